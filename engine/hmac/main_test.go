@@ -1,0 +1,184 @@
+package hmac_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	instance = "/subscriptions/s1/resourceGroups/größe #1?"
+	slot     = "2026-11-21T00"
+)
+
+var start = time.Date(2026, 11, 21, 0, 0, 0, 123456789, time.UTC)
+
+// world is the storage that processes share. Its clock stands still, so that creation times never order versions.
+type world struct {
+	vault  *secrets.Development
+	tables tables.Store
+	random *recorder
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	store := tables.NewMemory()
+	for _, table := range []string{secrets.DevelopmentTable, hmac.SlotsTable, hmac.NoticesTable} {
+		if err := store.CreateTable(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vault := secrets.NewDevelopment(store)
+	vault.Now = func() time.Time { return start }
+	return &world{vault: vault, tables: store, random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
+}
+
+// steps is a process over this world.
+func (w *world) steps(t testing.TB) *hmac.Steps {
+	t.Helper()
+	return w.stepsOver(t, w.vault, w.tables)
+}
+
+// stepsOver is a process that reaches this world through decorators.
+func (w *world) stepsOver(t testing.TB, vault secrets.Store, store tables.Store) *hmac.Steps {
+	t.Helper()
+	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Now: func() time.Time { return start }, Random: w.random})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return steps
+}
+
+// enabled lists the enabled versions of a slot.
+func (w *world) enabled(t testing.TB, slot string) []secrets.Version {
+	t.Helper()
+	versions, err := w.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []secrets.Version
+	for _, v := range versions {
+		if v.Enabled && v.Tags[hmac.TagSlot] == slot {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// rows reads an instance's rows of a table.
+func (w *world) rows(t testing.TB, table string) []tables.Entity {
+	t.Helper()
+	page, err := w.tables.Query(t.Context(), table, tables.Query{Partition: tables.EscapeKey(instance)})
+	if err != nil || page.Next != "" {
+		t.Fatalf("query %s: %v (next %q)", table, err, page.Next)
+	}
+	return page.Entities
+}
+
+// checkSettled holds the world against a finished rotation.
+func (w *world) checkSettled(t testing.TB, out hmac.RotateOutput) {
+	t.Helper()
+	left := w.enabled(t, out.Slot)
+	if len(left) != 1 || left[0].Version != out.Version {
+		t.Errorf("enabled versions of slot %s: %v, want %s alone", out.Slot, left, out.Version)
+	}
+	if key, err := w.vault.Value(t.Context(), out.SecretName, out.Version); err != nil || len(key) != hmac.KeySize {
+		t.Errorf("the key has %d bytes, %v; want %d", len(key), err, hmac.KeySize)
+	}
+}
+
+// checkSecret looks for every key that was drawn in what may be seen: the texts and the rows of the world.
+func (w *world) checkSecret(t testing.TB, seen ...any) {
+	t.Helper()
+	for _, table := range []string{hmac.SlotsTable, hmac.NoticesTable} {
+		seen = append(seen, w.rows(t, table))
+	}
+	versions, err := w.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
+	seen = append(seen, versions, err)
+	var text strings.Builder
+	for _, s := range seen {
+		document, err := json.Marshal(s)
+		fmt.Fprintf(&text, "%+v %#v %s %v\n", s, s, document, err)
+	}
+	for _, key := range w.random.keys() {
+		for _, form := range []string{string(key), hex.EncodeToString(key), strings.ToUpper(hex.EncodeToString(key)), fmt.Sprint(key),
+			base64.RawStdEncoding.EncodeToString(key), base64.RawURLEncoding.EncodeToString(key)} {
+			if strings.Contains(text.String(), form) {
+				t.Errorf("a key shows in: %s", text.String())
+			}
+		}
+	}
+}
+
+// recorder is a source of keys that remembers them.
+type recorder struct {
+	mu     sync.Mutex
+	source io.Reader
+	drawn  [][]byte
+}
+
+func (r *recorder) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n, err := r.source.Read(p)
+	r.drawn = append(r.drawn, append([]byte(nil), p[:n]...))
+	return n, err
+}
+
+func (r *recorder) keys() [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([][]byte(nil), r.drawn...)
+}
+
+// vaultHook is the vault with something in front of each call; the hook may make the call itself, or not.
+type vaultHook struct {
+	secrets.Store
+	around func(call string, do func() error) error
+}
+
+func (h vaultHook) Versions(ctx context.Context, name string) (versions []secrets.Version, err error) {
+	err = h.around("Versions", func() error { versions, err = h.Store.Versions(ctx, name); return err })
+	return versions, err
+}
+
+func (h vaultHook) Add(ctx context.Context, name string, value []byte, tags map[string]string) (v secrets.Version, err error) {
+	err = h.around("Add", func() error { v, err = h.Store.Add(ctx, name, value, tags); return err })
+	return v, err
+}
+
+func (h vaultHook) Disable(ctx context.Context, name, version string) error {
+	return h.around("Disable", func() error { return h.Store.Disable(ctx, name, version) })
+}
+
+// tablesHook does the same for the tables.
+type tablesHook struct {
+	tables.Store
+	around func(call string, do func() error) error
+}
+
+func (h tablesHook) Get(ctx context.Context, table string, key tables.Key) (e tables.Entity, err error) {
+	err = h.around("Get", func() error { e, err = h.Store.Get(ctx, table, key); return err })
+	return e, err
+}
+
+func (h tablesHook) Apply(ctx context.Context, table string, ops ...tables.Op) error {
+	call := map[tables.OpKind]string{tables.OpInsert: "Insert", tables.OpReplace: "Replace"}[ops[0].Kind]
+	return h.around(call, func() error { return h.Store.Apply(ctx, table, ops...) })
+}

@@ -1,0 +1,190 @@
+package hmac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Tags of a version in the secret store.
+const (
+	TagSlot = "rotationSlot"
+	TagJob  = "rotationJobId"
+)
+
+// maxTries bounds the rounds of one Rotate: each follows an answer that left something open.
+const maxTries = 5
+
+// RotateInput says which key to make.
+type RotateInput struct {
+	// InstanceID is the instance whose key it is. Required.
+	InstanceID string `json:"instanceId"`
+	// TenantID is the tenant of the instance; noted only.
+	TenantID string `json:"tenantId,omitempty"`
+	// Slot names the turn of the schedule, for example 2026-11-21T00; one slot is one rotation. Required.
+	Slot string `json:"slot"`
+	// JobID is the run that asks, for people who look at the tags. Required.
+	JobID string `json:"jobId"`
+}
+
+// RotateOutput names the slot's key; it holds nothing secret.
+type RotateOutput struct {
+	SecretName string `json:"secretName"`
+	Version    string `json:"version"`
+	Slot       string `json:"slot"`
+	// PreviousVersion is the newest enabled version of another slot when this slot was decided; "" when there was none.
+	PreviousVersion string `json:"previousVersion,omitempty"`
+	// CreatedAtUtc is when the secret store made the version, in whole seconds.
+	CreatedAtUtc time.Time `json:"createdAtUtc"`
+}
+
+// rotation is one run of Rotate.
+type rotation struct {
+	*Steps
+	in   RotateInput
+	name string // of the secret
+	slot string // as tag and row key
+	job  string // as tag
+	// added is set once this run asked for a version: from then on what it saw before is out of date.
+	added bool
+}
+
+// Rotate makes sure that the slot has one key, and returns its version. Repeating it, at any time and from anywhere,
+// returns the same version as long as that is enabled; a slot whose version somebody disabled gets a new one. Errors
+// are ErrInput, ErrVersionMissing, which needs a person, and those of secrets and tables; it is safe to repeat after all.
+func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error) {
+	if err := in.validate(); err != nil {
+		return RotateOutput{}, fmt.Errorf("rotate: %w", err)
+	}
+	r := &rotation{Steps: s, in: in, name: secrets.Name(Engine, in.InstanceID), slot: label(in.Slot), job: label(in.JobID)}
+	var err error
+	for range maxTries {
+		var winner slotRow
+		var open bool
+		winner, open, err = r.try(ctx)
+		if err == nil {
+			return winner.output(in.Slot), nil
+		}
+		if !open {
+			break
+		}
+	}
+	return RotateOutput{}, fmt.Errorf("rotate %s slot %q: %w", r.name, r.slot, err)
+}
+
+// try looks, adds a version where the slot has none, has the slot decided, and disables what lost. With open, the
+// error is one that the next look can settle.
+func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err error) {
+	versions, err := r.vault.Versions(ctx, r.name)
+	if err != nil {
+		return slotRow{}, false, err
+	}
+	candidate, found := r.candidate(versions)
+	if !found {
+		if candidate, err = r.add(ctx); err != nil {
+			// A version of this slot, whoever made it, settles it: the next look finds it.
+			return slotRow{}, errors.Is(err, secrets.ErrOutcomeUnknown), err
+		}
+	}
+	claim := r.claim(candidate, previous(versions, r.slot))
+	winner, err = r.decide(ctx, claim)
+	if err != nil {
+		return slotRow{}, false, err
+	}
+	if winner.version == candidate.Version && !r.added {
+		return winner, false, r.disableLosers(ctx, versions, winner.version)
+	}
+	// Others may have been at work on this slot meanwhile: what they made before the decision shows now.
+	if versions, err = r.vault.Versions(ctx, r.name); err != nil {
+		return slotRow{}, false, err
+	}
+	listed, enabled := lookUp(versions, winner.version)
+	if !listed {
+		return slotRow{}, false, fmt.Errorf("%w: the slot was rotated to version %s, which the secret store does not list; rotate under another slot",
+			ErrVersionMissing, winner.version)
+	}
+	if !enabled {
+		// Somebody disabled the slot's key on purpose: the slot gets the candidate instead.
+		if winner, open, err = r.replace(ctx, winner, claim, versions); err != nil {
+			return slotRow{}, open, err
+		}
+	}
+	return winner, false, r.disableLosers(ctx, versions, winner.version)
+}
+
+// replace has the slot decided anew for claim, unless claim's own version has been disabled meanwhile as a loser.
+func (r *rotation) replace(ctx context.Context, old, claim slotRow, versions []secrets.Version) (winner slotRow, open bool, err error) {
+	if _, enabled := lookUp(versions, claim.version); !enabled {
+		return slotRow{}, true, fmt.Errorf("versions %s and %s of the slot are both disabled", old.version, claim.version)
+	}
+	claim.etag = old.etag
+	if err := r.replaceSlot(ctx, claim); err != nil {
+		open := errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrOutcomeUnknown)
+		return slotRow{}, open, err
+	}
+	return claim, false, nil
+}
+
+// lookUp finds a version in a list.
+func lookUp(versions []secrets.Version, version string) (listed, enabled bool) {
+	at := slices.IndexFunc(versions, func(v secrets.Version) bool { return v.Version == version })
+	return at >= 0, at >= 0 && versions[at].Enabled
+}
+
+// candidate picks the version to propose for the slot: the oldest enabled one, the same for all who see the same.
+func (r *rotation) candidate(versions []secrets.Version) (secrets.Version, bool) {
+	for _, v := range versions {
+		if v.Enabled && v.Tags[TagSlot] == r.slot {
+			return v, true
+		}
+	}
+	return secrets.Version{}, false
+}
+
+// add makes a key and stores it.
+func (r *rotation) add(ctx context.Context) (secrets.Version, error) {
+	key, err := r.newKey()
+	if err != nil {
+		return secrets.Version{}, err
+	}
+	defer clear(key)
+	r.added = true
+	return r.vault.Add(ctx, r.name, key, map[string]string{TagSlot: r.slot, TagJob: r.job})
+}
+
+// disableLosers disables the slot's versions other than the winner. Nobody will ever return one of them: a slot's
+// decision is looked up before a version is returned.
+func (r *rotation) disableLosers(ctx context.Context, versions []secrets.Version, winner string) error {
+	for _, v := range versions {
+		if !v.Enabled || v.Tags[TagSlot] != r.slot || v.Version == winner {
+			continue
+		}
+		if err := r.vault.Disable(ctx, r.name, v.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claim proposes candidate as the slot's version.
+func (r *rotation) claim(candidate secrets.Version, previous string) slotRow {
+	return slotRow{
+		instanceID: r.in.InstanceID, tenantID: r.in.TenantID, slot: r.slot, jobID: r.job,
+		secretName: r.name, version: candidate.Version, previous: previous, created: candidate.Created,
+	}
+}
+
+// previous is the newest enabled version of another slot, "" when there is none.
+func previous(versions []secrets.Version, slot string) string {
+	for _, v := range slices.Backward(versions) {
+		if v.Enabled && v.Tags[TagSlot] != slot {
+			return v.Version
+		}
+	}
+	return ""
+}

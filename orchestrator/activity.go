@@ -1,0 +1,137 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+)
+
+// Activity is a step that does real work: it may use the network, the clock and everything else that an orchestrator may
+// not. It can run more than once for one call, so it has to be idempotent; ActivityInfo helps. In and Out travel as JSON
+// and are kept in the rounds: they must not hold secrets.
+type Activity[In, Out any] struct {
+	name    string
+	fn      func(context.Context, In) (Out, error)
+	options callOptions
+}
+
+// AnyActivity is an Activity of any type, for registration.
+type AnyActivity interface {
+	// Name is the name that the rounds hold.
+	Name() string
+	check() error
+	invoke(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
+}
+
+// NewActivity names fn and gives it options that hold for all its calls. The name is kept in rounds: renaming an activity
+// stalls the orchestrations that wait for it.
+func NewActivity[In, Out any](name string, fn func(context.Context, In) (Out, error), options ...CallOption) *Activity[In, Out] {
+	a := &Activity[In, Out]{name: name, fn: fn}
+	for _, set := range options {
+		set(&a.options)
+	}
+	return a
+}
+
+// Name is the name that the rounds hold.
+func (a *Activity[In, Out]) Name() string { return a.name }
+
+func (a *Activity[In, Out]) check() error {
+	if a.name == "" || a.fn == nil {
+		return errors.New("an activity needs a name and a function")
+	}
+	if err := a.options.validate(); err != nil {
+		return fmt.Errorf("activity %s: %w", a.name, err)
+	}
+	return nil
+}
+
+// Call starts the activity and returns at once. It runs beside everything else that the orchestrator has called; Await
+// waits for its result.
+func (a *Activity[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
+	o := a.options
+	for _, set := range options {
+		set(&o)
+	}
+	input, err := marshal(in)
+	if err == nil {
+		err = o.validate()
+	}
+	if err != nil {
+		return failedFuture[Out](ctx, fmt.Errorf("call of activity %s: %w", a.name, Permanent(err)))
+	}
+	return &Future[Out]{ctx: ctx, task: ctx.execution.call(a.name, input, o)}
+}
+
+// invoke runs the function; a panic in it becomes an error.
+func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (output json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{value: p, stack: string(debug.Stack())}
+		}
+	}()
+	var in In
+	if err := json.Unmarshal(input, &in); err != nil {
+		return nil, Permanent(fmt.Errorf("input of activity %s: %w", a.name, err))
+	}
+	out, err := a.fn(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	output, err = marshal(out)
+	if err != nil {
+		return nil, Permanent(fmt.Errorf("output of activity %s: %w", a.name, err))
+	}
+	return output, nil
+}
+
+// CallOption changes how an activity is called.
+type CallOption func(*callOptions)
+
+type callOptions struct {
+	retry   Retry
+	timeout time.Duration
+}
+
+func (o callOptions) validate() error {
+	if o.timeout < 0 {
+		return errors.New("timeout is negative")
+	}
+	return o.retry.validate()
+}
+
+// WithRetry lets a failed activity run again.
+func WithRetry(r Retry) CallOption { return func(o *callOptions) { o.retry = r } }
+
+// WithTimeout bounds each attempt: its context ends then, and the attempt counts as failed. 0 means that only the
+// invocation bounds it.
+func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.timeout = d } }
+
+// ActivityInfo tells a running activity what it works for.
+type ActivityInfo struct {
+	// Orchestration is the id of the orchestration that called, Execution its generation.
+	Orchestration string
+	Execution     int
+	// Task numbers the calls of an execution, from 1.
+	Task int
+	// Attempt counts the tries of this call, from 1.
+	Attempt int
+	// CorrelationID is handed through from what started the orchestration.
+	CorrelationID string
+}
+
+// IdempotencyKey is the same for every attempt and redelivery of one call, and for no other call.
+func (i ActivityInfo) IdempotencyKey() string {
+	return fmt.Sprintf("%s/%d/%d", i.Orchestration, i.Execution, i.Task)
+}
+
+type infoKey struct{}
+
+// Info returns what the running activity works for; the zero value outside of one.
+func Info(ctx context.Context) ActivityInfo {
+	info, _ := ctx.Value(infoKey{}).(ActivityInfo)
+	return info
+}

@@ -1,0 +1,56 @@
+package orchestrator
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Context is an orchestrator's only window on the world. Only the goroutine that runs the orchestrator may use it, and
+// only while the orchestrator runs.
+type Context struct {
+	execution *execution
+	log       *slog.Logger
+}
+
+// ID is the orchestration's id.
+func (c *Context) ID() string { return c.execution.id }
+
+// Execution is the generation of the orchestration, from 1.
+func (c *Context) Execution() int { return c.execution.number }
+
+// CorrelationID is handed through from what started the orchestration.
+func (c *Context) CorrelationID() string { return c.execution.correlationID }
+
+// Now is the time (UTC, microseconds) of the last thing that the orchestration learned. It is the same in every replay.
+func (c *Context) Now() time.Time { return c.execution.clock }
+
+// Replaying reports whether the code that runs has run before.
+func (c *Context) Replaying() bool { return c.execution.replaying }
+
+// Logger logs with the orchestration's id, execution and correlation id, and keeps silent in a replay.
+func (c *Context) Logger() *slog.Logger { return c.log }
+
+func newContext(x *execution, log *slog.Logger) *Context {
+	log = slog.New(replayHandler{log.Handler(), x}).With(
+		"orchestration", x.id, "execution", x.number, "correlationId", x.correlationID)
+	return &Context{execution: x, log: log}
+}
+
+// replayHandler drops what an execution logs while it replays.
+type replayHandler struct {
+	slog.Handler
+	execution *execution
+}
+
+func (h replayHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return !h.execution.replaying && h.Handler.Enabled(ctx, level)
+}
+
+func (h replayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return replayHandler{h.Handler.WithAttrs(attrs), h.execution}
+}
+
+func (h replayHandler) WithGroup(name string) slog.Handler {
+	return replayHandler{h.Handler.WithGroup(name), h.execution}
+}

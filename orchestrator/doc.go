@@ -1,0 +1,34 @@
+// Package orchestrator is the replay runtime: it runs ordinary Go functions durably, as orchestrations that survive
+// crashes of the process at any point.
+//
+// An orchestrator is a function over a [Context]. It calls activities, which do the real work, and waits for their
+// results. Everything it learns and decides is kept in rounds, atomic commits to Table Storage. A process that takes
+// an orchestration over reads the rounds, runs the function again with the recorded results (replay) and goes on
+// where the last round ended. So an orchestrator must be deterministic: the same results in the same order have to
+// lead to the same calls. Time, identifiers and logging come from the Context; everything else belongs in an activity.
+//
+// What is promised:
+//
+//   - A result that a round holds is never asked for again; a decision that a round holds is never taken differently.
+//     Code that replays to another decision stalls with a [DeterminismError] and changes nothing.
+//   - An activity runs at least once for every time it is called, and may run more than once when a process dies
+//     between its end and the commit of its result, or when two processes drive the same orchestration. [ActivityInfo]
+//     carries an idempotency key for that.
+//   - Two processes that drive one orchestration never both commit the same round: the insert of the round's row is the
+//     lock, and the one that loses changes nothing.
+//   - An orchestration ends exactly once per execution. A failed one goes on as its next execution: calls that
+//     completed keep their results, the others run again.
+//
+// # Storage
+//
+// The package owns the table "orchestrations" and the blob container of the same name. An orchestration is one
+// partition; the partition key is its escaped id. Rows:
+//
+//	r-{execution:08d}-{round:08d}   a round, inserted once and never changed
+//	status                          the snapshot of the runtime, replaced with every round, in the same transaction
+//
+// Payloads that do not fit a row are spilled to blobs named {escaped id}/{sha256}, written before the round that names
+// them.
+//
+// The package knows no Azure SDK, no HTTP and no engine.
+package orchestrator

@@ -1,0 +1,354 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// driver takes one orchestration from where its rounds end as far as it can go. There is at most one for an
+// orchestration in a process; all its fields but finished belong to the goroutine that runs it, until finished closes.
+type driver struct {
+	rt           *Runtime
+	start        Start
+	orchestrator *Orchestrator
+	crew         *crew
+
+	execution *execution
+	rounds    []round // of this execution, committed
+	version   int     // rounds of all executions
+	createdAt time.Time
+	earlier   []Outcome
+	memo      memo
+	reused    int // calls of this execution that the memo has seen
+
+	learned []event   // applied, not committed
+	linger  time.Time // when they have to be
+
+	finished chan struct{}
+	outcome  Outcome
+	err      error
+}
+
+func newDriver(r *Runtime, s Start, o *Orchestrator) *driver {
+	return &driver{rt: r, start: s, orchestrator: o, finished: make(chan struct{})}
+}
+
+// run leaves outcome and err behind. It runs on a goroutine of its own, because user code may end it with Goexit.
+func (d *driver) run(ctx context.Context) {
+	d.err = fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+	d.crew = newCrew(ctx, d.rt, d.start)
+	defer d.crew.dismiss()
+	defer func() {
+		if d.execution != nil {
+			d.execution.close()
+		}
+	}()
+	d.outcome, d.err = d.drive(ctx)
+}
+
+func (d *driver) drive(ctx context.Context) (Outcome, error) {
+	ended, err := d.open(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if ended {
+		return d.summary(), nil
+	}
+	for {
+		if err := d.reuse(); err != nil {
+			return Outcome{}, err
+		}
+		if d.mustCommit() {
+			if err := d.commit(ctx); err != nil {
+				return Outcome{}, lost(err)
+			}
+		}
+		if d.execution.ended {
+			return d.summary(), nil
+		}
+		if ctx.Err() != nil {
+			return d.park(ctx, time.Time{})
+		}
+		next := d.crew.dispatch(d.execution)
+		if d.crew.idleUntil(ctx, next) {
+			return d.park(ctx, next)
+		}
+		if err := d.listen(ctx, next); err != nil {
+			return Outcome{}, err
+		}
+	}
+}
+
+// open starts the orchestration, or finds out where it stands. ended says that there is nothing to do.
+func (d *driver) open(ctx context.Context) (ended bool, err error) {
+	if !d.start.Resume {
+		err := d.begin(ctx, 1)
+		if !errors.Is(err, errLostRace) {
+			return false, lost(err)
+		}
+	}
+	all, err := d.rt.journal.load(ctx, d.start.ID)
+	if err != nil {
+		return false, err
+	}
+	if len(all) == 0 {
+		return false, lost(d.begin(ctx, 1))
+	}
+	return d.resume(ctx, all)
+}
+
+// begin makes the first round of an execution. Nothing outside has happened before it is committed.
+func (d *driver) begin(ctx context.Context, number int) error {
+	d.fresh(number)
+	started := event{Kind: executionStarted, Name: d.orchestrator.name, Payload: d.start.Input, CorrelationID: d.start.CorrelationID}
+	if err := d.learn(started); err != nil {
+		return err
+	}
+	if number == 1 {
+		d.createdAt = d.execution.clock
+	}
+	if err := d.reuse(); err != nil {
+		return err
+	}
+	return d.commit(ctx)
+}
+
+// fresh replaces the execution in memory by an empty one.
+func (d *driver) fresh(number int) {
+	last := int64(0)
+	if d.execution != nil {
+		d.execution.close()
+	}
+	if n := len(d.earlier); n > 0 {
+		last = d.earlier[n-1].EndedAt.UnixMicro()
+	}
+	d.execution = &execution{id: d.start.ID, number: number, correlationID: d.start.CorrelationID, last: last,
+		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now}
+	d.rounds, d.learned, d.reused = nil, nil, 0
+}
+
+// resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed.
+func (d *driver) resume(ctx context.Context, all []generation) (ended bool, err error) {
+	if err := d.identify(all[0].rounds[0]); err != nil {
+		return false, err
+	}
+	latest := all[len(all)-1]
+	d.version = 0
+	for _, g := range all {
+		d.version += len(g.rounds)
+	}
+	for _, g := range all[:len(all)-1] {
+		d.earlier = append(d.earlier, summarize(d.start.ID, g))
+	}
+	if end := latest.end(); end != nil && end.Kind == executionFailed {
+		before := summarize(d.start.ID, latest)
+		d.earlier = append(d.earlier, before)
+		d.memo = newMemo(before)
+		return false, lost(d.begin(ctx, latest.number+1))
+	}
+	d.fresh(latest.number)
+	d.rounds = latest.rounds
+	if latest.end() != nil {
+		return true, nil
+	}
+	if n := len(d.earlier); n > 0 {
+		d.memo = newMemo(d.earlier[n-1])
+	}
+	for i, r := range latest.rounds {
+		if err := d.execution.replay(i+1, r); err != nil {
+			return false, err
+		}
+		d.forget(r)
+	}
+	return false, nil
+}
+
+// identify refuses an id that belongs to something else.
+func (d *driver) identify(first round) error {
+	if len(first.Learned) == 0 || first.Learned[0].Kind != executionStarted {
+		return fmt.Errorf("orchestration %s does not begin with a start: %w", d.start.ID, ErrCorrupt)
+	}
+	started := first.Learned[0]
+	if started.Name != d.orchestrator.name || started.CorrelationID != d.start.CorrelationID {
+		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
+			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
+	}
+	d.createdAt = fromMicros(started.At)
+	return nil
+}
+
+// learn takes an event in, now.
+func (d *driver) learn(e event) error {
+	e.At = d.execution.tick()
+	if len(d.learned) == 0 {
+		d.linger = d.rt.config.Now().Add(d.rt.config.Linger)
+	}
+	d.learned = append(d.learned, e)
+	return d.execution.apply(e)
+}
+
+// reuse answers calls that the execution before has made already. Each answer can lead to the next call.
+func (d *driver) reuse() error {
+	for ; d.reused < len(d.execution.tasks); d.reused++ {
+		t := d.execution.tasks[d.reused]
+		if t.done {
+			continue
+		}
+		c, ok := d.memo.take(t.name, t.input)
+		if !ok {
+			continue
+		}
+		from := c.origin
+		if err := d.learn(event{Kind: activityCompleted, Task: t.number, Payload: c.Output, Origin: &from}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget takes what a replayed round has reused out of the memo.
+func (d *driver) forget(r round) {
+	for _, e := range r.Learned {
+		if e.reused() {
+			t := d.execution.tasks[e.Task-1]
+			d.memo.take(t.name, t.input)
+		}
+	}
+}
+
+// mustCommit says whether what was learned can wait for company.
+func (d *driver) mustCommit() bool {
+	if len(d.execution.decided) > 0 {
+		return true
+	}
+	return len(d.learned) > 0 &&
+		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.linger))
+}
+
+// commit makes what was learned and decided durable. Only then may it have effects.
+func (d *driver) commit(ctx context.Context) error {
+	r := round{Learned: d.learned, Decided: d.execution.decided}
+	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()))
+	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
+		return d.commitOversize(ctx, err)
+	}
+	if err != nil {
+		return err
+	}
+	d.committed(r)
+	return nil
+}
+
+func (d *driver) committed(r round) {
+	d.rounds = append(d.rounds, r)
+	d.version++
+	d.learned, d.execution.decided = nil, nil
+}
+
+// commitOversize ends an execution whose turn decided more than a round can hold: trying again cannot help.
+func (d *driver) commitOversize(ctx context.Context, cause error) error {
+	x := d.execution
+	x.close()
+	x.decided = nil
+	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
+		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
+	r := round{Learned: d.learned, Decided: x.decided}
+	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now())); err != nil {
+		return err
+	}
+	d.committed(r)
+	return nil
+}
+
+// lost tells a caller that another process has the orchestration.
+func lost(err error) error {
+	if errors.Is(err, errLostRace) {
+		return fmt.Errorf("%w: %w", ErrElsewhere, err)
+	}
+	return err
+}
+
+// listen waits for results until next, or until what was learned has lingered long enough, and takes in all there are.
+func (d *driver) listen(ctx context.Context, next time.Time) error {
+	wake := next
+	if len(d.learned) > 0 && (wake.IsZero() || d.linger.Before(wake)) {
+		wake = d.linger
+	}
+	var timer <-chan time.Time
+	if !wake.IsZero() {
+		t := time.NewTimer(wake.Sub(d.rt.config.Now()))
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-timer:
+		return nil
+	case r := <-d.crew.results:
+		if err := d.take(r); err != nil {
+			return err
+		}
+	}
+	for len(d.learned) < d.rt.config.LingerResults {
+		select {
+		case r := <-d.crew.results:
+			if err := d.take(r); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// take learns how an attempt ended.
+func (d *driver) take(r result) error {
+	t := r.task
+	d.crew.back(r)
+	if r.interrupted {
+		return nil
+	}
+	if r.err == nil {
+		return d.learn(event{Kind: activityCompleted, Task: t.number, Payload: r.output})
+	}
+	failure, attempt := failureOf(r.err), t.attempts+1
+	if failure.Permanent || attempt >= t.options.retry.MaxAttempts {
+		return d.learn(event{Kind: activityFailed, Task: t.number, Attempt: attempt, Failure: failure})
+	}
+	due := d.rt.config.Now().Add(t.options.retry.delay(attempt, d.crew.info(t).IdempotencyKey()))
+	return d.learn(event{Kind: attemptFailed, Task: t.number, Attempt: attempt, Failure: failure, Due: due.UnixMicro()})
+}
+
+// park leaves the orchestration to a later Run: its time is over, or what it waits for is too far away.
+func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
+	for r := range d.crew.recall() {
+		if err := d.take(r); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if len(d.learned) > 0 || len(d.execution.decided) > 0 {
+		if err := d.commit(ctx); err != nil {
+			return Outcome{}, lost(err)
+		}
+	}
+	out := d.summary()
+	if out.Status == Running {
+		out.ResumeAt = resumeAt
+		if resumeAt.IsZero() {
+			out.ResumeAt = d.rt.config.Now()
+		}
+	}
+	return out, nil
+}
+
+func (d *driver) summary() Outcome {
+	out := summarize(d.start.ID, generation{number: d.execution.number, rounds: d.rounds})
+	out.Earlier = d.earlier
+	return out
+}

@@ -1,0 +1,128 @@
+package orchestrator
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// These errors can be returned by Runtime.Run. None of them has changed the orchestration.
+var (
+	// ErrElsewhere: another process committed a round first and goes on with the orchestration. Come back later.
+	ErrElsewhere = errors.New("the orchestration runs in another process")
+	// ErrConflict: the id belongs to another orchestrator or to another correlation id.
+	ErrConflict = errors.New("the orchestration id is taken")
+	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
+	ErrUnknownOrchestrator = errors.New("unknown orchestrator")
+	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
+	ErrCorrupt = errors.New("stored rounds are damaged")
+)
+
+// Failure is an error as the rounds keep it.
+type Failure struct {
+	// Message is the text of the error.
+	Message string `json:"message"`
+	// Code says what kind of error it was: the Go type of the innermost error, or "panic".
+	Code string `json:"code,omitempty"`
+	// Permanent says that another attempt cannot help.
+	Permanent bool `json:"permanent,omitempty"`
+	// Stack is where a panic happened.
+	Stack string `json:"stack,omitempty"`
+}
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// ActivityError is what Await returns for an activity that failed for good: its last attempt failed, or it failed
+// permanently.
+type ActivityError struct {
+	Activity string
+	// Attempt is the number of the attempt that failed last; the first is 1.
+	Attempt int
+	Failure Failure
+}
+
+// Error names the activity and what went wrong.
+func (e *ActivityError) Error() string {
+	return fmt.Sprintf("activity %s (attempt %d): %s", e.Activity, e.Attempt, e.Failure.Message)
+}
+
+// Unwrap returns the recorded failure.
+func (e *ActivityError) Unwrap() error { return &e.Failure }
+
+// DeterminismError says that replaying an orchestration led to other decisions than its rounds hold: the code changed
+// under it, or is not deterministic. The orchestration is stalled, not damaged: with code that decides as recorded it
+// goes on.
+type DeterminismError struct {
+	Orchestration string
+	Execution     int
+	Round         int
+	// Recorded and Decided describe the first decision that differs; "nothing" where one side has none.
+	Recorded string
+	Decided  string
+}
+
+// Error names both sides.
+func (e *DeterminismError) Error() string {
+	return fmt.Sprintf("orchestration %s is stalled: replay of execution %d, round %d decided %s, but recorded is %s: run it with the code that it was started with",
+		e.Orchestration, e.Execution, e.Round, e.Decided, e.Recorded)
+}
+
+// permanent marks an error that no further attempt can mend.
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks err as one that another attempt cannot mend: an activity is not retried, and an engine's message goes
+// to the dead letters at once. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+// IsPermanent reports whether err, or an error that it wraps, was marked with Permanent, here or before it was recorded.
+func IsPermanent(err error) bool {
+	if _, ok := errors.AsType[permanent](err); ok {
+		return true
+	}
+	f, ok := errors.AsType[*Failure](err)
+	return ok && f.Permanent
+}
+
+// failureOf turns an error of user code into what the rounds keep.
+func failureOf(err error) *Failure {
+	f := &Failure{Message: err.Error(), Code: errorCode(err), Permanent: IsPermanent(err)}
+	if p, ok := errors.AsType[*panicError](err); ok {
+		f.Code, f.Stack = "panic", p.stack
+	}
+	return f
+}
+
+// errorCode is the type of the innermost error, which is the best name that an untyped error has.
+func errorCode(err error) string {
+	if f, ok := errors.AsType[*Failure](err); ok && f.Code != "" {
+		return f.Code
+	}
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return fmt.Sprintf("%T", err)
+		}
+		err = inner
+	}
+}
+
+// panicError is a panic of user code as an error.
+type panicError struct {
+	value any
+	stack string
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// timeoutError says that an activity did not return in the time that its call allows.
+type timeoutError struct{ after time.Duration }
+
+func (e *timeoutError) Error() string { return fmt.Sprintf("no result within %v", e.after) }

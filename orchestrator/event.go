@@ -1,0 +1,118 @@
+package orchestrator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// eventKind names an event in the rounds. Kinds are stored: they are added, never renamed.
+type eventKind string
+
+// What an orchestration learns.
+const (
+	executionStarted  eventKind = "ExecutionStarted"
+	activityCompleted eventKind = "ActivityCompleted"
+	activityFailed    eventKind = "ActivityFailed"
+	// attemptFailed: an attempt failed and another follows at Due.
+	attemptFailed eventKind = "ActivityAttemptFailed"
+)
+
+// What an orchestration decides.
+const (
+	activityScheduled  eventKind = "ActivityScheduled"
+	executionCompleted eventKind = "ExecutionCompleted"
+	executionFailed    eventKind = "ExecutionFailed"
+)
+
+// event is one entry of a round, as it is stored. Fields are added, never renamed.
+type event struct {
+	Kind eventKind `json:"kind"`
+	// At is when, in microseconds of Unix time. Times strictly increase within an orchestration, so they can be keys.
+	At int64 `json:"at"`
+	// Task is the call that the event is about, from 1.
+	Task int `json:"task,omitempty"`
+	// Name is the orchestrator's or activity's.
+	Name string `json:"name,omitempty"`
+	// Payload is the input of what starts and the output of what completes; Blob names the blob that holds it instead.
+	Payload json.RawMessage `json:"payload,omitempty"`
+	Blob    string          `json:"blob,omitempty"`
+	// Failure is the error of what failed.
+	Failure *Failure `json:"failure,omitempty"`
+	// Attempt is the attempt that failed, and Due when the next one is.
+	Attempt int   `json:"attempt,omitempty"`
+	Due     int64 `json:"due,omitempty"`
+	// CorrelationID is the one of a start.
+	CorrelationID string `json:"correlationId,omitempty"`
+	// Origin is set on a completion that an earlier execution holds: the payload and the times are there.
+	Origin *origin `json:"origin,omitempty"`
+}
+
+// reused says that e brings a result of an earlier execution: what was scheduled and ended there keeps its times.
+func (e event) reused() bool { return e.Origin != nil }
+
+// origin names a call of an earlier execution, with its times in microseconds.
+type origin struct {
+	Execution   int   `json:"execution"`
+	Task        int   `json:"task"`
+	ScheduledAt int64 `json:"scheduledAt"`
+	EndedAt     int64 `json:"endedAt"`
+}
+
+// sameDecision reports whether replay decided what is recorded: kind, call, name and input. Times do not count, and
+// neither does what an execution ends with: newer code may word it better.
+func sameDecision(recorded, decided event) bool {
+	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name {
+		return false
+	}
+	if recorded.Kind != activityScheduled {
+		return true
+	}
+	if recorded.Blob != "" {
+		return recorded.Blob == hashOf(decided.Payload)
+	}
+	return bytes.Equal(recorded.Payload, decided.Payload)
+}
+
+// describe names a decision for people.
+func (e event) describe() string {
+	switch e.Kind {
+	case activityScheduled:
+		return fmt.Sprintf("call %d of activity %s with input %s", e.Task, e.Name, excerpt(e.Payload))
+	case executionCompleted:
+		return "the end, completed"
+	case executionFailed:
+		return "the end, failed"
+	default:
+		return string(e.Kind)
+	}
+}
+
+// excerpt shortens a payload for an error text.
+func excerpt(b []byte) string {
+	const most = 80
+	if len(b) <= most {
+		return string(b)
+	}
+	return fmt.Sprintf("%s... (%d bytes)", bytes.ToValidUTF8(b[:most], nil), len(b))
+}
+
+// round is one atomic commit: what was learned, and what it led to.
+type round struct {
+	Learned []event `json:"learned,omitempty"`
+	Decided []event `json:"decided,omitempty"`
+}
+
+// marshal is json.Marshal without the escapes for HTML, which only make payloads longer.
+func marshal(v any) (json.RawMessage, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }

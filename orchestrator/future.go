@@ -1,0 +1,51 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Future is a result that may not be there yet. It belongs to the orchestrator that made it.
+type Future[T any] struct {
+	ctx  *Context
+	task *task
+}
+
+// failedFuture is one that has failed before anything was recorded.
+func failedFuture[T any](ctx *Context, err error) *Future[T] {
+	return &Future[T]{ctx: ctx, task: &task{done: true, err: err}}
+}
+
+// Done reports whether Await would return at once.
+func (f *Future[T]) Done() bool { return f.task.done }
+
+// Await waits for the result. An activity that failed for good gives an *ActivityError.
+func (f *Future[T]) Await() (T, error) {
+	var out T
+	f.task.awaited = true
+	f.ctx.execution.wait(f.task)
+	if f.task.err != nil {
+		return out, f.task.err
+	}
+	if err := json.Unmarshal(f.task.output, &out); err != nil {
+		return out, Permanent(fmt.Errorf("result of %s: %w", f.task.name, err))
+	}
+	return out, nil
+}
+
+// All waits for every future and returns the results in their order. The error joins those of all that failed, also in
+// order; the results of the others are there all the same.
+func All[T any](futures ...*Future[T]) ([]T, error) {
+	out := make([]T, len(futures))
+	var errs []error
+	for i, f := range futures {
+		v, err := f.Await()
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		out[i] = v
+	}
+	return out, errors.Join(errs...)
+}

@@ -1,0 +1,256 @@
+package orchestrator
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	statusRow   = "status"
+	roundPrefix = "r-"
+	afterRounds = "r." // the first key behind every round
+
+	// spillFrom is the payload size in bytes from which a blob holds it; below, the row does.
+	spillFrom = 64 << 10
+	// spillTight is the same for a round that does not fit otherwise.
+	spillTight = 1 << 10
+
+	commitTries  = 5
+	commitPause  = 200 * time.Millisecond // doubles from try to try
+	storeTimeout = 30 * time.Second
+)
+
+// errLostRace: another process has committed this round.
+var errLostRace = errors.New("another process committed this round")
+
+// journal keeps rounds. It is the only place that writes them.
+type journal struct {
+	tables    tables.Store
+	blobs     blobs.Store
+	table     string
+	container string
+	codec     codec
+}
+
+func roundKey(execution, number int) string {
+	return fmt.Sprintf("%s%08d-%08d", roundPrefix, execution, number)
+}
+
+// generation is one execution as the rounds hold it.
+type generation struct {
+	number int
+	rounds []round
+}
+
+// end is the decision that ended the execution, nil while it goes on.
+func (g generation) end() *event {
+	if len(g.rounds) == 0 {
+		return nil
+	}
+	decided := g.rounds[len(g.rounds)-1].Decided
+	if len(decided) == 0 {
+		return nil
+	}
+	switch last := &decided[len(decided)-1]; last.Kind {
+	case executionCompleted, executionFailed:
+		return last
+	default:
+		return nil
+	}
+}
+
+// load reads every execution of an orchestration, oldest first; none when there is no such orchestration.
+func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
+	var all []generation
+	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterRounds}
+	for e, err := range tables.All(ctx, j.tables, j.table, q) {
+		if err != nil {
+			return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+		}
+		var execution, number int
+		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+			return nil, fmt.Errorf("load orchestration %s: row %s: %w: %w", id, e.Row, ErrCorrupt, err)
+		}
+		if n := len(all); n == 0 || all[n-1].number != execution {
+			all = append(all, generation{number: execution})
+		}
+		g := &all[len(all)-1]
+		if number != len(g.rounds)+1 {
+			return nil, fmt.Errorf("load orchestration %s: round %d of execution %d is missing: %w", id, len(g.rounds)+1, execution, ErrCorrupt)
+		}
+		r, err := decodeRound(e)
+		if err != nil {
+			return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+		}
+		g.rounds = append(g.rounds, r)
+	}
+	if err := j.fetch(ctx, id, all); err != nil {
+		return nil, err
+	}
+	return all, resolve(id, all)
+}
+
+// resolve gives results that an execution took over from an earlier one their payload.
+func resolve(id string, all []generation) error {
+	type call struct{ execution, task int }
+	results := map[call]event{}
+	for _, g := range all {
+		for _, r := range g.rounds {
+			for i := range r.Learned {
+				e := &r.Learned[i]
+				if !e.reused() {
+					results[call{g.number, e.Task}] = *e
+					continue
+				}
+				from, ok := results[call{e.Origin.Execution, e.Origin.Task}]
+				if !ok || from.Kind != activityCompleted {
+					return fmt.Errorf("load orchestration %s: execution %d takes over a result that execution %d does not have: %w",
+						id, g.number, e.Origin.Execution, ErrCorrupt)
+				}
+				e.Payload = from.Payload
+			}
+		}
+	}
+	return nil
+}
+
+// fetch puts spilled results back in place. Inputs of calls stay out: replay makes them again, and compares by hash.
+func (j *journal) fetch(ctx context.Context, id string, all []generation) error {
+	for _, g := range all {
+		for _, r := range g.rounds {
+			for i := range r.Learned {
+				e := &r.Learned[i]
+				if e.Blob == "" {
+					continue
+				}
+				payload, err := j.blobs.Get(ctx, j.container, blobName(id, e.Blob))
+				if err != nil {
+					return fmt.Errorf("load orchestration %s: payload of %s: %w", id, e.Kind, err)
+				}
+				e.Payload = payload
+			}
+		}
+	}
+	return nil
+}
+
+// commit inserts a round and replaces the status in one transaction. errLostRace says that the round is another's. An
+// outcome that storage does not tell is found out, so nil and errLostRace are both certain.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any) error {
+	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	columns, err := j.encode(ctx, id, r)
+	if err != nil {
+		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
+	}
+	token := rand.Text()
+	columns[columnCommit] = token
+	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
+	ops := []tables.Op{
+		tables.Insert(tables.Entity{Key: key, Properties: columns}),
+		tables.Upsert(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status}),
+	}
+	for try := 1; ; try++ {
+		err = j.tables.Apply(ctx, j.table, ops...)
+		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown)) {
+			err = j.verify(ctx, key, token, err)
+		}
+		again := errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown)
+		if err == nil || !again || try == commitTries {
+			break
+		}
+		if pauseErr := pause(ctx, commitPause<<(try-1)); pauseErr != nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
+	}
+	return nil
+}
+
+// verify finds out whose round is stored after an answer that does not say: nil when it is ours, errLostRace when it is
+// another's, cause when there is none.
+func (j *journal) verify(ctx context.Context, key tables.Key, token string, cause error) error {
+	e, err := j.tables.Get(ctx, j.table, key)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return cause
+	case err != nil:
+		return errors.Join(tables.ErrOutcomeUnknown, cause, err)
+	case e.String(columnCommit) == token:
+		return nil
+	default:
+		return errLostRace
+	}
+}
+
+// encode spills what is large, so that the round fits its row and names only blobs that exist.
+func (j *journal) encode(ctx context.Context, id string, r round) (map[string]any, error) {
+	for _, threshold := range []int{spillFrom, spillTight} {
+		spilled, err := j.spill(ctx, id, r, threshold)
+		if err != nil {
+			return nil, err
+		}
+		columns, err := j.codec.encode(spilled)
+		if err == nil || !errors.Is(err, tables.ErrTooLarge) || threshold == spillTight {
+			return columns, err
+		}
+	}
+	return nil, nil // unreachable unless the loop above is empty
+}
+
+func (j *journal) spill(ctx context.Context, id string, r round, threshold int) (round, error) {
+	out := round{Learned: make([]event, len(r.Learned)), Decided: make([]event, len(r.Decided))}
+	copy(out.Learned, r.Learned)
+	copy(out.Decided, r.Decided)
+	for _, events := range [][]event{out.Learned, out.Decided} {
+		for i := range events {
+			e := &events[i]
+			if e.reused() {
+				e.Payload = nil // it is stored already
+			}
+			if len(e.Payload) < threshold {
+				continue
+			}
+			e.Blob = hashOf(e.Payload)
+			if err := j.blobs.Put(ctx, j.container, blobName(id, e.Blob), e.Payload); err != nil {
+				return out, fmt.Errorf("spill the payload of %s: %w", e.describe(), err)
+			}
+			e.Payload = nil
+		}
+	}
+	return out, nil
+}
+
+func hashOf(payload json.RawMessage) string {
+	sum := sha256.Sum256(payload)
+	return hex.EncodeToString(sum[:])
+}
+
+func blobName(id, hash string) string {
+	return strings.Join([]string{tables.EscapeKey(id), hash}, "/")
+}
+
+// pause waits for d, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

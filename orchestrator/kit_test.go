@@ -1,0 +1,166 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is the storage that outlives processes.
+type world struct {
+	tables *tables.Memory
+	blobs  *blobs.Memory
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{tables.NewMemory(), blobs.NewMemory()}
+	for _, err := range []error{
+		w.tables.CreateTable(context.Background(), "orchestrations"),
+		w.blobs.CreateContainer(context.Background(), "orchestrations"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// process is a Runtime over the world, as one process would have it. A nil plan only counts.
+func (w *world) process(t *testing.T, plan *faults.Plan, o *Orchestrator, activities ...AnyActivity) *Runtime {
+	t.Helper()
+	if plan == nil {
+		plan = &faults.Plan{}
+	}
+	rt, err := New(Config{
+		Tables:        faults.Tables(w.tables, plan.Intercept),
+		Blobs:         faults.Blobs(w.blobs, plan.Intercept),
+		Orchestrators: []*Orchestrator{o},
+		Activities:    activities,
+		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
+// stored reads what storage holds of an orchestration and checks what has to hold at any time: rounds without a gap,
+// at most one end in an execution and nothing behind it, and a status row that tells the truth about the last round.
+func (w *world) stored(t *testing.T, id string) []generation {
+	t.Helper()
+	j := &journal{tables: w.tables, blobs: w.blobs, table: "orchestrations", container: "orchestrations"}
+	all, err := j.load(t.Context(), id)
+	if err != nil {
+		t.Fatalf("load: %v", err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	rounds := 0
+	last := int64(0)
+	for _, g := range all {
+		rounds += len(g.rounds)
+		for i, r := range g.rounds {
+			for _, e := range append(append([]event(nil), r.Learned...), r.Decided...) {
+				if e.Kind == executionCompleted || e.Kind == executionFailed {
+					if i != len(g.rounds)-1 {
+						t.Errorf("execution %d goes on after its end in round %d", g.number, i+1)
+					}
+				}
+			}
+			for _, e := range r.Learned {
+				if e.At <= last {
+					t.Errorf("execution %d, round %d: time stands still at %d", g.number, i+1, e.At)
+				}
+				last = e.At
+			}
+		}
+	}
+	latest := all[len(all)-1]
+	status, err := w.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: tables.EscapeKey(id), Row: statusRow})
+	if err != nil {
+		t.Fatalf("status row: %v", err)
+	}
+	want := map[string]any{"RuntimeStatus": string(summarize(id, latest).Status), "Execution": int64(latest.number),
+		"Round": int64(len(latest.rounds)), "StateVersion": int64(rounds)}
+	for name, v := range want {
+		if status.Properties[name] != v {
+			t.Errorf("status column %s is %v, the rounds say %v", name, status.Properties[name], v)
+		}
+	}
+	return all
+}
+
+// ledger counts what activities really did.
+type ledger struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (l *ledger) add(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.calls == nil {
+		l.calls = map[string]int{}
+	}
+	l.calls[name]++
+	return l.calls[name]
+}
+
+func (l *ledger) count(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[name]
+}
+
+// step is an activity that counts its calls by input and adds one.
+func (l *ledger) step(name string, options ...CallOption) *Activity[int, int] {
+	return NewActivity(name, func(_ context.Context, n int) (int, error) {
+		l.add(fmt.Sprintf("%s(%d)", name, n))
+		return n + 1, nil
+	}, options...)
+}
+
+func startOf(id string, input any) Start {
+	data, err := json.Marshal(input)
+	if err != nil {
+		panic(err)
+	}
+	return Start{ID: id, Orchestrator: "test", Input: data, CorrelationID: "corr"}
+}
+
+func mustRun(t *testing.T, rt *Runtime, s Start) Outcome {
+	t.Helper()
+	out, err := rt.Run(t.Context(), s)
+	if err != nil {
+		t.Fatalf("run: %v", err)
+	}
+	return out
+}
+
+func applies(calls []faults.Call) int {
+	n := 0
+	for _, c := range calls {
+		if c.Operation == "Apply" {
+			n++
+		}
+	}
+	return n
+}
+
+func entityOf(encoding string, data []byte) tables.Entity {
+	return tables.Entity{Properties: map[string]any{columnEncoding: encoding, columnData: data}}
+}

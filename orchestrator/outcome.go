@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Status is where an orchestration stands, in the words of Durable Functions.
+type Status string
+
+// The states that an orchestration can be in.
+const (
+	Running   Status = "Running"
+	Completed Status = "Completed"
+	Failed    Status = "Failed"
+)
+
+// Outcome is what Run leaves behind: where the orchestration's execution stands and what it did.
+type Outcome struct {
+	ID            string
+	CorrelationID string
+	Execution     int
+	Status        Status
+	// Output is the result of a completed execution, Failure the error of a failed one.
+	Output  json.RawMessage
+	Failure *Failure
+	// StartedAt and EndedAt bound the execution (UTC, microseconds); EndedAt is zero while it runs.
+	StartedAt time.Time
+	EndedAt   time.Time
+	// ResumeAt says when a running one has something to do again: now or before, when only the time ran out.
+	ResumeAt time.Time
+	// Calls holds the activities that the execution called, in order.
+	Calls []Call
+	// Earlier holds the executions before this one, which all failed, oldest first.
+	Earlier []Outcome
+	// Joined says that another Run of this process did the work, and this one waited for it.
+	Joined bool
+}
+
+// Call is one call of an activity as the rounds hold it. Times are distinct within an orchestration.
+type Call struct {
+	Activity string
+	Input    json.RawMessage
+	// Output is the result of one that completed, Failure the error of one that failed for good; both are nil while it
+	// goes on.
+	Output  json.RawMessage
+	Failure *Failure
+	// Attempts counts the tries that ended.
+	Attempts    int
+	ScheduledAt time.Time
+	EndedAt     time.Time
+
+	origin  origin
+	spilled string // hash of an input that a blob holds, in place of Input
+}
+
+// summarize tells from its rounds what an execution did. It runs no user code, so it holds whatever code is deployed.
+func summarize(id string, g generation) Outcome {
+	out := Outcome{ID: id, Execution: g.number, Status: Running}
+	for _, r := range g.rounds {
+		// A call's result can stand in the round that made the call, when an earlier execution had it already.
+		for _, e := range r.Decided {
+			out.decided(g.number, e)
+		}
+		for _, e := range r.Learned {
+			out.learned(e)
+		}
+	}
+	return out
+}
+
+func (o *Outcome) decided(execution int, e event) {
+	switch e.Kind {
+	case activityScheduled:
+		o.Calls = append(o.Calls, Call{Activity: e.Name, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
+			origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
+	case executionCompleted:
+		o.Status, o.Output, o.EndedAt = Completed, e.Payload, fromMicros(e.At)
+	case executionFailed:
+		o.Status, o.Failure, o.EndedAt = Failed, e.Failure, fromMicros(e.At)
+	}
+}
+
+func (o *Outcome) learned(e event) {
+	if e.Kind == executionStarted {
+		o.CorrelationID, o.StartedAt = e.CorrelationID, fromMicros(e.At)
+		return
+	}
+	if e.Task < 1 || e.Task > len(o.Calls) {
+		return // replay reports it
+	}
+	c := &o.Calls[e.Task-1]
+	switch e.Kind {
+	case attemptFailed:
+		c.Attempts = e.Attempt
+	case activityFailed:
+		c.Attempts, c.Failure, c.EndedAt = e.Attempt, e.Failure, fromMicros(e.At)
+	case activityCompleted:
+		c.Attempts, c.Output, c.EndedAt = c.Attempts+1, e.Payload, fromMicros(e.At)
+		c.origin.EndedAt = e.At
+		if e.reused() {
+			c.origin = *e.Origin
+			c.ScheduledAt, c.EndedAt = fromMicros(e.Origin.ScheduledAt), fromMicros(e.Origin.EndedAt)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Orchestrator is a durable function, ready for registration.
+type Orchestrator struct {
+	name string
+	run  func(ctx *Context, input json.RawMessage) (json.RawMessage, error)
+}
+
+// NewOrchestrator names fn. The name is kept in rounds. In and Out travel as JSON.
+func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error)) *Orchestrator {
+	return &Orchestrator{name: name, run: func(ctx *Context, input json.RawMessage) (json.RawMessage, error) {
+		var in In
+		if err := json.Unmarshal(input, &in); err != nil {
+			return nil, Permanent(fmt.Errorf("input of orchestrator %s: %w", name, err))
+		}
+		out, err := fn(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		output, err := marshal(out)
+		if err != nil {
+			return nil, Permanent(fmt.Errorf("output of orchestrator %s: %w", name, err))
+		}
+		return output, nil
+	}}
+}
+
+// Config says what a Runtime works with. Tables and Blobs are required.
+type Config struct {
+	Tables tables.Store
+	Blobs  blobs.Store
+	// Table and Container hold the orchestrations; default "orchestrations" for both.
+	Table     string
+	Container string
+	// Orchestrators and Activities are what this process can run; names are unique.
+	Orchestrators []*Orchestrator
+	Activities    []AnyActivity
+	// Node names this process in what it writes; default host name and process id.
+	Node string
+	// MaxActivities bounds the activities that run at once in this process; default 64.
+	MaxActivities int
+	// Linger is how long a result that leads to no decision waits for others, so that they share a round; default 250 ms.
+	// LingerResults bounds how many such results wait; default 100. A crash loses what waits, and those activities run
+	// again.
+	Linger        time.Duration
+	LingerResults int
+	// Grace is how long activities may take to return once their time is over; default 2 s.
+	Grace time.Duration
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+	// Log takes what the runtime and the orchestrators log; default slog.Default().
+	Log *slog.Logger
+}
+
+// Runtime runs orchestrations. It is safe for concurrent use and has nothing to close: everything it does belongs to a
+// call of Run.
+type Runtime struct {
+	config        Config
+	journal       *journal
+	orchestrators map[string]*Orchestrator
+	activities    map[string]AnyActivity
+	slots         chan struct{} // one for each running activity
+
+	mu     sync.Mutex
+	active map[string]*driver // by orchestration id: at most one in a process
+}
+
+// New checks the configuration and names everything that is wrong with it.
+func New(c Config) (*Runtime, error) {
+	c = c.withDefaults()
+	r := &Runtime{
+		config:        c,
+		journal:       &journal{tables: c.Tables, blobs: c.Blobs, table: c.Table, container: c.Container},
+		orchestrators: map[string]*Orchestrator{},
+		activities:    map[string]AnyActivity{},
+		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
+		active:        map[string]*driver{},
+	}
+	var errs []error
+	if c.Tables == nil || c.Blobs == nil {
+		errs = append(errs, errors.New("tables and blobs are required"))
+	}
+	if c.MaxActivities < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 {
+		errs = append(errs, errors.New("MaxActivities, Linger, LingerResults and Grace must be positive"))
+	}
+	for _, o := range c.Orchestrators {
+		if o == nil || o.name == "" {
+			errs = append(errs, errors.New("an orchestrator needs a name"))
+			continue
+		}
+		if r.orchestrators[o.name] != nil {
+			errs = append(errs, fmt.Errorf("orchestrator %s is registered twice", o.name))
+		}
+		r.orchestrators[o.name] = o
+	}
+	for _, a := range c.Activities {
+		if err := a.check(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if r.activities[a.Name()] != nil {
+			errs = append(errs, fmt.Errorf("activity %s is registered twice", a.Name()))
+		}
+		r.activities[a.Name()] = a
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("orchestrator runtime: %w", err)
+	}
+	return r, nil
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Table, "orchestrations")
+	setDefault(&c.Container, "orchestrations")
+	setDefault(&c.MaxActivities, 64)
+	setDefault(&c.Linger, 250*time.Millisecond)
+	setDefault(&c.LingerResults, 100)
+	setDefault(&c.Grace, 2*time.Second)
+	if c.Node == "" {
+		host, _ := os.Hostname() // without one, the process id has to do
+		c.Node = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Prepare creates the table and the container when they are missing.
+func (r *Runtime) Prepare(ctx context.Context) error {
+	return errors.Join(
+		r.config.Tables.CreateTable(ctx, r.config.Table),
+		r.config.Blobs.CreateContainer(ctx, r.config.Container),
+	)
+}
+
+// Start says which orchestration to run.
+type Start struct {
+	// ID identifies the orchestration, at most 400 bytes of UTF-8.
+	ID string
+	// Orchestrator is the name of the registered function, Input its argument as JSON.
+	Orchestrator string
+	Input        json.RawMessage
+	// CorrelationID is handed to everything that the orchestration starts. It is part of its identity: another one under
+	// the same id is ErrConflict.
+	CorrelationID string
+	// Resume is a hint that the orchestration exists. It saves a transaction when right and costs one when wrong.
+	Resume bool
+}
+
+func (s Start) validate() error {
+	switch {
+	case s.ID == "" || len(s.ID) > 400 || !utf8.ValidString(s.ID):
+		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, not %d", len(s.ID))
+	case !json.Valid(s.Input) || !utf8.Valid(s.Input):
+		return fmt.Errorf("the input of orchestration %s is not JSON in UTF-8", s.ID)
+	}
+	return nil
+}
+
+// Run starts an orchestration, or resumes it where its last round ended, and drives it until it ends, until it has
+// nothing to do for longer than ctx lasts, or until ctx ends. One that completed before is only looked up. One that
+// failed goes on as its next execution.
+//
+// The error is about driving, not about the orchestration, which ends with Outcome.Failure: ErrElsewhere, ErrConflict,
+// ErrUnknownOrchestrator, ErrCorrupt, a *DeterminismError, or what storage said. After an error, Run may be repeated.
+func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
+	if err := s.validate(); err != nil {
+		return Outcome{}, err
+	}
+	o := r.orchestrators[s.Orchestrator]
+	if o == nil {
+		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
+	}
+	d, joined := r.enter(ctx, s, o)
+	if d.start.CorrelationID != s.CorrelationID {
+		return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.start.CorrelationID, ErrConflict)
+	}
+	select {
+	case <-d.finished:
+	case <-ctx.Done():
+		if joined {
+			return Outcome{ID: s.ID, CorrelationID: s.CorrelationID, Status: Running, Joined: true, ResumeAt: r.config.Now()}, nil
+		}
+		<-d.finished // it has seen the end of ctx too
+	}
+	out := d.outcome
+	out.Joined = joined
+	return out, d.err
+}
+
+// enter finds the driver of an orchestration in this process, or makes one.
+func (r *Runtime) enter(ctx context.Context, s Start, o *Orchestrator) (d *driver, joined bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if d := r.active[s.ID]; d != nil {
+		return d, true
+	}
+	d = newDriver(r, s, o)
+	r.active[s.ID] = d
+	go func() {
+		defer func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			delete(r.active, s.ID)
+			close(d.finished)
+		}()
+		d.run(ctx)
+	}()
+	return d, false
+}

@@ -1,0 +1,87 @@
+// Package secrets is the seam to the secret store: Azure Key Vault in production, a table in the storage emulator on
+// a developer's machine.
+//
+// It promises that secret values go in and, for engines, never come out: Store has no method that returns a value, no
+// Version holds one, and no error or log line of this package shows one. Adding is not idempotent in Key Vault and
+// therefore nowhere here; a caller that needs one version finds its own by the tags that it set.
+//
+// Storage keys: the development twin owns the table named by DevelopmentTable (partition: secret name, row: version).
+package secrets
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+)
+
+// These errors can be returned by every Store; test for them with errors.Is.
+var (
+	// ErrNotFound: no such secret or version.
+	ErrNotFound = errors.New("not found")
+	// ErrForbidden: the identity lacks the permission, or the version is disabled. Repeating it cannot help.
+	ErrForbidden = errors.New("forbidden")
+	// ErrInvalid: a name, value or tag that the store does not take; repeating it cannot help.
+	ErrInvalid = errors.New("invalid")
+	// ErrDeleted: the secret is soft-deleted, which blocks its name. Somebody has to recover or purge it.
+	ErrDeleted = errors.New("soft-deleted")
+	// ErrThrottled: the store is busy and the operation was not applied; repeat it later.
+	ErrThrottled = errors.New("throttled")
+	// ErrOutcomeUnknown: no usable answer; the operation may or may not have been applied, now or a little later.
+	// After Add: list the versions and look for your own tag before adding again.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+)
+
+// Limits of Key Vault, which the development twin enforces too.
+const (
+	// MaxValue is the size of a value in bytes: Key Vault takes 25 KiB of text, in which bytes travel as base64.
+	MaxValue = 25 * 1024 / 4 * 3
+	// MaxTags is the number of tags of a version.
+	MaxTags = 15
+	// MaxTag is the length of a tag's name and of its value, in bytes.
+	MaxTag = 256
+	// MaxName is the length of a secret name.
+	MaxName = 127
+)
+
+// Version describes one version of a secret, never its value.
+type Version struct {
+	// Name is the secret's name, see Name.
+	Name string
+	// Version is 32 lower-case hex digits. Its order says nothing about age.
+	Version string
+	// Tags are those given to Add; nil when there are none.
+	Tags map[string]string
+	// Created is when the store made the version: UTC, whole seconds, by the clock of the store.
+	Created time.Time
+	// Enabled is false once the version has been disabled.
+	Enabled bool
+}
+
+// Store is a secret store as engines use it. Implementations are safe for concurrent use.
+type Store interface {
+	// Versions lists all versions of a secret with their tags, in the order of Compare; none when the secret does not
+	// exist.
+	Versions(ctx context.Context, name string) ([]Version, error)
+	// Add stores value (1 to MaxValue bytes) as a new, enabled version. It is not idempotent: each call makes a
+	// version, and so it is never repeated here once it may have been applied; see ErrOutcomeUnknown.
+	Add(ctx context.Context, name string, value []byte, tags map[string]string) (Version, error)
+	// Disable makes a version unusable without deleting it. Repeating it changes nothing.
+	Disable(ctx context.Context, name, version string) error
+}
+
+// Reader reads values back. It stands apart from Store so that who only rotates cannot read.
+type Reader interface {
+	// Value returns the bytes that Add stored, ErrNotFound, or ErrForbidden when the version is disabled.
+	Value(ctx context.Context, name, version string) ([]byte, error)
+}
+
+// Compare orders versions: oldest first, and by version name among those of one second.
+func Compare(a, b Version) int {
+	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Version, b.Version))
+}
+
+// sortVersions puts versions into the order that Versions promises.
+func sortVersions(versions []Version) { slices.SortFunc(versions, Compare) }
