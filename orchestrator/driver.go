@@ -20,6 +20,7 @@ type driver struct {
 	execution *execution
 	rounds    []round // of this execution, committed
 	version   int     // rounds of all executions
+	committed int     // rounds that this driver has added
 	createdAt time.Time
 	earlier   []Outcome
 	memo      memo
@@ -239,13 +240,15 @@ func (d *driver) commit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.committed(r)
+	d.settle(r)
 	return nil
 }
 
-func (d *driver) committed(r round) {
+// settle takes note that a round is durable.
+func (d *driver) settle(r round) {
 	d.rounds = append(d.rounds, r)
 	d.version++
+	d.committed++
 	d.learned, d.execution.decided = nil, nil
 }
 
@@ -260,7 +263,7 @@ func (d *driver) commitOversize(ctx context.Context, cause error) error {
 	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now())); err != nil {
 		return err
 	}
-	d.committed(r)
+	d.settle(r)
 	return nil
 }
 
@@ -349,6 +352,6 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 
 func (d *driver) summary() Outcome {
 	out := summarize(d.start.ID, generation{number: d.execution.number, rounds: d.rounds})
-	out.Earlier = d.earlier
+	out.Earlier, out.Rounds = d.earlier, d.committed
 	return out
 }

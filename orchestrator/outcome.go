@@ -35,6 +35,8 @@ type Outcome struct {
 	Earlier []Outcome
 	// Joined says that another Run of this process did the work, and this one waited for it.
 	Joined bool
+	// Rounds counts the rounds that Run has committed. A Run that parks without one has made no progress.
+	Rounds int
 }
 
 // Call is one call of an activity as the rounds hold it. Times are distinct within an orchestration.
@@ -49,6 +51,8 @@ type Call struct {
 	Attempts    int
 	ScheduledAt time.Time
 	EndedAt     time.Time
+	// Reused says that an earlier execution made the call, and this one took its result over.
+	Reused bool
 
 	origin  origin
 	spilled string // hash of an input that a blob holds, in place of Input
@@ -99,7 +103,7 @@ func (o *Outcome) learned(e event) {
 		c.Attempts, c.Output, c.EndedAt = c.Attempts+1, e.Payload, fromMicros(e.At)
 		c.origin.EndedAt = e.At
 		if e.reused() {
-			c.origin = *e.Origin
+			c.Reused, c.origin = true, *e.Origin
 			c.ScheduledAt, c.EndedAt = fromMicros(e.Origin.ScheduledAt), fromMicros(e.Origin.EndedAt)
 		}
 	}

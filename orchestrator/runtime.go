@@ -40,6 +40,9 @@ func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error
 	}}
 }
 
+// Name is the name that the rounds hold.
+func (o *Orchestrator) Name() string { return o.name }
+
 // Config says what a Runtime works with. Tables and Blobs are required.
 type Config struct {
 	Tables tables.Store

@@ -1,0 +1,30 @@
+# Everything a developer runs. ARGS goes to the command behind a target: make run ARGS=--once, make test ARGS=-race
+
+.DEFAULT_GOAL := help
+.PHONY: help run start test lint fuzz stage clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## run everything here: Azurite, a local Functions host, the handler, a sample message
+	@go build -o bin/start ./scripts/start
+	@exec bin/start $(ARGS)
+
+start: ## the same under Azure Functions Core Tools: func start --script-root dist
+	@go build -o bin/start ./scripts/start
+	@exec bin/start -func $(ARGS)
+
+test: ## all tests, those against Azurite included (installs it from npm once)
+	go test $(ARGS) ./...
+
+lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
+	scripts/lint
+
+fuzz: ## each fuzz target for 20 s, or ARGS=5s
+	scripts/fuzz $(ARGS)
+
+stage: ## lay out dist/ for a deployment (linux/amd64)
+	scripts/stage
+
+clean: ## remove what the other targets have made
+	rm -rf bin dist .run scripts/node_modules

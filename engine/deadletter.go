@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// DefaultDeadLetterTable is the dead-letter table's name (standard, section 6).
+const DefaultDeadLetterTable = "engineDlq"
+
+// DeadLetterStatus is where a dead letter is in its life (standard, section 2).
+type DeadLetterStatus string
+
+// The statuses of dead letters.
+const (
+	StatusPending  DeadLetterStatus = "Pending"
+	StatusResolved DeadLetterStatus = "Resolved"
+	StatusExpired  DeadLetterStatus = "Expired"
+)
+
+// Reason says, for machines, what made a message a dead letter.
+type Reason string
+
+// The reasons that the pipeline knows.
+const (
+	ReasonUndecodable       Reason = "Undecodable"       // its bytes are no message
+	ReasonUnknownEngine     Reason = "UnknownEngine"     // it names an engine that does not run here
+	ReasonOverSize          Reason = "OverSize"          // it, or something in it, is too long
+	ReasonPermanent         Reason = "Permanent"         // its run failed with an error that another attempt cannot help
+	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // its run failed in every attempt
+	ReasonPoison            Reason = "Poison"            // the host gave it up and moved it to the poison queue
+)
+
+// DeadLetter is one row of the dead-letter table: a message that needs a person (standard, section 2).
+type DeadLetter struct {
+	// Engine is the engine's name and the row's partition.
+	Engine string
+	// RowKey is the escaped message id, a hyphen and InsertedAtUtc as 20060102T150405.000000Z. Reads set it; Add
+	// computes it.
+	RowKey string
+	// MessageID is the id that the queue gave the message.
+	MessageID string
+	// InsertedAtUtc is when the message entered its queue, as the queue tells it, so that a redelivery has the same.
+	// Zero when the queue does not tell; the key then has the year 1970.
+	InsertedAtUtc time.Time
+	// InstanceID is the managed instance, or publisher; "" when the message does not tell.
+	InstanceID string
+	// OriginalQueue is the queue that the message came from, or N/A.
+	OriginalQueue string
+	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It is the one column
+	// that is not redacted. Lists leave it out.
+	OriginalMessage []byte
+	// ErrorMessage is the last error. Lists show its first KiB.
+	ErrorMessage string
+	// ErrorSignature groups dead letters of one cause; Add computes it with ErrorSignature when it is "".
+	ErrorSignature string
+	// DetectedReason is why it is a dead letter; "" when the one who added it does not tell.
+	DetectedReason Reason
+	// DequeueCount is the number of attempts.
+	DequeueCount int
+	// FirstFailureAtUtc and LastFailureAtUtc are when the first and the last attempt failed. Lists are ordered by the
+	// last. A zero FirstFailureAtUtc is taken as the last.
+	FirstFailureAtUtc, LastFailureAtUtc time.Time
+	// Status is StatusPending when it is "".
+	Status DeadLetterStatus
+	// ResolutionNotes, ResolvedAtUtc and ResolvedBy are zero until someone resolves it. Lists leave them out.
+	ResolutionNotes string
+	ResolvedAtUtc   time.Time
+	ResolvedBy      string
+	// CorrelationID names the run.
+	CorrelationID string
+	// ETag is the version of the row. Get sets it; Add ignores it.
+	ETag string
+}
+
+// DeadLetterFilter selects dead letters (standard, section 3). What is zero does not filter.
+type DeadLetterFilter struct {
+	// Engines are the engines to list, at least one.
+	Engines       []string
+	Status        DeadLetterStatus
+	InstanceID    string
+	CorrelationID string
+	// From is inclusive and To exclusive; both are compared with LastFailureAtUtc.
+	From, To time.Time
+	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
+	Limit int
+	// Token is DeadLetterPage.Token of the page before.
+	Token string
+}
+
+// DeadLetterPage is one page of a list, newest failure first.
+type DeadLetterPage struct {
+	DeadLetters []DeadLetter
+	// Token continues the list; "" on the last page. A page with a token is never empty.
+	Token string
+}
+
+// DeadLetters is the dead-letter table (standard, sections 2 and 3). It is safe for concurrent use.
+type DeadLetters struct {
+	store tables.Store
+	table string
+}
+
+// NewDeadLetters uses a table of the store; "" means DefaultDeadLetterTable.
+func NewDeadLetters(store tables.Store, table string) *DeadLetters {
+	return &DeadLetters{store: store, table: cmp.Or(table, DefaultDeadLetterTable)}
+}
+
+// CreateTable makes sure that the table exists.
+func (d *DeadLetters) CreateTable(ctx context.Context) error {
+	if err := d.store.CreateTable(ctx, d.table); err != nil {
+		return fmt.Errorf("create the dead-letter table: %w", err)
+	}
+	return nil
+}
+
+// Add writes a dead letter (standard, section 1.3), exactly once: the first writer of a message wins. created is false,
+// and the row as it was, when there is one already; after an error whose outcome was unknown that may be the caller's
+// own.
+//
+// ErrorMessage passes through the redaction of secrets and is cut at 16 KiB. The errors are ErrIDTooLong, a dead letter
+// without what its type requires, and those of the store.
+func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool, err error) {
+	if err := letter.prepare(); err != nil {
+		return false, fmt.Errorf("add dead letter %s/%s: %w", letter.Engine, clip(letter.MessageID, MaxIDLength), err)
+	}
+	main := letter.entity()
+	at, columns := letter.LastFailureAtUtc, deadLetterListColumns()
+	byStatus := indexRow(main, statusPrefix(string(letter.Status)), at, columns)
+	byStatus.Properties["ErrorMessage"] = clip(letter.ErrorMessage, maxListText)
+	byCorrelation := indexRow(main, correlationPrefix(letter.CorrelationID), at, columns)
+	byCorrelation.Properties["ErrorMessage"] = byStatus.Properties["ErrorMessage"]
+	err = d.store.Apply(ctx, d.table, tables.Insert(main), tables.Insert(byStatus), tables.Insert(byCorrelation))
+	switch {
+	case errors.Is(err, tables.ErrExists):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("add dead letter %s: %w", main.Key, err)
+	}
+	return true, nil
+}
+
+// Pending reads the pending dead letters of a run, newest first, with what a list shows of them; none is no error.
+func (d *DeadLetters) Pending(ctx context.Context, engine, correlationID string) ([]DeadLetter, error) {
+	prefix := correlationPrefix(correlationID)
+	from, to := indexRange(prefix, time.Time{}, time.Time{})
+	q := tables.Query{
+		Partition: tables.EscapeKey(engine),
+		From:      from,
+		To:        to,
+		Where:     map[string]any{"CorrelationId": storable(correlationID), "Status": string(StatusPending)},
+	}
+	var letters []DeadLetter
+	for e, err := range tables.All(ctx, d.store, d.table, q) {
+		if err != nil {
+			return nil, fmt.Errorf("read pending dead letters of %s/%s: %w", engine, correlationID, err)
+		}
+		letter, err := deadLetterOf(e)
+		if err != nil {
+			return nil, fmt.Errorf("read pending dead letters of %s/%s: %w", engine, correlationID, err)
+		}
+		letters = append(letters, letter)
+	}
+	return letters, nil
+}
+
+// Get reads one dead letter, or ErrNotFound.
+func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLetter, error) {
+	key, ok := mainKey(engine, rowKey)
+	if !ok {
+		return DeadLetter{}, fmt.Errorf("get dead letter: %w", ErrNotFound)
+	}
+	e, err := d.store.Get(ctx, d.table, key)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return DeadLetter{}, fmt.Errorf("get dead letter %s: %w", key, ErrNotFound)
+	case err != nil:
+		return DeadLetter{}, fmt.Errorf("get dead letter %s: %w", key, err)
+	}
+	letter, err := deadLetterOf(e)
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("get dead letter %s: %w", key, err)
+	}
+	letter.ETag = e.ETag
+	return letter, nil
+}
+
+// List reads one page of dead letters, newest failure first (standard, section 3). With filters of engine, status,
+// correlation id and time alone it costs what the page costs, however long the table; an instance filter is answered by
+// the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
+func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
+	q := listQuery{
+		engines:  f.Engines,
+		status:   string(f.Status),
+		statuses: []string{string(StatusPending), string(StatusResolved), string(StatusExpired)},
+		equal:    map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID},
+		from:     f.From,
+		to:       f.To,
+		limit:    f.Limit,
+		token:    f.Token,
+	}
+	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *lane {
+		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
+	})
+	if err != nil {
+		return DeadLetterPage{}, fmt.Errorf("list dead letters: %w", err)
+	}
+	page := DeadLetterPage{Token: token}
+	for _, row := range rows {
+		letter, err := deadLetterOf(row.entity)
+		if err != nil {
+			return DeadLetterPage{}, fmt.Errorf("list dead letters: %w", err)
+		}
+		page.DeadLetters = append(page.DeadLetters, letter)
+	}
+	return page, nil
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// DefaultMaxAttempts is how often a message is handed out before it is a dead letter, unless its engine says otherwise.
+const DefaultMaxAttempts = 5
+
+// PublisherInstance is the instance id of work that is not for a managed instance (standard, section 2).
+const PublisherInstance = "publisher"
+
+// Definition is an engine.
+type Definition struct {
+	// Name is the engine's name in messages, history and dead letters.
+	Name string
+	// Queue is the queue that its messages arrive in.
+	Queue string
+	// Orchestrator runs its messages; make it with Orchestrate.
+	Orchestrator *orchestrator.Orchestrator
+	// Operations are the activities that the history shows, each under its name. The first names a run of a message that
+	// names none.
+	Operations []orchestrator.AnyActivity
+	// Activities are the others, which the history does not show.
+	Activities []orchestrator.AnyActivity
+	// Tables names the tables that the engine owns; they are created when they are missing.
+	Tables []string
+	// MaxAttempts: the delivery with this number goes to the dead letters without running (standard, section 1.3), so the
+	// work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
+	MaxAttempts int
+}
+
+func (d Definition) validate() error {
+	var errs []error
+	if err := checkID("engine name", d.Name); err != nil {
+		errs = append(errs, err)
+	}
+	switch {
+	case d.Queue == "" || d.Orchestrator == nil || len(d.Operations) == 0:
+		errs = append(errs, errors.New("queue, orchestrator and operations are required"))
+	case d.Orchestrator.Name() != d.Name:
+		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
+	}
+	if d.MaxAttempts < 2 {
+		errs = append(errs, errors.New("MaxAttempts must be 2 or more: with 1, no message would ever run"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("engine %q: %w", d.Name, err)
+	}
+	return nil
+}
+
+func (d Definition) withDefaults() Definition {
+	if d.MaxAttempts == 0 {
+		d.MaxAttempts = DefaultMaxAttempts
+	}
+	return d
+}
+
+// isOperation says whether the history shows an activity.
+func (d Definition) isOperation(activity string) bool {
+	return slices.ContainsFunc(d.Operations, func(o orchestrator.AnyActivity) bool { return o.Name() == activity })
+}
+
+// operationOf names a run as a whole.
+func (d Definition) operationOf(m Message) string {
+	if m.Operation != "" {
+		return m.Operation
+	}
+	return d.Operations[0].Name()
+}
+
+// Request is a message as an engine's orchestrator gets it. In is the type of the engine's own input.
+type Request[In any] struct {
+	CorrelationID string
+	// Operation is what the message asks for, "" when it does not say.
+	Operation string
+	// InstanceID is the managed instance to work on, or PublisherInstance.
+	InstanceID string
+	TenantID   string
+	Input      In
+}
+
+// Orchestrate makes an engine's orchestrator of an ordinary function. Input that is not an In, unknown fields included,
+// fails permanently; a message without input gives the zero In.
+func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error)) *orchestrator.Orchestrator {
+	return orchestrator.NewOrchestrator(engine, func(ctx *orchestrator.Context, m Message) (Out, error) {
+		r := Request[In]{CorrelationID: m.CorrelationID, Operation: m.Operation, InstanceID: m.InstanceID, TenantID: m.TenantID}
+		if err := decodeStrictly(m.Input, &r.Input); err != nil {
+			var none Out
+			return none, orchestrator.Permanent(fmt.Errorf("input of engine %s: %w", engine, err))
+		}
+		return fn(ctx, r)
+	})
+}
+
+// decodeStrictly decodes one JSON value without unknown fields; nothing and null leave v as it is.
+func decodeStrictly(document json.RawMessage, v any) error {
+	if len(document) == 0 || bytes.Equal(document, []byte("null")) {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something behind the JSON value")
+	}
+	return nil
+}

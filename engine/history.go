@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// DefaultHistoryTable is the history table's name (standard, section 6).
+const DefaultHistoryTable = "engineHistory"
+
+// Status is how an operation, or a whole run, ended (standard, section 4).
+type Status string
+
+// The statuses of history entries.
+const (
+	StatusSucceeded Status = "Succeeded"
+	StatusFailed    Status = "Failed"
+)
+
+// Entry is one row of the history table: one operation of one run (standard, section 4).
+type Entry struct {
+	// Engine is the engine's name and the row's partition.
+	Engine string
+	// RowKey is the escaped correlation id, a hyphen and CreatedAtUtc as 20060102T150405.000000Z. Reads set it; Record
+	// computes it.
+	RowKey string
+	// InstanceID is the managed instance, or publisher.
+	InstanceID string
+	// Operation is the operation's name.
+	Operation string
+	Status    Status
+	// DurationMs is how long the operation took, in milliseconds.
+	DurationMs int64
+	// Input and Output are JSON documents, nil when there is none. Lists leave them out.
+	Input, Output json.RawMessage
+	// Error is why it failed, "" when it did not. Lists leave it out.
+	Error string
+	// CreatedAtUtc is when the operation ended, in whole microseconds, as durable state has it. It tells the entries
+	// of a run apart, so no two of them may share it.
+	CreatedAtUtc time.Time
+	// CorrelationID names the run.
+	CorrelationID string
+	// RunStatus is how the whole run ended. Only the run's last entry has it; lists leave it out.
+	RunStatus Status
+	// ETag is the version of the row. Get sets it; Record ignores it.
+	ETag string
+}
+
+// HistoryFilter selects entries (standard, section 5). What is zero does not filter.
+type HistoryFilter struct {
+	// Engines are the engines to list, at least one.
+	Engines       []string
+	InstanceID    string
+	Status        Status
+	Operation     string
+	CorrelationID string
+	// From is inclusive and To exclusive; both are compared with CreatedAtUtc.
+	From, To time.Time
+	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
+	Limit int
+	// Token is HistoryPage.Token of the page before.
+	Token string
+}
+
+// HistoryPage is one page of a list, newest entry first.
+type HistoryPage struct {
+	Entries []Entry
+	// Token continues the list; "" on the last page. A page with a token is never empty.
+	Token string
+}
+
+// History is the history table (standard, sections 4 and 5). It is safe for concurrent use.
+type History struct {
+	store tables.Store
+	table string
+}
+
+// NewHistory uses a table of the store; "" means DefaultHistoryTable.
+func NewHistory(store tables.Store, table string) *History {
+	return &History{store: store, table: cmp.Or(table, DefaultHistoryTable)}
+}
+
+// CreateTable makes sure that the table exists.
+func (h *History) CreateTable(ctx context.Context) error {
+	if err := h.store.CreateTable(ctx, h.table); err != nil {
+		return fmt.Errorf("create the history table: %w", err)
+	}
+	return nil
+}
+
+// Record writes entries of one run of one engine (standard, section 1.6). Up to 50 entries of moderate size are one
+// transaction; of more, the one with the RunStatus is the last, so a run never looks finished with entries missing.
+// Recording the same entries again changes nothing, as long as their times and statuses are the same.
+//
+// Input, Output and Error pass through the redaction of secrets. A document of more than 192 KiB is replaced by
+// {"omittedBytes":n}, one that is not JSON by a JSON string of its text, and an error text is cut at 16 KiB: a history
+// row must never be what makes a run fail. The errors are ErrIDTooLong, an entry that breaks the rules of Entry, and
+// those of the store.
+func (h *History) Record(ctx context.Context, entries ...Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	first := entries[0]
+	if err := checkRun(entries); err != nil {
+		return fmt.Errorf("record history of %s/%s: %w", first.Engine, clip(first.CorrelationID, MaxIDLength), err)
+	}
+	entries = slices.Clone(entries)
+	for i := range entries {
+		entries[i].prepare()
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(len(a.RunStatus), len(b.RunStatus)) })
+	for _, ops := range transactions(entries) {
+		if err := h.store.Apply(ctx, h.table, ops...); err != nil {
+			return fmt.Errorf("record history of %s/%s: %w", first.Engine, first.CorrelationID, err)
+		}
+	}
+	return nil
+}
+
+// Run reads all entries of a run, whole and oldest first; none is no error. It answers whether a run has succeeded
+// before (standard, section 1.4): then its last entry has RunStatus StatusSucceeded.
+func (h *History) Run(ctx context.Context, engine, correlationID string) ([]Entry, error) {
+	var entries []Entry
+	for e, err := range tables.All(ctx, h.store, h.table, runQuery(engine, correlationID)) {
+		if err != nil {
+			return nil, fmt.Errorf("read history of %s/%s: %w", engine, correlationID, err)
+		}
+		entries = append(entries, entryOf(e))
+	}
+	return entries, nil
+}
+
+// Get reads one entry, or ErrNotFound.
+func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error) {
+	key, ok := mainKey(engine, rowKey)
+	if !ok {
+		return Entry{}, fmt.Errorf("get history entry: %w", ErrNotFound)
+	}
+	e, err := h.store.Get(ctx, h.table, key)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return Entry{}, fmt.Errorf("get history entry %s: %w", key, ErrNotFound)
+	case err != nil:
+		return Entry{}, fmt.Errorf("get history entry %s: %w", key, err)
+	}
+	entry := entryOf(e)
+	entry.ETag = e.ETag
+	return entry, nil
+}
+
+// List reads one page of entries, newest first (standard, section 5). With filters of engine, status and time alone it
+// costs what the page costs, however long the table; other filters are answered by the store, over the index rows of
+// the period. The errors are ErrFilter, ErrToken and those of the store.
+func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error) {
+	q := listQuery{
+		engines:  f.Engines,
+		status:   string(f.Status),
+		statuses: []string{string(StatusSucceeded), string(StatusFailed)},
+		equal:    map[string]string{"InstanceId": f.InstanceID, "Operation": f.Operation, "CorrelationId": f.CorrelationID},
+		from:     f.From,
+		to:       f.To,
+		limit:    f.Limit,
+		token:    f.Token,
+	}
+	rows, token, err := q.read(ctx, h.store, h.table, func(l listing, engine string) *lane {
+		return l.runLane(engine, f.CorrelationID)
+	})
+	if err != nil {
+		return HistoryPage{}, fmt.Errorf("list history: %w", err)
+	}
+	page := HistoryPage{Token: token}
+	for _, row := range rows {
+		page.Entries = append(page.Entries, entryOf(row.entity))
+	}
+	return page, nil
+}

@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// maxEntries bounds one transaction in rows; an index row accompanies each.
+	maxEntries = 50
+	// maxTransactionText bounds one transaction in bytes of text. JSON takes up to six times as much on the wire, of
+	// 4 MiB.
+	maxTransactionText = 512 << 10
+	// maxDocument bounds an input or output, in bytes: two of them, as UTF-16, and an error text fit an entity.
+	maxDocument = 192 << 10
+)
+
+// checkRun holds entries against the rules of Entry and Record.
+func checkRun(entries []Entry) error {
+	times := make(map[time.Time]bool, len(entries))
+	runs := 0
+	for _, e := range entries {
+		if err := e.check(); err != nil {
+			return err
+		}
+		if e.Engine != entries[0].Engine || e.CorrelationID != entries[0].CorrelationID {
+			return errors.New("the entries are of different runs: record each run by itself")
+		}
+		if e.RunStatus != "" {
+			runs++
+		}
+		at := whole(e.CreatedAtUtc)
+		if times[at] {
+			return fmt.Errorf("two entries have the time %v: entries of a run need times of their own", at)
+		}
+		times[at] = true
+	}
+	if runs > 1 {
+		return errors.New("more than one entry has a run status: set it on the last one only")
+	}
+	return nil
+}
+
+func (e Entry) check() error {
+	var status error
+	valid := func(s Status) bool { return s == StatusSucceeded || s == StatusFailed }
+	if !valid(e.Status) || e.RunStatus != "" && !valid(e.RunStatus) {
+		status = fmt.Errorf("status %q, run status %q: use Succeeded or Failed", e.Status, e.RunStatus)
+	}
+	return errors.Join(
+		checkID("engine", e.Engine),
+		checkID("correlation id", e.CorrelationID),
+		checkLength("instance id", e.InstanceID, MaxInstanceIDLength),
+		checkLength("operation", e.Operation, MaxInstanceIDLength),
+		checkTime("creation time", e.CreatedAtUtc),
+		status,
+	)
+}
+
+// prepare makes of an entry what is stored of it.
+func (e *Entry) prepare() {
+	e.CreatedAtUtc = whole(e.CreatedAtUtc)
+	e.Input = document(e.Input)
+	e.Output = document(e.Output)
+	e.Error = clip(storable(Redact(e.Error)), maxErrorText)
+}
+
+// document is a JSON document as it is stored.
+func document(doc json.RawMessage) json.RawMessage {
+	doc = bytes.ToValidUTF8(RedactJSON(doc), []byte("\uFFFD"))
+	if len(doc) > maxDocument {
+		return fmt.Appendf(nil, `{"omittedBytes":%d}`, len(doc))
+	}
+	return doc
+}
+
+// transactions divides prepared entries into transactions, in order.
+func transactions(entries []Entry) [][]tables.Op {
+	var all [][]tables.Op
+	var ops []tables.Op
+	size := 0
+	for _, e := range entries {
+		n := len(e.Input) + len(e.Output) + len(e.Error)
+		if len(ops) == 2*maxEntries || len(ops) > 0 && size+n > maxTransactionText {
+			all, ops, size = append(all, ops), nil, 0
+		}
+		main := e.entity()
+		index := indexRow(main, statusPrefix(string(e.Status)), e.CreatedAtUtc, historyListColumns())
+		ops = append(ops, tables.Upsert(main), tables.Upsert(index))
+		size += n
+	}
+	return append(all, ops)
+}
+
+// historyListColumns are the columns that a list shows or filters by.
+func historyListColumns() []string {
+	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId"}
+}
+
+// entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
+func (e Entry) entity() tables.Entity {
+	props := map[string]any{
+		"Engine":        storable(e.Engine),
+		"InstanceId":    storable(e.InstanceID),
+		"Operation":     storable(e.Operation),
+		"Status":        string(e.Status),
+		"DurationMs":    e.DurationMs,
+		"CreatedAtUtc":  e.CreatedAtUtc,
+		"CorrelationId": storable(e.CorrelationID),
+	}
+	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus)} {
+		if text != "" {
+			tables.PutText(props, name, text)
+		}
+	}
+	key := tables.Key{Partition: tables.EscapeKey(e.Engine), Row: rowKey(e.CorrelationID, e.CreatedAtUtc)}
+	return tables.Entity{Key: key, Properties: props}
+}
+
+// entryOf reads a main row or an index row.
+func entryOf(e tables.Entity) Entry {
+	entry := Entry{
+		Engine:        e.String("Engine"),
+		RowKey:        rowKeyOf(e),
+		InstanceID:    e.String("InstanceId"),
+		Operation:     e.String("Operation"),
+		Status:        Status(e.String("Status")),
+		DurationMs:    e.Int("DurationMs"),
+		Error:         e.String("Error"),
+		CreatedAtUtc:  e.Time("CreatedAtUtc"),
+		CorrelationID: e.String("CorrelationId"),
+		RunStatus:     Status(e.String("RunStatus")),
+	}
+	if text := tables.Text(e, "Input"); text != "" {
+		entry.Input = json.RawMessage(text)
+	}
+	if text := tables.Text(e, "Output"); text != "" {
+		entry.Output = json.RawMessage(text)
+	}
+	return entry
+}

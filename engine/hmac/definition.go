@@ -1,0 +1,78 @@
+package hmac
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
+const Queue = "hmac-rotation-queue"
+
+// Result is what a run leaves behind: which version of which secret the instance has to use.
+type Result struct {
+	SecretName string `json:"secretName"`
+	Version    string `json:"version"`
+}
+
+// Definition is the engine over the steps. A message with the operation rotate, or none, makes the slot's key and
+// notifies the instance; one with notify only notifies it of the version that its input names. Without a slot, the
+// correlation id is the slot: the message asks for one rotation.
+func Definition(steps *Steps) engine.Definition {
+	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
+	timeout := orchestrator.WithTimeout(time.Minute)
+	rotate := orchestrator.NewActivity(OperationRotate, permanently(steps.Rotate), retry, timeout)
+	notify := orchestrator.NewActivity(OperationNotify, permanently(steps.Notify), retry, timeout)
+
+	run := func(ctx *orchestrator.Context, r engine.Request[json.RawMessage]) (Result, error) {
+		in, err := ParseInput(r.Operation, r.InstanceID, r.Input)
+		if err != nil {
+			return Result{}, orchestrator.Permanent(err)
+		}
+		key := Result{SecretName: in.SecretName, Version: in.Version}
+		if in.Operation == OperationRotate {
+			slot := in.Slot
+			if slot == "" {
+				slot = r.CorrelationID
+			}
+			made, err := rotate.Call(ctx, RotateInput{InstanceID: r.InstanceID, TenantID: r.TenantID, Slot: slot, JobID: r.CorrelationID}).Await()
+			if err != nil {
+				return Result{}, fmt.Errorf("rotate the key of instance %s: %w", r.InstanceID, err)
+			}
+			key = Result{SecretName: made.SecretName, Version: made.Version}
+		}
+		_, err = notify.Call(ctx, NotifyInput{InstanceID: r.InstanceID, TenantID: r.TenantID, SecretName: key.SecretName, Version: key.Version}).Await()
+		if err != nil {
+			return Result{}, fmt.Errorf("notify instance %s: %w", r.InstanceID, err)
+		}
+		return key, nil
+	}
+
+	return engine.Definition{
+		Name:         Engine,
+		Queue:        Queue,
+		Orchestrator: engine.Orchestrate(Engine, run),
+		Operations:   []orchestrator.AnyActivity{rotate, notify},
+		Tables:       []string{SlotsTable, NoticesTable},
+	}
+}
+
+// permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new
+// assignment takes minutes to arrive, and the attempts of a message give it some.
+func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := step(ctx, in)
+		for _, hopeless := range []error{ErrInput, ErrVersionMissing, secrets.ErrInvalid, secrets.ErrDeleted} {
+			if errors.Is(err, hopeless) {
+				return out, orchestrator.Permanent(err)
+			}
+		}
+		return out, err
+	}
+}

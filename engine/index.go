@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Index rows stand in the partition of the row that they belong to and are written in its transaction. Their keys are
+//
+//	~S-{place}  ~F-{place}              history, by status: Succeeded, Failed
+//	~P-{place}  ~R-{place}  ~E-{place}  dead letters, by status: Pending, Resolved, Expired
+//	~c-{digest of the correlation id}-{place}   dead letters, by correlation id
+//
+// where the place is "{inverted microseconds, 18 digits}-{digest of the row key}", so that a range ascends from the
+// newest row to the oldest. Digests instead of ids keep keys short, and make their order the same in Go and in storage
+// whatever characters an id has. No escaped id begins with ~, so no main row is ever among them.
+const (
+	indexMark = "~"
+
+	// targetColumn of an index row names the main row.
+	targetColumn = "TargetRowKey"
+
+	// lastMicro is the last microsecond of the year 9999 since 1970.
+	lastMicro    = 253402300799999999
+	invertedSize = 18
+	digestSize   = 32
+)
+
+// statusPrefix begins the index rows of a status: its initial tells the statuses of a table apart.
+func statusPrefix(status string) string { return indexMark + status[:1] + "-" }
+
+// correlationPrefix begins the index rows of one correlation id.
+func correlationPrefix(correlationID string) string {
+	return indexMark + "c-" + digest(correlationID) + "-"
+}
+
+// digest stands for a text of any length and characters in an index key: 128 bits in hexadecimal.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:digestSize/2])
+}
+
+// inverted makes ascending keys out of descending times.
+func inverted(micros int64) string {
+	return fmt.Sprintf("%0*d", invertedSize, lastMicro-micros)
+}
+
+// place is where a row stands among all rows of either table.
+func place(at time.Time, rowKey string) string {
+	return inverted(at.UnixMicro()) + "-" + digest(rowKey)
+}
+
+// indexRow copies the named columns of a main row, those that a list shows or filters by, into its index row.
+func indexRow(main tables.Entity, prefix string, at time.Time, columns []string) tables.Entity {
+	props := map[string]any{targetColumn: main.Row}
+	for _, name := range columns {
+		if v, ok := main.Properties[name]; ok {
+			props[name] = v
+		}
+	}
+	return tables.Entity{
+		Key:        tables.Key{Partition: main.Partition, Row: prefix + place(at, main.Row)},
+		Properties: props,
+	}
+}
+
+// rowKeyOf is the key of the main row that an entity of either kind stands for.
+func rowKeyOf(e tables.Entity) string {
+	if strings.HasPrefix(e.Row, indexMark) {
+		return e.String(targetColumn)
+	}
+	return e.Row
+}
+
+// runQuery selects the main rows of one correlation id, oldest first. The column is asked for as well because the
+// escaped id can be the beginning of another one; timestamps begin with a digit, so the range ends behind 9.
+func runQuery(engine, correlationID string) tables.Query {
+	prefix := tables.EscapeKey(correlationID) + "-"
+	return tables.Query{
+		Partition: tables.EscapeKey(engine),
+		From:      prefix,
+		To:        prefix + ":",
+		Where:     map[string]any{"CorrelationId": storable(correlationID)},
+	}
+}
+
+// indexRange bounds the places of times in [from, to), either of which may be zero, meaning open.
+func indexRange(prefix string, from, to time.Time) (lower, upper string) {
+	lower, upper = prefix, prefix[:len(prefix)-1]+"."
+	if !to.IsZero() {
+		lower = prefix + inverted(ceil(to).UnixMicro()-1)
+	}
+	if !from.IsZero() {
+		upper = prefix + inverted(ceil(from).UnixMicro()-1)
+	}
+	return lower, upper
+}
+
+// ceil is the first whole microsecond that is not before t: rows have whole microseconds, bounds need not.
+func ceil(t time.Time) time.Time {
+	if floor := whole(t); !floor.Equal(t) {
+		return floor.Add(time.Microsecond)
+	}
+	return t.UTC()
+}

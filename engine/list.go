@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// DefaultLimit is the length of a page when a filter has no limit (standard, sections 3 and 5).
+	DefaultLimit = 50
+	// MaxLimit is the longest page (standard, sections 3 and 5).
+	MaxLimit = 100
+)
+
+// listQuery is what the filters of both tables come down to.
+type listQuery struct {
+	engines []string
+	// status is one of statuses, or "" for all of them.
+	status   string
+	statuses []string
+	// equal holds values by column; "" does not filter.
+	equal    map[string]string
+	from, to time.Time
+	limit    int
+	token    string
+}
+
+// read gives one page of a table, newest row first, and the token that continues it, "" on the last page.
+// byCorrelation makes the lane of an engine when the query names a correlation id; otherwise the index rows of every
+// status asked for are a lane. The errors are ErrFilter, ErrToken and those of the store.
+func (q listQuery) read(ctx context.Context, store tables.Store, table string, byCorrelation func(l listing, engine string) *lane) (rows []listedRow, token string, err error) {
+	q, err = q.normalised()
+	if err != nil {
+		return nil, "", err
+	}
+	mark := fingerprint(table, q.engines, q.status, q.equal, q.from, q.to)
+	after, err := decodeToken(q.token, mark, q.engines)
+	if err != nil {
+		return nil, "", err
+	}
+	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, limit: q.limit, after: after}
+	for column, value := range q.equal {
+		if value != "" {
+			l.where[column] = storable(value)
+		}
+	}
+	// One row more than the page holds tells whether another page follows, so that a token never leads to an empty one.
+	rows, err = merge(ctx, q.lanes(l, byCorrelation), q.limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) > q.limit {
+		rows = rows[:q.limit]
+		token = encodeToken(mark, rows[q.limit-1].at)
+	}
+	return rows, token, nil
+}
+
+func (q listQuery) lanes(l listing, byCorrelation func(l listing, engine string) *lane) []*lane {
+	var lanes []*lane
+	for _, engine := range q.engines {
+		if q.equal["CorrelationId"] != "" {
+			if q.status != "" {
+				l.where["Status"] = q.status
+			}
+			lanes = append(lanes, byCorrelation(l, engine))
+			continue
+		}
+		for _, status := range q.statuses {
+			if q.status == "" || q.status == status {
+				lanes = append(lanes, l.indexLane(engine, statusPrefix(status)))
+			}
+		}
+	}
+	return lanes
+}
+
+// normalised checks the query and puts it into the one form that tokens and lanes are made of.
+func (q listQuery) normalised() (listQuery, error) {
+	q.engines = slices.Compact(slices.Sorted(slices.Values(q.engines)))
+	q.from, q.to = q.from.UTC(), q.to.UTC()
+	q.limit = cmp.Or(q.limit, DefaultLimit)
+	if len(q.engines) == 0 {
+		return q, fmt.Errorf("%w: name at least one engine", ErrFilter)
+	}
+	for _, engine := range q.engines {
+		if err := checkID("engine", engine); err != nil {
+			return q, fmt.Errorf("%w: %w", ErrFilter, err)
+		}
+	}
+	if q.status != "" && !slices.Contains(q.statuses, q.status) {
+		return q, fmt.Errorf("%w: status %q: use one of %v", ErrFilter, clip(q.status, 32), q.statuses)
+	}
+	for _, t := range []time.Time{q.from, q.to} {
+		if t.IsZero() {
+			continue
+		}
+		if err := checkTime("bound", t); err != nil {
+			return q, fmt.Errorf("%w: %w", ErrFilter, err)
+		}
+	}
+	if q.limit < 1 || q.limit > MaxLimit {
+		return q, fmt.Errorf("%w: limit %d: use 1 to %d", ErrFilter, q.limit, MaxLimit)
+	}
+	for column, value := range q.equal {
+		if len(value) > MaxInstanceIDLength || !utf8.ValidString(value) {
+			return q, fmt.Errorf("%w: %s: use at most %d bytes of UTF-8", ErrFilter, column, MaxInstanceIDLength)
+		}
+	}
+	return q, nil
+}
+
+// listing is what one page of either table needs to know.
+type listing struct {
+	store    tables.Store
+	table    string
+	from, to time.Time
+	where    map[string]any
+	limit    int
+	after    *position
+}
+
+// indexLane reads the index rows of one prefix.
+func (l listing) indexLane(engine, prefix string) *lane {
+	from, to := indexRange(prefix, l.from, l.to)
+	if l.after != nil {
+		from = max(from, prefix+l.after.bound(engine))
+	}
+	q := tables.Query{
+		Partition: tables.EscapeKey(engine),
+		From:      from,
+		To:        to,
+		Where:     l.where,
+		Limit:     l.limit + 1,
+	}
+	return &lane{
+		done: from >= to,
+		fetch: func(ctx context.Context) (listed []listedRow, more bool, err error) {
+			page, err := l.store.Query(ctx, l.table, q)
+			if err != nil {
+				return nil, false, err
+			}
+			for _, e := range page.Entities {
+				listed = append(listed, listedRow{position{e.Row[len(prefix):], engine}, e})
+			}
+			q.Continuation = page.Next
+			return listed, page.Next != "", nil
+		},
+	}
+}
+
+// runLane reads the main rows of one correlation id at once: they ascend in time, and one run has few.
+func (l listing) runLane(engine, correlationID string) *lane {
+	q := runQuery(engine, correlationID)
+	prefix := q.From
+	if !l.from.IsZero() {
+		q.From = prefix + ceil(l.from).Format(timestampLayout)
+	}
+	if !l.to.IsZero() {
+		q.To = prefix + ceil(l.to).Format(timestampLayout)
+	}
+	q.Select = historyListColumns()
+	q.Where = l.where // the correlation id is one of them
+	return &lane{
+		done: q.From >= q.To,
+		fetch: func(ctx context.Context) (listed []listedRow, more bool, err error) {
+			for e, err := range tables.All(ctx, l.store, l.table, q) {
+				if err != nil {
+					return nil, false, err
+				}
+				at := position{place(e.Time("CreatedAtUtc"), e.Row), engine}
+				if l.after == nil || at.compare(*l.after) > 0 {
+					listed = append(listed, listedRow{at, e})
+				}
+			}
+			slices.SortFunc(listed, func(a, b listedRow) int { return cmp.Compare(a.at.place, b.at.place) })
+			return listed, false, nil
+		},
+	}
+}

@@ -1,0 +1,437 @@
+package engine
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// fillHistory records n entries of four engines, a microsecond apart and oldest first; every hundredth failed.
+func fillHistory(t *testing.T, history *History, n int) (engines []string) {
+	t.Helper()
+	engines = []string{"alerts", "hmac", "spn", "tls"}
+	batches := map[string][]Entry{}
+	for i := range n {
+		entry := rotateEntry()
+		entry.Engine = engines[i%len(engines)]
+		entry.InstanceID = fmt.Sprintf("instance-%d", i)
+		entry.RunStatus = ""
+		entry.CreatedAtUtc = noon().Add(time.Duration(i) * time.Microsecond)
+		if i%100 == 0 {
+			entry.Status = StatusFailed
+		}
+		batches[entry.Engine] = append(batches[entry.Engine], entry)
+	}
+	for _, batch := range batches {
+		if err := history.Record(t.Context(), batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return engines
+}
+
+// A page reads as many rows of a long table as of a short one: no more than one page of every engine and status.
+func TestListCostsItsPage(t *testing.T) {
+	t.Parallel()
+	const limit = 20
+	filters := map[string]struct {
+		filter HistoryFilter
+		lanes  int
+	}{
+		"all":           {HistoryFilter{}, 8},
+		"status":        {HistoryFilter{Status: StatusFailed}, 4},
+		"engine":        {HistoryFilter{Engines: []string{"hmac"}}, 2},
+		"engine status": {HistoryFilter{Engines: []string{"alerts"}, Status: StatusFailed}, 1},
+		"time":          {HistoryFilter{From: noon().Add(10 * time.Microsecond), To: noon().Add(60 * time.Microsecond)}, 8},
+	}
+	for _, n := range []int{100, 10_000} {
+		store, history, _ := newTables(t)
+		engines := fillHistory(t, history, n)
+		for name, test := range filters {
+			t.Run(fmt.Sprintf("%d rows/%s", n, name), func(t *testing.T) {
+				f := test.filter
+				f.Limit = limit
+				if f.Engines == nil {
+					f.Engines = engines
+				}
+				for range 3 {
+					store.reset()
+					page, err := history.List(t.Context(), f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if store.queries > test.lanes || store.entities > test.lanes*(limit+1) {
+						t.Errorf("%d queries and %d entities for one page, want at most %d and %d", store.queries, store.entities, test.lanes, test.lanes*(limit+1))
+					}
+					if f.Token = page.Token; f.Token == "" {
+						break
+					}
+				}
+			})
+		}
+	}
+}
+
+// A filter that few rows match makes the store answer with empty pages; the list does not.
+func TestListOfFewMatches(t *testing.T) {
+	t.Parallel()
+	_, history, _ := newTables(t)
+	engines := fillHistory(t, history, 6_000)
+	page, err := history.List(t.Context(), HistoryFilter{Engines: engines, InstanceID: "instance-1"})
+	if err != nil || len(page.Entries) != 1 || page.Token != "" {
+		t.Errorf("%d entries, token %q, %v, want the one entry and no token", len(page.Entries), page.Token, err)
+	}
+}
+
+func TestListTimesAreHalfOpen(t *testing.T) {
+	t.Parallel()
+	_, history, _ := newTables(t)
+	engines := fillHistory(t, history, 40)
+	at := func(i int) time.Time { return noon().Add(time.Duration(i) * time.Microsecond) }
+	tests := map[string]struct {
+		from, to    time.Time
+		first, last int // of what is found, newest first; -1: nothing
+	}{
+		"open":               {time.Time{}, time.Time{}, 39, 0},
+		"from inclusive":     {at(10), time.Time{}, 39, 10},
+		"from between":       {at(10).Add(1), time.Time{}, 39, 11},
+		"to exclusive":       {time.Time{}, at(10), 9, 0},
+		"to between":         {time.Time{}, at(10).Add(1), 10, 0},
+		"both":               {at(5), at(7), 6, 5},
+		"empty":              {at(5), at(5), -1, -1},
+		"reversed":           {at(7), at(5), -1, -1},
+		"far past and after": {time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), 39, 0},
+		"other zone":         {at(5).In(time.FixedZone("east", 3600)), at(7).In(time.FixedZone("west", -3600)), 6, 5},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, correlation := range []string{"", "run/1"} {
+				f := HistoryFilter{Engines: engines, From: test.from, To: test.to, CorrelationID: correlation}
+				page, err := history.List(t.Context(), f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got, want []string
+				for _, entry := range page.Entries {
+					got = append(got, entry.InstanceID)
+				}
+				for i := test.first; i >= test.last && i >= 0; i-- {
+					want = append(want, fmt.Sprintf("instance-%d", i))
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("correlation id %q (-want +got):\n%s", correlation, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestListRefuses(t *testing.T) {
+	t.Parallel()
+	_, history, letters := newTables(t)
+	tests := map[string]HistoryFilter{
+		"no engine":         {},
+		"empty engine":      {Engines: []string{""}},
+		"long engine":       {Engines: []string{strings.Repeat("x", 129)}},
+		"unknown status":    {Engines: []string{"hmac"}, Status: "Pending?"},
+		"negative limit":    {Engines: []string{"hmac"}, Limit: -1},
+		"long page":         {Engines: []string{"hmac"}, Limit: 101},
+		"long instance":     {Engines: []string{"hmac"}, InstanceID: strings.Repeat("x", 513)},
+		"invalid instance":  {Engines: []string{"hmac"}, InstanceID: "\xff"},
+		"time without rows": {Engines: []string{"hmac"}, To: time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC)},
+	}
+	for name, f := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := history.List(t.Context(), f); !errors.Is(err, ErrFilter) {
+				t.Errorf("history: %v, want ErrFilter", err)
+			}
+			g := DeadLetterFilter{Engines: f.Engines, Status: DeadLetterStatus(f.Status), InstanceID: f.InstanceID, Limit: f.Limit, From: f.From, To: f.To}
+			if _, err := letters.List(t.Context(), g); !errors.Is(err, ErrFilter) {
+				t.Errorf("dead letters: %v, want ErrFilter", err)
+			}
+		})
+	}
+}
+
+func TestTokenBelongsToItsFilter(t *testing.T) {
+	t.Parallel()
+	_, history, letters := newTables(t)
+	fillHistory(t, history, 40)
+	base := HistoryFilter{Engines: []string{"hmac", "tls"}, Limit: 3}
+	page, err := history.List(t.Context(), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base.Token = page.Token
+	same := base
+	same.Engines, same.Limit = []string{"tls", "hmac", "hmac"}, 7
+	if _, err := history.List(t.Context(), same); err != nil {
+		t.Errorf("the same filter in other words: %v", err)
+	}
+	for name, change := range map[string]func(f *HistoryFilter){
+		"engines":     func(f *HistoryFilter) { f.Engines = []string{"hmac"} },
+		"instance":    func(f *HistoryFilter) { f.InstanceID = "publisher" },
+		"status":      func(f *HistoryFilter) { f.Status = StatusFailed },
+		"operation":   func(f *HistoryFilter) { f.Operation = "rotate" },
+		"correlation": func(f *HistoryFilter) { f.CorrelationID = "run/1" },
+		"from":        func(f *HistoryFilter) { f.From = noon() },
+		"to":          func(f *HistoryFilter) { f.To = noon() },
+		"damage":      func(f *HistoryFilter) { f.Token += "A" },
+		"no base64":   func(f *HistoryFilter) { f.Token = "?" },
+		"length":      func(f *HistoryFilter) { f.Token = strings.Repeat("A", 4000) },
+		"not a token": func(f *HistoryFilter) { f.Token = base64.RawURLEncoding.EncodeToString([]byte(`{"v":1}`)) },
+	} {
+		f := base
+		change(&f)
+		if _, err := history.List(t.Context(), f); !errors.Is(err, ErrToken) {
+			t.Errorf("%s: %v, want ErrToken", name, err)
+		}
+	}
+	if _, err := letters.List(t.Context(), DeadLetterFilter{Engines: base.Engines, Token: base.Token}); !errors.Is(err, ErrToken) {
+		t.Errorf("token of the other table: %v, want ErrToken", err)
+	}
+}
+
+// A row that moves to another status while a list reads is in two lanes for a moment.
+func TestMergeShowsAMovedRowOnce(t *testing.T) {
+	t.Parallel()
+	full := func(places ...string) *lane {
+		l := &lane{done: true}
+		for _, p := range places {
+			l.rows = append(l.rows, listedRow{at: position{p, "hmac"}})
+		}
+		return l
+	}
+	rows, err := merge(t.Context(), []*lane{full("1", "3"), full("2", "3", "4")}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		got = append(got, row.at.place)
+	}
+	if diff := cmp.Diff([]string{"1", "2", "3", "4"}, got); diff != "" {
+		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+}
+
+// listModel is what the walks of both tables are compared with: every row that was written, by its key.
+type listModel struct {
+	position
+	row                                      string
+	instance, status, operation, correlation string
+	at                                       time.Time
+}
+
+// expected is what a filter selects of the rows, in order.
+func expected(rows map[string]listModel, keep func(listModel) bool) []string {
+	var kept []listModel
+	for _, row := range rows {
+		if keep(row) {
+			kept = append(kept, row)
+		}
+	}
+	slices.SortFunc(kept, func(a, b listModel) int { return a.compare(b.position) })
+	var keys []string
+	for _, row := range kept {
+		keys = append(keys, row.engine+"/"+row.row)
+	}
+	return keys
+}
+
+// within says whether a time is in [from, to), where zero is open.
+func within(at, from, to time.Time) bool {
+	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || at.Before(to))
+}
+
+func drawBound(t *rapid.T, name string) time.Time {
+	n := rapid.IntRange(-1, 8).Draw(t, name)
+	if n < 0 {
+		return time.Time{}
+	}
+	return noon().Add(time.Duration(n)*time.Microsecond - time.Duration(rapid.IntRange(0, 1).Draw(t, name+" offset")))
+}
+
+func drawOne(t *rapid.T, name string, of ...string) string {
+	return rapid.SampledFrom(of).Draw(t, name)
+}
+
+// Walking the pages of any filter gives what it selects of all rows: in order, none twice, none missing, whatever is
+// written meanwhile that is newer.
+func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		_, history, _ := newTables(t)
+		engines := []string{"alerts", "hmac", "tls"}
+		correlations := []string{"run", "run-20261121T120000.123456Z", "rün/2", "r"}
+		rows := map[string]listModel{}
+		record := func(e Entry) {
+			if err := history.Record(ctx, e); err != nil {
+				t.Fatalf("record: %v", err)
+			}
+		}
+		for range rapid.IntRange(0, 60).Draw(t, "rows") {
+			e := rotateEntry()
+			e.Engine = drawOne(t, "engine", engines...)
+			e.CorrelationID = drawOne(t, "correlation id", correlations...)
+			e.CreatedAtUtc = noon().Add(time.Duration(rapid.IntRange(0, 7).Draw(t, "time")) * time.Microsecond)
+			e.InstanceID, e.Operation = drawOne(t, "instance", "a", "b"), drawOne(t, "operation", "rotate", "notify")
+			e.Status = Status(drawOne(t, "status", "Succeeded", "Failed"))
+			key := rowKey(e.CorrelationID, e.CreatedAtUtc)
+			if _, taken := rows[e.Engine+"/"+key]; taken {
+				continue
+			}
+			record(e)
+			rows[e.Engine+"/"+key] = listModel{
+				position: position{place(e.CreatedAtUtc, key), e.Engine}, row: key, at: e.CreatedAtUtc,
+				instance: e.InstanceID, operation: e.Operation, status: string(e.Status), correlation: e.CorrelationID,
+			}
+		}
+		f := HistoryFilter{
+			Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
+			InstanceID:    drawOne(t, "instance filter", "", "", "a"),
+			Status:        Status(drawOne(t, "status filter", "", "Succeeded", "Failed")),
+			Operation:     drawOne(t, "operation filter", "", "", "notify"),
+			CorrelationID: drawOne(t, "correlation filter", append(correlations, "", "", "", "")...),
+			From:          drawBound(t, "from"),
+			To:            drawBound(t, "to"),
+		}
+		want := expected(rows, func(r listModel) bool {
+			return slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
+				(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
+				(f.Operation == "" || f.Operation == r.operation) && (f.CorrelationID == "" || f.CorrelationID == r.correlation)
+		})
+		var got []string
+		for n := 0; ; n++ {
+			f.Limit = rapid.IntRange(1, 9).Draw(t, "limit")
+			page, err := history.List(ctx, f)
+			if err != nil {
+				t.Fatalf("list: %v", err)
+			}
+			if page.Token != "" && len(page.Entries) != f.Limit {
+				t.Fatalf("a page of %d entries with a token, want %d", len(page.Entries), f.Limit)
+			}
+			for _, e := range page.Entries {
+				got = append(got, e.Engine+"/"+e.RowKey)
+			}
+			if f.Token = page.Token; f.Token == "" {
+				break
+			}
+			newer := rotateEntry()
+			newer.Engine, newer.CreatedAtUtc = f.Engines[0], noon().Add(time.Second+time.Duration(n)*time.Second)
+			record(newer)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("walk (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := context.Background()
+		_, _, letters := newTables(t)
+		engines := []string{"alerts", "hmac", "tls"}
+		rows := map[string]listModel{}
+		add := func(d DeadLetter) {
+			if created, err := letters.Add(ctx, d); err != nil || !created {
+				t.Fatalf("add: created %v, %v", created, err)
+			}
+		}
+		for i := range rapid.IntRange(0, 60).Draw(t, "rows") {
+			d := pendingLetter()
+			d.Engine = drawOne(t, "engine", engines...)
+			d.MessageID = fmt.Sprintf("%s%d", drawOne(t, "id", "a", "~", "ü", "😀", "\ue000"), i)
+			d.CorrelationID = drawOne(t, "correlation id", "run", "run-1")
+			d.LastFailureAtUtc = noon().Add(time.Duration(rapid.IntRange(0, 7).Draw(t, "time")) * time.Microsecond)
+			d.InstanceID = drawOne(t, "instance", "a", "b")
+			d.Status = DeadLetterStatus(drawOne(t, "status", "Pending", "Resolved", "Expired"))
+			add(d)
+			key := rowKey(d.MessageID, d.InsertedAtUtc)
+			rows[d.Engine+"/"+key] = listModel{
+				position: position{place(d.LastFailureAtUtc, key), d.Engine}, row: key, at: d.LastFailureAtUtc,
+				instance: d.InstanceID, status: string(d.Status), correlation: d.CorrelationID,
+			}
+		}
+		f := DeadLetterFilter{
+			Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
+			InstanceID:    drawOne(t, "instance filter", "", "", "a"),
+			Status:        DeadLetterStatus(drawOne(t, "status filter", "", "Pending", "Resolved", "Expired")),
+			CorrelationID: drawOne(t, "correlation filter", "", "", "run", "run-1"),
+			From:          drawBound(t, "from"),
+			To:            drawBound(t, "to"),
+		}
+		want := expected(rows, func(r listModel) bool {
+			return slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
+				(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
+				(f.CorrelationID == "" || f.CorrelationID == r.correlation)
+		})
+		var got []string
+		for n := 0; ; n++ {
+			f.Limit = rapid.IntRange(1, 9).Draw(t, "limit")
+			page, err := letters.List(ctx, f)
+			if err != nil {
+				t.Fatalf("list: %v", err)
+			}
+			if page.Token != "" && len(page.DeadLetters) != f.Limit {
+				t.Fatalf("a page of %d with a token, want %d", len(page.DeadLetters), f.Limit)
+			}
+			for _, d := range page.DeadLetters {
+				got = append(got, d.Engine+"/"+d.RowKey)
+			}
+			if f.Token = page.Token; f.Token == "" {
+				break
+			}
+			newer := pendingLetter()
+			newer.Engine, newer.MessageID = f.Engines[0], fmt.Sprintf("newer%d", n)
+			newer.LastFailureAtUtc = noon().Add(time.Second + time.Duration(n)*time.Second)
+			add(newer)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("walk (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func FuzzDecodeToken(f *testing.F) {
+	engines := []string{"hmac", "tls"}
+	mark := fingerprint("x")
+	at := position{place(noon(), "row"), "tls"}
+	f.Add(encodeToken(mark, at))
+	f.Add(encodeToken(mark, position{"1", "tls"}))
+	f.Add(encodeToken(mark, position{"a/b", "hmac"}))
+	f.Add("")
+	f.Add("e30")
+	f.Fuzz(func(t *testing.T, token string) {
+		got, err := decodeToken(token, mark, engines)
+		switch {
+		case err != nil && !errors.Is(err, ErrToken):
+			t.Errorf("%v, want ErrToken", err)
+		case err == nil && token != "" && (encodeToken(mark, *got) != token || !slices.Contains(engines, got.engine)):
+			t.Errorf("%q was taken as %+v", token, got)
+		case err == nil && token != "":
+			// Whatever is taken makes a query that the store takes.
+			l := listing{store: tables.NewMemory(), table: "engineHistory", limit: 1, after: got}
+			if err := l.store.CreateTable(t.Context(), l.table); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.indexLane("hmac", statusPrefix("Failed")).fill(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// parallelQueries bounds how many lanes of one page are read at the same time.
+const parallelQueries = 8
+
+// position is where a row stands in a list: by place, and by engine where two engines share one.
+type position struct {
+	place  string
+	engine string
+}
+
+func (p position) compare(q position) int {
+	return cmp.Or(cmp.Compare(p.place, q.place), cmp.Compare(p.engine, q.engine))
+}
+
+// bound is the first place behind p in the lanes of an engine. Places have one length, so nothing lies between a
+// place and the same with a hyphen.
+func (p position) bound(engine string) string {
+	if engine > p.engine {
+		return p.place
+	}
+	return p.place + "-"
+}
+
+// listedRow is a row, main or index, that a list shows.
+type listedRow struct {
+	at     position
+	entity tables.Entity
+}
+
+// lane is one key range of one partition, read page by page as it is used up, newest row first.
+type lane struct {
+	fetch func(ctx context.Context) (rows []listedRow, more bool, err error)
+	rows  []listedRow
+	done  bool // nothing is left to fetch
+}
+
+// fill makes sure that there is a first row, if the lane has any left. Pages of a store can be empty.
+func (l *lane) fill(ctx context.Context) error {
+	for len(l.rows) == 0 && !l.done {
+		rows, more, err := l.fetch(ctx)
+		if err != nil {
+			return err
+		}
+		l.rows, l.done = rows, !more
+	}
+	return nil
+}
+
+// merge takes up to limit rows off the lanes, in order. A row that moves between two lanes while they are read is
+// seen twice, in the same place: it counts once.
+func merge(ctx context.Context, lanes []*lane, limit int) ([]listedRow, error) {
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(parallelQueries)
+	for _, l := range lanes {
+		group.Go(func() (err error) {
+			defer func() {
+				// Nobody above this goroutine could recover for it.
+				if p := recover(); p != nil {
+					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+				}
+			}()
+			return l.fill(groupCtx)
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var merged []listedRow
+	for len(merged) < limit {
+		var first *lane
+		for _, l := range lanes {
+			if err := l.fill(ctx); err != nil {
+				return nil, err
+			}
+			if len(l.rows) > 0 && (first == nil || l.rows[0].at.compare(first.rows[0].at) < 0) {
+				first = l
+			}
+		}
+		if first == nil {
+			break
+		}
+		if n := len(merged); n == 0 || merged[n-1].at != first.rows[0].at {
+			merged = append(merged, first.rows[0])
+		}
+		first.rows = first.rows[1:]
+	}
+	return merged, nil
+}

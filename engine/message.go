@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// MaxMessage bounds the body of a message in bytes. It leaves room for the line that a message gets when it is put
+// back: together they fit a queue message. What is larger has to travel as a reference.
+const MaxMessage = 47 << 10
+
+// Message is the envelope that producers send to an engine's queue, as a JSON object. Fields that it does not have are
+// ignored, so producers may add their own.
+type Message struct {
+	// CorrelationID names the run; messages with the same one are the same work. When it is missing, one is derived from
+	// the message id, so that a redelivery has the same.
+	CorrelationID string `json:"correlationId"`
+	// Engine is the engine that the message is for; when it is missing, the queue's.
+	Engine string `json:"engine,omitempty"`
+	// Operation is what to do, for engines that can be asked for more than one thing.
+	Operation string `json:"operation,omitempty"`
+	// InstanceID is the managed instance to work on; when it is missing, PublisherInstance.
+	InstanceID string `json:"instanceId,omitempty"`
+	TenantID   string `json:"tenantId,omitempty"`
+	// Input is the engine's own.
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// correlationSpace is the UUID name space of derived correlation ids (RFC 9562, version 5).
+var correlationSpace = uuid.MustParse("2c8f4f0b-6f43-5d3c-9b36-0a6f6a3f9d55")
+
+// deriveCorrelationID gives the same id for the same message id, always.
+func deriveCorrelationID(messageID string) string {
+	return uuid.NewSHA1(correlationSpace, []byte("message:"+messageID)).String()
+}
+
+// decodeMessage reads the body of a message. Even with an error the correlation id and the instance id are usable.
+func decodeMessage(body []byte, messageID string) (Message, error) {
+	m, err := parseMessage(body)
+	if m.CorrelationID == "" || checkID("correlation id", m.CorrelationID) != nil {
+		m.CorrelationID = deriveCorrelationID(messageID)
+	}
+	if m.InstanceID == "" && err == nil {
+		m.InstanceID = PublisherInstance
+	}
+	if len(m.InstanceID) > MaxInstanceIDLength {
+		m.InstanceID = ""
+	}
+	return m, err
+}
+
+func parseMessage(body []byte) (Message, error) {
+	var m Message
+	if len(body) > MaxMessage {
+		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errOverSize)
+	}
+	if !utf8.Valid(body) {
+		return m, errors.New("the message is not UTF-8")
+	}
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return m, errors.New("the message is not a JSON object")
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		return m, fmt.Errorf("the message cannot be decoded: %w", err)
+	}
+	var errs []error
+	if m.CorrelationID != "" {
+		errs = append(errs, checkID("correlation id", m.CorrelationID))
+	}
+	errs = append(errs,
+		checkLength("operation", m.Operation, MaxInstanceIDLength),
+		checkLength("instance id", m.InstanceID, MaxInstanceIDLength),
+		checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
+	return m, errors.Join(errs...)
+}
+
+// errOverSize marks a message that is too large as a whole.
+var errOverSize = errors.New("over size")
+
+// reasonOf names, for machines, why a message could not be decoded.
+func reasonOf(err error) Reason {
+	if errors.Is(err, errOverSize) || errors.Is(err, ErrIDTooLong) {
+		return ReasonOverSize
+	}
+	return ReasonUndecodable
+}

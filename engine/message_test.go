@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/queues"
+)
+
+func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	derived := deriveCorrelationID("m1")
+	tests := map[string]struct {
+		body string
+		want Message
+	}{
+		"nothing":       {`{}`, Message{CorrelationID: derived, InstanceID: PublisherInstance}},
+		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1}}`, Message{"c", "e", "o", "i", "t", []byte(`{"a": 1}`)}},
+		"more than all": {`{"correlationId":"c","sender":"x"}`, Message{CorrelationID: "c", InstanceID: PublisherInstance}},
+		"space around":  {" \n{\"correlationId\":\"c\"}\n", Message{CorrelationID: "c", InstanceID: PublisherInstance}},
+	}
+	for name, tt := range tests {
+		got, err := decodeMessage([]byte(tt.body), "m1")
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	if derived != deriveCorrelationID("m1") || derived == deriveCorrelationID("m2") || len(derived) != 36 {
+		t.Errorf("derived correlation id %s", derived)
+	}
+}
+
+func TestPutBackKeepsTheMessage(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for _, body := range []string{"", "{}", "two\nlines\n", "\xff\x00", putBackMark, strings.Repeat("x", MaxMessage)} {
+		first, rest := unwrap(Delivery{ID: "m1", InsertedAt: at, Body: []byte("plain")})
+		if string(rest) != "plain" || first != (journey{MessageID: "m1", InsertedAt: at}) {
+			t.Fatalf("%+v %q", first, rest)
+		}
+		first.Attempts = 3
+		wrapped, err := first.wrap([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(wrapped) > queues.MaxBody {
+			t.Errorf("a message of %d bytes takes %d when it is put back", len(body), len(wrapped))
+		}
+		again, rest := unwrap(Delivery{ID: "m2", InsertedAt: at.Add(time.Hour), Body: wrapped})
+		if again != first || string(rest) != body {
+			t.Errorf("%+v %.20q", again, rest)
+		}
+	}
+}
+
+func FuzzDelivery(f *testing.F) {
+	f.Add([]byte(`{"correlationId":"c"}`))
+	f.Add([]byte(putBackMark + `{"messageId":"m","insertedAt":"2026-11-21T10:00:00Z","attempts":2}` + "\n{}"))
+	f.Add([]byte(putBackMark + "{}\n"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		j, rest := unwrap(Delivery{ID: "id", Body: body})
+		if !bytes.HasSuffix(body, rest) || j.MessageID == "" || j.Attempts < 0 {
+			t.Errorf("%+v of %q", j, body)
+		}
+		m, err := decodeMessage(rest, j.MessageID)
+		if checkID("correlation id", m.CorrelationID) != nil || len(m.InstanceID) > MaxInstanceIDLength {
+			t.Errorf("unusable ids in %+v, %v", m, err)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// tokenVersion changes when a token of before would be misread.
+const tokenVersion = 1
+
+// maxToken bounds a token before it is decoded, in bytes: more than a place and an engine take.
+const maxToken = 1 << 10
+
+// pageToken is what a continuation token says: continue behind this row. It needs no memory between pages, and it is
+// no secret: it leads nowhere that the same query without it would not.
+type pageToken struct {
+	Version     int    `json:"v"`
+	Fingerprint string `json:"f"`
+	Place       string `json:"p"`
+	Engine      string `json:"e"`
+}
+
+func encodeToken(fingerprint string, at position) string {
+	// Marshalling numbers and strings cannot fail.
+	text, _ := json.Marshal(pageToken{tokenVersion, fingerprint, at.place, at.engine})
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// decodeToken gives the position of a token, nil for none. All of it comes from outside and is checked: the only token
+// taken is one that encodeToken makes of this filter.
+func decodeToken(token, fingerprint string, engines []string) (*position, error) {
+	if token == "" {
+		return nil, nil
+	}
+	if len(token) > maxToken {
+		return nil, fmt.Errorf("%w: it has %d characters", ErrToken, len(token))
+	}
+	text, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return nil, fmt.Errorf("%w: it is damaged", ErrToken)
+	}
+	var t pageToken
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, fmt.Errorf("%w: it is damaged", ErrToken)
+	}
+	at := position{t.Place, t.Engine}
+	switch {
+	case encodeToken(t.Fingerprint, at) != token || !validPlace(t.Place):
+		return nil, fmt.Errorf("%w: it is damaged", ErrToken)
+	case t.Fingerprint != fingerprint || !slices.Contains(engines, t.Engine):
+		return nil, fmt.Errorf("%w: repeat the parameters that it was given for, or leave it out", ErrToken)
+	}
+	return &at, nil
+}
+
+func validPlace(s string) bool {
+	if len(s) != invertedSize+1+digestSize || s[invertedSize] != '-' {
+		return false
+	}
+	for i := range len(s) {
+		digit := s[i] >= '0' && s[i] <= '9'
+		hex := i > invertedSize && s[i] >= 'a' && s[i] <= 'f'
+		if !digit && !hex && i != invertedSize {
+			return false
+		}
+	}
+	return true
+}
+
+// fingerprint stands for a filter in its tokens.
+func fingerprint(parts ...any) string {
+	// Marshalling strings and times cannot fail.
+	text, _ := json.Marshal(parts)
+	return digest(string(text))
+}

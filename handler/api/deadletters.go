@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// deadLetterItem is a dead letter as a list shows it (standard, section 3).
+type deadLetterItem struct {
+	Engine            string                  `json:"engine"`
+	RowKey            string                  `json:"rowKey"`
+	InstanceID        string                  `json:"instanceId"`
+	OriginalQueue     string                  `json:"originalQueue"`
+	ErrorMessage      string                  `json:"errorMessage"`
+	DequeueCount      int                     `json:"dequeueCount"`
+	Status            engine.DeadLetterStatus `json:"status"`
+	FirstFailureAtUtc time.Time               `json:"firstFailureAtUtc"`
+	LastFailureAtUtc  time.Time               `json:"lastFailureAtUtc"`
+	CorrelationID     string                  `json:"correlationId"`
+}
+
+// deadLetterDetail is one dead letter. The original message is text when it can be, else base64.
+type deadLetterDetail struct {
+	deadLetterItem
+	OriginalMessage         string        `json:"originalMessage"`
+	OriginalMessageEncoding string        `json:"originalMessageEncoding,omitempty"`
+	MessageID               string        `json:"messageId,omitempty"`
+	InsertedAtUtc           time.Time     `json:"insertedAtUtc,omitzero"`
+	DetectedReason          engine.Reason `json:"detectedReason,omitempty"`
+	ErrorSignature          string        `json:"errorSignature,omitempty"`
+	ResolutionNotes         string        `json:"resolutionNotes,omitempty"`
+	ResolvedAtUtc           time.Time     `json:"resolvedAtUtc,omitzero"`
+	ResolvedBy              string        `json:"resolvedBy,omitempty"`
+}
+
+func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
+	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "fromDate", "toDate", "limit",
+		"continuationToken")
+	from, to := q.period()
+	f := engine.DeadLetterFilter{
+		Engines: q.engines(a.engines),
+		Status: engine.DeadLetterStatus(q.oneOf("status",
+			string(engine.StatusPending), string(engine.StatusResolved), string(engine.StatusExpired))),
+		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),
+		CorrelationID: q.text("correlationId", engine.MaxIDLength),
+		From:          from,
+		To:            to,
+		Limit:         q.limit(),
+		Token:         q.values.Get("continuationToken"),
+	}
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	page, err := a.letters.List(ctx, f)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{data: listOf(page.DeadLetters, page.Token, deadLetterItemOf)}, nil
+}
+
+func (a *api) getDeadLetter(ctx context.Context, r *request) (reply, error) {
+	engineName, rowKey, err := a.row(r)
+	if err != nil {
+		return reply{}, err
+	}
+	d, err := a.letters.Get(ctx, engineName, rowKey)
+	if errors.Is(err, engine.ErrNotFound) {
+		return reply{}, notFound("The engine %s has no dead letter of this row key.", engineName)
+	}
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{data: deadLetterDetailOf(d), etag: d.ETag}, nil
+}
+
+func deadLetterItemOf(d engine.DeadLetter) deadLetterItem {
+	return deadLetterItem{
+		Engine:            d.Engine,
+		RowKey:            d.RowKey,
+		InstanceID:        d.InstanceID,
+		OriginalQueue:     d.OriginalQueue,
+		ErrorMessage:      d.ErrorMessage,
+		DequeueCount:      d.DequeueCount,
+		Status:            d.Status,
+		FirstFailureAtUtc: d.FirstFailureAtUtc,
+		LastFailureAtUtc:  d.LastFailureAtUtc,
+		CorrelationID:     d.CorrelationID,
+	}
+}
+
+func deadLetterDetailOf(d engine.DeadLetter) deadLetterDetail {
+	text, encoding := d.MessageText()
+	return deadLetterDetail{
+		deadLetterItem:          deadLetterItemOf(d),
+		OriginalMessage:         text,
+		OriginalMessageEncoding: encoding,
+		MessageID:               d.MessageID,
+		InsertedAtUtc:           d.InsertedAtUtc,
+		DetectedReason:          d.DetectedReason,
+		ErrorSignature:          d.ErrorSignature,
+		ResolutionNotes:         d.ResolutionNotes,
+		ResolvedAtUtc:           d.ResolvedAtUtc,
+		ResolvedBy:              d.ResolvedBy,
+	}
+}

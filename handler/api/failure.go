@@ -1,0 +1,96 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// The error codes are part of the API: callers tell errors apart by them.
+const (
+	codeInvalidParameter   = "InvalidParameter"
+	codeInvalidToken       = "InvalidContinuationToken"
+	codeNotFound           = "NotFound"
+	codeMethodNotAllowed   = "MethodNotAllowed"
+	codeBodyTooLarge       = "RequestBodyTooLarge"
+	codeServiceUnavailable = "ServiceUnavailable"
+	codeInternal           = "InternalError"
+)
+
+// retryAfter is what Retry-After says when storage is in trouble, in seconds.
+const retryAfter = "5"
+
+// problem is one thing that is wrong with a request, as its sender is told.
+type problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Target names the parameter that is to blame.
+	Target string `json:"target,omitempty"`
+}
+
+// failure is an error that knows its answer.
+type failure struct {
+	problem
+	status  int
+	details []problem
+	header  map[string]string
+}
+
+// Error is the text of the answer.
+func (f *failure) Error() string { return f.Message }
+
+func notFound(format string, args ...any) *failure {
+	return &failure{status: http.StatusNotFound, problem: problem{Code: codeNotFound, Message: fmt.Sprintf(format, args...)}}
+}
+
+func internal() *failure {
+	return &failure{
+		status:  http.StatusInternalServerError,
+		problem: problem{Code: codeInternal, Message: "The request failed inside the service. Its log has the reason under the correlation id."},
+	}
+}
+
+// failureOf is the one place that turns errors into answers.
+func failureOf(err error) *failure {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, engine.ErrNotFound):
+		return notFound("There is no such row.")
+	case errors.Is(err, engine.ErrToken):
+		return &failure{status: http.StatusBadRequest, problem: problem{
+			Code:    codeInvalidToken,
+			Message: "The continuation token does not belong to this query: repeat the parameters that it was given for, or leave it out.",
+			Target:  "continuationToken",
+		}}
+	case errors.Is(err, engine.ErrFilter):
+		return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidParameter, Message: err.Error()}}
+	case storageTrouble(err):
+		return &failure{
+			status:  http.StatusServiceUnavailable,
+			problem: problem{Code: codeServiceUnavailable, Message: "Storage did not answer in time. Repeat the request later; a list is quicker with fromDate and toDate."},
+			header:  map[string]string{"Retry-After": retryAfter},
+		}
+	default:
+		return internal()
+	}
+}
+
+// storageTrouble says whether the same request can succeed later. A table that is missing is one that the program has
+// yet to create.
+func storageTrouble(err error) bool {
+	for _, cause := range []error{
+		context.DeadlineExceeded, context.Canceled,
+		tables.ErrThrottled, tables.ErrOutcomeUnknown, tables.ErrDenied, tables.ErrNotFound,
+	} {
+		if errors.Is(err, cause) {
+			return true
+		}
+	}
+	return false
+}

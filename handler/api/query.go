@@ -1,0 +1,131 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// query reads the parameters of a list and collects all that is wrong with them.
+type query struct {
+	values   url.Values
+	known    []string
+	problems []problem
+}
+
+// hostParameters are for the host that forwards the request and for other versions of this API.
+var hostParameters = []string{"code", "clientId", "api-version"}
+
+// newQuery takes the query apart. What can be seen without knowing what a parameter means is a problem at once.
+func newQuery(raw string, known ...string) *query {
+	values, err := url.ParseQuery(raw)
+	q := &query{values: values, known: known}
+	if err != nil {
+		q.problem("", "The query is not percent-encoded as it should be.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch value := values[name]; {
+		case slices.Contains(hostParameters, name):
+		case !slices.Contains(known, name):
+			q.problem(name, "There is no such parameter. Use %s.", strings.Join(known, ", "))
+		case len(value) > 1:
+			q.problem(name, "Give the parameter once.")
+		case value[0] == "":
+			q.problem(name, "Give the parameter a value or leave it out.")
+		}
+	}
+	return q
+}
+
+func (q *query) problem(target, format string, args ...any) {
+	const longest = 64
+	if len(target) > longest {
+		target = target[:longest]
+	}
+	q.problems = append(q.problems, problem{codeInvalidParameter, fmt.Sprintf(format, args...), strings.ToValidUTF8(target, "\uFFFD")})
+}
+
+// err is the answer to all that was wrong, nil when nothing was. Of several problems the first one leads.
+func (q *query) err() error {
+	switch len(q.problems) {
+	case 0:
+		return nil
+	case 1:
+		return &failure{status: http.StatusBadRequest, problem: q.problems[0]}
+	default:
+		return &failure{status: http.StatusBadRequest, problem: q.problems[0], details: q.problems}
+	}
+}
+
+// text reads a parameter that may hold anything of at most limit bytes.
+func (q *query) text(name string, limit int) string {
+	value := q.values.Get(name)
+	if len(value) > limit || !utf8.ValidString(value) {
+		q.problem(name, "Use at most %d bytes of UTF-8.", limit)
+	}
+	return value
+}
+
+// oneOf reads a parameter that has few values.
+func (q *query) oneOf(name string, allowed ...string) string {
+	value := q.values.Get(name)
+	if value != "" && !slices.Contains(allowed, value) {
+		q.problem(name, "Use one of %s.", strings.Join(allowed, ", "))
+	}
+	return value
+}
+
+// engines reads the engine parameter: the engine named, or all there are.
+func (q *query) engines(all []string) []string {
+	if one := q.oneOf("engine", all...); one != "" {
+		return []string{one}
+	}
+	return all
+}
+
+// limit reads the length of the page, 0 when it is not given.
+func (q *query) limit() int {
+	value := q.values.Get("limit")
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > engine.MaxLimit {
+		q.problem("limit", "Use a number from 1 to %d.", engine.MaxLimit)
+	}
+	return n
+}
+
+// period reads fromDate and toDate.
+func (q *query) period() (from, to time.Time) {
+	from, to = q.date("fromDate"), q.date("toDate")
+	if !from.IsZero() && !to.IsZero() && from.After(to) {
+		q.problem("toDate", "Use a time that is not before fromDate.")
+	}
+	return from, to
+}
+
+// date reads a time as RFC 3339 has it, or a date, which stands for its beginning in UTC. The + of an offset becomes a
+// blank when the sender does not encode it.
+func (q *query) date(name string) time.Time {
+	value := q.values.Get(name)
+	if value == "" {
+		return time.Time{}
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		t, err := time.Parse(layout, strings.ReplaceAll(value, " ", "+"))
+		if y := t.UTC().Year(); err == nil && y >= 1601 && y <= 9999 {
+			return t
+		}
+	}
+	q.problem(name, "Use a time such as 2026-11-21T10:47:52Z or a date such as 2026-11-21, of the years 1601 to 9999.")
+	return time.Time{}
+}

@@ -1,0 +1,62 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+)
+
+// request is what an endpoint needs to know of an HTTP request.
+type request struct {
+	http          *http.Request
+	correlationID string
+	params        func(name string) string
+}
+
+func newRequest(c echo.Context) *request {
+	return &request{http: c.Request(), correlationID: correlationID(c.Request().Header), params: c.Param}
+}
+
+// param decodes a parameter of the path, once. ok is false for what cannot be the name of anything.
+func (r *request) param(name string) (value string, ok bool) {
+	value, err := url.PathUnescape(r.params(name))
+	return value, err == nil && value != ""
+}
+
+// row reads the engine and the row key of the path. Engines of other deployment contexts do not exist here.
+func (a *api) row(r *request) (engineName, rowKey string, err error) {
+	engineName, ok := r.param("engine")
+	if !ok || !slices.Contains(a.engines, engineName) {
+		return "", "", notFound("There is no such engine here. There are %s.", strings.Join(a.engines, ", "))
+	}
+	rowKey, ok = r.param("rowKey")
+	if !ok {
+		return "", "", notFound("There is nothing at this path.")
+	}
+	return engineName, rowKey, nil
+}
+
+var (
+	// usableID is a correlation id that can be echoed in a header and written to logs.
+	usableID = regexp.MustCompile(`^[!-~]{1,128}$`)
+	// traceParent is the header of W3C Trace Context; later versions may add to its end.
+	traceParent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?$`)
+)
+
+const noTrace = "00000000000000000000000000000000"
+
+// correlationID is the caller's id of the request, the id of its trace, or a new one.
+func correlationID(h http.Header) string {
+	if id := h.Get("x-correlation-id"); usableID.MatchString(id) {
+		return id
+	}
+	if m := traceParent.FindStringSubmatch(h.Get("traceparent")); m != nil && m[1] != noTrace {
+		return m[1]
+	}
+	return uuid.NewString()
+}

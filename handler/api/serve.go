@@ -1,0 +1,177 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// reply is what an endpoint answers when it succeeds.
+type reply struct {
+	data any
+	// etag is the version of the row that data shows, "" for none.
+	etag string
+}
+
+// envelope is the body of every answer (standard, sections 3 and 5).
+type envelope struct {
+	Status        string    `json:"status"`
+	CorrelationID string    `json:"correlationId"`
+	Timestamp     time.Time `json:"timestamp"`
+	Data          any       `json:"data,omitempty"`
+	Error         *errBody  `json:"error,omitempty"`
+}
+
+type errBody struct {
+	problem
+	Details []problem `json:"details,omitempty"`
+}
+
+// problemType is the media type of RFC 9457.
+const problemType = "application/problem+json"
+
+// problemBody is an error as RFC 9457 has it, with the members of the envelope beside it.
+type problemBody struct {
+	Type          string    `json:"type"`
+	Title         string    `json:"title"`
+	Status        int       `json:"status"`
+	Detail        string    `json:"detail"`
+	Instance      string    `json:"instance"`
+	Code          string    `json:"code"`
+	Target        string    `json:"target,omitempty"`
+	CorrelationID string    `json:"correlationId"`
+	Timestamp     time.Time `json:"timestamp"`
+	Errors        []problem `json:"errors,omitempty"`
+}
+
+// serve is the way of every request: its limits, its endpoint, its answer. A resource without methods is none.
+func (a *api) serve(res resource) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx, cancel := context.WithTimeout(c.Request().Context(), a.timeout)
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxBody)
+		r := newRequest(c)
+		rep, err := a.call(ctx, res, r)
+		if err != nil {
+			return a.fail(c, r, err)
+		}
+		header := c.Response().Header()
+		if rep.etag != "" {
+			header.Set("ETag", rep.etag)
+		}
+		return write(c, r, http.StatusOK, echo.MIMEApplicationJSON, envelope{
+			Status: "Succeeded", CorrelationID: r.correlationID, Timestamp: a.now().UTC(), Data: rep.data,
+		})
+	}
+}
+
+// call finds the endpoint and runs it. A panic is an error like any other, but for its stack in the log.
+func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	method := r.http.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	switch run, ok := res.methods[method]; {
+	case len(res.methods) == 0:
+		return reply{}, notFound("There is nothing at this path.")
+	case !ok:
+		return reply{}, methodNotAllowed(res)
+	case r.http.ContentLength > maxBody:
+		return reply{}, &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
+			Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", maxBody),
+		}}
+	default:
+		return run(ctx, r)
+	}
+}
+
+func methodNotAllowed(res resource) *failure {
+	allowed := slices.Sorted(maps.Keys(res.methods))
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	allow := strings.Join(allowed, ", ")
+	return &failure{
+		status:  http.StatusMethodNotAllowed,
+		problem: problem{Code: codeMethodNotAllowed, Message: "This resource answers to " + allow + " only."},
+		header:  map[string]string{"Allow": allow},
+	}
+}
+
+// fail answers with an error.
+func (a *api) fail(c echo.Context, r *request, err error) error {
+	f := failureOf(err)
+	if f.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) { // a caller who left is no trouble
+		a.log.Error("API request failed", "correlationId", r.correlationID, "method", r.http.Method, "route", c.Path(),
+			"status", f.status, "error", engine.Redact(err.Error()))
+	}
+	header := c.Response().Header()
+	header.Set("x-ms-error-code", f.Code)
+	for name, value := range f.header {
+		header.Set(name, value)
+	}
+	now := a.now().UTC()
+	if !acceptsProblem(r.http.Header.Values("Accept")) {
+		return write(c, r, f.status, echo.MIMEApplicationJSON, envelope{
+			Status: "Failed", CorrelationID: r.correlationID, Timestamp: now, Error: &errBody{f.problem, f.details},
+		})
+	}
+	return write(c, r, f.status, problemType, problemBody{
+		Type: "about:blank", Title: http.StatusText(f.status), Status: f.status, Detail: f.Message,
+		Instance: r.http.URL.EscapedPath(), Code: f.Code, Target: f.Target,
+		CorrelationID: r.correlationID, Timestamp: now, Errors: f.details,
+	})
+}
+
+// acceptsProblem says whether an Accept header asks for RFC 9457 by name.
+func acceptsProblem(accept []string) bool {
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		media, params, err := mime.ParseMediaType(part)
+		if err != nil || media != problemType {
+			continue
+		}
+		q, err := strconv.ParseFloat(params["q"], 64)
+		return err != nil || q > 0
+	}
+	return false
+}
+
+// write sends a body as JSON; to HEAD only the headers of it.
+func write(c echo.Context, r *request, status int, contentType string, body any) error {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(body); err != nil {
+		return fmt.Errorf("encode the answer to %s %s: %w", r.http.Method, c.Path(), err) // unreachable unless a row holds what is no JSON
+	}
+	header := c.Response().Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("x-correlation-id", r.correlationID)
+	header.Set(echo.HeaderContentLength, strconv.Itoa(b.Len()))
+	if r.http.Method == http.MethodHead {
+		header.Set(echo.HeaderContentType, contentType)
+		return c.NoContent(status)
+	}
+	return c.Blob(status, contentType, b.Bytes())
+}

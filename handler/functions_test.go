@@ -1,0 +1,308 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/handler/trigger"
+)
+
+// binding is a binding of a function.json.
+type binding struct {
+	Type       string
+	Direction  string
+	Name       string
+	QueueName  string
+	Connection string
+	DataType   string
+	AuthLevel  string
+	Methods    []string
+	Route      string
+	Schedule   string
+}
+
+// readJSON reads a JSON file and refuses members that into does not have, if strict.
+func readJSON(t *testing.T, path string, strict bool, into any) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	decoder := json.NewDecoder(file)
+	if strict {
+		decoder.DisallowUnknownFields()
+	}
+	if err := decoder.Decode(into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// staged are the bindings of every function in functions/, by function name.
+func staged(t *testing.T) map[string][]binding {
+	t.Helper()
+	paths, err := filepath.Glob("../functions/*")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("functions: %v, %v", paths, err)
+	}
+	functions := map[string][]binding{}
+	for _, path := range paths {
+		files, err := os.ReadDir(path)
+		if err != nil || len(files) != 1 || files[0].Name() != "function.json" {
+			t.Errorf("%s: holds %v, want a function.json and nothing else (%v)", path, files, err)
+			continue
+		}
+		var function struct{ Bindings []binding }
+		readJSON(t, filepath.Join(path, "function.json"), true, &function)
+		functions[filepath.Base(path)] = function.Bindings
+	}
+	return functions
+}
+
+// registered is what the program serves, in either deployment context.
+type registered struct {
+	queues map[string]trigger.Queue
+	timers map[string]trigger.Timer
+	routes []*echo.Route // below /api/
+}
+
+func register(t *testing.T) registered {
+	t.Helper()
+	all := registered{queues: map[string]trigger.Queue{}, timers: map[string]trigger.Timer{}}
+	log := slog.New(slog.DiscardHandler)
+	for _, d := range []deployment{publisher, managedApp} {
+		s, err := LoadSettings(emulator.with("ROUNDHOUSE_CONTEXT", string(d)).lookup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := wire(t.Context(), s, log)
+		if err != nil {
+			t.Fatalf("wire for %s: %v", d, err)
+		}
+		if a.Close != nil {
+			t.Cleanup(a.Close)
+		}
+		router, err := newRouter(a, s, log)
+		if err != nil {
+			t.Fatalf("routes for %s: %v", d, err)
+		}
+		for function, q := range a.Queues {
+			all.queues[function] = q
+		}
+		for function, timer := range a.Timers {
+			all.timers[function] = timer
+		}
+		for _, route := range router.Routes() {
+			if strings.HasPrefix(route.Path, "/api/") && route.Method != echo.RouteNotFound {
+				all.routes = append(all.routes, route)
+			}
+		}
+	}
+	return all
+}
+
+// No function without a handler, and the two agree.
+func TestEveryFunctionHasItsHandler(t *testing.T) {
+	t.Parallel()
+	program := register(t)
+	for function, bindings := range staged(t) {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			if len(bindings) == 0 {
+				t.Fatal("no bindings")
+			}
+			switch b := bindings[0]; b.Type {
+			case "queueTrigger":
+				q, ok := program.queues[function]
+				if !ok {
+					t.Fatal("no handler is registered for this queue function")
+				}
+				want := binding{Type: "queueTrigger", Direction: "in", Name: q.Parameter, QueueName: q.Queue, Connection: storageSetting, DataType: "binary"}
+				checkBindings(t, bindings, want)
+			case "timerTrigger":
+				timer, ok := program.timers[function]
+				if !ok {
+					t.Fatal("no handler is registered for this timer function")
+				}
+				checkBindings(t, bindings, binding{Type: "timerTrigger", Direction: "in", Name: timer.Parameter, Schedule: b.Schedule})
+			case "httpTrigger":
+				// Only one input and one output make the host forward the request as it is.
+				checkBindings(t, bindings,
+					binding{Type: "httpTrigger", Direction: "in", Name: "req", AuthLevel: "function", Methods: b.Methods, Route: b.Route},
+					binding{Type: "http", Direction: "out", Name: "res"})
+				for _, method := range b.Methods {
+					if !slices.ContainsFunc(program.routes, func(r *echo.Route) bool { return serves(b, method, r) }) {
+						t.Errorf("the API has no route for %s %s", method, b.Route)
+					}
+				}
+			default:
+				t.Errorf("the first binding is a %q, want a trigger", b.Type)
+			}
+		})
+	}
+}
+
+func checkBindings(t *testing.T, got []binding, want ...binding) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d bindings, want %d", len(got), len(want))
+	}
+	for i := range want {
+		g, w := got[i], want[i]
+		if !slices.Equal(g.Methods, w.Methods) {
+			t.Errorf("binding %d: methods %v, want %v", i, g.Methods, w.Methods)
+		}
+		g.Methods, w.Methods = nil, nil
+		if gotJSON, wantJSON := toJSON(t, g), toJSON(t, w); gotJSON != wantJSON {
+			t.Errorf("binding %d:\n%s, want\n%s", i, gotJSON, wantJSON)
+		}
+	}
+}
+
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// serves says whether a function with this trigger and method leads to the API's route.
+func serves(b binding, method string, r *echo.Route) bool {
+	resource, _, _ := strings.Cut(b.Route, "/{")
+	path := "/api/" + resource
+	return strings.EqualFold(method, r.Method) && (r.Path == path || strings.HasPrefix(r.Path, path+"/"))
+}
+
+// No handler without a function.
+func TestEveryHandlerHasItsFunction(t *testing.T) {
+	t.Parallel()
+	program, functions := register(t), staged(t)
+	for function := range program.queues {
+		if _, ok := functions[function]; !ok {
+			t.Errorf("queue handler %s has no folder in functions/", function)
+		}
+	}
+	for function := range program.timers {
+		if _, ok := functions[function]; !ok {
+			t.Errorf("timer handler %s has no folder in functions/", function)
+		}
+	}
+	for _, route := range program.routes {
+		reachable := false
+		for _, bindings := range functions {
+			for _, method := range bindings[0].Methods {
+				reachable = reachable || bindings[0].Type == "httpTrigger" && serves(bindings[0], method, route)
+			}
+		}
+		if !reachable {
+			t.Errorf("no function leads to %s %s", route.Method, route.Path)
+		}
+	}
+}
+
+// What the host gives up on must reach the dead letters.
+func TestEveryQueueHasItsPoisonTwin(t *testing.T) {
+	t.Parallel()
+	queues := map[string]int{}
+	for _, q := range register(t).queues {
+		queues[q.Queue]++
+	}
+	for queue, functions := range queues {
+		if functions != 1 {
+			t.Errorf("%d functions listen to %s: each would get a part of its messages", functions, queue)
+		}
+		if !strings.HasSuffix(queue, "-poison") && queues[queue+"-poison"] == 0 {
+			t.Errorf("no function listens to %s-poison", queue)
+		}
+		if len(queue) > 63 {
+			t.Errorf("%s has more than the 63 characters of a queue's name", queue)
+		}
+	}
+}
+
+// host.json says what the program relies on.
+func TestHostJSON(t *testing.T) {
+	t.Parallel()
+	var host struct {
+		CustomHandler struct {
+			Description                 struct{ DefaultExecutablePath string }
+			EnableForwardingHTTPRequest bool `json:"enableForwardingHttpRequest"`
+			EnableProxyingHTTPRequest   bool `json:"enableProxyingHttpRequest"`
+		}
+		Extensions struct {
+			HTTP   struct{ RoutePrefix string } `json:"http"`
+			Queues struct {
+				BatchSize, NewBatchThreshold       *int
+				MessageEncoding, VisibilityTimeout string
+			}
+		}
+	}
+	readJSON(t, "../host.json", false, &host)
+	if path := host.CustomHandler.Description.DefaultExecutablePath; path != "handler" {
+		t.Errorf("the executable is %q; publishing makes executable only what is called exactly so in the folder", path)
+	}
+	if !host.CustomHandler.EnableForwardingHTTPRequest || !host.CustomHandler.EnableProxyingHTTPRequest {
+		t.Error("HTTP requests are not forwarded and proxied")
+	}
+	if host.Extensions.HTTP.RoutePrefix != "api" {
+		t.Errorf("route prefix %q", host.Extensions.HTTP.RoutePrefix)
+	}
+	q := host.Extensions.Queues
+	if q.BatchSize == nil || q.NewBatchThreshold == nil {
+		t.Error("batchSize and newBatchThreshold are not both set: concurrency would depend on the machine's cores")
+	}
+	if q.MessageEncoding != "none" {
+		t.Errorf("messageEncoding %q: the host would move what it cannot decode where no function can read it", q.MessageEncoding)
+	}
+	visibility, err := parseTimeSpan(q.VisibilityTimeout)
+	if err != nil || visibility.Seconds() < 30 {
+		t.Errorf("visibilityTimeout %q, %v: attempts would follow each other at once", q.VisibilityTimeout, err)
+	}
+	s, err := LoadSettings(emulator.lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Host.MaxDequeueCount <= 5 || s.Budget != trigger.DefaultBudget {
+		t.Errorf("maxDequeueCount %d, budget %v", s.Host.MaxDequeueCount, s.Budget)
+	}
+}
+
+func TestLocalSettingsHoldNoSecrets(t *testing.T) {
+	t.Parallel()
+	var local struct {
+		IsEncrypted *bool
+		Values      environment
+	}
+	readJSON(t, "../local.settings.json", true, &local)
+	if local.IsEncrypted == nil || *local.IsEncrypted {
+		t.Error("IsEncrypted must be false")
+	}
+	if local.Values["FUNCTIONS_WORKER_RUNTIME"] != "custom" || local.Values["AzureWebJobsStorage"] != "UseDevelopmentStorage=true" {
+		t.Errorf("values %v", local.Values)
+	}
+	for name, value := range local.Values {
+		if strings.Contains(strings.ToLower(name+value), "key") {
+			t.Errorf("%s looks like a secret", name)
+		}
+	}
+	if _, err := LoadSettings(emulator.with("AzureWebJobsStorage", "").with(flat(local.Values)...).lookup); err != nil {
+		t.Error(err)
+	}
+}
+
+func flat(values environment) []string {
+	var pairs []string
+	for name, value := range values {
+		pairs = append(pairs, name, value)
+	}
+	return pairs
+}

@@ -1,0 +1,393 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+)
+
+// runAsHandler makes the test binary the real program, for tests that need a process of its own.
+const runAsHandler = "ROUNDHOUSE_TEST_RUN_AS_HANDLER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runAsHandler) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// logRecord is what the tests look at of a line of the log.
+type logRecord struct {
+	Msg, Reason, Address string
+	ExitCode             int
+}
+
+// program is a Main that runs inside the test.
+type program struct {
+	address string
+	stop    context.CancelFunc
+	exit    chan int
+	last    chan logRecord // the last record, once the log has ended
+}
+
+// startProgram runs m with emulator settings and returns when it listens.
+func startProgram(t *testing.T, m Main, a app) program {
+	t.Helper()
+	read, write := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := program{stop: cancel, exit: make(chan int, 1), last: make(chan logRecord, 1)}
+	m.Stdout, m.Stderr = write, write
+	m.Wire = func(context.Context, Settings, *slog.Logger) (app, error) { return a, nil }
+	go func() {
+		p.exit <- m.Run(ctx, nil, emulator.lookup)
+		write.Close()
+	}()
+	listening := make(chan string, 1)
+	go func() { p.last <- follow(read, listening) }()
+	select {
+	case p.address = <-listening:
+	case code := <-p.exit:
+		t.Fatalf("exit code %d before the program listens", code)
+	}
+	t.Cleanup(cancel)
+	return p
+}
+
+// follow reads a log to its end, passes on where the program listens, and returns the last record.
+func follow(log io.Reader, listening chan<- string) (last logRecord) {
+	lines := bufio.NewScanner(log)
+	for lines.Scan() {
+		var record logRecord
+		if json.Unmarshal(lines.Bytes(), &record) != nil {
+			continue
+		}
+		if record.Msg == "listening" {
+			listening <- record.Address
+		}
+		last = record
+	}
+	return last
+}
+
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
+func request(ctx context.Context, method, url, body string) (status int, answer string, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	return res.StatusCode, string(content), err
+}
+
+func mustRequest(t *testing.T, method, url, body string, status int) string {
+	t.Helper()
+	got, answer, err := request(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != status {
+		t.Errorf("%s %s: status %d, want %d: %s", method, url, got, status, answer)
+	}
+	return answer
+}
+
+func queueApp(handle trigger.QueueHandler) app {
+	return app{Queues: map[string]trigger.Queue{"work": {Queue: "work-queue", Parameter: "message", Handle: handle}}}
+}
+
+const workBody = `{"Data":{"message":"aGk="},"Metadata":{}}`
+
+func TestProgramServes(t *testing.T) {
+	t.Parallel()
+	a := queueApp(func(context.Context, engine.Delivery) error { return nil })
+	var started, closed bool
+	a.Start = func(context.Context) error { started = true; return nil }
+	a.Close = func() { closed = true }
+	a.API = func(e *echo.Echo) {
+		e.GET("/api/ping", func(c echo.Context) error { return c.String(http.StatusTeapot, "pong") })
+		e.GET("/api/panic", func(echo.Context) error { panic("oh") })
+	}
+	p := startProgram(t, Main{}, a)
+	if host, _, err := net.SplitHostPort(p.address); err != nil || host != "127.0.0.1" {
+		t.Errorf("listens on %s", p.address)
+	}
+	base := "http://" + p.address
+	mustRequest(t, http.MethodGet, base+"/", "", http.StatusOK)
+	mustRequest(t, http.MethodPost, base+"/work", workBody, http.StatusOK)
+	mustRequest(t, http.MethodPost, base+"/other", workBody, http.StatusNotFound)
+	if got := mustRequest(t, http.MethodGet, base+"/api/ping", "", http.StatusTeapot); got != "pong" {
+		t.Errorf("answer %q", got)
+	}
+	mustRequest(t, http.MethodGet, base+"/api/panic", "", http.StatusInternalServerError)
+	mustRequest(t, http.MethodGet, base+"/", "", http.StatusOK)
+
+	p.stop()
+	if code := <-p.exit; code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	if last := <-p.last; last.Msg != "stopped" || last.ExitCode != exitFailure {
+		t.Errorf("last record %+v", last)
+	}
+	if !started || !closed {
+		t.Errorf("started %v, closed %v", started, closed)
+	}
+}
+
+// Stopping waits for the invocations in flight; those that take too long see their context end and still get answered.
+func TestStopWaitsForInvocations(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		drain  time.Duration
+		status int
+		handle func(ctx context.Context, release <-chan struct{}) error
+	}{
+		{"in time", time.Minute, http.StatusOK, func(_ context.Context, release <-chan struct{}) error {
+			<-release
+			return nil
+		}},
+		{"too late", time.Millisecond, http.StatusInternalServerError, func(ctx context.Context, _ <-chan struct{}) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			entered, release := make(chan struct{}), make(chan struct{})
+			var finished atomic.Bool
+			a := queueApp(func(ctx context.Context, _ engine.Delivery) error {
+				defer finished.Store(true)
+				close(entered)
+				return tt.handle(ctx, release)
+			})
+			a.Close = func() {
+				if !finished.Load() {
+					t.Error("closed while an invocation was running")
+				}
+			}
+			p := startProgram(t, Main{Drain: tt.drain}, a)
+			done := make(chan error, 1)
+			go func() {
+				status, answer, err := request(context.Background(), http.MethodPost, "http://"+p.address+"/work", workBody)
+				if err == nil && status != tt.status {
+					err = fmt.Errorf("status %d: %s", status, answer)
+				}
+				if err == nil && status != http.StatusOK && !strings.Contains(answer, errStopping.Error()) {
+					err = fmt.Errorf("answer %s", answer)
+				}
+				done <- err
+			}()
+			<-entered
+			p.stop()
+			awaitRefusal(t, p.address)
+			close(release)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if code := <-p.exit; code != exitFailure {
+				t.Errorf("exit code %d", code)
+			}
+			<-p.last
+		})
+	}
+}
+
+// awaitRefusal returns when nobody listens on the address any more.
+func awaitRefusal(t *testing.T, address string) {
+	t.Helper()
+	dialer := net.Dialer{}
+	for t.Context().Err() == nil {
+		conn, err := dialer.DialContext(t.Context(), "tcp4", address)
+		if err != nil {
+			return
+		}
+		conn.Close()
+	}
+}
+
+func TestProgramThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	_, port, _ := net.SplitHostPort(busy.Addr().String())
+	oh := errors.New("oh")
+	bad := queueApp(nil)
+
+	for _, tt := range []struct {
+		name string
+		env  environment
+		args []string
+		app  app
+		wire error
+		code int
+		want string
+	}{
+		{"settings", environment{}, nil, app{}, nil, exitUsage, "FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
+		{"argument", emulator, []string{"now"}, app{}, nil, exitUsage, `unexpected argument "now"`},
+		{"flag", emulator, []string{"-fast"}, app{}, nil, exitUsage, "-fast"},
+		{"wiring", emulator, nil, app{}, oh, exitFailure, `"reason":"oh"`},
+		{"start", emulator, nil, app{Start: func(context.Context) error { return oh }}, nil, exitFailure, `"reason":"start: oh"`},
+		{"functions", emulator, nil, bad, nil, exitFailure, "mount the functions"},
+		{"port", emulator.with("FUNCTIONS_CUSTOMHANDLER_PORT", port), nil, app{}, nil, exitFailure, "listen on the port that the host has given"},
+		{"help", environment{}, []string{"-h"}, app{}, nil, exitOK, "started by the Azure Functions host"},
+		{"version", environment{}, []string{"-version"}, app{}, nil, exitOK, "github.com/vibedata/roundhouse"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			m := Main{Stdout: &out, Stderr: &out, Wire: func(context.Context, Settings, *slog.Logger) (app, error) { return tt.app, tt.wire }}
+			if code := m.Run(t.Context(), tt.args, tt.env.lookup); code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if !strings.Contains(out.String(), tt.want) {
+				t.Errorf("%q is not in:\n%s", tt.want, &out)
+			}
+		})
+	}
+}
+
+// processLimit bounds the tests that wait for another process.
+const processLimit = time.Minute
+
+// childEnv is the environment of a child that is the real program.
+func childEnv(settings environment) []string {
+	env := append(os.Environ(), runAsHandler+"=1")
+	for name, value := range settings {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func TestProcessReportsItsSettings(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = childEnv(environment{
+		"FUNCTIONS_CUSTOMHANDLER_PORT": "high", "FUNCTIONS_APP_ROOT_PATH": "..", "AzureWebJobsStorage": "nonsense", "ROUNDHOUSE_CONTEXT": "moon",
+		"ROUNDHOUSE_INVOCATION_BUDGET": "forever", "ROUNDHOUSE_LOG_LEVEL": "loud", "ROUNDHOUSE_KEY_VAULT_URL": "v",
+	})
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err := cmd.Run()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitUsage {
+		t.Errorf("%v, want exit code %d", err, exitUsage)
+	}
+	for _, want := range []string{
+		"FUNCTIONS_CUSTOMHANDLER_PORT", "AzureWebJobsStorage", "ROUNDHOUSE_CONTEXT", "ROUNDHOUSE_INVOCATION_BUDGET", "ROUNDHOUSE_LOG_LEVEL", "ROUNDHOUSE_KEY_VAULT_URL",
+	} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s is not in:\n%s", want, &stderr)
+		}
+	}
+}
+
+func TestProcessStopsOnSignals(t *testing.T) {
+	t.Parallel()
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), processLimit)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, os.Args[0])
+			cmd.Env = childEnv(emulator)
+			log, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			listening, last := make(chan string, 1), make(chan logRecord, 1)
+			go func() { last <- follow(log, listening) }()
+			select {
+			case address := <-listening:
+				mustRequest(t, http.MethodGet, "http://"+address+"/", "", http.StatusOK)
+			case record := <-last:
+				t.Fatalf("ended with %+v", record)
+			}
+			if err := cmd.Process.Signal(sig); err != nil {
+				t.Fatal(err)
+			}
+			want := 128 + int(sig)
+			if record := <-last; record.Msg != "stopped" || record.ExitCode != want {
+				t.Errorf("last record %+v", record)
+			}
+			err = cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != want {
+				t.Errorf("exit code %d, want %d: %v", code, want, err)
+			}
+		})
+	}
+}
+
+// When the process that started the handler is killed, the handler ends too.
+func TestProcessEndsWithItsParent(t *testing.T) {
+	t.Parallel()
+	log, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	// The shell stands between: killing it orphans the handler.
+	parent := exec.Command("sh", "-c", `"$0" & wait`, os.Args[0])
+	parent.Env = childEnv(emulator)
+	parent.Stdout = write
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	if err := log.SetReadDeadline(time.Now().Add(processLimit)); err != nil {
+		t.Fatal(err)
+	}
+	listening, last := make(chan string, 1), make(chan logRecord, 1)
+	go func() { last <- follow(log, listening) }()
+	var address string
+	select {
+	case address = <-listening:
+		mustRequest(t, http.MethodGet, "http://"+address+"/", "", http.StatusOK)
+	case record := <-last:
+		t.Errorf("ended with %+v", record)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Wait(); err == nil {
+		t.Error("the shell ended by itself")
+	}
+	// The log ends when the handler does: nobody else holds it open.
+	if record := <-last; record.Msg != "stopped" || record.Reason != errParentGone.Error() || record.ExitCode != exitFailure {
+		t.Errorf("last record %+v", record)
+	}
+	if _, _, err := request(t.Context(), http.MethodGet, "http://"+address+"/", ""); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("something still listens on %s: %v", address, err)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/handler/trigger"
+)
+
+const (
+	// idleTimeout outlives the host's pooled connections (1 to 2 minutes): if the server closed one while the host
+	// sends on it, the invocation would fail, and the host does not repeat a POST.
+	idleTimeout       = 5 * time.Minute
+	readHeaderTimeout = 10 * time.Second
+
+	// settle is what handlers get to return in after their contexts have ended.
+	settle = 2 * time.Second
+)
+
+var errStopping = errors.New("the program is stopping")
+
+// newRouter registers everything that the program answers to.
+func newRouter(a app, s Settings, log *slog.Logger) (*echo.Echo, error) {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.Use(answerPanics(log))
+	if a.API != nil {
+		a.API(e)
+	}
+	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Log: log})
+	return e, err
+}
+
+// answerPanics answers a request whose handler panics with 500. Without an answer the connection would be closed, and
+// the host repeats a proxied request on that up to 40 times.
+func answerPanics(log *slog.Logger) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					log.Error("request panicked", "method", c.Request().Method, "route", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+					err = echo.NewHTTPError(http.StatusInternalServerError)
+				}
+			}()
+			return next(c)
+		}
+	}
+}
+
+// server is the HTTP server that the Functions host calls.
+type server struct {
+	http     *http.Server
+	listener net.Listener
+	stop     context.CancelCauseFunc // ends the context of every request
+}
+
+// listen opens the port on the loopback interface, and no other: whoever reaches it is trusted as the host.
+func listen(s Settings, h http.Handler, log *slog.Logger) (*server, error) {
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)))
+	if err != nil {
+		return nil, fmt.Errorf("listen on the port that the host has given: %w", err)
+	}
+	base, stop := context.WithCancelCause(context.Background())
+	return &server{
+		listener: listener,
+		stop:     stop,
+		// No write timeout: an invocation may take its whole budget, and a forwarded request has none.
+		http: &http.Server{
+			Handler:           h,
+			ReadHeaderTimeout: readHeaderTimeout,
+			IdleTimeout:       idleTimeout,
+			BaseContext:       func(net.Listener) context.Context { return base },
+			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		},
+	}, nil
+}
+
+// serve answers until shutdown is called.
+func (s *server) serve() error {
+	return s.http.Serve(s.listener)
+}
+
+// shutdown accepts nothing more and waits for what is in flight, up to the time given; then it ends the contexts of
+// the rest and waits a moment for them to return.
+func (s *server) shutdown(wait time.Duration) {
+	defer s.stop(errStopping)
+	if s.drain(wait) {
+		return
+	}
+	s.stop(errStopping)
+	if !s.drain(settle) {
+		s.http.Close()
+	}
+}
+
+func (s *server) drain(wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return s.http.Shutdown(ctx) == nil
+}

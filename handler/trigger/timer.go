@@ -1,0 +1,64 @@
+package trigger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// TimerDelivery is one occurrence of a timer function.
+type TimerDelivery struct {
+	// Function is the name of the timer function.
+	Function string
+	// InvocationID is the host's id of this run.
+	InvocationID string
+	// ScheduledAt is the occurrence that this run stands for, UTC. It is zero when the host keeps no schedule status:
+	// for schedules that fire more than once a minute, with useMonitor off, and in manual runs of such timers.
+	ScheduledAt time.Time
+	// LastAt is the occurrence before, UTC; zero when there was none or the host keeps no schedule status.
+	LastAt time.Time
+	// FiredAt is the host's clock when it fired, UTC; zero when the host does not tell.
+	FiredAt time.Time
+	// IsPastDue says that the occurrence was missed and is being made up for. The host makes up for one only, however
+	// many were missed.
+	IsPastDue bool
+}
+
+func (t Timer) decode(function string, body []byte, invocationID string) (invocation, error) {
+	d, err := decodeTimer(t.Parameter, body)
+	if err != nil {
+		return invocation{}, err
+	}
+	d.Function, d.InvocationID = function, invocationID
+	return invocation{
+		attrs: []slog.Attr{slog.Time("scheduledAt", d.ScheduledAt), slog.Bool("pastDue", d.IsPastDue)},
+		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
+	}, nil
+}
+
+// decodeTimer reads the invocation of a timer function.
+func decodeTimer(parameter string, body []byte) (TimerDelivery, error) {
+	value, meta, err := decodeEnvelope(body, parameter)
+	if err != nil {
+		return TimerDelivery{}, err
+	}
+	var timer struct {
+		ScheduleStatus struct{ Last, Next json.RawMessage }
+		IsPastDue      json.RawMessage
+	}
+	if err := json.Unmarshal(value, &timer); err != nil {
+		return TimerDelivery{}, fmt.Errorf("value Data.%s is not the state of a timer: %w", parameter, err)
+	}
+	var sys struct{ UtcNow json.RawMessage }
+	if json.Unmarshal(meta["sys"], &sys) != nil {
+		sys.UtcNow = nil // the run is what counts; the clock is an extra
+	}
+	return TimerDelivery{
+		ScheduledAt: instant(timer.ScheduleStatus.Next),
+		LastAt:      instant(timer.ScheduleStatus.Last),
+		FiredAt:     instant(sys.UtcNow),
+		IsPastDue:   flag(timer.IsPastDue),
+	}, nil
+}

@@ -1,0 +1,159 @@
+// Package trigger turns the Functions host's custom-handler protocol into plain Go functions.
+//
+// The host starts the handler program, waits until GET / answers, and then sends every invocation of a queue or timer
+// function as POST /<functionName> with a JSON body. [Mount] registers both on an echo server; what the rest of the
+// program sees is a [QueueHandler] with an engine.Delivery or a [TimerHandler] with a [TimerDelivery]. HTTP functions
+// are forwarded by the host on their own paths and do not pass through here.
+//
+// What it promises:
+//   - A handler that returns nil is answered with 200, Content-Type application/json and a JSON object that is never
+//     empty. Anything else fails the invocation or, worse, leaves the host waiting until its functionTimeout, after
+//     which it kills the process with everything that runs in it.
+//   - A handler that returns an error, panics, or is still running at Budget plus Grace is answered with 500, and so is
+//     a body that cannot be decoded. The host then keeps the message: it is delivered again, and in the end moved to
+//     the poison queue. Nothing is acknowledged that did not succeed.
+//   - The handler's context ends at Budget, which has to lie well under functionTimeout.
+//
+// It stores nothing and owns no storage keys.
+package trigger
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// Defaults of Config.
+const (
+	DefaultBudget        = 8 * time.Minute
+	DefaultGrace         = 5 * time.Second
+	DefaultMaxBody int64 = 1 << 20
+)
+
+// A QueueHandler works on one delivery of a queue message. nil acknowledges the message; an error leaves it in the
+// queue, to be delivered again. ctx ends when the invocation's budget is used up or the host hangs up; its cause is
+// ErrBudget in the first case.
+type QueueHandler func(ctx context.Context, d engine.Delivery) error
+
+// A TimerHandler works on one occurrence of a timer. The host does not repeat a timer that returned an error.
+// ctx is as for a QueueHandler.
+type TimerHandler func(ctx context.Context, d TimerDelivery) error
+
+// Queue is a function with a queueTrigger binding.
+type Queue struct {
+	// Queue is the name of the queue that the function listens to, as in its function.json.
+	Queue string
+	// Parameter is the name of the trigger binding, under which the host sends the message.
+	Parameter string
+	// Handle works on a delivery.
+	Handle QueueHandler
+}
+
+// Timer is a function with a timerTrigger binding.
+type Timer struct {
+	// Parameter is the name of the trigger binding, under which the host sends the timer's state.
+	Parameter string
+	// Handle works on an occurrence.
+	Handle TimerHandler
+}
+
+// Config says which functions there are and how long they may take. The zero value mounts the readiness probe only.
+type Config struct {
+	// Queues are the queue functions by function name, in the exact case of their folder.
+	Queues map[string]Queue
+	// Timers are the timer functions by function name.
+	Timers map[string]Timer
+	// Budget is how long the context of a handler lives; 0 means DefaultBudget.
+	Budget time.Duration
+	// Grace is how long after Budget a handler may still return; then the host gets its answer without it.
+	// 0 means DefaultGrace.
+	Grace time.Duration
+	// MaxBody limits the body of an invocation, in bytes; 0 means DefaultMaxBody. The largest queue message is 64 KiB
+	// and takes 86 KiB in base64, or up to six times its size as escaped text.
+	MaxBody int64
+	// Log takes one record an invocation; nil means no log.
+	Log *slog.Logger
+}
+
+// functionName is what the host accepts as the name of a function, besides the reserved name "host".
+var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,127}$`)
+
+// Validate reports everything that is wrong with the configuration, joined into one error.
+func (c Config) Validate() error {
+	var errs []error
+	name := func(kind, function string) {
+		if !functionName.MatchString(function) || function == "host" {
+			errs = append(errs, fmt.Errorf("%s function %q: the host accepts letters, digits, - and _ only, beginning with a letter", kind, function))
+		}
+	}
+	for function, q := range c.Queues {
+		name("queue", function)
+		if q.Queue == "" || q.Parameter == "" || q.Handle == nil {
+			errs = append(errs, fmt.Errorf("queue function %q: queue, parameter and handler are all needed", function))
+		}
+	}
+	for function, t := range c.Timers {
+		name("timer", function)
+		if t.Parameter == "" || t.Handle == nil {
+			errs = append(errs, fmt.Errorf("timer function %q: parameter and handler are both needed", function))
+		}
+		if _, twice := c.Queues[function]; twice {
+			errs = append(errs, fmt.Errorf("function %q: registered as a queue and as a timer function", function))
+		}
+	}
+	if c.Budget < 0 || c.Grace < 0 || c.MaxBody < 0 {
+		errs = append(errs, errors.New("budget, grace and body limit must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+// Mount registers on e the readiness probe, GET /, and the functions, POST /<functionName>. A function that is not
+// registered is answered with 404. It returns the error of c.Validate and then registers nothing.
+func Mount(e *echo.Echo, c Config) error {
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("mount the functions: %w", err)
+	}
+	r := router{
+		decoders: make(map[string]decoder, len(c.Queues)+len(c.Timers)),
+		budget:   valueOr(c.Budget, DefaultBudget),
+		grace:    valueOr(c.Grace, DefaultGrace),
+		maxBody:  valueOr(c.MaxBody, DefaultMaxBody),
+		log:      c.Log,
+	}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	for function, q := range c.Queues {
+		r.decoders[function] = q.decode
+	}
+	for function, t := range c.Timers {
+		r.decoders[function] = func(body []byte, invocationID string) (invocation, error) {
+			return t.decode(function, body, invocationID)
+		}
+	}
+	e.GET("/", ready)
+	e.POST("/:function", r.serve)
+	return nil
+}
+
+// ready answers the readiness probe, which the host repeats every 25 ms: it must not do anything.
+func ready(c echo.Context) error {
+	return c.JSONBlob(http.StatusOK, json.RawMessage(`{"status":"ready"}`))
+}
+
+func valueOr[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}

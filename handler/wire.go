@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// messageParameter is the name of the trigger binding of every queue function.
+const messageParameter = "message"
+
+// wire builds the program out of its settings. It does not go to the network: that is left to the app's Start.
+func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
+	stores, err := openStores(s)
+	if err != nil {
+		return app{}, err
+	}
+	definitions, err := engines(s, stores)
+	if err != nil {
+		return app{}, err
+	}
+	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Log: log}
+	for _, d := range definitions {
+		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
+		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
+	}
+	runtime, err := orchestrator.New(config)
+	if err != nil {
+		return app{}, err
+	}
+	history, deadLetters := engine.NewHistory(stores.tables, ""), engine.NewDeadLetters(stores.tables, "")
+	pipeline, err := engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
+		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Log: log})
+	if err != nil {
+		return app{}, err
+	}
+
+	a := app{Queues: map[string]trigger.Queue{}, Close: s.Storage.CloseIdleConnections}
+	names := make([]string, 0, len(definitions))
+	for _, d := range definitions {
+		names = append(names, d.Name)
+		a.Queues[d.Name+"-queue-trigger"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}
+		a.Queues[d.Name+"-queue-poison-trigger"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandlePoison}
+	}
+	a.API = func(e *echo.Echo) {
+		api.Register(e, api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log})
+	}
+	a.Start = func(ctx context.Context) error {
+		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), stores.prepareSecrets(ctx)}
+		for _, d := range definitions {
+			for _, table := range d.Tables {
+				errs = append(errs, stores.tables.CreateTable(ctx, table))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	return a, nil
+}
+
+// engines are the definitions of the deployment context.
+func engines(s Settings, st stores) ([]engine.Definition, error) {
+	if s.Context != publisher {
+		return nil, nil
+	}
+	steps, err := hmac.New(hmac.Config{Vault: st.secrets, Tables: st.tables})
+	if err != nil {
+		return nil, err
+	}
+	return []engine.Definition{hmac.Definition(steps)}, nil
+}
+
+// stores are the services that the program keeps its state in.
+type stores struct {
+	tables  tables.Store
+	queues  queues.Store
+	blobs   blobs.Store
+	secrets secrets.Store
+	// prepareSecrets creates what the secret store needs.
+	prepareSecrets func(context.Context) error
+}
+
+func openStores(s Settings) (stores, error) {
+	t, tablesErr := tables.NewAzure(s.Storage)
+	q, queuesErr := queues.NewAzure(s.Storage)
+	b, blobsErr := blobs.NewAzure(s.Storage)
+	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
+		return stores{}, err
+	}
+	st := stores{tables: t, queues: q, blobs: b, prepareSecrets: func(context.Context) error { return nil }}
+	if s.KeyVaultURL == "" {
+		// LoadSettings lets this happen with the emulator only.
+		st.secrets = secrets.NewDevelopment(t)
+		st.prepareSecrets = func(ctx context.Context) error { return t.CreateTable(ctx, secrets.DevelopmentTable) }
+		return st, nil
+	}
+	credential, err := s.Storage.Identity()
+	if err != nil {
+		return stores{}, err
+	}
+	st.secrets, err = secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
+	return st, err
+}

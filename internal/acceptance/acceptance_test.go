@@ -1,0 +1,246 @@
+package acceptance
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+const poisonQueue = hmac.Queue + engine.PoisonSuffix
+
+func rotation(correlationID, instance string) string {
+	body, err := json.Marshal(engine.Message{CorrelationID: correlationID, Engine: hmac.Engine, Operation: hmac.OperationRotate, InstanceID: instance})
+	if err != nil {
+		panic(err)
+	}
+	return string(body)
+}
+
+// TestPlatform shares one host and runs its parts one after the other.
+func TestPlatform(t *testing.T) {
+	p := start(t)
+	t.Run("a message becomes a key and its history", p.testRotation)
+	t.Run("the same message twice", p.testDuplicate)
+	t.Run("ids of all kinds", p.testIDs)
+	t.Run("messages that end as dead letters", p.testDeadLetters)
+	t.Run("an activity that always fails", p.testAlwaysFails)
+	t.Run("the host gives up", p.testHostGivesUp)
+	t.Run("the handler is killed at every step", p.testKill)
+	if n := p.seen(func(i localhost.Invocation) bool { return i.Violation() != nil }); n != 0 {
+		t.Errorf("%d violations of the host's contract", n)
+	}
+}
+
+func (p *platform) testRotation(t *testing.T) {
+	id := uuid.NewString()
+	p.send(t, hmac.Queue, rotation(id, "instance-1"))
+	p.succeeded(t, id, "instance-1")
+	entries := p.list(t, "/api/history", url.Values{"correlationId": {id}, "operation": {"rotate"}})
+	if len(entries) != 1 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	entry := p.get(t, "/api/history/hmac/"+url.PathEscape(entries[0]["rowKey"].(string)))
+	output, ok := entry["output"].(map[string]any)
+	if !ok || output["secretName"] == "" || len(fmt.Sprint(output["version"])) != 32 {
+		t.Errorf("entry %v", entry)
+	}
+}
+
+func (p *platform) testDuplicate(t *testing.T) {
+	id := uuid.NewString()
+	p.send(t, hmac.Queue, rotation(id, "instance-2"))
+	p.send(t, hmac.Queue, rotation(id, "instance-2"))
+	p.succeeded(t, id, "instance-2")
+	p.send(t, hmac.Queue, rotation(id, "instance-2"))
+	p.succeeded(t, id, "instance-2")
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fates := map[string]int{}
+	for line := range strings.Lines(string(log)) {
+		var l struct{ CorrelationID, Fate string }
+		if json.Unmarshal([]byte(line), &l) == nil && l.CorrelationID == id {
+			fates[l.Fate]++
+		}
+	}
+	if diff := cmp.Diff(map[string]int{string(engine.Succeeded): 1, string(engine.Duplicate): 2}, fates); diff != "" {
+		t.Errorf("fates of three deliveries (-want +got):\n%s", diff)
+	}
+}
+
+func (p *platform) testIDs(t *testing.T) {
+	for _, id := range []string{`a/b\c#d?e`, "日本-ü-🚂", "'%2F=~", strings.Repeat("#", 128)} {
+		p.send(t, hmac.Queue, rotation(id, "/subscriptions/"+id))
+		p.succeeded(t, id, "/subscriptions/"+id)
+	}
+}
+
+func (p *platform) testDeadLetters(t *testing.T) {
+	tests := map[string]struct {
+		body  string
+		raw   bool // as a sender puts it into the queue that does not encode
+		queue string
+		want  string // in the error
+		count float64
+	}{
+		"not JSON":                  {body: "this is not JSON", want: "not a JSON object", count: 1},
+		"not JSON, not encoded":     {body: "this is not JSON either", raw: true, want: "not a JSON object", count: 1},
+		"unknown engine":            {body: `{"engine":"roundabout","correlationId":"x1"}`, want: `"roundabout"`, count: 1},
+		"64 KiB":                    {body: `{"input":"` + strings.Repeat("x", 48<<10-12) + `"}`, want: "48128 are allowed", count: 1},
+		"unknown operation":         {body: `{"engine":"hmac","operation":"erase","correlationId":"x2","instanceId":"i"}`, want: `unknown operation "erase"`, count: 1},
+		"malformed input":           {body: `{"engine":"hmac","correlationId":"x3","instanceId":"i","input":{"slott":1}}`, want: `unknown field`, count: 1},
+		"ids of all kinds":          {body: `{"engine":"no/such\\engine#?","correlationId":"x/4\\#?ü","instanceId":"/i\\#?日"}`, want: "no/such", count: 1},
+		"moved to the poison queue": {body: `{"engine":"hmac","correlationId":"x5","instanceId":"i"}`, queue: poisonQueue, want: "no attempt lived long enough", count: 8},
+	}
+	known := len(p.list(t, "/api/dlq", url.Values{"limit": {"100"}}))
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			queue := tt.queue
+			if queue == "" {
+				queue = hmac.Queue
+			}
+			if tt.raw {
+				p.sendRaw(t, queue, tt.body)
+			} else {
+				p.send(t, queue, tt.body)
+			}
+			var items []item
+			until(t, "dead letter", func() bool {
+				items = p.list(t, "/api/dlq", url.Values{"limit": {"100"}})
+				return len(items) > known
+			})
+			p.drained(t, queue)
+			items = p.list(t, "/api/dlq", url.Values{"limit": {"100"}})
+			if len(items) != known+1 {
+				t.Fatalf("%d dead letters for one message", len(items)-known)
+			}
+			known++
+			d := p.get(t, "/api/dlq/hmac/"+url.PathEscape(items[0]["rowKey"].(string)))
+			if d["originalMessage"] != tt.body || !strings.Contains(fmt.Sprint(d["errorMessage"]), tt.want) ||
+				d["dequeueCount"] != tt.count || d["status"] != "Pending" || d["originalQueue"] != hmac.Queue || d["correlationId"] == "" {
+				t.Errorf("dead letter %v", shorten(d))
+			}
+			first, last := parseTime(t, d["firstFailureAtUtc"]), parseTime(t, d["lastFailureAtUtc"])
+			if first.After(last) || time.Since(last) > patience {
+				t.Errorf("failed from %v to %v", first, last)
+			}
+		})
+	}
+}
+
+// sendRaw puts a text into a queue as it is, as tools do that do not encode.
+func (p *platform) sendRaw(t *testing.T, queue, text string) {
+	t.Helper()
+	// What Decode takes for base64 would not stay as it is.
+	if _, err := base64.StdEncoding.DecodeString(text); err == nil {
+		t.Fatalf("%q is base64", text)
+	}
+	if _, err := p.queues.SendText(t.Context(), queue, text, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *platform) testAlwaysFails(t *testing.T) {
+	id := uuid.NewString()
+	p.proxy.refuseIf(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/devSecrets") })
+	defer p.proxy.refuseIf(nil)
+	body := rotation(id, "instance-fails")
+	p.send(t, hmac.Queue, body)
+	query := url.Values{"correlationId": {id}, "engine": {"hmac"}}
+	until(t, "dead letter", func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
+	p.drained(t, hmac.Queue)
+	items := p.list(t, "/api/dlq", query)
+	if len(items) != 1 {
+		t.Fatalf("%d dead letters", len(items))
+	}
+	d := p.get(t, "/api/dlq/hmac/"+url.PathEscape(items[0]["rowKey"].(string)))
+	if d["originalMessage"] != body || d["dequeueCount"] != 5.0 || !strings.Contains(fmt.Sprint(d["errorMessage"]), "devSecrets") {
+		t.Errorf("dead letter %v", d)
+	}
+	failed := p.list(t, "/api/history", url.Values{"correlationId": {id}, "status": {"Failed"}})
+	if len(failed) != 4 {
+		t.Errorf("%d failed attempts in the history", len(failed))
+	}
+	// The list is newest first.
+	if first, last := parseTime(t, d["firstFailureAtUtc"]), parseTime(t, d["lastFailureAtUtc"]); len(failed) == 4 &&
+		(!first.Equal(parseTime(t, failed[3]["createdAtUtc"])) || !last.Equal(parseTime(t, failed[0]["createdAtUtc"]))) {
+		t.Errorf("failed from %v to %v, the history says otherwise: %v", first, last, failed)
+	}
+}
+
+// The history cannot be read, so no attempt comes to rest: the host moves the message to the poison queue itself.
+func (p *platform) testHostGivesUp(t *testing.T) {
+	id := uuid.NewString()
+	p.proxy.refuseIf(func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/engineHistory") })
+	defer p.proxy.refuseIf(nil)
+	body := rotation(id, "instance-poison")
+	message := p.send(t, hmac.Queue, body)
+	until(t, "poisoned", func() bool {
+		return p.seen(func(i localhost.Invocation) bool { return i.MessageID == message && i.Outcome == localhost.Poisoned }) > 0
+	})
+	p.proxy.refuseIf(nil)
+	query := url.Values{"correlationId": {id}, "engine": {"hmac"}}
+	until(t, "dead letter", func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
+	p.drained(t, poisonQueue)
+	items := p.list(t, "/api/dlq", query)
+	if len(items) != 1 || items[0]["dequeueCount"] != 8.0 {
+		t.Fatalf("dead letters: %v", items)
+	}
+	if d := p.get(t, "/api/dlq/hmac/"+url.PathEscape(items[0]["rowKey"].(string))); d["originalMessage"] != body {
+		t.Errorf("dead letter %v", d)
+	}
+}
+
+func (p *platform) testKill(t *testing.T) {
+	rotate := func(t *testing.T, at int, m moment) (requests int) {
+		t.Helper()
+		id := uuid.NewString()
+		instance := "instance-" + id
+		p.proxy.arm(at, m)
+		pid := p.host.HandlerPID()
+		p.send(t, hmac.Queue, rotation(id, instance))
+		p.succeeded(t, id, instance)
+		if killed := p.host.HandlerPID() != pid; killed != (at > 0) {
+			t.Errorf("the handler was killed: %v", killed)
+		}
+		return p.proxy.requests()
+	}
+	steps := rotate(t, 0, "")
+	if steps < 8 {
+		t.Fatalf("a rotation makes only %d requests: the proxy does not see them", steps)
+	}
+	for at := 1; at <= steps; at++ {
+		for _, m := range []moment{before, after} {
+			t.Run(fmt.Sprintf("%s request %d", m, at), func(t *testing.T) { rotate(t, at, m) })
+		}
+	}
+}
+
+func parseTime(t *testing.T, v any) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// shorten makes a document readable that holds a large message.
+func shorten(d item) string {
+	text := fmt.Sprint(d)
+	return text[:min(len(text), 1000)]
+}

@@ -1,0 +1,3 @@
+// Package acceptance runs the platform as its users do, and breaks it: the staged handler under the local Functions
+// host, over a real Azurite, with a proxy in between that can count, refuse and kill. It holds tests only.
+package acceptance

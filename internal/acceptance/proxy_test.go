@@ -1,0 +1,130 @@
+package acceptance
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// moment is when a request kills the handler.
+type moment string
+
+const (
+	before moment = "before" // storage sees it
+	after  moment = "after"  // storage has carried it out; the answer is lost
+)
+
+// proxy stands between the handler and storage, on the wire.
+type proxy struct {
+	account account.Account
+	kill    func() error
+
+	mu     sync.Mutex
+	count  int
+	at     int
+	moment moment
+	refuse func(r *http.Request) bool
+}
+
+func newProxy(t *testing.T, storage account.Account) *proxy {
+	t.Helper()
+	p := &proxy{}
+	p.account = account.EmulatorAccount(p.serve(t, storage.BlobEndpoint), p.serve(t, storage.QueueEndpoint), p.serve(t, storage.TableEndpoint))
+	return p
+}
+
+// serve forwards one service and returns the port it listens on.
+func (p *proxy) serve(t *testing.T, endpoint string) int {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	forward := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+		r.Out.Host = r.In.Host // the signature does not cover it, and links in answers stay right
+	}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse, kill := p.judge(r)
+		switch {
+		case refuse:
+			w.Header().Set("x-ms-error-code", "AuthorizationFailure")
+			w.WriteHeader(http.StatusForbidden)
+		case kill == before:
+			p.murder(t)
+			hangUp(w)
+		case kill == after:
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			p.murder(t)
+			hangUp(w)
+		default:
+			forward.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (p *proxy) judge(r *http.Request) (refuse bool, kill moment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse != nil && p.refuse(r) {
+		return true, ""
+	}
+	p.count++
+	if p.at != 0 && p.count == p.at {
+		p.at = 0
+		return false, p.moment
+	}
+	return false, ""
+}
+
+func (p *proxy) murder(t *testing.T) {
+	if err := p.kill(); err != nil {
+		t.Errorf("kill the handler: %v", err)
+	}
+}
+
+// hangUp breaks the connection without an answer.
+func hangUp(w http.ResponseWriter) {
+	if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		c.Close()
+	}
+}
+
+// arm starts counting at zero; at the request with this number, the handler dies. 0 only counts.
+func (p *proxy) arm(at int, m moment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count, p.at, p.moment = 0, at, m
+}
+
+func (p *proxy) requests() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+// refuseIf makes storage refuse what match says; nil nothing.
+func (p *proxy) refuseIf(match func(r *http.Request) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = match
+}

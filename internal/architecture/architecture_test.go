@@ -1,0 +1,201 @@
+package architecture
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/vibedata/roundhouse/"
+	root   = "../.."
+	sdk    = "github.com/Azure/"
+	echo   = "github.com/labstack/echo"
+)
+
+// rule says what the packages of a folder may import, out of this module and of the libraries that are kept in one
+// place. A rule holds for the folders below, too, unless these have one of their own. What no rule lists is forbidden.
+type rule struct {
+	folder string
+	may    []string
+}
+
+func rules() []rule {
+	storage := []string{"tables", "queues", "blobs"}
+	return []rule{
+		{"tables", []string{"internal/account", sdk}},
+		{"queues", []string{"internal/account", sdk}},
+		{"blobs", []string{"internal/account", sdk}},
+		{"secrets", []string{"tables", "secrets", sdk}},
+		{"tables/tablestest", []string{"tables"}},
+		{"queues/queuestest", []string{"queues"}},
+		{"blobs/blobstest", []string{"blobs"}},
+		{"orchestrator", storage},
+		{"engine", append([]string{"orchestrator"}, storage...)},
+		{"engine/hmac", []string{"engine", "orchestrator", "secrets", "tables"}},
+		{"handler", append([]string{"handler/api", "handler/trigger", "engine", "engine/hmac", "orchestrator", "secrets", "internal/account", echo}, storage...)},
+		{"handler/api", []string{"engine", "tables", echo}},
+		{"handler/trigger", []string{"engine", "queues", echo}},
+		{"internal/account", []string{sdk}},
+		{"internal/azurite", []string{"internal/account", "internal/azurite"}},
+		{"internal/localhost", []string{"queues", "blobs"}},
+		{"internal/faults", storage},
+		{"internal/acceptance", nil},
+		{"internal/architecture", nil},
+		{"scripts/start", []string{"internal/account", "internal/azurite", "internal/localhost", "queues", "blobs"}},
+	}
+}
+
+// governing is the rule of a package: the one for the nearest folder.
+func governing(pkg string) (rule, bool) {
+	best, found := rule{}, false
+	for _, r := range rules() {
+		if (pkg == r.folder || strings.HasPrefix(pkg, r.folder+"/")) && len(r.folder) >= len(best.folder) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}
+
+// Imports point down only. Tests may import what they need.
+func TestImports(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	eachFile(t, parser.ImportsOnly, func(pkg, path string, file *ast.File) {
+		r, ok := governing(pkg)
+		if !ok {
+			t.Errorf("%s: no rule says what %s may import", path, pkg)
+			return
+		}
+		used[r.folder] = true
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target, ours := strings.CutPrefix(name, module)
+			kept := ours || strings.HasPrefix(name, sdk) || strings.HasPrefix(name, echo)
+			if kept && !slices.ContainsFunc(r.may, func(m string) bool { return target == m || (!ours && strings.HasPrefix(target, m)) }) {
+				t.Errorf("%s: %s must not import %s", path, pkg, name)
+			}
+		}
+	})
+	for _, r := range rules() {
+		if !used[r.folder] {
+			t.Errorf("the rule for %s governs nothing", r.folder)
+		}
+	}
+}
+
+// Every exported name of a package has a doc comment, and so has every package.
+func TestEverythingExportedIsDocumented(t *testing.T) {
+	t.Parallel()
+	documented := map[string]bool{}
+	eachFile(t, parser.ParseComments, func(pkg, path string, file *ast.File) {
+		documented[pkg] = documented[pkg] || file.Doc != nil
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) {
+					t.Errorf("%s: %s has no doc comment", path, d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					for _, name := range undocumented(d, spec) {
+						t.Errorf("%s: %s has no doc comment", path, name)
+					}
+				}
+			}
+		}
+	})
+	for pkg, ok := range documented {
+		if !ok {
+			t.Errorf("package %s has no doc comment", pkg)
+		}
+	}
+}
+
+// exportedReceiver says whether a function can be seen from outside: methods of unexported types cannot.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	for {
+		switch t := typ.(type) {
+		case *ast.StarExpr:
+			typ = t.X
+		case *ast.IndexExpr:
+			typ = t.X
+		case *ast.IndexListExpr:
+			typ = t.X
+		case *ast.Ident:
+			return t.IsExported()
+		default:
+			return true
+		}
+	}
+}
+
+// undocumented are the exported names of a declaration that neither it nor its group explains.
+func undocumented(d *ast.GenDecl, spec ast.Spec) []string {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() && s.Doc == nil && d.Doc == nil {
+			return []string{s.Name.Name}
+		}
+	case *ast.ValueSpec:
+		if s.Doc != nil || s.Comment != nil || d.Doc != nil {
+			return nil
+		}
+		var names []string
+		for _, n := range s.Names {
+			if n.IsExported() {
+				names = append(names, n.Name)
+			}
+		}
+		return names
+	}
+	return nil
+}
+
+// eachFile parses every Go file that is no test.
+func eachFile(t *testing.T, mode parser.Mode, visit func(pkg, path string, file *ast.File)) {
+	t.Helper()
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "dist") {
+			return filepath.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, mode)
+		if err != nil {
+			return err
+		}
+		pkg, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		files++
+		visit(filepath.ToSlash(pkg), path, file)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 50 {
+		t.Fatalf("only %d files were found", files)
+	}
+}

@@ -1,0 +1,235 @@
+// Package azurite installs, starts and stops Azurite, the storage emulator, for tests and for development. The version
+// is pinned by scripts/package-lock.json.
+//
+// It promises that a started Azurite listens on 127.0.0.1 only and does not outlive its Server: Close ends it, and on
+// Linux the kernel does when this process dies in any way. It owns no storage keys; of the file system it owns
+// scripts/node_modules and the data folder that it is given. Package azuritetest builds on it for tests.
+package azurite
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// closeGrace is how long an Azurite with data on disk may take to write it.
+const closeGrace = 5 * time.Second
+
+// entry is Azurite's program under node_modules.
+const entry = "node_modules/azurite/dist/src/azurite.js"
+
+// Config says how to run Azurite. The zero value runs it on free ports with its data in memory.
+type Config struct {
+	// Dir is the folder of package.json and its lock file; "" means scripts/ beside the go.mod above the working
+	// directory.
+	Dir string
+	// DataDir keeps the data; it is made when missing. "" keeps the data in memory.
+	DataDir string
+	// Ports to listen on; 0 means any free one.
+	BlobPort, QueuePort, TablePort int
+	// Log tells about installing and stopping, and Azurite's own output at debug level; nil is silent.
+	Log *slog.Logger
+}
+
+// Server is a running Azurite.
+type Server struct {
+	account account.Account
+	process *os.Process
+	gentle  bool
+	exited  chan struct{}
+	log     *slog.Logger
+}
+
+// Start installs Azurite if need be, starts it and waits until its three services listen. ctx bounds the start only.
+// It needs Node.js 18 or later with npm; their absence is an error that says so.
+func Start(ctx context.Context, c Config) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	dir, err := scriptsDir(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("start azurite: %w", err)
+	}
+	node, err := install(ctx, dir, c.Log)
+	if err != nil {
+		return nil, fmt.Errorf("start azurite: %w", err)
+	}
+	if c.DataDir != "" {
+		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
+			return nil, fmt.Errorf("start azurite: make the data folder: %w", err)
+		}
+	}
+	s, err := start(ctx, node, dir, c)
+	if err != nil {
+		return nil, fmt.Errorf("start azurite: %w", err)
+	}
+	return s, nil
+}
+
+// Account says how to reach the server.
+func (s *Server) Account() account.Account { return s.account }
+
+// ConnectionString is the account as a connection string.
+func (s *Server) ConnectionString() string { return s.account.ConnectionString() }
+
+// Exited is closed when the process has ended, by Close or by itself.
+func (s *Server) Exited() <-chan struct{} { return s.exited }
+
+// Close ends the process and waits for that. Data on disk is written first.
+func (s *Server) Close() error {
+	s.account.CloseIdleConnections()
+	if s.gentle && s.process.Signal(os.Interrupt) == nil {
+		timer := time.NewTimer(closeGrace)
+		defer timer.Stop()
+		select {
+		case <-s.exited:
+			return nil
+		case <-timer.C:
+			s.log.Warn("azurite did not stop in time and is killed", "after", closeGrace)
+		}
+	}
+	if err := s.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop azurite (process %d): %w", s.process.Pid, err)
+	}
+	<-s.exited
+	return nil
+}
+
+func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
+	program, err := filepath.Abs(filepath.Join(dir, filepath.FromSlash(entry)))
+	if err != nil {
+		return nil, err
+	}
+	args, err := arguments(c)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(node, append([]string{program}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = environment()
+	dieWithParent(cmd)
+	output, writer := io.Pipe()
+	cmd.Stdout, cmd.Stderr = writer, writer
+
+	s := &Server{gentle: c.DataDir != "", exited: make(chan struct{}), log: c.Log}
+	if err := s.run(cmd, writer); err != nil {
+		return nil, fmt.Errorf("run %s: %w", node, err)
+	}
+	ready := make(chan banner, 1)
+	go watch(output, ready, c.Log)
+	select {
+	case b := <-ready:
+		if b.err != nil {
+			return nil, errors.Join(b.err, s.Close())
+		}
+		s.account = account.EmulatorAccount(b.ports["Blob"], b.ports["Queue"], b.ports["Table"])
+		return s, nil
+	case <-ctx.Done():
+		return nil, errors.Join(fmt.Errorf("wait until it listens: %w", ctx.Err()), s.Close())
+	}
+}
+
+// run starts the process on an operating-system thread that lives until the process has ended: Linux tells a child of
+// its parent's death when the thread that made it ends.
+func (s *Server) run(cmd *exec.Cmd, output *io.PipeWriter) error {
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(s.exited)
+		defer output.Close()
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		s.process = cmd.Process
+		started <- nil
+		// The exit code of a process that was killed says nothing; what it wrote does, and watch has that.
+		_ = cmd.Wait()
+	}()
+	return <-started
+}
+
+func arguments(c Config) ([]string, error) {
+	args := []string{"--silent", "--disableTelemetry", "--skipApiVersionCheck"}
+	for _, s := range []struct {
+		name string
+		port int
+	}{{"blob", c.BlobPort}, {"queue", c.QueuePort}, {"table", c.TablePort}} {
+		args = append(args, "--"+s.name+"Host", "127.0.0.1", "--"+s.name+"Port", strconv.Itoa(s.port))
+	}
+	if c.DataDir == "" {
+		return append(args, "--inMemoryPersistence"), nil
+	}
+	data, err := filepath.Abs(c.DataDir)
+	return append(args, "--location", data), err
+}
+
+// environment is this process's without Azurite's own variables, which would change accounts and storage.
+func environment() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "AZURITE_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// banner is what Azurite says when it has started: the port of each service.
+type banner struct {
+	ports map[string]int
+	err   error
+}
+
+// watch reads the output until its end and reports once: when all services listen, or when the output ended before.
+func watch(output io.Reader, ready chan<- banner, log *slog.Logger) {
+	ports := map[string]int{}
+	var said []string
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		line := lines.Text()
+		log.Debug("azurite", "output", line)
+		if len(ports) == 3 {
+			continue
+		}
+		said = append(said, line)
+		if name, port, ok := listening(line); ok {
+			if ports[name] = port; len(ports) == 3 {
+				ready <- banner{ports: ports}
+			}
+		}
+	}
+	// A line that is too long ends the scan, not the output.
+	_, _ = io.Copy(io.Discard, output)
+	if len(ports) < 3 {
+		ready <- banner{err: fmt.Errorf("it ended before it listened, and said: %s", strings.Join(said, " | "))}
+	}
+}
+
+// listening reads "Azurite Blob service is successfully listening at http://127.0.0.1:10000".
+func listening(line string) (name string, port int, ok bool) {
+	before, address, found := strings.Cut(line, " service is successfully listening at ")
+	if !found {
+		return "", 0, false
+	}
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil {
+		return "", 0, false
+	}
+	port, err = strconv.Atoi(u.Port())
+	return strings.TrimPrefix(before, "Azurite "), port, err == nil
+}

@@ -1,0 +1,194 @@
+package azurite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// asParent makes the test binary a program that starts an Azurite and waits to be killed.
+const asParent = "ROUNDHOUSE_TEST_AZURITE_PARENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asParent) != "" {
+		os.Exit(parent())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func parent() int {
+	s, err := Start(context.Background(), Config{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(s.Account().TableEndpoint)
+	<-s.Exited()
+	return 0
+}
+
+func begin(t *testing.T, c Config) *Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	s, err := Start(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func ports(t *testing.T, a account.Account) [3]int {
+	t.Helper()
+	var out [3]int
+	for i, endpoint := range []string{a.BlobEndpoint, a.QueueEndpoint, a.TableEndpoint} {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out[i], err = strconv.Atoi(u.Port()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func TestDataSurvivesRestart(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	config := Config{DataDir: filepath.Join(t.TempDir(), "data")}
+	first := begin(t, config)
+	a, err := account.FromConnectionString(first.ConnectionString())
+	if err != nil || !a.Emulator {
+		t.Fatalf("its connection string: %v, %v", a, err)
+	}
+	t.Cleanup(a.CloseIdleConnections)
+	p := ports(t, a)
+	if running, err := Running(ctx, p[0], p[1], p[2]); !running || err != nil {
+		t.Errorf("Running: %t, %v", running, err)
+	}
+	if _, err := Running(ctx, p[1], p[0], p[2]); !errors.Is(err, ErrBusy) {
+		t.Errorf("Running with two ports exchanged: %v, want %v", err, ErrBusy)
+	}
+	key := tables.Key{Partition: "p", Row: "r"}
+	table, err := tables.NewAzure(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := queues.NewAzure(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blob, err := blobs.NewAzure(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sendErr := sendFirst(ctx, queue)
+	if err := errors.Join(table.CreateTable(ctx, "history"), table.Apply(ctx, "history", tables.Insert(tables.Entity{Key: key})), sendErr,
+		blob.CreateContainer(ctx, "spill"), blob.Put(ctx, "spill", "b", []byte("data"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if running, err := Running(ctx, p[0], p[1], p[2]); running || err != nil {
+		t.Errorf("Running after Close: %t, %v", running, err)
+	}
+
+	config.BlobPort, config.QueuePort, config.TablePort = p[0], p[1], p[2]
+	begin(t, config)
+	_, tableErr := table.Get(ctx, "history", key)
+	n, queueErr := queue.Length(ctx, "work")
+	data, blobErr := blob.Get(ctx, "spill", "b")
+	if err := errors.Join(tableErr, queueErr, blobErr); err != nil || n != 1 || string(data) != "data" {
+		t.Errorf("after a restart: %v, %d messages, blob %q", err, n, data)
+	}
+}
+
+func sendFirst(ctx context.Context, q *queues.Azure) (string, error) {
+	if err := q.CreateQueue(ctx, "work"); err != nil {
+		return "", err
+	}
+	return q.Send(ctx, "work", []byte("x"), 0)
+}
+
+func TestRunning(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(other.Close) // after the connections of freePort, as cleanups go
+	busy := other.Listener.Addr().(*net.TCPAddr).Port
+	_, err := Running(t.Context(), busy, freePort(t, other.Listener.Addr()), freePort(t, other.Listener.Addr()))
+	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), strconv.Itoa(busy)) || !strings.Contains(err.Error(), "Blob") {
+		t.Errorf("another program: %v, want %v with the port and the service", err, ErrBusy)
+	}
+	if running, err := Running(t.Context(), freePort(t, other.Listener.Addr()), freePort(t, other.Listener.Addr()), freePort(t, other.Listener.Addr())); running || err != nil {
+		t.Errorf("free ports: %t, %v", running, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Running(ctx, busy, busy, busy); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// freePort is a port that nobody listens on, and nobody can while the test runs: a client's own end of a connection.
+func freePort(t *testing.T, server net.Addr) int {
+	t.Helper()
+	conn, err := net.Dial(server.Network(), server.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn.LocalAddr().(*net.TCPAddr).Port
+}
+
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	s, err := Start(t.Context(), Config{BlobPort: other.Listener.Addr().(*net.TCPAddr).Port})
+	if err == nil {
+		t.Fatal(s.Close(), "it started on a port that is taken")
+	}
+	if !strings.Contains(err.Error(), "EADDRINUSE") {
+		t.Errorf("error %q does not say what Azurite said", err)
+	}
+}
+
+// Not parallel with others: it changes the environment.
+func TestNoNode(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Start(t.Context(), Config{})
+	if !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "install Node.js") {
+		t.Errorf("without Node.js: %v, want %v", err, ErrNoNode)
+	}
+}
+
+func TestNoScripts(t *testing.T) {
+	t.Parallel()
+	if _, err := Start(t.Context(), Config{Dir: t.TempDir()}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a lock file: %v, want %v", err, os.ErrNotExist)
+	}
+}

@@ -1,0 +1,53 @@
+package azurite
+
+import (
+	"bufio"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A killed parent cannot close anything: the kernel ends its Azurite.
+func TestDiesWithParent(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), asParent+"=1")
+	cmd.Stderr = os.Stderr
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, readErr := bufio.NewReader(output).ReadString('\n')
+	killErr := cmd.Process.Kill()
+	_ = cmd.Wait() // "killed"
+	if readErr != nil || killErr != nil {
+		t.Fatal(readErr, killErr)
+	}
+	u, err := url.Parse(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.NewTimer(30 * time.Second)
+	defer deadline.Stop()
+	for {
+		conn, err := net.Dial("tcp", u.Host)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			t.Fatal("Azurite still listens after its parent was killed")
+		}
+	}
+}

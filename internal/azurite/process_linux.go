@@ -1,0 +1,12 @@
+package azurite
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// dieWithParent has the kernel kill the process when this one dies, and keeps a terminal's Ctrl-C from it: Close
+// decides when it ends.
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}

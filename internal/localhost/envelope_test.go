@@ -1,0 +1,179 @@
+package localhost
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// plain renders an envelope without what is new each time.
+func plain(t *testing.T, e envelope) map[string]any {
+	t.Helper()
+	var sys map[string]string
+	if err := json.Unmarshal(e.Metadata["sys"], &sys); err != nil || len(sys) != 3 || len(sys["RandGuid"]) != 36 {
+		t.Errorf("sys is %s", e.Metadata["sys"])
+	}
+	delete(e.Metadata, "sys")
+	return decoded(t, string(encode(e)))
+}
+
+func decoded(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var value map[string]any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return value
+}
+
+var (
+	moment   = time.Date(2019, 10, 9, 17, 58, 32, 220_539_900, time.UTC)
+	delivery = queueDelivery{
+		id: "800ae4b3-bdd2-4c08-badd-f08e5a34b865", popReceipt: "AgAAAAMAAAAAAAAAAgtnj8x+1QE=", dequeueCount: 1,
+		inserted: time.Date(2019, 10, 9, 17, 58, 31, 999_000_000, time.UTC),
+		expires:  time.Date(2019, 10, 16, 17, 58, 31, 0, time.UTC), nextVisible: time.Date(2019, 10, 9, 18, 8, 32, 0, time.UTC),
+	}
+)
+
+// standardMetadata is what a queue function gets beside its message.
+const standardMetadata = `"DequeueCount":"1","ExpirationTime":"2019-10-16T17:58:31+00:00","Id":"\"800ae4b3-bdd2-4c08-badd-f08e5a34b865\"",
+	"InsertionTime":"2019-10-09T17:58:31+00:00","NextVisibleTime":"2019-10-09T18:08:32+00:00","PopReceipt":"\"AgAAAAMAAAAAAAAAAgtnj8x+1QE=\""`
+
+func TestQueueEnvelope(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		dataType, body, want string
+	}{
+		"text":                         {"", "hello", `{"Data":{"q":"\"hello\""},"Metadata":{` + standardMetadata + `}}`},
+		"text that JSON has to escape": {"string", "a\"<&>\u00e9\n", `{"Data":{"q":"\"a\\\"<&>é\\n\""},"Metadata":{` + standardMetadata + `}}`},
+		"binary":                       {"binary", "\x00\xffhello", `{"Data":{"q":"AP9oZWxsbw=="},"Metadata":{` + standardMetadata + `}}`},
+		"binary object overwrites nothing": {"binary", `{"DequeueCount":99}`,
+			`{"Data":{"q":"eyJEZXF1ZXVlQ291bnQiOjk5fQ=="},"Metadata":{` + standardMetadata + `}}`},
+		"array is not taken apart":  {"", `[1]`, `{"Data":{"q":"\"[1]\""},"Metadata":{` + standardMetadata + `}}`},
+		"two objects are no object": {"", `{"a":1}{}`, `{"Data":{"q":"\"{\\\"a\\\":1}{}\""},"Metadata":{` + standardMetadata + `}}`},
+		"object overwrites": {"", `{"a":1,"dequeuecount":99,"Id":"x","nested":{"b":2},"arr":[1],"myTrigger":"z","t":true,"n":null,"f":1.50,"e":1e20,"d":"2024-01-02T03:04:05Z"}`,
+			`{"Data":{"q":"\"{\\\"a\\\":1,\\\"dequeuecount\\\":99,\\\"Id\\\":\\\"x\\\",\\\"nested\\\":{\\\"b\\\":2},\\\"arr\\\":[1],\\\"myTrigger\\\":\\\"z\\\",\\\"t\\\":true,\\\"n\\\":null,\\\"f\\\":1.50,\\\"e\\\":1e20,\\\"d\\\":\\\"2024-01-02T03:04:05Z\\\"}\""},
+			"Metadata":{"DequeueCount":"\"99\"","ExpirationTime":"2019-10-16T17:58:31+00:00","Id":"\"x\"","InsertionTime":"2019-10-09T17:58:31+00:00",
+			"NextVisibleTime":"2019-10-09T18:08:32+00:00","PopReceipt":"\"AgAAAAMAAAAAAAAAAgtnj8x+1QE=\"",
+			"a":"\"1\"","nested":{"b":2},"t":"\"True\"","f":"\"1.5\"","e":"\"1E+20\"","d":"\"01/02/2024 03:04:05\""}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := delivery
+			d.body = []byte(test.body)
+			f := &function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q", DataType: test.dataType}}
+			e, err := queueEnvelope(f, d, moment)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decoded(t, test.want), plain(t, e)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestQueueEnvelopeOfMessageThatIsNoText(t *testing.T) {
+	t.Parallel()
+	d := delivery
+	d.body = []byte("\xff")
+	_, err := queueEnvelope(&function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q"}}, d, moment)
+	if !errors.Is(err, errNotText) {
+		t.Errorf("error %v, want %v", err, errNotText)
+	}
+}
+
+func TestQueueEnvelopeByHand(t *testing.T) {
+	t.Parallel()
+	f := &function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q"}}
+	e, err := queueEnvelope(f, queueDelivery{inserted: moment, body: []byte("x")}, moment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"Data":{"q":"\"x\""},"Metadata":{"DequeueCount":"0","ExpirationTime":"9999-12-31T23:59:59+00:00",
+		"InsertionTime":"2019-10-09T17:58:32+00:00","NextVisibleTime":"9999-12-31T23:59:59+00:00"}}`
+	if diff := cmp.Diff(decoded(t, want), plain(t, e)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestTimerEnvelope(t *testing.T) {
+	t.Parallel()
+	f := &function{name: "tick", trigger: binding{Type: timerTrigger, Name: "myTimer"}}
+	cron, err := parseSchedule("0 * * * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	constant, err := parseSchedule("00:05:00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	status := &timerStatus{Next: dateTime{time.Date(2026, 11, 21, 5, 41, 0, 0, time.UTC)}}
+	for name, test := range map[string]struct {
+		schedule schedule
+		status   *timerStatus
+		pastDue  bool
+		want     string
+	}{
+		"monitored": {cron, status, false, `{"Data":{"myTimer":{"Schedule":{"AdjustForDST":true},"ScheduleStatus":{"Last":"0001-01-01T00:00:00+00:00",
+			"Next":"2026-11-21T05:41:00+00:00","LastUpdated":"0001-01-01T00:00:00+00:00"},"IsPastDue":false}},"Metadata":{}}`},
+		"not monitored, constant, late": {constant, nil, true,
+			`{"Data":{"myTimer":{"Schedule":{"AdjustForDST":false},"ScheduleStatus":null,"IsPastDue":true}},"Metadata":{}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := timerEnvelope(f, test.schedule, test.status, test.pastDue, moment)
+			if diff := cmp.Diff(decoded(t, test.want), plain(t, e)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestManualEnvelope(t *testing.T) {
+	t.Parallel()
+	f := &function{name: "fn", trigger: binding{Type: manualTrigger, Name: "msg", DataType: "binary"}}
+	e, err := manualEnvelope(f, `{"a":1}`, moment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"Data":{"msg":"\"{\\\"a\\\":1}\""},"Metadata":{"msg":"\"{\\\"a\\\":1}\"","a":"\"1\""}}`
+	if diff := cmp.Diff(decoded(t, want), plain(t, e)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestSystemMetadata(t *testing.T) {
+	t.Parallel()
+	var sys map[string]string
+	if err := json.Unmarshal(newEnvelope("fn", moment).Metadata["sys"], &sys); err != nil {
+		t.Fatal(err)
+	}
+	if sys["MethodName"] != "fn" || sys["UtcNow"] != "2019-10-09T17:58:32.2205399Z" {
+		t.Errorf("sys is %v", sys)
+	}
+}
+
+// FuzzSpill holds that whatever a message is, the invocation's body is JSON from which the text comes back unchanged.
+func FuzzSpill(f *testing.F) {
+	f.Add(`{"a":1,"b":{"c":[]},"d":"2024-01-02T03:04:05+02:00","e":-1.5E-300}`)
+	f.Add("plain")
+	fn := &function{name: "fn", trigger: binding{Type: queueTrigger, Name: "q"}}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := queueEnvelope(fn, queueDelivery{id: "1", dequeueCount: 1, body: []byte(text)}, moment)
+		if err != nil {
+			return // no UTF-8
+		}
+		var got struct{ Data map[string]string }
+		if err := json.Unmarshal(encode(e), &got); err != nil {
+			t.Fatal(err)
+		}
+		var once string
+		if err := json.Unmarshal([]byte(got.Data["q"]), &once); err != nil || once != text {
+			t.Errorf("%q came back as %q (%v)", text, once, err)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package localhost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxRequest bounds what a client may send, as the real host does.
+	maxRequest = 100 << 20
+	// forwardTries is how often a forwarded GET is tried when the connection breaks.
+	forwardTries = 4
+	// proxyTries times proxyPause make the two seconds after which the real host gives up a proxied request.
+	proxyTries = 10
+	proxyPause = 200 * time.Millisecond
+)
+
+// forward hands a request over by enableForwardingHttpRequest: buffered both ways, with the client's headers.
+func (h *Host) forward(w http.ResponseWriter, r *http.Request, id string) error {
+	generation, err := h.supervisor.await(r.Context())
+	if err == nil && r.ContentLength < 0 {
+		err = errors.New("a chunked request cannot be forwarded: enableProxyingHttpRequest can")
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		return fmt.Errorf("read the request: %w", err)
+	}
+	type answer struct {
+		response *http.Response
+		body     []byte
+		err      error
+	}
+	answers := make(chan answer, 1)
+	request, err := h.forwardedRequest(r, body, id)
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return err
+	}
+	h.invoker.pending.Go(func() {
+		response, body, err := h.invoker.sendForwarded(request)
+		answers <- answer{response, body, err}
+	})
+	expired, stop := h.invoker.watch(generation)
+	defer stop()
+	select {
+	case <-expired:
+		w.WriteHeader(http.StatusInternalServerError)
+		return fmt.Errorf("%w after %v", ErrTimedOut, h.invoker.timeout)
+	case a := <-answers:
+		if a.err != nil {
+			w.WriteHeader(http.StatusInternalServerError)
+			return fmt.Errorf("forward the request: %w", a.err)
+		}
+		copyHeader(w.Header(), a.response.Header)
+		w.WriteHeader(a.response.StatusCode)
+		_, _ = w.Write(a.body)
+		return nil
+	}
+}
+
+// forwardedRequest is the client's request with the real host's changes.
+func (h *Host) forwardedRequest(r *http.Request, body []byte, id string) (*http.Request, error) {
+	target := handlerURL(h.supervisor.port) + r.URL.EscapedPath()
+	if query := joinedQuery(r.URL.Query()); query != "" {
+		target += "?" + query
+	}
+	request, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method, target, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("forward the request: %w", err)
+	}
+	copyHeader(request.Header, r.Header)
+	request.Host = r.Host
+	request.Header.Set("User-Agent", strings.TrimSpace(r.UserAgent()+" "+userAgent))
+	stampInvocation(request.Header, id)
+	return request, nil
+}
+
+// joinedQuery writes a query again from its parsed values, those of one name joined by commas.
+func joinedQuery(query url.Values) string {
+	joined := url.Values{}
+	for name, values := range query {
+		joined.Set(name, strings.Join(values, ","))
+	}
+	return joined.Encode()
+}
+
+// copyHeader copies all but what belongs to one connection only.
+func copyHeader(to, from http.Header) {
+	for name, values := range from {
+		switch name {
+		case "Connection", "Keep-Alive", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade":
+		default:
+			to[name] = values
+		}
+	}
+}
+
+// sendForwarded sends without following redirects; only a GET is tried again.
+func (i *invoker) sendForwarded(request *http.Request) (*http.Response, []byte, error) {
+	tries := 1
+	if request.Method == http.MethodGet {
+		tries = forwardTries
+	}
+	for try := 1; ; try++ {
+		attempt := *request
+		attempt.Body, _ = request.GetBody() // never fails for a body in memory
+		response, err := i.supervisor.transport.RoundTrip(&attempt)
+		if err != nil {
+			if try < tries {
+				continue
+			}
+			return nil, nil, err
+		}
+		body, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+		_ = response.Body.Close()
+		if err == nil && len(body) > maxReply {
+			err = fmt.Errorf("the answer is larger than %d bytes", maxReply)
+		}
+		return response, body, err
+	}
+}
+
+// proxy hands a request over by enableProxyingHttpRequest: streamed both ways. Abort says that the answer broke off
+// after its beginning was sent.
+func (h *Host) proxy(w http.ResponseWriter, r *http.Request, id string) (abort bool, err error) {
+	generation, err := h.supervisor.await(r.Context())
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return false, err
+	}
+	// The request goes on when the function times out; the process that is killed then ends it.
+	_, stop := h.invoker.watch(generation)
+	defer stop()
+	defer func() {
+		if p := recover(); p == http.ErrAbortHandler {
+			abort, err = true, errors.New("the answer broke off")
+		} else if p != nil {
+			panic(p) // not ours: net/http logs it and cuts the connection
+		}
+	}()
+	proxy := httputil.ReverseProxy{
+		Rewrite:       func(p *httputil.ProxyRequest) { h.rewrite(p, id) },
+		Transport:     retryTransport{h.supervisor.transport},
+		FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, failure error) {
+			err = fmt.Errorf("proxy the request: %w", failure)
+			w.WriteHeader(http.StatusInternalServerError)
+		},
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+	proxy.ServeHTTP(w, r)
+	return false, err
+}
+
+func (h *Host) rewrite(p *httputil.ProxyRequest, id string) {
+	target := strings.TrimPrefix(handlerURL(h.supervisor.port), "http://")
+	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", target, target
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // as it came, even where it cannot be parsed
+	p.SetXForwarded()
+	stampInvocation(p.Out.Header, id)
+	p.Out.Header["x-ms-invocation-id"] = []string{id}
+}
+
+// retryTransport tries again while the handler cannot be reached, whatever the method, and when a request without a
+// body breaks off: so a handler may see one request several times.
+type retryTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	attempt := *request
+	if request.Body != nil {
+		// The transport closes a body even if it never connected; this one is wanted again.
+		attempt.Body = io.NopCloser(request.Body)
+		defer request.Body.Close()
+	}
+	for try := 1; ; try++ {
+		response, err := t.next.RoundTrip(&attempt)
+		untouched := errors.Is(err, syscall.ECONNREFUSED) || request.Body == nil
+		if err == nil || !untouched || try == proxyTries || !sleep(request.Context(), proxyPause) {
+			return response, err
+		}
+	}
+}

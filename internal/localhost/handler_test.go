@@ -1,0 +1,359 @@
+package localhost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// playHandler is a custom handler that behaves in every good and bad way, by the name of the function.
+func playHandler() {
+	// A handler that hears SIGTERM before it dies would say so: the host must not send one.
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
+	go func() {
+		<-terminated
+		fmt.Println("handler heard a signal")
+		os.Exit(0)
+	}()
+	fmt.Println("handler starts")
+	if flag := os.Getenv("TEST_EXIT_AT_START"); flag != "" {
+		fmt.Fprintln(os.Stderr, "handler fails at its start")
+		code, _ := strconv.Atoi(flag)
+		os.Exit(code)
+	}
+	if os.Getenv("TEST_NEVER_READY") != "" {
+		select {}
+	}
+	address := "127.0.0.1:" + os.Getenv("FUNCTIONS_CUSTOMHANDLER_PORT")
+	if err := http.ListenAndServe(address, behaviours()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// behaviours answers invocations.
+func behaviours() http.Handler {
+	answer := func(status int, contentType, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			if contentType != "" {
+				w.Header().Set("Content-Type", contentType)
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	exit := func(code int) http.HandlerFunc {
+		return func(http.ResponseWriter, *http.Request) { os.Exit(code) }
+	}
+	const js = "application/json"
+	mux := http.NewServeMux()
+	for path, handler := range map[string]http.HandlerFunc{
+		"/{$}":       answer(404, "", ""),
+		"/good":      answer(200, "application/json; charset=utf-8", "{}"),
+		"/textjson":  answer(201, "text/json", "{}"),
+		"/casing":    answer(200, js, `{"outputs":{"Out":"a","out":"b"},"LOGS":["l",1,true,null],"returnvalue":{"x":1},"more":1}`),
+		"/empty":     answer(200, js, ""),
+		"/nocontent": answer(204, "", ""),
+		"/blank":     answer(200, js, " \n"),
+		"/null":      answer(200, js, "null"),
+		"/text":      answer(200, "text/plain", "{}"),
+		"/untyped":   answer(200, "", "{}"),
+		"/malformed": answer(200, js, `{"secret":`),
+		"/array":     answer(200, js, `[]`),
+		"/logs":      answer(200, js, `{"Logs":[{}]}`),
+		"/outputs":   answer(200, js, `{"Outputs":[]}`),
+		"/fail":      answer(500, js, "{}"),
+		"/missing":   answer(404, js, "{}"),
+		"/redirect":  func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/good", http.StatusFound) },
+		"/away": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+		},
+		"/around":      func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/around", http.StatusFound) },
+		"/notmodified": answer(304, "", ""),
+		"/exit0":       exit(0),
+		"/exit200":     exit(200),
+		"/exit1":       exit(1),
+		"/hang": func(w http.ResponseWriter, r *http.Request) {
+			fmt.Println("handler hangs")
+			<-r.Context().Done()
+			select {}
+		},
+		"/reset":    func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"/echo":     echo,
+		"/echojson": echoJSON,
+		"/api/":     web,
+	} {
+		mux.HandleFunc(path, handler)
+	}
+	return mux
+}
+
+// received is what the handler saw, as it prints it.
+type received struct {
+	Header http.Header
+	Length int64
+	Body   json.RawMessage
+}
+
+// echo prints the invocation and succeeds.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	line, _ := json.Marshal(received{r.Header, r.ContentLength, body})
+	fmt.Println(string(line))
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, `{"Logs":["echoed"],"Outputs":{"next":"to the next queue"}}`)
+}
+
+// echoJSON answers an http function with what it got.
+func echoJSON(w http.ResponseWriter, r *http.Request) {
+	var e struct{ Data, Metadata map[string]json.RawMessage }
+	_ = json.NewDecoder(r.Body).Decode(&e)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"Outputs": map[string]any{"res": map[string]any{
+		"statusCode": "201", "headers": map[string]string{"X-Made": "yes", "Content-Type": "application/json"},
+		"body": map[string]any{"req": e.Data["req"], "id": e.Metadata["id"], "n": e.Metadata["n"]},
+	}}})
+}
+
+// web answers forwarded requests.
+func web(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Query().Get("do") {
+	case "empty":
+		w.WriteHeader(http.StatusNoContent)
+	case "redirect":
+		http.Redirect(w, r, "/elsewhere", http.StatusFound)
+	case "reset":
+		fmt.Println("handler resets")
+		panic(http.ErrAbortHandler)
+	case "exit":
+		os.Exit(1)
+	case "stream":
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(w, r.Body)
+	default:
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Add("Set-Cookie", "a=1")
+		w.Header().Add("Set-Cookie", "b=2")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTeapot)
+		_ = json.NewEncoder(w).Encode(map[string]any{"uri": r.RequestURI, "host": r.Host, "header": r.Header, "body": string(body)})
+	}
+}
+
+// lines collects output and lets a test wait for it.
+type lines struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func newLines() *lines { return &lines{changed: make(chan struct{})} }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return l.text.Write(p)
+}
+
+// wait returns the first n lines that contain part.
+func (l *lines) wait(t *testing.T, part string, n int) []string {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		text, changed := l.text.String(), l.changed
+		l.mu.Unlock()
+		var found []string
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, part) {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+		if len(found) >= n {
+			return found[:n]
+		}
+		select {
+		case <-changed:
+		case <-t.Context().Done():
+			t.Fatalf("output ended without %d lines with %q", n, part)
+		case <-time.After(patience):
+			t.Fatalf("output has %d lines with %q, want %d:\n%s", len(found), part, n, text)
+		}
+	}
+}
+
+// patience is how long a test waits for another process before it fails; never how long it expects something to take.
+const patience = 60 * time.Second
+
+// app is a staged script root whose handler is this test binary.
+type app struct {
+	root        string
+	host        map[string]any
+	output      *lines
+	invocations chan Invocation
+	config      Config
+}
+
+func newApp(t *testing.T) *app {
+	t.Helper()
+	executable, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{root: t.TempDir(), output: newLines(), invocations: make(chan Invocation, 1000)}
+	a.host = map[string]any{"version": "2.0", "customHandler": map[string]any{
+		"description": map[string]any{"defaultExecutablePath": executable}, "enableForwardingHttpRequest": true}}
+	a.write(t, "local.settings.json", map[string]any{"Values": map[string]string{runtimeSetting: "custom", "FROM_FILE": "file", roleVariable: "handler"}})
+	a.config = Config{ScriptRoot: a.root, Output: a.output, MinPolling: time.Millisecond, Queues: queues.NewMemory(),
+		OnInvocation: func(i Invocation) { a.invocations <- i }}
+	return a
+}
+
+func (a *app) write(t *testing.T, path string, value any) {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := filepath.Join(a.root, path)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(full, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// function adds a function with these bindings.
+func (a *app) function(t *testing.T, name string, bindings ...map[string]any) {
+	t.Helper()
+	a.write(t, name+"/function.json", map[string]any{"bindings": bindings})
+}
+
+func (a *app) manual(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		a.function(t, name, map[string]any{"type": "manualTrigger", "direction": "in", "name": "msg"})
+	}
+}
+
+// start runs the host until the test ends; ended carries what Run returned.
+func (a *app) start(t *testing.T) (host *Host, stop func(), ended <-chan error) {
+	t.Helper()
+	host, end := a.launch(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := host.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return host, end.stop, end.ended
+}
+
+type launched struct {
+	stop  func()
+	ended <-chan error
+}
+
+func (a *app) launch(t *testing.T) (*Host, launched) {
+	t.Helper()
+	a.write(t, "host.json", a.host)
+	host, err := New(a.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-host.ended })
+	return host, launched{cancel, ended}
+}
+
+// next is the next invocation that the observer saw.
+func (a *app) next(t *testing.T) Invocation {
+	t.Helper()
+	select {
+	case i := <-a.invocations:
+		return i
+	case <-time.After(patience):
+		t.Fatal("no invocation came")
+		return Invocation{}
+	}
+}
+
+// invoke starts a function by hand and returns its invocation.
+func (a *app) invoke(t *testing.T, host *Host, function, input string) Invocation {
+	t.Helper()
+	body, _ := json.Marshal(map[string]string{"input": input})
+	response, _ := request(t, http.MethodPost, host.URL()+"/admin/functions/"+function, bytes.NewReader(body))
+	if response.StatusCode != http.StatusAccepted {
+		t.Fatalf("invoke %s: status %d", function, response.StatusCode)
+	}
+	return a.next(t)
+}
+
+// request sends without following redirects and reads the answer.
+func request(t *testing.T, method, url string, body io.Reader, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Add(header[i], header[i+1])
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(data)
+}
+
+// wired is an invoker whose handler is a server in this process.
+func wired(t *testing.T, handler http.Handler) *invoker {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	_, text, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DisableCompression: true}
+	i := &invoker{client: newClient(transport),
+		supervisor: &supervisor{state: ready, port: port, transport: transport, changed: make(chan struct{})}}
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		i.pending.Wait()
+		transport.CloseIdleConnections()
+	})
+	return i
+}

@@ -1,0 +1,9 @@
+package localhost
+
+import "syscall"
+
+// childAttributes makes the kernel kill the handler when the thread that started it ends, so that a host that was
+// killed leaves nothing behind.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}

@@ -1,0 +1,22 @@
+package queues
+
+import (
+	"encoding/base64"
+	"unicode/utf8"
+)
+
+// Decode gives the body that a sender meant by a message's text: the decoded bytes if the text is base64 (standard
+// alphabet, padded, not empty) of valid UTF-8, else the text itself. So it reads what Send and most other senders
+// write, plain JSON, and whatever else arrives. A plain text that happens to be base64 of UTF-8 is taken for base64.
+func Decode(text string) []byte {
+	if text == "" {
+		return []byte{}
+	}
+	body, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(body) == 0 || !utf8.Valid(body) {
+		return []byte(text)
+	}
+	return body
+}
+
+func encode(body []byte) string { return base64.StdEncoding.EncodeToString(body) }

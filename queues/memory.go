@@ -1,0 +1,243 @@
+package queues
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// neverExpires is what the service tells about a message without time to live.
+var neverExpires = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. It hands
+// out visible messages in the order in which they became visible. It is ready after NewMemory.
+type Memory struct {
+	// Now is the clock; nil means time.Now. Set it before first use.
+	Now func() time.Time
+
+	mu     sync.Mutex
+	queues map[string]*memoryQueue
+}
+
+var _ Store = (*Memory)(nil)
+
+// memoryQueue is a heap of messages by the time at which they become visible.
+type memoryQueue struct {
+	order    []*memoryMessage
+	byID     map[string]*memoryMessage
+	sequence int64
+}
+
+type memoryMessage struct {
+	Message
+	visibleAt time.Time
+	sequence  int64
+	place     int
+}
+
+// NewMemory makes an empty store.
+func NewMemory() *Memory {
+	return &Memory{queues: map[string]*memoryQueue{}}
+}
+
+// CreateQueue makes sure that a queue exists.
+func (m *Memory) CreateQueue(ctx context.Context, queue string) error {
+	if err := cmp.Or(ctx.Err(), account.CheckName("queue", queue)); err != nil {
+		return fmt.Errorf("create queue %.64s: %w", queue, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.queues[queue] == nil {
+		m.queues[queue] = &memoryQueue{byID: map[string]*memoryMessage{}}
+	}
+	return nil
+}
+
+// Send puts a message.
+func (m *Memory) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+	if err := checkBody(body); err != nil {
+		return "", fmt.Errorf("send to %s: %w", queue, err)
+	}
+	return m.SendText(ctx, queue, encode(body), delay)
+}
+
+// SendText puts a message with exactly this text, as a foreign sender may. It is not part of Store.
+func (m *Memory) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
+	var id string
+	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
+		id = q.push(text, now, now.Add(seconds(delay)))
+		return nil
+	}, checkText(text), checkDelay(delay))
+	if err != nil {
+		return "", fmt.Errorf("send to %s: %w", queue, err)
+	}
+	return id, nil
+}
+
+// Receive takes visible messages and hides them.
+func (m *Memory) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]Message, error) {
+	var out []Message
+	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
+		until := now.Add(seconds(visibility))
+		for len(out) < limit && len(q.order) > 0 && !q.order[0].visibleAt.After(now) {
+			msg := q.order[0]
+			msg.DequeueCount++
+			q.hide(msg, until)
+			out = append(out, msg.Message)
+		}
+		return nil
+	}, checkReceive(limit, visibility))
+	if err != nil {
+		return nil, fmt.Errorf("receive from %s: %w", queue, err)
+	}
+	return out, nil
+}
+
+// Renew hides a received message for longer.
+func (m *Memory) Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error) {
+	var receipt string
+	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
+		msg, err := q.received(id, popReceipt)
+		if err != nil {
+			return err
+		}
+		q.hide(msg, now.Add(seconds(visibility)))
+		receipt = msg.PopReceipt
+		return nil
+	}, checkReceipt(id, popReceipt), checkDelay(visibility))
+	if err != nil {
+		return "", fmt.Errorf("renew %s/%.64s: %w", queue, id, err)
+	}
+	return receipt, nil
+}
+
+// Delete removes a received message.
+func (m *Memory) Delete(ctx context.Context, queue, id, popReceipt string) error {
+	err := m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {
+		msg, err := q.received(id, popReceipt)
+		if err != nil {
+			return err
+		}
+		heap.Remove(q, msg.place)
+		delete(q.byID, id)
+		return nil
+	}, checkReceipt(id, popReceipt))
+	if err != nil {
+		return fmt.Errorf("delete %s/%.64s: %w", queue, id, err)
+	}
+	return nil
+}
+
+// Length is the exact number of messages, hidden ones included.
+func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
+	var n int
+	err := m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {
+		n = len(q.order)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("length of %s: %w", queue, err)
+	}
+	return n, nil
+}
+
+// with runs do on a queue, alone, unless one of the checks failed.
+func (m *Memory) with(ctx context.Context, queue string, do func(*memoryQueue, time.Time) error, checks ...error) error {
+	if err := cmp.Or(ctx.Err(), account.CheckName("queue", queue), cmp.Or(checks...)); err != nil {
+		return err
+	}
+	now := time.Now
+	if m.Now != nil {
+		now = m.Now
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := m.queues[queue]
+	if q == nil {
+		return fmt.Errorf("%w: there is no such queue", ErrNotFound)
+	}
+	return do(q, now().UTC())
+}
+
+func (q *memoryQueue) push(text string, now, visibleAt time.Time) string {
+	q.sequence++
+	msg := &memoryMessage{
+		Message: Message{
+			ID:            uuid.NewString(),
+			Text:          text,
+			InsertedAt:    now.Truncate(time.Second),
+			ExpiresAt:     neverExpires,
+			NextVisibleAt: visibleAt.Truncate(time.Second),
+		},
+		visibleAt: visibleAt,
+		sequence:  q.sequence,
+	}
+	q.byID[msg.ID] = msg
+	heap.Push(q, msg)
+	return msg.ID
+}
+
+// hide moves a message back in time and voids its earlier pop receipts.
+func (q *memoryQueue) hide(msg *memoryMessage, until time.Time) {
+	q.sequence++
+	msg.sequence = q.sequence
+	msg.PopReceipt = strconv.FormatInt(q.sequence, 10)
+	msg.visibleAt = until
+	msg.NextVisibleAt = until.Truncate(time.Second)
+	heap.Fix(q, msg.place)
+}
+
+func (q *memoryQueue) received(id, popReceipt string) (*memoryMessage, error) {
+	msg := q.byID[id]
+	switch {
+	case msg == nil:
+		return nil, ErrNotFound
+	case msg.PopReceipt != popReceipt:
+		return nil, ErrPopReceipt
+	}
+	return msg, nil
+}
+
+// The methods that follow are for container/heap.
+
+// Len counts the messages.
+func (q *memoryQueue) Len() int { return len(q.order) }
+
+// Less puts what becomes visible first in front, in the order of arrival.
+func (q *memoryQueue) Less(i, j int) bool {
+	a, b := q.order[i], q.order[j]
+	if !a.visibleAt.Equal(b.visibleAt) {
+		return a.visibleAt.Before(b.visibleAt)
+	}
+	return a.sequence < b.sequence
+}
+
+// Swap exchanges two messages.
+func (q *memoryQueue) Swap(i, j int) {
+	q.order[i], q.order[j] = q.order[j], q.order[i]
+	q.order[i].place, q.order[j].place = i, j
+}
+
+// Push adds a message at the end.
+func (q *memoryQueue) Push(x any) {
+	msg := x.(*memoryMessage)
+	msg.place = len(q.order)
+	q.order = append(q.order, msg)
+}
+
+// Pop takes the last message.
+func (q *memoryQueue) Pop() any {
+	last := len(q.order) - 1
+	msg := q.order[last]
+	q.order[last] = nil
+	q.order = q.order[:last]
+	return msg
+}

@@ -1,0 +1,76 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// These errors can be returned by every Store. Test for them with errors.Is. Those that packages tables, queues and
+// blobs have in common are the same values.
+var (
+	// ErrNotFound: no such queue, or the message is gone: somebody deleted it.
+	ErrNotFound = account.ErrNotFound
+	// ErrPopReceipt: the message was received or renewed since: it is somebody else's now. The service may say
+	// ErrNotFound instead; a receiver treats both alike.
+	ErrPopReceipt = errors.New("pop receipt no longer valid")
+	// ErrTooLarge: the body exceeds MaxBody; repeating it cannot help.
+	ErrTooLarge = account.ErrTooLarge
+	// ErrInvalid: a name, limit or time that the service does not take; repeating it cannot help.
+	ErrInvalid = account.ErrInvalid
+	// ErrDenied: the service refuses the credential; nothing was applied.
+	ErrDenied = account.ErrDenied
+	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
+	ErrThrottled = account.ErrThrottled
+	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. A repeated Send may send twice,
+	// and the adapter itself repeats a request whose answer was lost.
+	ErrOutcomeUnknown = account.ErrOutcomeUnknown
+)
+
+// The limits of the service.
+const (
+	// MaxBody is the largest body of Send, in bytes: 64 KiB as base64.
+	MaxBody = 48 << 10
+	// MaxText is the largest text of a message, in bytes.
+	MaxText = 64 << 10
+	// MaxDelay is the longest delay and the longest visibility.
+	MaxDelay = 7 * 24 * time.Hour
+	// MaxReceive is the most that one Receive returns.
+	MaxReceive = 32
+)
+
+// Message is a received message. Text is what storage holds; Decode gives the body that the sender meant.
+type Message struct {
+	ID string
+	// PopReceipt allows Renew and Delete until the message is received again.
+	PopReceipt string
+	Text       string
+	// DequeueCount says how often the message was received, this time included.
+	DequeueCount int64
+	// InsertedAt, ExpiresAt and NextVisibleAt are in UTC with a precision of one second. ExpiresAt is in the year
+	// 9999 for a message that never expires.
+	InsertedAt    time.Time
+	ExpiresAt     time.Time
+	NextVisibleAt time.Time
+}
+
+// Store is Azure Queue Storage as this program uses it. Implementations are safe for concurrent use. Times are rounded
+// up to whole seconds, as the service counts.
+type Store interface {
+	// CreateQueue makes sure that a queue exists.
+	CreateQueue(ctx context.Context, queue string) error
+	// Send puts a message of 1 to MaxBody bytes, base64-encoded, that never expires and becomes visible after
+	// delay (0 to MaxDelay). It returns the message id.
+	Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error)
+	// Receive takes up to limit (1 to 32) visible messages and hides them for the time given (above 0, to MaxDelay).
+	Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]Message, error)
+	// Renew hides a received message for the time given (0 to MaxDelay), counted from now, and returns its new pop
+	// receipt; the old one is void. Zero makes the message visible at once.
+	Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error)
+	// Delete removes a received message.
+	Delete(ctx context.Context, queue, id, popReceipt string) error
+	// Length is the approximate number of messages, hidden ones included.
+	Length(ctx context.Context, queue string) (int, error)
+}

@@ -1,0 +1,112 @@
+package tables
+
+import (
+	"bytes"
+	"context"
+	"iter"
+	"maps"
+	"time"
+)
+
+// String gives a string property, "" when it is missing or of another type.
+func (e Entity) String(name string) string {
+	v, _ := e.Properties[name].(string)
+	return v
+}
+
+// Int gives an int32 or int64 property, 0 when it is missing or of another type.
+func (e Entity) Int(name string) int64 {
+	if v, ok := e.Properties[name].(int32); ok {
+		return int64(v)
+	}
+	v, _ := e.Properties[name].(int64)
+	return v
+}
+
+// Bool gives a bool property, false when it is missing or of another type.
+func (e Entity) Bool(name string) bool {
+	v, _ := e.Properties[name].(bool)
+	return v
+}
+
+// Float gives a float64 property, 0 when it is missing or of another type.
+func (e Entity) Float(name string) float64 {
+	v, _ := e.Properties[name].(float64)
+	return v
+}
+
+// Time gives a time property in UTC, the zero time when it is missing or of another type.
+func (e Entity) Time(name string) time.Time {
+	v, _ := e.Properties[name].(time.Time)
+	return v
+}
+
+// Bytes gives a binary property, nil when it is missing or of another type.
+func (e Entity) Bytes(name string) []byte {
+	v, _ := e.Properties[name].([]byte)
+	return v
+}
+
+// All walks the entities of a query over all its pages. It stops at the first error, which it yields with a zero
+// Entity.
+func All(ctx context.Context, store Store, table string, q Query) iter.Seq2[Entity, error] {
+	return func(yield func(Entity, error) bool) {
+		q := q
+		for {
+			page, err := store.Query(ctx, table, q)
+			if err != nil {
+				yield(Entity{}, err)
+				return
+			}
+			for _, e := range page.Entities {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			q.Continuation = page.Next
+		}
+	}
+}
+
+// stored is a deep copy of properties as the service keeps them: without nils, times in UTC with 100 ns.
+func stored(props map[string]any) map[string]any {
+	out := make(map[string]any, len(props))
+	for name, v := range props {
+		switch v := v.(type) {
+		case nil:
+		case []byte:
+			out[name] = append([]byte{}, v...)
+		case time.Time:
+			out[name] = storedTime(v)
+		default:
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func storedTime(t time.Time) time.Time { return t.UTC().Truncate(100 * time.Nanosecond) }
+
+// copied is a deep copy of stored properties, of the selected ones only if any are named.
+func copied(props map[string]any, selected []string) map[string]any {
+	var out map[string]any
+	if len(selected) == 0 {
+		out = maps.Clone(props)
+	} else {
+		out = make(map[string]any, len(selected))
+		for _, name := range selected {
+			if v, ok := props[name]; ok {
+				out[name] = v
+			}
+		}
+	}
+	for name, v := range out {
+		if b, ok := v.([]byte); ok {
+			out[name] = bytes.Clone(b)
+		}
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+const hexDigits = "0123456789ABCDEF"
+
+// errKeyEscape says what UnescapeKey did not understand; it is always wrapped with the text.
+var errKeyEscape = errors.New("not an escaped key")
+
+// EscapeKey turns any text into a legal part of a Key. The bytes of / \ # ? % ' ~ = , of control characters and of
+// invalid UTF-8 become =XX (upper-case hexadecimal); all else, UUIDs for one, stays as it is. The result never
+// starts with ~, so rows of that prefix cannot be forged. UnescapeKey reverses it, and different texts have different
+// results. It can be three times as long as s: check the length of what comes from outside.
+func EscapeKey(s string) string {
+	i := 0
+	for i < len(s) {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if escaped(r, size) {
+			break
+		}
+		i += size
+	}
+	if i == len(s) {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + 8)
+	b.WriteString(s[:i])
+	for i < len(s) {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if escaped(r, size) {
+			for _, c := range []byte(s[i : i+size]) {
+				b.WriteByte('=')
+				b.WriteByte(hexDigits[c>>4])
+				b.WriteByte(hexDigits[c&15])
+			}
+		} else {
+			b.WriteString(s[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// UnescapeKey reverses EscapeKey. A text that EscapeKey cannot have made is an ErrInvalid.
+func UnescapeKey(s string) (string, error) {
+	if !strings.Contains(s, "=") && EscapeKey(s) == s {
+		return s, nil
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if s[i] != '=' {
+			b = append(b, s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return "", fmt.Errorf("unescape key %q: %w: %w", s, ErrInvalid, errKeyEscape)
+		}
+		hi, lo := strings.IndexByte(hexDigits, s[i+1]), strings.IndexByte(hexDigits, s[i+2])
+		if hi < 0 || lo < 0 {
+			return "", fmt.Errorf("unescape key %q: %w: %w", s, ErrInvalid, errKeyEscape)
+		}
+		b = append(b, byte(hi<<4|lo))
+		i += 2
+	}
+	out := string(b)
+	// One text has one escaped form: anything else would make two keys of one id.
+	if EscapeKey(out) != s {
+		return "", fmt.Errorf("unescape key %q: %w: %w", s, ErrInvalid, errKeyEscape)
+	}
+	return out, nil
+}
+
+func escaped(r rune, size int) bool {
+	switch r {
+	case '/', '\\', '#', '?', '%', '\'', '~', '=':
+		return true
+	case utf8.RuneError:
+		return size == 1
+	}
+	return control(r)
+}
+
+func control(r rune) bool { return r < 0x20 || r >= 0x7f && r <= 0x9f }

@@ -1,0 +1,261 @@
+package tables
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Rows are
+// ordered by their bytes. A page looks at no more than 1,000 rows, so that a query with few matches has sparse and
+// empty pages, as the service's may be. It is ready after NewMemory and keeps everything until it is dropped.
+type Memory struct {
+	version atomic.Uint64
+	mu      sync.RWMutex
+	tables  map[string]*memoryTable
+}
+
+var _ Store = (*Memory)(nil)
+
+type memoryTable struct {
+	mu         sync.RWMutex
+	partitions map[string]*memoryPartition
+}
+
+type memoryPartition struct {
+	mu   sync.RWMutex
+	rows rows
+}
+
+// NewMemory makes an empty store.
+func NewMemory() *Memory {
+	return &Memory{tables: map[string]*memoryTable{}}
+}
+
+// CreateTable makes sure that a table exists. As in the service, names that differ in case only are one table.
+func (m *Memory) CreateTable(ctx context.Context, table string) error {
+	if err := cmp.Or(ctx.Err(), checkTable(table)); err != nil {
+		return fmt.Errorf("create table %s: %w", clip(table), err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if name := strings.ToLower(table); m.tables[name] == nil {
+		m.tables[name] = &memoryTable{partitions: map[string]*memoryPartition{}}
+	}
+	return nil
+}
+
+// Get reads one entity.
+func (m *Memory) Get(ctx context.Context, table string, key Key) (Entity, error) {
+	e, err := m.get(ctx, table, key)
+	if err != nil {
+		return Entity{}, fmt.Errorf("get %s %s: %w", table, key, err)
+	}
+	return e, nil
+}
+
+func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error) {
+	if err := cmp.Or(ctx.Err(), checkTable(table), checkKey(key)); err != nil {
+		return Entity{}, err
+	}
+	t, err := m.table(table)
+	if err != nil {
+		return Entity{}, err
+	}
+	p := t.partition(key.Partition)
+	if p == nil {
+		return Entity{}, ErrNotFound
+	}
+	p.mu.RLock()
+	row := p.rows.get(key.Row)
+	p.mu.RUnlock()
+	if row == nil {
+		return Entity{}, ErrNotFound
+	}
+	return row.entity(key.Partition, nil), nil
+}
+
+// Query reads one page.
+func (m *Memory) Query(ctx context.Context, table string, q Query) (Page, error) {
+	page, err := m.query(ctx, table, q)
+	if err != nil {
+		return Page{}, fmt.Errorf("query %s %s: %w", table, q.Partition, err)
+	}
+	return page, nil
+}
+
+func (m *Memory) query(ctx context.Context, table string, q Query) (Page, error) {
+	if err := cmp.Or(ctx.Err(), checkTable(table), checkQuery(&q)); err != nil {
+		return Page{}, err
+	}
+	t, err := m.table(table)
+	if err != nil {
+		return Page{}, err
+	}
+	from := q.From
+	if q.Continuation != "" {
+		next, err := decodeContinuation(&q)
+		if err != nil {
+			return Page{}, err
+		}
+		from = max(from, next.Row)
+	}
+	p := t.partition(q.Partition)
+	if p == nil {
+		return Page{}, nil
+	}
+	return p.page(&q, from), nil
+}
+
+// page collects the rows of one page, which begins at from.
+func (p *memoryPartition) page(q *Query, from string) Page {
+	limit := q.Limit
+	if limit == 0 {
+		limit = maxPage
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var page Page
+	looked := 0
+	for row := range p.rows.from(from) {
+		if q.To != "" && row.key >= q.To {
+			break
+		}
+		if len(page.Entities) == limit || looked == maxPage {
+			page.Next = continuation{Query: q.Partition, Partition: q.Partition, Row: row.key}.encode()
+			break
+		}
+		looked++
+		if row.matches(q.Where) {
+			page.Entities = append(page.Entities, row.entity(q.Partition, q.Select))
+		}
+	}
+	return page
+}
+
+// Apply applies all operations or none.
+func (m *Memory) Apply(ctx context.Context, table string, ops ...Op) error {
+	if err := m.apply(ctx, table, ops); err != nil {
+		return fmt.Errorf("apply to %s: %w", table, err)
+	}
+	return nil
+}
+
+func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
+	if err := cmp.Or(ctx.Err(), checkTable(table), checkApply(ops)); err != nil {
+		return err
+	}
+	t, err := m.table(table)
+	if err != nil {
+		return err
+	}
+	// What can be made before the lock is made before it.
+	news := make([]*row, len(ops))
+	for i := range ops {
+		if e := &ops[i].Entity; ops[i].Kind != OpDelete {
+			news[i] = &row{key: e.Row, version: m.version.Add(1), props: stored(e.Properties)}
+		}
+	}
+	p := t.makePartition(ops[0].Entity.Partition)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range ops {
+		if err := p.allows(&ops[i]); err != nil {
+			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
+		}
+	}
+	for i := range ops {
+		if news[i] == nil {
+			p.rows.remove(ops[i].Entity.Row)
+		} else {
+			p.rows.put(news[i])
+		}
+	}
+	return nil
+}
+
+// allows says whether an operation's condition holds. The rows of a transaction differ, so each can be asked alone.
+func (p *memoryPartition) allows(op *Op) error {
+	if op.Kind == OpUpsert {
+		return nil
+	}
+	old := p.rows.get(op.Entity.Row)
+	switch {
+	case op.Kind == OpInsert && old != nil:
+		return ErrExists
+	case op.Kind == OpInsert:
+		return nil
+	case old == nil:
+		return ErrNotFound
+	case op.Entity.ETag != "" && op.Entity.ETag != old.etag():
+		return ErrPrecondition
+	}
+	return nil
+}
+
+func (m *Memory) table(name string) (*memoryTable, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if t := m.tables[strings.ToLower(name)]; t != nil {
+		return t, nil
+	}
+	return nil, fmt.Errorf("%w: there is no such table", ErrNotFound)
+}
+
+func (t *memoryTable) partition(key string) *memoryPartition {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.partitions[key]
+}
+
+func (t *memoryTable) makePartition(key string) *memoryPartition {
+	if p := t.partition(key); p != nil {
+		return p
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.partitions[key]
+	if p == nil {
+		p = &memoryPartition{}
+		t.partitions[key] = p
+	}
+	return p
+}
+
+// A row never changes once it is stored; a write puts another in its place. So it is copied outside of locks.
+func (r *row) entity(partition string, selected []string) Entity {
+	return Entity{
+		Key:        Key{Partition: partition, Row: r.key},
+		ETag:       r.etag(),
+		Properties: copied(r.props, selected),
+	}
+}
+
+func (r *row) etag() string { return `W/"` + strconv.FormatUint(r.version, 10) + `"` }
+
+func (r *row) matches(where map[string]any) bool {
+	for name, want := range where {
+		if !equalValue(r.props[name], want) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalValue(have, want any) bool {
+	switch want := want.(type) {
+	case []byte:
+		have, ok := have.([]byte)
+		return ok && bytes.Equal(have, want)
+	case time.Time:
+		have, ok := have.(time.Time)
+		return ok && have.Equal(storedTime(want))
+	}
+	return have == want
+}

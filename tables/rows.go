@@ -1,0 +1,99 @@
+package tables
+
+import (
+	"slices"
+	"strings"
+)
+
+// maxChunk bounds what an insert in the middle has to move.
+const maxChunk = 512
+
+// rows is an ordered set of rows by key: chunks of at most maxChunk rows, so that both appending and inserting
+// anywhere stay cheap when a partition grows large.
+type rows struct {
+	chunks [][]*row
+}
+
+type row struct {
+	key     string
+	version uint64
+	props   map[string]any
+}
+
+// find gives the place of the first row whose key is not below key, and whether it is that key's row. The place may
+// be the end of the last chunk.
+func (r *rows) find(key string) (chunk, index int, found bool) {
+	last := len(r.chunks) - 1
+	if last < 0 {
+		return 0, 0, false
+	}
+	// Appends dominate: look at the end first.
+	if tail := r.chunks[last]; tail[len(tail)-1].key < key {
+		return last, len(tail), false
+	}
+	chunk, _ = slices.BinarySearchFunc(r.chunks, key, func(c []*row, key string) int {
+		return strings.Compare(c[len(c)-1].key, key)
+	})
+	index, found = slices.BinarySearchFunc(r.chunks[chunk], key, func(row *row, key string) int {
+		return strings.Compare(row.key, key)
+	})
+	return chunk, index, found
+}
+
+// get gives a key's row, or nil.
+func (r *rows) get(key string) *row {
+	if c, i, found := r.find(key); found {
+		return r.chunks[c][i]
+	}
+	return nil
+}
+
+// put adds a row or replaces the one of the same key.
+func (r *rows) put(row *row) {
+	c, i, found := r.find(row.key)
+	switch {
+	case found:
+		r.chunks[c][i] = row
+		return
+	case len(r.chunks) == 0:
+		r.chunks = append(r.chunks, nil)
+	case len(r.chunks[c]) >= maxChunk && i == maxChunk:
+		r.chunks = append(r.chunks, nil)
+		c, i = c+1, 0
+	case len(r.chunks[c]) >= maxChunk:
+		full := r.chunks[c]
+		r.chunks = slices.Insert(r.chunks, c+1, slices.Clone(full[maxChunk/2:]))
+		clear(full[maxChunk/2:])
+		r.chunks[c] = full[:maxChunk/2]
+		if i > maxChunk/2 {
+			c, i = c+1, i-maxChunk/2
+		}
+	}
+	r.chunks[c] = slices.Insert(r.chunks[c], i, row)
+}
+
+// remove drops a key's row, if there is one.
+func (r *rows) remove(key string) {
+	c, i, found := r.find(key)
+	if !found {
+		return
+	}
+	r.chunks[c] = slices.Delete(r.chunks[c], i, i+1)
+	if len(r.chunks[c]) == 0 {
+		r.chunks = slices.Delete(r.chunks, c, c+1)
+	}
+}
+
+// from walks the rows whose keys are not below key, in order.
+func (r *rows) from(key string) func(yield func(*row) bool) {
+	return func(yield func(*row) bool) {
+		c, i, _ := r.find(key)
+		for ; c < len(r.chunks); c, i = c+1, 0 {
+			for ; i < len(r.chunks[c]); i++ {
+				if !yield(r.chunks[c][i]) {
+					return
+				}
+			}
+		}
+	}
+}

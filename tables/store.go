@@ -1,0 +1,105 @@
+package tables
+
+import (
+	"context"
+
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// These errors can be returned by every Store. Test for them with errors.Is; an *OpError says which operation failed.
+// They are the same values in the packages tables, queues and blobs.
+var (
+	// ErrNotFound: no such entity, or no such table.
+	ErrNotFound = account.ErrNotFound
+	// ErrExists: an insert met an entity with the same key. It may be one's own: the adapter repeats a request
+	// whose answer was lost, and a caller does so after ErrOutcomeUnknown. Read the entity to know.
+	ErrExists = account.ErrExists
+	// ErrPrecondition: the entity changed since its ETag was read. As with ErrExists, by one's own request perhaps.
+	ErrPrecondition = account.ErrPrecondition
+	// ErrTooLarge: an entity, property or transaction exceeds a limit of the service; repeating it cannot help.
+	ErrTooLarge = account.ErrTooLarge
+	// ErrInvalid: a key, property, filter or transaction that the service does not take; repeating it cannot help.
+	ErrInvalid = account.ErrInvalid
+	// ErrDenied: the service refuses the credential; nothing was applied.
+	ErrDenied = account.ErrDenied
+	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
+	ErrThrottled = account.ErrThrottled
+	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. Read before repeating.
+	ErrOutcomeUnknown = account.ErrOutcomeUnknown
+)
+
+// Key addresses an entity in its table. Each part has 1 to 512 UTF-16 units and may not hold / \ # ? % ' or control
+// characters (the service refuses the first four, URLs in transactions garble the other two): build parts that come
+// from outside with EscapeKey.
+type Key struct {
+	Partition string
+	Row       string
+}
+
+// String is the key as errors and logs name it.
+func (k Key) String() string { return k.Partition + "/" + k.Row }
+
+// Entity is one row. A property is a string, bool, int32, int64, float64, time.Time (UTC, 100 ns, year 1601 or later)
+// or []byte; nil properties are not stored.
+type Entity struct {
+	Key
+	// ETag is set by reads and opaque; Replace and Delete compare it. "" means whatever is there.
+	ETag       string
+	Properties map[string]any
+}
+
+// OpKind says what an Op does.
+type OpKind int
+
+// The kinds of Op. Insert, Replace, Upsert and Delete build them.
+const (
+	OpInsert  OpKind = iota + 1 // ErrExists when the key is taken
+	OpReplace                   // ErrNotFound when missing; ErrPrecondition when Entity.ETag is set and differs
+	OpUpsert                    // insert, or replace whatever is there; Entity.ETag is ignored
+	OpDelete                    // as OpReplace
+)
+
+// Op is one change of one entity.
+type Op struct {
+	Kind   OpKind
+	Entity Entity
+}
+
+// Query selects entities of one partition in ascending row order.
+type Query struct {
+	Partition string
+	// From and To bound the rows: From <= row < To. Empty: open.
+	From, To string
+	// Where holds property equalities, all of which must hold; a missing property is not equal to anything. A
+	// property that is looked for has one type in all rows: what values of other types do is not promised. At most
+	// 12 equalities, of at most 512 UTF-16 units or bytes each.
+	Where map[string]any
+	// Select names the properties to return, 252 at most; empty: all.
+	Select []string
+	// Limit bounds the page, 1 to 1000; 0 means 1000.
+	Limit int
+	// Continuation is Page.Next of the page before; it is valid with the same query only.
+	Continuation string
+}
+
+// Page is one answer to a Query. It may hold fewer entities than the limit, even none, and still have a Next.
+type Page struct {
+	Entities []Entity
+	// Next continues the query; "" on the last page.
+	Next string
+}
+
+// Store is Azure Table Storage as this program uses it. Implementations are safe for concurrent use. They neither keep
+// nor share what goes in and what comes out: the caller may change both.
+type Store interface {
+	// CreateTable makes sure that a table exists.
+	CreateTable(ctx context.Context, table string) error
+	// Get reads one entity, or ErrNotFound.
+	Get(ctx context.Context, table string, key Key) (Entity, error)
+	// Query reads one page.
+	Query(ctx context.Context, table string, q Query) (Page, error)
+	// Apply applies all operations or none: one is a plain request, several are one entity group transaction (one
+	// partition, at most 100 operations and 4 MiB, each row once). The error is an *OpError when one operation is to
+	// blame.
+	Apply(ctx context.Context, table string, ops ...Op) error
+}

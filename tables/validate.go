@@ -1,0 +1,279 @@
+package tables
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of the service.
+const (
+	maxOps          = 100
+	maxRequest      = 4 << 20
+	maxEntity       = 1 << 20
+	maxValue        = 64 << 10 // bytes, text as UTF-16
+	maxKeyUnits     = 512
+	maxCustom       = 252 // 255 with PartitionKey, RowKey and Timestamp
+	maxPropertyName = 255
+	maxPage         = 1000
+	maxEqualities   = 12 // 15 comparisons with partition, from and to
+	maxWhereUnits   = 512
+)
+
+// firstTime is the earliest instant that an Edm.DateTime can hold.
+var firstTime = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// checkTable holds a table name against the service's rules: 3 to 63 ASCII letters and digits, a letter first.
+func checkTable(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("%w: table name %q: use 3 to 63 characters", ErrInvalid, name)
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("%w: table name %q: use ASCII letters and digits, a letter first", ErrInvalid, name)
+		}
+	}
+	if name == "tables" {
+		return fmt.Errorf("%w: table name %q is reserved", ErrInvalid, name)
+	}
+	return nil
+}
+
+func checkKey(k Key) error {
+	if err := checkKeyPart("partition key", k.Partition); err != nil {
+		return err
+	}
+	return checkKeyPart("row key", k.Row)
+}
+
+func checkKeyPart(part, s string) error {
+	if s == "" {
+		return fmt.Errorf("%w: the %s is empty", ErrInvalid, part)
+	}
+	units := 0
+	for i, r := range s {
+		switch {
+		case r == '/' || r == '\\' || r == '#' || r == '?' || r == '%' || r == '\'' || control(r):
+			return fmt.Errorf("%w: %s %q holds %q: build it with EscapeKey", ErrInvalid, part, clip(s), r)
+		case r == utf8.RuneError && invalidAt(s, i):
+			return fmt.Errorf("%w: %s %q is not UTF-8: build it with EscapeKey", ErrInvalid, part, clip(s))
+		case r > 0xffff:
+			units++
+		}
+		units++
+	}
+	if units > maxKeyUnits {
+		return fmt.Errorf("%w: the %s %q... has %d UTF-16 units of at most %d", ErrTooLarge, part, clip(s), units, maxKeyUnits)
+	}
+	return nil
+}
+
+// invalidAt tells an invalid byte at i from a U+FFFD that is really there.
+func invalidAt(s string, i int) bool {
+	_, size := utf8.DecodeRuneInString(s[i:])
+	return size == 1
+}
+
+// checkApply holds a whole Apply against the limits. An error of one operation is an *OpError.
+func checkApply(ops []Op) error {
+	switch {
+	case len(ops) == 0:
+		return fmt.Errorf("%w: no operations", ErrInvalid)
+	case len(ops) > maxOps:
+		return fmt.Errorf("%w: %d operations of at most %d in a transaction", ErrTooLarge, len(ops), maxOps)
+	}
+	size := 0
+	for i := range ops {
+		if err := checkOp(&ops[i]); err != nil {
+			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
+		}
+		size += upperSize(&ops[i])
+	}
+	if len(ops) == 1 {
+		return nil
+	}
+	if err := checkRows(ops); err != nil {
+		return err
+	}
+	if size <= maxRequest {
+		return nil
+	}
+	size = 0
+	for i := range ops {
+		size += requestSize(&ops[i])
+	}
+	if size > maxRequest {
+		return fmt.Errorf("%w: the transaction takes %d bytes of at most %d", ErrTooLarge, size, maxRequest)
+	}
+	return nil
+}
+
+// checkRows makes sure of one partition and of each row once.
+func checkRows(ops []Op) error {
+	rows := make(map[string]struct{}, len(ops))
+	for i := range ops {
+		key := ops[i].Entity.Key
+		if key.Partition != ops[0].Entity.Partition {
+			return &OpError{Index: i, Key: key, Err: fmt.Errorf("%w: a transaction has one partition, this one began with %q", ErrInvalid, ops[0].Entity.Partition)}
+		}
+		if _, twice := rows[key.Row]; twice {
+			return &OpError{Index: i, Key: key, Err: fmt.Errorf("%w: the row is in the transaction twice", ErrInvalid)}
+		}
+		rows[key.Row] = struct{}{}
+	}
+	return nil
+}
+
+func checkOp(op *Op) error {
+	if op.Kind < OpInsert || op.Kind > OpDelete {
+		return fmt.Errorf("%w: %v: use Insert, Replace, Upsert or Delete", ErrInvalid, op.Kind)
+	}
+	if err := checkKey(op.Entity.Key); err != nil {
+		return err
+	}
+	if op.Kind == OpDelete {
+		return nil
+	}
+	// The service counts an entity as 4 bytes, its keys, and 8 bytes a property with its name and value.
+	size := 4 + 2*(utf16Len(op.Entity.Partition)+utf16Len(op.Entity.Row))
+	count := 0
+	for name, v := range op.Entity.Properties {
+		if v == nil {
+			continue
+		}
+		count++
+		if err := checkPropertyName(name); err != nil {
+			return err
+		}
+		n, err := valueSize(v)
+		if err != nil {
+			return fmt.Errorf("property %s: %w", name, err)
+		}
+		size += 8 + 2*utf16Len(name) + n
+	}
+	if count > maxCustom {
+		return fmt.Errorf("%w: %d properties of at most %d", ErrTooLarge, count, maxCustom)
+	}
+	if size > maxEntity {
+		return fmt.Errorf("%w: the entity takes %d bytes of at most %d", ErrTooLarge, size, maxEntity)
+	}
+	return nil
+}
+
+func checkPropertyName(name string) error {
+	for i, r := range name {
+		if r == '_' || r != utf8.RuneError && unicode.IsLetter(r) || i > 0 && unicode.IsDigit(r) {
+			continue
+		}
+		return fmt.Errorf("%w: property name %q: use letters, digits and _, no digit first", ErrInvalid, clip(name))
+	}
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: a property has no name", ErrInvalid)
+	case name == "PartitionKey" || name == "RowKey" || name == "Timestamp":
+		return fmt.Errorf("%w: the property %s belongs to the service", ErrInvalid, name)
+	case utf16Len(name) > maxPropertyName:
+		return fmt.Errorf("%w: the property name %s... has more than %d characters", ErrTooLarge, clip(name), maxPropertyName)
+	}
+	return nil
+}
+
+// valueSize is what the service counts for a value; an error when it does not take the value.
+func valueSize(v any) (int, error) {
+	switch v := v.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return 0, fmt.Errorf("%w: the text is not UTF-8: store it as []byte", ErrInvalid)
+		}
+		n := 2 * utf16Len(v)
+		if n > maxValue {
+			return 0, fmt.Errorf("%w: the text takes %d bytes of at most %d: use PutText", ErrTooLarge, n, maxValue)
+		}
+		return n + 4, nil
+	case []byte:
+		if len(v) > maxValue {
+			return 0, fmt.Errorf("%w: %d bytes of at most %d", ErrTooLarge, len(v), maxValue)
+		}
+		return len(v) + 4, nil
+	case bool:
+		return 1, nil
+	case int32:
+		return 4, nil
+	case int64, float64:
+		return 8, nil
+	case time.Time:
+		if v.Before(firstTime) || v.UTC().Year() > 9999 {
+			return 0, fmt.Errorf("%w: the time %v is not of the years 1601 to 9999: leave an unset time out", ErrInvalid, v)
+		}
+		return 8, nil
+	}
+	return 0, fmt.Errorf("%w: type %T: use string, bool, int32, int64, float64, time.Time or []byte", ErrInvalid, v)
+}
+
+// checkQuery holds a query against the limits.
+func checkQuery(q *Query) error {
+	if err := checkKeyPart("partition key", q.Partition); err != nil {
+		return err
+	}
+	for _, bound := range [...]string{q.From, q.To} {
+		if bound == "" {
+			continue
+		}
+		if err := checkKeyPart("row bound", bound); err != nil {
+			return err
+		}
+	}
+	switch {
+	case q.Limit < 0 || q.Limit > maxPage:
+		return fmt.Errorf("%w: limit %d: use 1 to %d, or 0 for %d", ErrInvalid, q.Limit, maxPage, maxPage)
+	case len(q.Where) > maxEqualities:
+		return fmt.Errorf("%w: %d equalities of at most %d", ErrTooLarge, len(q.Where), maxEqualities)
+	case len(q.Select) > maxCustom:
+		return fmt.Errorf("%w: %d selected properties of at most %d", ErrTooLarge, len(q.Select), maxCustom)
+	}
+	for name, v := range q.Where {
+		if err := errors.Join(checkPropertyName(name), checkWhereValue(v)); err != nil {
+			return fmt.Errorf("where %s: %w", clip(name), err)
+		}
+	}
+	for _, name := range q.Select {
+		if err := checkPropertyName(name); err != nil {
+			return fmt.Errorf("select %s: %w", clip(name), err)
+		}
+	}
+	return nil
+}
+
+func checkWhereValue(v any) error {
+	if _, err := valueSize(v); err != nil {
+		return err
+	}
+	n := 0
+	switch v := v.(type) {
+	case string:
+		n = utf16Len(v)
+	case []byte:
+		n = len(v)
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: %v cannot be looked for", ErrInvalid, v)
+		}
+	}
+	if n > maxWhereUnits {
+		return fmt.Errorf("%w: a value of %d to look for, of at most %d", ErrTooLarge, n, maxWhereUnits)
+	}
+	return nil
+}
+
+// clip bounds what an error quotes from outside.
+func clip(s string) string {
+	if len(s) <= 64 {
+		return s
+	}
+	return s[:64]
+}
