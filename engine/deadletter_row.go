@@ -47,7 +47,7 @@ func (d *DeadLetter) prepare() error {
 	}
 	d.FirstFailureAtUtc, d.LastFailureAtUtc = whole(d.FirstFailureAtUtc), whole(d.LastFailureAtUtc)
 	d.InsertedAtUtc = whole(d.InsertedAtUtc)
-	d.ErrorMessage = clip(storable(Redact(d.ErrorMessage)), maxErrorText)
+	d.ErrorMessage = errorText(d.ErrorMessage)
 	d.ErrorSignature = cmp.Or(d.ErrorSignature, ErrorSignature(d.ErrorMessage))
 	d.DequeueCount = min(max(d.DequeueCount, 0), math.MaxInt32)
 	return nil

@@ -15,7 +15,7 @@ const (
 	Duplicate    Fate = "duplicate"     // its work was done, or is a dead letter, already
 	Failed       Fate = "failed"        // to be delivered again
 	DeadLettered Fate = "dead-lettered" // for a person
-	Parked       Fate = "parked"        // put back until there is something to do
+	Parked       Fate = "parked"        // put back until something can be done
 	Elsewhere    Fate = "elsewhere"     // put back: another process has it
 )
 
@@ -50,9 +50,9 @@ func (v *visit) report(ctx context.Context) {
 		slog.String("fate", string(v.fate)),
 		slog.Int64("durationMs", v.config.Now().Sub(v.began).Milliseconds()),
 	}
-	if v.err != nil {
+	if v.cause != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("reason", Redact(v.err.Error())))
+		attrs = append(attrs, slog.String("reason", Redact(v.cause.Error())))
 	}
 	v.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
 }

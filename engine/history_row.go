@@ -67,16 +67,19 @@ func (e *Entry) prepare() {
 	e.CreatedAtUtc = whole(e.CreatedAtUtc)
 	e.Input = document(e.Input)
 	e.Output = document(e.Output)
-	e.Error = clip(storable(Redact(e.Error)), maxErrorText)
+	e.Error = errorText(e.Error)
 }
 
-// document is a JSON document as it is stored.
+// document is a JSON document as it is stored. Its length counts before the redaction, whose cost it bounds, and after
+// it, because [redacted] can be longer than a secret.
 func document(doc json.RawMessage) json.RawMessage {
-	doc = bytes.ToValidUTF8(RedactJSON(doc), []byte("\uFFFD"))
-	if len(doc) > maxDocument {
-		return fmt.Appendf(nil, `{"omittedBytes":%d}`, len(doc))
+	if len(doc) <= maxDocument {
+		clean := bytes.ToValidUTF8(RedactJSON(doc), []byte("\uFFFD"))
+		if len(clean) <= maxDocument {
+			return clean
+		}
 	}
-	return doc
+	return fmt.Appendf(nil, `{"omittedBytes":%d}`, len(doc))
 }
 
 // transactions divides prepared entries into transactions, in order.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,11 +15,7 @@ import (
 // PoisonSuffix is what the Functions host adds to a queue's name to name its poison queue.
 const PoisonSuffix = "-poison"
 
-const (
-	defaultElsewhereDelay = 30 * time.Second
-	// settleTimeout bounds the writes that end a delivery; they go on when the invocation's time is over.
-	settleTimeout = 30 * time.Second
-)
+const defaultElsewhereDelay = 30 * time.Second
 
 // Config says what a Pipeline works with. All but the last four are required.
 type Config struct {
@@ -94,259 +89,23 @@ func (p *Pipeline) Prepare(ctx context.Context) error {
 // Handle takes one delivery to its rest (standard, sections 1.2 to 1.7). nil means that it may be acknowledged; an
 // error, that it has to be delivered again. The end of ctx bounds the work: what is not finished then is put back.
 func (p *Pipeline) Handle(ctx context.Context, d Delivery) error {
-	def, ok := p.byQueue[d.Queue]
-	if !ok {
-		return fmt.Errorf("no engine has the queue %s: its trigger function belongs to another deployment context", d.Queue)
-	}
-	v := p.visit(def, d)
-	v.rest(ctx)
-	v.report(ctx)
-	return v.err
+	return p.take(ctx, d, (*visit).rest)
 }
 
 // HandlePoison turns what the host gave up on into a dead letter (standard, section 1.7), unless the message is one
 // already, or its run has succeeded after all.
 func (p *Pipeline) HandlePoison(ctx context.Context, d Delivery) error {
 	d.Queue = strings.TrimSuffix(d.Queue, PoisonSuffix)
+	return p.take(ctx, d, (*visit).poisoned)
+}
+
+func (p *Pipeline) take(ctx context.Context, d Delivery, settle func(*visit, context.Context)) error {
 	def, ok := p.byQueue[d.Queue]
 	if !ok {
 		return fmt.Errorf("no engine has the queue %s: its trigger function belongs to another deployment context", d.Queue)
 	}
 	v := p.visit(def, d)
-	v.poisoned(ctx)
+	settle(v, ctx)
 	v.report(ctx)
 	return v.err
-}
-
-// visit is the work on one delivery.
-type visit struct {
-	*Pipeline
-	def     Definition
-	journey journey
-	body    []byte
-	message Message
-	broken  error // why the body is no message
-	attempt int   // the number of this attempt, those before a put-back included
-	past    pastRun
-	began   time.Time
-
-	fate Fate
-	err  error
-}
-
-func (p *Pipeline) visit(def Definition, d Delivery) *visit {
-	v := &visit{Pipeline: p, def: def, began: p.config.Now()}
-	v.journey, v.body = unwrap(d)
-	if checkID("message id", v.journey.MessageID) != nil {
-		// Storage and the host give UUIDs; anything else gets one here, the same for every delivery.
-		v.journey.MessageID = deriveCorrelationID(v.journey.MessageID)
-	}
-	v.message, v.broken = decodeMessage(v.body, v.journey.MessageID)
-	v.attempt = v.journey.Attempts + d.DequeueCount
-	return v
-}
-
-// rest decides what becomes of the delivery, and does it.
-func (v *visit) rest(ctx context.Context) {
-	switch {
-	case v.broken != nil:
-		v.bury(ctx, reasonOf(v.broken), v.broken)
-		return
-	case v.message.Engine != "" && v.message.Engine != v.def.Name:
-		v.bury(ctx, ReasonUnknownEngine, fmt.Errorf("the message is for the engine %.128q, which does not read the queue %s", v.message.Engine, v.def.Queue))
-		return
-	}
-	if !v.recall(ctx) {
-		return
-	}
-	if v.past.succeeded() {
-		v.fate = Duplicate
-		return
-	}
-	if v.attempt >= v.def.MaxAttempts {
-		v.bury(ctx, ReasonAttemptsExhausted, v.lastError())
-		return
-	}
-	v.run(ctx)
-}
-
-// recall looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are counted:
-// a message that succeeded and could not be acknowledged is no dead letter, however often it is delivered.
-func (v *visit) recall(ctx context.Context) bool {
-	entries, err := v.config.History.Run(ctx, v.def.Name, v.message.CorrelationID)
-	if err != nil {
-		v.fail(err)
-		return false
-	}
-	v.past = pastRun{entries}
-	return true
-}
-
-// lastError is the real error of the last attempt.
-func (v *visit) lastError() error {
-	if _, _, err := v.past.failures(); err != nil {
-		return err
-	}
-	return errors.New("no attempt lived long enough to say what happened: the process ended each time")
-}
-
-// run starts or resumes the orchestration and settles its outcome.
-func (v *visit) run(ctx context.Context) {
-	input, err := json.Marshal(v.message)
-	if err != nil {
-		v.bury(ctx, ReasonUndecodable, err)
-		return
-	}
-	out, err := v.config.Runtime.Run(ctx, orchestrator.Start{
-		ID:            v.def.Name + "-" + v.message.CorrelationID,
-		Orchestrator:  v.def.Name,
-		Input:         input,
-		CorrelationID: v.message.CorrelationID,
-		Resume:        v.attempt > 1 || len(v.past.entries) > 0,
-	})
-	switch {
-	case errors.Is(err, orchestrator.ErrElsewhere):
-		v.putBack(ctx, v.config.ElsewhereDelay, Elsewhere)
-	case errors.Is(err, orchestrator.ErrConflict):
-		v.bury(ctx, ReasonPermanent, err)
-	case err != nil:
-		v.broke(ctx, err)
-	case out.Status == orchestrator.Running && out.Rounds == 0 && !out.Joined:
-		v.broke(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
-	case out.Status == orchestrator.Running:
-		v.putBack(ctx, max(0, out.ResumeAt.Sub(v.config.Now())), Parked)
-	default:
-		v.settle(ctx, out)
-	}
-}
-
-// settle writes the history of a run that ended, and decides by its end.
-func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	for _, earlier := range out.Earlier {
-		if v.past.has(earlier) {
-			continue
-		}
-		if err := v.config.History.Record(ctx, entriesOf(v.def, v.message, earlier)...); err != nil {
-			v.fail(err)
-			return
-		}
-	}
-	entries := entriesOf(v.def, v.message, out)
-	if err := v.config.History.Record(ctx, entries...); err != nil {
-		v.fail(err)
-		return
-	}
-	v.past.entries = append(v.past.entries, entries...)
-	switch {
-	case out.Failure == nil && out.Joined:
-		v.fate = Duplicate
-	case out.Failure == nil:
-		v.fate = Succeeded
-	case out.Failure.Permanent:
-		v.bury(ctx, ReasonPermanent, out.Failure)
-	default:
-		v.fail(out.Failure)
-	}
-}
-
-// broke handles an attempt that failed outside of its orchestration. The history keeps the error, so that a dead letter
-// can name it; when that fails too, the error at hand is the one to report.
-func (v *visit) broke(ctx context.Context, cause error) {
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	entry := brokenEntry(v.def, v.message, cause, v.began, v.config.Now())
-	if err := v.config.History.Record(ctx, entry); err != nil {
-		cause = errors.Join(cause, err)
-	}
-	v.fail(cause)
-}
-
-func (v *visit) fail(err error) {
-	v.fate, v.err = Failed, err
-}
-
-// putBack sends the message to its own queue again, for later, with its attempts: a delay that is nobody's fault does
-// not use one up.
-func (v *visit) putBack(ctx context.Context, delay time.Duration, fate Fate) {
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	j := v.journey
-	j.Attempts = v.attempt - 1
-	body, err := j.wrap(v.body)
-	if err == nil {
-		_, err = v.config.Queues.Send(ctx, v.def.Queue, body, min(delay, queues.MaxDelay))
-	}
-	if err != nil {
-		v.fail(fmt.Errorf("put message %s back into %s: %w", v.journey.MessageID, v.def.Queue, err))
-		return
-	}
-	v.fate = fate
-}
-
-// bury writes the dead letter (standard, sections 1.3 and 2).
-func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	now := v.config.Now()
-	first, last, _ := v.past.failures()
-	if last.IsZero() {
-		last = now
-	}
-	inserted := v.journey.InsertedAt
-	if inserted.IsZero() {
-		inserted = time.Unix(0, 0) // the host did not tell; every delivery has to find the same key
-	}
-	_, err := v.config.DeadLetters.Add(ctx, DeadLetter{
-		Engine:            v.def.Name,
-		MessageID:         v.journey.MessageID,
-		InsertedAtUtc:     inserted,
-		InstanceID:        v.message.InstanceID,
-		OriginalQueue:     v.def.Queue,
-		OriginalMessage:   v.body,
-		ErrorMessage:      cause.Error(),
-		DetectedReason:    reason,
-		DequeueCount:      v.attempt,
-		FirstFailureAtUtc: first,
-		LastFailureAtUtc:  last,
-		CorrelationID:     v.message.CorrelationID,
-	})
-	if err != nil {
-		v.fail(err)
-		return
-	}
-	v.fate, v.err = DeadLettered, nil
-}
-
-// poisoned is rest for a message that the host has moved to the poison queue.
-func (v *visit) poisoned(ctx context.Context) {
-	// The host has counted from the beginning in the queue that it gave up on; here it counts again.
-	v.attempt = max(v.config.HostMaxDequeueCount, v.journey.Attempts+1)
-	known, err := v.config.DeadLetters.Pending(ctx, v.def.Name, v.message.CorrelationID)
-	if err != nil {
-		v.fail(err)
-		return
-	}
-	if len(known) > 0 {
-		v.fate = Duplicate
-		return
-	}
-	if !v.recall(ctx) {
-		return
-	}
-	if v.past.succeeded() {
-		v.fate = Duplicate
-		return
-	}
-	cause := v.broken
-	if cause == nil {
-		cause = v.lastError()
-	}
-	v.bury(ctx, ReasonPoison, cause)
-}
-
-// settling gives the last writes of a delivery their own time: they matter more than the end of the invocation.
-func settling(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 }

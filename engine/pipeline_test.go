@@ -542,6 +542,39 @@ func TestPoison(t *testing.T) {
 	}
 }
 
+// While storage does not take the dead letter, a poison message goes back into its queue; nothing hides it for ever.
+func TestPoisonWaitsForStorage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const queue = testQueue + engine.PoisonSuffix
+		w := newWorld()
+		w.prepare(t)
+		d := engine.Delivery{Queue: queue, ID: "poison-1", Body: []byte(good), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
+		for at := 1; at <= 3; at++ { // look among the dead letters, in the history, write
+			p := w.process(t, &faults.Plan{At: at, Fault: faults.Throttled})
+			if err := p.HandlePoison(t.Context(), d); err != nil || p.Count(engine.Parked) != 1 {
+				t.Fatalf("call %d: %v", at, err)
+			}
+			time.Sleep(time.Minute)
+			messages, err := w.queues.Receive(t.Context(), queue, 2, visibility)
+			if err != nil || len(messages) != 1 {
+				t.Fatalf("call %d: %d messages are back, %v", at, len(messages), err)
+			}
+			d = engine.Delivery{Queue: queue, ID: messages[0].ID, Body: queues.Decode(messages[0].Text), DequeueCount: 1, InsertedAt: messages[0].InsertedAt}
+			if err := w.queues.Delete(t.Context(), queue, messages[0].ID, messages[0].PopReceipt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.process(t, nil).HandlePoison(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || string(dead[0].OriginalMessage) != good || dead[0].DequeueCount != 8 || dead[0].MessageID != "poison-1" {
+			t.Errorf("%+v", dead)
+		}
+	})
+}
+
 // Every storage call on the way of a message fails in every way, and the process dies there where it can. Whatever
 // happens: the run succeeds once, or the failing one is dead once, and the queue is empty.
 func TestCrashAtEveryCall(t *testing.T) {

@@ -87,6 +87,12 @@ func clip(text string, limit int) string {
 	return text[:n] + ellipsis
 }
 
+// errorText is an error text as it is stored. It is cut before the redaction, whose cost that bounds, at four times its
+// length, so that a secret which the first cut leaves unrecognisable falls to the second.
+func errorText(text string) string {
+	return clip(storable(Redact(clip(text, 4*maxErrorText))), maxErrorText)
+}
+
 // mainKey is the key of a main row that someone asks for by name. ok is false when no main row can have it: what is not
 // an escaped id with a timestamp was never written, and index rows, which begin with ~, cannot be asked for.
 func mainKey(engine, row string) (key tables.Key, ok bool) {

@@ -15,7 +15,7 @@ type app struct {
 	// Timers are the timer functions of the deployment context, by function name.
 	Timers map[string]trigger.Timer
 	// API registers the HTTP API's routes, all below /api/.
-	API func(e *echo.Echo)
+	API func(e *echo.Echo) error
 	// Start makes the program ready before the server listens: tables and queues that are missing, for example. It is
 	// the first that may go to the network: wire only builds. nil means that there is nothing to do.
 	Start func(ctx context.Context) error

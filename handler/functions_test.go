@@ -9,8 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/labstack/echo/v4"
-
+	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
@@ -66,45 +65,31 @@ func staged(t *testing.T) map[string][]binding {
 	return functions
 }
 
-// registered is what the program serves, in either deployment context.
+// registered is what the program serves.
 type registered struct {
 	queues map[string]trigger.Queue
 	timers map[string]trigger.Timer
-	routes []*echo.Route // below /api/
+	routes []api.Route
 }
 
 func register(t *testing.T) registered {
 	t.Helper()
-	all := registered{queues: map[string]trigger.Queue{}, timers: map[string]trigger.Timer{}}
+	var all registered
 	log := slog.New(slog.DiscardHandler)
-	for _, d := range []deployment{publisher, managedApp} {
-		s, err := LoadSettings(emulator.with("ROUNDHOUSE_CONTEXT", string(d)).lookup)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := wire(t.Context(), s, log)
-		if err != nil {
-			t.Fatalf("wire for %s: %v", d, err)
-		}
-		if a.Close != nil {
-			t.Cleanup(a.Close)
-		}
-		router, err := newRouter(a, s, log)
-		if err != nil {
-			t.Fatalf("routes for %s: %v", d, err)
-		}
-		for function, q := range a.Queues {
-			all.queues[function] = q
-		}
-		for function, timer := range a.Timers {
-			all.timers[function] = timer
-		}
-		for _, route := range router.Routes() {
-			if strings.HasPrefix(route.Path, "/api/") && route.Method != echo.RouteNotFound {
-				all.routes = append(all.routes, route)
-			}
-		}
+	s, err := LoadSettings(emulator.lookup)
+	if err != nil {
+		t.Fatal(err)
 	}
+	a, err := wire(t.Context(), s, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	if _, err := newRouter(a, s, log); err != nil {
+		t.Fatal(err)
+	}
+	all.queues, all.timers = a.Queues, a.Timers
+	all.routes = api.Routes()
 	return all
 }
 
@@ -138,7 +123,7 @@ func TestEveryFunctionHasItsHandler(t *testing.T) {
 					binding{Type: "httpTrigger", Direction: "in", Name: "req", AuthLevel: "function", Methods: b.Methods, Route: b.Route},
 					binding{Type: "http", Direction: "out", Name: "res"})
 				for _, method := range b.Methods {
-					if !slices.ContainsFunc(program.routes, func(r *echo.Route) bool { return serves(b, method, r) }) {
+					if !slices.ContainsFunc(program.routes, func(r api.Route) bool { return serves(b, method, r) }) {
 						t.Errorf("the API has no route for %s %s", method, b.Route)
 					}
 				}
@@ -176,7 +161,7 @@ func toJSON(t *testing.T, v any) string {
 }
 
 // serves says whether a function with this trigger and method leads to the API's route.
-func serves(b binding, method string, r *echo.Route) bool {
+func serves(b binding, method string, r api.Route) bool {
 	resource, _, _ := strings.Cut(b.Route, "/{")
 	path := "/api/" + resource
 	return strings.EqualFold(method, r.Method) && (r.Path == path || strings.HasPrefix(r.Path, path+"/"))

@@ -20,20 +20,23 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 )
 
 // runAsHandler makes the test binary the real program, for tests that need a process of its own.
 const runAsHandler = "ROUNDHOUSE_TEST_RUN_AS_HANDLER"
 
+// storage is for the tests that run the real program: it creates its tables and queues before it listens.
+var storage azuritetest.Shared
+
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsHandler) != "" {
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	storage.Main(m)
 }
 
 // logRecord is what the tests look at of a line of the log.
@@ -129,9 +132,10 @@ func TestProgramServes(t *testing.T) {
 	var started, closed bool
 	a.Start = func(context.Context) error { started = true; return nil }
 	a.Close = func() { closed = true }
-	a.API = func(e *echo.Echo) {
+	a.API = func(e *echo.Echo) error {
 		e.GET("/api/ping", func(c echo.Context) error { return c.String(http.StatusTeapot, "pong") })
 		e.GET("/api/panic", func(echo.Context) error { panic("oh") })
+		return nil
 	}
 	p := startProgram(t, Main{}, a)
 	if host, _, err := net.SplitHostPort(p.address); err != nil || host != "127.0.0.1" {
@@ -318,7 +322,7 @@ func TestProcessStopsOnSignals(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), processLimit)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0])
-			cmd.Env = childEnv(emulator)
+			cmd.Env = childEnv(emulator.with(storageSetting, storage.Account(t).ConnectionString()))
 			log, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -359,7 +363,7 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 	defer log.Close()
 	// The shell stands between: killing it orphans the handler.
 	parent := exec.Command("sh", "-c", `"$0" & wait`, os.Args[0])
-	parent.Env = childEnv(emulator)
+	parent.Env = childEnv(emulator.with(storageSetting, storage.Account(t).ConnectionString()))
 	parent.Stdout = write
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
@@ -375,7 +379,7 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 	case address = <-listening:
 		mustRequest(t, http.MethodGet, "http://"+address+"/", "", http.StatusOK)
 	case record := <-last:
-		t.Errorf("ended with %+v", record)
+		t.Fatalf("ended with %+v: %v", record, parent.Wait())
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
@@ -34,7 +34,9 @@ func newRouter(a app, s Settings, log *slog.Logger) (*echo.Echo, error) {
 	e.HideBanner, e.HidePort = true, true
 	e.Use(answerPanics(log))
 	if a.API != nil {
-		a.API(e)
+		if err := a.API(e); err != nil {
+			return nil, err
+		}
 	}
 	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Log: log})
 	return e, err
@@ -43,17 +45,10 @@ func newRouter(a app, s Settings, log *slog.Logger) (*echo.Echo, error) {
 // answerPanics answers a request whose handler panics with 500. Without an answer the connection would be closed, and
 // the host repeats a proxied request on that up to 40 times.
 func answerPanics(log *slog.Logger) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) (err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					log.Error("request panicked", "method", c.Request().Method, "route", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-					err = echo.NewHTTPError(http.StatusInternalServerError)
-				}
-			}()
-			return next(c)
-		}
-	}
+	return middleware.RecoverWithConfig(middleware.RecoverConfig{LogErrorFunc: func(c echo.Context, err error, stack []byte) error {
+		log.Error("request panicked", "method", c.Request().Method, "route", c.Path(), "panic", err.Error(), "stack", string(stack))
+		return echo.NewHTTPError(http.StatusInternalServerError)
+	}})
 }
 
 // server is the HTTP server that the Functions host calls.

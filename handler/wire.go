@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/labstack/echo/v4"
@@ -54,9 +55,8 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		a.Queues[d.Name+"-queue-trigger"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}
 		a.Queues[d.Name+"-queue-poison-trigger"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandlePoison}
 	}
-	a.API = func(e *echo.Echo) {
-		api.Register(e, api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log})
-	}
+	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log}
+	a.API = func(e *echo.Echo) error { return api.Register(e, web) }
 	a.Start = func(ctx context.Context) error {
 		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), stores.prepareSecrets(ctx)}
 		for _, d := range definitions {
@@ -72,7 +72,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 // engines are the definitions of the deployment context.
 func engines(s Settings, st stores) ([]engine.Definition, error) {
 	if s.Context != publisher {
-		return nil, nil
+		return nil, fmt.Errorf("ROUNDHOUSE_CONTEXT: this version has no engine of the context %s, only of %s", s.Context, publisher)
 	}
 	steps, err := hmac.New(hmac.Config{Vault: st.secrets, Tables: st.tables})
 	if err != nil {

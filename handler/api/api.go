@@ -79,6 +79,20 @@ func (a *api) resources() []resource {
 	}
 }
 
+// Route is one method of one path of the API; segments that begin with a colon are parameters.
+type Route struct{ Method, Path string }
+
+// Routes lists everything that the API answers to. Register cannot be asked: it takes every method of a path.
+func Routes() []Route {
+	var routes []Route
+	for _, r := range (&api{}).resources() {
+		for method := range r.methods {
+			routes = append(routes, Route{method, r.path})
+		}
+	}
+	return routes
+}
+
 // Register mounts the API on e, which answers to everything below /api from then on, and puts paths below /api into
 // their canonical form before e routes them. It returns the error of c.Validate and then registers nothing.
 func Register(e *echo.Echo, c Config) error {

@@ -1,20 +1,18 @@
 package trigger
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/vibedata/roundhouse/engine"
 )
 
 // maxErrorText bounds what of an error leaves the process, in bytes.
 const maxErrorText = 1024
 
-// credential matches what connection strings, signed URLs and authorization headers carry, wherever it stands in a text.
-var credential = regexp.MustCompile(`(?i)\b(AccountKey|SharedAccessKey|SharedAccessSignature|sig|code|password|client_secret|x-functions-key|Bearer)(\s*[=: ]\s*)[^&;\s"',]+`)
-
 // publicText is the text of an error as it may appear in a log record or an answer: credentials blanked, bounded,
 // valid UTF-8.
 func publicText(err error) string {
-	return printable(credential.ReplaceAllString(err.Error(), "$1$2[redacted]"))
+	return printable(engine.Redact(err.Error()))
 }
 
 // printable bounds a text that came from outside.

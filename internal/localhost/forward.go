@@ -156,12 +156,15 @@ func (h *Host) proxy(w http.ResponseWriter, r *http.Request, id string) (abort b
 		Rewrite:       func(p *httputil.ProxyRequest) { h.rewrite(p, id) },
 		Transport:     retryTransport{h.supervisor.transport},
 		FlushInterval: -1,
+		ErrorLog:      h.serverLog(),
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, failure error) {
 			err = fmt.Errorf("proxy the request: %w", failure)
 			w.WriteHeader(http.StatusInternalServerError)
 		},
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+	// Lets the answer begin before the request has ended; only HTTP/1 needs to be told.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	proxy.ServeHTTP(w, r)
 	return false, err
 }
@@ -183,9 +186,8 @@ type retryTransport struct{ next http.RoundTripper }
 func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	attempt := *request
 	if request.Body != nil {
-		// The transport closes a body even if it never connected; this one is wanted again.
+		// The transport closes a body even if it never connected; this one is wanted again, and the server closes it.
 		attempt.Body = io.NopCloser(request.Body)
-		defer request.Body.Close()
 	}
 	for try := 1; ; try++ {
 		response, err := t.next.RoundTrip(&attempt)

@@ -99,6 +99,7 @@ func behaviours() http.Handler {
 		"/echo":     echo,
 		"/echojson": echoJSON,
 		"/api/":     web,
+		"/API/":     web,
 	} {
 		mux.HandleFunc(path, handler)
 	}
@@ -145,9 +146,17 @@ func web(w http.ResponseWriter, r *http.Request) {
 	case "exit":
 		os.Exit(1)
 	case "stream":
-		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush()
-		_, _ = io.Copy(w, r.Body)
+		control := http.NewResponseController(w)
+		_ = control.EnableFullDuplex()
+		_ = control.Flush()
+		for piece := make([]byte, 100); ; {
+			n, err := r.Body.Read(piece)
+			_, _ = w.Write(piece[:n])
+			_ = control.Flush()
+			if err != nil {
+				return
+			}
+		}
 	default:
 		body, _ := io.ReadAll(r.Body)
 		w.Header().Add("Set-Cookie", "a=1")

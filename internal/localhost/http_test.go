@@ -179,6 +179,7 @@ func TestProxiedRequestWhileTheHandlerRestarts(t *testing.T) {
 		t.Errorf("status %d", response.StatusCode)
 	}
 	a.next(t)
+	a.output.wait(t, "handler starts", 2)
 	response, _ = request(t, http.MethodPost, host.URL()+"/api/hello", strings.NewReader("body"))
 	if response.StatusCode != http.StatusTeapot {
 		t.Errorf("afterwards: status %d", response.StatusCode)

@@ -249,7 +249,12 @@ func TestConcurrency(t *testing.T) {
 				release := make(chan struct{})
 				var mu sync.Mutex
 				running, most := 0, 0
-				store, o, _ := listening(t, func(l *listener) {
+				store := queues.NewMemory()
+				for range 100 {
+					send(t, store, "work", "text")
+				}
+				_, o, _ := listening(t, func(l *listener) {
+					l.store = store
 					l.options.batchSize, l.options.newThreshold = test.batch, test.threshold
 					l.run = func(context.Context, queueDelivery) (string, error) {
 						mu.Lock()
@@ -263,9 +268,6 @@ func TestConcurrency(t *testing.T) {
 						return "id", nil
 					}
 				})
-				for range 100 {
-					send(t, store, "work", "text")
-				}
 				elapse(time.Minute)
 				// It receives again once no more than the threshold run.
 				for range test.batch - test.threshold {

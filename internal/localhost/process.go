@@ -243,6 +243,10 @@ func (s *supervisor) finish() bool {
 func (s *supervisor) set(state processState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.setLocked(state)
+}
+
+func (s *supervisor) setLocked(state processState) {
 	s.state = state
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -277,6 +281,7 @@ func (s *supervisor) killTimedOut(generation int) {
 	if s.process != nil && s.generation == generation {
 		s.timedOut = true
 		_ = s.process.Kill()
+		s.setLocked(starting)
 	}
 }
 
@@ -300,6 +305,7 @@ func (s *supervisor) kill() error {
 	if err := s.process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("kill the handler: %w", err)
 	}
+	s.setLocked(starting) // known to be on its way: what comes now waits for the next process
 	return nil
 }
 

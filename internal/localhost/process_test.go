@@ -34,9 +34,14 @@ func TestExits(t *testing.T) {
 			a := newApp(t)
 			a.manual(t, function, "good")
 			host, _, ended := a.start(t)
+			starts := 1
 			for range test.times {
 				if i := a.invoke(t, host, function, ""); i.Err == nil {
 					t.Errorf("%s succeeded", function)
+				}
+				if test.restarts {
+					starts++
+					a.output.wait(t, "handler starts", starts)
 				}
 			}
 			if i := a.invoke(t, host, "good", ""); (i.Err == nil) != test.restarts {
@@ -51,11 +56,6 @@ func TestExits(t *testing.T) {
 			if !strings.Contains(status, `"state":"Running"`) {
 				t.Errorf("status %s", status)
 			}
-			starts := 1
-			if test.restarts {
-				starts += test.times
-			}
-			a.output.wait(t, "handler starts", starts)
 		})
 	}
 }
@@ -65,7 +65,8 @@ func TestThirdCrashEndsTheHost(t *testing.T) {
 	a := newApp(t)
 	a.manual(t, "exit1")
 	host, _, ended := a.start(t)
-	for range 3 {
+	for crash := range 3 {
+		a.output.wait(t, "handler starts", crash+1)
 		a.invoke(t, host, "exit1", "")
 	}
 	if err := <-ended; !errors.Is(err, ErrHandlerKeepsCrashing) {
@@ -98,19 +99,35 @@ func TestCrashAtStartEndsTheHost(t *testing.T) {
 	}
 }
 
+func TestHandlerThatExitsAtItsStartWithoutAnError(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.manual(t, "good")
+	a.config.Env = []string{"TEST_EXIT_AT_START=0"}
+	host, stop, ended := a.start(t)
+	if i := a.invoke(t, host, "good", ""); i.Err == nil || !strings.Contains(i.Err.Error(), "refused") {
+		t.Errorf("error %v, want a refused connection", i.Err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
 func TestKilledHandlerIsRestarted(t *testing.T) {
 	t.Parallel()
 	a := newApp(t)
-	a.manual(t, "good", "hang")
+	a.manual(t, "good")
 	a.config.CrashWindow = time.Nanosecond
 	host, _, _ := a.start(t)
 	pids := []int{host.HandlerPID()}
 	for range 4 {
-		if err := host.KillHandler(); err != nil && !errors.Is(err, ErrNoHandler) {
+		if err := host.KillHandler(); err != nil {
 			t.Fatal(err)
 		}
-		// An invocation that meets the dying process fails; one that comes later waits for the next.
-		for a.invoke(t, host, "good", "").Err != nil {
+		// What comes after the kill waits for the next process.
+		if i := a.invoke(t, host, "good", ""); i.Err != nil {
+			t.Error(i.Err)
 		}
 		pid := host.HandlerPID()
 		if slices.Contains(pids, pid) {
@@ -135,7 +152,8 @@ func TestHandlerIsKilledWhenAFunctionTimesOut(t *testing.T) {
 		}
 		a.output.wait(t, "handler starts", n+2)
 	}
-	for a.invoke(t, host, "good", "").Err != nil {
+	if i := a.invoke(t, host, "good", ""); i.Err != nil {
+		t.Error(i.Err)
 	}
 	select {
 	case err := <-ended:

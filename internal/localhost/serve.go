@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -30,7 +32,7 @@ func (h *Host) serve(ctx context.Context, listening net.Listener) error {
 	} else {
 		h.supervisor.set(exited)
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 30 * time.Second}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 30 * time.Second, ErrorLog: h.serverLog()}
 	processes.Go(func() {
 		if err := server.Serve(listening); !errors.Is(err, http.ErrServerClosed) {
 			giveUp(fmt.Errorf("serve: %w", err))
@@ -54,6 +56,11 @@ func (h *Host) serve(ctx context.Context, listening net.Listener) error {
 		return fmt.Errorf("local host: %w", cause)
 	}
 	return nil
+}
+
+// serverLog takes what net/http has to say.
+func (h *Host) serverLog() *log.Logger {
+	return slog.NewLogLogger(h.config.Log.Handler(), slog.LevelWarn)
 }
 
 // stop lets running invocations end for a moment, then kills the handler, which ends them all.
@@ -171,17 +178,17 @@ func (h *Host) observed(f *function, run func(id string) error) {
 
 // observe logs an invocation and tells the observer.
 func (h *Host) observe(i Invocation) {
-	log := h.config.Log.With("function", i.Function, "invocation", i.ID, "duration", i.Duration)
+	logger := h.config.Log.With("function", i.Function, "invocation", i.ID, "duration", i.Duration)
 	if i.MessageID != "" {
-		log = log.With("message", i.MessageID, "dequeueCount", i.DequeueCount)
+		logger = logger.With("message", i.MessageID, "dequeueCount", i.DequeueCount)
 	}
 	switch violation := i.Violation(); {
 	case violation != nil:
-		log.Error("handler broke the invocation protocol", "rule", violation.Rule, "error", i.Err)
+		logger.Error("handler broke the invocation protocol", "rule", violation.Rule, "error", i.Err)
 	case i.Err != nil:
-		log.Error("invocation failed", "outcome", i.Outcome, "error", i.Err)
+		logger.Error("invocation failed", "outcome", i.Outcome, "error", i.Err)
 	default:
-		log.Info("invocation succeeded")
+		logger.Info("invocation succeeded")
 	}
 	h.config.OnInvocation(i)
 }

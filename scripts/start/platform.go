@@ -62,8 +62,16 @@ type platform struct {
 
 func (p *platform) dist() string { return filepath.Join(p.root, "dist") }
 
+// coreTools is the program of Azure Functions Core Tools.
+const coreTools = "func"
+
 // prepare stages dist/ and brings storage up.
 func (p *platform) prepare(ctx context.Context) error {
+	if p.coreTool {
+		if _, err := exec.LookPath(coreTools); err != nil {
+			return errors.New("there is no `func` in PATH: install Azure Functions Core Tools with `npm install -g azure-functions-core-tools@4`, or use `make run`, which does without")
+		}
+	}
 	p.out.step("Staging dist/ (the handler, host.json and the functions)")
 	cmd := exec.CommandContext(ctx, filepath.Join(p.root, "scripts", "stage"), "--local")
 	var said bytes.Buffer
@@ -177,12 +185,8 @@ func (p *platform) serve(ctx context.Context, host *localhost.Host, queueStore q
 
 // runCoreTools hands dist/ to Azure Functions Core Tools and waits for their end.
 func (p *platform) runCoreTools(ctx context.Context) error {
-	program, err := exec.LookPath("func")
-	if err != nil {
-		return errors.New("Azure Functions Core Tools are not installed (no `func` in PATH): install them with `npm install -g azure-functions-core-tools@4`, or use `make run`, which needs none")
-	}
-	p.out.step("Starting %s start --script-root dist", program)
-	cmd := exec.CommandContext(ctx, program, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.port))
+	p.out.step("Starting func start --script-root dist")
+	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.port))
 	cmd.Dir = p.root
 	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
