@@ -365,6 +365,27 @@ func TestAnActivityThatAlwaysFails(t *testing.T) {
 	})
 }
 
+// The work is done, but the history does not take it until the attempts are used up: it is no dead letter then.
+func TestAHistoryThatComesBackLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.prepare(t)
+		w.send(t, good)
+		away := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Target == engine.DefaultHistoryTable && c.Operation == "Apply" }}
+		n := w.host(t, func(delivery int) *engine.Pipeline {
+			if delivery < engine.DefaultMaxAttempts {
+				return w.process(t, away)
+			}
+			return w.process(t, nil)
+		})
+		if n != engine.DefaultMaxAttempts || w.turns.Load() != 1 {
+			t.Errorf("%d deliveries, %d turns", n, w.turns.Load())
+		}
+		w.checkSucceeded(t, "c1")
+	})
+}
+
 func TestAPermanentErrorIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -550,7 +571,7 @@ func TestPoisonWaitsForStorage(t *testing.T) {
 		w := newWorld()
 		w.prepare(t)
 		d := engine.Delivery{Queue: queue, ID: "poison-1", Body: []byte(good), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
-		for at := 1; at <= 3; at++ { // look among the dead letters, in the history, write
+		for at := 1; at <= 4; at++ { // look among the dead letters, in the history, at the orchestration; write
 			p := w.process(t, &faults.Plan{At: at, Fault: faults.Throttled})
 			if err := p.HandlePoison(t.Context(), d); err != nil || p.Count(engine.Parked) != 1 {
 				t.Fatalf("call %d: %v", at, err)

@@ -61,7 +61,7 @@ func (v *visit) rest(ctx context.Context) {
 		return
 	}
 	if v.attempt >= v.def.MaxAttempts {
-		v.bury(ctx, ReasonAttemptsExhausted, v.lastError())
+		v.giveUp(ctx, ReasonAttemptsExhausted)
 		return
 	}
 	v.run(ctx)
@@ -79,13 +79,36 @@ func (v *visit) recall(ctx context.Context) bool {
 	return true
 }
 
+// giveUp buries a message whose attempts are used up, unless its orchestration has completed and only the history does
+// not say so yet.
+func (v *visit) giveUp(ctx context.Context, reason Reason) {
+	out, err := v.config.Runtime.Get(ctx, v.orchestrationID())
+	switch {
+	case err == nil && out.Status == orchestrator.Completed:
+		v.settle(ctx, out)
+	case err == nil:
+		v.bury(ctx, reason, v.lastError(out))
+	case errors.Is(err, orchestrator.ErrNotFound):
+		v.bury(ctx, reason, v.lastError(orchestrator.Outcome{}))
+	case errors.Is(err, orchestrator.ErrCorrupt):
+		v.bury(ctx, reason, err)
+	default:
+		v.fail(err)
+	}
+}
+
 // lastError is the real error of the last attempt.
-func (v *visit) lastError() error {
+func (v *visit) lastError(out orchestrator.Outcome) error {
 	if _, _, err := v.past.failures(); err != nil {
 		return err
 	}
+	if out.Failure != nil {
+		return out.Failure
+	}
 	return errors.New("no attempt lived long enough to say what happened: the process ended each time")
 }
+
+func (v *visit) orchestrationID() string { return v.def.Name + "-" + v.message.CorrelationID }
 
 // run starts or resumes the orchestration and settles its outcome.
 func (v *visit) run(ctx context.Context) {
@@ -95,7 +118,7 @@ func (v *visit) run(ctx context.Context) {
 		return
 	}
 	out, err := v.config.Runtime.Run(ctx, orchestrator.Start{
-		ID:            v.def.Name + "-" + v.message.CorrelationID,
+		ID:            v.orchestrationID(),
 		Orchestrator:  v.def.Name,
 		Input:         input,
 		CorrelationID: v.message.CorrelationID,
@@ -191,14 +214,10 @@ func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 	if last.IsZero() {
 		last = now
 	}
-	inserted := v.journey.InsertedAt
-	if inserted.IsZero() {
-		inserted = time.Unix(0, 0) // the host did not tell; every delivery has to find the same key
-	}
 	_, err := v.config.DeadLetters.Add(ctx, DeadLetter{
 		Engine:            v.def.Name,
 		MessageID:         v.journey.MessageID,
-		InsertedAtUtc:     inserted,
+		InsertedAtUtc:     v.journey.InsertedAt,
 		InstanceID:        v.message.InstanceID,
 		OriginalQueue:     v.def.Queue,
 		OriginalMessage:   v.body,
@@ -244,11 +263,11 @@ func (v *visit) restPoisoned(ctx context.Context) {
 		v.fate = Duplicate
 		return
 	}
-	cause := v.broken
-	if cause == nil {
-		cause = v.lastError()
+	if v.broken != nil {
+		v.bury(ctx, ReasonPoison, v.broken)
+		return
 	}
-	v.bury(ctx, ReasonPoison, cause)
+	v.giveUp(ctx, ReasonPoison)
 }
 
 // settling gives the last writes of a delivery their own time: they matter more than the end of the invocation.

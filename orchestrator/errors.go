@@ -6,8 +6,10 @@ import (
 	"time"
 )
 
-// These errors can be returned by Runtime.Run. None of them has changed the orchestration.
+// These errors can be returned by Runtime.Run and Runtime.Get. None of them has changed the orchestration.
 var (
+	// ErrNotFound: there is no orchestration of that id.
+	ErrNotFound = errors.New("no such orchestration")
 	// ErrElsewhere: another process committed a round first and goes on with the orchestration. Come back later.
 	ErrElsewhere = errors.New("the orchestration runs in another process")
 	// ErrConflict: the id belongs to another orchestrator or to another correlation id.

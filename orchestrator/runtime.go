@@ -217,6 +217,23 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	return out, d.err
 }
 
+// Get tells where an orchestration stands, from its rounds alone: ErrNotFound, ErrCorrupt, or what storage said.
+func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
+	all, err := r.journal.load(ctx, id)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if len(all) == 0 {
+		return Outcome{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	last := len(all) - 1
+	out := summarize(id, all[last])
+	for _, g := range all[:last] {
+		out.Earlier = append(out.Earlier, summarize(id, g))
+	}
+	return out, nil
+}
+
 // enter finds the driver of an orchestration in this process, or makes one.
 func (r *Runtime) enter(ctx context.Context, s Start, o *Orchestrator) (d *driver, joined bool) {
 	r.mu.Lock()

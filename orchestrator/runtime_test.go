@@ -209,6 +209,13 @@ func TestAFailedOrchestrationKeepsWhatCompleted(t *testing.T) {
 	if diff := cmp.Diff(after, cold, cmp.AllowUnexported(Call{}, origin{}), cmpopts.IgnoreFields(Outcome{}, "Rounds")); diff != "" {
 		t.Errorf("looked up again (-ran +looked up):\n%s", diff)
 	}
+	got, err := w.process(t, nil, o).Get(t.Context(), "a")
+	if diff := cmp.Diff(after, got, cmp.AllowUnexported(Call{}, origin{}), cmpopts.IgnoreFields(Outcome{}, "Rounds")); diff != "" || err != nil {
+		t.Errorf("Get: %v (-ran +got):\n%s", err, diff)
+	}
+	if _, err := w.process(t, nil, o).Get(t.Context(), "b"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("Get of nothing: %v", err)
+	}
 	w.stored(t, "a")
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -39,6 +40,7 @@ func TestPlatform(t *testing.T) {
 	t.Run("an activity that always fails", p.testAlwaysFails)
 	t.Run("the host gives up", p.testHostGivesUp)
 	t.Run("the handler is killed at every step", p.testKill)
+	t.Run("many messages, and the handler dies among them", p.testMany)
 	if n := p.seen(func(i localhost.Invocation) bool { return i.Violation() != nil }); n != 0 {
 		t.Errorf("%d violations of the host's contract", n)
 	}
@@ -227,6 +229,31 @@ func (p *platform) testKill(t *testing.T) {
 		for _, m := range []moment{before, after} {
 			t.Run(fmt.Sprintf("%s request %d", m, at), func(t *testing.T) { rotate(t, at, m) })
 		}
+	}
+}
+
+// Three deaths cannot use up the four attempts of a message, so every one has to succeed, once.
+func (p *platform) testMany(t *testing.T) {
+	const messages, deaths = 60, 3
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	ids := make([]string, messages)
+	for i := range ids {
+		ids[i] = uuid.NewString()
+		p.send(t, hmac.Queue, rotation(ids[i], "instance-"+ids[i]))
+	}
+	for range deaths {
+		pid := p.host.HandlerPID()
+		p.proxy.arm(1+random.IntN(80), []moment{before, after}[random.IntN(2)])
+		until(t, "death", func() bool {
+			now := p.host.HandlerPID()
+			return now != 0 && now != pid || p.empty(t, hmac.Queue)
+		})
+	}
+	p.proxy.arm(0, "")
+	for _, id := range ids {
+		p.succeeded(t, id, "instance-"+id)
 	}
 }
 

@@ -51,6 +51,8 @@ func (f Fault) String() string {
 type Plan struct {
 	At    int
 	Fault Fault
+	// Refuse says which calls are Throttled, whatever their number; nil: none.
+	Refuse func(Call) bool
 
 	mu      sync.Mutex
 	calls   []Call
@@ -104,6 +106,9 @@ func (p *Plan) next(c Call) Fault {
 	p.calls = append(p.calls, c)
 	if len(p.calls) == p.At {
 		return p.Fault
+	}
+	if p.Refuse != nil && p.Refuse(c) {
+		return Throttled
 	}
 	return None
 }

@@ -30,6 +30,7 @@ type options struct {
 	verbose  bool
 	port     int
 	storage  storagePorts
+	state    string
 }
 
 func main() {
@@ -65,6 +66,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.BoolVar(&o.verbose, "verbose", false, "show what the handler logs")
 	flags.IntVar(&o.port, "port", localhost.DefaultPort, "the port of the Functions host")
 	flags.Var(&o.storage, "storage-ports", "Azurite's ports: blob,queue,table")
+	flags.StringVar(&o.state, "state", ".run", "the folder of Azurite's data and the handler's log, in the repository")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -86,6 +88,9 @@ func (o options) run(ctx context.Context) error {
 	root, err := repository()
 	if err != nil {
 		return err
+	}
+	if !filepath.IsAbs(o.state) {
+		o.state = filepath.Join(root, o.state)
 	}
 	p := &platform{options: o, root: root, out: newProgress(os.Stderr)}
 	defer p.close()

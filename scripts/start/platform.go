@@ -20,9 +20,6 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// stateFolder holds Azurite's data and the handler's log; git ignores it.
-const stateFolder = ".run"
-
 // storagePorts are Azurite's.
 type storagePorts struct{ blob, queue, table int }
 
@@ -79,7 +76,7 @@ func (p *platform) prepare(ctx context.Context) error {
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("scripts/stage: %w\n%s", err, strings.TrimSpace(said.String()))
 	}
-	if err := os.MkdirAll(filepath.Join(p.root, stateFolder), 0o700); err != nil {
+	if err := os.MkdirAll(p.state, 0o700); err != nil {
 		return err
 	}
 	return p.startStorage(ctx)
@@ -99,7 +96,7 @@ func (p *platform) startStorage(ctx context.Context) error {
 	p.out.step("Starting Azurite on ports %s (the first time, npm installs it)", &ports)
 	p.server, err = azurite.Start(ctx, azurite.Config{
 		Dir:      filepath.Join(p.root, "scripts"),
-		DataDir:  filepath.Join(p.root, stateFolder, "azurite"),
+		DataDir:  filepath.Join(p.state, "azurite"),
 		BlobPort: ports.blob, QueuePort: ports.queue, TablePort: ports.table,
 	})
 	return err
@@ -131,7 +128,7 @@ func (p *platform) runLocalHost(ctx context.Context) error {
 		config.Output = os.Stderr
 	} else {
 		var err error
-		if p.logFile, err = os.Create(filepath.Join(p.root, stateFolder, "handler.log")); err != nil {
+		if p.logFile, err = os.Create(filepath.Join(p.state, "handler.log")); err != nil {
 			return err
 		}
 		config.Output = p.logFile
@@ -147,7 +144,7 @@ func (p *platform) runLocalHost(ctx context.Context) error {
 	go func() {
 		err := host.Run(ctx)
 		if err != nil {
-			cancel(fmt.Errorf("the host ended: %w; the handler's log is in %s/handler.log", err, stateFolder))
+			cancel(fmt.Errorf("the host ended: %w; the handler's log is in %s", err, filepath.Join(p.state, "handler.log")))
 		}
 		ended <- err
 	}()

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience bounds a run; the first one on a machine installs Azurite.
+const patience = 5 * time.Minute
+
+// asStart makes the test binary the command.
+const asStart = "ROUNDHOUSE_TEST_RUN_AS_START"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asStart) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// freePorts finds ports that nobody listens on.
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports
+}
+
+func command(t *testing.T, ports []int, args ...string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	args = append([]string{"-port", fmt.Sprint(ports[0]), "-state", t.TempDir(),
+		"-storage-ports", fmt.Sprintf("%d,%d,%d", ports[1], ports[2], ports[3])}, args...)
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asStart+"=1")
+	return cmd
+}
+
+// silent fails for every port that something still listens on.
+func silent(t *testing.T, ports []int) {
+	t.Helper()
+	for _, port := range ports {
+		if c, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			c.Close()
+			t.Errorf("something still listens on port %d", port)
+		}
+	}
+}
+
+func TestOnceEndsWithTheEntry(t *testing.T) {
+	t.Parallel()
+	ports := freePorts(t, 4)
+	cmd := command(t, ports, "--once")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	var entry struct {
+		Engine, Operation, Status, RowKey, CorrelationID string
+		DurationMs                                       *int
+		Output                                           struct{ Version string }
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &entry); err != nil {
+		t.Fatalf("%v: %s", err, &stdout)
+	}
+	if entry.Engine != "hmac" || entry.Operation != "rotate" || entry.Status != "Succeeded" || entry.DurationMs == nil ||
+		!strings.HasPrefix(entry.RowKey, entry.CorrelationID+"-") || entry.Output.Version == "" {
+		t.Errorf("entry %s", lines[len(lines)-1])
+	}
+	silent(t, ports)
+}
+
+func TestInterruptLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	ports := freePorts(t, 4)
+	cmd := command(t, ports)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := readUntil(t, out, "Ctrl-C stops everything.")
+	for _, want := range []string{"New key version", fmt.Sprintf("http://127.0.0.1:%d/api/dlq", ports[0])} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%q is not in:\n%s", want, said)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &stderr)
+	}
+	silent(t, ports)
+}
+
+func readUntil(t *testing.T, r io.Reader, mark string) string {
+	t.Helper()
+	var said bytes.Buffer
+	buf := make([]byte, 4096)
+	for !strings.Contains(said.String(), mark) {
+		n, err := r.Read(buf)
+		said.Write(buf[:n])
+		if err != nil {
+			t.Fatalf("%v before %q:\n%s", err, mark, &said)
+		}
+	}
+	return said.String()
+}
+
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := busy.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(c, "HTTP/1.0 200 OK\r\nServer: other\r\n\r\n")
+			c.Close()
+		}
+	})
+	taken := busy.Addr().(*net.TCPAddr).Port
+	free := freePorts(t, 4)
+	tests := map[string]struct {
+		ports []int
+		args  []string
+		code  int
+		want  string
+	}{
+		"a busy port":          {[]int{free[0], free[1], taken, free[3]}, nil, 1, fmt.Sprintf("%d (for the Queue service)", taken)},
+		"the host's port":      {[]int{taken, free[1], free[2], free[3]}, nil, 1, "is another host running?"},
+		"no ports":             {free, []string{"-storage-ports", "1,2"}, 2, "three ports are needed"},
+		"an unknown flag":      {free, []string{"-twice"}, 2, "-twice"},
+		"an argument":          {free, []string{"now"}, 2, `unexpected argument "now"`},
+		"no Core Tools at all": {free, []string{"-func"}, 1, "npm install -g azure-functions-core-tools@4"},
+	}
+	for name, tt := range tests {
+		cmd := command(t, tt.ports, tt.args...)
+		if name == "no Core Tools at all" {
+			cmd.Env = append(cmd.Env, "PATH=")
+		}
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s: exit code %d\n%s", name, code, out)
+		}
+	}
+	silent(t, free)
+	busy.Close()
+	serving.Wait()
+}
