@@ -24,7 +24,7 @@ type Definition struct {
 	// Queue is the queue that its messages arrive in.
 	Queue string
 	// Orchestrator runs its messages; make it with Orchestrate.
-	Orchestrator *orchestrator.Orchestrator
+	Orchestrator orchestrator.AnyOrchestrator
 	// Operations are the activities that the history shows, each under its name. The first names a run of a message that
 	// names none.
 	Operations []orchestrator.AnyActivity
@@ -64,9 +64,10 @@ func (d Definition) withDefaults() Definition {
 	return d
 }
 
-// isOperation says whether the history shows an activity.
-func (d Definition) isOperation(activity string) bool {
-	return slices.ContainsFunc(d.Operations, func(o orchestrator.AnyActivity) bool { return o.Name() == activity })
+// isOperation says whether the history shows a call.
+func (d Definition) isOperation(c orchestrator.Call) bool {
+	return c.Kind == orchestrator.ActivityCall &&
+		slices.ContainsFunc(d.Operations, func(o orchestrator.AnyActivity) bool { return o.Name() == c.Name })
 }
 
 // operationOf names a run as a whole.
@@ -90,7 +91,7 @@ type Request[In any] struct {
 
 // Orchestrate makes an engine's orchestrator of an ordinary function. Input that is not an In, unknown fields included,
 // fails permanently; a message without input gives the zero In.
-func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error)) *orchestrator.Orchestrator {
+func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error)) *orchestrator.Orchestrator[Message, Out] {
 	return orchestrator.NewOrchestrator(engine, func(ctx *orchestrator.Context, m Message) (Out, error) {
 		r := Request[In]{CorrelationID: m.CorrelationID, Operation: m.Operation, InstanceID: m.InstanceID, TenantID: m.TenantID}
 		if err := decodeStrictly(m.Input, &r.Input); err != nil {

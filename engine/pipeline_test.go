@@ -79,7 +79,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	store, d := faults.Tables(w.tables, plan.Intercept), w.definition()
 	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, plan.Intercept), Log: log,
-		Orchestrators: []*orchestrator.Orchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
+		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
 	if err != nil {
 		t.Fatal(err)
 	}

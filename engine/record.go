@@ -14,10 +14,10 @@ func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	var entries []Entry
 	failed := false
 	for _, c := range o.Calls {
-		if c.Reused || c.EndedAt.IsZero() || !d.isOperation(c.Activity) {
+		if c.Reused || c.EndedAt.IsZero() || !d.isOperation(c) {
 			continue
 		}
-		e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: c.Activity, Status: StatusSucceeded,
+		e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: c.Name, Status: StatusSucceeded,
 			DurationMs: wholeMillis(c.ScheduledAt, c.EndedAt), Input: c.Input, Output: c.Output,
 			CreatedAtUtc: c.EndedAt, CorrelationID: m.CorrelationID}
 		if c.Failure != nil {

@@ -131,7 +131,7 @@ func (v *visit) run(ctx context.Context) {
 		v.bury(ctx, ReasonPermanent, err)
 	case err != nil:
 		v.broke(ctx, err)
-	case out.Status == orchestrator.Running && out.Rounds == 0 && !out.Joined:
+	case out.Status == orchestrator.Running && out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(v.config.Now()):
 		v.broke(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
 	case out.Status == orchestrator.Running:
 		v.putBack(ctx, v.def.Queue, max(0, out.ResumeAt.Sub(v.config.Now())), Parked)

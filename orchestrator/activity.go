@@ -52,18 +52,11 @@ func (a *Activity[In, Out]) check() error {
 // Call starts the activity and returns at once. It runs beside everything else that the orchestrator has called; Await
 // waits for its result.
 func (a *Activity[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
-	o := a.options
-	for _, set := range options {
-		set(&o)
-	}
-	input, err := marshal(in)
-	if err == nil {
-		err = o.validate()
-	}
+	input, merged, err := prepareCall(in, a.options, options)
 	if err != nil {
 		return failedFuture[Out](ctx, fmt.Errorf("call of activity %s: %w", a.name, Permanent(err)))
 	}
-	return &Future[Out]{ctx: ctx, task: ctx.execution.call(a.name, input, o)}
+	return &Future[Out]{ctx: ctx, task: ctx.execution.callActivity(a.name, input, merged)}
 }
 
 // invoke runs the function; a panic in it becomes an error.
@@ -88,7 +81,7 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	return output, nil
 }
 
-// CallOption changes how an activity is called.
+// CallOption changes how an activity or a sub-orchestration is called.
 type CallOption func(*callOptions)
 
 type callOptions struct {
@@ -103,11 +96,23 @@ func (o callOptions) validate() error {
 	return o.retry.validate()
 }
 
-// WithRetry lets a failed activity run again.
+// prepareCall is what a call of either kind begins with.
+func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessage, callOptions, error) {
+	for _, set := range more {
+		set(&options)
+	}
+	if err := options.validate(); err != nil {
+		return nil, options, err
+	}
+	input, err := marshal(in)
+	return input, options, err
+}
+
+// WithRetry lets what failed run again.
 func WithRetry(r Retry) CallOption { return func(o *callOptions) { o.retry = r } }
 
-// WithTimeout bounds each attempt: its context ends then, and the attempt counts as failed. 0 means that only the
-// invocation bounds it.
+// WithTimeout bounds each attempt of an activity: its context ends then, and the attempt counts as failed. 0 means that
+// only the invocation bounds it. Sub-orchestrations take no notice.
 func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.timeout = d } }
 
 // ActivityInfo tells a running activity what it works for.

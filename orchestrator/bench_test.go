@@ -14,9 +14,9 @@ import (
 
 // The memory store is what these run on: they show what the runtime costs by itself.
 
-func benchRuntime(b *testing.B, o *Orchestrator, activities ...AnyActivity) *Runtime {
+func benchRuntime(b *testing.B, o AnyOrchestrator, activities ...AnyActivity) *Runtime {
 	b.Helper()
-	rt, err := New(Config{Tables: tables.NewMemory(), Blobs: blobs.NewMemory(), Orchestrators: []*Orchestrator{o}, Activities: activities,
+	rt, err := New(Config{Tables: tables.NewMemory(), Blobs: blobs.NewMemory(), Orchestrators: []AnyOrchestrator{o}, Activities: activities,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		b.Fatal(err)

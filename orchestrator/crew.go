@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
-// crew runs the activities of one driver in this process. All but the attempts themselves happens on the driver's
-// goroutine.
+// elsewherePause is for how long a sub-orchestration that runs in another process is left alone.
+const elsewherePause = 5 * time.Second
+
+// crew does in this process what one driver's orchestration has called. All but the attempts themselves happens on the
+// driver's goroutine.
 type crew struct {
 	rt      *Runtime
 	start   Start
@@ -21,7 +25,7 @@ type crew struct {
 
 	execution *execution
 	seen      int     // calls of the execution that have been looked at
-	waiting   []*task // to be started when they are due
+	waiting   []*task // to be started, or timers to fire, when they are due
 	running   int
 }
 
@@ -32,6 +36,10 @@ type result struct {
 	err    error
 	// interrupted says that the attempt did not fail, but was called back.
 	interrupted bool
+	// broken says that the attempt did not fail, but could not be made: err is the driver's.
+	broken bool
+	// parked, when set, says that a sub-orchestration has nothing to do before that time.
+	parked time.Time
 }
 
 func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
@@ -40,32 +48,40 @@ func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
 	return c
 }
 
-// dispatch starts every attempt that is due, and says when the next one is; zero when none is left.
-func (c *crew) dispatch(x *execution) (next time.Time) {
-	c.execution = x
-	c.waiting = append(c.waiting, x.tasks[c.seen:]...)
-	c.seen = len(x.tasks)
+// serve turns to another execution of the orchestration. Nothing of the one before may run any more.
+func (c *crew) serve(x *execution) {
+	c.execution, c.seen, c.waiting = x, 0, nil
+}
+
+// dispatch starts every attempt that is due. It gives the timers that are due, and when the next thing is; zero when
+// there is none.
+func (c *crew) dispatch() (fired []*task, next time.Time) {
+	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
+	c.seen = len(c.execution.tasks)
 	now := c.rt.config.Now()
 	later := c.waiting[:0]
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)
 		switch {
 		case t.done:
-		case !due.After(now):
-			c.launch(t)
-		default:
+		case due.After(now):
 			later = append(later, t)
 			if next.IsZero() || due.Before(next) {
 				next = due
 			}
+		case t.kind == timerTask:
+			fired = append(fired, t)
+		default:
+			c.launch(t)
 		}
 	}
 	clear(c.waiting[len(later):])
 	c.waiting = later
-	return next
+	slices.SortStableFunc(fired, func(a, b *task) int { return fromMicros(a.due).Compare(fromMicros(b.due)) })
+	return fired, next
 }
 
-// idleUntil says that nothing runs and that the next attempt is due only after ctx has ended.
+// idleUntil says that nothing runs and that the next thing is due only after ctx has ended.
 func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
 	deadline, bounded := ctx.Deadline()
 	return c.running == 0 && bounded && next.After(deadline)
@@ -82,22 +98,43 @@ func (c *crew) launch(t *task) {
 			case <-c.gone:
 			}
 		}()
-		r.output, r.err = c.attempt(t, info)
+		if t.kind == childTask {
+			r = c.child(t)
+		} else {
+			r = c.attempt(t, info)
+		}
 		r.interrupted = r.err != nil && c.ctx.Err() != nil
 	}()
 }
 
+// child drives a sub-orchestration, in the time that its caller has. A failed one goes on when it is driven again.
+func (c *crew) child(t *task) result {
+	out, err := c.rt.Run(c.ctx, Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID})
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		return result{task: t, parked: c.rt.config.Now().Add(elsewherePause)}
+	case err != nil:
+		return result{task: t, err: err, broken: true}
+	case out.Status == Running:
+		return result{task: t, parked: out.ResumeAt}
+	case out.Failure != nil:
+		return result{task: t, err: out.Failure}
+	default:
+		return result{task: t, output: out.Output}
+	}
+}
+
 // attempt runs an activity once.
-func (c *crew) attempt(t *task, info ActivityInfo) (json.RawMessage, error) {
+func (c *crew) attempt(t *task, info ActivityInfo) result {
 	a := c.rt.activities[t.name]
 	if a == nil {
-		return nil, Permanent(fmt.Errorf("activity %s is not registered in this process: add it to Config.Activities", t.name))
+		return result{task: t, broken: true, err: fmt.Errorf("orchestration %s calls activity %q: %w", c.start.ID, t.name, ErrUnknownActivity)}
 	}
 	select {
 	case c.rt.slots <- struct{}{}:
 		defer func() { <-c.rt.slots }()
 	case <-c.ctx.Done():
-		return nil, c.ctx.Err()
+		return result{task: t, err: c.ctx.Err()}
 	}
 	ctx := context.WithValue(c.ctx, infoKey{}, info)
 	if t.options.timeout > 0 {
@@ -109,7 +146,7 @@ func (c *crew) attempt(t *task, info ActivityInfo) (json.RawMessage, error) {
 	if timeout, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok && err != nil {
 		err = fmt.Errorf("%w: %w", timeout, err)
 	}
-	return output, err
+	return result{task: t, output: output, err: err}
 }
 
 func (c *crew) info(t *task) ActivityInfo {
@@ -120,6 +157,9 @@ func (c *crew) info(t *task) ActivityInfo {
 // back takes note that an attempt ended. Its task is started again when dispatch finds it neither done nor due later.
 func (c *crew) back(r result) {
 	c.running--
+	if !r.parked.IsZero() {
+		r.task.due = r.parked.UnixMicro()
+	}
 	c.waiting = append(c.waiting, r.task)
 }
 
@@ -143,8 +183,11 @@ func (c *crew) recall() iter.Seq[result] {
 	}
 }
 
-// dismiss ends what still runs. Nobody waits for it.
+// dismiss ends what still runs, so that nothing goes on behind a Run that has returned. What does not return within the
+// grace period is left alone.
 func (c *crew) dismiss() {
-	c.cancel()
+	for r := range c.recall() {
+		c.back(r)
+	}
 	close(c.gone)
 }

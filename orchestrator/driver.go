@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +15,7 @@ import (
 type driver struct {
 	rt           *Runtime
 	start        Start
-	orchestrator *Orchestrator
+	orchestrator AnyOrchestrator
 	crew         *crew
 
 	execution *execution
@@ -34,7 +35,7 @@ type driver struct {
 	err      error
 }
 
-func newDriver(r *Runtime, s Start, o *Orchestrator) *driver {
+func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 	return &driver{rt: r, start: s, orchestrator: o, finished: make(chan struct{})}
 }
 
@@ -52,12 +53,8 @@ func (d *driver) run(ctx context.Context) {
 }
 
 func (d *driver) drive(ctx context.Context) (Outcome, error) {
-	ended, err := d.open(ctx)
-	if err != nil {
-		return Outcome{}, err
-	}
-	if ended {
-		return d.summary(), nil
+	if err := d.open(ctx); err != nil {
+		return Outcome{}, lost(err)
 	}
 	for {
 		if err := d.reuse(); err != nil {
@@ -68,44 +65,88 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 				return Outcome{}, lost(err)
 			}
 		}
-		if d.execution.ended {
+		if d.ended() {
 			return d.summary(), nil
 		}
 		if ctx.Err() != nil {
 			return d.park(ctx, time.Time{})
 		}
-		next := d.crew.dispatch(d.execution)
-		if d.crew.idleUntil(ctx, next) {
+		if next := d.continuation(); next != nil {
+			if err := d.begin(ctx, d.execution.number+1, d.execution.number+1, next.Payload); err != nil {
+				return Outcome{}, lost(err)
+			}
+			continue
+		}
+		fired, next := d.crew.dispatch()
+		if d.crew.idleUntil(ctx, next) && len(fired) == 0 {
 			return d.park(ctx, next)
 		}
-		if err := d.listen(ctx, next); err != nil {
+		if err := d.proceed(ctx, fired, next); err != nil {
 			return Outcome{}, err
 		}
 	}
 }
 
-// open starts the orchestration, or finds out where it stands. ended says that there is nothing to do.
-func (d *driver) open(ctx context.Context) (ended bool, err error) {
+// proceed learns what is there, or waits for it.
+func (d *driver) proceed(ctx context.Context, fired []*task, next time.Time) error {
+	if len(fired) == 0 {
+		return d.listen(ctx, next)
+	}
+	for _, t := range fired {
+		at, err := marshal(fromMicros(t.due))
+		if err != nil {
+			return err
+		}
+		if err := d.learn(event{Kind: timerFired, Task: t.number, Payload: at}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastDecision is the last of the committed rounds of the execution; nil when they end without one.
+func (d *driver) lastDecision() *event {
+	return generation{rounds: d.rounds}.end()
+}
+
+func (d *driver) ended() bool {
+	end := d.lastDecision()
+	return end != nil && end.Kind != executionContinued
+}
+
+// continuation is the decision to continue as new, when it is committed and not carried out.
+func (d *driver) continuation() *event {
+	if end := d.lastDecision(); end != nil && end.Kind == executionContinued {
+		return end
+	}
+	return nil
+}
+
+// open starts the orchestration, or finds out where it stands.
+func (d *driver) open(ctx context.Context) error {
 	if !d.start.Resume {
-		err := d.begin(ctx, 1)
+		err := d.begin(ctx, 1, 1, d.start.Input)
 		if !errors.Is(err, errLostRace) {
-			return false, lost(err)
+			return err
 		}
 	}
 	all, err := d.rt.journal.load(ctx, d.start.ID)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if len(all) == 0 {
-		return false, lost(d.begin(ctx, 1))
+		return d.begin(ctx, 1, 1, d.start.Input)
 	}
 	return d.resume(ctx, all)
 }
 
 // begin makes the first round of an execution. Nothing outside has happened before it is committed.
-func (d *driver) begin(ctx context.Context, number int) error {
-	d.fresh(number)
-	started := event{Kind: executionStarted, Name: d.orchestrator.name, Payload: d.start.Input, CorrelationID: d.start.CorrelationID}
+func (d *driver) begin(ctx context.Context, number, base int, input json.RawMessage) error {
+	if number == base {
+		d.earlier, d.memo = nil, nil // it begins anew, and inherits nothing
+	}
+	d.fresh(number, base)
+	started := event{Kind: executionStarted, Name: d.orchestrator.Name(), Payload: input, CorrelationID: d.start.CorrelationID, Base: base}
 	if err := d.learn(started); err != nil {
 		return err
 	}
@@ -119,62 +160,70 @@ func (d *driver) begin(ctx context.Context, number int) error {
 }
 
 // fresh replaces the execution in memory by an empty one.
-func (d *driver) fresh(number int) {
+func (d *driver) fresh(number, base int) {
 	last := int64(0)
 	if d.execution != nil {
+		last = d.execution.last
 		d.execution.close()
 	}
 	if n := len(d.earlier); n > 0 {
-		last = d.earlier[n-1].EndedAt.UnixMicro()
+		last = max(last, d.earlier[n-1].EndedAt.UnixMicro())
 	}
-	d.execution = &execution{id: d.start.ID, number: number, correlationID: d.start.CorrelationID, last: last,
+	d.execution = &execution{id: d.start.ID, number: number, base: base, correlationID: d.start.CorrelationID, last: last,
 		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now}
+	d.crew.serve(d.execution)
 	d.rounds, d.learned, d.reused = nil, nil, 0
 }
 
 // resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed.
-func (d *driver) resume(ctx context.Context, all []generation) (ended bool, err error) {
-	if err := d.identify(all[0].rounds[0]); err != nil {
-		return false, err
+func (d *driver) resume(ctx context.Context, all []generation) error {
+	if err := d.identify(all[0]); err != nil {
+		return err
 	}
 	latest := all[len(all)-1]
+	started, ok := latest.start()
+	if !ok {
+		return fmt.Errorf("execution %d of orchestration %s does not begin with a start: %w", latest.number, d.start.ID, ErrCorrupt)
+	}
+	base := max(started.Base, 1)
 	d.version = 0
 	for _, g := range all {
 		d.version += len(g.rounds)
-	}
-	for _, g := range all[:len(all)-1] {
-		d.earlier = append(d.earlier, summarize(d.start.ID, g))
+		if g.number >= base && g.number < latest.number {
+			d.earlier = append(d.earlier, summarize(d.start.ID, g))
+		}
 	}
 	if end := latest.end(); end != nil && end.Kind == executionFailed {
 		before := summarize(d.start.ID, latest)
 		d.earlier = append(d.earlier, before)
 		d.memo = newMemo(before)
-		return false, lost(d.begin(ctx, latest.number+1))
+		return d.begin(ctx, latest.number+1, base, started.Payload)
 	}
-	d.fresh(latest.number)
+	d.fresh(latest.number, base)
 	d.rounds = latest.rounds
 	if latest.end() != nil {
-		return true, nil
+		d.execution.last = latest.end().At
+		return nil
 	}
 	if n := len(d.earlier); n > 0 {
 		d.memo = newMemo(d.earlier[n-1])
 	}
 	for i, r := range latest.rounds {
 		if err := d.execution.replay(i+1, r); err != nil {
-			return false, err
+			return err
 		}
 		d.forget(r)
 	}
-	return false, nil
+	return nil
 }
 
 // identify refuses an id that belongs to something else.
-func (d *driver) identify(first round) error {
-	if len(first.Learned) == 0 || first.Learned[0].Kind != executionStarted {
+func (d *driver) identify(first generation) error {
+	started, ok := first.start()
+	if !ok {
 		return fmt.Errorf("orchestration %s does not begin with a start: %w", d.start.ID, ErrCorrupt)
 	}
-	started := first.Learned[0]
-	if started.Name != d.orchestrator.name || started.CorrelationID != d.start.CorrelationID {
+	if started.Name != d.orchestrator.Name() || started.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
 			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
 	}
@@ -199,12 +248,12 @@ func (d *driver) reuse() error {
 		if t.done {
 			continue
 		}
-		c, ok := d.memo.take(t.name, t.input)
+		c, ok := d.memo.take(t)
 		if !ok {
 			continue
 		}
 		from := c.origin
-		if err := d.learn(event{Kind: activityCompleted, Task: t.number, Payload: c.Output, Origin: &from}); err != nil {
+		if err := d.learn(event{Kind: t.kind.completion(), Task: t.number, Payload: c.Output, Origin: &from}); err != nil {
 			return err
 		}
 	}
@@ -215,8 +264,7 @@ func (d *driver) reuse() error {
 func (d *driver) forget(r round) {
 	for _, e := range r.Learned {
 		if e.reused() {
-			t := d.execution.tasks[e.Task-1]
-			d.memo.take(t.name, t.input)
+			d.memo.take(d.execution.tasks[e.Task-1])
 		}
 	}
 }
@@ -314,17 +362,20 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 func (d *driver) take(r result) error {
 	t := r.task
 	d.crew.back(r)
-	if r.interrupted {
+	if r.interrupted || !r.parked.IsZero() {
 		return nil
 	}
+	if r.broken {
+		return r.err
+	}
 	if r.err == nil {
-		return d.learn(event{Kind: activityCompleted, Task: t.number, Payload: r.output})
+		return d.learn(event{Kind: t.kind.completion(), Task: t.number, Payload: r.output})
 	}
 	failure, attempt := failureOf(r.err), t.attempts+1
-	if failure.Permanent || attempt >= t.options.retry.MaxAttempts {
-		return d.learn(event{Kind: activityFailed, Task: t.number, Attempt: attempt, Failure: failure})
+	due, again := t.retryAt(failure, attempt, d.rt.config.Now(), d.crew.info(t).IdempotencyKey())
+	if !again {
+		return d.learn(event{Kind: t.kind.failure(), Task: t.number, Attempt: attempt, Failure: failure})
 	}
-	due := d.rt.config.Now().Add(t.options.retry.delay(attempt, d.crew.info(t).IdempotencyKey()))
 	return d.learn(event{Kind: attemptFailed, Task: t.number, Attempt: attempt, Failure: failure, Due: due.UnixMicro()})
 }
 

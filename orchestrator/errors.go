@@ -16,6 +16,9 @@ var (
 	ErrConflict = errors.New("the orchestration id is taken")
 	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
 	ErrUnknownOrchestrator = errors.New("unknown orchestrator")
+	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration
+	// waits: add it to Config.Activities and run it again.
+	ErrUnknownActivity = errors.New("unknown activity")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
 	ErrCorrupt = errors.New("stored rounds are damaged")
 )
@@ -51,6 +54,22 @@ func (e *ActivityError) Error() string {
 
 // Unwrap returns the recorded failure.
 func (e *ActivityError) Unwrap() error { return &e.Failure }
+
+// OrchestrationError is what Await returns for a sub-orchestration that failed for good.
+type OrchestrationError struct {
+	Orchestrator string
+	// ID is the sub-orchestration's id.
+	ID      string
+	Failure Failure
+}
+
+// Error names the orchestrator and what went wrong.
+func (e *OrchestrationError) Error() string {
+	return fmt.Sprintf("orchestrator %s (%s): %s", e.Orchestrator, e.ID, e.Failure.Message)
+}
+
+// Unwrap returns the recorded failure.
+func (e *OrchestrationError) Unwrap() error { return &e.Failure }
 
 // DeterminismError says that replaying an orchestration led to other decisions than its rounds hold: the code changed
 // under it, or is not deterministic. The orchestration is stalled, not damaged: with code that decides as recorded it

@@ -16,14 +16,22 @@ const (
 	activityCompleted eventKind = "ActivityCompleted"
 	activityFailed    eventKind = "ActivityFailed"
 	// attemptFailed: an attempt failed and another follows at Due.
-	attemptFailed eventKind = "ActivityAttemptFailed"
+	attemptFailed  eventKind = "AttemptFailed"
+	timerFired     eventKind = "TimerFired"
+	childCompleted eventKind = "OrchestrationCompleted"
+	childFailed    eventKind = "OrchestrationFailed"
 )
 
 // What an orchestration decides.
 const (
 	activityScheduled  eventKind = "ActivityScheduled"
+	childScheduled     eventKind = "OrchestrationScheduled"
+	timerScheduled     eventKind = "TimerScheduled"
+	sideEffectRecorded eventKind = "SideEffectRecorded"
+	patchRecorded      eventKind = "PatchRecorded"
 	executionCompleted eventKind = "ExecutionCompleted"
 	executionFailed    eventKind = "ExecutionFailed"
+	executionContinued eventKind = "ExecutionContinuedAsNew"
 )
 
 // event is one entry of a round, as it is stored. Fields are added, never renamed.
@@ -40,11 +48,15 @@ type event struct {
 	Blob    string          `json:"blob,omitempty"`
 	// Failure is the error of what failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Attempt is the attempt that failed, and Due when the next one is.
+	// Attempt is the attempt that failed, and Due when the next one is; or when a timer is.
 	Attempt int   `json:"attempt,omitempty"`
 	Due     int64 `json:"due,omitempty"`
 	// CorrelationID is the one of a start.
 	CorrelationID string `json:"correlationId,omitempty"`
+	// Base is the execution that a start began anew with: itself, or the one before the failures that it follows.
+	Base int `json:"base,omitempty"`
+	// Child is the id of the orchestration that a call started.
+	Child string `json:"child,omitempty"`
 	// Origin is set on a completion that an earlier execution holds: the payload and the times are there.
 	Origin *origin `json:"origin,omitempty"`
 }
@@ -66,7 +78,9 @@ func sameDecision(recorded, decided event) bool {
 	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name {
 		return false
 	}
-	if recorded.Kind != activityScheduled {
+	switch recorded.Kind {
+	case activityScheduled, childScheduled, timerScheduled:
+	default:
 		return true
 	}
 	if recorded.Blob != "" {
@@ -80,10 +94,20 @@ func (e event) describe() string {
 	switch e.Kind {
 	case activityScheduled:
 		return fmt.Sprintf("call %d of activity %s with input %s", e.Task, e.Name, excerpt(e.Payload))
+	case childScheduled:
+		return fmt.Sprintf("call %d of orchestrator %s with input %s", e.Task, e.Name, excerpt(e.Payload))
+	case timerScheduled:
+		return fmt.Sprintf("call %d, a timer of %s", e.Task, e.Payload)
+	case sideEffectRecorded:
+		return fmt.Sprintf("side effect %q", e.Name)
+	case patchRecorded:
+		return fmt.Sprintf("patch %q", e.Name)
 	case executionCompleted:
 		return "the end, completed"
 	case executionFailed:
 		return "the end, failed"
+	case executionContinued:
+		return "the end, continued as new"
 	default:
 		return string(e.Kind)
 	}

@@ -2,46 +2,43 @@ package orchestrator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"runtime/debug"
 	"time"
 )
 
-// execution is one generation of an orchestration in memory: the suspended function and what it knows. It does no I/O:
-// events go in, decisions come out, and the same events give the same decisions.
+// execution is one generation of an orchestration in memory: its suspended coroutines and what they know. It does no
+// I/O: events go in, decisions come out, and the same events give the same decisions.
 type execution struct {
 	id            string
 	number        int
+	base          int // the execution that began anew: this one, or the one before the failures that it follows
 	correlationID string
-	orchestrator  *Orchestrator
+	orchestrator  AnyOrchestrator
 	log           *slog.Logger
 	now           func() time.Time
 
-	tasks     []*task // by number, from 1
+	tasks   []*task // that are decisions, by number from 1
+	locals  []*task // of fibers
+	fibers  []*fiber
+	current *fiber // that runs
+	places  int    // of tasks that are done
+
 	clock     time.Time
 	last      int64 // time of the latest event, microseconds
 	replaying bool
-	waiting   *task // what the function waits for; nil when it has not started or has ended
-	running   *coroutine
+	script    []event // while replaying: what the round decided
 	decided   []event // what the round in the making decides
 	ended     bool    // the last of them ends the execution
-}
 
-// task is one call of an activity.
-type task struct {
-	number  int
-	name    string
-	input   json.RawMessage
-	options callOptions
-
-	attempts int   // that failed
-	due      int64 // of the next attempt, microseconds, when one has failed
-
-	done    bool
-	awaited bool // by the orchestrator
-	output  json.RawMessage
-	err     error
+	patches      map[string]bool
+	children     map[string]int // calls of sub-orchestrations, by what makes them the same
+	uuids        int
+	random       *rand.Rand
+	customStatus string
 }
 
 // tick gives the next event its time: now, but later than every event before.
@@ -55,23 +52,102 @@ func (x *execution) decide(e event) {
 	x.decided = append(x.decided, e)
 }
 
-// call is the decision to run an activity.
-func (x *execution) call(name string, input json.RawMessage, options callOptions) *task {
-	t := &task{number: len(x.tasks) + 1, name: name, input: input, options: options}
+// add makes a task that is a decision.
+func (x *execution) add(t *task) *task {
+	t.number = len(x.tasks) + 1
+	t.began = x.clock.UnixMicro()
 	x.tasks = append(x.tasks, t)
+	return t
+}
+
+func (x *execution) callActivity(name string, input json.RawMessage, options callOptions) *task {
+	t := x.add(&task{kind: activityTask, name: name, input: input, options: options})
 	x.decide(event{Kind: activityScheduled, Task: t.number, Name: name, Payload: input})
 	return t
 }
 
-// wait returns when the task is done. Only the orchestrator function may call it.
+// callChild makes a call of a sub-orchestration. Its id is made of what is called, with what, and how often before, so
+// that an execution that follows a failed one finds the same, also when its code has changed.
+func (x *execution) callChild(name string, input json.RawMessage, options callOptions) *task {
+	same := name + "-" + hashOf(input)[:16]
+	if x.children == nil {
+		x.children = map[string]int{}
+	}
+	x.children[same]++
+	t := x.add(&task{kind: childTask, name: name, input: input, options: options,
+		child: fmt.Sprintf("%s:%d-%s-%d", x.id, x.base, same, x.children[same])})
+	x.decide(event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child})
+	return t
+}
+
+// timer makes a timer. Its input is how long, which is what makes it the same in an execution that follows a failed one.
+func (x *execution) timer(d time.Duration) *task {
+	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro()})
+	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due})
+	return t
+}
+
+// sideEffect gives the recorded value in a replay, and records what make gives otherwise.
+func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)) (json.RawMessage, error) {
+	if recorded, ok := x.scripted(sideEffectRecorded, name); ok {
+		x.decide(recorded)
+		return recorded.Payload, nil
+	}
+	payload, err := make()
+	if err != nil {
+		return nil, err
+	}
+	x.decide(event{Kind: sideEffectRecorded, Name: name, Payload: payload})
+	return payload, nil
+}
+
+// patched decides once for each name: an execution that has passed the place without the patch stays without it.
+func (x *execution) patched(name string) bool {
+	if on, ok := x.patches[name]; ok {
+		return on
+	}
+	_, recorded := x.scripted(patchRecorded, name)
+	on := recorded || !x.replaying
+	if x.patches == nil {
+		x.patches = map[string]bool{}
+	}
+	x.patches[name] = on
+	if on {
+		x.decide(event{Kind: patchRecorded, Name: name})
+	}
+	return on
+}
+
+// scripted is what the round that is replayed decided at this place, if it is that.
+func (x *execution) scripted(kind eventKind, name string) (event, bool) {
+	if i := len(x.decided); x.replaying && i < len(x.script) && x.script[i].Kind == kind && x.script[i].Name == name {
+		return x.script[i], true
+	}
+	return event{}, false
+}
+
+// wait returns when the task is done. Only the fiber that runs may call it.
 func (x *execution) wait(t *task) {
 	for !t.done {
-		x.waiting = t
-		x.running.pause()
+		x.waitAny([]*task{t})
 	}
 }
 
-// apply takes one event in and lets the function run on as far as the event allows.
+// waitAny returns when one of the tasks is done.
+func (x *execution) waitAny(tasks []*task) {
+	f := x.current
+	f.waiting = tasks
+	for !f.ready() {
+		f.coroutine.pause()
+	}
+}
+
+func (x *execution) complete(t *task, output json.RawMessage, err error) {
+	x.places++
+	t.done, t.place, t.output, t.err = true, x.places, output, err
+}
+
+// apply takes one event in and lets the fibers run on as far as the event allows.
 func (x *execution) apply(e event) error {
 	if e.Kind == executionStarted {
 		x.learned(e)
@@ -87,17 +163,20 @@ func (x *execution) apply(e event) error {
 	}
 	x.learned(e)
 	switch e.Kind {
-	case activityCompleted:
-		t.done, t.output = true, e.Payload
+	case activityCompleted, childCompleted, timerFired:
+		x.complete(t, e.Payload, nil)
 	case activityFailed:
-		t.done, t.attempts = true, e.Attempt
-		t.err = &ActivityError{Activity: t.name, Attempt: e.Attempt, Failure: *e.Failure}
+		t.attempts = e.Attempt
+		x.complete(t, nil, &ActivityError{Activity: t.name, Attempt: e.Attempt, Failure: *e.Failure})
+	case childFailed:
+		t.attempts = e.Attempt
+		x.complete(t, nil, &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *e.Failure})
 	case attemptFailed:
 		t.attempts, t.due = e.Attempt, e.Due
 	default:
-		return fmt.Errorf("an event of the unknown kind %q: %w", e.Kind, ErrCorrupt)
+		return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrCorrupt)
 	}
-	if t.done && x.waiting == t {
+	if t.done {
 		x.turn()
 	}
 	return nil
@@ -110,41 +189,92 @@ func (x *execution) learned(e event) {
 
 func (x *execution) start(input json.RawMessage) {
 	ctx := newContext(x, x.log)
-	x.running = newCoroutine(func() {
-		output, err := x.invoke(ctx, input)
-		if err != nil {
-			x.end(event{Kind: executionFailed, Failure: failureOf(err)})
-			return
+	root := &task{kind: fiberTask}
+	x.spawn(root, func() (json.RawMessage, error) {
+		output, err := x.orchestrator.run(ctx, input)
+		if _, again := errors.AsType[continueAsNew](err); err == nil || again {
+			x.waitForAll(ctx, root)
 		}
-		x.end(event{Kind: executionCompleted, Payload: output})
-	})
+		return output, err
+	}, x.settle)
 	x.turn()
 }
 
-// invoke runs the function, and then waits for the calls that it left behind: a call that is made is carried out.
-func (x *execution) invoke(ctx *Context, input json.RawMessage) (output json.RawMessage, err error) {
+// spawn makes a fiber that runs body when its turn comes. When body has returned, t is done and then is called. A panic
+// is an error.
+func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
+	f := &fiber{}
+	f.coroutine = newCoroutine(func() {
+		output, err := protect(body)
+		x.complete(t, output, err)
+		f.ended = true
+		then(t)
+	})
+	x.locals = append(x.locals, t)
+	x.fibers = append(x.fibers, f)
+}
+
+func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{value: p, stack: string(debug.Stack())}
 		}
 	}()
-	output, err = x.orchestrator.run(ctx, input)
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range x.tasks {
-		x.wait(t)
-		if t.err != nil && !t.awaited {
-			ctx.Logger().Warn("a call failed and nobody waited for it", "activity", t.name, "reason", t.err)
-		}
-	}
-	return output, nil
+	return body()
 }
 
-// turn runs the function until it waits or ends.
+// waitForAll waits for the calls that nobody has looked at: what is called is carried out. Timers are no work.
+func (x *execution) waitForAll(ctx *Context, root *task) {
+	for waited := true; waited; { // what one waits for can call more
+		waited = false
+		for _, tasks := range [][]*task{x.tasks, x.locals} {
+			for _, t := range tasks {
+				if t == root || t.kind == timerTask || t.awaited {
+					continue
+				}
+				waited, t.awaited = true, true
+				x.wait(t)
+				if t.err != nil {
+					ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "reason", t.err)
+				}
+			}
+		}
+	}
+}
+
+// turn runs the fibers until all wait, or the execution has ended.
 func (x *execution) turn() {
-	x.waiting = nil
-	x.running.resume()
+	for progress := true; progress; {
+		progress = false
+		for i := 0; i < len(x.fibers) && !x.ended; i++ { // a fiber can make more of them
+			f := x.fibers[i]
+			if f.ended || !f.ready() {
+				continue
+			}
+			progress = true
+			x.current = f
+			f.coroutine.resume()
+		}
+	}
+	x.current = nil
+}
+
+// settle decides the end of the execution from that of its orchestrator function.
+func (x *execution) settle(root *task) {
+	again, ok := errors.AsType[continueAsNew](root.err)
+	switch {
+	case ok:
+		input, err := marshal(again.input)
+		if err != nil {
+			x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf("input to continue as new with: %w", err)))})
+			return
+		}
+		x.end(event{Kind: executionContinued, Payload: input})
+	case root.err != nil:
+		x.end(event{Kind: executionFailed, Failure: failureOf(root.err)})
+	default:
+		x.end(event{Kind: executionCompleted, Payload: root.output})
+	}
 }
 
 func (x *execution) end(e event) {
@@ -154,8 +284,8 @@ func (x *execution) end(e event) {
 
 // replay brings the execution to where a recorded round ended, and checks that it decides what is recorded.
 func (x *execution) replay(number int, r round) error {
-	x.replaying = true
-	defer func() { x.replaying = false }()
+	x.replaying, x.script = true, r.Decided
+	defer func() { x.replaying, x.script = false, nil }()
 	for _, e := range r.Learned {
 		if err := x.apply(e); err != nil {
 			return fmt.Errorf("replay of execution %d, round %d of orchestration %s: %w", x.number, number, x.id, err)
@@ -177,9 +307,9 @@ func (x *execution) replay(number int, r round) error {
 	return nil
 }
 
-// close ends a function that still waits.
+// close ends the fibers that still wait.
 func (x *execution) close() {
-	if x.running != nil {
-		x.running.close()
+	for _, f := range x.fibers {
+		f.coroutine.close()
 	}
 }

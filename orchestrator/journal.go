@@ -52,6 +52,14 @@ type generation struct {
 	rounds []round
 }
 
+// start is the event that the execution began with.
+func (g generation) start() (event, bool) {
+	if len(g.rounds) == 0 || len(g.rounds[0].Learned) == 0 || g.rounds[0].Learned[0].Kind != executionStarted {
+		return event{}, false
+	}
+	return g.rounds[0].Learned[0], true
+}
+
 // end is the decision that ended the execution, nil while it goes on.
 func (g generation) end() *event {
 	if len(g.rounds) == 0 {
@@ -62,7 +70,7 @@ func (g generation) end() *event {
 		return nil
 	}
 	switch last := &decided[len(decided)-1]; last.Kind {
-	case executionCompleted, executionFailed:
+	case executionCompleted, executionFailed, executionContinued:
 		return last
 	default:
 		return nil
@@ -113,7 +121,7 @@ func resolve(id string, all []generation) error {
 					continue
 				}
 				from, ok := results[call{e.Origin.Execution, e.Origin.Task}]
-				if !ok || from.Kind != activityCompleted {
+				if !ok || from.Kind != e.Kind {
 					return fmt.Errorf("load orchestration %s: execution %d takes over a result that execution %d does not have: %w",
 						id, g.number, e.Origin.Execution, ErrCorrupt)
 				}

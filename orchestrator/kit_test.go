@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 
@@ -39,7 +40,12 @@ func newWorld(t *testing.T) *world {
 }
 
 // process is a Runtime over the world, as one process would have it. A nil plan only counts.
-func (w *world) process(t *testing.T, plan *faults.Plan, o *Orchestrator, activities ...AnyActivity) *Runtime {
+func (w *world) process(t *testing.T, plan *faults.Plan, o AnyOrchestrator, activities ...AnyActivity) *Runtime {
+	t.Helper()
+	return w.runtime(t, plan, []AnyOrchestrator{o}, activities)
+}
+
+func (w *world) runtime(t *testing.T, plan *faults.Plan, orchestrators []AnyOrchestrator, activities []AnyActivity) *Runtime {
 	t.Helper()
 	if plan == nil {
 		plan = &faults.Plan{}
@@ -47,7 +53,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan, o *Orchestrator, activi
 	rt, err := New(Config{
 		Tables:        faults.Tables(w.tables, plan.Intercept),
 		Blobs:         faults.Blobs(w.blobs, plan.Intercept),
-		Orchestrators: []*Orchestrator{o},
+		Orchestrators: orchestrators,
 		Activities:    activities,
 		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
@@ -75,7 +81,7 @@ func (w *world) stored(t *testing.T, id string) []generation {
 		rounds += len(g.rounds)
 		for i, r := range g.rounds {
 			for _, e := range append(append([]event(nil), r.Learned...), r.Decided...) {
-				if e.Kind == executionCompleted || e.Kind == executionFailed {
+				if e.Kind == executionCompleted || e.Kind == executionFailed || e.Kind == executionContinued {
 					if i != len(g.rounds)-1 {
 						t.Errorf("execution %d goes on after its end in round %d", g.number, i+1)
 					}
@@ -118,6 +124,13 @@ func (l *ledger) add(name string) int {
 	}
 	l.calls[name]++
 	return l.calls[name]
+}
+
+// all is a copy of the counts.
+func (l *ledger) all() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.calls)
 }
 
 func (l *ledger) count(name string) int {

@@ -8,7 +8,7 @@ import (
 // Status is where an orchestration stands, in the words of Durable Functions.
 type Status string
 
-// The states that an orchestration can be in.
+// The states that an orchestration can be in. One that continues as new is Running.
 const (
 	Running   Status = "Running"
 	Completed Status = "Completed"
@@ -29,9 +29,10 @@ type Outcome struct {
 	EndedAt   time.Time
 	// ResumeAt says when a running one has something to do again: now or before, when only the time ran out.
 	ResumeAt time.Time
-	// Calls holds the activities that the execution called, in order.
+	// Calls holds everything that the execution called, in order.
 	Calls []Call
-	// Earlier holds the executions before this one, which all failed, oldest first.
+	// Earlier holds the executions that failed before this one, since the orchestration began or last continued as new;
+	// oldest first.
 	Earlier []Outcome
 	// Joined says that another Run of this process did the work, and this one waited for it.
 	Joined bool
@@ -39,10 +40,23 @@ type Outcome struct {
 	Rounds int
 }
 
-// Call is one call of an activity as the rounds hold it. Times are distinct within an orchestration.
+// CallKind says what was called.
+type CallKind string
+
+// The kinds of calls.
+const (
+	ActivityCall      CallKind = "Activity"
+	OrchestrationCall CallKind = "Orchestration"
+	TimerCall         CallKind = "Timer"
+)
+
+// Call is one call as the rounds hold it. Times are distinct within an orchestration.
 type Call struct {
-	Activity string
-	Input    json.RawMessage
+	Kind CallKind
+	// Name is the activity's or orchestrator's.
+	Name string
+	// Input is the argument; of a timer, how long it is.
+	Input json.RawMessage
 	// Output is the result of one that completed, Failure the error of one that failed for good; both are nil while it
 	// goes on.
 	Output  json.RawMessage
@@ -75,14 +89,22 @@ func summarize(id string, g generation) Outcome {
 
 func (o *Outcome) decided(execution int, e event) {
 	switch e.Kind {
-	case activityScheduled:
-		o.Calls = append(o.Calls, Call{Activity: e.Name, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
-			origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
 	case executionCompleted:
 		o.Status, o.Output, o.EndedAt = Completed, e.Payload, fromMicros(e.At)
 	case executionFailed:
 		o.Status, o.Failure, o.EndedAt = Failed, e.Failure, fromMicros(e.At)
+	case executionContinued:
+		o.EndedAt = fromMicros(e.At)
 	}
+	if kind, ok := callKinds()[e.Kind]; ok {
+		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
+			origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
+	}
+}
+
+// callKinds are the decisions that are calls.
+func callKinds() map[eventKind]CallKind {
+	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall}
 }
 
 func (o *Outcome) learned(e event) {
@@ -97,9 +119,9 @@ func (o *Outcome) learned(e event) {
 	switch e.Kind {
 	case attemptFailed:
 		c.Attempts = e.Attempt
-	case activityFailed:
+	case activityFailed, childFailed:
 		c.Attempts, c.Failure, c.EndedAt = e.Attempt, e.Failure, fromMicros(e.At)
-	case activityCompleted:
+	case activityCompleted, childCompleted, timerFired:
 		c.Attempts, c.Output, c.EndedAt = c.Attempts+1, e.Payload, fromMicros(e.At)
 		c.origin.EndedAt = e.At
 		if e.reused() {

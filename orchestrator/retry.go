@@ -18,6 +18,8 @@ type Retry struct {
 	Coefficient float64
 	// MaxInterval caps the delay; default 5 min.
 	MaxInterval time.Duration
+	// Timeout bounds the time from the call to the last attempt's start; 0 does not.
+	Timeout time.Duration
 	// Jitter is the share of each delay that is random, 0 to 1; default 0.
 	Jitter float64
 }
@@ -28,7 +30,7 @@ func (r Retry) validate() error {
 	if r.MaxAttempts < 0 {
 		errs = append(errs, errors.New("retry: MaxAttempts is negative"))
 	}
-	if r.FirstInterval < 0 || r.MaxInterval < 0 {
+	if r.FirstInterval < 0 || r.MaxInterval < 0 || r.Timeout < 0 {
 		errs = append(errs, errors.New("retry: an interval is negative"))
 	}
 	if r.Coefficient != 0 && r.Coefficient < 1 {

@@ -15,34 +15,6 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Orchestrator is a durable function, ready for registration.
-type Orchestrator struct {
-	name string
-	run  func(ctx *Context, input json.RawMessage) (json.RawMessage, error)
-}
-
-// NewOrchestrator names fn. The name is kept in rounds. In and Out travel as JSON.
-func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error)) *Orchestrator {
-	return &Orchestrator{name: name, run: func(ctx *Context, input json.RawMessage) (json.RawMessage, error) {
-		var in In
-		if err := json.Unmarshal(input, &in); err != nil {
-			return nil, Permanent(fmt.Errorf("input of orchestrator %s: %w", name, err))
-		}
-		out, err := fn(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		output, err := marshal(out)
-		if err != nil {
-			return nil, Permanent(fmt.Errorf("output of orchestrator %s: %w", name, err))
-		}
-		return output, nil
-	}}
-}
-
-// Name is the name that the rounds hold.
-func (o *Orchestrator) Name() string { return o.name }
-
 // Config says what a Runtime works with. Tables and Blobs are required.
 type Config struct {
 	Tables tables.Store
@@ -51,7 +23,7 @@ type Config struct {
 	Table     string
 	Container string
 	// Orchestrators and Activities are what this process can run; names are unique.
-	Orchestrators []*Orchestrator
+	Orchestrators []AnyOrchestrator
 	Activities    []AnyActivity
 	// Node names this process in what it writes; default host name and process id.
 	Node string
@@ -75,7 +47,7 @@ type Config struct {
 type Runtime struct {
 	config        Config
 	journal       *journal
-	orchestrators map[string]*Orchestrator
+	orchestrators map[string]AnyOrchestrator
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one for each running activity
 
@@ -89,7 +61,7 @@ func New(c Config) (*Runtime, error) {
 	r := &Runtime{
 		config:        c,
 		journal:       &journal{tables: c.Tables, blobs: c.Blobs, table: c.Table, container: c.Container},
-		orchestrators: map[string]*Orchestrator{},
+		orchestrators: map[string]AnyOrchestrator{},
 		activities:    map[string]AnyActivity{},
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
@@ -102,14 +74,14 @@ func New(c Config) (*Runtime, error) {
 		errs = append(errs, errors.New("MaxActivities, Linger, LingerResults and Grace must be positive"))
 	}
 	for _, o := range c.Orchestrators {
-		if o == nil || o.name == "" {
+		if o == nil || o.Name() == "" {
 			errs = append(errs, errors.New("an orchestrator needs a name"))
 			continue
 		}
-		if r.orchestrators[o.name] != nil {
-			errs = append(errs, fmt.Errorf("orchestrator %s is registered twice", o.name))
+		if r.orchestrators[o.Name()] != nil {
+			errs = append(errs, fmt.Errorf("orchestrator %s is registered twice", o.Name()))
 		}
-		r.orchestrators[o.name] = o
+		r.orchestrators[o.Name()] = o
 	}
 	for _, a := range c.Activities {
 		if err := a.check(); err != nil {
@@ -191,7 +163,7 @@ func (s Start) validate() error {
 // failed goes on as its next execution.
 //
 // The error is about driving, not about the orchestration, which ends with Outcome.Failure: ErrElsewhere, ErrConflict,
-// ErrUnknownOrchestrator, ErrCorrupt, a *DeterminismError, or what storage said. After an error, Run may be repeated.
+// ErrUnknownOrchestrator, ErrUnknownActivity, ErrCorrupt, a *DeterminismError, or what storage said. After an error, Run may be repeated.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	if err := s.validate(); err != nil {
 		return Outcome{}, err
@@ -235,7 +207,7 @@ func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 }
 
 // enter finds the driver of an orchestration in this process, or makes one.
-func (r *Runtime) enter(ctx context.Context, s Start, o *Orchestrator) (d *driver, joined bool) {
+func (r *Runtime) enter(ctx context.Context, s Start, o AnyOrchestrator) (d *driver, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d := r.active[s.ID]; d != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 // sequence calls step n times, each with the result of the one before.
-func sequence(step *Activity[int, int]) *Orchestrator {
+func sequence(step *Activity[int, int]) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 		v := 0
 		for range n {
@@ -34,7 +34,7 @@ func sequence(step *Activity[int, int]) *Orchestrator {
 	})
 }
 
-func fanOut(step *Activity[int, int]) *Orchestrator {
+func fanOut(step *Activity[int, int]) *Orchestrator[int, int] {
 	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 		var futures []*Future[int]
 		for i := range n {
@@ -252,7 +252,7 @@ func TestReplayThatDecidesDifferentlyStalls(t *testing.T) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	})
-	flow := func(first *Activity[int, int], input int) *Orchestrator {
+	flow := func(first *Activity[int, int], input int) *Orchestrator[int, int] {
 		return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 			v, err := first.Call(ctx, input).Await()
 			if err != nil {
@@ -273,7 +273,7 @@ func TestReplayThatDecidesDifferentlyStalls(t *testing.T) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	before := w.stored(t, "a")
-	tests := map[string]*Orchestrator{
+	tests := map[string]AnyOrchestrator{
 		"another activity": flow(other, 1),
 		"another input":    flow(step, 2),
 		"no call at all":   NewOrchestrator("test", func(*Context, int) (int, error) { return 0, nil }),
@@ -400,7 +400,6 @@ func TestUserCodeThatMisbehaves(t *testing.T) {
 			}
 			panic("late bug")
 		}, "panic: late bug"},
-		"unknown activity": {func(ctx *Context, _ int) (int, error) { return unregistered.Call(ctx, 1).Await() }, "not registered"},
 		"input that is no JSON": {func(ctx *Context, _ int) (int, error) {
 			return unencodable.Call(ctx, func() {}).Await()
 		}, "unsupported type"},
@@ -419,6 +418,18 @@ func TestUserCodeThatMisbehaves(t *testing.T) {
 			w.stored(t, "a")
 		})
 	}
+	t.Run("unknown activity", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) { return unregistered.Call(ctx, 1).Await() })
+		if _, err := w.process(t, nil, o).Run(t.Context(), startOf("a", 0)); !errors.Is(err, ErrUnknownActivity) || !strings.Contains(err.Error(), `"unregistered"`) {
+			t.Errorf("error %v", err)
+		}
+		// It waits for a process that knows the activity.
+		if out := mustRun(t, w.process(t, nil, o, unregistered), startOf("a", 0)); out.Status != Completed || out.Execution != 1 {
+			t.Errorf("%+v", out)
+		}
+	})
 	t.Run("orchestrator Goexits", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
@@ -672,7 +683,7 @@ func TestLoggerKeepsSilentInReplay(t *testing.T) {
 
 func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
-	_, err := New(Config{MaxActivities: -1, Orchestrators: []*Orchestrator{{}, {name: "a"}, {name: "a"}},
+	_, err := New(Config{MaxActivities: -1, Orchestrators: []AnyOrchestrator{&Orchestrator[int, int]{}, &Orchestrator[int, int]{name: "a"}, &Orchestrator[int, int]{name: "a"}},
 		Activities: []AnyActivity{NewActivity[int, int]("", nil), (&ledger{}).step("x"), (&ledger{}).step("x")}})
 	for _, want := range []string{"tables and blobs", "MaxActivities", "orchestrator needs a name", "orchestrator a is registered twice", "activity needs", "activity x is registered twice"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

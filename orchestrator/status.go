@@ -13,7 +13,7 @@ const snapshotSchema = 1
 func (d *driver) status(now time.Time) map[string]any {
 	x := d.execution
 	columns := map[string]any{
-		"Name":                  x.orchestrator.name,
+		"Name":                  x.orchestrator.Name(),
 		"CorrelationId":         x.correlationID,
 		"RuntimeProvider":       "roundhouse",
 		"RuntimeInstanceId":     fmt.Sprintf("%s/%d", x.id, x.number),
@@ -27,19 +27,25 @@ func (d *driver) status(now time.Time) map[string]any {
 		"LastExecutedBy":        d.rt.config.Node,
 		"LastExecutedOnUtc":     now,
 	}
-	if kind, until := x.waitingFor(); kind != "" {
-		columns["WaitingKind"] = kind
-		columns["WaitingToken"] = fmt.Sprintf("%d-%d", x.number, x.waiting.number)
-		if until != 0 {
-			columns["WaitingUntilUtc"] = fromMicros(until)
+	if x.customStatus != "" {
+		columns["CustomStatus"] = x.customStatus
+	}
+	if t := x.waitingFor(); t != nil {
+		columns["WaitingKind"] = t.waitingKind()
+		columns["WaitingToken"] = fmt.Sprintf("%d-%d", x.number, t.number)
+		if t.due != 0 {
+			columns["WaitingUntilUtc"] = fromMicros(t.due)
 		}
 	}
 	if x.ended {
 		end := x.decided[len(x.decided)-1]
-		columns["RuntimeStatus"] = string(Completed)
-		columns["CompletedAtUtc"] = fromMicros(end.At)
+		if end.Kind == executionCompleted {
+			columns["RuntimeStatus"] = string(Completed)
+			columns["CompletedAtUtc"] = fromMicros(end.At)
+		}
 		if end.Failure != nil {
 			columns["RuntimeStatus"] = string(Failed)
+			columns["CompletedAtUtc"] = fromMicros(end.At)
 			columns["LastErrorCode"] = end.Failure.Code
 			if text, err := marshal(end.Failure); err == nil && len(text) <= 32<<10 {
 				columns["LastErrorJson"] = string(text)
@@ -49,14 +55,23 @@ func (d *driver) status(now time.Time) map[string]any {
 	return columns
 }
 
-// waitingFor says what kind of wait the orchestrator is in, and until when, in microseconds; 0 is open.
-func (x *execution) waitingFor() (kind string, until int64) {
-	switch {
-	case x.ended || x.waiting == nil:
-		return "", 0
-	case x.waiting.due != 0:
-		return "Retry", x.waiting.due
-	default:
-		return "Activity", 0
+// waitingFor is the task that the orchestrator function waits for; of several, the first. nil when it waits for none.
+func (x *execution) waitingFor() *task {
+	if x.ended || len(x.fibers) == 0 {
+		return nil
 	}
+	for _, t := range x.fibers[0].waiting {
+		if !t.done && t.number > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// waitingKind names what a wait is for (persistence document, section 3).
+func (t *task) waitingKind() string {
+	if t.attempts > 0 {
+		return "Retry"
+	}
+	return string(t.kind.call())
 }

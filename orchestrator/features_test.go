@@ -1,0 +1,225 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// The execution that follows a failed one does not wait again for what it has waited for.
+func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		step := NewActivity("step", func(_ context.Context, n int) (int, error) {
+			if l.add("step") == 1 {
+				return 0, errors.New("boom")
+			}
+			return n, nil
+		})
+		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { ctx.Sleep(time.Hour); return n + 1, nil })
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			ctx.Sleep(time.Hour)
+			n, err := child.Call(ctx, n).Await()
+			if err != nil {
+				return 0, err
+			}
+			return step.Call(ctx, n).Await()
+		})
+		rt := w.runtime(t, nil, []AnyOrchestrator{o, child}, []AnyActivity{step})
+		begin := time.Now()
+		if out := mustRun(t, rt, startOf("a", 1)); out.Status != Failed {
+			t.Fatalf("%+v", out)
+		}
+		out := mustRun(t, rt, startOf("a", 1))
+		if out.Status != Completed || out.Execution != 2 || string(out.Output) != "2" || time.Since(begin).Round(time.Second) != 2*time.Hour {
+			t.Errorf("%+v after %v", out, time.Since(begin))
+		}
+		if all := w.stored(t, "a"); len(all) != 2 {
+			t.Errorf("%d executions", len(all))
+		}
+	})
+}
+
+// Code that changes under running orchestrations: those that are past the place keep the old way.
+func TestPatched(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), &ledger{}
+	before, after, hold := l.step("before"), l.step("after"), make(chan struct{})
+	block := NewActivity("block", func(ctx context.Context, n int) (int, error) {
+		select {
+		case <-hold:
+			return n, nil
+		default:
+			<-ctx.Done()
+			return 0, ctx.Err()
+		}
+	})
+	flow := func(patched bool) *Orchestrator[int, int] {
+		return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			call := before
+			if patched && ctx.Patched("after") {
+				call = after
+			}
+			v, err := call.Call(ctx, n).Await()
+			if err != nil {
+				return 0, err
+			}
+			if v, err = block.Call(ctx, v).Await(); err != nil {
+				return 0, err
+			}
+			if patched && ctx.Patched("after") != (call == after) {
+				return 0, errors.New("the answer has changed")
+			}
+			return call.Call(ctx, v).Await()
+		})
+	}
+	start := func(id string, patched bool) {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		if out, err := w.process(t, nil, flow(patched), before, after, block).Run(ctx, startOf(id, 1)); err != nil || out.Status != Running {
+			t.Fatalf("%+v %v", out, err)
+		}
+	}
+	start("old", false)
+	start("new", true)
+	close(hold)
+	for _, id := range []string{"old", "new"} {
+		if out := mustRun(t, w.process(t, nil, flow(true), before, after, block), startOf(id, 1)); out.Status != Completed {
+			t.Errorf("%s: %v", id, out.Failure)
+		}
+	}
+	if l.count("before(1)") != 1 || l.count("before(2)") != 1 || l.count("after(1)") != 1 || l.count("after(2)") != 1 {
+		t.Errorf("calls: %v", l.all())
+	}
+	// An orchestration that was started with the patch does not run without it.
+	if _, err := w.process(t, nil, flow(false), before, after, block).Run(t.Context(), startOf("new", 1)); err != nil {
+		t.Errorf("what has ended is only looked up: %v", err)
+	}
+}
+
+func TestCustomStatus(t *testing.T) {
+	t.Parallel()
+	w, l := newWorld(t), &ledger{}
+	step := l.step("step")
+	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+		if err := ctx.SetStatus(map[string]int{"done": 1}); err != nil {
+			return "", err
+		}
+		if _, err := step.Call(ctx, n).Await(); err != nil {
+			return "", err
+		}
+		err := ctx.SetStatus(strings.Repeat("x", maxCustomStatus))
+		return err.Error(), nil
+	})
+	out := mustRun(t, w.process(t, nil, o, step), startOf("a", 1))
+	if !strings.Contains(string(out.Output), "at most 16384") {
+		t.Errorf("%s", out.Output)
+	}
+	row, err := w.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: "a", Row: statusRow})
+	if err != nil || row.String("CustomStatus") != `{"done":1}` {
+		t.Errorf("%v %v", row.Properties, err)
+	}
+}
+
+func TestRetryTimeoutBoundsTheAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		step := NewActivity("step", func(context.Context, int) (int, error) { l.add("step"); return 0, errors.New("boom") },
+			WithRetry(Retry{MaxAttempts: 100, FirstInterval: time.Minute, Coefficient: 1, Timeout: 10 * time.Minute}))
+		begin := time.Now()
+		out := mustRun(t, w.process(t, nil, sequence(step), step), startOf("a", 1))
+		if out.Status != Failed || l.count("step") != 11 || time.Since(begin) > 10*time.Minute {
+			t.Errorf("%s after %d attempts in %v", out.Status, l.count("step"), time.Since(begin))
+		}
+	})
+}
+
+// A failed branch runs again when it fails, not when it is awaited.
+func TestBranchesRetryOnTheirOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		step := NewActivity("step", func(ctx context.Context, n int) (int, error) {
+			if Info(ctx).Attempt < 3 {
+				return 0, errors.New("boom")
+			}
+			return n, nil
+		}, WithRetry(Retry{MaxAttempts: 3, FirstInterval: time.Minute, Coefficient: 1}))
+		begin := time.Now()
+		out := mustRun(t, w.process(t, nil, fanOut(step), step), startOf("a", 20))
+		if out.Status != Completed || time.Since(begin).Round(time.Second) != 2*time.Minute {
+			t.Errorf("%s after %v", out.Status, time.Since(begin))
+		}
+	})
+}
+
+func TestAnyGivesTheFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		after := NewActivity("after", func(ctx context.Context, d time.Duration) (time.Duration, error) {
+			select {
+			case <-time.After(d):
+				return d, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		})
+		o := NewOrchestrator("test", func(ctx *Context, _ int) ([]int, error) {
+			slow, fast := after.Call(ctx, time.Hour), after.Call(ctx, time.Second)
+			order := []int{Any(ctx, slow, fast)}
+			order = append(order, Any(ctx, slow, fast)) // it is done, and was first
+			order = append(order, Any(ctx, slow, Timer(ctx, time.Minute)))
+			order = append(order, Any(ctx, Go(ctx, func(*Context) (int, error) { return 0, errors.New("at once") }), slow))
+			return order, nil
+		})
+		begin := time.Now()
+		out := mustRun(t, w.process(t, nil, o, after), startOf("a", 1))
+		if string(out.Output) != "[1,1,1,0]" || time.Since(begin).Round(time.Second) != 61*time.Second {
+			t.Errorf("%s after %v: %v", out.Output, time.Since(begin), out.Failure)
+		}
+	})
+}
+
+// An orchestration that goes on for ever needs no more memory for it, and its executions begin anew.
+func TestContinueAsNewBeginsAnew(t *testing.T) {
+	t.Parallel()
+	w, plan := newWorld(t), &faults.Plan{}
+	o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+		if n < 50 {
+			return 0, ContinueAsNew(n + 1)
+		}
+		return ctx.Execution(), nil
+	})
+	out := mustRun(t, w.process(t, plan, o), startOf("a", 0))
+	if string(out.Output) != "51" || len(out.Earlier) != 0 || len(out.Calls) != 0 {
+		t.Errorf("%+v", out)
+	}
+	if n := applies(plan.Calls()); n != 51 {
+		t.Errorf("%d rounds for 51 executions", n)
+	}
+	bad := NewOrchestrator("test", func(*Context, int) (int, error) { return 0, ContinueAsNew(func() {}) })
+	if out := mustRun(t, w.process(t, nil, bad), startOf("b", 0)); out.Status != Failed || !strings.Contains(out.Failure.Message, "continue as new") {
+		t.Errorf("%+v", out)
+	}
+}
+
+func TestAPanicInAFiberIsItsError(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+		return Go(ctx, func(*Context) (int, error) { panic("fiber bug") }).Await()
+	})
+	out := mustRun(t, w.process(t, nil, o), startOf("a", 0))
+	if out.Status != Failed || out.Failure.Code != "panic" || !strings.Contains(out.Failure.Stack, "features_test.go") {
+		t.Errorf("%+v", out.Failure)
+	}
+}

@@ -1,0 +1,80 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// taskKind says what a task waits for.
+type taskKind int
+
+const (
+	activityTask taskKind = iota // an activity, which a crew runs
+	childTask                    // another orchestration, which a crew runs
+	timerTask                    // a time
+	fiberTask                    // a coroutine of the same execution
+)
+
+// call is the public name of a kind; "" for a fiber.
+func (k taskKind) call() CallKind {
+	switch k {
+	case activityTask:
+		return ActivityCall
+	case childTask:
+		return OrchestrationCall
+	case timerTask:
+		return TimerCall
+	}
+	return ""
+}
+
+// completion is the event that says that a task of this kind succeeded, and failure that it failed for good.
+func (k taskKind) completion() eventKind {
+	switch k {
+	case childTask:
+		return childCompleted
+	case timerTask:
+		return timerFired
+	}
+	return activityCompleted
+}
+
+func (k taskKind) failure() eventKind {
+	if k == childTask {
+		return childFailed
+	}
+	return activityFailed
+}
+
+// task is something that an orchestrator can wait for.
+type task struct {
+	kind   taskKind
+	number int // 0 for a fiber, which is no decision
+	name   string
+	input  json.RawMessage
+	child  string // the id of the orchestration that a childTask waits for
+
+	options  callOptions
+	began    int64 // microseconds
+	attempts int   // that failed
+	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
+
+	done    bool
+	place   int  // in the order in which the execution's tasks were done
+	awaited bool // the orchestrator has looked at it
+	output  json.RawMessage
+	err     error
+}
+
+// retryAt says when the attempt that follows a failed one is due, or that there is none.
+func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string) (due time.Time, again bool) {
+	r := t.options.retry
+	if failure.Permanent || attempt >= r.MaxAttempts {
+		return time.Time{}, false
+	}
+	due = now.Add(r.delay(attempt, key))
+	if r.Timeout > 0 && due.After(fromMicros(t.began).Add(r.Timeout)) {
+		return time.Time{}, false
+	}
+	return due, true
+}
