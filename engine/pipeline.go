@@ -39,6 +39,7 @@ type Config struct {
 type Pipeline struct {
 	config  Config
 	byQueue map[string]Definition
+	byName  map[string]Definition
 	counts  counts
 }
 
@@ -53,23 +54,22 @@ func NewPipeline(c Config) (*Pipeline, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	p := &Pipeline{config: c, byQueue: map[string]Definition{}}
+	p := &Pipeline{config: c, byQueue: map[string]Definition{}, byName: map[string]Definition{}}
 	var errs []error
 	if c.Runtime == nil || c.History == nil || c.DeadLetters == nil || c.Queues == nil {
 		errs = append(errs, errors.New("runtime, history, dead letters and queues are required"))
 	}
-	names := map[string]bool{}
 	for _, d := range c.Definitions {
 		d = d.withDefaults()
 		errs = append(errs, d.validate())
-		if _, taken := p.byQueue[d.Queue]; taken || names[d.Name] {
+		if _, taken := p.byQueue[d.Queue]; taken || p.byName[d.Name].Name != "" {
 			errs = append(errs, fmt.Errorf("engine %s: its name or its queue %s belongs to another engine, too", d.Name, d.Queue))
 		}
 		if c.HostMaxDequeueCount != 0 && c.HostMaxDequeueCount <= d.MaxAttempts {
 			errs = append(errs, fmt.Errorf("engine %s: the host gives up after %d deliveries: set maxDequeueCount in host.json above %d",
 				d.Name, c.HostMaxDequeueCount, d.MaxAttempts))
 		}
-		p.byQueue[d.Queue], names[d.Name] = d, true
+		p.byQueue[d.Queue], p.byName[d.Name] = d, d
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("engine pipeline: %w", err)
@@ -83,6 +83,7 @@ func (p *Pipeline) Prepare(ctx context.Context) error {
 	for queue := range p.byQueue {
 		errs = append(errs, p.config.Queues.CreateQueue(ctx, queue), p.config.Queues.CreateQueue(ctx, queue+PoisonSuffix))
 	}
+	errs = append(errs, p.config.Queues.CreateQueue(ctx, p.config.Runtime.SignalQueue()+PoisonSuffix))
 	return errors.Join(errs...)
 }
 

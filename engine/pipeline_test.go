@@ -22,7 +22,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-const testQueue = "turntable-queue"
+const (
+	testQueue   = "turntable-queue"
+	signalQueue = "orchestration-signals"
+)
 
 // world is what outlives processes: storage, and what the activities did to the rest of the world.
 type world struct {
@@ -32,6 +35,7 @@ type world struct {
 
 	turns atomic.Int32                    // how often the first operation ran
 	turn  func(ctx context.Context) error // what it does; nil succeeds
+	waits bool                            // for an event, and an hour, before it does anything
 }
 
 func newWorld() *world {
@@ -59,6 +63,12 @@ func (w *world) definition() engine.Definition {
 		Operations: []orchestrator.AnyActivity{turn, lock},
 		Activities: []orchestrator.AnyActivity{oil},
 		Orchestrator: engine.Orchestrate("turntable", func(ctx *orchestrator.Context, r engine.Request[input]) (string, error) {
+			if w.waits {
+				if _, err := orchestrator.Event[int](ctx, "go").Await(); err != nil {
+					return "", err
+				}
+				ctx.Sleep(time.Hour)
+			}
 			if _, err := turn.Call(ctx, r.Input).Await(); err != nil {
 				return "", err
 			}
@@ -78,12 +88,15 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	store, d := faults.Tables(w.tables, plan.Intercept), w.definition()
+	var p *engine.Pipeline
 	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, plan.Intercept), Log: log,
+		Queues:        faults.Queues(w.queues, plan.Intercept),
+		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := engine.NewPipeline(engine.Config{
+	p, err = engine.NewPipeline(engine.Config{
 		Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
 		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, plan.Intercept),
 	})
@@ -96,7 +109,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 func (w *world) prepare(t *testing.T) {
 	t.Helper()
 	if err := errors.Join(w.process(t, nil).Prepare(t.Context()), w.tables.CreateTable(t.Context(), "orchestrations"),
-		w.blobs.CreateContainer(t.Context(), "orchestrations")); err != nil {
+		w.blobs.CreateContainer(t.Context(), "orchestrations"), w.queues.CreateQueue(t.Context(), signalQueue)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -111,34 +124,54 @@ func (w *world) send(t *testing.T, body string) {
 // visibility is for how long the miniature host below hides a message that it hands out, and after a failure.
 const visibility = 30 * time.Second
 
-// host delivers what is in the queue, as the Functions host would: nil deletes the message, an error makes it visible
-// again later. next gives each delivery its process. It returns when the queue is empty, and fails after too many.
+// host delivers what is in the queues, as the Functions host would: nil deletes the message, an error makes it visible
+// again later. next gives each delivery its process. It returns when the queues are empty, and fails after too many.
 func (w *world) host(t *testing.T, next func(delivery int) *engine.Pipeline) (deliveries int) {
 	t.Helper()
+	handlers := map[string]func(p *engine.Pipeline, ctx context.Context, d engine.Delivery) error{
+		testQueue: (*engine.Pipeline).Handle, signalQueue: (*engine.Pipeline).HandleSignal}
 	for {
-		if n, err := w.queues.Length(t.Context(), testQueue); err != nil || n == 0 {
+		left, idle := 0, true
+		for queue, handle := range handlers {
+			n, err := w.queues.Length(t.Context(), queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left += n
+			messages, err := w.queues.Receive(t.Context(), queue, 1, visibility)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(messages) == 0 {
+				continue
+			}
+			if idle, deliveries = false, deliveries+1; deliveries > 60 {
+				t.Fatal("the message does not come to rest")
+			}
+			m := messages[0]
+			if handle(next(deliveries), t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text),
+				DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}) != nil {
+				continue
+			}
+			if err := w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left == 0 {
 			return deliveries
 		}
-		messages, err := w.queues.Receive(t.Context(), testQueue, 1, visibility)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(messages) == 0 {
+		if idle {
 			time.Sleep(visibility) // virtual: every caller runs under synctest
-			continue
 		}
-		if deliveries++; deliveries > 60 {
-			t.Fatal("the message does not come to rest")
-		}
-		m := messages[0]
-		err = next(deliveries).Handle(t.Context(), engine.Delivery{Queue: testQueue, ID: m.ID, Body: queues.Decode(m.Text),
-			DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt})
-		if err != nil {
-			continue
-		}
-		if err := w.queues.Delete(t.Context(), testQueue, m.ID, m.PopReceipt); err != nil {
-			t.Fatal(err)
-		}
+	}
+}
+
+// event raises the event that the engine waits for when it waits.
+func (w *world) event(t *testing.T, correlationID string, delay time.Duration) {
+	t.Helper()
+	body := fmt.Sprintf(`{"signalId":"go","workflowInstanceId":"turntable-%s","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, correlationID)
+	if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), delay); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -386,6 +419,66 @@ func TestAHistoryThatComesBackLate(t *testing.T) {
 	})
 }
 
+// A run that a signal brings to its end is settled as if its message had; when it always fails, it uses up the attempts
+// of its message.
+func TestRunsThatWait(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		turn  error
+		check func(*testing.T, *world)
+		turns int32
+	}{
+		"succeeds":     {nil, func(t *testing.T, w *world) { w.checkSucceeded(t, "c1") }, 1},
+		"always fails": {errors.New("jammed"), checkDead("jammed"), 4},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.waits, w.turn = true, func(context.Context) error { return tt.turn }
+				w.prepare(t)
+				w.send(t, good)
+				w.event(t, "c1", 24*time.Hour)
+				began := time.Now()
+				p := w.process(t, nil)
+				w.host(t, w.always(p))
+				tt.check(t, w)
+				if w.turns.Load() != tt.turns || time.Since(began) < 25*time.Hour || p.Count(engine.Parked) == 0 {
+					t.Errorf("%d turns in %v", w.turns.Load(), time.Since(began))
+				}
+				for _, d := range w.deadLetters(t) {
+					if d.DequeueCount != 5 || string(d.OriginalMessage) != good {
+						t.Errorf("%+v", d)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestSignalsThatNobodyCanApply(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.prepare(t)
+	p := w.process(t, nil)
+	stray := `{"signalId":"go","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
+	if err := p.HandleSignal(t.Context(), engine.Delivery{Queue: signalQueue, ID: "1", Body: []byte(stray), DequeueCount: 1}); !errors.Is(err, orchestrator.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+	for id, d := range map[string]struct {
+		handle func(context.Context, engine.Delivery) error
+		body   string
+	}{"2": {p.HandleSignal, "garbage"}, "3": {p.HandleSignalPoison, stray}} {
+		if err := d.handle(t.Context(), engine.Delivery{Queue: signalQueue, ID: id, Body: []byte(d.body), DequeueCount: 1}); err != nil {
+			t.Errorf("%s: %v", d.body, err)
+		}
+	}
+	page, err := engine.NewDeadLetters(w.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{engine.SignalEngine}})
+	if err != nil || len(page.DeadLetters) != 2 {
+		t.Errorf("%+v %v", page, err)
+	}
+}
+
 func TestAPermanentErrorIsDeadAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -600,29 +693,39 @@ func TestPoisonWaitsForStorage(t *testing.T) {
 // happens: the run succeeds once, or the failing one is dead once, and the queue is empty.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
+	succeeded := func(t *testing.T, w *world) { t.Helper(); w.checkSucceeded(t, "c1") }
+	once := func(w *world) error {
+		if w.turns.Load() == 1 {
+			return errors.New("jammed")
+		}
+		return nil
+	}
+	never := func(*world) error { return orchestrator.Permanent(errors.New("broken")) }
 	scenarios := map[string]struct {
 		body  string
+		waits bool
 		turn  func(w *world) error
 		check func(t *testing.T, w *world)
 	}{
-		"succeeds": {good, func(*world) error { return nil }, func(t *testing.T, w *world) { w.checkSucceeded(t, "c1") }},
-		"fails once": {good, func(w *world) error {
-			if w.turns.Load() == 1 {
-				return errors.New("jammed")
-			}
-			return nil
-		}, func(t *testing.T, w *world) { w.checkSucceeded(t, "c1") }},
-		"fails for good": {good, func(*world) error { return orchestrator.Permanent(errors.New("broken")) }, checkDead("broken")},
-		"undecodable":    {"garbage", nil, checkDead("not a JSON object")},
+		"succeeds":                 {good, false, func(*world) error { return nil }, succeeded},
+		"fails once":               {good, false, once, succeeded},
+		"fails for good":           {good, false, never, checkDead("broken")},
+		"undecodable":              {"garbage", false, nil, checkDead("not a JSON object")},
+		"waits":                    {good, true, func(*world) error { return nil }, succeeded},
+		"waits and fails once":     {good, true, once, succeeded},
+		"waits and fails for good": {good, true, never, checkDead("broken")},
 	}
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := func(t *testing.T, plan *faults.Plan) {
 				w := newWorld()
-				w.turn = func(context.Context) error { return s.turn(w) }
+				w.turn, w.waits = func(context.Context) error { return s.turn(w) }, s.waits
 				w.prepare(t)
 				w.send(t, s.body)
+				if s.waits {
+					w.event(t, "c1", time.Minute)
+				}
 				p := w.process(t, plan)
 				w.host(t, func(int) *engine.Pipeline {
 					if plan.Crashed() {

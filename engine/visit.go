@@ -84,7 +84,7 @@ func (v *visit) recall(ctx context.Context) bool {
 func (v *visit) giveUp(ctx context.Context, reason Reason) {
 	out, err := v.config.Runtime.Get(ctx, v.orchestrationID())
 	switch {
-	case err == nil && out.Status == orchestrator.Completed:
+	case err == nil && out.Ended() && out.Status != orchestrator.Failed:
 		v.settle(ctx, out)
 	case err == nil:
 		v.bury(ctx, reason, v.lastError(out))
@@ -117,26 +117,36 @@ func (v *visit) run(ctx context.Context) {
 		v.bury(ctx, ReasonUndecodable, err)
 		return
 	}
+	j := v.journey
+	j.Attempts = v.attempt
+	carry, err := j.wrap(v.body)
+	if err != nil {
+		v.fail(err)
+		return
+	}
 	out, err := v.config.Runtime.Run(ctx, orchestrator.Start{
 		ID:            v.orchestrationID(),
 		Orchestrator:  v.def.Name,
 		Input:         input,
 		CorrelationID: v.message.CorrelationID,
+		Carry:         carry,
 		Resume:        v.attempt > 1 || len(v.past.entries) > 0,
 	})
 	switch {
 	case errors.Is(err, orchestrator.ErrElsewhere):
-		v.putBack(ctx, v.def.Queue, v.config.ElsewhereDelay, Elsewhere)
+		v.putBack(ctx, v.def.Queue, v.attempt-1, v.config.ElsewhereDelay, Elsewhere)
 	case errors.Is(err, orchestrator.ErrConflict):
 		v.bury(ctx, ReasonPermanent, err)
 	case err != nil:
 		v.broke(ctx, err)
-	case out.Status == orchestrator.Running && out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(v.config.Now()):
-		v.broke(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
-	case out.Status == orchestrator.Running:
-		v.putBack(ctx, v.def.Queue, max(0, out.ResumeAt.Sub(v.config.Now())), Parked)
-	default:
+	case out.Ended():
 		v.settle(ctx, out)
+	case out.Woken:
+		v.fate = Parked
+	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(v.config.Now()):
+		v.broke(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
+	default:
+		v.putBack(ctx, v.def.Queue, v.attempt-1, max(0, out.ResumeAt.Sub(v.config.Now())), Parked)
 	}
 }
 
@@ -162,8 +172,8 @@ func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 	switch {
 	case out.Failure == nil && out.Joined:
 		v.fate = Duplicate
-	case out.Failure == nil:
-		v.fate = Succeeded
+	case out.Failure == nil, out.Status == orchestrator.Terminated:
+		v.fate = Succeeded // a person who terminates a run knows of it
 	case out.Failure.Permanent:
 		v.bury(ctx, ReasonPermanent, out.Failure)
 	default:
@@ -187,13 +197,12 @@ func (v *visit) fail(err error) {
 	v.fate, v.err, v.cause = Failed, err, err
 }
 
-// putBack sends the message to a queue again, for later, with its attempts: a delay that is nobody's fault does not use
-// one up.
-func (v *visit) putBack(ctx context.Context, queue string, delay time.Duration, fate Fate) {
+// putBack sends the message to a queue again, for later, with the attempts that are used up.
+func (v *visit) putBack(ctx context.Context, queue string, attempts int, delay time.Duration, fate Fate) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	j := v.journey
-	j.Attempts = v.attempt - 1
+	j.Attempts = attempts
 	body, err := j.wrap(v.body)
 	if err == nil {
 		_, err = v.config.Queues.Send(ctx, queue, body, min(delay, queues.MaxDelay))
@@ -240,7 +249,7 @@ func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 func (v *visit) poisoned(ctx context.Context) {
 	v.restPoisoned(ctx)
 	if v.err != nil {
-		v.putBack(ctx, v.def.Queue+PoisonSuffix, v.config.ElsewhereDelay, Parked)
+		v.putBack(ctx, v.def.Queue+PoisonSuffix, v.attempt-1, v.config.ElsewhereDelay, Parked)
 	}
 }
 

@@ -32,7 +32,9 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
-	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Log: log}
+	var pipeline *engine.Pipeline // the runtime tells it what ends by a signal, and it needs the runtime
+	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Queues: stores.queues, Log: log,
+		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }}
 	for _, d := range definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
@@ -42,14 +44,17 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		return app{}, err
 	}
 	history, deadLetters := engine.NewHistory(stores.tables, ""), engine.NewDeadLetters(stores.tables, "")
-	pipeline, err := engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
+	pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
 		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Log: log})
 	if err != nil {
 		return app{}, err
 	}
 
-	a := app{Queues: map[string]trigger.Queue{}, Close: s.Storage.CloseIdleConnections}
-	names := make([]string, 0, len(definitions))
+	a := app{Close: s.Storage.CloseIdleConnections, Queues: map[string]trigger.Queue{
+		"orchestration-signal-trigger":        {Queue: runtime.SignalQueue(), Parameter: messageParameter, Handle: pipeline.HandleSignal},
+		"orchestration-signal-poison-trigger": {Queue: runtime.SignalQueue() + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandleSignalPoison},
+	}}
+	names := []string{engine.SignalEngine}
 	for _, d := range definitions {
 		names = append(names, d.Name)
 		a.Queues[d.Name+"-queue-trigger"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}

@@ -38,8 +38,9 @@ type result struct {
 	interrupted bool
 	// broken says that the attempt did not fail, but could not be made: err is the driver's.
 	broken bool
-	// parked, when set, says that a sub-orchestration has nothing to do before that time.
-	parked time.Time
+	// parked says that a sub-orchestration waits, until resumeAt or, when that is zero, for a signal.
+	parked   bool
+	resumeAt time.Time
 }
 
 func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
@@ -63,7 +64,9 @@ func (c *crew) dispatch() (fired []*task, next time.Time) {
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)
 		switch {
-		case t.done:
+		case t.done, t.kind == eventTask: // events come by themselves
+		case t.remote:
+			later = append(later, t)
 		case due.After(now):
 			later = append(later, t)
 			if next.IsZero() || due.Before(next) {
@@ -81,10 +84,19 @@ func (c *crew) dispatch() (fired []*task, next time.Time) {
 	return fired, next
 }
 
-// idleUntil says that nothing runs and that the next thing is due only after ctx has ended.
+// idleUntil says that nothing runs and that what is next comes as a signal, or is too far away to wait for here.
 func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
+	if c.running > 0 {
+		return false
+	}
+	if next.IsZero() {
+		return true
+	}
+	if c.rt.config.Queues != nil && next.Sub(c.rt.config.Now()) > c.rt.config.InlineWait {
+		return true
+	}
 	deadline, bounded := ctx.Deadline()
-	return c.running == 0 && bounded && next.After(deadline)
+	return bounded && next.After(deadline)
 }
 
 func (c *crew) launch(t *task) {
@@ -109,14 +121,14 @@ func (c *crew) launch(t *task) {
 
 // child drives a sub-orchestration, in the time that its caller has. A failed one goes on when it is driven again.
 func (c *crew) child(t *task) result {
-	out, err := c.rt.Run(c.ctx, Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID})
+	out, err := c.rt.Run(c.ctx, Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, Parent: c.start.ID})
 	switch {
 	case errors.Is(err, ErrElsewhere):
-		return result{task: t, parked: c.rt.config.Now().Add(elsewherePause)}
+		return result{task: t, parked: true, resumeAt: c.rt.config.Now().Add(elsewherePause)}
 	case err != nil:
 		return result{task: t, err: err, broken: true}
-	case out.Status == Running:
-		return result{task: t, parked: out.ResumeAt}
+	case !out.Ended():
+		return result{task: t, parked: true, resumeAt: out.ResumeAt}
 	case out.Failure != nil:
 		return result{task: t, err: out.Failure}
 	default:
@@ -157,10 +169,18 @@ func (c *crew) info(t *task) ActivityInfo {
 // back takes note that an attempt ended. Its task is started again when dispatch finds it neither done nor due later.
 func (c *crew) back(r result) {
 	c.running--
-	if !r.parked.IsZero() {
-		r.task.due = r.parked.UnixMicro()
+	if r.parked {
+		r.task.remote = r.resumeAt.IsZero()
+		r.task.due = max(0, r.resumeAt.UnixMicro())
 	}
 	c.waiting = append(c.waiting, r.task)
+}
+
+// rouse looks again at what waits for a signal: one has come.
+func (c *crew) rouse() {
+	for _, t := range c.waiting {
+		t.remote = false
+	}
 }
 
 // recall tells the running attempts that their time is over and gives what they leave behind, as long as they return

@@ -27,6 +27,10 @@ type driver struct {
 	memo      memo
 	reused    int // calls of this execution that the memo has seen
 
+	inbox     []*delivery   // guarded by rt.mu
+	mail      chan struct{} // says that the inbox is not empty
+	unsettled []*delivery   // read, not committed
+
 	learned []event   // applied, not committed
 	linger  time.Time // when they have to be
 
@@ -36,7 +40,7 @@ type driver struct {
 }
 
 func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
-	return &driver{rt: r, start: s, orchestrator: o, finished: make(chan struct{})}
+	return &driver{rt: r, start: s, orchestrator: o, finished: make(chan struct{}), mail: make(chan struct{}, 1)}
 }
 
 // run leaves outcome and err behind. It runs on a goroutine of its own, because user code may end it with Goexit.
@@ -57,6 +61,14 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 		return Outcome{}, lost(err)
 	}
 	for {
+		if next := d.continuation(); next != nil {
+			if err := d.begin(ctx, d.execution.number+1, d.execution.number+1, next.Payload, next.Inherited); err != nil {
+				return Outcome{}, lost(err)
+			}
+		}
+		if err := d.read(); err != nil {
+			return Outcome{}, err
+		}
 		if err := d.reuse(); err != nil {
 			return Outcome{}, err
 		}
@@ -69,12 +81,9 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 			return d.summary(), nil
 		}
 		if ctx.Err() != nil {
-			return d.park(ctx, time.Time{})
+			return d.park(ctx, d.rt.config.Now())
 		}
-		if next := d.continuation(); next != nil {
-			if err := d.begin(ctx, d.execution.number+1, d.execution.number+1, next.Payload); err != nil {
-				return Outcome{}, lost(err)
-			}
+		if d.continuation() != nil {
 			continue
 		}
 		fired, next := d.crew.dispatch()
@@ -124,8 +133,8 @@ func (d *driver) continuation() *event {
 
 // open starts the orchestration, or finds out where it stands.
 func (d *driver) open(ctx context.Context) error {
-	if !d.start.Resume {
-		err := d.begin(ctx, 1, 1, d.start.Input)
+	if !d.start.Resume && !d.start.deliver {
+		err := d.begin(ctx, 1, 1, d.start.Input, nil)
 		if !errors.Is(err, errLostRace) {
 			return err
 		}
@@ -134,19 +143,23 @@ func (d *driver) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(all) == 0 && d.start.deliver {
+		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
+	}
 	if len(all) == 0 {
-		return d.begin(ctx, 1, 1, d.start.Input)
+		return d.begin(ctx, 1, 1, d.start.Input, nil)
 	}
 	return d.resume(ctx, all)
 }
 
 // begin makes the first round of an execution. Nothing outside has happened before it is committed.
-func (d *driver) begin(ctx context.Context, number, base int, input json.RawMessage) error {
+func (d *driver) begin(ctx context.Context, number, base int, input json.RawMessage, inherited *inheritance) error {
 	if number == base {
 		d.earlier, d.memo = nil, nil // it begins anew, and inherits nothing
 	}
 	d.fresh(number, base)
-	started := event{Kind: executionStarted, Name: d.orchestrator.Name(), Payload: input, CorrelationID: d.start.CorrelationID, Base: base}
+	started := event{Kind: executionStarted, Name: d.orchestrator.Name(), Payload: input, CorrelationID: d.start.CorrelationID, Base: base,
+		Parent: d.start.Parent, Carry: d.start.Carry, Inherited: inherited}
 	if err := d.learn(started); err != nil {
 		return err
 	}
@@ -177,10 +190,10 @@ func (d *driver) fresh(number, base int) {
 
 // resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed.
 func (d *driver) resume(ctx context.Context, all []generation) error {
-	if err := d.identify(all[0]); err != nil {
+	latest := all[len(all)-1]
+	if err := d.identify(all[0], latest); err != nil {
 		return err
 	}
-	latest := all[len(all)-1]
 	started, ok := latest.start()
 	if !ok {
 		return fmt.Errorf("execution %d of orchestration %s does not begin with a start: %w", latest.number, d.start.ID, ErrCorrupt)
@@ -195,14 +208,19 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 	}
 	if end := latest.end(); end != nil && end.Kind == executionFailed {
 		before := summarize(d.start.ID, latest)
+		if d.start.deliver {
+			d.fresh(latest.number, base) // a signal does not revive what has failed; a message does
+			d.rounds, d.execution.ended = latest.rounds, true
+			return nil
+		}
 		d.earlier = append(d.earlier, before)
 		d.memo = newMemo(before)
-		return d.begin(ctx, latest.number+1, base, started.Payload)
+		return d.begin(ctx, latest.number+1, base, started.Payload, latest.raised())
 	}
 	d.fresh(latest.number, base)
 	d.rounds = latest.rounds
-	if latest.end() != nil {
-		d.execution.last = latest.end().At
+	if end := latest.end(); end != nil {
+		d.execution.last, d.execution.ended = end.At, true
 		return nil
 	}
 	if n := len(d.earlier); n > 0 {
@@ -218,16 +236,32 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 }
 
 // identify refuses an id that belongs to something else.
-func (d *driver) identify(first generation) error {
+func (d *driver) identify(first, latest generation) error {
 	started, ok := first.start()
 	if !ok {
 		return fmt.Errorf("orchestration %s does not begin with a start: %w", d.start.ID, ErrCorrupt)
+	}
+	if d.start.deliver {
+		return d.adopt(started, latest)
 	}
 	if started.Name != d.orchestrator.Name() || started.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
 			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
 	}
 	d.createdAt = fromMicros(started.At)
+	return nil
+}
+
+// adopt makes the driver of a signal that of the orchestration that it found.
+func (d *driver) adopt(first event, latest generation) error {
+	started, _ := latest.start()
+	d.orchestrator = d.rt.orchestrators[first.Name]
+	if d.orchestrator == nil {
+		return fmt.Errorf("orchestration %s: %q: %w", d.start.ID, first.Name, ErrUnknownOrchestrator)
+	}
+	d.start.Orchestrator, d.start.CorrelationID, d.start.Parent, d.start.Carry = first.Name, first.CorrelationID, started.Parent, started.Carry
+	d.crew.start = d.start
+	d.createdAt = fromMicros(first.At)
 	return nil
 }
 
@@ -271,7 +305,7 @@ func (d *driver) forget(r round) {
 
 // mustCommit says whether what was learned can wait for company.
 func (d *driver) mustCommit() bool {
-	if len(d.execution.decided) > 0 {
+	if len(d.execution.decided) > 0 || len(d.unsettled) > 0 {
 		return true
 	}
 	return len(d.learned) > 0 &&
@@ -298,6 +332,7 @@ func (d *driver) settle(r round) {
 	d.version++
 	d.committed++
 	d.learned, d.execution.decided = nil, nil
+	d.acknowledge()
 }
 
 // commitOversize ends an execution whose turn decided more than a round can hold: trying again cannot help.
@@ -340,6 +375,8 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 		return nil
 	case <-timer:
 		return nil
+	case <-d.mail:
+		return nil
 	case r := <-d.crew.results:
 		if err := d.take(r); err != nil {
 			return err
@@ -362,7 +399,7 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 func (d *driver) take(r result) error {
 	t := r.task
 	d.crew.back(r)
-	if r.interrupted || !r.parked.IsZero() {
+	if r.interrupted || r.parked {
 		return nil
 	}
 	if r.broken {
@@ -392,13 +429,15 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 		}
 	}
 	out := d.summary()
-	if out.Status == Running {
-		out.ResumeAt = resumeAt
-		if resumeAt.IsZero() {
-			out.ResumeAt = d.rt.config.Now()
-		}
+	if out.Ended() {
+		return out, nil
 	}
-	return out, nil
+	out.ResumeAt = resumeAt
+	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
+	if !out.Woken || (d.start.Parent != "" && !d.start.deliver) {
+		return out, nil // who called it sees to it
+	}
+	return out, d.wake(ctx, resumeAt)
 }
 
 func (d *driver) summary() Outcome {

@@ -19,6 +19,8 @@ var (
 	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration
 	// waits: add it to Config.Activities and run it again.
 	ErrUnknownActivity = errors.New("unknown activity")
+	// ErrNoSignals: the runtime has no queues, so nothing can be sent to an orchestration.
+	ErrNoSignals = errors.New("the runtime has no queues")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
 	ErrCorrupt = errors.New("stored rounds are damaged")
 )

@@ -20,6 +20,11 @@ const (
 	timerFired     eventKind = "TimerFired"
 	childCompleted eventKind = "OrchestrationCompleted"
 	childFailed    eventKind = "OrchestrationFailed"
+	eventRaised    eventKind = "EventRaised"
+
+	executionSuspended  eventKind = "ExecutionSuspended"
+	executionResumed    eventKind = "ExecutionResumed"
+	executionTerminated eventKind = "ExecutionTerminated"
 )
 
 // What an orchestration decides.
@@ -27,11 +32,13 @@ const (
 	activityScheduled  eventKind = "ActivityScheduled"
 	childScheduled     eventKind = "OrchestrationScheduled"
 	timerScheduled     eventKind = "TimerScheduled"
+	eventAwaited       eventKind = "EventAwaited"
 	sideEffectRecorded eventKind = "SideEffectRecorded"
 	patchRecorded      eventKind = "PatchRecorded"
 	executionCompleted eventKind = "ExecutionCompleted"
 	executionFailed    eventKind = "ExecutionFailed"
 	executionContinued eventKind = "ExecutionContinuedAsNew"
+	executionStopped   eventKind = "ExecutionStopped" // because it was terminated
 )
 
 // event is one entry of a round, as it is stored. Fields are added, never renamed.
@@ -55,8 +62,16 @@ type event struct {
 	CorrelationID string `json:"correlationId,omitempty"`
 	// Base is the execution that a start began anew with: itself, or the one before the failures that it follows.
 	Base int `json:"base,omitempty"`
-	// Child is the id of the orchestration that a call started.
-	Child string `json:"child,omitempty"`
+	// Child is the id of the orchestration that a call started, Parent that of the one that called.
+	Child  string `json:"child,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// Carry is Start.Carry.
+	Carry []byte `json:"carry,omitempty"`
+	// Signal is the id of the signal that brought the event, Reason what an operator gave.
+	Signal string `json:"signal,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Inherited is what an execution got from the one that continued as new.
+	Inherited *inheritance `json:"inherited,omitempty"`
 	// Origin is set on a completion that an earlier execution holds: the payload and the times are there.
 	Origin *origin `json:"origin,omitempty"`
 }
@@ -79,7 +94,7 @@ func sameDecision(recorded, decided event) bool {
 		return false
 	}
 	switch recorded.Kind {
-	case activityScheduled, childScheduled, timerScheduled:
+	case activityScheduled, childScheduled, timerScheduled, eventAwaited:
 	default:
 		return true
 	}
@@ -98,6 +113,8 @@ func (e event) describe() string {
 		return fmt.Sprintf("call %d of orchestrator %s with input %s", e.Task, e.Name, excerpt(e.Payload))
 	case timerScheduled:
 		return fmt.Sprintf("call %d, a timer of %s", e.Task, e.Payload)
+	case eventAwaited:
+		return fmt.Sprintf("call %d, a wait for event %q", e.Task, e.Name)
 	case sideEffectRecorded:
 		return fmt.Sprintf("side effect %q", e.Name)
 	case patchRecorded:
@@ -108,6 +125,8 @@ func (e event) describe() string {
 		return "the end, failed"
 	case executionContinued:
 		return "the end, continued as new"
+	case executionStopped:
+		return "the end, terminated"
 	default:
 		return string(e.Kind)
 	}

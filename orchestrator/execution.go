@@ -34,6 +34,10 @@ type execution struct {
 	decided   []event // what the round in the making decides
 	ended     bool    // the last of them ends the execution
 
+	unread    []event  // external events that nobody has asked for
+	signals   []string // that have been applied
+	suspended bool
+
 	patches      map[string]bool
 	children     map[string]int // calls of sub-orchestrations, by what makes them the same
 	uuids        int
@@ -149,10 +153,9 @@ func (x *execution) complete(t *task, output json.RawMessage, err error) {
 
 // apply takes one event in and lets the fibers run on as far as the event allows.
 func (x *execution) apply(e event) error {
-	if e.Kind == executionStarted {
-		x.learned(e)
-		x.start(e.Payload)
-		return nil
+	x.last = max(x.last, e.At)
+	if e.Task == 0 {
+		return x.applyCommon(e)
 	}
 	if e.Task < 1 || e.Task > len(x.tasks) {
 		return fmt.Errorf("%s of call %d, which nobody made: %w", e.Kind, e.Task, ErrCorrupt)
@@ -182,10 +185,44 @@ func (x *execution) apply(e event) error {
 	return nil
 }
 
-func (x *execution) learned(e event) {
-	x.last = max(x.last, e.At)
-	x.clock = fromMicros(e.At)
+// applyCommon takes in what is not about a call.
+func (x *execution) applyCommon(e event) error {
+	if x.knows(e.Signal) || x.ended {
+		return nil
+	}
+	x.learned(e)
+	if e.Signal != "" {
+		x.signals = append(x.signals, e.Signal)
+	}
+	switch e.Kind {
+	case executionStarted:
+		x.started(e)
+	case eventRaised:
+		if x.raised(e) {
+			x.turn()
+		}
+	case executionSuspended:
+		x.suspended = true
+	case executionResumed:
+		x.suspended = false
+		x.turn()
+	case executionTerminated:
+		x.end(event{Kind: executionStopped, Failure: terminatedFailure(e.Reason)})
+	default:
+		return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrCorrupt)
+	}
+	return nil
 }
+
+func (x *execution) started(e event) {
+	if h := e.Inherited; h != nil {
+		x.unread = append(x.unread, h.Unread...)
+		x.signals = append(x.signals, h.Signals...)
+	}
+	x.start(e.Payload)
+}
+
+func (x *execution) learned(e event) { x.clock = fromMicros(e.At) }
 
 func (x *execution) start(input json.RawMessage) {
 	ctx := newContext(x, x.log)
@@ -223,13 +260,13 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 	return body()
 }
 
-// waitForAll waits for the calls that nobody has looked at: what is called is carried out. Timers are no work.
+// waitForAll waits for the calls that nobody has looked at: what is called is carried out. To wait is no work.
 func (x *execution) waitForAll(ctx *Context, root *task) {
 	for waited := true; waited; { // what one waits for can call more
 		waited = false
 		for _, tasks := range [][]*task{x.tasks, x.locals} {
 			for _, t := range tasks {
-				if t == root || t.kind == timerTask || t.awaited {
+				if t == root || t.kind == timerTask || t.kind == eventTask || t.awaited {
 					continue
 				}
 				waited, t.awaited = true, true
@@ -244,7 +281,7 @@ func (x *execution) waitForAll(ctx *Context, root *task) {
 
 // turn runs the fibers until all wait, or the execution has ended.
 func (x *execution) turn() {
-	for progress := true; progress; {
+	for progress := !x.suspended; progress; {
 		progress = false
 		for i := 0; i < len(x.fibers) && !x.ended; i++ { // a fiber can make more of them
 			f := x.fibers[i]
@@ -269,7 +306,7 @@ func (x *execution) settle(root *task) {
 			x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf("input to continue as new with: %w", err)))})
 			return
 		}
-		x.end(event{Kind: executionContinued, Payload: input})
+		x.end(event{Kind: executionContinued, Payload: input, Inherited: x.inheritance()})
 	case root.err != nil:
 		x.end(event{Kind: executionFailed, Failure: failureOf(root.err)})
 	default:

@@ -60,6 +60,25 @@ func (g generation) start() (event, bool) {
 	return g.rounds[0].Learned[0], true
 }
 
+// raised are the external events of the execution, for the one that follows its failure and asks for them again.
+func (g generation) raised() *inheritance {
+	var h inheritance
+	for _, r := range g.rounds {
+		for _, e := range r.Learned {
+			switch {
+			case e.Kind == eventRaised:
+				h.Unread, h.Signals = append(h.Unread, e), append(h.Signals, e.Signal)
+			case e.Inherited != nil:
+				h.Unread, h.Signals = append(h.Unread, e.Inherited.Unread...), append(h.Signals, e.Inherited.Signals...)
+			}
+		}
+	}
+	if len(h.Unread) == 0 {
+		return nil
+	}
+	return &h
+}
+
 // end is the decision that ended the execution, nil while it goes on.
 func (g generation) end() *event {
 	if len(g.rounds) == 0 {
@@ -70,7 +89,7 @@ func (g generation) end() *event {
 		return nil
 	}
 	switch last := &decided[len(decided)-1]; last.Kind {
-	case executionCompleted, executionFailed, executionContinued:
+	case executionCompleted, executionFailed, executionContinued, executionStopped:
 		return last
 	default:
 		return nil

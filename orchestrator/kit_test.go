@@ -14,23 +14,28 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+const signalQueue = "orchestration-signals"
+
 // world is the storage that outlives processes.
 type world struct {
 	tables *tables.Memory
 	blobs  *blobs.Memory
+	queues *queues.Memory
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{tables.NewMemory(), blobs.NewMemory()}
+	w := &world{tables.NewMemory(), blobs.NewMemory(), queues.NewMemory()}
 	for _, err := range []error{
 		w.tables.CreateTable(context.Background(), "orchestrations"),
 		w.blobs.CreateContainer(context.Background(), "orchestrations"),
+		w.queues.CreateQueue(context.Background(), signalQueue),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -47,16 +52,26 @@ func (w *world) process(t *testing.T, plan *faults.Plan, o AnyOrchestrator, acti
 
 func (w *world) runtime(t *testing.T, plan *faults.Plan, orchestrators []AnyOrchestrator, activities []AnyActivity) *Runtime {
 	t.Helper()
+	return w.configured(t, plan, Config{Orchestrators: orchestrators, Activities: activities})
+}
+
+// signalling is a runtime that signals can wake.
+func (w *world) signalling(t *testing.T, plan *faults.Plan, orchestrators []AnyOrchestrator, activities []AnyActivity) *Runtime {
+	t.Helper()
 	if plan == nil {
 		plan = &faults.Plan{}
 	}
-	rt, err := New(Config{
-		Tables:        faults.Tables(w.tables, plan.Intercept),
-		Blobs:         faults.Blobs(w.blobs, plan.Intercept),
-		Orchestrators: orchestrators,
-		Activities:    activities,
-		Log:           slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	return w.configured(t, plan, Config{Orchestrators: orchestrators, Activities: activities, Queues: faults.Queues(w.queues, plan.Intercept)})
+}
+
+func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
+	t.Helper()
+	if plan == nil {
+		plan = &faults.Plan{}
+	}
+	c.Tables, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
+	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	rt, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +96,7 @@ func (w *world) stored(t *testing.T, id string) []generation {
 		rounds += len(g.rounds)
 		for i, r := range g.rounds {
 			for _, e := range append(append([]event(nil), r.Learned...), r.Decided...) {
-				if e.Kind == executionCompleted || e.Kind == executionFailed || e.Kind == executionContinued {
+				if e.Kind == executionCompleted || e.Kind == executionFailed || e.Kind == executionContinued || e.Kind == executionStopped {
 					if i != len(g.rounds)-1 {
 						t.Errorf("execution %d goes on after its end in round %d", g.number, i+1)
 					}

@@ -10,25 +10,36 @@ type Status string
 
 // The states that an orchestration can be in. One that continues as new is Running.
 const (
-	Running   Status = "Running"
-	Completed Status = "Completed"
-	Failed    Status = "Failed"
+	Running    Status = "Running"
+	Suspended  Status = "Suspended"
+	Completed  Status = "Completed"
+	Failed     Status = "Failed"
+	Terminated Status = "Terminated"
 )
 
 // Outcome is what Run leaves behind: where the orchestration's execution stands and what it did.
 type Outcome struct {
 	ID            string
+	Orchestrator  string
 	CorrelationID string
 	Execution     int
-	Status        Status
+	// Input is the argument of the execution, Carry what its Start carried.
+	Input json.RawMessage
+	Carry []byte
+	// Parent is the id of the orchestration that called it, "" for none.
+	Parent string
+	Status Status
 	// Output is the result of a completed execution, Failure the error of a failed one.
 	Output  json.RawMessage
 	Failure *Failure
 	// StartedAt and EndedAt bound the execution (UTC, microseconds); EndedAt is zero while it runs.
 	StartedAt time.Time
 	EndedAt   time.Time
-	// ResumeAt says when a running one has something to do again: now or before, when only the time ran out.
+	// ResumeAt says when one that goes on has something to do again: now or before, when only the time ran out; zero when
+	// it waits for a signal.
 	ResumeAt time.Time
+	// Woken says that signals drive it on, and that nobody else has to.
+	Woken bool
 	// Calls holds everything that the execution called, in order.
 	Calls []Call
 	// Earlier holds the executions that failed before this one, since the orchestration began or last continued as new;
@@ -40,6 +51,9 @@ type Outcome struct {
 	Rounds int
 }
 
+// Ended reports whether the execution has ended, well or not.
+func (o Outcome) Ended() bool { return !o.EndedAt.IsZero() }
+
 // CallKind says what was called.
 type CallKind string
 
@@ -48,13 +62,16 @@ const (
 	ActivityCall      CallKind = "Activity"
 	OrchestrationCall CallKind = "Orchestration"
 	TimerCall         CallKind = "Timer"
+	EventCall         CallKind = "Event"
 )
 
 // Call is one call as the rounds hold it. Times are distinct within an orchestration.
 type Call struct {
 	Kind CallKind
-	// Name is the activity's or orchestrator's.
+	// Name is the activity's, orchestrator's or event's.
 	Name string
+	// Child is the id of the orchestration that was called.
+	Child string
 	// Input is the argument; of a timer, how long it is.
 	Input json.RawMessage
 	// Output is the result of one that completed, Failure the error of one that failed for good; both are nil while it
@@ -93,24 +110,31 @@ func (o *Outcome) decided(execution int, e event) {
 		o.Status, o.Output, o.EndedAt = Completed, e.Payload, fromMicros(e.At)
 	case executionFailed:
 		o.Status, o.Failure, o.EndedAt = Failed, e.Failure, fromMicros(e.At)
-	case executionContinued:
-		o.EndedAt = fromMicros(e.At)
+	case executionStopped:
+		o.Status, o.Failure, o.EndedAt = Terminated, e.Failure, fromMicros(e.At)
 	}
 	if kind, ok := callKinds()[e.Kind]; ok {
-		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
+		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
 			origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
 	}
 }
 
 // callKinds are the decisions that are calls.
 func callKinds() map[eventKind]CallKind {
-	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall}
+	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall, eventAwaited: EventCall}
 }
 
 func (o *Outcome) learned(e event) {
 	if e.Kind == executionStarted {
-		o.CorrelationID, o.StartedAt = e.CorrelationID, fromMicros(e.At)
+		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
+		o.Input, o.Carry, o.Parent = e.Payload, e.Carry, e.Parent
 		return
+	}
+	switch {
+	case e.Kind == executionSuspended && o.EndedAt.IsZero():
+		o.Status = Suspended
+	case e.Kind == executionResumed && o.EndedAt.IsZero():
+		o.Status = Running
 	}
 	if e.Task < 1 || e.Task > len(o.Calls) {
 		return // replay reports it

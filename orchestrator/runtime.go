@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -25,6 +26,15 @@ type Config struct {
 	// Orchestrators and Activities are what this process can run; names are unique.
 	Orchestrators []AnyOrchestrator
 	Activities    []AnyActivity
+	// Queues carries signals; without it, orchestrations cannot wait for events, and what they wait for beyond the time of
+	// a Run is the caller's to wait for. SignalQueue is their queue; default "orchestration-signals".
+	Queues      queues.Store
+	SignalQueue string
+	// InlineWait is how far away a timer may be that Run waits for, when there are queues to wake it; default 30 s.
+	InlineWait time.Duration
+	// Ended is called when a signal has brought an orchestration without a parent to its end, before the signal is
+	// acknowledged. An error brings the signal again.
+	Ended func(ctx context.Context, out Outcome) error
 	// Node names this process in what it writes; default host name and process id.
 	Node string
 	// MaxActivities bounds the activities that run at once in this process; default 64.
@@ -102,6 +112,8 @@ func New(c Config) (*Runtime, error) {
 func (c Config) withDefaults() Config {
 	setDefault(&c.Table, "orchestrations")
 	setDefault(&c.Container, "orchestrations")
+	setDefault(&c.SignalQueue, "orchestration-signals")
+	setDefault(&c.InlineWait, 30*time.Second)
 	setDefault(&c.MaxActivities, 64)
 	setDefault(&c.Linger, 250*time.Millisecond)
 	setDefault(&c.LingerResults, 100)
@@ -126,12 +138,16 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Prepare creates the table and the container when they are missing.
+// SignalQueue is the name of the queue that signals come through.
+func (r *Runtime) SignalQueue() string { return r.config.SignalQueue }
+
+// Prepare creates the table, the container and the queue that are missing.
 func (r *Runtime) Prepare(ctx context.Context) error {
-	return errors.Join(
-		r.config.Tables.CreateTable(ctx, r.config.Table),
-		r.config.Blobs.CreateContainer(ctx, r.config.Container),
-	)
+	errs := []error{r.config.Tables.CreateTable(ctx, r.config.Table), r.config.Blobs.CreateContainer(ctx, r.config.Container)}
+	if r.config.Queues != nil {
+		errs = append(errs, r.config.Queues.CreateQueue(ctx, r.config.SignalQueue))
+	}
+	return errors.Join(errs...)
 }
 
 // Start says which orchestration to run.
@@ -144,6 +160,12 @@ type Start struct {
 	// CorrelationID is handed to everything that the orchestration starts. It is part of its identity: another one under
 	// the same id is ErrConflict.
 	CorrelationID string
+	// Carry is handed on to every Outcome, up to 48 KiB: what the caller needs to settle an end that comes by a signal.
+	Carry []byte
+	// Parent is the id of the orchestration that calls, "" for none.
+	Parent string
+	// deliver says that the orchestration has to exist: a signal wakes it.
+	deliver bool
 	// Resume is a hint that the orchestration exists. It saves a transaction when right and costs one when wrong.
 	Resume bool
 }
@@ -172,7 +194,7 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	if o == nil {
 		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
 	}
-	d, joined := r.enter(ctx, s, o)
+	d, joined := r.enter(ctx, s, o, nil)
 	if d.start.CorrelationID != s.CorrelationID {
 		return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.start.CorrelationID, ErrConflict)
 	}
@@ -206,14 +228,16 @@ func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 	return out, nil
 }
 
-// enter finds the driver of an orchestration in this process, or makes one.
-func (r *Runtime) enter(ctx context.Context, s Start, o AnyOrchestrator) (d *driver, joined bool) {
+// enter finds the driver of an orchestration in this process, or makes one. A delivery is handed to either.
+func (r *Runtime) enter(ctx context.Context, s Start, o AnyOrchestrator, v *delivery) (d *driver, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d := r.active[s.ID]; d != nil {
+		d.hand(v)
 		return d, true
 	}
 	d = newDriver(r, s, o)
+	d.hand(v)
 	r.active[s.ID] = d
 	go func() {
 		defer func() {

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// provider names this runtime in snapshots and signals.
+const provider = "roundhouse"
+
 // snapshotSchema is the version of the status columns.
 const snapshotSchema = 1
 
@@ -15,7 +18,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	columns := map[string]any{
 		"Name":                  x.orchestrator.Name(),
 		"CorrelationId":         x.correlationID,
-		"RuntimeProvider":       "roundhouse",
+		"RuntimeProvider":       provider,
 		"RuntimeInstanceId":     fmt.Sprintf("%s/%d", x.id, x.number),
 		"RuntimeStatus":         string(Running),
 		"Execution":             int64(x.number),
@@ -37,14 +40,26 @@ func (d *driver) status(now time.Time) map[string]any {
 			columns["WaitingUntilUtc"] = fromMicros(t.due)
 		}
 	}
+	if x.suspended {
+		columns["RuntimeStatus"] = string(Suspended)
+	}
+	if n := len(x.signals); n > 0 {
+		columns["LastSignalId"] = x.signals[n-1]
+	}
 	if x.ended {
 		end := x.decided[len(x.decided)-1]
+		if end.Kind == executionContinued {
+			columns["RuntimeStatus"] = string(Running)
+		}
 		if end.Kind == executionCompleted {
 			columns["RuntimeStatus"] = string(Completed)
 			columns["CompletedAtUtc"] = fromMicros(end.At)
 		}
 		if end.Failure != nil {
 			columns["RuntimeStatus"] = string(Failed)
+			if end.Kind == executionStopped {
+				columns["RuntimeStatus"] = string(Terminated)
+			}
 			columns["CompletedAtUtc"] = fromMicros(end.At)
 			columns["LastErrorCode"] = end.Failure.Code
 			if text, err := marshal(end.Failure); err == nil && len(text) <= 32<<10 {

@@ -12,6 +12,7 @@ const (
 	activityTask taskKind = iota // an activity, which a crew runs
 	childTask                    // another orchestration, which a crew runs
 	timerTask                    // a time
+	eventTask                    // an external event
 	fiberTask                    // a coroutine of the same execution
 )
 
@@ -24,6 +25,8 @@ func (k taskKind) call() CallKind {
 		return OrchestrationCall
 	case timerTask:
 		return TimerCall
+	case eventTask:
+		return EventCall
 	}
 	return ""
 }
@@ -59,6 +62,7 @@ type task struct {
 	attempts int   // that failed
 	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
 
+	remote  bool // a sub-orchestration that waits for a signal
 	done    bool
 	place   int  // in the order in which the execution's tasks were done
 	awaited bool // the orchestrator has looked at it

@@ -37,6 +37,8 @@ func rules() []rule {
 		{"queues/queuestest", []string{"queues"}},
 		{"blobs/blobstest", []string{"blobs"}},
 		{"orchestrator", storage},
+		{"orchestrator/determinism", nil},
+		{"orchestrator/determinism/cmd", []string{"orchestrator/determinism"}},
 		{"engine", append([]string{"orchestrator"}, storage...)},
 		{"engine/hmac", []string{"engine", "orchestrator", "secrets", "tables"}},
 		{"handler", append([]string{"handler/api", "handler/trigger", "engine", "engine/hmac", "orchestrator", "secrets", "internal/account", echo}, storage...)},
@@ -48,6 +50,7 @@ func rules() []rule {
 		{"internal/faults", storage},
 		{"internal/acceptance", nil},
 		{"internal/architecture", nil},
+		{"scripts/bench", append([]string{"engine", "orchestrator", "internal/azurite", "internal/faults"}, storage...)},
 		{"scripts/start", []string{"internal/account", "internal/azurite", "internal/localhost", "queues", "blobs"}},
 	}
 }

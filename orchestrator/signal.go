@@ -1,0 +1,156 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// SignalType says what a signal is about (persistence document, section 6).
+type SignalType string
+
+// The types of signals. All but ExternalSignal only wake an orchestration, which then looks for itself what there is to
+// do; so it does not matter how often they come.
+const (
+	TaskCompleted        SignalType = "TaskCompleted"
+	TimerDue             SignalType = "TimerDue"
+	RetryDue             SignalType = "RetryDue"
+	ExternalSignal       SignalType = "ExternalSignal"
+	SubWorkflowCompleted SignalType = "SubWorkflowCompleted"
+	InternalContinue     SignalType = "InternalContinue"
+)
+
+// Signal is a message that may wake an orchestration, as it travels through the signal queue (persistence document,
+// section 6).
+type Signal struct {
+	// SignalID is the same for every delivery; what it brings is applied once.
+	SignalID string `json:"signalId"`
+	// InstanceID is the orchestration's id.
+	InstanceID      string     `json:"workflowInstanceId"`
+	RuntimeProvider string     `json:"runtimeProvider"`
+	Type            SignalType `json:"signalType"`
+	// ExpectedVersion is the StateVersion that the sender saw; it is told for people and decides nothing, because rounds
+	// are guarded by their insert.
+	ExpectedVersion int64 `json:"expectedVersion"`
+	// WaitingToken names the wait that a timer's signal was sent for.
+	WaitingToken  string     `json:"waitingToken,omitempty"`
+	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
+	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
+	Payload       Payload    `json:"payload,omitzero"`
+}
+
+// Payload is what an ExternalSignal brings: an event, or a command of an operator.
+type Payload struct {
+	// Event is the name of an event, Data its value.
+	Event string          `json:"event,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
+	// Command is "suspend", "resume" or "terminate", Reason why.
+	Command string `json:"command,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// commands are the events that operators' commands become.
+func commands() map[string]eventKind {
+	return map[string]eventKind{"suspend": executionSuspended, "resume": executionResumed, "terminate": executionTerminated}
+}
+
+// ErrSignal: a signal that cannot be understood; delivering it again cannot help.
+var ErrSignal = errors.New("not a signal")
+
+// DecodeSignal reads the body of a message of the signal queue. What it cannot read is ErrSignal.
+func DecodeSignal(body []byte) (Signal, error) {
+	var s Signal
+	d := json.NewDecoder(bytes.NewReader(body))
+	if err := d.Decode(&s); err != nil {
+		return s, fmt.Errorf("%w: %w", ErrSignal, err)
+	}
+	return s, s.validate()
+}
+
+func (s Signal) validate() error {
+	switch s.Type {
+	case TaskCompleted, TimerDue, RetryDue, SubWorkflowCompleted, InternalContinue:
+	case ExternalSignal:
+		if _, known := commands()[s.Payload.Command]; known == (s.Payload.Event != "") {
+			return fmt.Errorf("%w: an external signal brings an event or one of the commands suspend, resume and terminate", ErrSignal)
+		}
+	default:
+		return fmt.Errorf("%w: unknown type %.64q", ErrSignal, s.Type)
+	}
+	if s.SignalID == "" || s.InstanceID == "" || s.RuntimeProvider != provider {
+		return fmt.Errorf("%w: signalId, workflowInstanceId and the runtime provider %s are required", ErrSignal, provider)
+	}
+	return nil
+}
+
+// event is what the orchestration learns from the signal; false when it only wakes.
+func (s Signal) event() (event, bool) {
+	if s.Type != ExternalSignal {
+		return event{}, false
+	}
+	if kind, ok := commands()[s.Payload.Command]; ok {
+		return event{Kind: kind, Signal: s.SignalID, Reason: s.Payload.Reason}, true
+	}
+	data := s.Payload.Data
+	if len(data) == 0 {
+		data = json.RawMessage("null")
+	}
+	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: data, Signal: s.SignalID}, true
+}
+
+// Raise sends an event to an orchestration, with data as its value. It waits for nothing: the event is kept until the
+// orchestration asks for it, also when it does not run yet. id makes the event the same when Raise is repeated; "" makes
+// a new one.
+func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data any, id string) error {
+	value, err := marshal(data)
+	if err != nil {
+		return fmt.Errorf("raise event %s: %w", name, err)
+	}
+	return r.signal(ctx, orchestration, Payload{Event: name, Data: value}, id)
+}
+
+// Suspend lets an orchestration decide nothing more until Resume; results and events are kept for it.
+func (r *Runtime) Suspend(ctx context.Context, orchestration, reason string) error {
+	return r.signal(ctx, orchestration, Payload{Command: "suspend", Reason: reason}, "")
+}
+
+// Resume ends what Suspend began.
+func (r *Runtime) Resume(ctx context.Context, orchestration, reason string) error {
+	return r.signal(ctx, orchestration, Payload{Command: "resume", Reason: reason}, "")
+}
+
+// Terminate ends an orchestration, and those that it waits for, without running their code again.
+func (r *Runtime) Terminate(ctx context.Context, orchestration, reason string) error {
+	return r.signal(ctx, orchestration, Payload{Command: "terminate", Reason: reason}, "")
+}
+
+func (r *Runtime) signal(ctx context.Context, orchestration string, p Payload, id string) error {
+	if id == "" {
+		id = uuid.NewString()
+	}
+	return r.send(ctx, Signal{SignalID: id, InstanceID: orchestration, Type: ExternalSignal, Payload: p}, 0)
+}
+
+// send puts a signal into the queue.
+func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error {
+	if r.config.Queues == nil {
+		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrNoSignals)
+	}
+	s.RuntimeProvider, s.OccurredAtUtc = provider, r.config.Now().UTC()
+	if err := s.validate(); err != nil {
+		return err
+	}
+	body, err := marshal(s)
+	if err == nil {
+		_, err = r.config.Queues.Send(ctx, r.config.SignalQueue, body, delay)
+	}
+	if err != nil {
+		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
+	}
+	return nil
+}

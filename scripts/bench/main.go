@@ -1,0 +1,106 @@
+// Command bench measures what the runtime costs: storage transactions, counted on the memory store over the whole path
+// of an engine message; speed and memory on the memory store, which has no latency of its own; and how much of what an
+// Azurite can do is left to orchestrations.
+//
+//	go run ./scripts/bench                  a table with the budget or the goal beside each figure
+//	go run ./scripts/bench --json           one JSON object a line: {"name":"tx/sequence/3","value":8,"unit":"transactions"}
+//	go run ./scripts/bench --only memory/   the figures whose names begin so
+//
+// It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports and ends with the
+// command; nothing else is started or kept.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	json bool
+	only string
+	time time.Duration
+}
+
+func main() {
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// command is main with an exit code: 1 for a failure, 2 for a wrong command line, 130 when it was interrupted.
+func command(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return 2
+	}
+	err = o.run(ctx, stdout)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "bench: interrupted; nothing is left running")
+		return 130
+	case err != nil:
+		fmt.Fprintf(stderr, "bench: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.BoolVar(&o.json, "json", false, "print one JSON object a line")
+	flags.StringVar(&o.only, "only", "", "measure only what has a name that begins with `PREFIX`")
+	flags.DurationVar(&o.time, "time", 2*time.Second, "for how long each timed figure is measured, over all its rounds")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	switch {
+	case flags.NArg() > 0:
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case o.time <= 0:
+		err = fmt.Errorf("-time %v: it has to be more than 0", o.time)
+	case len(selected(scenarios(), o.only)) == 0:
+		err = fmt.Errorf("-only %q: no figure has a name that begins so", o.only)
+	}
+	if err != nil {
+		fmt.Fprintln(out, err)
+		flags.Usage()
+	}
+	return o, err
+}
+
+// run measures what was asked for and prints each figure as soon as it is there.
+func (o options) run(ctx context.Context, out io.Writer) error {
+	show := table
+	if o.json {
+		show = jsonLine
+	}
+	for _, s := range selected(scenarios(), o.only) {
+		figures, err := s.figures(ctx, o.time)
+		if err != nil {
+			return err
+		}
+		for _, f := range figures {
+			if !f.asked(o.only) {
+				continue
+			}
+			if err := show(out, f); err != nil {
+				return fmt.Errorf("print %s: %w", f.Name, err)
+			}
+		}
+	}
+	return nil
+}

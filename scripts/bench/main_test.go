@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The names are what others build on: they may become more, but not change.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/fanout/100", "tx/fanout/1000", "tx/duplicate",
+		"memory/sequence3/orchestrations_per_s/1", "memory/sequence3/orchestrations_per_s/10", "memory/sequence3/orchestrations_per_s/100",
+		"memory/fanout/100/activities_per_s", "memory/fanout/1000/activities_per_s",
+		"memory/hello/latency_us/p50", "memory/hello/latency_us/p99",
+		"memory/sequence/100/us_per_activity", "memory/sequence/1000/us_per_activity", "memory/sequence/10000/us_per_activity",
+		"memory/replay/10000/ms", "memory/parked/bytes",
+		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio",
+	}
+	var got []string
+	for _, s := range scenarios() {
+		for _, m := range s.metrics {
+			got = append(got, m.name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	for name := range peers() {
+		if !slices.Contains(got, name) {
+			t.Errorf("the peers have %s, which is not measured here", name)
+		}
+	}
+}
+
+func TestSelected(t *testing.T) {
+	t.Parallel()
+	for prefix, want := range map[string]int{
+		"": len(scenarios()), "tx/": 7, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
+		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 1, "sequence": 0, "tx/sequence/1/": 0,
+	} {
+		if got := len(selected(scenarios(), prefix)); got != want {
+			t.Errorf("%q: %d scenarios, want %d", prefix, got, want)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	if code := command([]string{"--json", "--time", "1ms", "--only", "memory/fanout/"}, &stdout, &stderr); code != 0 || stderr.Len() > 0 {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	var names []string
+	for line := range strings.Lines(stdout.String()) {
+		var f map[string]any
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		name, _ := f["name"].(string)
+		value, _ := f["value"].(float64)
+		unit, _ := f["unit"].(string)
+		if len(f) != 3 || value <= 0 || unit == "" {
+			t.Errorf("line %q", line)
+		}
+		names = append(names, name)
+	}
+	want := []string{
+		"memory/fanout/100/activities_per_s", "peers/memory/fanout/100/activities_per_s/ratio",
+		"memory/fanout/1000/activities_per_s", "peers/memory/fanout/1000/activities_per_s/ratio",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	if code := command([]string{"-only", "tx/fanout/100"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "tx/fanout/100 ") || !strings.HasSuffix(lines[0], " transactions       budget 12") ||
+		!strings.HasPrefix(lines[1], "tx/fanout/1000 ") || !strings.HasSuffix(lines[1], "budget 60") {
+		t.Errorf("table:\n%s", &stdout)
+	}
+}
+
+// Only the figures that were asked for are shown, although p50 and p99 come out of one measurement.
+func TestOnlyOneOfAScenario(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	if code := command([]string{"--json", "--time", "1ms", "--only", "peers/memory/hello/latency_us/p99"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d: %s", code, &stderr)
+	}
+	if got := stdout.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, `{"name":"peers/memory/hello/latency_us/p99/ratio","value":`) {
+		t.Errorf("output %q", got)
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"help":            {[]string{"-help"}, 0, "-only PREFIX"},
+		"unknown flag":    {[]string{"--xml"}, 2, "-xml"},
+		"argument":        {[]string{"memory/"}, 2, `unexpected argument "memory/"`},
+		"no time":         {[]string{"--time", "0s"}, 2, "more than 0"},
+		"nothing to show": {[]string{"--only", "memory/sequence2"}, 2, "no figure has a name that begins so"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			if code := command(tt.args, &stdout, &stderr); code != tt.code || !strings.Contains(stderr.String(), tt.says) || stdout.Len() > 0 {
+				t.Errorf("exit code %d, output %q, errors %q", code, &stdout, &stderr)
+			}
+		})
+	}
+	if o, err := parse([]string{"--json", "--only", "tx/", "--time", "3s"}, &bytes.Buffer{}); err != nil || o != (options{true, "tx/", 3 * time.Second}) {
+		t.Errorf("options %+v, %v", o, err)
+	}
+}
+
+func TestRounded(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[float64]float64{0: 0, 12345.678: 12346, 1234.5: 1235, 123.456: 123.5, 1.23456: 1.235, 0.0123456: 0.01235, -1.23456: -1.235} {
+		if got := rounded(in); got != want {
+			t.Errorf("%v: %v, want %v", in, got, want)
+		}
+	}
+}

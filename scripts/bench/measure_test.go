@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Everything that is timed can be measured, however short the time. Azurite is stopped when its scenario is over.
+func TestTimedScenarios(t *testing.T) {
+	t.Parallel()
+	for _, s := range append(selected(scenarios(), "memory/"), selected(scenarios(), "azurite/")...) {
+		t.Run(s.metrics[0].name, func(t *testing.T) {
+			t.Parallel()
+			figures, err := s.figures(t.Context(), time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range figures {
+				bad := math.IsNaN(f.Value) || math.IsInf(f.Value, 0) || f.Value < 0
+				if bad || (f.Value == 0 && f.Name != "memory/parked/bytes") || f.Unit == "" {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestRepeat(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	got, err := repeat(t.Context(), rounds*time.Second, func(_ context.Context, slice time.Duration) ([]float64, error) {
+		if slice != time.Second {
+			t.Errorf("a round of %v", slice)
+		}
+		calls++
+		return []float64{float64(calls), -float64(calls)}, nil
+	})
+	if err != nil || calls != rounds+1 || len(got) != rounds {
+		t.Fatalf("%d calls, %d rounds, %v", calls, len(got), err)
+	}
+	// The first call warmed up: 2 to 6 are left.
+	if m := median(column(got, 0)); m != 4 {
+		t.Errorf("median %v of %v", m, got)
+	}
+	if m := median(column(got, 1)); m != -4 {
+		t.Errorf("median %v of %v", m, got)
+	}
+	broken := errors.New("broken")
+	if _, err := repeat(t.Context(), time.Second, func(context.Context, time.Duration) ([]float64, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	t.Parallel()
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i)
+	}
+	for _, tt := range []struct {
+		rounds [][]float64
+		p      int
+		want   float64
+	}{
+		{[][]float64{{7}}, 50, 7}, {[][]float64{{7}}, 99, 7}, {[][]float64{{3}, {1, 2}}, 50, 2}, {[][]float64{{4, 3}, {2, 1}}, 50, 2},
+		{[][]float64{hundred}, 50, 50}, {[][]float64{hundred}, 99, 99}, {[][]float64{hundred}, 100, 100},
+	} {
+		if got := percentile(tt.rounds, tt.p); got != tt.want {
+			t.Errorf("percentile %d of %v: %v, want %v", tt.p, tt.rounds, got, tt.want)
+		}
+	}
+}
+
+func TestErrorsEndMeasurements(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	if _, err := saturate(t.Context(), 3, time.Hour, func(context.Context) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("saturate: %v", err)
+	}
+	if _, err := timed(t.Context(), time.Hour, 1, func(context.Context) (time.Duration, error) { return 0, broken }); !errors.Is(err, broken) {
+		t.Errorf("timed: %v", err)
+	}
+	short := scenario{[]metric{{name: "a"}, {name: "b"}}, func(context.Context, time.Duration) ([]float64, error) { return []float64{1}, nil }}
+	if _, err := short.figures(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "1 values for 2 figures") {
+		t.Errorf("figures: %v", err)
+	}
+}
+
+// What is replayed is the history and nothing else, every time.
+func TestReplayChangesNothing(t *testing.T) {
+	t.Parallel()
+	c, err := newCutOff(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if took, err := c.replay(t.Context()); err != nil || took <= 0 {
+			t.Fatalf("replay: %v, %v", took, err)
+		}
+	}
+	c.n = 6 // the code that would call one activity less
+	if _, err := c.replay(t.Context()); err == nil {
+		t.Error("a replay that differs from the history was measured")
+	}
+}
+
+// The raw transactions are those of an orchestration: one for its start and one for each activity, of two rows each.
+func TestRecordedRounds(t *testing.T) {
+	t.Parallel()
+	recorded, err := recordRounds(t.Context())
+	if err != nil || len(recorded) != 1+3 {
+		t.Fatalf("%d transactions, %v", len(recorded), err)
+	}
+	for i, ops := range recorded {
+		moved := into("elsewhere", ops)
+		if len(moved) != 2 || moved[0].Entity.Partition != "elsewhere" || moved[0].Entity.Row == moved[1].Entity.Row ||
+			ops[0].Entity.Partition == "elsewhere" || len(moved[0].Entity.Properties) == 0 {
+			t.Errorf("transaction %d: %+v", i, moved)
+		}
+	}
+	if slices.ContainsFunc(recorded[1:], func(ops []tables.Op) bool { return ops[0].Entity.Row == recorded[0][0].Entity.Row }) {
+		t.Error("two rounds have one row")
+	}
+}
+
+// What stays in memory is seen: the heap's part and that of goroutines. Not parallel with others, which use memory too.
+func TestInUse(t *testing.T) {
+	before := inUse()
+	kept := make([]byte, 8<<20)
+	stop := make(chan struct{})
+	for range 1000 {
+		go func() { <-stop }()
+	}
+	grown := inUse() - before
+	close(stop)
+	runtime.KeepAlive(kept)
+	if least := int64(8<<20 + 1000*2048 - 256<<10); grown < least {
+		t.Errorf("it sees %d bytes of %d", grown, least)
+	}
+}

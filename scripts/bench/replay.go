@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// replayed is how many activities the orchestration calls whose history is replayed. The last of them has not ended, so
+// the history holds the start, 5,000 calls and 4,999 results: 10,000 events.
+const replayed = 5000
+
+// replays times how long a new process needs from Run until the orchestration goes on where it was.
+func replays() scenario {
+	return scenario{[]metric{{"memory/replay/10000/ms", "ms", "goal under 50"}}, func(ctx context.Context, d time.Duration) ([]float64, error) {
+		c, err := newCutOff(ctx, replayed)
+		if err != nil {
+			return nil, err
+		}
+		samples, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {
+			return timed(ctx, slice, 1, c.replay)
+		})
+		if err != nil {
+			return nil, err
+		}
+		return []float64{median(samples) / 1000}, nil
+	}}
+}
+
+// cutOff is an orchestration of n activities whose processes all end while the last activity runs. It can be replayed
+// any number of times.
+type cutOff struct {
+	n       int
+	tables  *tables.Memory
+	blobs   *blobs.Memory
+	reached chan time.Time // when the last activity began
+}
+
+// newCutOff runs the orchestration up to its last activity.
+func newCutOff(ctx context.Context, n int) (*cutOff, error) {
+	c := &cutOff{n: n, tables: tables.NewMemory(), blobs: blobs.NewMemory(), reached: make(chan time.Time, 1)}
+	runtime, err := c.process()
+	if err != nil {
+		return nil, err
+	}
+	if err := runtime.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	_, _, err = c.drive(ctx, runtime, false)
+	return c, err
+}
+
+// process is a runtime that knows nothing yet.
+func (c *cutOff) process() (*orchestrator.Runtime, error) {
+	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	last := orchestrator.NewActivity("last", func(ctx context.Context, n int) (int, error) {
+		c.reached <- time.Now()
+		<-ctx.Done()
+		return n, ctx.Err()
+	})
+	activity := func(i int) *orchestrator.Activity[int, int] {
+		if i == c.n-1 {
+			return last
+		}
+		return step
+	}
+	return orchestrator.New(orchestrator.Config{Tables: c.tables, Blobs: c.blobs, Log: slog.New(slog.DiscardHandler),
+		Activities: []orchestrator.AnyActivity{step, last},
+		Orchestrators: []orchestrator.AnyOrchestrator{orchestrator.NewOrchestrator("cut-off", func(ctx *orchestrator.Context, n int) (int, error) {
+			return sequence(ctx, n, activity)
+		})}})
+}
+
+// replay times one replay in a new process.
+func (c *cutOff) replay(ctx context.Context) (time.Duration, error) {
+	runtime, err := c.process()
+	if err != nil {
+		return 0, err
+	}
+	took, out, err := c.drive(ctx, runtime, true)
+	if err == nil && (out.Rounds != 0 || len(out.Calls) != c.n) {
+		err = fmt.Errorf("it was not replayed only: %d new rounds, %d calls of %d", out.Rounds, len(out.Calls), c.n)
+	}
+	return took, err
+}
+
+// drive runs the orchestration until the last activity begins, which ends the process, and tells how long that took.
+func (c *cutOff) drive(ctx context.Context, runtime *orchestrator.Runtime, resume bool) (time.Duration, orchestrator.Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var out orchestrator.Outcome
+	var err error
+	ended := make(chan struct{})
+	began := time.Now()
+	go func() {
+		defer close(ended)
+		out, err = runtime.Run(ctx, orchestrator.Start{ID: "cut-off", Orchestrator: "cut-off", Input: []byte(strconv.Itoa(c.n)), Resume: resume})
+	}()
+	select {
+	case at := <-c.reached:
+		cancel()
+		<-ended
+		return at.Sub(began), out, err
+	case <-ended:
+		return 0, out, errors.Join(err, fmt.Errorf("orchestration cut-off ended as %s before its last activity", out.Status))
+	}
+}

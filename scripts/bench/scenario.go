@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// scenario measures what belongs together.
+type scenario struct {
+	metrics []metric
+	// measure gives one value for each metric, in their order. d is for how long to measure.
+	measure func(ctx context.Context, d time.Duration) ([]float64, error)
+}
+
+// metric is something that can be measured.
+type metric struct {
+	name string
+	unit string
+	goal string // what the value should be, for people
+}
+
+// scenarios lists everything that can be measured, in the order in which it is.
+func scenarios() []scenario {
+	var all []scenario
+	for _, m := range messages() {
+		all = append(all, m.scenario())
+	}
+	all = append(all, speeds()...)
+	return append(all, replays(), parked(), overAzurite())
+}
+
+// selected gives the scenarios that measure something with a name that begins with prefix.
+func selected(all []scenario, prefix string) []scenario {
+	var out []scenario
+	for _, s := range all {
+		for _, m := range s.metrics {
+			if asked(m.name, prefix) {
+				out = append(out, s)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// asked says whether a metric, or its comparison with the peers, has a name that begins with prefix.
+func asked(name, prefix string) bool {
+	if strings.HasPrefix(name, prefix) {
+		return true
+	}
+	_, compared := peers()[name]
+	return compared && strings.HasPrefix(ratioName(name), prefix)
+}
+
+// figures measures. Behind each figure that the peers have too stands the comparison.
+func (s scenario) figures(ctx context.Context, d time.Duration) ([]figure, error) {
+	values, err := s.measure(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("measure %s: %w", s.metrics[0].name, err)
+	}
+	if len(values) != len(s.metrics) {
+		return nil, fmt.Errorf("measure %s: %d values for %d figures", s.metrics[0].name, len(values), len(s.metrics))
+	}
+	var out []figure
+	for i, m := range s.metrics {
+		out = append(out, figure{Name: m.name, Value: rounded(values[i]), Unit: m.unit, note: m.goal, of: m.name})
+		if p, ok := peers()[m.name]; ok {
+			out = append(out, p.compare(m, values[i]))
+		}
+	}
+	return out, nil
+}
