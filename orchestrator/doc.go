@@ -30,5 +30,8 @@
 // Payloads that do not fit a row are spilled to blobs named {escaped id}/{sha256}, written before the round that names
 // them.
 //
+// It owns the queue "orchestration-signals", too, whose messages are a [Signal] each: what an orchestration waits for, when
+// that comes from outside of the process or later than Run lasts.
+//
 // The package knows no Azure SDK, no HTTP and no engine.
 package orchestrator

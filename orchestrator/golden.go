@@ -1,0 +1,84 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// exported is a history outside of storage.
+type exported struct {
+	ID            string           `json:"id"`
+	CorrelationID string           `json:"correlationId"`
+	Executions    []exportedRounds `json:"executions"`
+}
+
+type exportedRounds struct {
+	Execution int     `json:"execution"`
+	Rounds    []round `json:"rounds"`
+}
+
+// Export gives the whole history of an orchestration as JSON, for Replay. It holds all inputs and results.
+func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
+	all, err := r.journal.load(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	out := exported{ID: id}
+	for _, g := range all {
+		if started, ok := g.start(); ok {
+			out.CorrelationID = started.CorrelationID
+		}
+		out.Executions = append(out.Executions, exportedRounds{g.number, g.rounds})
+	}
+	text, err := marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	var indented bytes.Buffer
+	err = json.Indent(&indented, text, "", "  ")
+	return indented.Bytes(), err
+}
+
+// Replay runs the orchestrator over an exported history and checks that it decides what the history holds: a test that
+// does so with the histories of the past shows whether code may be deployed under running orchestrations. It runs no
+// activity and touches no storage. The first difference is a *DeterminismError.
+func Replay(o AnyOrchestrator, history []byte) error {
+	var h exported
+	var compact bytes.Buffer // inputs are compared byte for byte
+	err := json.Compact(&compact, history)
+	if err == nil {
+		err = json.Unmarshal(compact.Bytes(), &h)
+	}
+	if err != nil {
+		return fmt.Errorf("exported history: %w: %w", ErrCorrupt, err)
+	}
+	for _, e := range h.Executions {
+		started, ok := generation{rounds: e.Rounds}.start()
+		if !ok {
+			return fmt.Errorf("exported history of %s: execution %d does not begin with a start: %w", h.ID, e.Execution, ErrCorrupt)
+		}
+		x := &execution{id: h.ID, number: e.Execution, base: max(started.Base, 1), correlationID: h.CorrelationID,
+			orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now}
+		if err := x.replayAll(e.Rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *execution) replayAll(rounds []round) error {
+	defer x.close()
+	for i, r := range rounds {
+		if err := x.replay(i+1, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
