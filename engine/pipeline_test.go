@@ -446,6 +446,15 @@ func TestRunsThatWait(t *testing.T) {
 				if w.turns.Load() != tt.turns || time.Since(began) < 25*time.Hour || p.Count(engine.Parked) == 0 {
 					t.Errorf("%d turns in %v", w.turns.Load(), time.Since(began))
 				}
+				// A signal that comes late changes nothing.
+				late := `{"signalId":"late","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
+				if _, err := w.queues.Send(t.Context(), signalQueue, []byte(late), 0); err != nil {
+					t.Fatal(err)
+				}
+				if n := w.host(t, w.always(p)); n != 1 || w.turns.Load() != tt.turns {
+					t.Errorf("a late signal led to %d deliveries and %d turns", n, w.turns.Load())
+				}
+				tt.check(t, w)
 				for _, d := range w.deadLetters(t) {
 					if d.DequeueCount != 5 || string(d.OriginalMessage) != good {
 						t.Errorf("%+v", d)

@@ -20,14 +20,39 @@ func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	}
 	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
 	v.attempt = v.journey.Attempts
-	if v.recall(ctx) {
-		v.settle(ctx, out)
-	}
-	if out.Failure != nil && errors.Is(v.err, out.Failure) {
-		v.putBack(ctx, def.Queue, v.attempt, v.config.ElsewhereDelay, Failed)
-	}
+	v.ended(ctx, out)
 	v.report(ctx)
 	return v.err
+}
+
+// ended is rest for a run that a signal has brought to its end. The history is written last, because it tells the next
+// signal, a late one perhaps, that all is done: here no message comes again by itself.
+func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
+	if !v.recall(ctx) {
+		return
+	}
+	if v.past.succeeded() || v.past.has(out) {
+		v.fate = Duplicate
+		return
+	}
+	if out.Status != orchestrator.Failed {
+		v.settle(ctx, out)
+		return
+	}
+	v.cause = out.Failure
+	if out.Failure.Permanent {
+		v.bury(ctx, ReasonPermanent, out.Failure)
+	} else {
+		v.putBack(ctx, v.def.Queue, v.attempt, v.config.ElsewhereDelay, Failed)
+	}
+	if v.err != nil {
+		return
+	}
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	if err := v.record(ctx, out); err != nil {
+		v.fail(err)
+	}
 }
 
 // HandleSignal takes one delivery of the runtime's signal queue. What cannot be understood is a dead letter at once.

@@ -154,21 +154,10 @@ func (v *visit) run(ctx context.Context) {
 func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	for _, earlier := range out.Earlier {
-		if v.past.has(earlier) {
-			continue
-		}
-		if err := v.config.History.Record(ctx, entriesOf(v.def, v.message, earlier)...); err != nil {
-			v.fail(err)
-			return
-		}
-	}
-	entries := entriesOf(v.def, v.message, out)
-	if err := v.config.History.Record(ctx, entries...); err != nil {
+	if err := v.record(ctx, out); err != nil {
 		v.fail(err)
 		return
 	}
-	v.past.entries = append(v.past.entries, entries...)
 	switch {
 	case out.Failure == nil && out.Joined:
 		v.fate = Duplicate
@@ -179,6 +168,24 @@ func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 	default:
 		v.fail(out.Failure)
 	}
+}
+
+// record writes the history of a run, executions that failed before and that it does not have yet included.
+func (v *visit) record(ctx context.Context, out orchestrator.Outcome) error {
+	for _, earlier := range out.Earlier {
+		if v.past.has(earlier) {
+			continue
+		}
+		if err := v.config.History.Record(ctx, entriesOf(v.def, v.message, earlier)...); err != nil {
+			return err
+		}
+	}
+	entries := entriesOf(v.def, v.message, out)
+	if err := v.config.History.Record(ctx, entries...); err != nil {
+		return err
+	}
+	v.past.entries = append(v.past.entries, entries...)
+	return nil
 }
 
 // broke handles an attempt that failed outside of its orchestration. The history keeps the error, so that a dead letter
