@@ -1,7 +1,7 @@
 # Everything a developer runs. ARGS goes to the command behind a target: make run ARGS=--once, make test ARGS=-race
 
 .DEFAULT_GOAL := help
-.PHONY: help run start test lint fuzz stage clean
+.PHONY: help run start test lint bench fuzz stage clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ test: ## all tests, those against Azurite included (installs it from npm once)
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	scripts/lint
+
+bench: ## transactions, speed and memory, beside the peers' figures; ARGS="--json --only tx/"
+	@go run ./scripts/bench $(ARGS)
 
 fuzz: ## each fuzz target for 20 s, or ARGS=5s
 	scripts/fuzz $(ARGS)

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/fanout/100", "tx/fanout/1000", "tx/duplicate",
+		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/fanout/100", "tx/fanout/1000", "tx/timer/cold", "tx/event/cold", "tx/duplicate",
 		"memory/sequence3/orchestrations_per_s/1", "memory/sequence3/orchestrations_per_s/10", "memory/sequence3/orchestrations_per_s/100",
 		"memory/fanout/100/activities_per_s", "memory/fanout/1000/activities_per_s",
 		"memory/hello/latency_us/p50", "memory/hello/latency_us/p99",
@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
-		"": len(scenarios()), "tx/": 7, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
+		"": len(scenarios()), "tx/": 9, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
 		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 1, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// message is an engine message whose storage transactions are counted, from the host's get to its delete.
+// message is an engine message, or a signal, whose storage transactions are counted, the host's get and delete included.
 type message struct {
 	name   string
 	budget int
@@ -23,6 +23,8 @@ func messages() []message {
 		{"tx/sequence/100", 100 + 5, delivered("sequence", 100)},
 		{"tx/fanout/100", 12, delivered("fanout", 100)},
 		{"tx/fanout/1000", 60, delivered("fanout", 1000)},
+		{"tx/timer/cold", 6, timer},
+		{"tx/event/cold", 5, event},
 		{"tx/duplicate", 3, duplicate},
 	}
 }

@@ -1,0 +1,91 @@
+package determinism
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// Analyzer reports what a replay cannot repeat, at the place in the orchestrator code that does it or calls what does it.
+// Findings name the path of calls and what to use instead; where that is mechanical, a suggested fix does it.
+var Analyzer = &analysis.Analyzer{
+	Name: "determinism",
+	Doc: `refuse what a replay cannot repeat in the code of orchestrators
+
+An orchestrator is replayed: with the same results it has to decide the same again. So neither it nor what it calls may
+use the clock, randomness, goroutines, channels, the order of maps, locks, input and output, or shared state. Time,
+timers, identifiers, randomness and logging come from *orchestrator.Context, everything else belongs in an activity.
+
+A comment on the line, "//determinism:allow reason", allows an exception.`,
+	Run:       run,
+	FactTypes: []analysis.Fact{new(taint)},
+}
+
+// runtimePath is the package of Context. It is what makes replays deterministic, and is not judged itself.
+const runtimePath = "github.com/vibedata/roundhouse/orchestrator"
+
+func run(pass *analysis.Pass) (any, error) {
+	if standardLibrary(pass) || testProgram(pass) || pass.Pkg.Path() == runtimePath {
+		return nil, nil
+	}
+	in := &inspection{
+		pass:       pass,
+		files:      inspector.New(judged(pass)),
+		rules:      newRulebook(),
+		allowances: allowances(pass.Fset, judged(pass)),
+		functions:  map[types.Object]*function{},
+		reported:   map[string]bool{},
+	}
+	in.outside, in.held = survey(in.files.Root(), pass.TypesInfo)
+	in.collect()
+	in.spread()
+	in.report()
+	return nil, nil
+}
+
+// judged are the files of the package that are no tests.
+func judged(pass *analysis.Pass) []*ast.File {
+	var files []*ast.File
+	for _, f := range pass.Files {
+		if !strings.HasSuffix(pass.Fset.Position(f.FileStart).Filename, "_test.go") {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// standardLibrary says whether the package belongs to it: no module of its own, and no host in the import path.
+func standardLibrary(pass *analysis.Pass) bool {
+	first, _, _ := strings.Cut(pass.Pkg.Path(), "/")
+	noModule := pass.Module == nil || pass.Module.Path == "" || pass.Module.Path == "std"
+	return noModule && !strings.Contains(first, ".")
+}
+
+// testProgram says whether the package is the main one that go test makes up.
+func testProgram(pass *analysis.Pass) bool {
+	return pass.Pkg.Name() == "main" && strings.HasSuffix(pass.Pkg.Path(), ".test")
+}
+
+// takesContext says whether a function of this type is orchestrator code.
+func takesContext(sig *types.Signature) bool {
+	for v := range sig.Params().Variables() {
+		if isContext(v.Type()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isContext says whether t is *orchestrator.Context.
+func isContext(t types.Type) bool {
+	p, ok := types.Unalias(t).(*types.Pointer)
+	return ok && isNamed(p.Elem(), runtimePath, "Context")
+}
+
+func isNamed(t types.Type, path, name string) bool {
+	n, ok := types.Unalias(t).(*types.Named)
+	return ok && n.Obj().Pkg() != nil && n.Obj().Pkg().Path() == path && n.Obj().Name() == name
+}

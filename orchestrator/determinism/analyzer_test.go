@@ -1,0 +1,30 @@
+package determinism_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/vibedata/roundhouse/orchestrator/determinism"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// root is where the module begins: the packages under testdata belong to it, and use the real orchestrator package.
+const (
+	root     = "../.."
+	packages = "./orchestrator/determinism/testdata/src/"
+)
+
+// Comments in the packages say what has to be found there, and nothing else may be.
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	analysistest.Run(t, root, determinism.Analyzer, packages+"...")
+}
+
+// The golden files are what the suggested fixes make of the packages.
+func TestSuggestedFixes(t *testing.T) {
+	t.Parallel()
+	analysistest.RunWithSuggestedFixes(t, root, determinism.Analyzer, packages+"clock", packages+"random", packages+"logging", packages+"unused")
+}

@@ -1,0 +1,56 @@
+package determinism
+
+import (
+	"go/ast"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+)
+
+// fixes replaces a qualified name by something of the Context, when one is in reach.
+func (in *inspection) fixes(f finding) []analysis.SuggestedFix {
+	ctx := in.contextAt(f)
+	sel, ok := f.at.Node().(*ast.SelectorExpr)
+	if f.fix == "" || ctx == "" || !ok {
+		return nil
+	}
+	text := ctx + "." + strings.ReplaceAll(f.fix, "*", sel.Sel.Name)
+	return []analysis.SuggestedFix{{
+		Message:   "replace by " + text,
+		TextEdits: []analysis.TextEdit{{Pos: sel.Pos(), End: sel.End(), NewText: []byte(text)}},
+	}}
+}
+
+// contextAt is the name of the nearest Context that a parameter around a finding has, "" when there is none or when
+// something else has its name there.
+func (in *inspection) contextAt(f finding) string {
+	for c := range f.at.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		for _, field := range parameters(c.Node()) {
+			for _, name := range field.Names {
+				o := in.pass.TypesInfo.Defs[name]
+				if o == nil || !isContext(o.Type()) || name.Name == "_" {
+					continue
+				}
+				scope := in.pass.Pkg.Scope().Innermost(f.pos)
+				if scope == nil {
+					return ""
+				}
+				if _, seen := scope.LookupParent(name.Name, f.pos); seen != o {
+					return ""
+				}
+				return name.Name
+			}
+		}
+	}
+	return ""
+}
+
+func parameters(n ast.Node) []*ast.Field {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		return n.Type.Params.List
+	case *ast.FuncLit:
+		return n.Type.Params.List
+	}
+	return nil
+}

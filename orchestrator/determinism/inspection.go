@@ -1,0 +1,198 @@
+package determinism
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// inspection is one run over one package.
+type inspection struct {
+	pass       *analysis.Pass
+	files      *inspector.Inspector
+	rules      rulebook
+	allowances map[place]*allowance
+	outside    map[ast.Node]bool          // see survey
+	held       map[*types.Var]ast.Expr    // see survey
+	functions  map[types.Object]*function // what findings can name
+	all        []*function                // in the order of the source
+	reported   map[string]bool
+}
+
+// function is a function of the package, a variable that holds one, or the literal of an orchestrator.
+type function struct {
+	object   types.Object // nil for a literal
+	judged   bool         // it is orchestrator code by its own type, so its findings are reported where they are
+	findings []finding
+	taint    *taint
+}
+
+// finding is something in a function that orchestrator code must not do: by itself when it has an instead, or because of
+// what the function or variable does that it names.
+type finding struct {
+	at        inspector.Cursor
+	pos       token.Pos
+	act       string // a verb and its object
+	instead   string
+	fix       string       // see rule.fix
+	follow    types.Object // nil when instead is set
+	allowance *allowance
+}
+
+// collect finds all functions and scans them.
+func (in *inspection) collect() {
+	info := in.pass.TypesInfo
+	for c := range in.files.Root().Preorder((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		switch n := c.Node().(type) {
+		case *ast.FuncDecl:
+			if f, ok := info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+				in.add(&function{object: f, judged: takesContext(f.Signature()), findings: in.scan(c)})
+			}
+		case *ast.FuncLit:
+			if sig, ok := info.TypeOf(n).(*types.Signature); ok && takesContext(sig) {
+				in.add(&function{judged: true, findings: in.scan(c)})
+			}
+		}
+	}
+	for c := range in.files.Root().Preorder((*ast.Ident)(nil)) {
+		v, ok := info.Defs[c.Node().(*ast.Ident)].(*types.Var)
+		if !ok || in.held[v] == nil {
+			continue
+		}
+		if value, ok := in.files.Root().FindNode(in.held[v]); ok {
+			// What takes a Context has been scanned as what it is.
+			in.add(&function{object: v, judged: takesContext(v.Type().Underlying().(*types.Signature)), findings: in.scan(value)})
+		}
+	}
+}
+
+func (in *inspection) add(f *function) {
+	in.all = append(in.all, f)
+	if f.object != nil {
+		in.functions[f.object] = f
+	}
+}
+
+// spread hands taints from callees to callers, the nearest first, and exports them as facts.
+func (in *inspection) spread() {
+	type call struct {
+		from *function
+		at   finding
+	}
+	calls := map[*function][]call{}
+	var queue []*function
+	for _, f := range in.all {
+		for _, at := range f.findings {
+			if t := in.known(at); t != nil && !at.allowed() && f.taint == nil {
+				f.taint = t
+				queue = append(queue, f)
+			}
+			if to := in.local(at); to != nil && !at.allowed() {
+				calls[to] = append(calls[to], call{f, at})
+			}
+		}
+	}
+	for len(queue) > 0 {
+		tainted := queue[0]
+		queue = queue[1:]
+		for _, c := range calls[tainted] {
+			if c.from.taint == nil {
+				c.from.taint = tainted.taint.after(c.at.act)
+				queue = append(queue, c.from)
+			}
+		}
+	}
+	for _, f := range in.all {
+		if f.taint != nil && f.object != nil && (isFunc(f.object) || f.object.Parent() == in.pass.Pkg.Scope()) {
+			in.pass.ExportObjectFact(f.object, f.taint)
+		}
+	}
+}
+
+// known is the taint of a finding that does not depend on this package.
+func (in *inspection) known(f finding) *taint {
+	if f.follow == nil {
+		return &taint{Steps: []string{f.act}, Instead: f.instead}
+	}
+	var t taint
+	if f.follow.Pkg() != in.pass.Pkg && in.pass.ImportObjectFact(f.follow, &t) {
+		return t.after(f.act)
+	}
+	return nil
+}
+
+// local is the function of this package that a finding depends on. One that is judged itself is reported where it is,
+// not again where it is called.
+func (in *inspection) local(f finding) *function {
+	if f.follow == nil {
+		return nil
+	}
+	if to := in.functions[f.follow]; to != nil && !to.judged {
+		return to
+	}
+	return nil
+}
+
+func (t *taint) after(act string) *taint {
+	return &taint{Steps: append([]string{act}, t.Steps...), Instead: t.Instead}
+}
+
+func isFunc(o types.Object) bool {
+	_, ok := o.(*types.Func)
+	return ok
+}
+
+// report tells what the judged functions do wrong, and which allowances are.
+func (in *inspection) report() {
+	for _, f := range in.all {
+		for _, at := range f.findings {
+			t := in.known(at)
+			if to := in.local(at); to != nil && to.taint != nil {
+				t = to.taint.after(at.act)
+			}
+			if t == nil {
+				continue
+			}
+			if at.allowed() {
+				at.allowance.used = true
+				continue
+			}
+			if f.judged {
+				in.diagnose(at, t)
+			}
+		}
+	}
+	for _, a := range slices.SortedFunc(maps.Values(in.allowances), inSource) {
+		switch {
+		case a.reason == "":
+			in.pass.ReportRangef(a.comment, "%s needs a reason: write it behind, on the same line", allowPrefix)
+		case !a.used:
+			in.pass.ReportRangef(a.comment, "%s allows nothing: there is no finding on this line", allowPrefix)
+		}
+	}
+}
+
+func inSource(a, b *allowance) int { return cmp.Compare(a.comment.Pos(), b.comment.Pos()) }
+
+// diagnose reports a finding once, however many literals around it are judged.
+func (in *inspection) diagnose(f finding, t *taint) {
+	message := fmt.Sprintf("orchestrator code %s: %s", route(t.Steps), t.Instead)
+	key := fmt.Sprint(f.pos, message)
+	if in.reported[key] {
+		return
+	}
+	in.reported[key] = true
+	in.pass.Report(analysis.Diagnostic{
+		Pos:            f.pos,
+		End:            f.at.Node().End(),
+		Message:        message,
+		SuggestedFixes: in.fixes(f),
+	})
+}

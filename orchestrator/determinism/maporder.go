@@ -1,0 +1,232 @@
+package determinism
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"golang.org/x/tools/go/ast/inspector"
+)
+
+// orderFree says whether the range loop at c leads to the same whatever the order. With distinctKeys the loop's key is
+// another one in each round.
+func orderFree(info *types.Info, c inspector.Cursor, distinctKeys bool) bool {
+	loop := c.Node().(*ast.RangeStmt)
+	key, value := defined(info, loop.Key), defined(info, loop.Value)
+	if loop.Tok == token.ASSIGN {
+		return false // the last key stays behind
+	}
+	if key == nil && value == nil {
+		return true // all rounds are alike
+	}
+	o := &orderly{info: info, changed: map[types.Object]string{}, ranged: rangedMap(info, loop)}
+	if distinctKeys {
+		o.key = key
+	}
+	// The first walk learns what changes, the second judges with that knowledge.
+	for range 2 {
+		if !o.block(loop.Body) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(o.collected, func(x types.Object) bool { return !sortedAfter(info, c, x) })
+}
+
+// rangedMap is the variable that leads to the map behind a loop; nil when there is none.
+func rangedMap(info *types.Info, loop *ast.RangeStmt) types.Object {
+	if iterator, ok := loop.X.(*ast.CallExpr); ok && len(iterator.Args) > 0 {
+		return root(info, iterator.Args[0])
+	}
+	return root(info, loop.X)
+}
+
+// defined is the variable that an identifier defines; nil for the blank one and for none.
+func defined(info *types.Info, e ast.Expr) types.Object {
+	id, ok := e.(*ast.Ident)
+	if !ok || id.Name == "_" {
+		return nil
+	}
+	return info.Defs[id]
+}
+
+// orderly judges the body of a loop over a map.
+type orderly struct {
+	info      *types.Info
+	key       types.Object            // another one in each round; nil when there is none
+	ranged    types.Object            // the map, when a variable leads to it
+	changed   map[types.Object]string // what the body changes, and how: two ways for one variable depend on the order
+	collected []types.Object          // slices that are appended to
+}
+
+func (o *orderly) block(b *ast.BlockStmt) bool {
+	return !slices.ContainsFunc(b.List, func(s ast.Stmt) bool { return !o.statement(s) })
+}
+
+func (o *orderly) statement(s ast.Stmt) bool {
+	switch s := s.(type) {
+	case *ast.EmptyStmt:
+		return true
+	case *ast.BlockStmt:
+		return o.block(s)
+	case *ast.BranchStmt:
+		return s.Tok == token.CONTINUE && s.Label == nil
+	case *ast.IfStmt:
+		return (s.Init == nil || o.statement(s.Init)) && o.pure(s.Cond) && o.block(s.Body) && (s.Else == nil || o.statement(s.Else))
+	case *ast.IncDecStmt:
+		return o.adds(s.X)
+	case *ast.AssignStmt:
+		return o.assignment(s)
+	case *ast.ExprStmt:
+		call, ok := s.X.(*ast.CallExpr)
+		return ok && builtinName(o.info, call) == "delete" && o.isKey(call.Args[1]) && o.changes(call.Args[0], "delete")
+	}
+	return false
+}
+
+func (o *orderly) assignment(s *ast.AssignStmt) bool {
+	if s.Tok == token.DEFINE {
+		return !slices.ContainsFunc(s.Rhs, func(e ast.Expr) bool { return !o.pure(e) })
+	}
+	if len(s.Lhs) != 1 || len(s.Rhs) != 1 {
+		return false
+	}
+	to, from := ast.Unparen(s.Lhs[0]), ast.Unparen(s.Rhs[0])
+	switch s.Tok {
+	case token.ADD_ASSIGN, token.SUB_ASSIGN:
+		return o.pure(from) && o.adds(to)
+	case token.ASSIGN:
+		if index, ok := to.(*ast.IndexExpr); ok {
+			return o.sets(index, from)
+		}
+		return o.appends(to, from)
+	}
+	return false
+}
+
+// adds: the order of sums of integers does not show.
+func (o *orderly) adds(to ast.Expr) bool {
+	basic, ok := o.info.TypeOf(to).Underlying().(*types.Basic)
+	if !ok || basic.Info()&types.IsInteger == 0 {
+		return false
+	}
+	switch x := ast.Unparen(to).(type) {
+	case *ast.Ident:
+		return o.changes(x, "add")
+	case *ast.IndexExpr:
+		return o.elsewhere(x) && o.pure(x.Index) && o.changes(x.X, "add")
+	}
+	return false
+}
+
+// sets: each round sets another element, or all set elements to the same constant.
+func (o *orderly) sets(to *ast.IndexExpr, from ast.Expr) bool {
+	if !o.pure(from) {
+		return false
+	}
+	if o.isKey(to.Index) {
+		return o.changes(to.X, "set by key")
+	}
+	if !o.elsewhere(to) || !o.pure(to.Index) {
+		return false
+	}
+	if v := o.info.Types[from].Value; v != nil {
+		return o.changes(to.X, "set to "+v.ExactString())
+	}
+	literal, ok := from.(*ast.CompositeLit)
+	return ok && len(literal.Elts) == 0 && o.changes(to.X, "set to zero")
+}
+
+// appends: in any order, when it is sorted later.
+func (o *orderly) appends(to, from ast.Expr) bool {
+	call, ok := from.(*ast.CallExpr)
+	if !ok || builtinName(o.info, call) != "append" {
+		return false
+	}
+	x, again := local(o.info, to), local(o.info, call.Args[0])
+	if x == nil || x != again || slices.ContainsFunc(call.Args[1:], func(e ast.Expr) bool { return !o.pure(e) }) {
+		return false
+	}
+	o.collected = append(o.collected, x)
+	return o.changes(to, "append")
+}
+
+// local is the variable of a function that an expression names.
+func local(info *types.Info, e ast.Expr) types.Object {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, ok := info.Uses[id].(*types.Var)
+	if !ok || packageLevel(v) {
+		return nil
+	}
+	return v
+}
+
+func (o *orderly) isKey(e ast.Expr) bool { return o.key != nil && local(o.info, e) == o.key }
+
+// elsewhere says whether an element is not one of the map that is ranged over: whether new ones are visited is random.
+func (o *orderly) elsewhere(e *ast.IndexExpr) bool {
+	r := root(o.info, e.X)
+	return r != nil && r != o.ranged
+}
+
+// changes notes that the body changes a variable, and says whether it does so in this way only.
+func (o *orderly) changes(target ast.Expr, how string) bool {
+	x := root(o.info, target)
+	if x == nil || x == o.key || !o.pureBut(target, x) {
+		return false
+	}
+	if before, ok := o.changed[x]; ok && before != how {
+		return false
+	}
+	o.changed[x] = how
+	return true
+}
+
+// pure says whether an expression has the same value in any order of the rounds, and no effect.
+func (o *orderly) pure(e ast.Expr) bool { return o.pureBut(e, nil) }
+
+func (o *orderly) pureBut(e ast.Expr, but types.Object) bool {
+	pure := true
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			x := o.info.Uses[n]
+			if _, changed := o.changed[x]; changed && x != but {
+				pure = false
+			}
+		case *ast.CallExpr:
+			pure = pure && o.harmless(n)
+		case *ast.UnaryExpr:
+			pure = pure && n.Op != token.ARROW && n.Op != token.AND
+		case *ast.FuncLit:
+			pure = false
+		}
+		return pure
+	})
+	return pure
+}
+
+// harmless calls have no effect, and the same result for the same arguments.
+func (o *orderly) harmless(call *ast.CallExpr) bool {
+	if o.info.Types[call.Fun].IsType() {
+		return true
+	}
+	switch builtinName(o.info, call) {
+	case "len", "cap", "min", "max":
+		return true
+	}
+	f := callee(o.info, call)
+	if f == nil || f.Pkg() == nil || f.Signature().Recv() != nil {
+		return false
+	}
+	switch f.Pkg().Path() {
+	case "strings", "strconv", "path", "unicode", "unicode/utf8", "math", "cmp":
+		return true
+	case "fmt":
+		return f.Name() == "Sprint" || f.Name() == "Sprintf" || f.Name() == "Sprintln"
+	}
+	return false
+}

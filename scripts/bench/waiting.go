@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const signalQueue = "orchestration-signals"
+
+// waitingRoom is a runtime whose orchestrations wait for signals, with a clock that can be put forward. Each process is
+// a new one, so nothing is warm.
+type waitingRoom struct {
+	tables *tables.Memory
+	blobs  *blobs.Memory
+	queues *queues.Memory
+	ahead  time.Duration
+	count  *faults.Plan
+}
+
+func newWaitingRoom() *waitingRoom {
+	w := &waitingRoom{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), count: &faults.Plan{}}
+	w.queues.Now = w.now
+	return w
+}
+
+func (w *waitingRoom) now() time.Time { return time.Now().Add(w.ahead) }
+
+func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
+	wait := orchestrator.NewOrchestrator("wait", func(ctx *orchestrator.Context, event string) (string, error) {
+		if event == "" {
+			ctx.Sleep(time.Hour)
+			return "", nil
+		}
+		return orchestrator.Event[string](ctx, event).Await()
+	})
+	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait}, Now: w.now, Log: slog.New(slog.DiscardHandler),
+		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
+}
+
+// park starts an orchestration that waits for an event, or with none for an hour.
+func (w *waitingRoom) park(ctx context.Context, event string) (*orchestrator.Runtime, error) {
+	rt, err := w.process()
+	if err != nil {
+		return nil, err
+	}
+	if err := rt.Prepare(ctx); err != nil {
+		return nil, err
+	}
+	w.count = &faults.Plan{}
+	if rt, err = w.process(); err != nil {
+		return nil, err
+	}
+	out, err := rt.Run(ctx, orchestrator.Start{ID: "a", Orchestrator: "wait", Input: fmt.Appendf(nil, "%q", event), CorrelationID: "a"})
+	if err == nil && !out.Woken {
+		err = fmt.Errorf("the orchestration did not park: %+v", out)
+	}
+	return rt, err
+}
+
+// signal hands the one signal that is due to a new process, as the host does.
+func (w *waitingRoom) signal(ctx context.Context) error {
+	rt, err := w.process()
+	if err != nil {
+		return err
+	}
+	queue := faults.Queues(w.queues, w.count.Intercept)
+	received, err := queue.Receive(ctx, signalQueue, 1, time.Minute)
+	if err != nil || len(received) != 1 {
+		return errors.Join(err, fmt.Errorf("%d signals were received", len(received)))
+	}
+	s, err := orchestrator.DecodeSignal(queues.Decode(received[0].Text))
+	if err != nil {
+		return err
+	}
+	out, err := rt.Deliver(ctx, s)
+	if err == nil && out.Status != orchestrator.Completed {
+		err = fmt.Errorf("the orchestration did not complete: %+v", out)
+	}
+	return errors.Join(err, queue.Delete(ctx, signalQueue, received[0].ID, received[0].PopReceipt))
+}
+
+// timer counts an orchestration that waits for an hour, from its start to its end.
+func timer(ctx context.Context, _ *house) (int, error) {
+	w := newWaitingRoom()
+	if _, err := w.park(ctx, ""); err != nil {
+		return 0, err
+	}
+	w.ahead = 2 * time.Hour
+	err := w.signal(ctx)
+	return len(w.count.Calls()), err
+}
+
+// event counts what it takes to wake a parked orchestration by an event.
+func event(ctx context.Context, _ *house) (int, error) {
+	w := newWaitingRoom()
+	rt, err := w.park(ctx, "go")
+	if err != nil {
+		return 0, err
+	}
+	before := len(w.count.Calls())
+	if err := rt.Raise(ctx, "a", "go", "data", ""); err != nil {
+		return 0, err
+	}
+	err = w.signal(ctx)
+	return len(w.count.Calls()) - before, err
+}
