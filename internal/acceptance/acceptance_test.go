@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -20,7 +21,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
 
-const poisonQueue = hmac.Queue + engine.PoisonSuffix
+const (
+	poisonQueue = hmac.Queue + engine.PoisonSuffix
+	signalQueue = "orchestration-signals"
+	strayTimer  = `{"signalId":"s","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
+)
 
 func rotation(correlationID, instance string) string {
 	body, err := json.Marshal(engine.Message{CorrelationID: correlationID, Engine: hmac.Engine, Operation: hmac.OperationRotate, InstanceID: instance})
@@ -79,7 +84,7 @@ func (p *platform) testDuplicate(t *testing.T) {
 			fates[l.Fate]++
 		}
 	}
-	if diff := cmp.Diff(map[string]int{string(engine.Succeeded): 1, string(engine.Duplicate): 2}, fates); diff != "" {
+	if diff := gocmp.Diff(map[string]int{string(engine.Succeeded): 1, string(engine.Duplicate): 2}, fates); diff != "" {
 		t.Errorf("fates of three deliveries (-want +got):\n%s", diff)
 	}
 }
@@ -94,8 +99,9 @@ func (p *platform) testIDs(t *testing.T) {
 func (p *platform) testDeadLetters(t *testing.T) {
 	tests := map[string]struct {
 		body  string
-		raw   bool // as a sender puts it into the queue that does not encode
-		queue string
+		raw   bool   // as a sender puts it into the queue that does not encode
+		queue string // that it is sent to
+		from  string // that the dead letter names; the engine's unless it is here
 		want  string // in the error
 		count float64
 	}{
@@ -107,6 +113,8 @@ func (p *platform) testDeadLetters(t *testing.T) {
 		"malformed input":           {body: `{"engine":"hmac","correlationId":"x3","instanceId":"i","input":{"slott":1}}`, want: `unknown field`, count: 1},
 		"ids of all kinds":          {body: `{"engine":"no/such\\engine#?","correlationId":"x/4\\#?ü","instanceId":"/i\\#?日"}`, want: "no/such", count: 1},
 		"moved to the poison queue": {body: `{"engine":"hmac","correlationId":"x5","instanceId":"i"}`, queue: poisonQueue, want: "no attempt lived long enough", count: 8},
+		"a signal that is none":     {body: `{"signalId":"s"}`, queue: signalQueue, from: signalQueue, want: "not a signal", count: 1},
+		"a signal for nobody":       {body: strayTimer, queue: signalQueue + engine.PoisonSuffix, from: signalQueue, want: "no such orchestration", count: 8},
 	}
 	known := len(p.list(t, "/api/dlq", url.Values{"limit": {"100"}}))
 	for name, tt := range tests {
@@ -131,9 +139,9 @@ func (p *platform) testDeadLetters(t *testing.T) {
 				t.Fatalf("%d dead letters for one message", len(items)-known)
 			}
 			known++
-			d := p.get(t, "/api/dlq/hmac/"+url.PathEscape(items[0]["rowKey"].(string)))
+			d := p.get(t, fmt.Sprintf("/api/dlq/%s/%s", items[0]["engine"], url.PathEscape(items[0]["rowKey"].(string))))
 			if d["originalMessage"] != tt.body || !strings.Contains(fmt.Sprint(d["errorMessage"]), tt.want) ||
-				d["dequeueCount"] != tt.count || d["status"] != "Pending" || d["originalQueue"] != hmac.Queue || d["correlationId"] == "" {
+				d["dequeueCount"] != tt.count || d["status"] != "Pending" || d["originalQueue"] != cmp.Or(tt.from, hmac.Queue) || d["correlationId"] == "" {
 				t.Errorf("dead letter %v", shorten(d))
 			}
 			first, last := parseTime(t, d["firstFailureAtUtc"]), parseTime(t, d["lastFailureAtUtc"])
