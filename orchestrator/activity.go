@@ -87,6 +87,7 @@ type CallOption func(*callOptions)
 type callOptions struct {
 	retry   Retry
 	timeout time.Duration
+	errors  []errorType
 }
 
 func (o callOptions) validate() error {

@@ -409,6 +409,7 @@ func (d *driver) take(r result) error {
 		return d.learn(event{Kind: t.kind.completion(), Task: t.number, Payload: r.output})
 	}
 	failure, attempt := failureOf(r.err), t.attempts+1
+	t.options.keep(failure, r.err)
 	due, again := t.retryAt(failure, attempt, d.rt.config.Now(), d.crew.info(t).IdempotencyKey())
 	if !again {
 		return d.learn(event{Kind: t.kind.failure(), Task: t.number, Attempt: attempt, Failure: failure})

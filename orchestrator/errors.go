@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -35,6 +36,9 @@ type Failure struct {
 	Permanent bool `json:"permanent,omitempty"`
 	// Stack is where a panic happened.
 	Stack string `json:"stack,omitempty"`
+	// Type and Detail hold an error that WithError lets survive.
+	Type   string          `json:"type,omitempty"`
+	Detail json.RawMessage `json:"detail,omitempty"`
 }
 
 // Error returns the message.
@@ -47,6 +51,8 @@ type ActivityError struct {
 	// Attempt is the number of the attempt that failed last; the first is 1.
 	Attempt int
 	Failure Failure
+
+	cause error // that WithError let survive
 }
 
 // Error names the activity and what went wrong.
@@ -54,8 +60,13 @@ func (e *ActivityError) Error() string {
 	return fmt.Sprintf("activity %s (attempt %d): %s", e.Activity, e.Attempt, e.Failure.Message)
 }
 
-// Unwrap returns the recorded failure.
-func (e *ActivityError) Unwrap() error { return &e.Failure }
+// Unwrap returns the recorded failure, and the error itself if its type was named by WithError.
+func (e *ActivityError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{&e.Failure}
+	}
+	return []error{&e.Failure, e.cause}
+}
 
 // OrchestrationError is what Await returns for a sub-orchestration that failed for good.
 type OrchestrationError struct {

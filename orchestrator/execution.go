@@ -170,7 +170,7 @@ func (x *execution) apply(e event) error {
 		x.complete(t, e.Payload, nil)
 	case activityFailed:
 		t.attempts = e.Attempt
-		x.complete(t, nil, &ActivityError{Activity: t.name, Attempt: e.Attempt, Failure: *e.Failure})
+		x.complete(t, nil, &ActivityError{Activity: t.name, Attempt: e.Attempt, Failure: *e.Failure, cause: t.options.revive(e.Failure)})
 	case childFailed:
 		t.attempts = e.Attempt
 		x.complete(t, nil, &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *e.Failure})

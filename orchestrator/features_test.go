@@ -3,10 +3,13 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/tables"
@@ -187,6 +190,61 @@ func TestAnyGivesTheFirst(t *testing.T) {
 			t.Errorf("%s after %v: %v", out.Output, time.Since(begin), out.Failure)
 		}
 	})
+}
+
+type vaultError struct {
+	Vault string
+	Code  int
+}
+
+func (e *vaultError) Error() string { return fmt.Sprint("vault ", e.Vault, " says ", e.Code) }
+
+type valueError struct{ N int }
+
+func (e valueError) Error() string { return fmt.Sprint("value ", e.N) }
+
+// What an activity returns can be told apart by type, also by the process that takes over.
+func TestTypedErrorsSurvive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var stop context.CancelFunc
+	step := NewActivity("step", func(_ context.Context, n int) (int, error) {
+		switch n {
+		case 1:
+			return 0, fmt.Errorf("wrapped: %w", &vaultError{"v", 403})
+		case 2:
+			return 0, Permanent(valueError{7})
+		}
+		return 0, errors.New("plain")
+	}, WithError[*vaultError](), WithError[valueError]())
+	block := NewActivity("block", func(ctx context.Context, n int) (int, error) {
+		stop()
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	var seen []string
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+		seen = nil
+		for n := range 3 {
+			_, err := step.Call(ctx, n).Await()
+			vault, isVault := errors.AsType[*vaultError](err)
+			value, isValue := errors.AsType[valueError](err)
+			failed, _ := errors.AsType[*ActivityError](err)
+			seen = append(seen, fmt.Sprint(isVault && vault.Vault == "v" && vault.Code == 403, isValue && value.N == 7, IsPermanent(err), failed.Attempt))
+		}
+		return block.Call(ctx, 1).Await()
+	})
+	want := []string{"false false false 1", "true false false 1", "false true true 1"}
+	for _, live := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop = cancel
+		if out, err := w.process(t, nil, o, step, block).Run(ctx, startOf("a", 1)); err != nil || out.Ended() {
+			t.Fatalf("%+v %v", out, err)
+		}
+		if diff := cmp.Diff(want, seen); diff != "" {
+			t.Errorf("live %v (-want +got):\n%s", live, diff)
+		}
+	}
 }
 
 // An orchestration that goes on for ever needs no more memory for it, and its executions begin anew.
