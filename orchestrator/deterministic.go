@@ -70,6 +70,7 @@ type continueAsNew struct {
 	input any
 }
 
+// Error says what it is, should it ever be seen.
 func (continueAsNew) Error() string { return "the orchestration continues as new" }
 
 // ContinueAsNew, returned as the error of an orchestrator, starts the orchestration over with this input, and without

@@ -1,0 +1,191 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+func TestMessagesThatAreDeadAtOnce(t *testing.T) {
+	t.Parallel()
+	big := `{"correlationId":"big","input":"` + strings.Repeat("x", 64<<10-40) + `"}`
+	tests := map[string]struct {
+		body     string
+		reason   engine.Reason
+		message  string
+		instance string
+	}{
+		"not JSON":             {"this is not JSON", engine.ReasonUndecodable, "not a JSON object", ""},
+		"empty":                {"", engine.ReasonUndecodable, "not a JSON object", ""},
+		"an array":             {"[1]", engine.ReasonUndecodable, "not a JSON object", ""},
+		"half an object":       {`{"correlationId":"c`, engine.ReasonUndecodable, "unexpected end", ""},
+		"wrong types":          {`{"correlationId":7}`, engine.ReasonUndecodable, "cannot unmarshal number", ""},
+		"not UTF-8":            {"{\"correlationId\":\"\xff\xfe\"}", engine.ReasonUndecodable, "not UTF-8", ""},
+		"with NUL":             {"{\x00}", engine.ReasonUndecodable, "invalid character", ""},
+		"unknown engine":       {`{"correlationId":"u","engine":"roundabout","instanceId":"i1"}`, engine.ReasonUnknownEngine, `"roundabout"`, "i1"},
+		"64 KiB":               {big, engine.ReasonOverSize, "48128 are allowed", ""},
+		"correlation too long": {`{"correlationId":"` + strings.Repeat("c", 129) + `"}`, engine.ReasonOverSize, "129 bytes", ""},
+		"ids of all kinds": {`{"correlationId":"a/b\\c#d?e-日本-%2F","engine":"nobody","instanceId":"/subscriptions/1/x\\y#z?ü"}`,
+			engine.ReasonUnknownEngine, `"nobody"`, `/subscriptions/1/x\y#z?ü`},
+		"unknown input":       {`{"correlationId":"f","instanceId":"i1","input":{"degree":90}}`, engine.ReasonPermanent, `unknown field "degree"`, "i1"},
+		"input of other type": {`{"correlationId":"f","instanceId":"i1","input":"90"}`, engine.ReasonPermanent, "cannot unmarshal string", "i1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.prepare(t)
+			p := w.process(t, nil)
+			d := engine.Delivery{Queue: testQueue, ID: "11111111-2222-3333-4444-555555555555", Body: []byte(tt.body), DequeueCount: 1,
+				InsertedAt: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+			// Delivered twice: the acknowledgement of the first can get lost.
+			for range 2 {
+				if err := p.Handle(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				d.DequeueCount++
+			}
+			dead := w.deadLetters(t)
+			if len(dead) != 1 {
+				t.Fatalf("%d dead letters", len(dead))
+			}
+			l := dead[0]
+			if !bytes.Equal(l.OriginalMessage, []byte(tt.body)) || l.DetectedReason != tt.reason || !strings.Contains(l.ErrorMessage, tt.message) ||
+				l.DequeueCount != 1 || l.OriginalQueue != testQueue || l.InstanceID != tt.instance || l.Status != engine.StatusPending || l.CorrelationID == "" {
+				t.Errorf("%+v", l)
+			}
+			if l.FirstFailureAtUtc.IsZero() || l.LastFailureAtUtc.Before(l.FirstFailureAtUtc) {
+				t.Errorf("failed from %v to %v", l.FirstFailureAtUtc, l.LastFailureAtUtc)
+			}
+			if w.turns.Load() != 0 {
+				t.Error("an operation ran")
+			}
+		})
+	}
+}
+
+func TestIDsOfAllKindsRun(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{`a/b\c#d?e`, "日本-ü-🚂", "~'%20=", strings.Repeat("/", 128), "x-20261121T000000.000000Z"} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.prepare(t)
+			body, err := json.Marshal(engine.Message{CorrelationID: id, InstanceID: id, Input: []byte(`{"degrees":1}`)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.send(t, string(body))
+			w.host(t, w.always(w.process(t, nil)))
+			w.checkSucceeded(t, id)
+			if got := w.history(t, id)[1]; got.InstanceID != id || got.CorrelationID != id {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestPoison(t *testing.T) {
+	t.Parallel()
+	poison := func(body string) engine.Delivery {
+		return engine.Delivery{Queue: testQueue + engine.PoisonSuffix, ID: "poison-1", Body: []byte(body), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
+	}
+	tests := map[string]struct {
+		body    string
+		before  func(t *testing.T, w *world)
+		message string // of the one dead letter; "" for none from the poison queue
+		fate    engine.Fate
+	}{
+		"never ran":   {good, nil, "no attempt lived long enough", engine.DeadLettered},
+		"undecodable": {"garbage", nil, "not a JSON object", engine.DeadLettered},
+		"already dead": {good, func(t *testing.T, w *world) {
+			w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
+			w.send(t, good)
+			w.host(t, w.always(w.process(t, nil)))
+		}, "", engine.Duplicate},
+		"failed before": {good, func(t *testing.T, w *world) {
+			w.turn = func(context.Context) error { return errors.New("jammed") }
+			if err := w.process(t, nil).Handle(t.Context(), engine.Delivery{Queue: testQueue, ID: "m", Body: []byte(good), DequeueCount: 1}); err == nil {
+				t.Fatal("it did not fail")
+			}
+		}, "jammed", engine.DeadLettered},
+		"succeeded after all": {good, func(t *testing.T, w *world) {
+			w.send(t, good)
+			w.host(t, w.always(w.process(t, nil)))
+		}, "", engine.Duplicate},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.prepare(t)
+				if tt.before != nil {
+					tt.before(t, w)
+				}
+				p := w.process(t, nil)
+				known := len(w.deadLetters(t))
+				for range 2 {
+					if err := p.HandlePoison(t.Context(), poison(tt.body)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if p.Count(tt.fate) == 0 {
+					t.Errorf("no delivery was %s", tt.fate)
+				}
+				dead := w.deadLetters(t)
+				if tt.message == "" {
+					if len(dead) != known {
+						t.Errorf("%d dead letters, %d before", len(dead), known)
+					}
+					return
+				}
+				if len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, tt.message) || string(dead[0].OriginalMessage) != tt.body ||
+					dead[0].DequeueCount != 8 || dead[0].OriginalQueue != testQueue || dead[0].DetectedReason != engine.ReasonPoison {
+					t.Errorf("%+v", dead)
+				}
+			})
+		})
+	}
+}
+
+// While storage does not take the dead letter, a poison message goes back into its queue; nothing hides it for ever.
+func TestPoisonWaitsForStorage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const queue = testQueue + engine.PoisonSuffix
+		w := newWorld()
+		w.prepare(t)
+		d := engine.Delivery{Queue: queue, ID: "poison-1", Body: []byte(good), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
+		for at := 1; at <= 4; at++ { // look among the dead letters, in the history, at the orchestration; write
+			p := w.process(t, &faults.Plan{At: at, Fault: faults.Throttled})
+			if err := p.HandlePoison(t.Context(), d); err != nil || p.Count(engine.Parked) != 1 {
+				t.Fatalf("call %d: %v", at, err)
+			}
+			time.Sleep(time.Minute)
+			messages, err := w.queues.Receive(t.Context(), queue, 2, visibility)
+			if err != nil || len(messages) != 1 {
+				t.Fatalf("call %d: %d messages are back, %v", at, len(messages), err)
+			}
+			d = engine.Delivery{Queue: queue, ID: messages[0].ID, Body: queues.Decode(messages[0].Text), DequeueCount: 1, InsertedAt: messages[0].InsertedAt}
+			if err := w.queues.Delete(t.Context(), queue, messages[0].ID, messages[0].PopReceipt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.process(t, nil).HandlePoison(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || string(dead[0].OriginalMessage) != good || dead[0].DequeueCount != 8 || dead[0].MessageID != "poison-1" {
+			t.Errorf("%+v", dead)
+		}
+	})
+}

@@ -1,0 +1,261 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	testQueue   = "turntable-queue"
+	signalQueue = "orchestration-signals"
+)
+
+// world is what outlives processes: storage, and what the activities did to the rest of the world.
+type world struct {
+	tables *tables.Memory
+	blobs  *blobs.Memory
+	queues *queues.Memory
+
+	turns atomic.Int32                    // how often the first operation ran
+	turn  func(ctx context.Context) error // what it does; nil succeeds
+	waits bool                            // for an event, and an hour, before it does anything
+}
+
+func newWorld() *world {
+	return &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
+}
+
+type input struct {
+	Degrees int `json:"degrees"`
+}
+
+// definition is an engine of two operations, turn and lock, with an activity in between that is none.
+func (w *world) definition() engine.Definition {
+	turn := orchestrator.NewActivity("turn", func(ctx context.Context, in input) (input, error) {
+		w.turns.Add(1)
+		if w.turn != nil {
+			return in, w.turn(ctx)
+		}
+		return in, nil
+	})
+	oil := orchestrator.NewActivity("oil", func(context.Context, int) (int, error) { return 0, nil })
+	lock := orchestrator.NewActivity("lock", func(_ context.Context, instance string) (string, error) { return instance, nil })
+	return engine.Definition{
+		Name:       "turntable",
+		Queue:      testQueue,
+		Operations: []orchestrator.AnyActivity{turn, lock},
+		Activities: []orchestrator.AnyActivity{oil},
+		Orchestrator: engine.Orchestrate("turntable", func(ctx *orchestrator.Context, r engine.Request[input]) (string, error) {
+			if w.waits {
+				if _, err := orchestrator.Event[int](ctx, "go").Await(); err != nil {
+					return "", err
+				}
+				ctx.Sleep(time.Hour)
+			}
+			if _, err := turn.Call(ctx, r.Input).Await(); err != nil {
+				return "", err
+			}
+			if _, err := oil.Call(ctx, 1).Await(); err != nil {
+				return "", err
+			}
+			return lock.Call(ctx, r.InstanceID).Await()
+		}),
+	}
+}
+
+// process is a pipeline over the world, as one process would have it; a nil plan only counts.
+func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
+	t.Helper()
+	if plan == nil {
+		plan = &faults.Plan{}
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	store, d := faults.Tables(w.tables, plan.Intercept), w.definition()
+	var p *engine.Pipeline
+	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, plan.Intercept), Log: log,
+		Queues:        faults.Queues(w.queues, plan.Intercept),
+		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
+		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = engine.NewPipeline(engine.Config{
+		Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
+		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, plan.Intercept),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (w *world) prepare(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(w.process(t, nil).Prepare(t.Context()), w.tables.CreateTable(t.Context(), "orchestrations"),
+		w.blobs.CreateContainer(t.Context(), "orchestrations"), w.queues.CreateQueue(t.Context(), signalQueue)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) send(t *testing.T, body string) {
+	t.Helper()
+	if _, err := w.queues.Send(t.Context(), testQueue, []byte(body), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visibility is for how long the miniature host below hides a message that it hands out, and after a failure.
+const visibility = 30 * time.Second
+
+// host delivers what is in the queues, as the Functions host would: nil deletes the message, an error makes it visible
+// again later. next gives each delivery its process. It returns when the queues are empty, and fails after too many.
+func (w *world) host(t *testing.T, next func(delivery int) *engine.Pipeline) (deliveries int) {
+	t.Helper()
+	handlers := map[string]func(p *engine.Pipeline, ctx context.Context, d engine.Delivery) error{
+		testQueue: (*engine.Pipeline).Handle, signalQueue: (*engine.Pipeline).HandleSignal}
+	for {
+		left, idle := 0, true
+		for queue, handle := range handlers {
+			n, err := w.queues.Length(t.Context(), queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			left += n
+			messages, err := w.queues.Receive(t.Context(), queue, 1, visibility)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(messages) == 0 {
+				continue
+			}
+			if idle, deliveries = false, deliveries+1; deliveries > 60 {
+				t.Fatal("the message does not come to rest")
+			}
+			m := messages[0]
+			if handle(next(deliveries), t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text),
+				DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}) != nil {
+				continue
+			}
+			if err := w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left == 0 {
+			return deliveries
+		}
+		if idle {
+			time.Sleep(visibility) // virtual: every caller runs under synctest
+		}
+	}
+}
+
+// event raises the event that the engine waits for when it waits.
+func (w *world) event(t *testing.T, correlationID string, delay time.Duration) {
+	t.Helper()
+	body := fmt.Sprintf(`{"signalId":"go","workflowInstanceId":"turntable-%s","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, correlationID)
+	if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), delay); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) always(p *engine.Pipeline) func(int) *engine.Pipeline {
+	return func(int) *engine.Pipeline { return p }
+}
+
+func (w *world) history(t *testing.T, correlationID string) []engine.Entry {
+	t.Helper()
+	entries, err := engine.NewHistory(w.tables, "").Run(t.Context(), "turntable", correlationID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// deadLetters reads all of them, whole.
+func (w *world) deadLetters(t *testing.T) []engine.DeadLetter {
+	t.Helper()
+	store := engine.NewDeadLetters(w.tables, "")
+	page, err := store.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"turntable"}, Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []engine.DeadLetter
+	for _, item := range page.DeadLetters {
+		d, err := store.Get(t.Context(), item.Engine, item.RowKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// checkSucceeded: each operation succeeded once, the run as a whole once, and nothing is dead.
+func (w *world) checkSucceeded(t *testing.T, correlationID string) {
+	t.Helper()
+	var succeeded []string
+	runs := 0
+	for _, e := range w.history(t, correlationID) {
+		if e.Status == engine.StatusSucceeded {
+			succeeded = append(succeeded, e.Operation)
+		}
+		if e.RunStatus == engine.StatusSucceeded {
+			runs++
+		}
+	}
+	if fmt.Sprint(succeeded) != "[turn lock]" || runs != 1 {
+		t.Errorf("succeeded operations %v in %d runs", succeeded, runs)
+	}
+	if dead := w.deadLetters(t); len(dead) != 0 {
+		t.Errorf("dead letters: %+v", dead)
+	}
+}
+
+const good = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","input":{"degrees":90}}`
+
+// deliverWithin delivers at most one message, with a bounded invocation.
+func (w *world) deliverWithin(t *testing.T, p *engine.Pipeline, budget time.Duration) int {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), testQueue, 1, visibility)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(messages) == 0 {
+		time.Sleep(visibility)
+		return 0
+	}
+	m := messages[0]
+	ctx, cancel := context.WithTimeout(t.Context(), budget)
+	defer cancel()
+	err = p.Handle(ctx, engine.Delivery{Queue: testQueue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt})
+	if err == nil {
+		if err := w.queues.Delete(t.Context(), testQueue, m.ID, m.PopReceipt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return 1
+}
+
+func checkDead(message string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, message) {
+			t.Errorf("dead letters: %+v", dead)
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// scenario is an orchestration that is to survive everything.
+type scenario struct {
+	make   func(l *ledger) ([]AnyOrchestrator, []AnyActivity)
+	output string
+	// outside is what others do to it, before it starts.
+	outside func(t *testing.T, w *world)
+	// most says how often an activity may run when one process dies; 2 unless it is here.
+	most map[string]int
+}
+
+func scenarios() map[string]scenario {
+	return map[string]scenario{
+		"sequence and fan-out":   {make: mixed, output: `"[3 100 4] 5 true"`, most: map[string]int{"flaky": 4}},
+		"timers":                 {make: withTimers, output: `"2 1 true"`},
+		"sub-orchestrations":     {make: withChildren, output: `"[11 12] failed: child trouble"`, most: map[string]int{"trouble": 4}},
+		"fibers":                 {make: withFibers, output: `"[2 12 22]"`},
+		"continue as new":        {make: withGenerations, output: `"1 2 3 4"`},
+		"recorded values":        {make: withValues, output: `"same"`},
+		"events":                 {make: withEvents, output: `"1 2 3 none"`, outside: raiseEvents},
+		"events and generations": {make: withEventLoop, output: `"1 2 3"`, outside: raiseEvents},
+		"a child that waits":     {make: withWaitingChild, output: `"3"`, outside: raiseForChild},
+	}
+}
+
+func mixed(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	flaky := NewActivity("flaky", func(ctx context.Context, n int) (int, error) {
+		l.add("flaky")
+		if Info(ctx).Attempt == 1 {
+			return 0, errors.New("once")
+		}
+		return n, nil
+	}, WithRetry(Retry{MaxAttempts: 2, FirstInterval: 1}))
+	doomed := NewActivity("doomed", func(context.Context, int) (int, error) {
+		l.add("doomed")
+		return 0, Permanent(errors.New("never"))
+	})
+	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+		a, err := step.Call(ctx, n).Await()
+		if err != nil {
+			return "", err
+		}
+		fan, err := All(step.Call(ctx, a), flaky.Call(ctx, 100), step.Call(ctx, a+1))
+		if err != nil {
+			return "", err
+		}
+		_, never := doomed.Call(ctx, fan[2]).Await()
+		b, err := step.Call(ctx, fan[2]).Await()
+		return fmt.Sprint(fan, b, never != nil), err
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step, flaky, doomed}
+}
+
+// withTimers waits for a timer, and twice for the first of an activity and a timer.
+func withTimers(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	slow := NewActivity("slow", func(ctx context.Context, d time.Duration) (int, error) {
+		l.add(fmt.Sprint("slow", d))
+		select {
+		case <-time.After(d):
+			return 2, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	})
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		begin := ctx.Now()
+		ctx.Sleep(48 * time.Hour)
+		fast := slow.Call(ctx, time.Second)
+		Any(ctx, fast, Timer(ctx, time.Hour))
+		v, err := fast.Await()
+		if err != nil {
+			return "", err
+		}
+		first := Any(ctx, slow.Call(ctx, time.Hour), Timer(ctx, time.Second))
+		return fmt.Sprint(v, " ", first, " ", ctx.Now().Sub(begin) >= 48*time.Hour+2*time.Second), nil
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{slow}
+}
+
+func withChildren(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	trouble := NewActivity("trouble", func(context.Context, int) (int, error) {
+		l.add("trouble")
+		return 0, errors.New("child trouble")
+	})
+	child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) {
+		ctx.Sleep(time.Hour)
+		return step.Call(ctx, n).Await()
+	})
+	sad := NewOrchestrator("sad", func(ctx *Context, n int) (int, error) { return trouble.Call(ctx, n).Await() })
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		sums, err := All(child.Call(ctx, 10), child.Call(ctx, 11))
+		if err != nil {
+			return "", err
+		}
+		_, err = sad.Call(ctx, 1, WithRetry(Retry{MaxAttempts: 2})).Await()
+		failed, ok := errors.AsType[*OrchestrationError](err)
+		if !ok || failed.Orchestrator != "sad" {
+			return "", fmt.Errorf("sub-orchestration gave %w", err)
+		}
+		var cause *Failure
+		errors.As(err, &cause)
+		return fmt.Sprint(sums, " failed: ", cause.Message[len(cause.Message)-len("child trouble"):]), nil
+	})
+	return []AnyOrchestrator{o, child, sad}, []AnyActivity{step, trouble}
+}
+
+func withFibers(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		var branches []*Future[int]
+		for i := range 3 {
+			branches = append(branches, Go(ctx, func(ctx *Context) (int, error) {
+				v, err := step.Call(ctx, 10*i).Await()
+				if err != nil {
+					return 0, err
+				}
+				ctx.Sleep(time.Duration(3-i) * time.Second)
+				return step.Call(ctx, v).Await()
+			}))
+		}
+		results, err := All(branches...)
+		return fmt.Sprint(results), err
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step}
+}
+
+func withGenerations(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	type state struct {
+		N    int
+		Said string
+	}
+	o := NewOrchestrator("test", func(ctx *Context, raw any) (string, error) {
+		var s state
+		if m, ok := raw.(map[string]any); ok {
+			s.N, s.Said = int(m["N"].(float64)), m["Said"].(string)
+		}
+		v, err := step.Call(ctx, s.N).Await()
+		if err != nil {
+			return "", err
+		}
+		if s.Said += fmt.Sprint(" ", v); v < 4 {
+			return "", ContinueAsNew(state{v, s.Said})
+		}
+		return s.Said[1:], nil
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step}
+}
+
+// withValues hands values that are not deterministic to activities, before and behind a step, and compares them later.
+func withValues(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	echo := NewActivity("echo", func(_ context.Context, s string) (string, error) { return s, nil })
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		said := ""
+		for i := range 3 {
+			drawn, err := SideEffect(ctx, "draw", func() int { return l.add("draw") })
+			if err != nil {
+				return "", err
+			}
+			now := fmt.Sprint(ctx.NewUUID(), ctx.Rand().IntN(1e6), drawn, ctx.Patched("p"), ctx.Now())
+			first, err := echo.Call(ctx, now).Await()
+			if err != nil {
+				return "", err
+			}
+			if _, err := step.Call(ctx, i).Await(); err != nil {
+				return "", err
+			}
+			if first != now || said == now {
+				return "", fmt.Errorf("%s became %s", first, now)
+			}
+			said = now
+		}
+		return "same", nil
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step, echo}
+}
+
+// withEvents reads three events, which come at different times, and times out on a fourth.
+func withEvents(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		said := ""
+		for range 4 {
+			e := Event[int](ctx, "Number")
+			if Any(ctx, e, Timer(ctx, 100*time.Hour)) == 1 {
+				return said + "none", nil
+			}
+			v, err := e.Await()
+			if err != nil {
+				return "", err
+			}
+			if _, err := step.Call(ctx, v).Await(); err != nil {
+				return "", err
+			}
+			said += fmt.Sprint(v, " ")
+		}
+		return said, nil
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step}
+}
+
+func withEventLoop(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	o := NewOrchestrator("test", func(ctx *Context, raw any) (string, error) {
+		said, _ := raw.(string)
+		v, err := Event[int](ctx, "number").Await()
+		if err != nil {
+			return "", err
+		}
+		if _, err := step.Call(ctx, v).Await(); err != nil {
+			return "", err
+		}
+		if said += fmt.Sprint(" ", v); v < 3 {
+			return "", ContinueAsNew(said)
+		}
+		return said[1:], nil
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step}
+}
+
+// raiseEvents raises three events, one after the other, the first of them early, and each of them twice.
+func raiseEvents(t *testing.T, w *world) {
+	t.Helper()
+	raise(t, w, "a", 1, 0)
+	raise(t, w, "a", 1, time.Minute)
+	raise(t, w, "a", 2, time.Hour)
+	raise(t, w, "a", 3, 2*time.Hour)
+	raise(t, w, "a", 2, 3*time.Hour)
+}
+
+func raise(t *testing.T, w *world, id string, n int, delay time.Duration) {
+	t.Helper()
+	body, err := marshal(Signal{SignalID: fmt.Sprint("event", n), InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal,
+		Payload: Payload{Event: "number", Data: fmt.Append(nil, n)}})
+	if err == nil {
+		_, err = w.queues.Send(t.Context(), signalQueue, body, delay)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withWaitingChild waits for a child that waits for an event, so that neither of them has anything to do.
+func withWaitingChild(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	child := NewOrchestrator("child", func(ctx *Context, _ int) (int, error) {
+		v, err := Event[int](ctx, "number").Await()
+		if err != nil {
+			return 0, err
+		}
+		ctx.Sleep(time.Hour)
+		return step.Call(ctx, v).Await()
+	})
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		v, err := child.Call(ctx, 7).Await()
+		return fmt.Sprint(v), err
+	})
+	return []AnyOrchestrator{o, child}, []AnyActivity{step}
+}
+
+func raiseForChild(t *testing.T, w *world) {
+	t.Helper()
+	raise(t, w, fmt.Sprintf("a:1-child-%s-1", hashOf([]byte("7"))[:16]), 2, time.Hour)
+}
+
+// budget is how long an invocation of the simulated processes lasts: shorter than the scenarios' timers.
+const budget = 10 * time.Minute
+
+// drive runs a scenario as a host would, in one process after the other, the first ones with the plans: the message that
+// starts the orchestration is delivered until it is acknowledged, then signals are, until the orchestration has ended
+// and the queue is empty. Every caller runs under synctest.
+func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
+	t.Helper()
+	plan := &faults.Plan{}
+	process := func() *Runtime {
+		if plan = (&faults.Plan{}); len(plans) > 0 {
+			plan, plans = plans[0], plans[1:]
+		}
+		orchestrators, activities := s.make(l)
+		return w.signalling(t, plan, orchestrators, activities)
+	}
+	rt := process()
+	if s.outside != nil {
+		s.outside(t, w)
+	}
+	started := false
+	for range 20_000 {
+		if plan.Crashed() || started && len(plans) > 0 && plan.At == 0 {
+			rt = process()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), budget)
+		if !started {
+			out, err := rt.Run(ctx, startOf("a", 1))
+			started = err == nil && (out.Ended() || out.Woken)
+		} else if delivered := w.deliver(ctx, t, rt); !delivered {
+			cancel()
+			if n, err := w.queues.Length(t.Context(), signalQueue); err == nil && n == 0 {
+				s.check(t, w)
+				return
+			}
+			time.Sleep(time.Minute) // less than events are apart, so that they come in order
+			continue
+		}
+		cancel()
+		w.stored(t, "a")
+	}
+	t.Fatal("it does not come to an end")
+}
+
+// deliver hands out one signal, if one is visible.
+func (w *world) deliver(ctx context.Context, t *testing.T, rt *Runtime) bool {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), signalQueue, 1, time.Hour)
+	if err != nil || len(messages) == 0 {
+		return false
+	}
+	m := messages[0]
+	signal, err := DecodeSignal(queues.Decode(m.Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = rt.Deliver(ctx, signal); err == nil {
+		err = w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt)
+	} else {
+		_, err = w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 30*time.Second)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// check looks at the end that nothing follows.
+func (s scenario) check(t *testing.T, w *world) {
+	t.Helper()
+	orchestrators, activities := s.make(&ledger{})
+	out, err := w.signalling(t, nil, orchestrators, activities).Get(t.Context(), "a")
+	if err != nil || out.Status != Completed || string(out.Output) != s.output {
+		t.Fatalf("%s: %s %v %v", out.Status, out.Output, out.Failure, err)
+	}
+}
