@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -30,6 +31,8 @@ type Definition struct {
 	Operations []orchestrator.AnyActivity
 	// Activities are the others, which the history does not show.
 	Activities []orchestrator.AnyActivity
+	// Timeout bounds each attempt at a message, waits included; one that takes longer fails. 0 does not.
+	Timeout time.Duration
 	// Tables names the tables that the engine owns; they are created when they are missing.
 	Tables []string
 	// MaxAttempts: the delivery with this number goes to the dead letters without running (standard, section 1.3), so the
@@ -47,6 +50,9 @@ func (d Definition) validate() error {
 		errs = append(errs, errors.New("queue, orchestrator and operations are required"))
 	case d.Orchestrator.Name() != d.Name:
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
+	}
+	if d.Timeout < 0 {
+		errs = append(errs, errors.New("Timeout is negative"))
 	}
 	if d.MaxAttempts < 2 {
 		errs = append(errs, errors.New("MaxAttempts must be 2 or more: with 1, no message would ever run"))

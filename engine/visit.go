@@ -130,6 +130,7 @@ func (v *visit) run(ctx context.Context) {
 		Input:         input,
 		CorrelationID: v.message.CorrelationID,
 		Carry:         carry,
+		Timeout:       v.def.Timeout,
 		Resume:        v.attempt > 1 || len(v.past.entries) > 0,
 	})
 	switch {

@@ -60,6 +60,9 @@ func (c *crew) dispatch() (fired []*task, next time.Time) {
 	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
 	c.seen = len(c.execution.tasks)
 	now := c.rt.config.Now()
+	if c.execution.deadline != 0 {
+		next = fromMicros(c.execution.deadline)
+	}
 	later := c.waiting[:0]
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)

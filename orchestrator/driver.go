@@ -86,6 +86,12 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 		if d.continuation() != nil {
 			continue
 		}
+		if d.overdue() {
+			if err := d.learn(event{Kind: executionTimedOut}); err != nil {
+				return Outcome{}, err
+			}
+			continue
+		}
 		fired, next := d.crew.dispatch()
 		if d.crew.idleUntil(ctx, next) && len(fired) == 0 {
 			return d.park(ctx, next)
@@ -94,6 +100,12 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 			return Outcome{}, err
 		}
 	}
+}
+
+// overdue says that the execution's time is over.
+func (d *driver) overdue() bool {
+	deadline := d.execution.deadline
+	return deadline != 0 && d.rt.config.Now().UnixMicro() >= deadline
 }
 
 // proceed learns what is there, or waits for it.
@@ -159,7 +171,7 @@ func (d *driver) begin(ctx context.Context, number, base int, input json.RawMess
 	}
 	d.fresh(number, base)
 	started := event{Kind: executionStarted, Name: d.orchestrator.Name(), Payload: input, CorrelationID: d.start.CorrelationID, Base: base,
-		Parent: d.start.Parent, Carry: d.start.Carry, Inherited: inherited}
+		Parent: d.start.Parent, Carry: d.start.Carry, Timeout: d.start.Timeout.Microseconds(), Inherited: inherited}
 	if err := d.learn(started); err != nil {
 		return err
 	}
@@ -260,6 +272,7 @@ func (d *driver) adopt(first event, latest generation) error {
 		return fmt.Errorf("orchestration %s: %q: %w", d.start.ID, first.Name, ErrUnknownOrchestrator)
 	}
 	d.start.Orchestrator, d.start.CorrelationID, d.start.Parent, d.start.Carry = first.Name, first.CorrelationID, started.Parent, started.Carry
+	d.start.Timeout = time.Duration(started.Timeout) * time.Microsecond
 	d.crew.start = d.start
 	d.createdAt = fromMicros(first.At)
 	return nil

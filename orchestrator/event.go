@@ -25,6 +25,7 @@ const (
 	executionSuspended  eventKind = "ExecutionSuspended"
 	executionResumed    eventKind = "ExecutionResumed"
 	executionTerminated eventKind = "ExecutionTerminated"
+	executionTimedOut   eventKind = "ExecutionTimedOut"
 )
 
 // What an orchestration decides.
@@ -65,8 +66,9 @@ type event struct {
 	// Child is the id of the orchestration that a call started, Parent that of the one that called.
 	Child  string `json:"child,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// Carry is Start.Carry.
-	Carry []byte `json:"carry,omitempty"`
+	// Carry is Start.Carry, Timeout Start.Timeout in microseconds.
+	Carry   []byte `json:"carry,omitempty"`
+	Timeout int64  `json:"timeout,omitempty"`
 	// Signal is the id of the signal that brought the event, Reason what an operator gave.
 	Signal string `json:"signal,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -34,6 +34,7 @@ type execution struct {
 	decided   []event // what the round in the making decides
 	ended     bool    // the last of them ends the execution
 
+	deadline  int64    // microseconds; 0 for none
 	unread    []event  // external events that nobody has asked for
 	signals   []string // that have been applied
 	suspended bool
@@ -206,6 +207,9 @@ func (x *execution) applyCommon(e event) error {
 	case executionResumed:
 		x.suspended = false
 		x.turn()
+	case executionTimedOut:
+		x.end(event{Kind: executionFailed, Failure: &Failure{Code: "TimedOut",
+			Message: fmt.Sprintf("the orchestration did not end by %s", fromMicros(x.deadline).Format(time.RFC3339))}})
 	case executionTerminated:
 		x.end(event{Kind: executionStopped, Failure: terminatedFailure(e.Reason)})
 	default:
@@ -215,6 +219,9 @@ func (x *execution) applyCommon(e event) error {
 }
 
 func (x *execution) started(e event) {
+	if e.Timeout > 0 {
+		x.deadline = e.At + e.Timeout
+	}
 	if h := e.Inherited; h != nil {
 		x.unread = append(x.unread, h.Unread...)
 		x.signals = append(x.signals, h.Signals...)

@@ -192,6 +192,32 @@ func TestAnyGivesTheFirst(t *testing.T) {
 	})
 }
 
+// An execution that waits for too long fails, also when nothing else would wake it.
+func TestTimeoutOfAnOrchestration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		orchestrators, activities := withEvents(l)
+		rt := w.signalling(t, nil, orchestrators, activities)
+		s := startOf("a", 1)
+		s.Timeout = 2 * time.Hour
+		for attempt := 1; attempt <= 2; attempt++ {
+			if out := mustRun(t, rt, s); !out.Woken || out.Execution != attempt {
+				t.Fatalf("%+v", out)
+			}
+			w.settle(t, rt)
+			out := mustGet(t, rt, "a")
+			if out.Status != Failed || out.Failure.Code != "TimedOut" || out.Failure.Permanent || !strings.Contains(out.Failure.Message, "did not end by") {
+				t.Errorf("%s %+v", out.Status, out.Failure)
+			}
+			if got := out.EndedAt.Sub(out.StartedAt); got.Round(time.Hour) != 2*time.Hour {
+				t.Errorf("attempt %d ended after %v", attempt, got)
+			}
+		}
+		w.stored(t, "a")
+	})
+}
+
 type vaultError struct {
 	Vault string
 	Code  int

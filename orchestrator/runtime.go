@@ -162,6 +162,9 @@ type Start struct {
 	CorrelationID string
 	// Carry is handed on to every Outcome, up to 48 KiB: what the caller needs to settle an end that comes by a signal.
 	Carry []byte
+	// Timeout bounds each execution: one that has not ended then fails with the code TimedOut, wherever it waits. 0 does
+	// not.
+	Timeout time.Duration
 	// Parent is the id of the orchestration that calls, "" for none.
 	Parent string
 	// deliver says that the orchestration has to exist: a signal wakes it.
