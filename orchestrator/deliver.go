@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,9 +31,10 @@ func (d *driver) hand(v *delivery) {
 	}
 }
 
-// Deliver applies a signal, and drives its orchestration as Run does. nil means that the signal may be acknowledged:
-// what it brings is in a committed round, and what was left to do or to tell is done or told. ErrNotFound says that
-// there is no such orchestration, or not yet: deliver the signal again later.
+// Deliver applies a signal, and drives its orchestration as Run does. nil means that the signal may be acknowledged: what
+// it brings is in a committed round, the process that applied it has come to rest, and those who have to know do. So
+// whatever message is the last that secures an orchestration, it stays until nothing depends on it. ErrNotFound says
+// that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	if err := s.validate(); err != nil {
 		return Outcome{}, err
@@ -40,23 +42,27 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	for {
 		v := &delivery{signal: s, applied: make(chan struct{})}
 		d, joined := r.enter(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
-		if !joined {
-			<-d.finished
+		if joined {
+			select {
+			case <-d.finished:
+			case <-ctx.Done():
+				return Outcome{}, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ctx.Err())
+			}
+		}
+		<-d.finished
+		if v.isApplied() || d.err != nil {
 			return r.conclude(ctx, d, s)
 		}
-		select {
-		case <-v.applied:
-			return Outcome{ID: s.InstanceID, Status: Running, Joined: true}, nil
-		case <-d.finished: // it left before it saw the signal
-		}
-		select {
-		case <-v.applied:
-			return Outcome{ID: s.InstanceID, Status: Running, Joined: true}, nil
-		default:
-		}
-		if ctx.Err() != nil {
-			return Outcome{}, ctx.Err()
-		}
+		// The driver came to rest without having read it.
+	}
+}
+
+func (v *delivery) isApplied() bool {
+	select {
+	case <-v.applied:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -117,7 +123,11 @@ func (d *driver) read() error {
 	inbox := d.inbox
 	d.inbox = nil
 	d.rt.mu.Unlock()
-	for _, v := range inbox {
+	for i, v := range inbox {
+		if d.execution.continues {
+			d.keep(inbox[i:]) // for the execution that follows
+			return nil
+		}
 		e, ok := v.signal.event()
 		if !ok || d.execution.ended || d.execution.knows(e.Signal) {
 			d.crew.rouse()
@@ -130,6 +140,13 @@ func (d *driver) read() error {
 		}
 	}
 	return nil
+}
+
+// keep puts deliveries back into the inbox, before those that have come since.
+func (d *driver) keep(deliveries []*delivery) {
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	d.inbox = append(slices.Clone(deliveries), d.inbox...)
 }
 
 // acknowledge lets those go whose signals are in committed rounds.

@@ -232,7 +232,7 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 	d.fresh(latest.number, base)
 	d.rounds = latest.rounds
 	if end := latest.end(); end != nil {
-		d.execution.last, d.execution.ended = end.At, true
+		d.execution.last, d.execution.ended, d.execution.continues = end.At, true, end.Kind == executionContinued
 		return nil
 	}
 	if n := len(d.earlier); n > 0 {

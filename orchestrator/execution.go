@@ -33,6 +33,7 @@ type execution struct {
 	script    []event // while replaying: what the round decided
 	decided   []event // what the round in the making decides
 	ended     bool    // the last of them ends the execution
+	continues bool    // and another follows by itself
 
 	deadline  int64    // microseconds; 0 for none
 	unread    []event  // external events that nobody has asked for
@@ -323,7 +324,7 @@ func (x *execution) settle(root *task) {
 
 func (x *execution) end(e event) {
 	x.decide(e)
-	x.ended = true
+	x.ended, x.continues = true, e.Kind == executionContinued
 }
 
 // replay brings the execution to where a recorded round ended, and checks that it decides what is recorded.

@@ -7,7 +7,8 @@ import (
 
 // Event is a Future for the next external event of this name (case does not matter). Events are given out in the order
 // in which they came, each to one Future; one that comes before anybody asks for it is kept, also when the orchestration
-// continues as new. For a wait with a time-out, use Any with a Timer.
+// continues as new. For a wait with a time-out, use Any with a Timer; a Future that has lost such a race still waits, and
+// takes the next event of its name, so go on with it rather than making another.
 func Event[T any](ctx *Context, name string) *Future[T] {
 	return &Future[T]{ctx: ctx, task: ctx.execution.awaitEvent(name)}
 }

@@ -16,7 +16,7 @@ type Retry struct {
 	FirstInterval time.Duration
 	// Coefficient multiplies the delay from attempt to attempt; default 2, at least 1.
 	Coefficient float64
-	// MaxInterval caps the delay; default 5 min.
+	// MaxInterval caps the delay; default 5 min, or FirstInterval if that is longer.
 	MaxInterval time.Duration
 	// Timeout bounds the time from the call to the last attempt's start; 0 does not.
 	Timeout time.Duration
@@ -53,7 +53,7 @@ func (r Retry) delay(attempt int, key string) time.Duration {
 		factor = 2
 	}
 	if most == 0 {
-		most = 5 * time.Minute
+		most = max(5*time.Minute, first)
 	}
 	d := float64(first) * math.Pow(factor, float64(attempt-1))
 	d = min(d, float64(most))

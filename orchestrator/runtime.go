@@ -197,21 +197,26 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	if o == nil {
 		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
 	}
-	d, joined := r.enter(ctx, s, o, nil)
-	if d.start.CorrelationID != s.CorrelationID {
-		return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.start.CorrelationID, ErrConflict)
-	}
-	select {
-	case <-d.finished:
-	case <-ctx.Done():
-		if joined {
-			return Outcome{ID: s.ID, CorrelationID: s.CorrelationID, Status: Running, Joined: true, ResumeAt: r.config.Now()}, nil
+	for {
+		d, joined := r.enter(ctx, s, o, nil)
+		if joined && !d.start.deliver && d.start.CorrelationID != s.CorrelationID {
+			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.start.CorrelationID, ErrConflict)
 		}
-		<-d.finished // it has seen the end of ctx too
+		select {
+		case <-d.finished:
+		case <-ctx.Done():
+			if joined {
+				return Outcome{ID: s.ID, CorrelationID: s.CorrelationID, Status: Running, Joined: true, ResumeAt: r.config.Now()}, nil
+			}
+			<-d.finished // it has seen the end of ctx too
+		}
+		if joined && d.start.deliver && ctx.Err() == nil {
+			continue // a signal may do less than a start: it begins nothing, and revives nothing
+		}
+		out := d.outcome
+		out.Joined = joined
+		return out, d.err
 	}
-	out := d.outcome
-	out.Joined = joined
-	return out, d.err
 }
 
 // Get tells where an orchestration stands, from its rounds alone: ErrNotFound, ErrCorrupt, or what storage said.

@@ -100,7 +100,7 @@ func TestTerminateTakesTheChildrenWithIt(t *testing.T) {
 	})
 }
 
-// What runs in this process takes a signal into its next round, and the signal is acknowledged after that.
+// What runs in this process takes a signal into its next round. The signal is acknowledged when the orchestration rests.
 func TestASignalJoinsTheDriver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,13 +127,21 @@ func TestASignalJoinsTheDriver(t *testing.T) {
 		}()
 		synctest.Wait()
 		raise(t, w, "a", 5, 0)
-		if !w.deliver(t.Context(), t, rt) {
-			t.Fatal("no signal")
-		}
+		delivered := make(chan bool)
+		go func() { delivered <- w.deliver(t.Context(), t, rt) }()
+		synctest.Wait()
 		if all := w.stored(t, "a"); len(all[0].rounds) != 2 || all[0].rounds[1].Learned[0].Kind != eventRaised {
 			t.Errorf("%d rounds", len(all[0].rounds))
 		}
+		select {
+		case <-delivered:
+			t.Error("the signal is acknowledged while its orchestration runs")
+		default:
+		}
 		close(release)
+		if !<-delivered {
+			t.Error("there was no signal")
+		}
 		if out := <-ran; string(out.Output) != "5" {
 			t.Errorf("%+v", out)
 		}

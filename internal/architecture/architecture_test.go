@@ -39,6 +39,7 @@ func rules() []rule {
 		{"orchestrator", storage},
 		{"orchestrator/determinism", nil},
 		{"orchestrator/determinism/cmd", []string{"orchestrator/determinism"}},
+		{"orchestrator/orchestratortest", append([]string{"orchestrator", "internal/faults"}, storage...)},
 		{"engine", append([]string{"orchestrator"}, storage...)},
 		{"engine/hmac", []string{"engine", "orchestrator", "secrets", "tables"}},
 		{"handler", append([]string{"handler/api", "handler/trigger", "engine", "engine/hmac", "orchestrator", "secrets", "internal/account", echo}, storage...)},

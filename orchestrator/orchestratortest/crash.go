@@ -1,0 +1,35 @@
+package orchestratortest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+)
+
+// CrashEverywhere runs a scenario without a crash and then, for every call that the runtime made of storage, with a
+// process that dies before the call and with one that dies after it; another process goes on. Each is a subtest, which
+// fails when status, output or error differ from the run without a crash, or Check finds fault. The package comment says
+// what is expected of activities.
+//
+// scenario is called for every run, inside of the bubble, so that what its activities remember begins anew. A crash takes
+// next to no virtual time, but times differ by it. Of the output, what the type Out holds is compared: where real
+// activities draw random values, or times are returned, choose an Out without them, or fake the activities.
+func CrashEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
+	t.Helper()
+	counted := &faults.Plan{}
+	want := run(t, scenario, counted)
+	if t.Failed() {
+		return // crashes would only say the same again
+	}
+	for i, call := range counted.Calls() {
+		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
+			t.Run(fmt.Sprintf("%s-%d-%s-%s", fault, i+1, call.Service, call.Operation), func(t *testing.T) {
+				got := run(t, scenario, &faults.Plan{At: i + 1, Fault: fault})
+				if want.ending() != got.ending() {
+					t.Errorf("the crash changes the outcome\nwithout: %s\nwith:    %s", want.ending(), got.ending())
+				}
+			})
+		}
+	}
+}

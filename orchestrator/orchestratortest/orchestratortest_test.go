@@ -1,0 +1,209 @@
+package orchestratortest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
+)
+
+// brokenVariable makes TestFailures run the test of this name in broken: only another process can watch a test fail.
+const brokenVariable = "ORCHESTRATORTEST_BROKEN"
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type brokenTest struct {
+	test func(t *testing.T)
+	says []string
+}
+
+// broken are tests that have to fail, and what they have to say.
+func broken() map[string]brokenTest {
+	type none = struct{}
+	simple := func(fn func(*orchestrator.Context, none) (int, error)) orchestratortest.Scenario[none, int] {
+		return orchestratortest.Scenario[none, int]{Orchestrator: orchestrator.NewOrchestrator("simple", fn)}
+	}
+	waiting := simple(func(ctx *orchestrator.Context, _ none) (int, error) {
+		return orchestrator.Event[int](ctx, "godot").Await()
+	})
+	unknown := orchestrator.NewActivity("unknown", func(context.Context, none) (int, error) { return 0, nil })
+	turns := 0
+	return map[string]brokenTest{
+		"no orchestrator": {func(t *testing.T) { orchestratortest.Run(t, orchestratortest.Scenario[none, int]{}) }, []string{"an orchestrator is required"}},
+		"waits for ever":  {func(t *testing.T) { orchestratortest.Run(t, waiting) }, []string{"has not ended", "simple (test) is Running", "waits for Event godot"}},
+		"never ends": {func(t *testing.T) {
+			s := simple(func(ctx *orchestrator.Context, _ none) (int, error) {
+				ctx.Sleep(24 * time.Hour)
+				return 0, orchestrator.ContinueAsNew(none{})
+			})
+			s.Limit = 30 * 24 * time.Hour
+			orchestratortest.Run(t, s)
+		}, []string{"after 720h0m0s the orchestration has not ended", `waits for Timer timer "24h0m0s"`}},
+		"missed step": {func(t *testing.T) {
+			s := simple(func(*orchestrator.Context, none) (int, error) { return 1, nil })
+			s.Steps = []orchestratortest.Step{{Event: "nobody asks", To: "child"}}
+			orchestratortest.Run(t, s)
+		}, []string{`could happen: event "nobody asks" to child`}},
+		"bad steps": {func(t *testing.T) {
+			s := waiting
+			s.Steps = []orchestratortest.Step{{}, {At: -1, Event: "e"}, {Event: "e", Command: "resume"}, {Event: "e", Command: "explode"}}
+			orchestratortest.Run(t, s)
+		}, []string{"step 1: it needs", "step 2: its time is negative", "step 3: it needs", "step 4: it needs"}},
+		"unknown activity": {func(t *testing.T) {
+			orchestratortest.Run(t, simple(func(ctx *orchestrator.Context, _ none) (int, error) { return unknown.Call(ctx, none{}).Await() }))
+		}, []string{"cannot go on", "unknown activity"}},
+		"not deterministic": {func(t *testing.T) {
+			orchestratortest.Run(t, simple(func(ctx *orchestrator.Context, _ none) (int, error) {
+				turns++
+				ctx.Sleep(time.Duration(turns) * time.Second)
+				return 1, nil
+			}))
+		}, []string{"replay of the finished history", "a timer of"}},
+		"crashes show": {func(t *testing.T) {
+			orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[none, int] {
+				runs := 0
+				count := orchestrator.NewActivity("count", func(context.Context, none) (int, error) { runs++; return runs, nil })
+				s := simple(func(ctx *orchestrator.Context, _ none) (int, error) { return count.Call(ctx, none{}).Await() })
+				s.Activities = []orchestrator.AnyActivity{count}
+				return s
+			})
+		}, []string{"the crash changes the outcome", "without: Completed: 1", "with:    Completed: 2"}},
+		"check": {func(t *testing.T) {
+			s := simple(func(*orchestrator.Context, none) (int, error) { return 7, nil })
+			s.Check = func(t *testing.T, r orchestratortest.Result[int]) { t.Errorf("looked at %d", r.Output) }
+			orchestratortest.Run(t, s)
+		}, []string{"looked at 7"}},
+		"golden without file": {func(t *testing.T) { orchestratortest.Golden(t, "testdata/none.json", waiting) }, []string{"ROUNDHOUSE_GOLDEN=write"}},
+		"golden of other code": {func(t *testing.T) { orchestratortest.Golden(t, "testdata/order.json", waiting) },
+			[]string{"golden history testdata/order.json", `decided call 1, a wait for event "godot"`, "recorded is call 1 of activity charge"}},
+	}
+}
+
+// What cannot be right fails the test and says why.
+func TestFailures(t *testing.T) {
+	if b, ok := broken()[os.Getenv(brokenVariable)]; ok {
+		b.test(t)
+		return
+	}
+	t.Parallel()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range broken() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), binary, "-test.run=^TestFailures$")
+			cmd.Env = append(os.Environ(), brokenVariable+"="+name, "ROUNDHOUSE_GOLDEN=")
+			said, err := cmd.CombinedOutput()
+			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
+				t.Errorf("it ended with %v", err)
+			}
+			for _, want := range b.says {
+				if !strings.Contains(string(said), want) {
+					t.Errorf("%q is missing in:\n%s", want, said)
+				}
+			}
+			if strings.Contains(string(said), "panic:") {
+				t.Errorf("it panicked:\n%s", said)
+			}
+		})
+	}
+}
+
+// The same run gives the same history, and what is written can be replayed.
+func TestGoldenWrites(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "new", "order.json")
+	t.Setenv("ROUNDHOUSE_GOLDEN", "write")
+	var histories []string
+	for range 2 {
+		orchestratortest.Golden(t, file, newStore().scenario())
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		histories = append(histories, string(text))
+	}
+	if histories[0] != histories[1] || !strings.Contains(histories[0], `"at": 946684800000000`) {
+		t.Errorf("the histories differ, or hold no virtual time:\n%s\n%s", histories[0], histories[1])
+	}
+}
+
+// Untimed events come one for each wait, also over continue-as-new, in children and in coroutines.
+func TestEventsComeWhenTheyAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	next := func(ctx *orchestrator.Context) (int, error) { return orchestrator.Event[int](ctx, "Number").Await() }
+	child := orchestrator.NewOrchestrator("child", func(ctx *orchestrator.Context, _ int) (int, error) { return next(ctx) })
+	parent := orchestrator.NewOrchestrator("parent", func(ctx *orchestrator.Context, sum int) (int, error) {
+		own := orchestrator.Go(ctx, next)
+		children, err := orchestrator.All(child.Call(ctx, 1), child.Call(ctx, 2))
+		if err != nil {
+			return 0, err
+		}
+		mine, err := own.Await()
+		if err != nil {
+			return 0, err
+		}
+		if sum += mine + 10*children[0] + 100*children[1]; sum < 900 {
+			ctx.Sleep(time.Hour)
+			return 0, orchestrator.ContinueAsNew(sum)
+		}
+		return sum, nil
+	})
+	orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[int, int] {
+		return orchestratortest.Scenario[int, int]{
+			Orchestrator: parent, Orchestrators: []orchestrator.AnyOrchestrator{parent, child},
+			Steps: []orchestratortest.Step{
+				{Event: "number", Data: 1}, {Event: "number", Data: 2, To: "child"}, {Event: "number", Data: 3, To: "child"},
+				{Event: "number", Data: 4}, {Event: "number", Data: 5, To: "child"}, {At: 2 * time.Hour, Event: "number", Data: 6, To: "child"},
+			},
+			Check: func(t *testing.T, r orchestratortest.Result[int]) {
+				if r.Output != 1+20+300+4+50+600 || r.Elapsed.Round(time.Second) != 2*time.Hour {
+					t.Error(r)
+				}
+			},
+		}
+	})
+}
+
+// A sub-orchestration that fails goes on as its next execution, long activities take virtual time only, and so does a
+// timer that is longer than a message may be delayed.
+func TestLongRuns(t *testing.T) {
+	t.Parallel()
+	work := orchestrator.NewActivity("work", func(ctx context.Context, d time.Duration) (string, error) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+		if orchestrator.Info(ctx).Execution < 3 {
+			return "", errors.New("not yet")
+		}
+		return "done", nil
+	})
+	child := orchestrator.NewOrchestrator("child", func(ctx *orchestrator.Context, d time.Duration) (string, error) {
+		return work.Call(ctx, d).Await()
+	})
+	parent := orchestrator.NewOrchestrator("parent", func(ctx *orchestrator.Context, d time.Duration) (string, error) {
+		ctx.Sleep(40 * 24 * time.Hour)
+		retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Minute})
+		return child.Call(ctx, d, retry).Await()
+	})
+	got := orchestratortest.Run(t, orchestratortest.Scenario[time.Duration, string]{
+		Orchestrator: parent, Orchestrators: []orchestrator.AnyOrchestrator{child}, Activities: []orchestrator.AnyActivity{work},
+		Input: 8 * time.Hour, Limit: 42 * 24 * time.Hour,
+	})
+	want := 40*24*time.Hour + 3*8*time.Hour + 3*time.Minute
+	if got.Err != nil || got.Output != "done" || got.Elapsed != want || len(got.Called("work")) != 3 {
+		t.Errorf("%v\nwant it after %v", got, want)
+	}
+}

@@ -1,0 +1,128 @@
+package orchestratortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// How a host treats messages that could not be handled.
+const (
+	redelivery    = 30 * time.Second
+	maxDeliveries = 5
+)
+
+// process is a runtime that can crash, with the invocations that it works on.
+type process struct {
+	world *world
+	plan  *faults.Plan
+	rt    *orchestrator.Runtime
+	ctx   context.Context
+	end   context.CancelFunc
+	work  sync.WaitGroup
+
+	mu      sync.Mutex
+	running int
+	err     error // that nothing can mend
+}
+
+func (w *world) process(ctx context.Context, plan *faults.Plan) (*process, error) {
+	p := &process{world: w, plan: plan}
+	p.ctx, p.end = context.WithCancel(ctx)
+	var err error
+	p.rt, err = w.runtime(p.intercept)
+	return p, err
+}
+
+// intercept lets the world look again after each storage call.
+func (p *process) intercept(c faults.Call, next func() error) error {
+	defer p.world.poke()
+	return p.plan.Intercept(c, next)
+}
+
+// invoke works on a message: it runs, and is acknowledged then. A failure that a redelivery can mend goes to again.
+func (p *process) invoke(run, acknowledge func() error, again func(delay time.Duration) error) {
+	p.mu.Lock()
+	p.running++
+	p.mu.Unlock()
+	p.work.Go(func() {
+		err := run()
+		if err == nil {
+			err = p.intercept(faults.Call{Service: "queues", Operation: "Delete", Target: p.rt.SignalQueue()}, acknowledge)
+		}
+		switch {
+		case p.plan.Crashed():
+			err = again(0)
+		case errors.Is(err, orchestrator.ErrNotFound), errors.Is(err, orchestrator.ErrElsewhere):
+			err = again(redelivery)
+		}
+		p.mu.Lock()
+		p.running--
+		p.err = errors.Join(p.err, err)
+		p.mu.Unlock()
+		p.world.poke()
+	})
+}
+
+// begin works on the message that starts the orchestration; acknowledged is called at the end of that.
+func (p *process) begin(acknowledged func()) {
+	p.invoke(func() error {
+		out, err := p.rt.Run(p.ctx, p.world.start)
+		if err == nil && !out.Ended() && !out.Woken {
+			err = fmt.Errorf("orchestration %s: nothing drives it on: %w", out.ID, context.Cause(p.ctx))
+		}
+		return err
+	}, func() error {
+		acknowledged()
+		return nil
+	}, func(delay time.Duration) error {
+		if delay > 0 {
+			return fmt.Errorf("start: %w", orchestrator.ErrElsewhere)
+		}
+		return nil // the next process begins again
+	})
+}
+
+// deliver works on a signal, if one is visible.
+func (p *process) deliver() (bool, error) {
+	ctx, w, queue := context.WithoutCancel(p.ctx), p.world, p.rt.SignalQueue()
+	messages, err := w.queues.Receive(ctx, queue, 1, queues.MaxDelay)
+	if err != nil || len(messages) == 0 {
+		return false, err
+	}
+	msg := messages[0]
+	remove := func() error { return w.queues.Delete(ctx, queue, msg.ID, msg.PopReceipt) }
+	p.invoke(func() error {
+		s, err := orchestrator.DecodeSignal(queues.Decode(msg.Text))
+		if err == nil {
+			_, err = p.rt.Deliver(p.ctx, s)
+		}
+		return err
+	}, remove, func(delay time.Duration) error {
+		if msg.DequeueCount >= maxDeliveries {
+			w.log.Warn("a signal was given up", "signal", string(queues.Decode(msg.Text)))
+			return remove()
+		}
+		return w.queues.again(ctx, queue, msg, delay)
+	})
+	return true, nil
+}
+
+// state says how many invocations go on, and what went wrong for good.
+func (p *process) state() (running int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.running, p.err
+}
+
+// stop ends the process and waits for what it did.
+func (p *process) stop() {
+	p.end()
+	p.work.Wait()
+}

@@ -1,0 +1,229 @@
+package orchestratortest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// DefaultLimit is the virtual time after which an orchestration that goes on fails its test, unless the Scenario says
+// otherwise.
+const DefaultLimit = 366 * 24 * time.Hour
+
+// Scenario is an orchestration and the world around it. Only Orchestrator is required. In is what the orchestrator takes
+// and Out what it returns; both travel as JSON. The orchestration's id and its correlation id are "test".
+type Scenario[In, Out any] struct {
+	Orchestrator orchestrator.AnyOrchestrator
+	Input        In
+	// Orchestrators are the sub-orchestrations that it calls, directly or not.
+	Orchestrators []orchestrator.AnyOrchestrator
+	// Activities are real ones and those that Fake makes. A fake stands in for the real one of its name, so that fakes can
+	// be added to an engine's own list.
+	Activities []orchestrator.AnyActivity
+	// Steps is what others do to the orchestration. Each happens once, as soon as it can; of several that can, the first.
+	Steps []Step
+	// Limit is the virtual time in which the orchestration has to end; 0 means DefaultLimit. One that never ends by itself
+	// is ended by a Step.
+	Limit time.Duration
+	// Check, if it is set, looks at the end of every run, inside of the bubble.
+	Check func(t *testing.T, r Result[Out])
+}
+
+// Step is something that happens to an orchestration from outside: an event or a command.
+type Step struct {
+	// At is when, in virtual time since the start. With 0, an event comes when it is waited for, and a command as soon as
+	// the orchestration waits for anything.
+	At time.Duration
+	// Event is the name of an event (case does not matter), Data its value, which travels as JSON.
+	Event string
+	Data  any
+	// Command is "suspend", "resume" or "terminate", Reason why.
+	Command string
+	Reason  string
+	// To is the name of the orchestrator of a sub-orchestration that is meant instead: the first, in the order of the
+	// calls, that the step fits, when there is one.
+	To string
+}
+
+// Result is how a run ended.
+type Result[Out any] struct {
+	// Status is Completed, Failed or Terminated.
+	Status orchestrator.Status
+	// Output is what the orchestrator returned; the zero value unless Status is Completed.
+	Output Out
+	// Err is nil if Status is Completed, else an *orchestrator.Failure.
+	Err error
+	// Calls is everything that was called, in order, over all executions: activities, timers, events and
+	// sub-orchestrations, each of which is followed by its own calls. Call.Attempts counts the tries.
+	Calls []orchestrator.Call
+	// Elapsed is the virtual time from start to end, rounded to milliseconds.
+	Elapsed time.Duration
+
+	history []byte
+}
+
+// Called is the activities of this name that were called, in order.
+func (r Result[Out]) Called(activity string) []orchestrator.Call {
+	return slices.DeleteFunc(slices.Clone(r.Calls), func(c orchestrator.Call) bool {
+		return c.Kind != orchestrator.ActivityCall || c.Name != activity
+	})
+}
+
+// String shows the end and the calls, a line each.
+func (r Result[Out]) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s after %v", r.ending(), r.Elapsed)
+	for _, c := range r.Calls {
+		fmt.Fprintf(&text, "\n\t%s %s %s, attempts: %d", c.Kind, c.Name, c.Input, c.Attempts)
+		if c.Failure != nil {
+			fmt.Fprintf(&text, ", failed: %s", c.Failure.Message)
+		}
+	}
+	return text.String()
+}
+
+// ending is what has to be the same however often the process crashes.
+func (r Result[Out]) ending() string {
+	if r.Err != nil {
+		return fmt.Sprintf("%s: %v", r.Status, r.Err)
+	}
+	text, err := json.Marshal(r.Output)
+	if err != nil {
+		text = fmt.Appendf(nil, "%+v", r.Output) // it can be read, but not written
+	}
+	return fmt.Sprintf("%s: %s", r.Status, text)
+}
+
+// Fake is fn in the place of an activity. The options of the real one, such as its retries, hold for the fake.
+func Fake[In, Out any](activity *orchestrator.Activity[In, Out], fn func(context.Context, In) (Out, error)) orchestrator.AnyActivity {
+	return fake{orchestrator.NewActivity(activity.Name(), fn)}
+}
+
+type fake struct{ orchestrator.AnyActivity }
+
+// Run runs a scenario once. The test fails, and ends, when the run cannot come to an end (see the package's promises).
+func Run[In, Out any](t *testing.T, s Scenario[In, Out]) Result[Out] {
+	t.Helper()
+	return run(t, func(*testing.T) Scenario[In, Out] { return s }, &faults.Plan{})
+}
+
+// run runs a scenario, its first process with the plan.
+func run[In, Out any](t *testing.T, scenario func(*testing.T) Scenario[In, Out], plan *faults.Plan) Result[Out] {
+	t.Helper()
+	var r Result[Out]
+	synctest.Test(t, func(t *testing.T) {
+		s := scenario(t)
+		w, err := s.world(t)
+		if err != nil {
+			t.Fatalf("scenario: %v", err)
+		}
+		r, err = resultOf[Out](t.Context(), w, simulate(t, w, plan))
+		if err != nil {
+			t.Fatalf("result: %v", err)
+		}
+		if s.Check != nil {
+			s.Check(t, r)
+		}
+	})
+	return r
+}
+
+// world is what surrounds the orchestration.
+func (s Scenario[In, Out]) world(t *testing.T) (*world, error) {
+	if s.Orchestrator == nil {
+		return nil, errors.New("an orchestrator is required")
+	}
+	if s.Limit < 0 {
+		return nil, errors.New("the limit is negative")
+	}
+	if s.Limit == 0 {
+		s.Limit = DefaultLimit
+	}
+	var errs []error
+	for i, step := range s.Steps {
+		if err := step.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("step %d: %w", i+1, err))
+		}
+	}
+	input, err := json.Marshal(s.Input)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	others := slices.DeleteFunc(slices.Clone(s.Orchestrators), func(o orchestrator.AnyOrchestrator) bool { return o == s.Orchestrator })
+	return newWorld(t, world{
+		start:         orchestrator.Start{ID: id, CorrelationID: id, Orchestrator: s.Orchestrator.Name(), Input: input},
+		orchestrators: append(others, s.Orchestrator),
+		activities:    withFakes(s.Activities),
+		steps:         slices.Clone(s.Steps),
+		limit:         s.Limit,
+	})
+}
+
+func (s Step) validate() error {
+	known := slices.Contains([]string{"suspend", "resume", "terminate"}, s.Command)
+	switch {
+	case s.At < 0:
+		return errors.New("its time is negative")
+	case known == (s.Event != ""), !known && s.Command != "":
+		return errors.New("it needs an Event or one of the Commands suspend, resume and terminate")
+	}
+	return nil
+}
+
+// String names what happens, to whom and when.
+func (s Step) String() string {
+	what := s.Command
+	if s.Event != "" {
+		what = fmt.Sprintf("event %q", s.Event)
+	}
+	if s.To != "" {
+		what += " to " + s.To
+	}
+	if s.At > 0 {
+		what += fmt.Sprintf(" at %v", s.At)
+	}
+	return what
+}
+
+// withFakes leaves out the activities that a fake stands in for.
+func withFakes(all []orchestrator.AnyActivity) []orchestrator.AnyActivity {
+	faked := map[string]bool{}
+	for _, a := range all {
+		if f, ok := a.(fake); ok {
+			faked[f.Name()] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(a orchestrator.AnyActivity) bool {
+		_, ok := a.(fake)
+		return !ok && a != nil && faked[a.Name()]
+	})
+}
+
+// resultOf reads from storage how a run ended.
+func resultOf[Out any](ctx context.Context, w *world, end orchestrator.Outcome) (Result[Out], error) {
+	first := append(end.Earlier, end)[0]
+	r := Result[Out]{Status: end.Status, Elapsed: end.EndedAt.Sub(first.StartedAt).Round(time.Millisecond)}
+	if end.Failure != nil {
+		r.Err = end.Failure
+	}
+	var err error
+	if end.Status == orchestrator.Completed {
+		err = json.Unmarshal(end.Output, &r.Output)
+	}
+	if err == nil {
+		r.Calls, err = w.calls(ctx, end, map[string]bool{})
+	}
+	if err == nil {
+		r.history, err = w.outside.Export(ctx, end.ID)
+	}
+	return r, err
+}

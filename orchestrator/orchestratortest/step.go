@@ -1,0 +1,85 @@
+package orchestratortest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// schedule sees to it that steps are looked at when their time comes.
+func (w *world) schedule() {
+	for _, s := range w.steps {
+		time.AfterFunc(s.At, w.poke)
+	}
+}
+
+// step does the first step that can be done, and says whether there was one.
+func (w *world) step(ctx context.Context) (bool, error) {
+	var all []orchestrator.Outcome
+	for i, s := range w.steps {
+		if w.done[i] || time.Since(w.begin) < s.At {
+			continue
+		}
+		if all == nil {
+			var err error
+			if all, err = w.tree(ctx); err != nil {
+				return false, err
+			}
+		}
+		for _, out := range all {
+			if w.fits(s, out) {
+				w.done[i] = true
+				return true, w.do(ctx, i, s, out)
+			}
+		}
+	}
+	return false, nil
+}
+
+// fits says whether a step whose time has come is meant for the orchestration as it is now.
+func (w *world) fits(s Step, out orchestrator.Outcome) bool {
+	if s.To == "" && out.ID != id || s.To != "" && (out.ID == id || out.Orchestrator != s.To || out.Ended()) {
+		return false
+	}
+	if s.At > 0 {
+		return true
+	}
+	return !out.Ended() && (s.Event == "" || w.waits(out, s.Event))
+}
+
+func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome) error {
+	switch s.Command {
+	case "suspend":
+		return w.outside.Suspend(ctx, out.ID, s.Reason)
+	case "resume":
+		return w.outside.Resume(ctx, out.ID, s.Reason)
+	case "terminate":
+		return w.outside.Terminate(ctx, out.ID, s.Reason)
+	}
+	w.raised[raisedEvent{out.ID, out.Execution, strings.ToLower(s.Event)}]++
+	return w.outside.Raise(ctx, out.ID, s.Event, s.Data, fmt.Sprintf("step-%d", i+1))
+}
+
+// coming says whether a step will happen by time alone.
+func (w *world) coming() bool {
+	for i, s := range w.steps {
+		if !w.done[i] && time.Since(w.begin) < s.At {
+			return true
+		}
+	}
+	return false
+}
+
+// missed is the steps that never happened.
+func (w *world) missed() []Step {
+	var out []Step
+	for i, s := range w.steps {
+		if !w.done[i] {
+			out = append(out, s)
+		}
+	}
+	return out
+}

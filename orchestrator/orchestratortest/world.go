@@ -1,0 +1,208 @@
+package orchestratortest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// id is the orchestration's id and correlation id.
+const id = "test"
+
+// world is what outlives a process: storage, and those who do the steps.
+type world struct {
+	start         orchestrator.Start
+	orchestrators []orchestrator.AnyOrchestrator
+	activities    []orchestrator.AnyActivity
+	steps         []Step
+	limit         time.Duration
+
+	log     *slog.Logger
+	tables  *tables.Memory
+	blobs   *blobs.Memory
+	queues  mailbox
+	outside *orchestrator.Runtime // looks and signals, and never crashes
+	begin   time.Time
+	stir    chan struct{} // something may be there to do
+	done    []bool        // steps
+	raised  map[raisedEvent]int
+}
+
+// raisedEvent is where an event went.
+type raisedEvent struct {
+	orchestration string
+	execution     int
+	name          string // lower case
+}
+
+func newWorld(t *testing.T, w world) (*world, error) {
+	w.tables, w.blobs = tables.NewMemory(), blobs.NewMemory()
+	w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	w.begin, w.stir = time.Now(), make(chan struct{}, 1)
+	w.done, w.raised = make([]bool, len(w.steps)), map[raisedEvent]int{}
+	w.queues = mailbox{queues.NewMemory(), w.poke}
+	var err error
+	if w.outside, err = w.runtime(func(_ faults.Call, next func() error) error { return next() }); err == nil {
+		err = w.outside.Prepare(t.Context())
+	}
+	return &w, err
+}
+
+// runtime is one over the world's storage.
+func (w *world) runtime(i faults.Interceptor) (*orchestrator.Runtime, error) {
+	return orchestrator.New(orchestrator.Config{
+		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
+		Orchestrators: w.orchestrators, Activities: w.activities, Node: "test", Log: w.log,
+	})
+}
+
+func (w *world) poke() {
+	select {
+	case w.stir <- struct{}{}:
+	default: // it is known already
+	}
+}
+
+// mailbox is a queue that says when a message becomes visible.
+type mailbox struct {
+	*queues.Memory
+	poke func()
+}
+
+// Send hands a message out up to a second early. Queues round delays up to whole seconds, and whoever is woken early
+// waits for the rest: so timers end when they are due, not a second later.
+func (m mailbox) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+	delay = max(0, delay-time.Second).Round(time.Second)
+	sent, err := m.Memory.Send(ctx, queue, body, delay)
+	if err == nil {
+		time.AfterFunc(delay, m.poke)
+	}
+	return sent, err
+}
+
+// again makes a received message visible after the delay, a number of seconds.
+func (m mailbox) again(ctx context.Context, queue string, msg queues.Message, delay time.Duration) error {
+	_, err := m.Renew(ctx, queue, msg.ID, msg.PopReceipt, delay)
+	if err == nil {
+		time.AfterFunc(delay, m.poke)
+	}
+	return err
+}
+
+// tree is the orchestration and those that it called, each before those that it called; none before it has begun.
+func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
+	return w.branch(ctx, id, map[string]bool{})
+}
+
+func (w *world) branch(ctx context.Context, id string, seen map[string]bool) ([]orchestrator.Outcome, error) {
+	out, err := w.outside.Get(ctx, id)
+	if errors.Is(err, orchestrator.ErrNotFound) || seen[id] {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	seen[id] = true
+	all := []orchestrator.Outcome{out}
+	for _, x := range executions(out) {
+		for _, c := range x.Calls {
+			if c.Kind != orchestrator.OrchestrationCall {
+				continue
+			}
+			below, err := w.branch(ctx, c.Child, seen)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, below...)
+		}
+	}
+	return all, nil
+}
+
+// executions is all of an orchestration, the oldest first.
+func executions(out orchestrator.Outcome) []orchestrator.Outcome {
+	return append(out.Earlier[:len(out.Earlier):len(out.Earlier)], out)
+}
+
+// calls is what an orchestration called, each sub-orchestration followed by its own calls.
+func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[string]bool) ([]orchestrator.Call, error) {
+	var all []orchestrator.Call
+	for _, x := range executions(out) {
+		for _, c := range x.Calls {
+			all = append(all, c)
+			if c.Kind != orchestrator.OrchestrationCall || seen[c.Child] {
+				continue
+			}
+			seen[c.Child] = true
+			child, err := w.outside.Get(ctx, c.Child)
+			if errors.Is(err, orchestrator.ErrNotFound) {
+				continue // the caller ended before it began
+			}
+			if err != nil {
+				return nil, err
+			}
+			below, err := w.calls(ctx, child, seen)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, below...)
+		}
+	}
+	return all, nil
+}
+
+// waits says whether an orchestration waits for an event: it asked for more of them than came. What an execution leaves
+// unread goes to the next; one that follows a failure gets all again.
+func (w *world) waits(out orchestrator.Outcome, event string) bool {
+	if out.Ended() {
+		return false
+	}
+	unread := 0
+	for _, x := range executions(out) {
+		unread += w.raised[raisedEvent{out.ID, x.Execution, strings.ToLower(event)}]
+		asked := 0
+		for _, c := range x.Calls {
+			if c.Kind == orchestrator.EventCall && strings.EqualFold(c.Name, event) {
+				asked++
+			}
+		}
+		switch {
+		case x.Execution == out.Execution:
+			return asked > unread
+		case x.Status != orchestrator.Failed:
+			unread = max(0, unread-asked)
+		}
+	}
+	return false
+}
+
+// waitsFor tells people what the orchestrations that have not ended wait for.
+func (w *world) waitsFor(ctx context.Context) string {
+	all, err := w.tree(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var text strings.Builder
+	for _, out := range all {
+		if out.Ended() {
+			continue
+		}
+		fmt.Fprintf(&text, "\n\t%s (%s) is %s", out.Orchestrator, out.ID, out.Status)
+		for _, c := range out.Calls {
+			if c.Kind == orchestrator.EventCall && w.waits(out, c.Name) || c.Kind != orchestrator.EventCall && c.EndedAt.IsZero() {
+				fmt.Fprintf(&text, "\n\t\tand waits for %s %s %s", c.Kind, c.Name, c.Input)
+			}
+		}
+	}
+	return text.String()
+}

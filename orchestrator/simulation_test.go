@@ -1,0 +1,460 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+var (
+	simulationSeeds = flag.Int("simulation.seeds", 200, "how many seeds TestSimulation runs, from 1")
+	simulationSeed  = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs; 0: all")
+)
+
+const startQueue = "orchestration-starts"
+
+// Several nodes, several orchestrations of each kind, and a host and a storage that do everything that they may do.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	first, last := 1, *simulationSeeds
+	if *simulationSeed != 0 {
+		first, last = *simulationSeed, *simulationSeed
+	}
+	for seed := first; seed <= last; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if t.Failed() {
+					t.Logf("to repeat: go test ./orchestrator -timeout 100s -run '^TestSimulation$' -simulation.seed=%d", seed)
+				}
+			}()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulation(t, uint64(seed))
+				s.host()
+				s.check()
+			})
+		})
+	}
+}
+
+// simulation draws everything from its seed. Nearly nothing happens at the same time as anything else, so that the order
+// of goroutines decides little and a seed repeats.
+type simulation struct {
+	t         *testing.T
+	seed      uint64
+	world     *world
+	scenarios map[string]scenario
+	ledgers   map[string]*ledger
+	faulty    float64 // share of the storage calls
+	subjects  map[string]*subject
+
+	mu     sync.Mutex
+	chance *rand.Rand
+	nodes  [3]*node
+	open   int // invocations, and calls that storage has not carried out yet
+}
+
+// subject is one orchestration.
+type subject struct {
+	scenario string
+	outside  []Signal // what others send, each after the one before was delivered
+	told     bool     // somebody who acknowledges has seen its end
+}
+
+func newSimulation(t *testing.T, seed uint64) *simulation {
+	s := &simulation{t: t, seed: seed, world: newWorld(t), scenarios: scenarios(), chance: rand.New(rand.NewPCG(seed, 0)),
+		ledgers: map[string]*ledger{}, subjects: map[string]*subject{}}
+	if err := s.world.queues.CreateQueue(t.Context(), startQueue); err != nil {
+		t.Fatal(err)
+	}
+	s.scenarios["events in any order"] = scenario{make: withAnyOrder, output: `[1,2,3,4,5]`}
+	names := slices.Sorted(maps.Keys(s.scenarios))
+	for _, name := range names {
+		s.ledgers[name] = &ledger{}
+	}
+	s.faulty = []float64{0, 0.01, 0.05, 0.15}[s.chance.IntN(4)]
+	for i := range s.nodes {
+		s.nodes[i] = s.newNode()
+	}
+	for i := range 3 + s.chance.IntN(12) {
+		id, name := fmt.Sprint("s", i), names[s.chance.IntN(len(names))]
+		s.subjects[id] = &subject{scenario: name, outside: s.outside(id, name)}
+		s.send(startQueue, []byte(id))
+		s.raiseNext(id)
+	}
+	return s
+}
+
+// outside is what others send to an orchestration.
+func (s *simulation) outside(id, name string) []Signal {
+	number := func(id string, n int) Signal {
+		return Signal{SignalID: fmt.Sprint("event", n), InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal,
+			Payload: Payload{Event: "number", Data: fmt.Append(nil, n)}}
+	}
+	var all []Signal
+	switch name {
+	case "events", "events and generations":
+		all = []Signal{number(id, 1), number(id, 2), number(id, 3)}
+	case "a child that waits":
+		all = []Signal{number(fmt.Sprintf("%s:1-child-%s-1", id, hashOf([]byte("7"))[:16]), 2)}
+	case "events in any order":
+		for n := range 5 {
+			s.sendSignal(number(id, n+1))
+		}
+	}
+	if s.likely(0.3) {
+		for _, c := range []string{"resume", "suspend"} {
+			command := Signal{SignalID: c, InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: c}}
+			all = append([]Signal{command}, all...)
+		}
+	}
+	return all
+}
+
+func withAnyOrder(*ledger) ([]AnyOrchestrator, []AnyActivity) {
+	return []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, raw any) ([]int, error) {
+		var got []int
+		before, _ := raw.([]any)
+		for _, v := range before {
+			got = append(got, int(v.(float64)))
+		}
+		v, err := Event[int](ctx, "number").Await()
+		if err != nil {
+			return nil, err
+		}
+		if got = append(got, v); len(got) < 5 {
+			return nil, ContinueAsNew(got)
+		}
+		slices.Sort(got)
+		return got, nil
+	})}, nil
+}
+
+func (s *simulation) upTo(d time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(1 + s.chance.Int64N(int64(d)))
+}
+
+func (s *simulation) likely(p float64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chance.Float64() < p
+}
+
+// later runs do on its own within d, and the simulation does not end before it.
+func (s *simulation) later(d time.Duration, do func()) {
+	wait := time.After(s.upTo(d)) // drawn here, because the order of goroutines is not
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open++
+	go func() {
+		<-wait
+		do()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.open--
+	}()
+}
+
+// tell traces a single seed.
+func (s *simulation) tell(format string, args ...any) {
+	if *simulationSeed != 0 {
+		s.t.Logf("%s "+format, append([]any{time.Now().Format("02 15:04:05.000")}, args...)...)
+	}
+}
+
+func (s *simulation) pause(d time.Duration) { <-time.After(s.upTo(d)) }
+
+// send puts a message into a queue that becomes visible some time, and sometimes a second one.
+func (s *simulation) send(queue string, body []byte) {
+	for more := true; more; more = s.likely(0.2) {
+		if _, err := s.world.queues.Send(s.t.Context(), queue, body, s.upTo(10*time.Minute)); err != nil {
+			s.t.Error(err)
+		}
+	}
+}
+
+func (s *simulation) sendSignal(signal Signal) {
+	body, err := marshal(signal)
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.send(signalQueue, body)
+}
+
+// raiseNext sends what comes next from outside.
+func (s *simulation) raiseNext(id string) {
+	if all := s.subjects[id].outside; len(all) > 0 {
+		s.sendSignal(all[0])
+	}
+}
+
+// delivered makes the signal that follows this one the next, once.
+func (s *simulation) delivered(signal Signal) {
+	id, _, _ := strings.Cut(signal.InstanceID, ":")
+	s.mu.Lock()
+	all := s.subjects[id].outside
+	next := len(all) > 0 && all[0].SignalID == signal.SignalID
+	if next {
+		s.subjects[id].outside = all[1:]
+	}
+	s.mu.Unlock()
+	if next {
+		s.raiseNext(id)
+	}
+}
+
+// node is one process, which may die at any storage call.
+type node struct {
+	*simulation
+	ctx      context.Context
+	die      context.CancelFunc
+	runtimes map[string]*Runtime // by scenario, because scenarios use the same names
+}
+
+func (s *simulation) newNode() *node {
+	n := &node{simulation: s, runtimes: map[string]*Runtime{}}
+	n.ctx, n.die = context.WithCancel(s.t.Context())
+	for name, scenario := range s.scenarios {
+		orchestrators, activities := scenario.make(s.ledgers[name])
+		for i, a := range activities {
+			activities[i] = slowActivity{a, s}
+		}
+		rt, err := New(Config{Tables: faults.Tables(s.world.tables, n.intercept), Blobs: faults.Blobs(s.world.blobs, n.intercept),
+			Queues: faults.Queues(s.world.queues, n.intercept), Orchestrators: orchestrators, Activities: activities,
+			Ended: n.ended, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		n.runtimes[name] = rt
+	}
+	return n
+}
+
+// slowActivity takes its time, the same in every attempt: attempts begin at once, so that their order cannot decide.
+type slowActivity struct {
+	AnyActivity
+	s *simulation
+}
+
+func (a slowActivity) invoke(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+	h := fnv.New64()
+	_, _ = io.WriteString(h, Info(ctx).IdempotencyKey()) // a hash takes everything
+	chance := rand.New(rand.NewPCG(a.s.seed, h.Sum64()))
+	most := []time.Duration{time.Second, time.Second, 5 * time.Minute}[chance.IntN(3)]
+	if err := pause(ctx, time.Duration(chance.Int64N(int64(most)))); err != nil {
+		return nil, err
+	}
+	return a.AnyActivity.invoke(ctx, input)
+}
+
+// intercept is the faults.Interceptor of a node: calls take time, and what they do and what they tell are two things.
+func (n *node) intercept(_ faults.Call, next func() error) error {
+	fault := faults.None
+	if n.likely(n.faulty) {
+		fault = faults.Faults()[n.upTo(time.Duration(len(faults.Faults())))-1]
+	}
+	n.pause(50 * time.Millisecond)
+	if n.ctx.Err() != nil {
+		return faults.ErrCrashed
+	}
+	var err error
+	switch fault {
+	case faults.CrashBefore:
+		n.die()
+	case faults.Throttled:
+		return tables.ErrThrottled
+	case faults.Unknown:
+		if n.likely(0.5) { // storage carries it out when nobody waits for it any more
+			n.later(5*time.Second, func() { _ = next() })
+		}
+		err = tables.ErrOutcomeUnknown
+	default:
+		err = next()
+	}
+	n.pause(50 * time.Millisecond)
+	switch {
+	case fault == faults.CrashAfter:
+		n.die()
+	case fault == faults.Applied && err == nil:
+		err = tables.ErrOutcomeUnknown
+	}
+	if n.ctx.Err() != nil {
+		return faults.ErrCrashed
+	}
+	return err
+}
+
+// alive is one of the nodes, or a new one in the place of a dead one.
+func (s *simulation) alive() *node {
+	i := s.upTo(time.Duration(len(s.nodes))) - 1
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes[i].ctx.Err() != nil {
+		s.nodes[i] = s.newNode()
+	}
+	return s.nodes[i]
+}
+
+// host hands out messages until there are none, and nothing runs.
+func (s *simulation) host() {
+	idle := time.Second
+	for range 100_000 {
+		found := false
+		for _, queue := range []string{startQueue, signalQueue} {
+			messages, err := s.world.queues.Receive(s.t.Context(), queue, 1, 30*time.Second+s.upTo(15*time.Minute))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			for _, m := range messages {
+				found = true
+				for more := true; more; more = s.likely(0.15) {
+					s.later(time.Second, func() { s.handle(queue, m) })
+				}
+			}
+		}
+		if idle = min(2*idle, 30*time.Minute); found {
+			idle = time.Second
+		} else if s.rests() {
+			return
+		}
+		s.pause(idle)
+	}
+	s.t.Fatal("it does not come to rest")
+}
+
+func (s *simulation) rests() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	starts, err := s.world.queues.Length(s.t.Context(), startQueue)
+	signals, errSignals := s.world.queues.Length(s.t.Context(), signalQueue)
+	if err = errors.Join(err, errSignals); err != nil {
+		s.t.Fatal(err)
+	}
+	return starts+signals+s.open == 0
+}
+
+// handle is one invocation. The dead acknowledge nothing; acknowledgements get lost.
+func (s *simulation) handle(queue string, m queues.Message) {
+	n := s.alive()
+	ctx, cancel := context.WithTimeout(n.ctx, 30*time.Second+s.upTo(10*time.Minute))
+	defer cancel()
+	s.tell("node %p takes  %s", n, queues.Decode(m.Text))
+	err := n.invoke(ctx, queue, queues.Decode(m.Text))
+	s.tell("node %p leaves %s: %v, dead %v", n, queues.Decode(m.Text), err, n.ctx.Err() != nil)
+	for _, wrong := range []error{ErrConflict, ErrCorrupt, ErrSignal, ErrUnknownOrchestrator, ErrUnknownActivity} {
+		if errors.Is(err, wrong) || isDeterminismError(err) {
+			s.t.Errorf("%s: %v", queues.Decode(m.Text), err)
+		}
+	}
+	switch {
+	case n.ctx.Err() != nil || s.likely(0.1):
+	case err == nil:
+		_ = s.world.queues.Delete(s.t.Context(), queue, m.ID, m.PopReceipt) // it may be another delivery's by now
+	default:
+		_, _ = s.world.queues.Renew(s.t.Context(), queue, m.ID, m.PopReceipt, s.upTo(time.Minute))
+	}
+}
+
+func (n *node) invoke(ctx context.Context, queue string, body []byte) error {
+	if queue == startQueue {
+		id := string(body)
+		out, err := n.runtimes[n.subjects[id].scenario].Run(ctx, startOf(id, 1))
+		switch {
+		case err != nil || out.Woken:
+			return err
+		case out.Ended():
+			return n.ended(ctx, out)
+		default:
+			return errors.New("the time ran out")
+		}
+	}
+	signal, err := DecodeSignal(body)
+	if err != nil {
+		return err
+	}
+	id, _, _ := strings.Cut(signal.InstanceID, ":")
+	if _, err = n.runtimes[n.subjects[id].scenario].Deliver(ctx, signal); err == nil && n.ctx.Err() == nil {
+		n.delivered(signal)
+	}
+	return err
+}
+
+// ended is where an engine writes its history, and may fail.
+func (n *node) ended(_ context.Context, out Outcome) error {
+	if n.likely(n.faulty) || n.ctx.Err() != nil {
+		return errors.New("the end was not noted")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.subjects[out.ID].told = true
+	return nil
+}
+
+// check looks at what is left when nothing moves any more, and starts everything once more to see that it stays so.
+func (s *simulation) check() {
+	s.faulty = 0
+	for _, id := range slices.Sorted(maps.Keys(s.subjects)) {
+		subject := s.subjects[id]
+		scenario := s.scenarios[subject.scenario]
+		rt := s.alive().runtimes[subject.scenario]
+		out, err := rt.Get(s.t.Context(), id)
+		if err != nil || out.Status != Completed || string(out.Output) != scenario.output || !subject.told {
+			s.t.Errorf("%s, %s: %s %s %v %v, told %v", id, subject.scenario, out.Status, out.Output, out.Failure, err, subject.told)
+			continue
+		}
+		ends := 0
+		before := s.world.stored(s.t, id)
+		for _, g := range before {
+			if end := g.end(); end == nil || end.Kind != executionContinued {
+				ends++
+			}
+		}
+		if ends != 1 {
+			s.t.Errorf("%s, %s: %d ends", id, subject.scenario, ends)
+		}
+		for _, c := range out.Calls {
+			if c.Child != "" {
+				s.world.stored(s.t, c.Child)
+			}
+		}
+		history, err := rt.Export(s.t.Context(), id)
+		orchestrators, _ := scenario.make(&ledger{})
+		if err := errors.Join(err, Replay(orchestrators[0], history)); err != nil {
+			s.t.Errorf("%s, %s: replay: %v", id, subject.scenario, err)
+		}
+		calls := s.ledgers[subject.scenario].all()
+		if _, err := rt.Run(s.t.Context(), startOf(id, 1)); err != nil {
+			s.t.Errorf("%s, %s: start after the end: %v", id, subject.scenario, err)
+		}
+		after := s.ledgers[subject.scenario].all()
+		delete(calls, "draw") // in the turn of a start that turns out to be none
+		delete(after, "draw")
+		if diff := cmp.Diff(calls, after); diff != "" || len(s.world.stored(s.t, id)) != len(before) {
+			s.t.Errorf("%s, %s: it goes on after its end (-before +after):\n%s", id, subject.scenario, diff)
+		}
+	}
+	for _, n := range s.nodes {
+		n.die()
+	}
+}
