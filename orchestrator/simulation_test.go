@@ -1,14 +1,9 @@
 package orchestrator
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"hash/fnv"
-	"io"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -19,10 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 var (
@@ -222,193 +213,6 @@ func (s *simulation) delivered(signal Signal) {
 	if next {
 		s.raiseNext(id)
 	}
-}
-
-// node is one process, which may die at any storage call.
-type node struct {
-	*simulation
-	ctx      context.Context
-	die      context.CancelFunc
-	runtimes map[string]*Runtime // by scenario, because scenarios use the same names
-}
-
-func (s *simulation) newNode() *node {
-	n := &node{simulation: s, runtimes: map[string]*Runtime{}}
-	n.ctx, n.die = context.WithCancel(s.t.Context())
-	for name, scenario := range s.scenarios {
-		orchestrators, activities := scenario.make(s.ledgers[name])
-		for i, a := range activities {
-			activities[i] = slowActivity{a, s}
-		}
-		rt, err := New(Config{Tables: faults.Tables(s.world.tables, n.intercept), Blobs: faults.Blobs(s.world.blobs, n.intercept),
-			Queues: faults.Queues(s.world.queues, n.intercept), Orchestrators: orchestrators, Activities: activities,
-			Ended: n.ended, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		n.runtimes[name] = rt
-	}
-	return n
-}
-
-// slowActivity takes its time, the same in every attempt: attempts begin at once, so that their order cannot decide.
-type slowActivity struct {
-	AnyActivity
-	s *simulation
-}
-
-func (a slowActivity) invoke(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-	h := fnv.New64()
-	_, _ = io.WriteString(h, Info(ctx).IdempotencyKey()) // a hash takes everything
-	chance := rand.New(rand.NewPCG(a.s.seed, h.Sum64()))
-	most := []time.Duration{time.Second, time.Second, 5 * time.Minute}[chance.IntN(3)]
-	if err := pause(ctx, time.Duration(chance.Int64N(int64(most)))); err != nil {
-		return nil, err
-	}
-	return a.AnyActivity.invoke(ctx, input)
-}
-
-// intercept is the faults.Interceptor of a node: calls take time, and what they do and what they tell are two things.
-func (n *node) intercept(_ faults.Call, next func() error) error {
-	fault := faults.None
-	if n.likely(n.faulty) {
-		fault = faults.Faults()[n.upTo(time.Duration(len(faults.Faults())))-1]
-	}
-	n.pause(50 * time.Millisecond)
-	if n.ctx.Err() != nil {
-		return faults.ErrCrashed
-	}
-	var err error
-	switch fault {
-	case faults.CrashBefore:
-		n.die()
-	case faults.Throttled:
-		return tables.ErrThrottled
-	case faults.Unknown:
-		if n.likely(0.5) { // storage carries it out when nobody waits for it any more
-			n.later(5*time.Second, func() { _ = next() })
-		}
-		err = tables.ErrOutcomeUnknown
-	default:
-		err = next()
-	}
-	n.pause(50 * time.Millisecond)
-	switch {
-	case fault == faults.CrashAfter:
-		n.die()
-	case fault == faults.Applied && err == nil:
-		err = tables.ErrOutcomeUnknown
-	}
-	if n.ctx.Err() != nil {
-		return faults.ErrCrashed
-	}
-	return err
-}
-
-// alive is one of the nodes, or a new one in the place of a dead one.
-func (s *simulation) alive() *node {
-	i := s.upTo(time.Duration(len(s.nodes))) - 1
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.nodes[i].ctx.Err() != nil {
-		s.nodes[i] = s.newNode()
-	}
-	return s.nodes[i]
-}
-
-// host hands out messages until there are none, and nothing runs.
-func (s *simulation) host() {
-	idle := time.Second
-	for range 100_000 {
-		found := false
-		for _, queue := range []string{startQueue, signalQueue} {
-			messages, err := s.world.queues.Receive(s.t.Context(), queue, 1, 30*time.Second+s.upTo(15*time.Minute))
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			for _, m := range messages {
-				found = true
-				for more := true; more; more = s.likely(0.15) {
-					s.later(time.Second, func() { s.handle(queue, m) })
-				}
-			}
-		}
-		if idle = min(2*idle, 30*time.Minute); found {
-			idle = time.Second
-		} else if s.rests() {
-			return
-		}
-		s.pause(idle)
-	}
-	s.t.Fatal("it does not come to rest")
-}
-
-func (s *simulation) rests() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	starts, err := s.world.queues.Length(s.t.Context(), startQueue)
-	signals, errSignals := s.world.queues.Length(s.t.Context(), signalQueue)
-	if err = errors.Join(err, errSignals); err != nil {
-		s.t.Fatal(err)
-	}
-	return starts+signals+s.open == 0
-}
-
-// handle is one invocation. The dead acknowledge nothing; acknowledgements get lost.
-func (s *simulation) handle(queue string, m queues.Message) {
-	n := s.alive()
-	ctx, cancel := context.WithTimeout(n.ctx, 30*time.Second+s.upTo(10*time.Minute))
-	defer cancel()
-	s.tell("node %p takes  %s", n, queues.Decode(m.Text))
-	err := n.invoke(ctx, queue, queues.Decode(m.Text))
-	s.tell("node %p leaves %s: %v, dead %v", n, queues.Decode(m.Text), err, n.ctx.Err() != nil)
-	for _, wrong := range []error{ErrConflict, ErrCorrupt, ErrSignal, ErrUnknownOrchestrator, ErrUnknownActivity} {
-		if errors.Is(err, wrong) || isDeterminismError(err) {
-			s.t.Errorf("%s: %v", queues.Decode(m.Text), err)
-		}
-	}
-	switch {
-	case n.ctx.Err() != nil || s.likely(0.1):
-	case err == nil:
-		_ = s.world.queues.Delete(s.t.Context(), queue, m.ID, m.PopReceipt) // it may be another delivery's by now
-	default:
-		_, _ = s.world.queues.Renew(s.t.Context(), queue, m.ID, m.PopReceipt, s.upTo(time.Minute))
-	}
-}
-
-func (n *node) invoke(ctx context.Context, queue string, body []byte) error {
-	if queue == startQueue {
-		id := string(body)
-		out, err := n.runtimes[n.subjects[id].scenario].Run(ctx, startOf(id, 1))
-		switch {
-		case err != nil || out.Woken:
-			return err
-		case out.Ended():
-			return n.ended(ctx, out)
-		default:
-			return errors.New("the time ran out")
-		}
-	}
-	signal, err := DecodeSignal(body)
-	if err != nil {
-		return err
-	}
-	id, _, _ := strings.Cut(signal.InstanceID, ":")
-	if _, err = n.runtimes[n.subjects[id].scenario].Deliver(ctx, signal); err == nil && n.ctx.Err() == nil {
-		n.delivered(signal)
-	}
-	return err
-}
-
-// ended is where an engine writes its history, and may fail.
-func (n *node) ended(_ context.Context, out Outcome) error {
-	if n.likely(n.faulty) || n.ctx.Err() != nil {
-		return errors.New("the end was not noted")
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.subjects[out.ID].told = true
-	return nil
 }
 
 // check looks at what is left when nothing moves any more, and starts everything once more to see that it stays so.
