@@ -52,7 +52,7 @@ func (d Definition) validate() error {
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
 	}
 	if d.Timeout < 0 {
-		errs = append(errs, errors.New("Timeout is negative"))
+		errs = append(errs, errors.New("a negative Timeout"))
 	}
 	if d.MaxAttempts < 2 {
 		errs = append(errs, errors.New("MaxAttempts must be 2 or more: with 1, no message would ever run"))
