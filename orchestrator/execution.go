@@ -143,6 +143,9 @@ func (x *execution) wait(t *task) {
 func (x *execution) waitAny(tasks []*task) {
 	f := x.current
 	f.waiting = tasks
+	if !f.ready() && len(x.unread) > 0 {
+		x.serve(tasks)
+	}
 	for !f.ready() {
 		f.coroutine.pause()
 	}

@@ -5,38 +5,50 @@ import (
 	"strings"
 )
 
-// Event is a Future for the next external event of this name (case does not matter). Events are given out in the order
-// in which they came, each to one Future; one that comes before anybody asks for it is kept, also when the orchestration
-// continues as new. For a wait with a time-out, use Any with a Timer; a Future that has lost such a race still waits, and
-// takes the next event of its name, so go on with it rather than making another.
+// Event is a Future for an external event of this name (case does not matter). Events are given out in the order in which
+// they came, each to one Future, and only while somebody waits for it: one that has lost a race takes none. What comes
+// before anybody waits is kept, also when the orchestration continues as new. For a wait with a time-out, use Any with a
+// Timer.
 func Event[T any](ctx *Context, name string) *Future[T] {
 	return &Future[T]{ctx: ctx, task: ctx.execution.awaitEvent(name)}
 }
 
-// awaitEvent makes a wait for an event, which may be there already.
 func (x *execution) awaitEvent(name string) *task {
 	t := x.add(&task{kind: eventTask, name: name})
 	x.decide(event{Kind: eventAwaited, Task: t.number, Name: name})
-	for i, e := range x.unread {
-		if strings.EqualFold(e.Name, name) {
-			x.unread = append(x.unread[:i:i], x.unread[i+1:]...)
-			x.complete(t, e.Payload, nil)
-			break
-		}
-	}
 	return t
 }
 
-// raised gives an event to the wait that is longest there, or keeps it. It tells whether somebody can go on.
+// raised gives an event to the fiber that waits for it, the oldest of several, or keeps it. It tells whether somebody can
+// go on.
 func (x *execution) raised(e event) bool {
-	for _, t := range x.tasks {
-		if t.kind == eventTask && !t.done && strings.EqualFold(t.name, e.Name) {
-			x.complete(t, e.Payload, nil)
-			return true
+	for _, f := range x.fibers {
+		for _, t := range f.waiting {
+			if !f.ended && !f.ready() && t.takes(e) {
+				x.complete(t, e.Payload, nil)
+				return true
+			}
 		}
 	}
 	x.unread = append(x.unread, e)
 	return false
+}
+
+// serve gives an event that is kept to the first of the tasks that takes one.
+func (x *execution) serve(tasks []*task) {
+	for _, t := range tasks {
+		for i, e := range x.unread {
+			if t.takes(e) {
+				x.unread = append(x.unread[:i:i], x.unread[i+1:]...)
+				x.complete(t, e.Payload, nil)
+				return
+			}
+		}
+	}
+}
+
+func (t *task) takes(e event) bool {
+	return t.kind == eventTask && !t.done && strings.EqualFold(t.name, e.Name)
 }
 
 // knows says whether a signal has been applied before.

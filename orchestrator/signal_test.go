@@ -74,6 +74,42 @@ func TestSuspendAndResume(t *testing.T) {
 	})
 }
 
+// A wait that has timed out takes no event: the one that is made after it gets it.
+func TestAnEventGoesToWhoWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := NewOrchestrator("test", func(ctx *Context, _ int) ([]int, error) {
+			var got []int
+			for range 5 {
+				e := Event[int](ctx, "number")
+				if Any(ctx, e, Timer(ctx, time.Hour)) == 1 {
+					got = append(got, 0)
+					continue
+				}
+				v, err := e.Await()
+				if err != nil {
+					return nil, err
+				}
+				got = append(got, v)
+			}
+			return got, nil
+		})
+		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
+		mustRun(t, rt, startOf("a", 1))
+		raise(t, w, "a", 1, 150*time.Minute) // in the third wait
+		raise(t, w, "a", 2, 151*time.Minute)
+		w.settle(t, rt)
+		if out := mustGet(t, rt, "a"); string(out.Output) != "[0,0,1,2,0]" {
+			t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+		}
+		history, err := rt.Export(t.Context(), "a")
+		if err != nil || Replay(o, history) != nil {
+			t.Errorf("replay: %v %v", err, Replay(o, history))
+		}
+	})
+}
+
 func TestTerminateTakesTheChildrenWithIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
