@@ -5,7 +5,8 @@
 // every message of every engine takes, from a delivery to its rest (standard, section 1). What it promises:
 //
 //   - Nothing is lost. A delivery is acknowledged (Handle returns nil) only when its run is in the history, when the
-//     message is in the dead letters with its original bytes, or when it has been put back into its queue.
+//     message is in the dead letters with its original bytes, when it has been put back into its queue, or when its
+//     orchestration waits for a signal and carries the message until then.
 //   - A correlation id whose run succeeded runs no more: another message with it is a duplicate.
 //   - Every write is idempotent, and a message drives it that is acknowledged last: a crash at any point only repeats.
 //

@@ -162,8 +162,10 @@ func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 	switch {
 	case out.Failure == nil && out.Joined:
 		v.fate = Duplicate
-	case out.Failure == nil, out.Status == orchestrator.Terminated:
-		v.fate = Succeeded // a person who terminates a run knows of it
+	case out.Failure == nil:
+		v.fate = Succeeded
+	case out.Status == orchestrator.Terminated:
+		v.fate = Terminated
 	case out.Failure.Permanent:
 		v.bury(ctx, ReasonPermanent, out.Failure)
 	default:

@@ -149,7 +149,7 @@ func (d *driver) keep(deliveries []*delivery) {
 	d.inbox = append(slices.Clone(deliveries), d.inbox...)
 }
 
-// acknowledge lets those go whose signals are in committed rounds.
+// acknowledge marks the signals as applied whose events a committed round holds.
 func (d *driver) acknowledge() {
 	for _, v := range d.unsettled {
 		close(v.applied)

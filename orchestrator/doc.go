@@ -11,9 +11,10 @@
 //
 //   - A result that a round holds is never asked for again; a decision that a round holds is never taken differently.
 //     Code that replays to another decision stalls with a [DeterminismError] and changes nothing.
-//   - An activity runs at least once for every time it is called, and may run more than once when a process dies
-//     between its end and the commit of its result, or when two processes drive the same orchestration. [ActivityInfo]
-//     carries an idempotency key for that.
+//   - An activity runs at least once for every time it is called, unless the orchestration ends before it, because
+//     another call won a race, it failed, or it was terminated. It may run more than once when a process dies between
+//     its end and the commit of its result, or when two processes drive the same orchestration. [ActivityInfo] carries
+//     an idempotency key for that.
 //   - Two processes that drive one orchestration never both commit the same round: the insert of the round's row is the
 //     lock, and the one that loses changes nothing.
 //   - An orchestration ends exactly once per execution. A failed one goes on as its next execution: calls that
