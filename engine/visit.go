@@ -164,7 +164,7 @@ func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 		v.fate = Duplicate
 	case out.Failure == nil:
 		v.fate = Succeeded
-	case out.Status == orchestrator.Terminated:
+	case out.Status == orchestrator.Terminated, out.Status == orchestrator.Canceled:
 		v.fate = Terminated
 	case out.Failure.Permanent:
 		v.bury(ctx, ReasonPermanent, out.Failure)

@@ -22,6 +22,7 @@ type Activity[In, Out any] struct {
 type AnyActivity interface {
 	// Name is the name that the rounds hold.
 	Name() string
+	configured() callOptions
 	check() error
 	invoke(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 }
@@ -38,6 +39,8 @@ func NewActivity[In, Out any](name string, fn func(context.Context, In) (Out, er
 
 // Name is the name that the rounds hold.
 func (a *Activity[In, Out]) Name() string { return a.name }
+
+func (a *Activity[In, Out]) configured() callOptions { return a.options }
 
 func (a *Activity[In, Out]) check() error {
 	if a.name == "" || a.fn == nil {
@@ -85,13 +88,14 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 type CallOption func(*callOptions)
 
 type callOptions struct {
-	retry   Retry
-	timeout time.Duration
-	errors  []errorType
+	retry     Retry
+	timeout   time.Duration
+	heartbeat time.Duration
+	errors    []errorType
 }
 
 func (o callOptions) validate() error {
-	if o.timeout < 0 {
+	if o.timeout < 0 || o.heartbeat < 0 {
 		return errors.New("timeout is negative")
 	}
 	return o.retry.validate()
@@ -113,7 +117,7 @@ func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessag
 func WithRetry(r Retry) CallOption { return func(o *callOptions) { o.retry = r } }
 
 // WithTimeout bounds each attempt of an activity: its context ends then, and the attempt counts as failed. 0 means that
-// only the invocation bounds it. Sub-orchestrations take no notice.
+// only the invocation bounds it. A sub-orchestration fails as TimedOut then.
 func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.timeout = d } }
 
 // ActivityInfo tells a running activity what it works for.
@@ -127,6 +131,10 @@ type ActivityInfo struct {
 	Attempt int
 	// CorrelationID is handed through from what started the orchestration.
 	CorrelationID string
+	// Deadline is when the attempt's context ends; zero when nothing bounds it.
+	Deadline time.Time
+	// Progress is what the call's last Heartbeat that is recorded told, of any attempt; nil for none.
+	Progress json.RawMessage
 }
 
 // IdempotencyKey is the same for every attempt and redelivery of one call, and for no other call.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/vibedata/roundhouse/tables"
@@ -17,6 +18,9 @@ const (
 	columnEncoding = "Encoding"
 	columnData     = "Data" // Data, Data2, Data3 ...
 	columnCommit   = "Commit"
+
+	// What begins with an encoding and newerSchema was written by a version that has changed what a round means.
+	newerSchema = ";"
 
 	encodingJSON    = "json"
 	encodingDeflate = "json+deflate"
@@ -76,6 +80,9 @@ func decodeRound(e tables.Entity) (round, error) {
 			return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
 		}
 	default:
+		if name, _, newer := strings.Cut(encoding, newerSchema); newer && (name == encodingJSON || name == encodingDeflate) {
+			return r, fmt.Errorf("row %s of %s has the encoding %q: %w", e.Row, e.Partition, encoding, ErrNewerSchema)
+		}
 		return r, fmt.Errorf("row %s of %s has the unknown encoding %q: %w", e.Row, e.Partition, encoding, ErrCorrupt)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -24,16 +23,20 @@ type crew struct {
 	gone    chan struct{} // closed when nobody reads results any more
 
 	execution *execution
-	seen      int     // calls of the execution that have been looked at
-	waiting   []*task // to be started, or timers to fire, when they are due
-	running   int
+	seen      int                        // calls of the execution that have been looked at
+	waiting   []*task                    // to be started, or timers to fire, when they are due
+	inFlight  map[int]context.CancelFunc // attempts that run, by the numbers of their calls
 }
 
-// result is how an attempt ended.
+// result is how an attempt ended, or how far it is.
 type result struct {
-	task   *task
-	output json.RawMessage
-	err    error
+	execution, number int // the call
+	attempt           int
+	output            json.RawMessage
+	err               error
+	// running says that the attempt goes on: progress is how far it is. After a failure, it is how far it came.
+	running  bool
+	progress json.RawMessage
 	// interrupted says that the attempt did not fail, but was called back.
 	interrupted bool
 	// broken says that the attempt did not fail, but could not be made: err is the driver's.
@@ -44,19 +47,26 @@ type result struct {
 }
 
 func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
-	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{})}
+	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{}), inFlight: map[int]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
 
-// serve turns to another execution of the orchestration. Nothing of the one before may run any more.
+// serve turns to another execution of the orchestration, or to the same as other rounds have it: what runs for it runs
+// on. What runs for another one is called back.
 func (c *crew) serve(x *execution) {
+	if c.execution != nil && c.execution.number != x.number {
+		for _, cancel := range c.inFlight {
+			cancel()
+		}
+	}
 	c.execution, c.seen, c.waiting = x, 0, nil
 }
 
-// dispatch starts every attempt that is due. It gives the timers that are due, and when the next thing is; zero when
-// there is none.
-func (c *crew) dispatch() (fired []*task, next time.Time) {
+// dispatch starts every attempt that is due, and calls those back that nobody wants any more. It gives the timers that are
+// due, the activities that are too many for this process, and when the next thing is; zero when there is none.
+func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
+	c.callBack()
 	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
 	c.seen = len(c.execution.tasks)
 	now := c.rt.config.Now()
@@ -68,7 +78,8 @@ func (c *crew) dispatch() (fired []*task, next time.Time) {
 		due := fromMicros(t.due)
 		switch {
 		case t.done, t.kind == eventTask: // events come by themselves
-		case t.remote:
+		case c.inFlight[t.number] != nil: // it comes back
+		case t.remote, t.sent, t.foreign:
 			later = append(later, t)
 		case due.After(now):
 			later = append(later, t)
@@ -77,6 +88,8 @@ func (c *crew) dispatch() (fired []*task, next time.Time) {
 			}
 		case t.kind == timerTask:
 			fired = append(fired, t)
+		case t.kind == activityTask && len(c.inFlight) >= c.rt.config.SpreadAbove && c.rt.config.Queues != nil:
+			excess, later = append(excess, t), append(later, t)
 		default:
 			c.launch(t)
 		}
@@ -84,12 +97,24 @@ func (c *crew) dispatch() (fired []*task, next time.Time) {
 	clear(c.waiting[len(later):])
 	c.waiting = later
 	slices.SortStableFunc(fired, func(a, b *task) int { return fromMicros(a.due).Compare(fromMicros(b.due)) })
-	return fired, next
+	return fired, excess, next
+}
+
+// callBack cancels the attempts whose calls have been interrupted.
+func (c *crew) callBack() {
+	if len(c.inFlight) == 0 || !c.execution.interrupts {
+		return
+	}
+	for number, cancel := range c.inFlight {
+		if t := c.execution.task(number); t == nil || t.done {
+			cancel()
+		}
+	}
 }
 
 // idleUntil says that nothing runs and that what is next comes as a signal, or is too far away to wait for here.
 func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
-	if c.running > 0 {
+	if len(c.inFlight) > 0 {
 		return false
 	}
 	if next.IsZero() {
@@ -103,86 +128,85 @@ func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
 }
 
 func (c *crew) launch(t *task) {
-	c.running++
-	info := c.info(t)
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.inFlight[t.number] = cancel
+	info, execution := c.info(t), c.execution.number
 	go func() {
-		r := result{task: t, err: errors.New("the activity called runtime.Goexit")}
+		defer cancel()
+		r := result{err: errors.New("the activity called runtime.Goexit")}
 		defer func() {
-			select {
-			case c.results <- r:
-			case <-c.gone:
-			}
+			r.execution, r.number, r.attempt = execution, info.Task, info.Attempt
+			r.interrupted = r.err != nil && c.ctx.Err() != nil
+			c.post(r)
 		}()
 		if t.kind == childTask {
-			r = c.child(t)
-		} else {
-			r = c.attempt(t, info)
+			r = c.child(ctx, t)
+			return
 		}
-		r.interrupted = r.err != nil && c.ctx.Err() != nil
+		r = c.rt.attempt(ctx, attempt{info: info, name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat,
+			record: func(progress json.RawMessage) {
+				c.post(result{execution: execution, number: info.Task, running: true, progress: progress})
+			}})
 	}()
 }
 
-// child drives a sub-orchestration, in the time that its caller has. A failed one goes on when it is driven again.
-func (c *crew) child(t *task) result {
-	out, err := c.rt.Run(c.ctx, Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, Parent: c.start.ID})
-	switch {
-	case errors.Is(err, ErrElsewhere):
-		return result{task: t, parked: true, resumeAt: c.rt.config.Now().Add(elsewherePause)}
-	case err != nil:
-		return result{task: t, err: err, broken: true}
-	case !out.Ended():
-		return result{task: t, parked: true, resumeAt: out.ResumeAt}
-	case out.Failure != nil:
-		return result{task: t, err: out.Failure}
-	default:
-		return result{task: t, output: out.Output}
+// post hands a result to the driver, if it still reads them.
+func (c *crew) post(r result) {
+	select {
+	case c.results <- r:
+	case <-c.gone:
 	}
 }
 
-// attempt runs an activity once.
-func (c *crew) attempt(t *task, info ActivityInfo) result {
-	a := c.rt.activities[t.name]
-	if a == nil {
-		return result{task: t, broken: true, err: fmt.Errorf("orchestration %s calls activity %q: %w", c.start.ID, t.name, ErrUnknownActivity)}
+// child drives a sub-orchestration, in the time that its caller has. A failed one goes on when it is driven again.
+func (c *crew) child(ctx context.Context, t *task) result {
+	out, err := c.rt.Run(ctx, Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID,
+		Parent: c.start.ID, Timeout: t.options.timeout})
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewherePause)}
+	case err != nil:
+		return result{err: err, broken: true}
+	case !out.Ended():
+		return result{parked: true, resumeAt: out.ResumeAt}
+	case out.Failure != nil:
+		return result{err: out.Failure}
+	default:
+		return result{output: out.Output}
 	}
-	select {
-	case c.rt.slots <- struct{}{}:
-		defer func() { <-c.rt.slots }()
-	case <-c.ctx.Done():
-		return result{task: t, err: c.ctx.Err()}
-	}
-	ctx := context.WithValue(c.ctx, infoKey{}, info)
-	if t.options.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.options.timeout, &timeoutError{t.options.timeout})
-		defer cancel()
-	}
-	output, err := a.invoke(ctx, t.input)
-	if timeout, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok && err != nil {
-		err = fmt.Errorf("%w: %w", timeout, err)
-	}
-	return result{task: t, output: output, err: err}
 }
 
 func (c *crew) info(t *task) ActivityInfo {
 	return ActivityInfo{Orchestration: c.start.ID, Execution: c.execution.number, Task: t.number,
-		Attempt: t.attempts + 1, CorrelationID: c.start.CorrelationID}
+		Attempt: t.attempts + 1, CorrelationID: c.start.CorrelationID, Progress: t.progress}
 }
 
-// back takes note that an attempt ended. Its task is started again when dispatch finds it neither done nor due later.
-func (c *crew) back(r result) {
-	c.running--
-	if r.parked {
-		r.task.remote = r.resumeAt.IsZero()
-		r.task.due = max(0, r.resumeAt.UnixMicro())
+// back takes note that an attempt ended, and gives its call; nil when the call is another execution's. The call is started
+// again when dispatch finds it neither done nor due later.
+func (c *crew) back(r result) *task {
+	if r.execution != c.execution.number {
+		return nil
 	}
-	c.waiting = append(c.waiting, r.task)
+	t := c.execution.task(r.number)
+	if r.running {
+		return t
+	}
+	delete(c.inFlight, r.number)
+	if t == nil {
+		return nil
+	}
+	if r.parked {
+		t.remote = r.resumeAt.IsZero()
+		t.due = max(0, r.resumeAt.UnixMicro())
+	}
+	c.waiting = append(c.waiting, t)
+	return t
 }
 
-// rouse looks again at what waits for a signal: one has come.
+// rouse looks again at everything, whoever secured it before: the signal that has come may be the last that does.
 func (c *crew) rouse() {
-	for _, t := range c.waiting {
-		t.remote = false
+	for _, t := range c.execution.tasks {
+		t.remote, t.foreign, t.rival = false, false, false
 	}
 }
 
@@ -193,7 +217,7 @@ func (c *crew) recall() iter.Seq[result] {
 		c.cancel()
 		grace := time.NewTimer(c.rt.config.Grace)
 		defer grace.Stop()
-		for c.running > 0 {
+		for len(c.inFlight) > 0 {
 			select {
 			case r := <-c.results:
 				if !yield(r) {

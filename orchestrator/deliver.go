@@ -36,9 +36,25 @@ func (d *driver) hand(v *delivery) {
 // whatever message is the last that secures an orchestration, it stays until nothing depends on it. ErrNotFound says
 // that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
-	if err := s.validate(); err != nil {
+	s, err := r.unpack(ctx, s)
+	if err != nil {
 		return Outcome{}, err
 	}
+	out, err := r.deliver(ctx, s)
+	switch {
+	case err == nil:
+		r.settled(ctx, s)
+		if s.DueAtUtc != nil {
+			r.forget(s.InstanceID, *s.DueAtUtc)
+		}
+	case errors.Is(err, ErrNotFound) && s.Type != ExternalSignal:
+		r.tally(func(c *Counts) { c.Stale++ })
+		return out, nil // it was purged: nothing is left to wake
+	}
+	return out, err
+}
+
+func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
 	for {
 		v := &delivery{signal: s, applied: make(chan struct{})}
 		d, joined := r.enter(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
@@ -102,13 +118,13 @@ func (r *Runtime) conclude(ctx context.Context, d *driver, s Signal) (Outcome, e
 // stopChildren terminates what a terminated orchestration waited for. It is told again each time that the end is looked
 // up; a child that has ended takes no notice.
 func (r *Runtime) stopChildren(ctx context.Context, out Outcome) error {
-	if out.Status != Terminated {
+	if out.Status != Terminated || r.config.Queues == nil {
 		return nil
 	}
 	var errs []error
 	for _, c := range out.Calls {
 		if c.Kind == OrchestrationCall && c.EndedAt.IsZero() {
-			errs = append(errs, r.signal(ctx, c.Child, Payload{Command: "terminate", Reason: "its caller " + out.ID + " was terminated"}, fromCaller(c.Child)))
+			errs = append(errs, r.signal(ctx, c.Child, Payload{Command: commandTerminate, Reason: "its caller " + out.ID + " was terminated"}, fromCaller(c.Child)))
 		}
 	}
 	return errors.Join(errs...)
@@ -128,18 +144,104 @@ func (d *driver) read() error {
 			d.keep(inbox[i:]) // for the execution that follows
 			return nil
 		}
-		e, ok := v.signal.event()
-		if !ok || d.execution.ended || d.execution.knows(e.Signal) {
-			d.crew.rouse()
+		switch d.judge(v.signal) {
+		case signalNew:
+			d.unsettled = append(d.unsettled, v)
+			if err := d.takeIn(v.signal); err != nil {
+				return err
+			}
+		case signalStale:
+			d.rt.tally(func(c *Counts) { c.Stale++ })
+			d.staleWake = d.staleWake || v.signal.Type != ExternalSignal
 			close(v.applied)
-			continue
-		}
-		d.unsettled = append(d.unsettled, v)
-		if err := d.learn(e); err != nil {
-			return err
+		case signalKnown:
+			d.rt.tally(func(c *Counts) { c.Duplicates++ })
+			d.answer(v)
+		case signalWakes:
+			d.answer(v)
 		}
 	}
 	return nil
+}
+
+// answer looks at everything again, for a signal that may be the last that knows of it.
+func (d *driver) answer(v *delivery) {
+	d.crew.rouse()
+	d.fromAfar = false
+	if v.signal.Payload.Lost {
+		d.crew.sendAgain()
+	}
+	close(v.applied)
+}
+
+// verdict is what a signal is to an orchestration as it stands.
+type verdict int
+
+const (
+	signalWakes verdict = iota // it brings nothing by itself
+	signalNew                  // it brings something
+	signalKnown                // it has brought it before
+	signalStale                // what it is about is over
+)
+
+func (d *driver) judge(s Signal) verdict {
+	x := d.execution
+	brings := s.Type == ExternalSignal || len(s.Payload.Results) > 0
+	switch {
+	case s.Type == ExternalSignal && x.knows(s.SignalID):
+		return signalKnown
+	case x.ended && brings:
+		return signalStale
+	case x.ended:
+		return signalWakes
+	case len(s.Payload.Results) > 0:
+		return x.judgeResults(s.Payload.Results)
+	case s.WaitingToken != "" && d.over(s):
+		return signalStale
+	case brings && s.ExpectedVersion != 0 && s.ExpectedVersion != int64(d.version):
+		return signalStale
+	case !brings && s.ExpectedVersion > int64(d.version):
+		return signalStale // of an orchestration that had this id before
+	case brings:
+		return signalNew
+	default:
+		return signalWakes
+	}
+}
+
+// over says that nobody waits any more where the token says. A timer that has fired is not over for its own signal: that
+// may be the last that knows of what followed. Neither is anything of another execution.
+func (d *driver) over(s Signal) bool {
+	var execution, number int
+	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
+		return true
+	}
+	if execution != d.execution.number {
+		return s.Type == ExternalSignal
+	}
+	t := d.execution.task(number)
+	return t == nil || t.canceled || t.done && s.Type == ExternalSignal
+}
+
+// bringsOnlyNew says that whatever is in the inbox is new to the orchestration, or stale.
+func (d *driver) bringsOnlyNew() bool {
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	for _, v := range d.inbox {
+		if j := d.judge(v.signal); j != signalNew && j != signalStale {
+			return false
+		}
+	}
+	return true
+}
+
+// takeIn learns what a signal brings.
+func (d *driver) takeIn(s Signal) error {
+	if len(s.Payload.Results) > 0 {
+		return d.takeResults(s.Payload.Results)
+	}
+	e, _ := s.event()
+	return d.learn(e)
 }
 
 // keep puts deliveries back into the inbox, before those that have come since.
@@ -157,21 +259,49 @@ func (d *driver) acknowledge() {
 	d.unsettled = nil
 }
 
-// wake sees to it that a parked orchestration is driven again when it has something to do.
+// wake sees to it that a parked orchestration is driven again when it has something to do: a message comes then, and
+// should it be lost, the sweeper finds the orchestration.
 func (d *driver) wake(ctx context.Context, at time.Time) error {
-	if at.IsZero() {
-		return nil // what it waits for comes as a signal by itself
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
+	if at.IsZero() {
+		// What it waits for comes as a signal by itself. One that comes from within may get lost without a trace.
+		if !d.waitsWithin() {
+			return nil
+		}
+		return d.rt.remember(ctx, d.rt.lookAfter(d.start.ID))
+	}
 	s := Signal{InstanceID: d.start.ID, Type: TimerDue, DueAtUtc: &at, ExpectedVersion: int64(d.version)}
-	if t := d.execution.waitingFor(); t != nil {
-		s.WaitingToken = fmt.Sprintf("%d-%d", d.execution.number, t.number)
+	if t := d.dueAt(at); t != nil {
+		s.WaitingToken = d.execution.token(t)
 		if t.attempts > 0 {
 			s.Type = RetryDue
 		}
 	}
 	s.SignalID = fmt.Sprintf("%s:%s:%d", s.Type, s.InstanceID, at.UnixMicro())
+	if err := d.rt.remember(ctx, parking{id: d.start.ID, due: at}); err != nil {
+		return err
+	}
 	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
-	return d.rt.send(ctx, s, min(at.Sub(d.rt.config.Now()), queues.MaxDelay))
+	return d.rt.send(ctx, s, max(time.Second, min(at.Sub(d.rt.config.Now()), queues.MaxDelay)))
+}
+
+// dueAt is a call that is due then; nil when it is the execution's deadline.
+func (d *driver) dueAt(at time.Time) *task {
+	for _, t := range d.execution.tasks {
+		if t.open() && t.due == at.UnixMicro() {
+			return t
+		}
+	}
+	return nil
+}
+
+// waitsWithin says that what is waited for comes from other processes of this program.
+func (d *driver) waitsWithin() bool {
+	for _, t := range d.execution.tasks {
+		if t.open() && !t.foreign && (t.kind == childTask || t.sent) {
+			return true
+		}
+	}
+	return false
 }

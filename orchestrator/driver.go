@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -24,14 +25,20 @@ type driver struct {
 	createdAt time.Time
 	earlier   []Outcome
 	memo      memo
-	reused    int // calls of this execution that the memo has seen
+	reused    int    // calls of this execution that the memo has seen
+	known     int    // calls of this execution that are committed
+	conflicts int    // rounds that others committed first
+	fromAfar  bool   // what this driver found is secured by the messages of others
+	owed      *round // the last round that it found, whose effects may be missing
 
 	inbox     []*delivery   // guarded by rt.mu
 	mail      chan struct{} // says that the inbox is not empty
+	staleWake bool          // a signal of a timer came that nobody waits for any more
 	unsettled []*delivery   // read, not committed
 
 	learned []event   // applied, not committed
 	linger  time.Time // when they have to be
+	urgent  bool      // they have to be now
 
 	finished chan struct{}
 	outcome  Outcome
@@ -59,16 +66,16 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if err := d.open(ctx); err != nil {
 		return Outcome{}, lost(err)
 	}
+	if err := d.takeOver(ctx); err != nil {
+		return Outcome{}, err
+	}
 	for {
 		if next := d.continuation(); next != nil {
-			if err := d.begin(ctx, d.execution.number+1, d.execution.number+1, next.Payload, next.Inherited); err != nil {
+			if err := d.continueAsNew(ctx, *next); err != nil {
 				return Outcome{}, lost(err)
 			}
 		}
-		if err := d.read(); err != nil {
-			return Outcome{}, err
-		}
-		if err := d.reuse(); err != nil {
+		if err := d.prepare(ctx); err != nil {
 			return Outcome{}, err
 		}
 		if d.mustCommit() {
@@ -91,14 +98,58 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 			}
 			continue
 		}
-		fired, next := d.crew.dispatch()
-		if d.crew.idleUntil(ctx, next) && len(fired) == 0 {
-			return d.park(ctx, next)
+		fired, excess, next := d.crew.dispatch()
+		if len(fired)+len(excess) == 0 && d.crew.idleUntil(ctx, next) {
+			if len(d.learned) == 0 {
+				return d.park(ctx, next)
+			}
+			d.urgent = true // what others committed meanwhile can give this process something to do
+			continue
 		}
-		if err := d.proceed(ctx, fired, next); err != nil {
+		if err := d.proceed(ctx, fired, excess, next); err != nil {
 			return Outcome{}, err
 		}
 	}
+}
+
+// prepare learns what is there without waiting.
+func (d *driver) prepare(ctx context.Context) error {
+	if err := d.read(); err != nil {
+		return err
+	}
+	if !d.fromAfar {
+		if err := d.pay(ctx); err != nil {
+			return err
+		}
+	}
+	if d.execution.held && !d.execution.ended {
+		if err := d.learn(event{Kind: executionReleased}); err != nil {
+			return err
+		}
+	}
+	return d.reuse()
+}
+
+// takeOver finds out what this driver has to see to. A driver that only brings something new to an orchestration leaves
+// alone what the orchestration had called already: whoever called it has a message that is not acknowledged until it is
+// done. Any other driver may be the last that knows of it, and may come after one that died in the middle.
+func (d *driver) takeOver(ctx context.Context) error {
+	if d.fromAfar = d.start.deliver && d.bringsOnlyNew(); d.fromAfar {
+		for _, t := range d.execution.tasks {
+			t.foreign = true
+		}
+		return nil
+	}
+	return d.pay(ctx)
+}
+
+// pay repeats the effects that may be missing.
+func (d *driver) pay(ctx context.Context) error {
+	owed := d.owed
+	if d.owed = nil; owed == nil {
+		return nil
+	}
+	return d.emit(ctx, *owed)
 }
 
 // overdue says that the execution's time is over.
@@ -108,9 +159,18 @@ func (d *driver) overdue() bool {
 }
 
 // proceed learns what is there, or waits for it.
-func (d *driver) proceed(ctx context.Context, fired []*task, next time.Time) error {
-	if len(fired) == 0 {
+func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.Time) error {
+	if len(fired)+len(excess) == 0 {
 		return d.listen(ctx, next)
+	}
+	if len(excess) > 0 {
+		sent := event{Kind: activitiesSent}
+		for _, t := range excess {
+			sent.Tasks = append(sent.Tasks, t.number)
+		}
+		if err := d.learn(sent); err != nil {
+			return err
+		}
 	}
 	for _, t := range fired {
 		at, err := marshal(fromMicros(t.due))
@@ -131,20 +191,37 @@ func (d *driver) learn(e event) error {
 		d.linger = d.rt.config.Now().Add(d.rt.config.Linger)
 	}
 	d.learned = append(d.learned, e)
+	d.urgent = d.urgent || e.Kind == activitiesSent
 	return d.execution.apply(e)
 }
 
 // mustCommit says whether what was learned can wait for company.
 func (d *driver) mustCommit() bool {
-	if len(d.execution.decided) > 0 || len(d.unsettled) > 0 {
+	if len(d.execution.decided) > 0 || len(d.unsettled) > 0 || d.urgent {
 		return true
 	}
 	return len(d.learned) > 0 &&
 		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.linger))
 }
 
-// commit makes what was learned and decided durable. Only then may it have effects.
+// commit makes what was learned and decided durable. Only then may it have effects, and it has them at once. A round that
+// another process committed first is taken in, and what is left to say is said after it.
 func (d *driver) commit(ctx context.Context) error {
+	for {
+		err := d.commitRound(ctx)
+		if !errors.Is(err, errLostRace) || d.conflicts >= conflictTries {
+			return err
+		}
+		if err := d.catchUp(ctx); err != nil {
+			return err
+		}
+		if len(d.learned) == 0 && len(d.execution.decided) == 0 {
+			return nil
+		}
+	}
+}
+
+func (d *driver) commitRound(ctx context.Context) error {
 	r := round{Learned: d.learned, Decided: d.execution.decided}
 	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()))
 	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
@@ -154,7 +231,7 @@ func (d *driver) commit(ctx context.Context) error {
 		return err
 	}
 	d.settle(r)
-	return nil
+	return d.emit(ctx, r)
 }
 
 // settle takes note that a round is durable.
@@ -162,7 +239,8 @@ func (d *driver) settle(r round) {
 	d.rounds = append(d.rounds, r)
 	d.version++
 	d.committed++
-	d.learned, d.execution.decided = nil, nil
+	d.learned, d.execution.decided, d.urgent = nil, nil, false
+	d.known = len(d.execution.tasks)
 	d.acknowledge()
 }
 
@@ -209,14 +287,14 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 	case <-d.mail:
 		return nil
 	case r := <-d.crew.results:
-		if err := d.take(r); err != nil {
+		if err := d.hear(r); err != nil {
 			return err
 		}
 	}
 	for len(d.learned) < d.rt.config.LingerResults {
 		select {
 		case r := <-d.crew.results:
-			if err := d.take(r); err != nil {
+			if err := d.hear(r); err != nil {
 				return err
 			}
 		default:
@@ -226,32 +304,46 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 	return nil
 }
 
-// take learns how an attempt ended.
-func (d *driver) take(r result) error {
-	t := r.task
-	d.crew.back(r)
-	if r.interrupted || r.parked {
-		return nil
-	}
-	if r.broken {
+// hear learns how an attempt ended, or how far it is.
+func (d *driver) hear(r result) error {
+	t := d.crew.back(r)
+	switch {
+	case r.broken:
 		return r.err
-	}
-	if r.err == nil {
+	case t == nil || t.done || r.interrupted || r.parked:
+		return nil
+	case r.running:
+		return d.learn(event{Kind: activityProgressed, Task: t.number, Payload: r.progress})
+	case r.err == nil:
 		return d.learn(event{Kind: t.kind.completion(), Task: t.number, Payload: r.output})
 	}
-	failure, attempt := failureOf(r.err), t.attempts+1
-	t.options.keep(failure, r.err)
-	due, again := t.retryAt(failure, attempt, d.rt.config.Now(), d.crew.info(t).IdempotencyKey())
-	if !again {
-		return d.learn(event{Kind: t.kind.failure(), Task: t.number, Attempt: attempt, Failure: failure})
+	if r.attempt != t.attempts+1 {
+		return nil // another process has noted the failure of this attempt
 	}
-	return d.learn(event{Kind: attemptFailed, Task: t.number, Attempt: attempt, Failure: failure, Due: due.UnixMicro()})
+	failure := failureOf(r.err)
+	t.options.keep(failure, r.err)
+	return d.failed(t, failure, r.progress)
+}
+
+// failed learns that an attempt failed, and whether another follows.
+func (d *driver) failed(t *task, f *Failure, progress json.RawMessage) error {
+	if progress != nil {
+		if err := d.learn(event{Kind: activityProgressed, Task: t.number, Payload: progress}); err != nil {
+			return err
+		}
+	}
+	attempt := t.attempts + 1
+	due, again := t.retryAt(f, attempt, d.rt.config.Now(), d.crew.info(t).IdempotencyKey())
+	if !again {
+		return d.learn(event{Kind: t.kind.failure(), Task: t.number, Attempt: attempt, Failure: f})
+	}
+	return d.learn(event{Kind: attemptFailed, Task: t.number, Attempt: attempt, Failure: f, Due: due.UnixMicro()})
 }
 
 // park leaves the orchestration to a later Run: its time is over, or what it waits for is too far away.
 func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
 	for r := range d.crew.recall() {
-		if err := d.take(r); err != nil {
+		if err := d.hear(r); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -264,12 +356,32 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	if out.Ended() {
 		return out, nil
 	}
+	if err := d.leaveTo(); err != nil {
+		return out, err
+	}
+	if d.staleWake && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
+		resumeAt = d.earliest() // the message that is gone may have been the one that was to wake it
+	}
 	out.ResumeAt = resumeAt
 	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
 	if !out.Woken || (d.start.Parent != "" && !d.start.deliver) {
 		return out, nil // who called it sees to it
 	}
 	return out, d.wake(ctx, resumeAt)
+}
+
+// earliest is when the first thing is due that the execution waits for, whoever sees to it; zero for none.
+func (d *driver) earliest() time.Time {
+	at := d.execution.deadline
+	for _, t := range d.execution.tasks {
+		if t.open() && t.due != 0 && (at == 0 || t.due < at) {
+			at = t.due
+		}
+	}
+	if at == 0 {
+		return time.Time{}
+	}
+	return fromMicros(at)
 }
 
 func (d *driver) summary() Outcome {

@@ -20,8 +20,20 @@ var (
 	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration
 	// waits: add it to Config.Activities and run it again.
 	ErrUnknownActivity = errors.New("unknown activity")
+	// ErrExists: an orchestration of that id was started before, as another one.
+	ErrExists = errors.New("an orchestration of that id exists")
+	// ErrActive: the orchestration has not ended, as what was asked for requires.
+	ErrActive = errors.New("the orchestration has not ended")
+	// ErrEnded: the orchestration has ended in a way that does not allow what was asked for.
+	ErrEnded = errors.New("the orchestration has ended")
+	// ErrCanceled is what a wait gives that was interrupted, by Cancel or because the orchestration was canceled.
+	ErrCanceled = errors.New("canceled")
+	// ErrNewerSchema: the rounds were written by a newer version of this program. Nothing is changed: deploy that version.
+	ErrNewerSchema = errors.New("written by a newer version")
 	// ErrNoSignals: the runtime has no queues, so nothing can be sent to an orchestration.
 	ErrNoSignals = errors.New("the runtime has no queues")
+	// errNoActivity: a function that is for activities was called with another context.
+	errNoActivity = errors.New("not the context of a running activity")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
 	ErrCorrupt = errors.New("stored rounds are damaged")
 )
@@ -74,6 +86,8 @@ type OrchestrationError struct {
 	// ID is the sub-orchestration's id.
 	ID      string
 	Failure Failure
+
+	cause error // that WithError let survive
 }
 
 // Error names the orchestrator and what went wrong.
@@ -81,8 +95,13 @@ func (e *OrchestrationError) Error() string {
 	return fmt.Sprintf("orchestrator %s (%s): %s", e.Orchestrator, e.ID, e.Failure.Message)
 }
 
-// Unwrap returns the recorded failure.
-func (e *OrchestrationError) Unwrap() error { return &e.Failure }
+// Unwrap returns the recorded failure, and the error itself if its type was named by WithError.
+func (e *OrchestrationError) Unwrap() []error {
+	if e.cause == nil {
+		return []error{&e.Failure}
+	}
+	return []error{&e.Failure, e.cause}
+}
 
 // DeterminismError says that replaying an orchestration led to other decisions than its rounds hold: the code changed
 // under it, or is not deterministic. The orchestration is stalled, not damaged: with code that decides as recorded it
@@ -128,6 +147,9 @@ func IsPermanent(err error) bool {
 // failureOf turns an error of user code into what the rounds keep.
 func failureOf(err error) *Failure {
 	f := &Failure{Message: err.Error(), Code: errorCode(err), Permanent: IsPermanent(err)}
+	if errors.Is(err, ErrCanceled) {
+		f.Code = codeCanceled
+	}
 	if p, ok := errors.AsType[*panicError](err); ok {
 		f.Code, f.Stack = "panic", p.stack
 	}

@@ -20,12 +20,22 @@ const (
 	timerFired     eventKind = "TimerFired"
 	childCompleted eventKind = "OrchestrationCompleted"
 	childFailed    eventKind = "OrchestrationFailed"
+	// activityProgressed: a running activity told how far it is.
+	activityProgressed eventKind = "ActivityProgressed"
+	// activitiesSent: other processes run the activities of Tasks.
+	activitiesSent eventKind = "ActivitiesSent"
 	eventRaised    eventKind = "EventRaised"
 
+	// executionReleased: an execution whose start was held goes on.
+	executionReleased   eventKind = "ExecutionReleased"
 	executionSuspended  eventKind = "ExecutionSuspended"
 	executionResumed    eventKind = "ExecutionResumed"
+	executionCanceled   eventKind = "ExecutionCanceled"
 	executionTerminated eventKind = "ExecutionTerminated"
 	executionTimedOut   eventKind = "ExecutionTimedOut"
+
+	// orchestrationPurged stands alone in the first round of an execution that never is: the rows are being deleted.
+	orchestrationPurged eventKind = "OrchestrationPurged"
 )
 
 // What an orchestration decides.
@@ -34,12 +44,14 @@ const (
 	childScheduled     eventKind = "OrchestrationScheduled"
 	timerScheduled     eventKind = "TimerScheduled"
 	eventAwaited       eventKind = "EventAwaited"
+	callCanceled       eventKind = "CallCanceled"
+	childDetached      eventKind = "OrchestrationDetached"
 	sideEffectRecorded eventKind = "SideEffectRecorded"
 	patchRecorded      eventKind = "PatchRecorded"
 	executionCompleted eventKind = "ExecutionCompleted"
 	executionFailed    eventKind = "ExecutionFailed"
 	executionContinued eventKind = "ExecutionContinuedAsNew"
-	executionStopped   eventKind = "ExecutionStopped" // because it was terminated
+	executionStopped   eventKind = "ExecutionStopped" // because it was terminated or canceled
 )
 
 // event is one entry of a round, as it is stored. Fields are added, never renamed.
@@ -61,14 +73,26 @@ type event struct {
 	Due     int64 `json:"due,omitempty"`
 	// CorrelationID is the one of a start.
 	CorrelationID string `json:"correlationId,omitempty"`
-	// Base is the execution that a start began anew with: itself, or the one before the failures that it follows.
-	Base int `json:"base,omitempty"`
+	// Base is the execution that a start began anew with: itself, or the one before the failures that it follows. First
+	// is the one that began from outside: itself, or the one before it continued as new.
+	Base  int `json:"base,omitempty"`
+	First int `json:"first,omitempty"`
+	// Version is the orchestrator's that a start picked, Held that its first turn waits for executionReleased, Drop that
+	// events nobody waits for are dropped, and Reference the business reference.
+	Version   string     `json:"version,omitempty"`
+	Held      bool       `json:"held,omitempty"`
+	Drop      bool       `json:"drop,omitempty"`
+	Reference *Reference `json:"reference,omitempty"`
+	// Tasks are the calls of activitiesSent.
+	Tasks []int `json:"tasks,omitempty"`
 	// Child is the id of the orchestration that a call started, Parent that of the one that called.
 	Child  string `json:"child,omitempty"`
 	Parent string `json:"parent,omitempty"`
 	// Carry is Start.Carry, Timeout Start.Timeout in microseconds.
 	Carry   []byte `json:"carry,omitempty"`
 	Timeout int64  `json:"timeout,omitempty"`
+	// Claim names the blob that brought a signal's payload.
+	Claim string `json:"claim,omitempty"`
 	// Signal is the id of the signal that brought the event, Reason what an operator gave.
 	Signal string `json:"signal,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -97,6 +121,10 @@ func sameDecision(recorded, decided event) bool {
 	}
 	switch recorded.Kind {
 	case activityScheduled, childScheduled, timerScheduled, eventAwaited:
+	case childDetached:
+		if recorded.Child != decided.Child {
+			return false
+		}
 	default:
 		return true
 	}
@@ -117,6 +145,10 @@ func (e event) describe() string {
 		return fmt.Sprintf("call %d, a timer of %s", e.Task, e.Payload)
 	case eventAwaited:
 		return fmt.Sprintf("call %d, a wait for event %q", e.Task, e.Name)
+	case callCanceled:
+		return fmt.Sprintf("cancelling call %d", e.Task)
+	case childDetached:
+		return fmt.Sprintf("the start of orchestrator %s as %q with input %s", e.Name, e.Child, excerpt(e.Payload))
 	case sideEffectRecorded:
 		return fmt.Sprintf("side effect %q", e.Name)
 	case patchRecorded:
@@ -128,7 +160,7 @@ func (e event) describe() string {
 	case executionContinued:
 		return "the end, continued as new"
 	case executionStopped:
-		return "the end, terminated"
+		return "the end, stopped"
 	default:
 		return string(e.Kind)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -35,10 +36,21 @@ type execution struct {
 	ended     bool    // the last of them ends the execution
 	continues bool    // and another follows by itself
 
-	deadline  int64    // microseconds; 0 for none
-	unread    []event  // external events that nobody has asked for
-	signals   []string // that have been applied
-	suspended bool
+	first      int    // the execution that began from outside: this one, or the one before it continued as new
+	version    string // of the orchestrator's code
+	reference  *Reference
+	deadline   int64    // microseconds; 0 for none
+	drop       bool     // events that nobody waits for
+	unread     []event  // external events that nobody has asked for
+	signals    []string // that have been applied
+	held       bool     // the first turn waits for executionReleased
+	suspended  bool
+	interrupts bool                       // a call has been interrupted
+	canceled   *string                    // why
+	launches   map[string]json.RawMessage // inputs of the orchestrations that it started, by their ids
+	frames     []*task                    // sub-orchestrations that are waited for
+	sent       int                        // activities that other processes run
+	failure    *Failure                   // the last that it learned of
 
 	patches      map[string]bool
 	children     map[string]int // calls of sub-orchestrations, by what makes them the same
@@ -72,18 +84,37 @@ func (x *execution) callActivity(name string, input json.RawMessage, options cal
 	return t
 }
 
-// callChild makes a call of a sub-orchestration. Its id is made of what is called, with what, and how often before, so
-// that an execution that follows a failed one finds the same, also when its code has changed.
+// callChild makes a call of a sub-orchestration.
 func (x *execution) callChild(name string, input json.RawMessage, options callOptions) *task {
+	t := x.add(&task{kind: childTask, name: name, input: input, options: options,
+		child: x.childID(name, input)})
+	x.frames = append(x.frames, t)
+	x.decide(event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child})
+	return t
+}
+
+// childID is made of what is called, with what, and how often before, so that an execution that follows a failed one
+// finds the same, also when its code has changed.
+func (x *execution) childID(name string, input json.RawMessage) string {
 	same := name + "-" + hashOf(input)[:16]
 	if x.children == nil {
 		x.children = map[string]int{}
 	}
 	x.children[same]++
-	t := x.add(&task{kind: childTask, name: name, input: input, options: options,
-		child: fmt.Sprintf("%s:%d-%s-%d", x.id, x.base, same, x.children[same])})
-	x.decide(event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child})
-	return t
+	return fmt.Sprintf("%s:%d-%s-%d", x.id, x.base, same, x.children[same])
+}
+
+// detach decides the start of an orchestration that nobody waits for.
+func (x *execution) detach(name, id string, input json.RawMessage) string {
+	if id == "" {
+		id = x.childID(name, input)
+	}
+	if x.launches == nil {
+		x.launches = map[string]json.RawMessage{}
+	}
+	x.launches[id] = input
+	x.decide(event{Kind: childDetached, Name: name, Payload: input, Child: id})
+	return id
 }
 
 // timer makes a timer. Its input is how long, which is what makes it the same in an execution that follows a failed one.
@@ -154,6 +185,12 @@ func (x *execution) waitAny(tasks []*task) {
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	x.places++
 	t.done, t.place, t.output, t.err = true, x.places, output, err
+	if t.sent {
+		x.sent--
+	}
+	if t.kind == childTask {
+		x.frames = slices.DeleteFunc(x.frames, func(f *task) bool { return f == t })
+	}
 }
 
 // apply takes one event in and lets the fibers run on as far as the event allows.
@@ -162,32 +199,49 @@ func (x *execution) apply(e event) error {
 	if e.Task == 0 {
 		return x.applyCommon(e)
 	}
-	if e.Task < 1 || e.Task > len(x.tasks) {
+	t := x.task(e.Task)
+	if t == nil {
 		return fmt.Errorf("%s of call %d, which nobody made: %w", e.Kind, e.Task, ErrCorrupt)
 	}
-	t := x.tasks[e.Task-1]
 	if t.done {
 		return nil // a second result of one call changes nothing
 	}
 	x.learned(e)
+	if e.Failure != nil {
+		x.failure = e.Failure
+	}
 	switch e.Kind {
 	case activityCompleted, childCompleted, timerFired:
 		x.complete(t, e.Payload, nil)
-	case activityFailed:
+	case activityFailed, childFailed:
 		t.attempts = e.Attempt
-		x.complete(t, nil, &ActivityError{Activity: t.name, Attempt: e.Attempt, Failure: *e.Failure, cause: t.options.revive(e.Failure)})
-	case childFailed:
-		t.attempts = e.Attempt
-		x.complete(t, nil, &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *e.Failure})
+		x.complete(t, nil, t.failed(e.Failure, e.Attempt))
 	case attemptFailed:
-		t.attempts, t.due = e.Attempt, e.Due
+		if t.attempts, t.due = e.Attempt, e.Due; t.sent {
+			t.sent = false
+			x.sent--
+		}
+	case activityProgressed:
+		t.progress = e.Payload
 	default:
-		return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrCorrupt)
+		return unknownKind(e)
 	}
 	if t.done {
 		x.turn()
 	}
 	return nil
+}
+
+func unknownKind(e event) error {
+	return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrNewerSchema)
+}
+
+// task is a call by its number; nil when nobody made it.
+func (x *execution) task(number int) *task {
+	if number < 1 || number > len(x.tasks) {
+		return nil
+	}
+	return x.tasks[number-1]
 }
 
 // applyCommon takes in what is not about a call.
@@ -206,8 +260,15 @@ func (x *execution) applyCommon(e event) error {
 		if x.raised(e) {
 			x.turn()
 		}
+	case activitiesSent:
+		return x.handedOut(e)
+	case executionReleased:
+		x.held = false
+		x.turn()
 	case executionSuspended:
 		x.suspended = true
+	case executionCanceled:
+		x.cancelAll(e.Reason)
 	case executionResumed:
 		x.suspended = false
 		x.turn()
@@ -217,12 +278,29 @@ func (x *execution) applyCommon(e event) error {
 	case executionTerminated:
 		x.end(event{Kind: executionStopped, Failure: terminatedFailure(e.Reason)})
 	default:
-		return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrCorrupt)
+		return unknownKind(e)
+	}
+	return nil
+}
+
+// handedOut takes note of the activities that other processes run.
+func (x *execution) handedOut(e event) error {
+	for _, number := range e.Tasks {
+		t := x.task(number)
+		if t == nil {
+			return fmt.Errorf("%s of call %d, which nobody made: %w", e.Kind, number, ErrCorrupt)
+		}
+		if !t.sent && t.open() {
+			t.sent = true
+			x.sent++
+		}
 	}
 	return nil
 }
 
 func (x *execution) started(e event) {
+	x.held, x.drop, x.version, x.reference = e.Held, e.Drop, e.Version, e.Reference
+	x.first = max(e.First, 1)
 	if e.Timeout > 0 {
 		x.deadline = e.At + e.Timeout
 	}
@@ -251,7 +329,7 @@ func (x *execution) start(input json.RawMessage) {
 // spawn makes a fiber that runs body when its turn comes. When body has returned, t is done and then is called. A panic
 // is an error.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
-	f := &fiber{}
+	f := &fiber{task: t}
 	f.coroutine = newCoroutine(func() {
 		output, err := protect(body)
 		x.complete(t, output, err)
@@ -292,7 +370,7 @@ func (x *execution) waitForAll(ctx *Context, root *task) {
 
 // turn runs the fibers until all wait, or the execution has ended.
 func (x *execution) turn() {
-	for progress := !x.suspended; progress; {
+	for progress := !x.suspended && !x.held; progress; {
 		progress = false
 		for i := 0; i < len(x.fibers) && !x.ended; i++ { // a fiber can make more of them
 			f := x.fibers[i]
@@ -311,6 +389,8 @@ func (x *execution) turn() {
 func (x *execution) settle(root *task) {
 	again, ok := errors.AsType[continueAsNew](root.err)
 	switch {
+	case root.err != nil && x.canceled != nil:
+		x.end(event{Kind: executionStopped, Failure: canceledFailure(*x.canceled)})
 	case ok:
 		input, err := marshal(again.input)
 		if err != nil {

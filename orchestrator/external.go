@@ -30,6 +30,10 @@ func (x *execution) raised(e event) bool {
 			}
 		}
 	}
+	if x.drop {
+		x.log.Warn("nobody waits for the event: it is dropped", "orchestration", x.id, "event", e.Name, "signal", e.Signal)
+		return false
+	}
 	x.unread = append(x.unread, e)
 	return false
 }
@@ -71,13 +75,4 @@ func (x *execution) inheritance() *inheritance {
 type inheritance struct {
 	Unread  []event  `json:"unread,omitempty"`
 	Signals []string `json:"signals,omitempty"`
-}
-
-// terminatedFailure is how a termination shows to who waited for the orchestration.
-func terminatedFailure(reason string) *Failure {
-	text := "the orchestration was terminated"
-	if reason != "" {
-		text += ": " + reason
-	}
-	return &Failure{Message: text, Code: "Terminated", Permanent: true}
 }

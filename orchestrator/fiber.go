@@ -5,6 +5,7 @@ import "encoding/json"
 // fiber is one of the coroutines of an execution. Fibers take turns in the order in which they were made, one at a time,
 // so that a replay runs them as before.
 type fiber struct {
+	task      *task // what it is for others
 	coroutine *coroutine
 	waiting   []*task // any of them lets it go on; none before its first turn
 	ended     bool

@@ -23,12 +23,9 @@ type exportedRounds struct {
 
 // Export gives the whole history of an orchestration as JSON, for Replay. It holds all inputs and results.
 func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
-	all, err := r.journal.load(ctx, id)
+	all, err := r.loadKnown(ctx, id)
 	if err != nil {
 		return nil, err
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
 	}
 	out := exported{ID: id}
 	for _, g := range all {

@@ -96,35 +96,61 @@ func (g generation) end() *event {
 	}
 }
 
-// load reads every execution of an orchestration, oldest first; none when there is no such orchestration.
+// load reads every execution of an orchestration, oldest first; none when there is no such orchestration, or it is being
+// purged.
 func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
-	var all []generation
+	rows, err := j.rows(ctx, id)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
+		return nil, nil
+	}
+	all, err := generations(id, rows)
+	if err != nil {
+		return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+	}
+	if err := j.fetch(ctx, id, all); err != nil {
+		return nil, err
+	}
+	return all, resolve(id, all)
+}
+
+// rows are the rounds as they are stored.
+func (j *journal) rows(ctx context.Context, id string) ([]tables.Entity, error) {
+	var rows []tables.Entity
 	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterRounds}
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
 		if err != nil {
 			return nil, fmt.Errorf("load orchestration %s: %w", id, err)
 		}
+		rows = append(rows, e)
+	}
+	return rows, nil
+}
+
+// generations decodes rounds.
+func generations(id string, rows []tables.Entity) ([]generation, error) {
+	var all []generation
+	for _, e := range rows {
 		var execution, number int
 		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
-			return nil, fmt.Errorf("load orchestration %s: row %s: %w: %w", id, e.Row, ErrCorrupt, err)
+			return nil, fmt.Errorf("row %s: %w: %w", e.Row, ErrCorrupt, err)
 		}
 		if n := len(all); n == 0 || all[n-1].number != execution {
 			all = append(all, generation{number: execution})
 		}
 		g := &all[len(all)-1]
 		if number != len(g.rounds)+1 {
-			return nil, fmt.Errorf("load orchestration %s: round %d of execution %d is missing: %w", id, len(g.rounds)+1, execution, ErrCorrupt)
+			return nil, fmt.Errorf("round %d of execution %d is missing: %w", len(g.rounds)+1, execution, ErrCorrupt)
 		}
 		r, err := decodeRound(e)
 		if err != nil {
-			return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+			return nil, err
 		}
 		g.rounds = append(g.rounds, r)
 	}
-	if err := j.fetch(ctx, id, all); err != nil {
-		return nil, err
-	}
-	return all, resolve(id, all)
+	return all, nil
 }
 
 // resolve gives results that an execution took over from an earlier one their payload.
@@ -184,9 +210,13 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	token := rand.Text()
 	columns[columnCommit] = token
 	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
+	snapshot := tables.Replace // what was purged meanwhile has none, and does not come back
+	if execution == 1 && number == 1 {
+		snapshot = tables.Upsert
+	}
 	ops := []tables.Op{
 		tables.Insert(tables.Entity{Key: key, Properties: columns}),
-		tables.Upsert(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status}),
+		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status}),
 	}
 	for try := 1; ; try++ {
 		err = j.tables.Apply(ctx, j.table, ops...)

@@ -35,7 +35,9 @@ func newWorld(t *testing.T) *world {
 	for _, err := range []error{
 		w.tables.CreateTable(context.Background(), "orchestrations"),
 		w.blobs.CreateContainer(context.Background(), "orchestrations"),
+		w.tables.CreateTable(context.Background(), "orchestrationsParked"),
 		w.queues.CreateQueue(context.Background(), signalQueue),
+		w.queues.CreateQueue(context.Background(), "orchestration-activities"),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -71,6 +73,7 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	}
 	c.Tables, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
 	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	c.ScheduleQueue = signalQueue // one queue is enough to be delivered from
 	rt, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -189,7 +189,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{MaxActivities: -1, Orchestrators: []AnyOrchestrator{&Orchestrator[int, int]{}, &Orchestrator[int, int]{name: "a"}, &Orchestrator[int, int]{name: "a"}},
 		Activities: []AnyActivity{NewActivity[int, int]("", nil), (&ledger{}).step("x"), (&ledger{}).step("x")}})
-	for _, want := range []string{"tables and blobs", "MaxActivities", "orchestrator needs a name", "orchestrator a is registered twice", "activity needs", "activity x is registered twice"} {
+	for _, want := range []string{"tables and blobs", "numbers and times must be positive", "orchestrator needs a name", "orchestrator a is registered twice", "activity needs", "activity x is registered twice"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

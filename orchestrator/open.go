@@ -2,10 +2,8 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // lastDecision is the last of the committed rounds of the execution; nil when they end without one.
@@ -29,7 +27,7 @@ func (d *driver) continuation() *event {
 // open starts the orchestration, or finds out where it stands.
 func (d *driver) open(ctx context.Context) error {
 	if !d.start.Resume && !d.start.deliver {
-		err := d.begin(ctx, 1, 1, d.start.Input, nil)
+		err := d.begin(ctx, 1, d.fromOutside(1))
 		if !errors.Is(err, errLostRace) {
 			return err
 		}
@@ -42,19 +40,40 @@ func (d *driver) open(ctx context.Context) error {
 		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
 	}
 	if len(all) == 0 {
-		return d.begin(ctx, 1, 1, d.start.Input, nil)
+		return d.begin(ctx, 1, d.fromOutside(1))
 	}
 	return d.resume(ctx, all)
 }
 
+// fromOutside is the start of an execution that begins from outside.
+func (d *driver) fromOutside(number int) event {
+	return event{Base: number, First: number, Payload: d.start.Input}
+}
+
+// continueAsNew begins the execution that follows by itself.
+func (d *driver) continueAsNew(ctx context.Context, end event) error {
+	number := d.execution.number + 1
+	return d.begin(ctx, number, event{Base: number, First: d.execution.first, Payload: end.Payload, Inherited: end.Inherited})
+}
+
+// again is the start of the execution that follows a failed one.
+func again(before generation, started event) event {
+	return event{Base: max(started.Base, 1), First: max(started.First, 1), Payload: started.Payload, Inherited: before.raised()}
+}
+
 // begin makes the first round of an execution. Nothing outside has happened before it is committed.
-func (d *driver) begin(ctx context.Context, number, base int, input json.RawMessage, inherited *inheritance) error {
-	if number == base {
+func (d *driver) begin(ctx context.Context, number int, started event) error {
+	if current := d.rt.orchestrators[d.orchestrator.Name()]; current != nil {
+		d.orchestrator = current
+	}
+	d.fresh(number, started.Base)
+	if number == started.Base {
 		d.earlier, d.memo = nil, nil // it begins anew, and inherits nothing
 	}
-	d.fresh(number, base)
-	started := event{Kind: executionStarted, Name: d.orchestrator.Name(), Payload: input, CorrelationID: d.start.CorrelationID, Base: base,
-		Parent: d.start.Parent, Carry: d.start.Carry, Timeout: d.start.Timeout.Microseconds(), Inherited: inherited}
+	options := d.orchestrator.configured()
+	started.Kind, started.Name, started.CorrelationID = executionStarted, d.orchestrator.Name(), d.start.CorrelationID
+	started.Parent, started.Carry, started.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
+	started.Version, started.Drop, started.Reference = options.version, options.drop, d.start.Reference
 	if err := d.learn(started); err != nil {
 		return err
 	}
@@ -64,7 +83,7 @@ func (d *driver) begin(ctx context.Context, number, base int, input json.RawMess
 	if err := d.reuse(); err != nil {
 		return err
 	}
-	return d.commit(ctx)
+	return d.commitRound(ctx)
 }
 
 // fresh replaces the execution in memory by an empty one.
@@ -80,44 +99,56 @@ func (d *driver) fresh(number, base int) {
 	d.execution = &execution{id: d.start.ID, number: number, base: base, correlationID: d.start.CorrelationID, last: last,
 		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now}
 	d.crew.serve(d.execution)
-	d.rounds, d.learned, d.reused = nil, nil, 0
+	d.rounds, d.learned, d.reused, d.known, d.urgent = nil, nil, 0, 0, false
 }
 
-// resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed.
+// resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed, unless a
+// signal woke it: that does not revive what has failed.
 func (d *driver) resume(ctx context.Context, all []generation) error {
-	latest := all[len(all)-1]
-	if err := d.identify(all[0], latest); err != nil {
+	if err := d.identify(all); err != nil {
 		return err
 	}
-	started, ok := latest.start()
-	if !ok {
-		return fmt.Errorf("execution %d of orchestration %s does not begin with a start: %w", latest.number, d.start.ID, ErrCorrupt)
+	latest := all[len(all)-1]
+	if end := latest.end(); end != nil && end.Kind == executionFailed && !d.start.deliver {
+		started, _ := latest.start()
+		d.survey(all)
+		before := summarize(d.start.ID, latest)
+		d.earlier = append(d.earlier, before)
+		d.memo = newMemo(before)
+		return d.begin(ctx, latest.number+1, again(latest, started))
 	}
-	base := max(started.Base, 1)
-	d.version = 0
+	return d.follow(all)
+}
+
+// survey takes note of what lies before the latest execution.
+func (d *driver) survey(all []generation) {
+	latest := all[len(all)-1]
+	started, _ := latest.start()
+	d.version, d.earlier = 0, nil
 	for _, g := range all {
 		d.version += len(g.rounds)
-		if g.number >= base && g.number < latest.number {
+		if g.number >= max(started.Base, 1) && g.number < latest.number {
 			d.earlier = append(d.earlier, summarize(d.start.ID, g))
 		}
 	}
-	if end := latest.end(); end != nil && end.Kind == executionFailed {
-		before := summarize(d.start.ID, latest)
-		if d.start.deliver {
-			d.fresh(latest.number, base) // a signal does not revive what has failed; a message does
-			d.rounds, d.execution.ended = latest.rounds, true
-			return nil
-		}
-		d.earlier = append(d.earlier, before)
-		d.memo = newMemo(before)
-		return d.begin(ctx, latest.number+1, base, started.Payload, latest.raised())
+}
+
+// follow brings the driver to where the rounds end.
+func (d *driver) follow(all []generation) error {
+	d.survey(all)
+	latest := all[len(all)-1]
+	started, _ := latest.start()
+	if err := d.pin(started); err != nil {
+		return err
 	}
-	d.fresh(latest.number, base)
+	d.fresh(latest.number, max(started.Base, 1))
 	d.rounds = latest.rounds
 	if end := latest.end(); end != nil {
-		d.execution.last, d.execution.ended, d.execution.continues = end.At, true, end.Kind == executionContinued
+		x := d.execution
+		x.first, x.last, x.ended, x.continues = max(started.First, 1), end.At, true, end.Kind == executionContinued
 		return nil
 	}
+	d.owed = &latest.rounds[len(latest.rounds)-1]
 	if n := len(d.earlier); n > 0 {
 		d.memo = newMemo(d.earlier[n-1])
 	}
@@ -127,37 +158,38 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 		}
 		d.forget(r)
 	}
+	d.known = len(d.execution.tasks)
 	return nil
 }
 
-// identify refuses an id that belongs to something else.
-func (d *driver) identify(first, latest generation) error {
-	started, ok := first.start()
-	if !ok {
-		return fmt.Errorf("orchestration %s does not begin with a start: %w", d.start.ID, ErrCorrupt)
+// pin takes the version of the orchestrator that the execution began with.
+func (d *driver) pin(started event) error {
+	o, err := d.rt.pinned(started)
+	if err != nil {
+		return fmt.Errorf("orchestration %s: %w", d.start.ID, err)
 	}
+	d.orchestrator = o
+	return nil
+}
+
+// identify refuses an id that belongs to something else. The driver of a signal becomes that of what it found.
+func (d *driver) identify(all []generation) error {
+	first, ok := all[0].start()
+	started, okToo := all[len(all)-1].start()
+	if !ok || !okToo {
+		return fmt.Errorf("an execution of orchestration %s does not begin with a start: %w", d.start.ID, ErrCorrupt)
+	}
+	d.createdAt = fromMicros(first.At)
 	if d.start.deliver {
-		return d.adopt(started, latest)
+		d.start = startedAs(d.start.ID, started)
+		d.start.deliver = true
+		d.crew.start = d.start
+		return nil
 	}
-	if started.Name != d.orchestrator.Name() || started.CorrelationID != d.start.CorrelationID {
+	if started.Name != d.start.Orchestrator || started.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
 			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
 	}
-	d.createdAt = fromMicros(started.At)
-	return nil
-}
-
-// adopt makes the driver of a signal that of the orchestration that it found.
-func (d *driver) adopt(first event, latest generation) error {
-	started, _ := latest.start()
-	d.orchestrator = d.rt.orchestrators[first.Name]
-	if d.orchestrator == nil {
-		return fmt.Errorf("orchestration %s: %q: %w", d.start.ID, first.Name, ErrUnknownOrchestrator)
-	}
-	d.start.Orchestrator, d.start.CorrelationID, d.start.Parent, d.start.Carry = first.Name, first.CorrelationID, started.Parent, started.Carry
-	d.start.Timeout = time.Duration(started.Timeout) * time.Microsecond
-	d.crew.start = d.start
-	d.createdAt = fromMicros(first.At)
 	return nil
 }
 

@@ -10,11 +10,13 @@ type Status string
 
 // The states that an orchestration can be in. One that continues as new is Running.
 const (
+	Pending    Status = "Pending" // started, and nobody has taken it up yet
 	Running    Status = "Running"
 	Suspended  Status = "Suspended"
 	Completed  Status = "Completed"
 	Failed     Status = "Failed"
 	Terminated Status = "Terminated"
+	Canceled   Status = "Canceled"
 )
 
 // Outcome is what Run leaves behind: where the orchestration's execution stands and what it did.
@@ -26,6 +28,9 @@ type Outcome struct {
 	// Input is the argument of the execution, Carry what its Start carried.
 	Input json.RawMessage
 	Carry []byte
+	// Version is the one of the orchestrator's code that it runs, Reference what the business calls it, or nil.
+	Version   string
+	Reference *Reference
 	// Parent is the id of the orchestration that called it, "" for none.
 	Parent string
 	Status Status
@@ -106,12 +111,10 @@ func summarize(id string, g generation) Outcome {
 
 func (o *Outcome) decided(execution int, e event) {
 	switch e.Kind {
-	case executionCompleted:
-		o.Status, o.Output, o.EndedAt = Completed, e.Payload, fromMicros(e.At)
-	case executionFailed:
-		o.Status, o.Failure, o.EndedAt = Failed, e.Failure, fromMicros(e.At)
-	case executionStopped:
-		o.Status, o.Failure, o.EndedAt = Terminated, e.Failure, fromMicros(e.At)
+	case executionCompleted, executionFailed, executionStopped:
+		o.Status, o.Output, o.Failure, o.EndedAt = endStatus(e), e.Payload, e.Failure, fromMicros(e.At)
+	case callCanceled:
+		o.interrupted(e)
 	}
 	if kind, ok := callKinds()[e.Kind]; ok {
 		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
@@ -124,13 +127,33 @@ func callKinds() map[eventKind]CallKind {
 	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall, eventAwaited: EventCall}
 }
 
+// interrupted ends a call that the orchestration does not want any more.
+func (o *Outcome) interrupted(e event) {
+	if e.Task < 1 || e.Task > len(o.Calls) || !o.Calls[e.Task-1].EndedAt.IsZero() {
+		return
+	}
+	c := &o.Calls[e.Task-1]
+	c.Failure, c.EndedAt = &Failure{Message: ErrCanceled.Error(), Code: codeCanceled, Permanent: true}, fromMicros(e.At)
+}
+
 func (o *Outcome) learned(e event) {
 	if e.Kind == executionStarted {
 		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
-		o.Input, o.Carry, o.Parent = e.Payload, e.Carry, e.Parent
+		o.Input, o.Carry, o.Parent, o.Reference, o.Version = e.Payload, e.Carry, e.Parent, e.Reference, e.Version
+		if e.Held {
+			o.Status = Pending
+		}
 		return
 	}
 	switch {
+	case e.Kind == executionReleased:
+		o.Status = Running
+	case e.Kind == executionCanceled:
+		for i, c := range o.Calls {
+			if c.ScheduledAt.Before(fromMicros(e.At)) { // what it called since then goes on
+				o.interrupted(event{Task: i + 1, At: e.At})
+			}
+		}
 	case e.Kind == executionSuspended && o.EndedAt.IsZero():
 		o.Status = Suspended
 	case e.Kind == executionResumed && o.EndedAt.IsZero():
@@ -140,6 +163,9 @@ func (o *Outcome) learned(e event) {
 		return // replay reports it
 	}
 	c := &o.Calls[e.Task-1]
+	if !c.EndedAt.IsZero() {
+		return // a second result changes nothing
+	}
 	switch e.Kind {
 	case attemptFailed:
 		c.Attempts = e.Attempt

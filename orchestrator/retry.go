@@ -22,6 +22,9 @@ type Retry struct {
 	Timeout time.Duration
 	// Jitter is the share of each delay that is random, 0 to 1; default 0.
 	Jitter float64
+	// Retryable, if it is set, says which errors another attempt can mend; it sees what Await would return. It may look
+	// at anything: what it says is recorded.
+	Retryable func(error) bool
 }
 
 // validate reports every field that makes no sense.

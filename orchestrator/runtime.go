@@ -20,16 +20,25 @@ import (
 type Config struct {
 	Tables tables.Store
 	Blobs  blobs.Store
-	// Table and Container hold the orchestrations; default "orchestrations" for both.
-	Table     string
-	Container string
+	// Table and Container hold the orchestrations; default "orchestrations" for both. IndexTable finds those that are
+	// parked; default "orchestrationsParked".
+	Table      string
+	Container  string
+	IndexTable string
 	// Orchestrators and Activities are what this process can run; names are unique.
 	Orchestrators []AnyOrchestrator
 	Activities    []AnyActivity
 	// Queues carries signals; without it, orchestrations cannot wait for events, and what they wait for beyond the time of
-	// a Run is the caller's to wait for. SignalQueue is their queue; default "orchestration-signals".
-	Queues      queues.Store
-	SignalQueue string
+	// a Run is the caller's to wait for. SignalQueue is for what is due now, ScheduleQueue for what is due later, and
+	// ActivityQueue for activities that are too many for one process; default "orchestration-signals",
+	// "orchestration-schedules" and "orchestration-activities".
+	Queues        queues.Store
+	SignalQueue   string
+	ScheduleQueue string
+	ActivityQueue string
+	// SpreadAbove is how many activities of one orchestration run at once in this process before others get the rest;
+	// default 1,000.
+	SpreadAbove int
 	// InlineWait is how far away a timer may be that Run waits for, when there are queues to wake it; default 30 s.
 	InlineWait time.Duration
 	// Ended is called when a signal has brought an orchestration without a parent to its end, before the signal is
@@ -37,6 +46,12 @@ type Config struct {
 	Ended func(ctx context.Context, out Outcome) error
 	// Node names this process in what it writes; default host name and process id.
 	Node string
+	// ProgressInterval is how often the progress that an activity's heartbeats tell is recorded; default 30 s.
+	ProgressInterval time.Duration
+	// LostAfter is after what time an orchestration that waits for others of this program is looked after, in case that
+	// their message is lost; default 1 h. LateAfter is the same for one whose timer is overdue; default 5 min.
+	LostAfter time.Duration
+	LateAfter time.Duration
 	// MaxActivities bounds the activities that run at once in this process; default 64.
 	MaxActivities int
 	// Linger is how long a result that leads to no decision waits for others, so that they share a round; default 250 ms.
@@ -57,12 +72,41 @@ type Config struct {
 type Runtime struct {
 	config        Config
 	journal       *journal
-	orchestrators map[string]AnyOrchestrator
+	orchestrators map[string]AnyOrchestrator // by name, the version that was registered last
+	versions      map[version]AnyOrchestrator
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one for each running activity
 
 	mu     sync.Mutex
 	active map[string]*driver // by orchestration id: at most one in a process
+	counts Counts
+	past   []string // rows of the index that say nothing any more
+}
+
+// version is an orchestrator's name and the version of its code.
+type version struct{ name, version string }
+
+// Counts is what a Runtime has seen since it was made.
+type Counts struct {
+	// Stale signals were about something that is over, Duplicates brought what had been brought before. Both are dropped.
+	Stale, Duplicates int
+	// Conflicts are rounds that another process committed first.
+	Conflicts int
+	// Woken orchestrations were overdue, and driven again by the sweeper.
+	Woken int
+}
+
+// Counts tells what the runtime has seen.
+func (r *Runtime) Counts() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts
+}
+
+func (r *Runtime) tally(add func(*Counts)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	add(&r.counts)
 }
 
 // New checks the configuration and names everything that is wrong with it.
@@ -72,6 +116,7 @@ func New(c Config) (*Runtime, error) {
 		config:        c,
 		journal:       &journal{tables: c.Tables, blobs: c.Blobs, table: c.Table, container: c.Container},
 		orchestrators: map[string]AnyOrchestrator{},
+		versions:      map[version]AnyOrchestrator{},
 		activities:    map[string]AnyActivity{},
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
@@ -80,18 +125,20 @@ func New(c Config) (*Runtime, error) {
 	if c.Tables == nil || c.Blobs == nil {
 		errs = append(errs, errors.New("tables and blobs are required"))
 	}
-	if c.MaxActivities < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 {
-		errs = append(errs, errors.New("MaxActivities, Linger, LingerResults and Grace must be positive"))
+	if c.MaxActivities < 1 || c.SpreadAbove < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 ||
+		c.ProgressInterval < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
+		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
 	for _, o := range c.Orchestrators {
 		if o == nil || o.Name() == "" {
 			errs = append(errs, errors.New("an orchestrator needs a name"))
 			continue
 		}
-		if r.orchestrators[o.Name()] != nil {
-			errs = append(errs, fmt.Errorf("orchestrator %s is registered twice", o.Name()))
+		v := version{o.Name(), o.configured().version}
+		if r.versions[v] != nil {
+			errs = append(errs, fmt.Errorf("orchestrator %s is registered twice in the version %q", v.name, v.version))
 		}
-		r.orchestrators[o.Name()] = o
+		r.versions[v], r.orchestrators[o.Name()] = o, o
 	}
 	for _, a := range c.Activities {
 		if err := a.check(); err != nil {
@@ -112,7 +159,14 @@ func New(c Config) (*Runtime, error) {
 func (c Config) withDefaults() Config {
 	setDefault(&c.Table, "orchestrations")
 	setDefault(&c.Container, "orchestrations")
+	setDefault(&c.IndexTable, "orchestrationsParked")
 	setDefault(&c.SignalQueue, "orchestration-signals")
+	setDefault(&c.ScheduleQueue, "orchestration-schedules")
+	setDefault(&c.ActivityQueue, "orchestration-activities")
+	setDefault(&c.SpreadAbove, 1000)
+	setDefault(&c.ProgressInterval, 30*time.Second)
+	setDefault(&c.LostAfter, time.Hour)
+	setDefault(&c.LateAfter, 5*time.Minute)
 	setDefault(&c.InlineWait, 30*time.Second)
 	setDefault(&c.MaxActivities, 64)
 	setDefault(&c.Linger, 250*time.Millisecond)
@@ -138,16 +192,39 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// SignalQueue is the name of the queue that signals come through.
+// SignalQueue is the name of the queue that signals come through at once, ScheduleQueue of that for those that are due
+// later, and ActivityQueue of that for activities that any process may run.
 func (r *Runtime) SignalQueue() string { return r.config.SignalQueue }
 
-// Prepare creates the table, the container and the queue that are missing.
+// ScheduleQueue is the name of the queue of signals that are due later.
+func (r *Runtime) ScheduleQueue() string { return r.config.ScheduleQueue }
+
+// ActivityQueue is the name of the queue of activities that any process may run.
+func (r *Runtime) ActivityQueue() string { return r.config.ActivityQueue }
+
+// Prepare creates the tables, the container and the queues that are missing.
 func (r *Runtime) Prepare(ctx context.Context) error {
 	errs := []error{r.config.Tables.CreateTable(ctx, r.config.Table), r.config.Blobs.CreateContainer(ctx, r.config.Container)}
 	if r.config.Queues != nil {
-		errs = append(errs, r.config.Queues.CreateQueue(ctx, r.config.SignalQueue))
+		errs = append(errs, r.config.Tables.CreateTable(ctx, r.config.IndexTable))
+		for _, queue := range []string{r.config.SignalQueue, r.config.ScheduleQueue, r.config.ActivityQueue} {
+			errs = append(errs, r.config.Queues.CreateQueue(ctx, queue))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// pinned is the orchestrator in the version that an execution began with.
+func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
+	o := r.versions[version{started.Name, started.Version}]
+	switch {
+	case o != nil:
+		return o, nil
+	case started.Version != "" && r.orchestrators[started.Name] != nil:
+		return nil, fmt.Errorf("%q began in the version %q, register that, too: %w", started.Name, started.Version, ErrUnknownOrchestrator)
+	default:
+		return nil, fmt.Errorf("%q: %w", started.Name, ErrUnknownOrchestrator)
+	}
 }
 
 // Start says which orchestration to run.
@@ -167,6 +244,12 @@ type Start struct {
 	Timeout time.Duration
 	// Parent is the id of the orchestration that calls, "" for none.
 	Parent string
+	// Reference is what the business calls what the orchestration works on; optional.
+	Reference *Reference
+	// Reuse says what Runtime.Start does when the id is taken, and RequestID makes it the same start when it is repeated.
+	// Run takes no notice of either.
+	Reuse     Reuse
+	RequestID string
 	// deliver says that the orchestration has to exist: a signal wakes it.
 	deliver bool
 	// Resume is a hint that the orchestration exists. It saves a transaction when right and costs one when wrong.
@@ -180,7 +263,7 @@ func (s Start) validate() error {
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):
 		return fmt.Errorf("the input of orchestration %s is not JSON in UTF-8", s.ID)
 	}
-	return nil
+	return s.Reference.validate()
 }
 
 // Run starts an orchestration, or resumes it where its last round ended, and drives it until it ends, until it has
@@ -221,12 +304,9 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 
 // Get tells where an orchestration stands, from its rounds alone: ErrNotFound, ErrCorrupt, or what storage said.
 func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
-	all, err := r.journal.load(ctx, id)
+	all, err := r.loadKnown(ctx, id)
 	if err != nil {
 		return Outcome{}, err
-	}
-	if len(all) == 0 {
-		return Outcome{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
 	}
 	last := len(all) - 1
 	out := summarize(id, all[last])
@@ -234,6 +314,15 @@ func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 		out.Earlier = append(out.Earlier, summarize(id, g))
 	}
 	return out, nil
+}
+
+// loadKnown reads an orchestration that there has to be.
+func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error) {
+	all, err := r.journal.load(ctx, id)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	return all, err
 }
 
 // enter finds the driver of an orchestration in this process, or makes one. A delivery is handed to either.

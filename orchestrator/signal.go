@@ -34,10 +34,10 @@ type Signal struct {
 	InstanceID      string     `json:"workflowInstanceId"`
 	RuntimeProvider string     `json:"runtimeProvider"`
 	Type            SignalType `json:"signalType"`
-	// ExpectedVersion is the StateVersion that the sender saw; it is told for people and decides nothing, because rounds
-	// are guarded by their insert.
+	// ExpectedVersion is the StateVersion that the sender saw. An ExternalSignal with one is stale when another version has
+	// come; 0 is any. The other types only wake, and are stale when they know more than the rounds.
 	ExpectedVersion int64 `json:"expectedVersion"`
-	// WaitingToken names the wait that a timer's signal was sent for.
+	// WaitingToken names the wait that the signal is for. It is stale when nobody waits there any more.
 	WaitingToken  string     `json:"waitingToken,omitempty"`
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
@@ -49,14 +49,28 @@ type Payload struct {
 	// Event is the name of an event, Data its value.
 	Event string          `json:"event,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
-	// Command is "suspend", "resume" or "terminate", Reason why.
+	// Command is "suspend", "resume", "cancel" or "terminate", Reason why.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+	// Results are what activities led to that another process ran, or Blob names the blob that holds them.
+	Results []activityResult `json:"results,omitempty"`
+	Blob    string           `json:"blob,omitempty"`
+	// Lost says that messages may be gone: what was sent is sent again.
+	Lost bool `json:"lost,omitempty"`
 }
+
+// The commands of operators.
+const (
+	commandSuspend   = "suspend"
+	commandResume    = "resume"
+	commandCancel    = "cancel"
+	commandTerminate = "terminate"
+)
 
 // commands are the events that operators' commands become.
 func commands() map[string]eventKind {
-	return map[string]eventKind{"suspend": executionSuspended, "resume": executionResumed, "terminate": executionTerminated}
+	return map[string]eventKind{commandSuspend: executionSuspended, commandResume: executionResumed,
+		commandCancel: executionCanceled, commandTerminate: executionTerminated}
 }
 
 // ErrSignal: a signal that cannot be understood; delivering it again cannot help.
@@ -77,7 +91,7 @@ func (s Signal) validate() error {
 	case TaskCompleted, TimerDue, RetryDue, SubWorkflowCompleted, InternalContinue:
 	case ExternalSignal:
 		if _, known := commands()[s.Payload.Command]; known == (s.Payload.Event != "") {
-			return fmt.Errorf("%w: an external signal brings an event or one of the commands suspend, resume and terminate", ErrSignal)
+			return fmt.Errorf("%w: an external signal brings an event or one of the commands suspend, resume, cancel and terminate", ErrSignal)
 		}
 	default:
 		return fmt.Errorf("%w: unknown type %.64q", ErrSignal, s.Type)
@@ -100,7 +114,7 @@ func (s Signal) event() (event, bool) {
 	if len(data) == 0 {
 		data = json.RawMessage("null")
 	}
-	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: data, Signal: s.SignalID}, true
+	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: data, Signal: s.SignalID, Claim: s.Payload.Blob}, true
 }
 
 // Raise sends an event to an orchestration, with data as its value. It waits for nothing: the event is kept until the
@@ -116,17 +130,23 @@ func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data an
 
 // Suspend lets an orchestration decide nothing more until Resume; results and events are kept for it.
 func (r *Runtime) Suspend(ctx context.Context, orchestration, reason string) error {
-	return r.signal(ctx, orchestration, Payload{Command: "suspend", Reason: reason}, "")
+	return r.signal(ctx, orchestration, Payload{Command: commandSuspend, Reason: reason}, "")
 }
 
 // Resume ends what Suspend began.
 func (r *Runtime) Resume(ctx context.Context, orchestration, reason string) error {
-	return r.signal(ctx, orchestration, Payload{Command: "resume", Reason: reason}, "")
+	return r.signal(ctx, orchestration, Payload{Command: commandResume, Reason: reason}, "")
+}
+
+// Cancel asks an orchestration to end: everything that it waits for is interrupted, and its code decides what there is to
+// undo (Context.Canceled).
+func (r *Runtime) Cancel(ctx context.Context, orchestration, reason string) error {
+	return r.signal(ctx, orchestration, Payload{Command: commandCancel, Reason: reason}, "")
 }
 
 // Terminate ends an orchestration, and those that it waits for, without running their code again.
 func (r *Runtime) Terminate(ctx context.Context, orchestration, reason string) error {
-	return r.signal(ctx, orchestration, Payload{Command: "terminate", Reason: reason}, "")
+	return r.signal(ctx, orchestration, Payload{Command: commandTerminate, Reason: reason}, "")
 }
 
 func (r *Runtime) signal(ctx context.Context, orchestration string, p Payload, id string) error {
@@ -136,7 +156,7 @@ func (r *Runtime) signal(ctx context.Context, orchestration string, p Payload, i
 	return r.send(ctx, Signal{SignalID: id, InstanceID: orchestration, Type: ExternalSignal, Payload: p}, 0)
 }
 
-// send puts a signal into the queue.
+// send puts a signal into the queue: that of the signals, or that of the schedules for one that is due later.
 func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error {
 	if r.config.Queues == nil {
 		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrNoSignals)
@@ -145,9 +165,13 @@ func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error
 	if err := s.validate(); err != nil {
 		return err
 	}
-	body, err := marshal(s)
+	queue := r.config.SignalQueue
+	if delay > 0 {
+		queue = r.config.ScheduleQueue
+	}
+	body, err := r.pack(ctx, s)
 	if err == nil {
-		_, err = r.config.Queues.Send(ctx, r.config.SignalQueue, body, delay)
+		_, err = r.config.Queues.Send(ctx, queue, body, delay)
 	}
 	if err != nil {
 		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)

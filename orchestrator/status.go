@@ -1,7 +1,7 @@
 package orchestrator
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -15,72 +15,141 @@ const snapshotSchema = 1
 // document, section 3). StateVersion counts the rounds of all executions.
 func (d *driver) status(now time.Time) map[string]any {
 	x := d.execution
+	round := len(d.rounds) + 1
+	number := strconv.Itoa(x.number)
+	status, failure := x.standing()
 	columns := map[string]any{
 		"Name":                  x.orchestrator.Name(),
 		"CorrelationId":         x.correlationID,
 		"RuntimeProvider":       provider,
-		"RuntimeInstanceId":     fmt.Sprintf("%s/%d", x.id, x.number),
-		"RuntimeStatus":         string(Running),
+		"RuntimeInstanceId":     x.id + "/" + number,
+		"RuntimeStatus":         string(status),
 		"Execution":             int64(x.number),
-		"Round":                 int64(len(d.rounds) + 1),
+		"Round":                 int64(round),
 		"StateVersion":          int64(d.version + 1),
 		"SnapshotSchemaVersion": int64(snapshotSchema),
-		"ResumePointerJson":     fmt.Sprintf(`{"execution":%d,"round":%d}`, x.number, len(d.rounds)+1),
+		"ResumePointerJson":     `{"execution":` + number + `,"round":` + strconv.Itoa(round) + `}`,
 		"CreatedAtUtc":          d.createdAt,
 		"LastExecutedBy":        d.rt.config.Node,
 		"LastExecutedOnUtc":     now,
 	}
-	if x.customStatus != "" {
-		columns["CustomStatus"] = x.customStatus
-	}
-	if t := x.waitingFor(); t != nil {
-		columns["WaitingKind"] = t.waitingKind()
-		columns["WaitingToken"] = fmt.Sprintf("%d-%d", x.number, t.number)
-		if t.due != 0 {
-			columns["WaitingUntilUtc"] = fromMicros(t.due)
+	optional := func(name, value string) {
+		if value != "" {
+			columns[name] = value
 		}
 	}
-	if x.suspended {
-		columns["RuntimeStatus"] = string(Suspended)
+	optional("CustomStatus", x.customStatus)
+	optional("Version", x.version)
+	optional("ParentId", d.start.Parent)
+	optional("BusinessReference", x.reference.text())
+	wait := x.waitingFor()
+	columns["StateJson"] = x.state(status, wait)
+	if wait != nil {
+		columns["WaitingKind"], columns["WaitingToken"] = wait.waitingKind(), x.token(wait)
+	}
+	if due := x.waitingUntil(); due != 0 {
+		columns["WaitingUntilUtc"] = fromMicros(due)
+	}
+	if len(x.frames)+x.sent > 0 {
+		columns["WaitingWithin"] = true // for sub-orchestrations, or activities in other processes
 	}
 	if n := len(x.signals); n > 0 {
 		columns["LastSignalId"] = x.signals[n-1]
 	}
-	if x.ended {
-		end := x.decided[len(x.decided)-1]
-		if end.Kind == executionContinued {
-			columns["RuntimeStatus"] = string(Running)
-		}
-		if end.Kind == executionCompleted {
-			columns["RuntimeStatus"] = string(Completed)
-			columns["CompletedAtUtc"] = fromMicros(end.At)
-		}
-		if end.Failure != nil {
-			columns["RuntimeStatus"] = string(Failed)
-			if end.Kind == executionStopped {
-				columns["RuntimeStatus"] = string(Terminated)
-			}
-			columns["CompletedAtUtc"] = fromMicros(end.At)
-			columns["LastErrorCode"] = end.Failure.Code
-			if text, err := marshal(end.Failure); err == nil && len(text) <= 32<<10 {
-				columns["LastErrorJson"] = string(text)
-			}
-		}
+	if x.ended && !x.continues {
+		columns["CompletedAtUtc"] = fromMicros(x.decided[len(x.decided)-1].At)
+	}
+	if failure != nil {
+		optional("LastErrorCode", failure.Code)
+		optional("LastErrorJson", failure.text())
 	}
 	return columns
 }
 
-// waitingFor is the task that the orchestrator function waits for; of several, the first. nil when it waits for none.
+// standing is the status of the execution as its events tell it, and its end's failure or the last that it learned of.
+func (x *execution) standing() (Status, *Failure) {
+	switch {
+	case x.ended:
+		return endStatus(x.decided[len(x.decided)-1]), firstOf(x.decided[len(x.decided)-1].Failure, x.failure)
+	case x.suspended:
+		return Suspended, x.failure
+	case x.held:
+		return Pending, x.failure
+	default:
+		return Running, x.failure
+	}
+}
+
+// endStatus is the status that the decision which ends an execution gives the orchestration.
+func endStatus(end event) Status {
+	switch end.Kind {
+	case executionCompleted:
+		return Completed
+	case executionFailed:
+		return Failed
+	case executionStopped:
+		if end.Failure.Code == codeCanceled {
+			return Canceled
+		}
+		return Terminated
+	default: // it continues as new
+		return Running
+	}
+}
+
+func firstOf(a, b *Failure) *Failure {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// text is the failure as JSON that fits a column; without its stack and detail if need be, and "" if it does not fit.
+func (f *Failure) text() string {
+	const most = 30 << 10
+	for _, g := range []*Failure{f, {Message: f.Message, Code: f.Code, Permanent: f.Permanent, Type: f.Type}} {
+		if text, err := marshal(g); err == nil && len(text) <= most {
+			return string(text)
+		}
+	}
+	return ""
+}
+
+// waitingFor is the call that the execution waits for; of several, the first of its first coroutine that waits for one.
+// nil when it waits for none.
 func (x *execution) waitingFor() *task {
-	if x.ended || len(x.fibers) == 0 {
+	if x.ended {
 		return nil
 	}
-	for _, t := range x.fibers[0].waiting {
-		if !t.done && t.number > 0 {
-			return t
+	for _, f := range x.fibers {
+		for _, t := range f.waiting {
+			if !f.ended && t.open() {
+				return t
+			}
 		}
 	}
 	return nil
+}
+
+// waitingUntil is when the first time comes that the execution waits for, in microseconds; 0 for none.
+func (x *execution) waitingUntil() int64 {
+	if x.ended {
+		return 0
+	}
+	until := x.deadline
+	for _, f := range x.fibers {
+		for _, t := range f.waiting {
+			if !f.ended && t.open() && t.due != 0 && (until == 0 || t.due < until) {
+				until = t.due
+			}
+		}
+	}
+	return until
+}
+
+// token names a wait.
+func (x *execution) token(t *task) string {
+	return strconv.Itoa(x.number) + "-" + strconv.Itoa(t.number)
 }
 
 // waitingKind names what a wait is for (persistence document, section 3).

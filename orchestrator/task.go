@@ -62,12 +62,17 @@ type task struct {
 	attempts int   // that failed
 	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
 
-	remote  bool // a sub-orchestration that waits for a signal
-	done    bool
-	place   int  // in the order in which the execution's tasks were done
-	awaited bool // the orchestrator has looked at it
-	output  json.RawMessage
-	err     error
+	remote   bool            // a sub-orchestration that waits for a signal
+	sent     bool            // an activity that another process runs
+	foreign  bool            // others see to it, so this driver does not start it
+	rival    bool            // of these: perhaps on behalf of the very message that this driver works for
+	canceled bool            // the orchestration does not want it any more
+	progress json.RawMessage // what the last recorded heartbeat told
+	done     bool
+	place    int  // in the order in which the execution's tasks were done
+	awaited  bool // the orchestrator has looked at it
+	output   json.RawMessage
+	err      error
 }
 
 // retryAt says when the attempt that follows a failed one is due, or that there is none.
@@ -76,9 +81,23 @@ func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string)
 	if failure.Permanent || attempt >= r.MaxAttempts {
 		return time.Time{}, false
 	}
+	if r.Retryable != nil && !r.Retryable(t.failed(failure, attempt)) {
+		return time.Time{}, false
+	}
 	due = now.Add(r.delay(attempt, key))
 	if r.Timeout > 0 && due.After(fromMicros(t.began).Add(r.Timeout)) {
 		return time.Time{}, false
 	}
 	return due, true
 }
+
+// failed is what Await returns for a call whose attempt failed for good.
+func (t *task) failed(f *Failure, attempt int) error {
+	if t.kind == childTask {
+		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.revive(f)}
+	}
+	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.revive(f)}
+}
+
+// open says that the call is made and has no result.
+func (t *task) open() bool { return t.number > 0 && !t.done }

@@ -96,18 +96,27 @@ func (a *Azure) get(ctx context.Context, table string, key Key) (Entity, error) 
 
 // Query reads one page.
 func (a *Azure) Query(ctx context.Context, table string, q Query) (Page, error) {
-	page, err := a.query(ctx, table, &q)
+	page, err := a.list(ctx, table, q.lookup())
 	if err != nil {
 		return Page{}, fmt.Errorf("query %s %s: %w", table, clip(q.Partition), err)
 	}
 	return page, nil
 }
 
-func (a *Azure) query(ctx context.Context, table string, q *Query) (Page, error) {
-	if err := cmp.Or(ctx.Err(), checkTable(table), checkQuery(q)); err != nil {
+// Scan reads one page over many partitions.
+func (a *Azure) Scan(ctx context.Context, table string, s Scan) (Page, error) {
+	page, err := a.list(ctx, table, s.lookup())
+	if err != nil {
+		return Page{}, fmt.Errorf("scan %s for %s: %w", table, clip(s.Row), err)
+	}
+	return page, nil
+}
+
+func (a *Azure) list(ctx context.Context, table string, l *lookup) (Page, error) {
+	if err := cmp.Or(ctx.Err(), checkTable(table), checkLookup(l)); err != nil {
 		return Page{}, err
 	}
-	options, err := listOptions(q)
+	options, err := listOptions(l)
 	if err != nil {
 		return Page{}, err
 	}
@@ -127,28 +136,25 @@ func (a *Azure) query(ctx context.Context, table string, q *Query) (Page, error)
 	}
 	page := Page{Entities: entities}
 	if pager.More() {
-		page.Next = continuation{Query: q.Partition, Partition: deref(list.NextPartitionKey), Row: deref(list.NextRowKey)}.encode()
+		page.Next = l.next(deref(list.NextPartitionKey), deref(list.NextRowKey))
 	}
 	return page, nil
 }
 
-func listOptions(q *Query) (*aztables.ListEntitiesOptions, error) {
-	format := aztables.MetadataFormatMinimal
-	expression := filter(q)
-	limit := int32(cmp.Or(q.Limit, maxPage))
-	options := &aztables.ListEntitiesOptions{Filter: &expression, Top: &limit, Format: &format}
-	if len(q.Select) > 0 {
-		// The ETag is made of the timestamp, and the keys are part of every Entity.
-		selected := strings.Join(append([]string{"PartitionKey", "RowKey", "Timestamp"}, q.Select...), ",")
-		options.Select = &selected
+func listOptions(l *lookup) (*aztables.ListEntitiesOptions, error) {
+	next, err := l.resume()
+	if err != nil {
+		return nil, err
 	}
-	if q.Continuation != "" {
-		next, err := decodeContinuation(q)
-		if err != nil {
-			return nil, err
-		}
-		options.NextPartitionKey = ref(next.Partition)
-		options.NextRowKey = ref(next.Row)
+	format := aztables.MetadataFormatMinimal
+	expression := filter(l)
+	limit := int32(l.pageLimit())
+	options := &aztables.ListEntitiesOptions{Filter: &expression, Top: &limit, Format: &format,
+		NextPartitionKey: ref(next.Partition), NextRowKey: ref(next.Row)}
+	if len(l.selected) > 0 {
+		// The ETag is made of the timestamp, and the keys are part of every Entity.
+		selected := strings.Join(append([]string{"PartitionKey", "RowKey", "Timestamp"}, l.selected...), ",")
+		options.Select = &selected
 	}
 	return options, nil
 }

@@ -9,21 +9,28 @@ import (
 	"time"
 )
 
-// filter writes a checked Query as an OData expression. Names have been checked to be identifiers, and values are
+// filter writes a checked lookup as an OData expression. Names have been checked to be identifiers, and values are
 // literals with their quotes doubled, so nothing in them can end them.
-func filter(q *Query) string {
-	var b strings.Builder
-	b.WriteString("PartitionKey eq " + quoted(q.Partition))
-	if q.From != "" {
-		b.WriteString(" and RowKey ge " + quoted(q.From))
+func filter(l *lookup) string {
+	clauses := append(within("PartitionKey", l.partition), within("RowKey", l.row)...)
+	for _, name := range slices.Sorted(maps.Keys(l.where)) {
+		clauses = append(clauses, name+" eq "+literal(l.where[name]))
 	}
-	if q.To != "" {
-		b.WriteString(" and RowKey lt " + quoted(q.To))
+	return strings.Join(clauses, " and ")
+}
+
+// within holds a key part to its span.
+func within(part string, s span) (clauses []string) {
+	if s.one {
+		return []string{part + " eq " + quoted(s.is)}
 	}
-	for _, name := range slices.Sorted(maps.Keys(q.Where)) {
-		b.WriteString(" and " + name + " eq " + literal(q.Where[name]))
+	if s.from != "" {
+		clauses = append(clauses, part+" ge "+quoted(s.from))
 	}
-	return b.String()
+	if s.to != "" {
+		clauses = append(clauses, part+" lt "+quoted(s.to))
+	}
+	return clauses
 }
 
 func literal(v any) string {

@@ -208,21 +208,30 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
+// serveTwoPages is a store whose service answers with two empty pages. nextRow is the row key of its continuation, ""
+// for none. got is what it was asked.
+func serveTwoPages(t *testing.T, nextRow string) (store tables.Store, got *[]map[string]string) {
+	t.Helper()
+	got = new([]map[string]string)
+	return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		*got = append(*got, map[string]string{"filter": q.Get("$filter"), "select": q.Get("$select"), "top": q.Get("$top"),
+			"format": q.Get("$format"), "p": q.Get("NextPartitionKey"), "r": q.Get("NextRowKey")})
+		if len(*got) == 1 {
+			w.Header().Set("x-ms-continuation-NextPartitionKey", "1!4!cA--")
+			if nextRow != "" {
+				w.Header().Set("x-ms-continuation-NextRowKey", nextRow)
+			}
+		}
+		_, _ = io.WriteString(w, `{"value":[]}`)
+	}), got
+}
+
 // What goes over the wire for a query: one filter with its values as data, minimal metadata, the service's own
 // continuation.
 func TestQueryRequest(t *testing.T) {
 	t.Parallel()
-	var got []map[string]string
-	store := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		got = append(got, map[string]string{"filter": q.Get("$filter"), "select": q.Get("$select"), "top": q.Get("$top"),
-			"format": q.Get("$format"), "p": q.Get("NextPartitionKey"), "r": q.Get("NextRowKey")})
-		if len(got) == 1 {
-			w.Header().Set("x-ms-continuation-NextPartitionKey", "1!4!cA--")
-			w.Header().Set("x-ms-continuation-NextRowKey", "1!4!cg--")
-		}
-		_, _ = io.WriteString(w, `{"value":[]}`)
-	})
+	store, got := serveTwoPages(t, "1!4!cg--")
 	at := time.Date(2026, 11, 21, 10, 0, 0, 150, time.UTC)
 	q := tables.Query{Partition: "p", From: "a", To: "b", Select: []string{"A"}, Limit: 7, Where: map[string]any{
 		"S": "O'Brien' or 1 eq 1", "B": true, "I": int32(-1), "L": int64(2), "F": float64(3), "T": at, "X": []byte{1, 255}}}
@@ -233,7 +242,37 @@ func TestQueryRequest(t *testing.T) {
 		" and S eq 'O''Brien'' or 1 eq 1' and T eq datetime'2026-11-21T10:00:00.0000001Z' and X eq X'01ff'"
 	first := map[string]string{"filter": filter, "select": "PartitionKey,RowKey,Timestamp,A", "top": "7", "format": "application/json;odata=minimalmetadata", "p": "", "r": ""}
 	second := map[string]string{"filter": filter, "select": first["select"], "top": "7", "format": first["format"], "p": "1!4!cA--", "r": "1!4!cg--"}
-	if diff := cmp.Diff([]map[string]string{first, second}, got); diff != "" {
+	if diff := cmp.Diff([]map[string]string{first, second}, *got); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+// What goes over the wire for a scan. Between two partitions the service may name the next partition only.
+func TestScanRequest(t *testing.T) {
+	t.Parallel()
+	const format = "application/json;odata=minimalmetadata"
+	tests := []struct {
+		scan   tables.Scan
+		filter string
+	}{
+		{tables.Scan{Row: "status"}, "RowKey eq 'status'"},
+		{tables.Scan{Row: "status", FromPartition: "a"}, "PartitionKey ge 'a' and RowKey eq 'status'"},
+		{tables.Scan{Row: "status", ToPartition: "b"}, "PartitionKey lt 'b' and RowKey eq 'status'"},
+		{tables.Scan{Row: "a or 1 eq 1", FromPartition: "a", ToPartition: "b", Where: map[string]any{"S": "' or '1' eq '1"}},
+			"PartitionKey ge 'a' and PartitionKey lt 'b' and RowKey eq 'a or 1 eq 1' and S eq ''' or ''1'' eq ''1'"},
+	}
+	for _, test := range tests {
+		store, got := serveTwoPages(t, "")
+		test.scan.Limit, test.scan.Select = 7, []string{"A"}
+		for _, err := range tables.ScanAll(t.Context(), store, "orchestrations", test.scan) {
+			t.Fatalf("an entity or %v, want two empty pages", err)
+		}
+		want := []map[string]string{
+			{"filter": test.filter, "select": "PartitionKey,RowKey,Timestamp,A", "top": "7", "format": format, "p": "", "r": ""},
+			{"filter": test.filter, "select": "PartitionKey,RowKey,Timestamp,A", "top": "7", "format": format, "p": "1!4!cA--", "r": ""},
+		}
+		if diff := cmp.Diff(want, *got); diff != "" {
+			t.Errorf("requests of %+v (-want +got):\n%s", test.scan, diff)
+		}
 	}
 }

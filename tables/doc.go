@@ -2,7 +2,7 @@
 // (NewAzure) and its twin in memory (NewMemory), which keeps the service's promises and enforces its limits.
 //
 // It promises: an Apply is atomic; a key is inserted once, whoever else tries; Replace and Delete see concurrent
-// changes through ETags; a page's rows ascend. Every failure is one of the sentinel errors, whichever store it comes
+// changes through ETags; a page's entities ascend. Every failure is one of the sentinel errors, whichever store it comes
 // from, and both stores check a request against the service's limits with the same code before anything is sent, so
 // that code which runs in memory runs in Azure. Package tablestest holds both to this.
 //

@@ -50,10 +50,28 @@ func (e Entity) Bytes(name string) []byte {
 // All walks the entities of a query over all its pages. It stops at the first error, which it yields with a zero
 // Entity.
 func All(ctx context.Context, store Store, table string, q Query) iter.Seq2[Entity, error] {
-	return func(yield func(Entity, error) bool) {
+	return walk(q.Continuation, func(continuation string) (Page, error) {
 		q := q
+		q.Continuation = continuation
+		return store.Query(ctx, table, q)
+	})
+}
+
+// ScanAll walks the entities of a scan over all its pages, as All does those of a query.
+func ScanAll(ctx context.Context, store Store, table string, s Scan) iter.Seq2[Entity, error] {
+	return walk(s.Continuation, func(continuation string) (Page, error) {
+		s := s
+		s.Continuation = continuation
+		return store.Scan(ctx, table, s)
+	})
+}
+
+// walk walks the entities of pages from the one that continuation asks for. It can be walked again.
+func walk(continuation string, read func(continuation string) (Page, error)) iter.Seq2[Entity, error] {
+	return func(yield func(Entity, error) bool) {
+		next := continuation
 		for {
-			page, err := store.Query(ctx, table, q)
+			page, err := read(next)
 			if err != nil {
 				yield(Entity{}, err)
 				return
@@ -66,7 +84,7 @@ func All(ctx context.Context, store Store, table string, q Query) iter.Seq2[Enti
 			if page.Next == "" {
 				return
 			}
-			q.Continuation = page.Next
+			next = page.Next
 		}
 	}
 }

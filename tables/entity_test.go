@@ -125,12 +125,20 @@ func TestDecodeValue(t *testing.T) {
 }
 
 func FuzzContinuation(f *testing.F) {
-	f.Add("p", continuation{Query: "p", Partition: "1!8!x", Row: "r"}.encode())
+	f.Add("p", (&Query{Partition: "p"}).lookup().next("1!8!x", "r"))
+	f.Add("status", (&Scan{Row: "status"}).lookup().next("1!8!x", ""))
 	f.Add("", "e30")
-	f.Fuzz(func(t *testing.T, partition, token string) {
-		c, err := decodeContinuation(&Query{Partition: partition, Continuation: token})
-		if err == nil && c.Query != partition {
-			t.Errorf("token %q is of %q and was taken for %q", token, c.Query, partition)
+	f.Fuzz(func(t *testing.T, key, token string) {
+		if token == "" {
+			return // the first page
+		}
+		query := &Query{Partition: key, Continuation: token}
+		if c, err := query.lookup().resume(); err == nil && (c.Query != key || c.Scan != "") {
+			t.Errorf("token %q is of query %q or scan %q and was taken for query %q", token, c.Query, c.Scan, key)
+		}
+		scan := &Scan{Row: key, Continuation: token}
+		if c, err := scan.lookup().resume(); err == nil && (c.Scan != key || c.Query != "") {
+			t.Errorf("token %q is of query %q or scan %q and was taken for scan %q", token, c.Query, c.Scan, key)
 		}
 	})
 }

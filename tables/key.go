@@ -76,12 +76,44 @@ func UnescapeKey(s string) (string, error) {
 	return out, nil
 }
 
+// PrefixEnd is the smallest part of a Key that is greater than all that begin with prefix, so that the bounds prefix
+// and PrefixEnd(prefix) hold just those; "", an open bound, when nothing is greater. Keys compare by their characters'
+// code points.
+//
+// For ids that EscapeKey made keys of, escape their prefix as well: an id begins with a prefix exactly when the escaped
+// id begins with the escaped prefix, if the prefix is UTF-8. One that ends within a character is not: half a character
+// is escaped, a whole one is not.
+func PrefixEnd(prefix string) string {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		if last == utf8.RuneError && size == 1 {
+			continue // no key holds this byte: an end for what is before it is one for all
+		}
+		for r := last + 1; r <= utf8.MaxRune; r++ {
+			if utf8.ValidRune(r) && !illegal(r) {
+				return prefix + string(r)
+			}
+		}
+	}
+	return ""
+}
+
 func escaped(r rune, size int) bool {
 	switch r {
-	case '/', '\\', '#', '?', '%', '\'', '~', '=':
+	case '~', '=':
 		return true
 	case utf8.RuneError:
 		return size == 1
+	}
+	return illegal(r)
+}
+
+// illegal says whether no part of a Key may hold r.
+func illegal(r rune) bool {
+	switch r {
+	case '/', '\\', '#', '?', '%', '\'':
+		return true
 	}
 	return control(r)
 }

@@ -44,6 +44,85 @@ func TestEscapeKeyRoundTrip(t *testing.T) {
 	})
 }
 
+func TestPrefixEnd(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ prefix, end string }{
+		{"", ""},
+		{"hmac-", "hmac."},
+		{"hmac-a", "hmac-b"},
+		{"a9", "a:"},
+		{"a.", "a0"},         // not /
+		{"a&", "a("},         // not '
+		{"a\"", "a$"},        // not #
+		{"a$", "a&"},         // not %
+		{"a>", "a@"},         // not ?
+		{"a[", "a]"},         // not a backslash
+		{"a~", "a\u00a0"},    // no control character
+		{"=2F", "=2G"},       // of an escaped id
+		{"日", "旦"},           // the next code point, not the next byte
+		{"\ud7ff", "\ue000"}, // no surrogate
+		{"\uffff", "\U00010000"},
+		{"a\U0010ffff", "b"},
+		{"a\U0010ffff\U0010ffff", "b"},
+		{"\U0010ffff", ""},
+		{"a\xff", "b"},
+		{"\xff", ""},
+	}
+	for _, test := range tests {
+		if got := PrefixEnd(test.prefix); got != test.end {
+			t.Errorf("PrefixEnd(%q) = %q, want %q", test.prefix, got, test.end)
+		}
+	}
+}
+
+// shortText are texts of few characters, so that they meet as prefixes of each other.
+func shortText(characters ...rune) *rapid.Generator[string] {
+	return rapid.StringOfN(rapid.SampledFrom(characters), 0, 4, -1)
+}
+
+// The bounds hold the keys that have the prefix and no others; so no key would be a smaller end either.
+func TestPrefixEndBounds(t *testing.T) {
+	t.Parallel()
+	// What stands beside the characters that no key holds.
+	text := shortText(' ', '!', '"', '$', '&', '(', '.', '0', '=', '>', '@', '[', ']', '~', 0xa0, 0xd7ff, 0xe000, 0xffff, 0x10000, 0x10ffff)
+	rapid.Check(t, func(t *rapid.T) {
+		prefix, key := text.Draw(t, "prefix"), text.Draw(t, "key")
+		if rapid.Bool().Draw(t, "within") {
+			key = prefix + key
+		}
+		end := PrefixEnd(prefix)
+		if end != "" {
+			if err := checkKeyPart("bound", end); err != nil {
+				t.Errorf("PrefixEnd(%q): %v", prefix, err)
+			}
+		}
+		within := prefix <= key && (end == "" || key < end)
+		if has := strings.HasPrefix(key, prefix); within != has {
+			t.Errorf("%q begins with %q: %t; is below its end %q: %t", key, prefix, has, end, within)
+		}
+	})
+}
+
+// A prefix of an id is, escaped, a prefix of the escaped id, and of no other.
+func TestEscapedPrefix(t *testing.T) {
+	t.Parallel()
+	head := shortText('a', '/', '=', '2', 'F', '~', '.', 'é', 0x85, '𝄞', 0xfffd)
+	broken := rapid.Map(rapid.SliceOfN(rapid.SampledFrom([]byte("a=2F/\xc3\xa9\xff")), 0, 4), func(b []byte) string { return string(b) })
+	rapid.Check(t, func(t *rapid.T) {
+		prefix, id := head.Draw(t, "prefix"), rapid.OneOf(head, broken).Draw(t, "id")
+		if rapid.Bool().Draw(t, "within") {
+			id = prefix + id
+		}
+		has, escaped := strings.HasPrefix(id, prefix), strings.HasPrefix(EscapeKey(id), EscapeKey(prefix))
+		if has != escaped {
+			t.Errorf("%q begins with %q: %t; %q with %q: %t", id, prefix, has, EscapeKey(id), EscapeKey(prefix), escaped)
+		}
+	})
+	if half := EscapeKey("\xc3"); strings.HasPrefix(EscapeKey("é"), half) {
+		t.Errorf("%q begins with half a character, %q", EscapeKey("é"), half)
+	}
+}
+
 func FuzzEscapeKey(f *testing.F) {
 	for _, s := range []string{"", "a", "/=~%", "\xff\x00", "=2F", "日本\u0085"} {
 		f.Add(s)

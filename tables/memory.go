@@ -13,8 +13,8 @@ import (
 )
 
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Rows are
-// ordered by their bytes. A page looks at no more than 1,000 rows, so that a query with few matches has sparse and
-// empty pages, as the service's may be. It is ready after NewMemory and keeps everything until it is dropped.
+// ordered by their bytes. A page looks at no more than 1,000 rows, those that a scan passes included, so that a query or
+// scan with few matches has sparse and empty pages, as the service's may be. It is ready after NewMemory and keeps everything until it is dropped.
 type Memory struct {
 	version atomic.Uint64
 	mu      sync.RWMutex
@@ -26,9 +26,12 @@ var _ Store = (*Memory)(nil)
 type memoryTable struct {
 	mu         sync.RWMutex
 	partitions map[string]*memoryPartition
+	// ordered is partitions by key; nil when a partition was added since a scan needed it.
+	ordered []*memoryPartition
 }
 
 type memoryPartition struct {
+	key  string
 	mu   sync.RWMutex
 	rows rows
 }
@@ -79,64 +82,6 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 		return Entity{}, ErrNotFound
 	}
 	return row.entity(key.Partition, nil), nil
-}
-
-// Query reads one page.
-func (m *Memory) Query(ctx context.Context, table string, q Query) (Page, error) {
-	page, err := m.query(ctx, table, q)
-	if err != nil {
-		return Page{}, fmt.Errorf("query %s %s: %w", table, q.Partition, err)
-	}
-	return page, nil
-}
-
-func (m *Memory) query(ctx context.Context, table string, q Query) (Page, error) {
-	if err := cmp.Or(ctx.Err(), checkTable(table), checkQuery(&q)); err != nil {
-		return Page{}, err
-	}
-	t, err := m.table(table)
-	if err != nil {
-		return Page{}, err
-	}
-	from := q.From
-	if q.Continuation != "" {
-		next, err := decodeContinuation(&q)
-		if err != nil {
-			return Page{}, err
-		}
-		from = max(from, next.Row)
-	}
-	p := t.partition(q.Partition)
-	if p == nil {
-		return Page{}, nil
-	}
-	return p.page(&q, from), nil
-}
-
-// page collects the rows of one page, which begins at from.
-func (p *memoryPartition) page(q *Query, from string) Page {
-	limit := q.Limit
-	if limit == 0 {
-		limit = maxPage
-	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	var page Page
-	looked := 0
-	for row := range p.rows.from(from) {
-		if q.To != "" && row.key >= q.To {
-			break
-		}
-		if len(page.Entities) == limit || looked == maxPage {
-			page.Next = continuation{Query: q.Partition, Partition: q.Partition, Row: row.key}.encode()
-			break
-		}
-		looked++
-		if row.matches(q.Where) {
-			page.Entities = append(page.Entities, row.entity(q.Partition, q.Select))
-		}
-	}
-	return page
 }
 
 // Apply applies all operations or none.
@@ -222,8 +167,8 @@ func (t *memoryTable) makePartition(key string) *memoryPartition {
 	defer t.mu.Unlock()
 	p := t.partitions[key]
 	if p == nil {
-		p = &memoryPartition{}
-		t.partitions[key] = p
+		p = &memoryPartition{key: key}
+		t.partitions[key], t.ordered = p, nil
 	}
 	return p
 }

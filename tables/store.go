@@ -82,10 +82,29 @@ type Query struct {
 	Continuation string
 }
 
-// Page is one answer to a Query. It may hold fewer entities than the limit, even none, and still have a Next.
+// Scan selects the entities of many partitions that have the same row key, in ascending partition order: a list of
+// things that have a partition each. It costs what it passes, not what it finds: the service reads past all the rows of
+// the partitions in range and ends a page where its time or a partition server ends, so a page may be short, even empty,
+// and still have a Next. Bound the partitions where their keys allow it (PrefixEnd), and keep it out of what runs often.
+type Scan struct {
+	// Row is the row key that the entities have; it is required.
+	Row string
+	// FromPartition and ToPartition bound the partitions: FromPartition <= partition < ToPartition. Empty: open.
+	FromPartition, ToPartition string
+	// Where holds property equalities, as in a Query.
+	Where map[string]any
+	// Select names the properties to return, 252 at most; empty: all.
+	Select []string
+	// Limit bounds the page, 1 to 1000; 0 means 1000.
+	Limit int
+	// Continuation is Page.Next of the page before; it is valid with the same scan only.
+	Continuation string
+}
+
+// Page is one answer to a Query or a Scan. It may hold fewer entities than the limit, even none, and still have a Next.
 type Page struct {
 	Entities []Entity
-	// Next continues the query; "" on the last page.
+	// Next continues the query or the scan; "" on the last page.
 	Next string
 }
 
@@ -98,6 +117,8 @@ type Store interface {
 	Get(ctx context.Context, table string, key Key) (Entity, error)
 	// Query reads one page.
 	Query(ctx context.Context, table string, q Query) (Page, error)
+	// Scan reads one page over many partitions. What changes between two pages is seen or not; nothing is seen twice.
+	Scan(ctx context.Context, table string, s Scan) (Page, error)
 	// Apply applies all operations or none: one is a plain request, several are one entity group transaction (one
 	// partition, at most 100 operations and 4 MiB, each row once). The error is an *OpError when one operation is to
 	// blame.

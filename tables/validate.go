@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,7 +20,7 @@ const (
 	maxCustom       = 252 // 255 with PartitionKey, RowKey and Timestamp
 	maxPropertyName = 255
 	maxPage         = 1000
-	maxEqualities   = 12 // 15 comparisons with partition, from and to
+	maxEqualities   = 12 // 15 comparisons with key, from and to
 	maxWhereUnits   = 512
 )
 
@@ -58,7 +59,7 @@ func checkKeyPart(part, s string) error {
 	units := 0
 	for i, r := range s {
 		switch {
-		case r == '/' || r == '\\' || r == '#' || r == '?' || r == '%' || r == '\'' || control(r):
+		case illegal(r):
 			return fmt.Errorf("%w: %s %q holds %q: build it with EscapeKey", ErrInvalid, part, clip(s), r)
 		case r == utf8.RuneError && invalidAt(s, i):
 			return fmt.Errorf("%w: %s %q is not UTF-8: build it with EscapeKey", ErrInvalid, part, clip(s))
@@ -215,35 +216,42 @@ func valueSize(v any) (int, error) {
 	return 0, fmt.Errorf("%w: type %T: use string, bool, int32, int64, float64, time.Time or []byte", ErrInvalid, v)
 }
 
-// checkQuery holds a query against the limits.
-func checkQuery(q *Query) error {
-	if err := checkKeyPart("partition key", q.Partition); err != nil {
+// checkLookup holds a query or scan against the limits.
+func checkLookup(l *lookup) error {
+	if err := cmp.Or(checkSpan("partition", l.partition), checkSpan("row", l.row)); err != nil {
 		return err
 	}
-	for _, bound := range [...]string{q.From, q.To} {
-		if bound == "" {
-			continue
-		}
-		if err := checkKeyPart("row bound", bound); err != nil {
-			return err
-		}
-	}
 	switch {
-	case q.Limit < 0 || q.Limit > maxPage:
-		return fmt.Errorf("%w: limit %d: use 1 to %d, or 0 for %d", ErrInvalid, q.Limit, maxPage, maxPage)
-	case len(q.Where) > maxEqualities:
-		return fmt.Errorf("%w: %d equalities of at most %d", ErrTooLarge, len(q.Where), maxEqualities)
-	case len(q.Select) > maxCustom:
-		return fmt.Errorf("%w: %d selected properties of at most %d", ErrTooLarge, len(q.Select), maxCustom)
+	case l.limit < 0 || l.limit > maxPage:
+		return fmt.Errorf("%w: limit %d: use 1 to %d, or 0 for %d", ErrInvalid, l.limit, maxPage, maxPage)
+	case len(l.where) > maxEqualities:
+		return fmt.Errorf("%w: %d equalities of at most %d", ErrTooLarge, len(l.where), maxEqualities)
+	case len(l.selected) > maxCustom:
+		return fmt.Errorf("%w: %d selected properties of at most %d", ErrTooLarge, len(l.selected), maxCustom)
 	}
-	for name, v := range q.Where {
+	for name, v := range l.where {
 		if err := errors.Join(checkPropertyName(name), checkWhereValue(v)); err != nil {
 			return fmt.Errorf("where %s: %w", clip(name), err)
 		}
 	}
-	for _, name := range q.Select {
+	for _, name := range l.selected {
 		if err := checkPropertyName(name); err != nil {
 			return fmt.Errorf("select %s: %w", clip(name), err)
+		}
+	}
+	return nil
+}
+
+func checkSpan(part string, s span) error {
+	if s.one {
+		return checkKeyPart(part+" key", s.is)
+	}
+	for _, bound := range [...]string{s.from, s.to} {
+		if bound == "" {
+			continue
+		}
+		if err := checkKeyPart(part+" bound", bound); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -48,6 +48,10 @@ func (s tableStore) Query(ctx context.Context, table string, q tables.Query) (ta
 	return value(s.intercept, Call{"tables", "Query", table}, func() (tables.Page, error) { return s.inner.Query(ctx, table, q) })
 }
 
+func (s tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (tables.Page, error) {
+	return value(s.intercept, Call{"tables", "Scan", table}, func() (tables.Page, error) { return s.inner.Scan(ctx, table, scan) })
+}
+
 func (s tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) error {
 	return s.intercept(Call{"tables", "Apply", table}, func() error { return s.inner.Apply(ctx, table, ops...) })
 }

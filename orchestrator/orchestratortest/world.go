@@ -62,6 +62,7 @@ func newWorld(t *testing.T, w world) (*world, error) {
 func (w *world) runtime(i faults.Interceptor) (*orchestrator.Runtime, error) {
 	return orchestrator.New(orchestrator.Config{
 		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
+		ScheduleQueue: "orchestration-signals", // one queue is enough to be delivered from
 		Orchestrators: w.orchestrators, Activities: w.activities, Node: "test", Log: w.log,
 	})
 }

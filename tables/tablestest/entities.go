@@ -29,6 +29,8 @@ func testMissingTable(t *testing.T, e env) {
 	wantError(t, "get", err, tables.ErrNotFound)
 	_, err = e.store.Query(t.Context(), missing, tables.Query{Partition: "p"})
 	wantError(t, "query", err, tables.ErrNotFound)
+	_, err = e.store.Scan(t.Context(), missing, tables.Scan{Row: "r"})
+	wantError(t, "scan", err, tables.ErrNotFound)
 	one, two := tables.Insert(entity("p", "r")), tables.Insert(entity("p", "s"))
 	for name, err := range map[string]error{
 		"insert":      e.store.Apply(t.Context(), missing, one),
@@ -134,10 +136,12 @@ func testCancelled(t *testing.T, e env) {
 	cancel()
 	_, getErr := e.store.Get(ctx, e.table, tables.Key{Partition: "p", Row: "r"})
 	_, queryErr := e.store.Query(ctx, e.table, tables.Query{Partition: "p"})
+	_, scanErr := e.store.Scan(ctx, e.table, tables.Scan{Row: "r"})
 	for name, err := range map[string]error{
 		"create": e.store.CreateTable(ctx, e.table),
 		"get":    getErr,
 		"query":  queryErr,
+		"scan":   scanErr,
 		"apply":  e.store.Apply(ctx, e.table, tables.Insert(entity("p", "r"))),
 	} {
 		wantError(t, name, err, context.Canceled)

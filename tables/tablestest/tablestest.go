@@ -52,6 +52,14 @@ func Run(t *testing.T, open func(t *testing.T) tables.Store) {
 		{"Pages", testPages},
 		{"ManyRows", testManyRows},
 		{"BadQueries", testBadQueries},
+		{"Scan", testScan},
+		{"ScanSelect", testScanSelect},
+		{"ScanPages", testScanPages},
+		{"ScanPastManyRows", testScanPastManyRows},
+		{"ScanKeys", testScanKeys},
+		{"ScanPrefix", testScanPrefix},
+		{"ScanContinuations", testScanContinuations},
+		{"BadScans", testBadScans},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -103,6 +111,22 @@ func (e env) rows(t *testing.T, q tables.Query) []string {
 		rows = append(rows, entity.Row)
 	}
 	return rows
+}
+
+// partitions are the partition keys that a scan finds, over all pages.
+func (e env) partitions(t *testing.T, s tables.Scan) []string {
+	t.Helper()
+	var partitions []string
+	for entity, err := range tables.ScanAll(t.Context(), e.store, e.table, s) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if entity.Row != s.Row {
+			t.Errorf("a scan for row %q found %v", s.Row, entity.Key)
+		}
+		partitions = append(partitions, entity.Partition)
+	}
+	return partitions
 }
 
 func entity(partition, row string, properties ...any) tables.Entity {

@@ -1,0 +1,88 @@
+package orchestrator
+
+import "fmt"
+
+// Cancel interrupts what the futures stand for: each that is not done gives ErrCanceled at once. A running activity has
+// its context canceled, a sub-orchestration is canceled in its turn, a timer is forgotten; of a coroutine that Go made,
+// what it waits for is interrupted. What an activity has done by then is done.
+func Cancel(ctx *Context, futures ...Waitable) {
+	for _, f := range futures {
+		ctx.execution.cancel(f.waitable())
+	}
+}
+
+// Canceled says whether somebody canceled the orchestration, and why. Everything that it had called then was interrupted
+// and gave ErrCanceled. What it calls from there on runs, so that it can undo what is half done. When it returns an
+// error, it ends as Canceled.
+func (c *Context) Canceled() (reason string, canceled bool) {
+	if c.execution.canceled == nil {
+		return "", false
+	}
+	return *c.execution.canceled, true
+}
+
+func (x *execution) cancel(t *task) {
+	if t.kind == fiberTask {
+		for _, f := range x.fibers {
+			if f.task == t && !f.ended {
+				for _, w := range f.waiting {
+					x.cancel(w)
+				}
+			}
+		}
+		return
+	}
+	if !t.open() {
+		return
+	}
+	x.decide(event{Kind: callCanceled, Task: t.number})
+	x.interrupt(t)
+}
+
+// interrupt ends a call for the orchestration; what is left of it is the driver's to stop.
+func (x *execution) interrupt(t *task) {
+	t.canceled, x.interrupts = true, true
+	x.complete(t, nil, fmt.Errorf("%s: %w", t.name, ErrCanceled))
+}
+
+// cancelAll interrupts everything that the orchestration has called. One that has not begun ends.
+func (x *execution) cancelAll(reason string) {
+	x.canceled = &reason
+	if x.held {
+		x.end(event{Kind: executionStopped, Failure: canceledFailure(reason)})
+		return
+	}
+	for _, t := range x.tasks {
+		if t.open() {
+			x.interrupt(t)
+		}
+	}
+	x.turn()
+}
+
+// canceledFailure is how a cancellation shows to who waited for the orchestration.
+func canceledFailure(reason string) *Failure {
+	return stoppedFailure("canceled", codeCanceled, reason)
+}
+
+// terminatedFailure is how a termination shows to who waited for the orchestration.
+func terminatedFailure(reason string) *Failure {
+	return stoppedFailure("terminated", codeTerminated, reason)
+}
+
+// Failure.Code of what was stopped.
+const (
+	codeCanceled   = "Canceled"
+	codeTerminated = "Terminated"
+)
+
+func stoppedFailure(how, code, reason string) *Failure {
+	text := "the orchestration was " + how
+	if reason != "" {
+		text += ": " + reason
+	}
+	return &Failure{Message: text, Code: code, Permanent: true}
+}
+
+// Is makes a recorded cancellation an ErrCanceled.
+func (f *Failure) Is(target error) bool { return target == ErrCanceled && f.Code == codeCanceled }

@@ -1,0 +1,64 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// settled drops what a signal had claimed that is kept in another place by now. A blob that stays is of no harm.
+func (r *Runtime) settled(ctx context.Context, s Signal) {
+	if s.Payload.Blob == "" || s.Type == ExternalSignal {
+		return
+	}
+	if err := r.dropBlob(ctx, s.InstanceID, s.Payload.Blob); err != nil {
+		r.config.Log.Warn("a payload that is not needed any more stays", "orchestration", s.InstanceID, "reason", err.Error())
+	}
+}
+
+// pack gives the body of a signal's message. What does not fit goes into a blob, which the message then names.
+func (r *Runtime) pack(ctx context.Context, s Signal) ([]byte, error) {
+	body, err := marshal(s)
+	if err != nil || len(body) <= queues.MaxBody {
+		return body, err
+	}
+	if s.Payload.Blob, err = r.claim(ctx, s.InstanceID, s.Payload); err != nil {
+		return nil, err
+	}
+	s.Payload = Payload{Blob: s.Payload.Blob, Event: s.Payload.Event, Command: s.Payload.Command}
+	return marshal(s)
+}
+
+// unpack checks a signal and brings back what a blob holds of it.
+func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
+	if err := s.validate(); err != nil || s.Payload.Blob == "" {
+		return s, err
+	}
+	text, err := r.config.Blobs.Get(ctx, r.config.Container, blobName(s.InstanceID, s.Payload.Blob))
+	if errors.Is(err, blobs.ErrNotFound) {
+		return s, fmt.Errorf("the payload of a signal to orchestration %s is gone: %w", s.InstanceID, ErrNotFound)
+	}
+	claimed := s.Payload.Blob
+	if err == nil {
+		err = json.Unmarshal(text, &s.Payload)
+	}
+	s.Payload.Blob = claimed
+	if err != nil {
+		return s, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
+	}
+	return s, nil
+}
+
+// claim puts what is too large for a message into a blob, and gives the last part of its name.
+func (r *Runtime) claim(ctx context.Context, orchestration string, v any) (string, error) {
+	text, err := marshal(v)
+	if err != nil {
+		return "", err
+	}
+	hash := hashOf(text)
+	return hash, r.config.Blobs.Put(ctx, r.config.Container, blobName(orchestration, hash), text)
+}

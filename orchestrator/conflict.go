@@ -1,0 +1,80 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// conflictTries bounds how often a driver takes in the rounds of others before it leaves the orchestration to them.
+	conflictTries = 6
+	// conflictPause is the longest pause before the first of these; it doubles from one to the next, and chance says how
+	// much of it is waited.
+	conflictPause = 20 * time.Millisecond
+)
+
+// catchUp takes in the rounds that other processes committed first. What runs here goes on, and its results are learned
+// again; what others called since is theirs to see to.
+func (d *driver) catchUp(ctx context.Context) error {
+	d.conflicts++
+	d.rt.tally(func(c *Counts) { c.Conflicts++ })
+	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	all, err := d.rt.journal.load(ctx, d.start.ID)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("orchestration %s was purged while it ran: %w", d.start.ID, ErrNotFound)
+	}
+	number, learned, known := d.execution.number, d.learned, d.known
+	d.keep(d.unsettled)
+	d.unsettled = nil
+	if err := d.follow(all); err != nil {
+		return err
+	}
+	d.owed = nil
+	if d.execution.ended {
+		return nil
+	}
+	if d.execution.number != number {
+		known, learned = 0, nil
+	}
+	for _, t := range d.execution.tasks[min(known, len(d.execution.tasks)):] {
+		t.foreign, t.rival = true, true
+	}
+	return d.relearn(learned)
+}
+
+// leaveTo says that a rival goes on with the orchestration. This driver's message has to stay until it is seen that the
+// rival came to rest.
+func (d *driver) leaveTo() error {
+	for _, t := range d.execution.tasks {
+		if t.open() && t.rival {
+			return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrElsewhere)
+		}
+	}
+	return nil
+}
+
+// relearn learns again what attempts led to. All else is found again: signals are in the inbox, times pass.
+func (d *driver) relearn(events []event) error {
+	for _, e := range events {
+		switch e.Kind {
+		case activityCompleted, activityFailed, attemptFailed, childCompleted, childFailed, activityProgressed:
+		default:
+			continue
+		}
+		t := d.execution.task(e.Task)
+		if t == nil || t.done || e.reused() || e.Failure != nil && e.Attempt != t.attempts+1 {
+			continue
+		}
+		if err := d.learn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// The index has one partition; its rows are named by when their orchestrations are due, so that those which are overdue
+// come first.
+const (
+	indexPartition = "parked"
+	columnID       = "Id"
+	columnDue      = "DueAtUtc"
+	columnWithin   = "Within"
+	// indexSlice bounds what one transaction of the index does.
+	indexSlice = 50
+)
+
+// parking is why a parked orchestration is in the index.
+type parking struct {
+	id  string
+	due time.Time
+	// within says that it waits for others of this program; otherwise, for a time.
+	within bool
+}
+
+// lookAfter is the parking of an orchestration that waits for others. Its times are coarse, so that whoever parks it
+// writes the same row.
+func (r *Runtime) lookAfter(id string) parking {
+	step := r.config.LostAfter / 4
+	return parking{id: id, due: r.config.Now().Add(r.config.LostAfter + step).Truncate(step), within: true}
+}
+
+func indexRow(id string, due time.Time) string {
+	return fmt.Sprintf("%016x-%s", due.UnixMicro(), hashOf([]byte(id))[:32])
+}
+
+// remember puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
+// that say nothing any more are deleted on the way.
+func (r *Runtime) remember(ctx context.Context, p parking) error {
+	row := tables.Upsert(tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
+		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within}})
+	ops := append([]tables.Op{row}, r.forgotten(row.Entity.Row)...)
+	err := r.config.Tables.Apply(ctx, r.config.IndexTable, ops...)
+	if err != nil && len(ops) > 1 && !errors.Is(err, tables.ErrThrottled) {
+		err = r.config.Tables.Apply(ctx, r.config.IndexTable, row) // another process has deleted one of the others
+	}
+	if err != nil {
+		return fmt.Errorf("park orchestration %s: %w", p.id, err)
+	}
+	return nil
+}
+
+// forget notes that a row of the index says nothing any more. The next that is written takes it away, or the sweeper.
+func (r *Runtime) forget(id string, due time.Time) {
+	if due.After(r.config.Now()) {
+		return // it came early: the time is still to come
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.past) < indexSlice {
+		r.past = append(r.past, indexRow(id, due))
+	}
+}
+
+// forgotten are the deletions of the rows that say nothing, but not of the row that is written with them.
+func (r *Runtime) forgotten(but string) []tables.Op {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var ops []tables.Op
+	seen := map[string]bool{but: true}
+	for _, row := range r.past {
+		if !seen[row] {
+			ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: row}, ""))
+		}
+		seen[row] = true
+	}
+	r.past = nil
+	return ops
+}
+
+// Sweep finds parked orchestrations that are overdue because a message was lost, and wakes them, up to limit; it gives
+// how many. One call at a time is enough for all processes; several do no harm. What it finds for nothing it removes.
+func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
+	if r.config.Queues == nil {
+		return 0, fmt.Errorf("sweep: %w", ErrNoSignals)
+	}
+	woken := 0
+	before := r.config.Now().Add(-r.config.LateAfter)
+	q := tables.Query{Partition: indexPartition, To: fmt.Sprintf("%016x", before.UnixMicro()), Limit: min(limit, 1000)}
+	for {
+		page, err := r.config.Tables.Query(ctx, r.config.IndexTable, q)
+		if err != nil {
+			return woken, fmt.Errorf("sweep: %w", err)
+		}
+		var done []tables.Op
+		for _, e := range page.Entities {
+			late, err := r.look(ctx, e)
+			if err != nil {
+				return woken, errors.Join(err, r.tidy(ctx, done))
+			}
+			if late {
+				woken++
+			}
+			done = append(done, tables.Delete(e.Key, ""))
+		}
+		if err := r.tidy(ctx, done); err != nil {
+			return woken, err
+		}
+		if q.Continuation = page.Next; q.Continuation == "" || woken >= limit {
+			return woken, nil
+		}
+	}
+}
+
+// look wakes the orchestration of a row if nobody has since it was due. It has a row for later then, before this one goes.
+func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err error) {
+	p := parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin)}
+	s, err := r.journal.snapshot(ctx, p.id)
+	if errors.Is(err, ErrNotFound) || err == nil && !s.overdue(p, r.config.Now().Add(-r.config.LateAfter)) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("sweep: %w", err)
+	}
+	next := parking{id: p.id, due: r.config.Now()}
+	if p.within {
+		next = r.lookAfter(p.id)
+	}
+	if err := r.remember(ctx, next); err != nil {
+		return false, err
+	}
+	wake := Signal{SignalID: fmt.Sprintf("sweep:%s:%d", p.id, p.due.UnixMicro()), InstanceID: p.id, Type: InternalContinue, Payload: Payload{Lost: true}}
+	if err := r.send(ctx, wake, 0); err != nil {
+		return false, err
+	}
+	r.tally(func(c *Counts) { c.Woken++ })
+	r.config.Log.Warn("the message that was to wake an orchestration is lost or late: it is woken", "orchestration", p.id, "due", p.due)
+	return true, nil
+}
+
+// tidy deletes rows of the index. Somebody may have deleted them already.
+func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
+	for len(deletions) > 0 {
+		n := min(len(deletions), indexSlice)
+		err := r.config.Tables.Apply(ctx, r.config.IndexTable, deletions[:n]...)
+		if errors.Is(err, tables.ErrNotFound) {
+			err = nil
+			for _, op := range deletions[:n] {
+				if one := r.config.Tables.Apply(ctx, r.config.IndexTable, op); one != nil && !errors.Is(one, tables.ErrNotFound) {
+					err = one
+				}
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("sweep: %w", err)
+		}
+		deletions = deletions[n:]
+	}
+	return nil
+}
+
+// snapshot is what the status row tells.
+type snapshot struct {
+	status       Status
+	execution    int
+	waitingUntil time.Time
+	within       bool
+	executedAt   time.Time
+}
+
+// snapshot reads the status row, or ErrNotFound.
+func (j *journal) snapshot(ctx context.Context, id string) (snapshot, error) {
+	e, err := j.tables.Get(ctx, j.table, tables.Key{Partition: tables.EscapeKey(id), Row: statusRow})
+	if errors.Is(err, tables.ErrNotFound) {
+		return snapshot{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return snapshot{}, fmt.Errorf("orchestration %s: %w", id, err)
+	}
+	return snapshot{status: Status(e.String("RuntimeStatus")), execution: int(e.Int("Execution")),
+		waitingUntil: e.Time("WaitingUntilUtc"), within: e.Bool("WaitingWithin"), executedAt: e.Time("LastExecutedOnUtc")}, nil
+}
+
+func (s snapshot) ended() bool {
+	switch s.status {
+	case Completed, Failed, Terminated, Canceled:
+		return true
+	default:
+		return false
+	}
+}
+
+// overdue says that the time has passed that the orchestration waits for, or that it has heard nothing from others for long.
+func (s snapshot) overdue(p parking, late time.Time) bool {
+	switch {
+	case s.ended():
+		return false
+	case p.within:
+		return s.within && s.executedAt.Before(p.due)
+	default:
+		return !s.waitingUntil.IsZero() && s.waitingUntil.Before(late)
+	}
+}

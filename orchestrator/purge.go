@@ -1,0 +1,145 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// purgeSlice is how many rows one transaction deletes.
+const purgeSlice = 99
+
+// Purge deletes everything of an orchestration that has ended: its rows, its payloads, and the sub-orchestrations that it
+// waited for, but not those that it only started. ErrActive says that one of them has not ended, ErrNotFound that there
+// is none. A purge that was interrupted is invisible, and goes on when it is repeated, or when the id is started again.
+func (r *Runtime) Purge(ctx context.Context, id string) error {
+	return r.purge(ctx, id, map[string]bool{})
+}
+
+func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) error {
+	seen[id] = true
+	all, err := r.journal.load(ctx, id)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("purge: %w: delete the partition by hand", err)
+	}
+	if len(all) == 0 {
+		return r.purgeLeft(ctx, id)
+	}
+	latest := all[len(all)-1]
+	if end := latest.end(); end == nil || end.Kind == executionContinued {
+		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
+	}
+	for _, g := range all {
+		for _, c := range summarize(id, g).Calls {
+			if c.Child == "" || seen[c.Child] {
+				continue
+			}
+			if err := r.purge(ctx, c.Child, seen); err != nil && !errors.Is(err, ErrNotFound) {
+				return fmt.Errorf("purge of orchestration %s: %w", id, err)
+			}
+		}
+	}
+	// The first round of the next execution is what a restart, a rewind and a purge compete for.
+	err = r.journal.commit(ctx, id, latest.number+1, 1, round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}},
+		map[string]any{"RuntimeStatus": "Purging", "RuntimeProvider": provider})
+	if err != nil {
+		return lost(err)
+	}
+	return r.purgeRest(ctx, id)
+}
+
+// purgeLeft is purgeRest for an orchestration that nobody can see: ErrNotFound if there really is none.
+func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
+	rows, err := r.journal.rows(ctx, id)
+	if err == nil && len(rows) == 0 {
+		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	return r.purgeRest(ctx, id)
+}
+
+// purges says that the round stands for a purge.
+func (r round) purges() bool { return len(r.Learned) == 1 && r.Learned[0].Kind == orchestrationPurged }
+
+// purgeRest carries a purge out, or does nothing where none has begun. The rows go in their order, so that the one which
+// says that they are being purged goes last, together with the status.
+func (r *Runtime) purgeRest(ctx context.Context, id string) error {
+	rows, err := r.journal.rows(ctx, id)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	last, err := decodeRound(rows[len(rows)-1])
+	if err != nil || !last.purges() {
+		return err
+	}
+	if err := r.purgeBlobs(ctx, id, rows); err != nil {
+		return err
+	}
+	for before := rows[:len(rows)-1]; len(before) > 0; {
+		n := min(len(before), purgeSlice)
+		if err := r.deleteRows(ctx, before[:n]); err != nil {
+			return fmt.Errorf("purge of orchestration %s: %w", id, err)
+		}
+		before = before[n:]
+	}
+	end := rows[len(rows)-1:]
+	end = append(end, tables.Entity{Key: tables.Key{Partition: end[0].Partition, Row: statusRow}})
+	if err := r.deleteRows(ctx, end); err != nil {
+		return fmt.Errorf("purge of orchestration %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Runtime) purgeBlobs(ctx context.Context, id string, rows []tables.Entity) error {
+	for _, row := range rows {
+		decoded, err := decodeRound(row)
+		if err != nil {
+			return fmt.Errorf("purge of orchestration %s: %w", id, err)
+		}
+		for _, events := range [][]event{decoded.Learned, decoded.Decided} {
+			for _, e := range events {
+				if err := errors.Join(r.dropBlob(ctx, id, e.Blob), r.dropBlob(ctx, id, e.Claim)); err != nil {
+					return fmt.Errorf("purge: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// dropBlob deletes a blob of an orchestration, if it is there; "" is none.
+func (r *Runtime) dropBlob(ctx context.Context, id, hash string) error {
+	if hash == "" {
+		return nil
+	}
+	if err := r.config.Blobs.Delete(ctx, r.config.Container, blobName(id, hash)); err != nil && !errors.Is(err, blobs.ErrNotFound) {
+		return fmt.Errorf("payload of orchestration %s: %w", id, err)
+	}
+	return nil
+}
+
+// deleteRows deletes rows of one partition; another purge may have deleted some of them.
+func (r *Runtime) deleteRows(ctx context.Context, rows []tables.Entity) error {
+	ops := make([]tables.Op, len(rows))
+	for i, row := range rows {
+		ops[i] = tables.Delete(row.Key, "")
+	}
+	err := r.config.Tables.Apply(ctx, r.config.Table, ops...)
+	if !errors.Is(err, tables.ErrNotFound) {
+		return err
+	}
+	for _, op := range ops {
+		if err := r.config.Tables.Apply(ctx, r.config.Table, op); err != nil && !errors.Is(err, tables.ErrNotFound) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Reference is what the business calls the thing that an orchestration works on (persistence document, section 4).
+type Reference struct {
+	Key   string            `json:"key"`
+	Parts map[string]string `json:"parts,omitempty"`
+}
+
+// maxReference bounds a Reference, in bytes of its JSON.
+const maxReference = 4 << 10
+
+func (r *Reference) validate() error {
+	if r == nil {
+		return nil
+	}
+	if n := len(r.text()); r.Key == "" || n > maxReference {
+		return fmt.Errorf("a business reference has a key and at most %d bytes of JSON, not %d", maxReference, n)
+	}
+	return nil
+}
+
+func (r *Reference) text() string {
+	if r == nil {
+		return ""
+	}
+	text, _ := marshal(r) // strings always marshal
+	return string(text)
+}
+
+// engineSchema is the version of what state gives.
+const engineSchema = 1
+
+// shownInState bounds each list in the state.
+const shownInState = 20
+
+// state is the snapshot that people and other programs read (persistence document, section 4). The runtime itself resumes
+// from the rounds. It is written with every round, so it is put together by hand.
+func (x *execution) state(status Status, wait *task) string {
+	b := make([]byte, 0, 256)
+	b = append(b, `{"engineSchemaVersion":`...)
+	b = strconv.AppendInt(b, engineSchema, 10)
+	b = append(b, `,"workflowState":`...)
+	b = appendOr(b, x.customStatus, "{}")
+	b = append(b, `,"businessReference":`...)
+	b = appendOr(b, x.reference.text(), "null")
+	b = append(b, `,"status":"`...)
+	if status == Running {
+		b = append(b, "Open"...)
+	} else {
+		b = append(b, status...)
+	}
+	b = append(b, `","waiting":`...)
+	entry := "OrchestratorResume"
+	name := ""
+	if wait == nil {
+		b = append(b, "null"...)
+		entry = "OrchestratorStart"
+	} else {
+		name = wait.name
+		b = append(append(append(b, `{"kind":"`...), wait.waitingKind()...), `","token":"`...)
+		b = append(append(b, x.token(wait)...), `","untilUtc":`...)
+		if wait.due == 0 {
+			b = append(b, "null}"...)
+		} else {
+			b = fromMicros(wait.due).AppendFormat(b, `"2006-01-02T15:04:05.999999Z"}`)
+		}
+	}
+	b = append(append(append(b, `,"resume":{"entryPointKind":"`...), entry...), `","taskName":`...)
+	b = appendText(b, name)
+	b = append(b, `,"branchPath":[],"nextStepIndex":`...)
+	b = strconv.AppendInt(b, int64(len(x.tasks)), 10)
+	b = append(b, `},"subWorkflowFrames":[`...)
+	for i, t := range x.frames[:min(len(x.frames), shownInState)] {
+		b = appendText(comma(b, i), t.child)
+	}
+	b = append(b, `],"continuationBuffer":[`...)
+	for i, e := range x.unread[:min(len(x.unread), shownInState)] {
+		b = appendText(comma(b, i), e.Name)
+	}
+	return string(append(b, "]}"...))
+}
+
+func comma(b []byte, i int) []byte {
+	if i > 0 {
+		b = append(b, ',')
+	}
+	return b
+}
+
+// appendOr appends JSON, or what stands for none.
+func appendOr(b []byte, text, none string) []byte {
+	if text == "" {
+		text = none
+	}
+	return append(b, text...)
+}
+
+// appendText appends a JSON string.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(s) // strings always marshal
+			return append(b, quoted...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}

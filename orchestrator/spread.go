@@ -1,0 +1,268 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// batchLimit bounds the activities of one message.
+const batchLimit = 50
+
+// batch is a message of the activity queue: activities of one execution that any process may run.
+type batch struct {
+	RuntimeProvider string         `json:"runtimeProvider"`
+	Orchestration   string         `json:"workflowInstanceId"`
+	Execution       int            `json:"execution"`
+	CorrelationID   string         `json:"correlationId"`
+	Activities      []activityCall `json:"activities,omitempty"`
+	Blob            string         `json:"blob,omitempty"` // holds the activities instead
+}
+
+// activityCall is one of them. Times are in microseconds.
+type activityCall struct {
+	Task      int             `json:"task"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	Attempt   int             `json:"attempt"`
+	Timeout   int64           `json:"timeout,omitempty"`
+	Heartbeat int64           `json:"heartbeat,omitempty"`
+	Progress  json.RawMessage `json:"progress,omitempty"`
+}
+
+// activityResult is how an attempt ended in another process.
+type activityResult struct {
+	Execution int             `json:"execution"`
+	Task      int             `json:"task"`
+	Attempt   int             `json:"attempt"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Failure   *Failure        `json:"failure,omitempty"`
+	Progress  json.RawMessage `json:"progress,omitempty"`
+}
+
+// spread hands activities to other processes, many in a message.
+func (d *driver) spread(ctx context.Context, e event) error {
+	b := batch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID}
+	var errs []error
+	for i, number := range e.Tasks {
+		if t := d.execution.task(number); t != nil && t.sent && t.open() {
+			b.Activities = append(b.Activities, activityCall{Task: number, Name: t.name, Input: t.input, Attempt: t.attempts + 1,
+				Timeout: t.options.timeout.Microseconds(), Heartbeat: t.options.heartbeat.Microseconds(), Progress: t.progress})
+		}
+		if len(b.Activities) == batchLimit || i == len(e.Tasks)-1 && len(b.Activities) > 0 {
+			errs = append(errs, d.rt.sendBatch(ctx, b))
+			b.Activities = nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Runtime) sendBatch(ctx context.Context, b batch) error {
+	body, err := marshal(b)
+	if err == nil && len(body) > queues.MaxBody {
+		if b.Blob, err = r.claim(ctx, b.Orchestration, b.Activities); err == nil {
+			b.Activities = nil
+			body, err = marshal(b)
+		}
+	}
+	if err == nil {
+		_, err = r.config.Queues.Send(ctx, r.config.ActivityQueue, body, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("hand out activities of orchestration %s: %w", b.Orchestration, err)
+	}
+	return nil
+}
+
+// ErrBatch: a message of the activity queue that cannot be understood; delivering it again cannot help.
+var ErrBatch = errors.New("not a batch of activities")
+
+// RunActivities takes a message of the activity queue: it runs the activities and signals their results. nil means that
+// it may be acknowledged. What the time of ctx does not suffice for is handed out again.
+func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
+	b, err := r.readBatch(ctx, body)
+	if err != nil {
+		return err
+	}
+	if stale, err := r.overFor(ctx, b); stale || err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var done []activityResult
+	var left []activityCall
+	var broken []error
+	var all sync.WaitGroup
+	for _, call := range b.Activities {
+		all.Go(func() {
+			res := r.attempt(ctx, b.attempt(call))
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case res.broken:
+				broken = append(broken, res.err)
+			case res.err != nil && ctx.Err() != nil:
+				left = append(left, call)
+			default:
+				done = append(done, r.resultOf(b, call, res))
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(broken...); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if err := r.report(ctx, b, done, left); err != nil {
+		return err
+	}
+	return r.dropBlob(ctx, b.Orchestration, b.Blob)
+}
+
+// report signals what is done and hands out again what is left.
+func (r *Runtime) report(ctx context.Context, b batch, done []activityResult, left []activityCall) error {
+	if len(done) > 0 {
+		s := Signal{SignalID: uuid.NewString(), InstanceID: b.Orchestration, Type: InternalContinue, Payload: Payload{Results: done}}
+		if err := r.send(ctx, s, 0); err != nil {
+			return err
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	if len(done) == 0 {
+		return fmt.Errorf("activities of orchestration %s: the time ran out before one of them ended: %w", b.Orchestration, context.DeadlineExceeded)
+	}
+	b.Activities, b.Blob = left, ""
+	return r.sendBatch(ctx, b)
+}
+
+// GiveUpActivities takes a message of the activity queue that the host has given up on: its activities have failed, with
+// that as the reason, and the orchestration decides what follows.
+func (r *Runtime) GiveUpActivities(ctx context.Context, body []byte, reason string) error {
+	b, err := r.readBatch(ctx, body)
+	if err != nil {
+		return err
+	}
+	var done []activityResult
+	for _, call := range b.Activities {
+		done = append(done, activityResult{Execution: b.Execution, Task: call.Task, Attempt: call.Attempt,
+			Failure: &Failure{Message: reason, Code: "GivenUp"}})
+	}
+	return r.report(ctx, b, done, nil)
+}
+
+func (r *Runtime) readBatch(ctx context.Context, body []byte) (batch, error) {
+	b, err := decodeBatch(body)
+	if err != nil || b.Blob == "" {
+		return b, err
+	}
+	text, err := r.config.Blobs.Get(ctx, r.config.Container, blobName(b.Orchestration, b.Blob))
+	if errors.Is(err, blobs.ErrNotFound) {
+		return b, nil // with the orchestration: the batch is empty
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &b.Activities)
+	}
+	if err != nil {
+		return b, fmt.Errorf("activities of orchestration %s: %w", b.Orchestration, err)
+	}
+	return b, nil
+}
+
+func decodeBatch(body []byte) (batch, error) {
+	var b batch
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&b); err != nil {
+		return b, fmt.Errorf("%w: %w", ErrBatch, err)
+	}
+	if b.Orchestration == "" || b.Execution < 1 || b.RuntimeProvider != provider || (len(b.Activities) == 0) == (b.Blob == "") {
+		return b, fmt.Errorf("%w: workflowInstanceId, execution, the runtime provider %s and activities are required", ErrBatch, provider)
+	}
+	return b, nil
+}
+
+// overFor says that nobody waits for the batch any more.
+func (r *Runtime) overFor(ctx context.Context, b batch) (bool, error) {
+	s, err := r.journal.snapshot(ctx, b.Orchestration)
+	if errors.Is(err, ErrNotFound) || err == nil && (s.ended() || s.execution > b.Execution) {
+		r.tally(func(c *Counts) { c.Stale++ })
+		return true, nil
+	}
+	return false, err
+}
+
+func (b batch) attempt(c activityCall) attempt {
+	return attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
+		record: func(json.RawMessage) {}, // another process has the rounds; a failure takes it along
+		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
+			CorrelationID: b.CorrelationID, Progress: c.Progress}}
+}
+
+func (r *Runtime) resultOf(b batch, c activityCall, res result) activityResult {
+	out := activityResult{Execution: b.Execution, Task: c.Task, Attempt: c.Attempt, Output: res.output, Progress: res.progress}
+	if res.err != nil {
+		out.Failure = failureOf(res.err)
+		if a := r.activities[c.Name]; a != nil {
+			a.configured().keep(out.Failure, res.err)
+		}
+	}
+	return out
+}
+
+// judgeResults says whether any of the results is news.
+func (x *execution) judgeResults(results []activityResult) verdict {
+	for _, r := range results {
+		if x.fits(r) != nil {
+			return signalNew
+		}
+	}
+	return signalKnown
+}
+
+// fits is the call that waits for the result; nil for none.
+func (x *execution) fits(r activityResult) *task {
+	t := x.task(r.Task)
+	if r.Execution != x.number || t == nil || t.done || t.kind != activityTask || t.attempts+1 != r.Attempt {
+		return nil
+	}
+	return t
+}
+
+func (d *driver) takeResults(results []activityResult) error {
+	for _, r := range results {
+		t := d.execution.fits(r)
+		if t == nil {
+			continue
+		}
+		var err error
+		if r.Failure == nil {
+			err = d.learn(event{Kind: activityCompleted, Task: t.number, Payload: r.Output})
+		} else {
+			err = d.failed(t, r.Failure, r.Progress)
+		}
+		if err != nil {
+			return err
+		}
+		t.foreign = false // a retry is this driver's to see to
+	}
+	return nil
+}
+
+// sendAgain lets activities be handed out, or run, whose messages may be gone.
+func (c *crew) sendAgain() {
+	for _, t := range c.execution.tasks {
+		if t.sent && t.open() {
+			t.sent = false
+			c.execution.sent--
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// The pauses between two looks of Wait, the first and the longest.
+const (
+	waitFirst = 50 * time.Millisecond
+	waitMost  = 2 * time.Second
+)
+
+// Wait waits until an orchestration has ended, and tells how. It looks at the status row, now and then: one transaction a
+// look. ErrNotFound says that there is none; at the end of ctx, the Outcome tells where it stands, with ctx's error.
+func (r *Runtime) Wait(ctx context.Context, id string) (Outcome, error) {
+	for next := waitFirst; ; next = min(2*next, waitMost) {
+		s, err := r.journal.snapshot(ctx, id)
+		switch {
+		case err == nil && s.ended():
+			return r.Get(ctx, id)
+		case err != nil && ctx.Err() == nil:
+			return Outcome{}, err
+		}
+		if err := pause(ctx, next/2+rand.N(next)); err == nil {
+			continue
+		}
+		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		defer cancel()
+		out, err := r.Get(look, id)
+		return out, errors.Join(fmt.Errorf("wait for orchestration %s: %w", id, context.Cause(ctx)), err)
+	}
+}

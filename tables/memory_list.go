@@ -1,0 +1,114 @@
+package tables
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Query reads one page.
+func (m *Memory) Query(ctx context.Context, table string, q Query) (Page, error) {
+	page, err := m.list(ctx, table, q.lookup())
+	if err != nil {
+		return Page{}, fmt.Errorf("query %s %s: %w", table, clip(q.Partition), err)
+	}
+	return page, nil
+}
+
+// Scan reads one page over many partitions.
+func (m *Memory) Scan(ctx context.Context, table string, s Scan) (Page, error) {
+	page, err := m.list(ctx, table, s.lookup())
+	if err != nil {
+		return Page{}, fmt.Errorf("scan %s for %s: %w", table, clip(s.Row), err)
+	}
+	return page, nil
+}
+
+func (m *Memory) list(ctx context.Context, table string, l *lookup) (Page, error) {
+	if err := cmp.Or(ctx.Err(), checkTable(table), checkLookup(l)); err != nil {
+		return Page{}, err
+	}
+	t, err := m.table(table)
+	if err != nil {
+		return Page{}, err
+	}
+	begin, err := l.resume()
+	if err != nil {
+		return Page{}, err
+	}
+	reader := pageReader{lookup: l}
+	for _, p := range t.within(l.partition, begin.Partition) {
+		from := l.row.from
+		if p.key == begin.Partition {
+			from = max(from, begin.Row)
+		}
+		if !reader.read(p, from) {
+			break
+		}
+	}
+	return reader.page, nil
+}
+
+// within gives the partitions of a span that are not below begin, in order. The caller may not change them.
+func (t *memoryTable) within(s span, begin string) []*memoryPartition {
+	if s.one {
+		if p := t.partition(s.is); p != nil {
+			return []*memoryPartition{p}
+		}
+		return nil
+	}
+	all := t.inOrder()
+	first := findPartition(all, max(s.from, begin))
+	end := len(all)
+	if s.to != "" {
+		end = findPartition(all, s.to)
+	}
+	return all[first:max(first, end)]
+}
+
+// findPartition is the place of the first partition that is not below key.
+func findPartition(all []*memoryPartition, key string) int {
+	i, _ := slices.BinarySearchFunc(all, key, func(p *memoryPartition, key string) int { return strings.Compare(p.key, key) })
+	return i
+}
+
+// inOrder sorts when a scan needs it only: writes, of which there are many more, do not pay for scans.
+func (t *memoryTable) inOrder() []*memoryPartition {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ordered == nil {
+		t.ordered = slices.SortedFunc(maps.Values(t.partitions), func(a, b *memoryPartition) int { return strings.Compare(a.key, b.key) })
+	}
+	return t.ordered
+}
+
+// pageReader fills one page.
+type pageReader struct {
+	*lookup
+	page   Page
+	looked int
+}
+
+// read adds the rows of one partition that are not below from. It gives false when the page is done.
+func (r *pageReader) read(p *memoryPartition, from string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for row := range p.rows.from(from) {
+		if r.row.to != "" && row.key >= r.row.to {
+			return true
+		}
+		if len(r.page.Entities) == r.pageLimit() || r.looked == maxPage {
+			r.page.Next = r.next(p.key, row.key)
+			return false
+		}
+		// The rows of other keys that a scan passes count, as in the service.
+		r.looked++
+		if (!r.row.one || row.key == r.row.is) && row.matches(r.where) {
+			r.page.Entities = append(r.page.Entities, row.entity(p.key, r.selected))
+		}
+	}
+	return true
+}
