@@ -39,11 +39,42 @@ func (r *Runtime) attempt(ctx context.Context, a attempt) result {
 	p := &pulse{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
 	ctx, stop := p.watch(context.WithValue(ctx, infoKey{}, a.info), a.heartbeat)
 	defer stop()
-	output, err := activity.invoke(ctx, a.input)
+	output, err := r.invoke(ctx, activity, a)
 	if err == nil {
 		return result{output: output}
 	}
 	return result{err: because(ctx, err), progress: p.last()}
+}
+
+// invoke calls the function. It gives up on one that takes no notice of the end of its own time; who takes none of the end
+// of the invocation is given up by the crew.
+func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a attempt) (json.RawMessage, error) {
+	if a.timeout == 0 && a.heartbeat == 0 {
+		return activity.invoke(ctx, a.input)
+	}
+	type returned struct {
+		output json.RawMessage
+		err    error
+	}
+	done := make(chan returned, 1)
+	go func() {
+		out := returned{err: errors.New("the activity called runtime.Goexit")}
+		defer func() { done <- out }()
+		out.output, out.err = activity.invoke(ctx, a.input)
+	}()
+	select {
+	case out := <-done:
+		return out.output, out.err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(r.config.Grace)
+	defer grace.Stop()
+	select {
+	case out := <-done:
+		return out.output, out.err
+	case <-grace.C:
+		return nil, ctx.Err()
+	}
 }
 
 // because names the time-out that made an attempt fail.

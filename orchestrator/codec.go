@@ -88,6 +88,9 @@ func decodeRound(e tables.Entity) (round, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
 	}
+	if err := r.check(); err != nil {
+		return r, fmt.Errorf("row %s of %s: %w", e.Row, e.Partition, err)
+	}
 	return r, nil
 }
 

@@ -192,8 +192,8 @@ func (c *crew) back(r result) *task {
 		return t
 	}
 	delete(c.inFlight, r.number)
-	if t == nil {
-		return nil
+	if t == nil || r.broken {
+		return t // what cannot be made here waits for another Run
 	}
 	if r.parked {
 		t.remote = r.resumeAt.IsZero()

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,8 @@ type driver struct {
 	learned []event   // applied, not committed
 	linger  time.Time // when they have to be
 	urgent  bool      // they have to be now
+
+	broken error // of a call that cannot be made; what else runs comes first
 
 	finished chan struct{}
 	outcome  Outcome
@@ -99,6 +102,9 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 			continue
 		}
 		fired, excess, next := d.crew.dispatch()
+		if d.broken != nil && len(d.crew.inFlight)+len(fired)+len(excess) == 0 {
+			return d.park(ctx, d.rt.config.Now())
+		}
 		if len(fired)+len(excess) == 0 && d.crew.idleUntil(ctx, next) {
 			if len(d.learned) == 0 {
 				return d.park(ctx, next)
@@ -309,7 +315,8 @@ func (d *driver) hear(r result) error {
 	t := d.crew.back(r)
 	switch {
 	case r.broken:
-		return r.err
+		d.broken = cmp.Or(d.broken, r.err)
+		return nil
 	case t == nil || t.done || r.interrupted || r.parked:
 		return nil
 	case r.running:
@@ -361,6 +368,9 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	}
 	if d.staleWake && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
 		resumeAt = d.earliest() // the message that is gone may have been the one that was to wake it
+	}
+	if d.broken != nil {
+		return Outcome{}, d.broken
 	}
 	out.ResumeAt = resumeAt
 	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -16,10 +17,10 @@ var (
 	// ErrConflict: the id belongs to another orchestrator or to another correlation id.
 	ErrConflict = errors.New("the orchestration id is taken")
 	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
-	ErrUnknownOrchestrator = errors.New("unknown orchestrator")
+	ErrUnknownOrchestrator = errors.New("unknown orchestrator: add it to Config.Orchestrators and run it again")
 	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration
 	// waits: add it to Config.Activities and run it again.
-	ErrUnknownActivity = errors.New("unknown activity")
+	ErrUnknownActivity = errors.New("unknown activity: add it to Config.Activities and run it again")
 	// ErrExists: an orchestration of that id was started before, as another one.
 	ErrExists = errors.New("an orchestration of that id exists")
 	// ErrActive: the orchestration has not ended, as what was asked for requires.
@@ -29,13 +30,13 @@ var (
 	// ErrCanceled is what a wait gives that was interrupted, by Cancel or because the orchestration was canceled.
 	ErrCanceled = errors.New("canceled")
 	// ErrNewerSchema: the rounds were written by a newer version of this program. Nothing is changed: deploy that version.
-	ErrNewerSchema = errors.New("written by a newer version")
+	ErrNewerSchema = errors.New("written by a newer version: deploy that or a later one, and run it again")
 	// ErrNoSignals: the runtime has no queues, so nothing can be sent to an orchestration.
 	ErrNoSignals = errors.New("the runtime has no queues")
 	// errNoActivity: a function that is for activities was called with another context.
 	errNoActivity = errors.New("not the context of a running activity")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
-	ErrCorrupt = errors.New("stored rounds are damaged")
+	ErrCorrupt = errors.New("stored rounds are damaged: restore them and run it again")
 )
 
 // Failure is an error as the rounds keep it.
@@ -146,7 +147,7 @@ func IsPermanent(err error) bool {
 
 // failureOf turns an error of user code into what the rounds keep.
 func failureOf(err error) *Failure {
-	f := &Failure{Message: err.Error(), Code: errorCode(err), Permanent: IsPermanent(err)}
+	f := &Failure{Message: clip(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
 	if errors.Is(err, ErrCanceled) {
 		f.Code = codeCanceled
 	}
@@ -154,6 +155,16 @@ func failureOf(err error) *Failure {
 		f.Code, f.Stack = "panic", p.stack
 	}
 	return f
+}
+
+// maxMessage bounds what the rounds keep of an error's text, in bytes.
+const maxMessage = 16 << 10
+
+func clip(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:maxMessage], ""), len(text))
 }
 
 // errorCode is the type of the innermost error, which is the best name that an untyped error has.

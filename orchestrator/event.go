@@ -162,6 +162,9 @@ func (e event) describe() string {
 	case executionStopped:
 		return "the end, stopped"
 	default:
+		if e.Task > 0 {
+			return fmt.Sprintf("%s of call %d", e.Kind, e.Task)
+		}
 		return string(e.Kind)
 	}
 }
@@ -173,6 +176,21 @@ func excerpt(b []byte) string {
 		return string(b)
 	}
 	return fmt.Sprintf("%s... (%d bytes)", bytes.ToValidUTF8(b[:most], nil), len(b))
+}
+
+// check reports what no round that was written can hold.
+func (r round) check() error {
+	for _, events := range [][]event{r.Learned, r.Decided} {
+		for _, e := range events {
+			switch e.Kind {
+			case activityFailed, attemptFailed, childFailed, executionFailed, executionStopped:
+				if e.Failure == nil {
+					return fmt.Errorf("%s without an error: %w", e.describe(), ErrCorrupt)
+				}
+			}
+		}
+	}
+	return nil
 }
 
 // round is one atomic commit: what was learned, and what it led to.

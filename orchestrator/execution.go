@@ -101,7 +101,11 @@ func (x *execution) childID(name string, input json.RawMessage) string {
 		x.children = map[string]int{}
 	}
 	x.children[same]++
-	return fmt.Sprintf("%s:%d-%s-%d", x.id, x.base, same, x.children[same])
+	id := fmt.Sprintf("%s:%d-%s-%d", x.id, x.base, same, x.children[same])
+	if !validID(id) {
+		id = "child-" + hashOf([]byte(id))
+	}
+	return id
 }
 
 // detach decides the start of an orchestration that nobody waits for.

@@ -72,6 +72,13 @@ func (x *execution) inheritance() *inheritance {
 	return &h
 }
 
+func (h *inheritance) unread() []event {
+	if h == nil {
+		return nil
+	}
+	return h.Unread
+}
+
 type inheritance struct {
 	Unread  []event  `json:"unread,omitempty"`
 	Signals []string `json:"signals,omitempty"`

@@ -73,6 +73,9 @@ func Replay(o AnyOrchestrator, history []byte) error {
 func (x *execution) replayAll(rounds []round) error {
 	defer x.close()
 	for i, r := range rounds {
+		if err := r.check(); err != nil {
+			return fmt.Errorf("execution %d, round %d of orchestration %s: %w", x.number, i+1, x.id, err)
+		}
 		if err := x.replay(i+1, r); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 const (
 	statusRow   = "status"
 	roundPrefix = "r-"
-	afterRounds = "r." // the first key behind every round
+	afterStatus = "statut" // a key behind the rounds and the status
 
 	// spillFrom is the payload size in bytes from which a blob holds it; below, the row does.
 	spillFrom = 64 << 10
@@ -99,16 +99,25 @@ func (g generation) end() *event {
 // load reads every execution of an orchestration, oldest first; none when there is no such orchestration, or it is being
 // purged.
 func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
-	rows, err := j.rows(ctx, id)
-	if err != nil || len(rows) == 0 {
+	rows, version, err := j.rows(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
-		return nil, nil
+	if len(rows) > 0 {
+		if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
+			return nil, nil
+		}
 	}
-	all, err := generations(id, rows)
+	all, err := generations(rows)
 	if err != nil {
 		return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+	}
+	switch n := int64(len(rows)); {
+	case n == version:
+	case version == 0:
+		return nil, fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
+	default:
+		return nil, fmt.Errorf("load orchestration %s: the status counts %d rounds, there are %d; round %d is missing: %w", id, version, n, n+1, ErrCorrupt)
 	}
 	if err := j.fetch(ctx, id, all); err != nil {
 		return nil, err
@@ -116,21 +125,24 @@ func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
 	return all, resolve(id, all)
 }
 
-// rows are the rounds as they are stored.
-func (j *journal) rows(ctx context.Context, id string) ([]tables.Entity, error) {
-	var rows []tables.Entity
-	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterRounds}
+// rows are the rounds as they are stored, and how many the status counts.
+func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, version int64, err error) {
+	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterStatus}
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
-		if err != nil {
-			return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+		switch {
+		case err != nil:
+			return nil, 0, fmt.Errorf("load orchestration %s: %w", id, err)
+		case e.Row == statusRow:
+			version = e.Int("StateVersion")
+		case strings.HasPrefix(e.Row, roundPrefix):
+			rows = append(rows, e)
 		}
-		rows = append(rows, e)
 	}
-	return rows, nil
+	return rows, version, nil
 }
 
 // generations decodes rounds.
-func generations(id string, rows []tables.Entity) ([]generation, error) {
+func generations(rows []tables.Entity) ([]generation, error) {
 	var all []generation
 	for _, e := range rows {
 		var execution, number int
@@ -182,18 +194,41 @@ func (j *journal) fetch(ctx context.Context, id string, all []generation) error 
 	for _, g := range all {
 		for _, r := range g.rounds {
 			for i := range r.Learned {
-				e := &r.Learned[i]
-				if e.Blob == "" {
-					continue
+				if err := j.fetchOne(ctx, id, &r.Learned[i]); err != nil {
+					return err
 				}
-				payload, err := j.blobs.Get(ctx, j.container, blobName(id, e.Blob))
-				if err != nil {
-					return fmt.Errorf("load orchestration %s: payload of %s: %w", id, e.Kind, err)
+			}
+			for i := range r.Decided {
+				e := &r.Decided[i]
+				switch e.Kind {
+				case executionCompleted, executionContinued, sideEffectRecorded:
+					if err := j.fetchOne(ctx, id, e); err != nil {
+						return err
+					}
 				}
-				e.Payload = payload
 			}
 		}
 	}
+	return nil
+}
+
+func (j *journal) fetchOne(ctx context.Context, id string, e *event) error {
+	for i := range e.Inherited.unread() {
+		if err := j.fetchOne(ctx, id, &e.Inherited.Unread[i]); err != nil {
+			return err
+		}
+	}
+	if e.Blob == "" {
+		return nil
+	}
+	payload, err := j.blobs.Get(ctx, j.container, blobName(id, e.Blob))
+	if errors.Is(err, blobs.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if err != nil {
+		return fmt.Errorf("load orchestration %s: payload of %s: %w", id, e.Kind, err)
+	}
+	e.Payload = payload
 	return nil
 }
 
@@ -212,7 +247,7 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
 	snapshot := tables.Replace // what was purged meanwhile has none, and does not come back
 	if execution == 1 && number == 1 {
-		snapshot = tables.Upsert
+		snapshot = tables.Insert // a status without its first round is damage, and no beginning
 	}
 	ops := []tables.Op{
 		tables.Insert(tables.Entity{Key: key, Properties: columns}),
@@ -222,6 +257,9 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 		err = j.tables.Apply(ctx, j.table, ops...)
 		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown)) {
 			err = j.verify(ctx, key, token, err)
+		}
+		if errors.Is(err, tables.ErrNotFound) {
+			err = fmt.Errorf("the orchestration was purged meanwhile: %w: %w", ErrNotFound, err)
 		}
 		again := errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown)
 		if err == nil || !again || try == commitTries {
@@ -242,6 +280,8 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 func (j *journal) verify(ctx context.Context, key tables.Key, token string, cause error) error {
 	e, err := j.tables.Get(ctx, j.table, key)
 	switch {
+	case errors.Is(err, tables.ErrNotFound) && errors.Is(cause, tables.ErrExists):
+		return errLostRace // there is a status
 	case errors.Is(err, tables.ErrNotFound):
 		return cause
 	case err != nil:
@@ -278,17 +318,37 @@ func (j *journal) spill(ctx context.Context, id string, r round, threshold int) 
 			if e.reused() {
 				e.Payload = nil // it is stored already
 			}
-			if len(e.Payload) < threshold {
-				continue
+			if e.Inherited != nil {
+				h := *e.Inherited
+				h.Unread = append([]event(nil), h.Unread...)
+				for i := range h.Unread {
+					if err := j.spillOne(ctx, id, &h.Unread[i], threshold); err != nil {
+						return out, err
+					}
+				}
+				e.Inherited = &h
 			}
-			e.Blob = hashOf(e.Payload)
-			if err := j.blobs.Put(ctx, j.container, blobName(id, e.Blob), e.Payload); err != nil {
-				return out, fmt.Errorf("spill the payload of %s: %w", e.describe(), err)
+			if err := j.spillOne(ctx, id, e, threshold); err != nil {
+				return out, err
 			}
-			e.Payload = nil
 		}
 	}
 	return out, nil
+}
+
+func (j *journal) spillOne(ctx context.Context, id string, e *event, threshold int) error {
+	if len(e.Payload) < threshold {
+		return nil
+	}
+	e.Blob = hashOf(e.Payload)
+	if err := j.blobs.Put(ctx, j.container, blobName(id, e.Blob), e.Payload); err != nil {
+		if errors.Is(err, blobs.ErrTooLarge) {
+			err = fmt.Errorf("%w: keep it elsewhere and hand over a reference", err)
+		}
+		return fmt.Errorf("spill the payload of %s: %w", e.describe(), err)
+	}
+	e.Payload = nil
+	return nil
 }
 
 func hashOf(payload json.RawMessage) string {

@@ -120,7 +120,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 // look wakes the orchestration of a row if nobody has since it was due. It has a row for later then, before this one goes.
 func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err error) {
 	p := parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin)}
-	s, err := r.journal.snapshot(ctx, p.id)
+	s, err := r.Status(ctx, p.id)
 	if errors.Is(err, ErrNotFound) || err == nil && !s.overdue(p, r.config.Now().Add(-r.config.LateAfter)) {
 		return false, nil
 	}
@@ -164,45 +164,14 @@ func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
 	return nil
 }
 
-// snapshot is what the status row tells.
-type snapshot struct {
-	status       Status
-	execution    int
-	waitingUntil time.Time
-	within       bool
-	executedAt   time.Time
-}
-
-// snapshot reads the status row, or ErrNotFound.
-func (j *journal) snapshot(ctx context.Context, id string) (snapshot, error) {
-	e, err := j.tables.Get(ctx, j.table, tables.Key{Partition: tables.EscapeKey(id), Row: statusRow})
-	if errors.Is(err, tables.ErrNotFound) {
-		return snapshot{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
-	}
-	if err != nil {
-		return snapshot{}, fmt.Errorf("orchestration %s: %w", id, err)
-	}
-	return snapshot{status: Status(e.String("RuntimeStatus")), execution: int(e.Int("Execution")),
-		waitingUntil: e.Time("WaitingUntilUtc"), within: e.Bool("WaitingWithin"), executedAt: e.Time("LastExecutedOnUtc")}, nil
-}
-
-func (s snapshot) ended() bool {
-	switch s.status {
-	case Completed, Failed, Terminated, Canceled:
-		return true
-	default:
-		return false
-	}
-}
-
 // overdue says that the time has passed that the orchestration waits for, or that it has heard nothing from others for long.
-func (s snapshot) overdue(p parking, late time.Time) bool {
+func (s Summary) overdue(p parking, late time.Time) bool {
 	switch {
-	case s.ended():
+	case s.Ended():
 		return false
 	case p.within:
-		return s.within && s.executedAt.Before(p.due)
+		return s.WaitingWithin && s.UpdatedAt.Before(p.due)
 	default:
-		return !s.waitingUntil.IsZero() && s.waitingUntil.Before(late)
+		return !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
 	}
 }

@@ -56,7 +56,7 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 
 // purgeLeft is purgeRest for an orchestration that nobody can see: ErrNotFound if there really is none.
 func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
-	rows, err := r.journal.rows(ctx, id)
+	rows, _, err := r.journal.rows(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
 	}
@@ -72,7 +72,7 @@ func (r round) purges() bool { return len(r.Learned) == 1 && r.Learned[0].Kind =
 // purgeRest carries a purge out, or does nothing where none has begun. The rows go in their order, so that the one which
 // says that they are being purged goes last, together with the status.
 func (r *Runtime) purgeRest(ctx context.Context, id string) error {
-	rows, err := r.journal.rows(ctx, id)
+	rows, _, err := r.journal.rows(ctx, id)
 	if err != nil || len(rows) == 0 {
 		return err
 	}

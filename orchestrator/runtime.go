@@ -256,10 +256,20 @@ type Start struct {
 	Resume bool
 }
 
+// maxCarry bounds Start.Carry, in bytes.
+const maxCarry = 48 << 10
+
+// validID says whether table keys and blob names can be made of an id.
+func validID(id string) bool {
+	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= 512 && utf8.ValidString(id)
+}
+
 func (s Start) validate() error {
 	switch {
-	case s.ID == "" || len(s.ID) > 400 || !utf8.ValidString(s.ID):
+	case !validID(s.ID):
 		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, not %d", len(s.ID))
+	case len(s.Carry) > maxCarry:
+		return fmt.Errorf("orchestration %s carries %d bytes, at most %d: %w", s.ID, len(s.Carry), maxCarry, tables.ErrTooLarge)
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):
 		return fmt.Errorf("the input of orchestration %s is not JSON in UTF-8", s.ID)
 	}

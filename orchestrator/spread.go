@@ -192,8 +192,8 @@ func decodeBatch(body []byte) (batch, error) {
 
 // overFor says that nobody waits for the batch any more.
 func (r *Runtime) overFor(ctx context.Context, b batch) (bool, error) {
-	s, err := r.journal.snapshot(ctx, b.Orchestration)
-	if errors.Is(err, ErrNotFound) || err == nil && (s.ended() || s.execution > b.Execution) {
+	s, err := r.Status(ctx, b.Orchestration)
+	if errors.Is(err, ErrNotFound) || err == nil && (s.Ended() || s.Execution > b.Execution) {
 		r.tally(func(c *Counts) { c.Stale++ })
 		return true, nil
 	}

@@ -39,7 +39,7 @@ func WithError[E error]() CallOption {
 // keep records in f what has to survive of err.
 func (o callOptions) keep(f *Failure, err error) {
 	for _, t := range o.errors {
-		if detail, ok := t.encode(err); ok {
+		if detail, ok := t.encode(err); ok && len(detail) <= maxMessage {
 			f.Type, f.Detail = t.name, detail
 			return
 		}

@@ -18,9 +18,9 @@ const (
 // look. ErrNotFound says that there is none; at the end of ctx, the Outcome tells where it stands, with ctx's error.
 func (r *Runtime) Wait(ctx context.Context, id string) (Outcome, error) {
 	for next := waitFirst; ; next = min(2*next, waitMost) {
-		s, err := r.journal.snapshot(ctx, id)
+		s, err := r.Status(ctx, id)
 		switch {
-		case err == nil && s.ended():
+		case err == nil && s.Ended():
 			return r.Get(ctx, id)
 		case err != nil && ctx.Err() == nil:
 			return Outcome{}, err

@@ -1,0 +1,294 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// incompressible is text that takes nearly its size in a row.
+func incompressible(size int) string {
+	raw := make([]byte, size)
+	_, _ = rand.Read(raw) // it never fails
+	return base64.RawStdEncoding.EncodeToString(raw)[:size]
+}
+
+// What is too large is refused by name, before anything is stored.
+func TestWhatIsTooLarge(t *testing.T) {
+	t.Parallel()
+	// A blob takes 64 MiB; here it takes less, so that the test does not.
+	const most = 1 << 20
+	full := func(c faults.Call, next func() error) error {
+		if err := next(); err != nil || c.Operation != "Put" {
+			return err
+		}
+		return fmt.Errorf("put blob: %w", blobs.ErrTooLarge)
+	}
+	t.Run("input", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w, l := newWorld(t), &ledger{}
+			step := l.step("step")
+			rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{damaged(step), other()}, Activities: []AnyActivity{step}})
+			stall{rt: rt, is: tables.ErrTooLarge, says: []string{"ExecutionStarted", "reference"}}.check(t, w, "a", startOf("a", strings.Repeat("x", most)))
+			if len(w.rows(t, "a")) != 0 || len(l.all()) != 0 {
+				t.Error("it was started")
+			}
+			// A smaller one under the same id is not held up by it.
+			if out := mustRun(t, rt, startOf("a", "small")); !out.Woken || out.Execution != 1 {
+				t.Errorf("%+v", out)
+			}
+		})
+	})
+	t.Run("output of an activity", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			size := most
+			big := NewActivity("big", func(context.Context, int) (string, error) { return strings.Repeat("x", size), nil })
+			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+				s, err := big.Call(ctx, n).Await()
+				return len(s), err
+			})
+			rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{o, other()}, Activities: []AnyActivity{big}})
+			if _, err := rt.Run(t.Context(), startOf("a", 1)); !errors.Is(err, tables.ErrTooLarge) {
+				t.Errorf("%v", err)
+			}
+			stall{rt: rt, is: tables.ErrTooLarge, says: []string{"ActivityCompleted of call 1", "reference"}}.check(t, w, "a", startOf("a", 1))
+			size = 10
+			if out := mustRun(t, rt, startOf("a", 1)); string(out.Output) != "10" || out.Execution != 1 {
+				t.Errorf("after the repair: %s %s", out.Status, out.Output)
+			}
+		})
+	})
+	t.Run("error of an activity", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			text := incompressible(2 << 20)
+			chatty := NewActivity("chatty", func(context.Context, int) (int, error) { return 0, errors.New("the disk is full: " + text) })
+			rt := w.signalling(t, nil, []AnyOrchestrator{sequence(chatty), other()}, []AnyActivity{chatty})
+			out, err := rt.Run(t.Context(), startOf("a", 1))
+			if err != nil || out.Status != Failed || !strings.Contains(out.Failure.Message, "the disk is full") {
+				t.Errorf("an error with a long text is not recorded: %s %.200v", out.Status, err)
+			}
+		})
+	})
+	t.Run("a turn", func(t *testing.T) {
+		t.Parallel()
+		w, l := newWorld(t), &ledger{}
+		note := NewActivity("note", func(context.Context, string) (int, error) { return l.add("note"), nil })
+		most, text := 1300, incompressible(1300*1000)
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			for i := range most {
+				note.Call(ctx, text[1000*i:1000*(i+1)])
+			}
+			return 0, nil
+		})
+		rt := w.signalling(t, nil, []AnyOrchestrator{o, other()}, []AnyActivity{note})
+		out := mustRun(t, rt, startOf("a", 1))
+		if out.Status != Failed || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, "call less at once") || l.count("note") != 0 {
+			t.Errorf("%s %v, %d calls", out.Status, out.Failure, l.count("note"))
+		}
+		s := startOf("b", 1)
+		s.Orchestrator = "other"
+		if out := mustRun(t, rt, s); out.Status != Completed {
+			t.Errorf("another: %s", out.Status)
+		}
+		most = 3
+		if out := mustRun(t, rt, startOf("a", 1)); out.Status != Completed || out.Execution != 2 || l.count("note") != 3 {
+			t.Errorf("after the repair: %s %v, %d calls", out.Status, out.Failure, l.count("note"))
+		}
+	})
+	t.Run("event", func(t *testing.T) {
+		t.Parallel()
+		w, l := newWorld(t), &ledger{}
+		step := l.step("step")
+		rt := w.signalling(t, nil, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
+		mustRun(t, rt, startOf("a", 1))
+		err := rt.Raise(t.Context(), "a", "number", strings.Repeat("x", queues.MaxBody), "")
+		if !errors.Is(err, queues.ErrTooLarge) || !strings.Contains(err.Error(), "orchestration a") || w.waitingMessages(t) != 0 {
+			t.Errorf("%d messages, %v", w.waitingMessages(t), err)
+		}
+	})
+	for name, change := range map[string]func(*Start){
+		"carry":          func(s *Start) { s.Carry = []byte(incompressible(2 << 20)) },
+		"correlation id": func(s *Start) { s.CorrelationID = incompressible(100 << 10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, l := newWorld(t), &ledger{}
+			step := l.step("step")
+			s := startOf("a", 1)
+			change(&s)
+			_, err := w.process(t, nil, sequence(step), step).Run(t.Context(), s)
+			if err == nil || !strings.Contains(err.Error(), "orchestration a") || len(err.Error()) > 4096 {
+				t.Errorf("%.300v", err)
+			}
+			if len(w.rows(t, "a")) != 0 || len(l.all()) != 0 {
+				t.Error("it was started")
+			}
+		})
+	}
+}
+
+// What a blob holds is there for the process that takes over: results of every kind, not only those of activities.
+func TestLargeValuesAreReadBack(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", spillFrom)
+	t.Run("the output", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		o := NewOrchestrator("test", func(*Context, int) (string, error) { return large, nil })
+		warm := mustRun(t, w.process(t, nil, o), startOf("a", 1))
+		cold := mustRun(t, w.process(t, nil, o), startOf("a", 1))
+		got := mustGet(t, w.process(t, nil, o), "a")
+		if len(warm.Output) != spillFrom+2 || !bytes.Equal(warm.Output, cold.Output) || !bytes.Equal(warm.Output, got.Output) {
+			t.Errorf("warm %d, cold %d, Get %d bytes", len(warm.Output), len(cold.Output), len(got.Output))
+		}
+	})
+	t.Run("a child's output", func(t *testing.T) {
+		t.Parallel()
+		everyFault(t, func(t *testing.T, plan *faults.Plan) {
+			w := newWorld(t)
+			child := NewOrchestrator("child", func(*Context, int) (string, error) { return large, nil })
+			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+				s, err := child.Call(ctx, n).Await()
+				return len(s), err
+			})
+			orchestrators := []AnyOrchestrator{o, child}
+			_, _ = w.runtime(t, plan, orchestrators, nil).Run(t.Context(), startOf("a", 1)) // it may die
+			if out := mustRun(t, w.runtime(t, nil, orchestrators, nil), startOf("a", 1)); string(out.Output) != fmt.Sprint(spillFrom) {
+				t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+			}
+		})
+	})
+	t.Run("what it continues as new with", func(t *testing.T) {
+		t.Parallel()
+		everyFault(t, func(t *testing.T, plan *faults.Plan) {
+			w := newWorld(t)
+			o := NewOrchestrator("test", func(_ *Context, s string) (int, error) {
+				if len(s) < spillFrom {
+					return 0, ContinueAsNew(large)
+				}
+				return len(s), nil
+			})
+			_, _ = w.process(t, plan, o).Run(t.Context(), startOf("a", "")) // it may die
+			if out := mustRun(t, w.process(t, nil, o), startOf("a", "")); string(out.Output) != fmt.Sprint(spillFrom) {
+				t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+			}
+		})
+	})
+	t.Run("a side effect", func(t *testing.T) {
+		t.Parallel()
+		everyFault(t, func(t *testing.T, plan *faults.Plan) {
+			w, l := newWorld(t), &ledger{}
+			step := l.step("step")
+			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+				s, err := SideEffect(ctx, "text", func() string { return large })
+				if err != nil {
+					return 0, err
+				}
+				if _, err := step.Call(ctx, n).Await(); err != nil {
+					return 0, err
+				}
+				return step.Call(ctx, len(s)).Await()
+			})
+			_, _ = w.process(t, plan, o, step).Run(t.Context(), startOf("a", 1)) // it may die
+			out, err := w.process(t, nil, o, step).Run(t.Context(), startOf("a", 1))
+			if err != nil || string(out.Output) != fmt.Sprint(spillFrom+1) {
+				t.Errorf("%s %s %v %v", out.Status, out.Output, out.Failure, err)
+			}
+		})
+	})
+}
+
+// Events that nobody has read yet are taken along, however much they are: when the orchestration continues as new, and
+// when it failed and goes on.
+func TestUnreadEventsOfAnySize(t *testing.T) {
+	t.Parallel()
+	const events, size = 30, 40 << 10
+	for name, end := range map[string]func(n int) error{
+		"continues as new": func(n int) error { return ContinueAsNew(n + 1) },
+		"fails":            func(int) error { return errors.New("not yet") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, release := newWorld(t), make(chan struct{})
+				block := NewActivity("block", func(context.Context, int) (int, error) { <-release; return 0, nil })
+				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+					if ctx.Execution() == 1 {
+						_, err := block.Call(ctx, n).Await()
+						return 0, errors.Join(err, end(n))
+					}
+					total := 0
+					for range events {
+						text, err := Event[string](ctx, "text").Await()
+						if err != nil {
+							return 0, err
+						}
+						total += len(text)
+					}
+					return total, nil
+				})
+				rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{block})
+				done := runInBackground(t.Context(), rt, startOf("a", 1))
+				synctest.Wait()
+				var wg sync.WaitGroup
+				for i := range events {
+					signal := eventSignal("a", fmt.Sprint(i), "text", jsonOf(t, incompressible(size)))
+					wg.Go(func() {
+						if _, err := rt.Deliver(t.Context(), signal); err != nil && i == 0 {
+							t.Errorf("%.300v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				close(release)
+				wg.Wait()
+				if got := <-done; got.err != nil {
+					t.Errorf("%.300v", got.err)
+				}
+				out, err := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{block}).Run(t.Context(), startOf("a", 1))
+				if err != nil || string(out.Output) != fmt.Sprint(events*size) || out.Execution != 2 {
+					t.Errorf("%s %s %.300v", out.Status, out.Output, err)
+				}
+				w.stored(t, "a")
+			})
+		})
+	}
+}
+
+// An id that is accepted carries a whole orchestration, sub-orchestrations and spilled payloads included; one that is too
+// long for that is refused before anything is stored.
+func TestLongIDs(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]string{"letters": strings.Repeat("x", 400), "escaped": strings.Repeat("?", 400), "some escaped": strings.Repeat("?", 250)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, plan := newWorld(t), &faults.Plan{}
+			child := NewOrchestrator("child", func(_ *Context, s string) (int, error) { return len(s), nil })
+			o := NewOrchestrator("test", func(ctx *Context, s string) (int, error) { return child.Call(ctx, s).Await() })
+			out, err := w.runtime(t, plan, []AnyOrchestrator{o, child}, nil).Run(t.Context(), startOf(id, strings.Repeat("x", spillFrom)))
+			if err != nil && strings.Contains(err.Error(), "the orchestration id") && len(plan.Calls()) == 0 {
+				return
+			}
+			if err != nil || string(out.Output) != fmt.Sprint(spillFrom) {
+				t.Errorf("%s %s %.300v", out.Status, out.Output, err)
+			}
+		})
+	}
+}

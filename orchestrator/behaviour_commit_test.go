@@ -1,0 +1,174 @@
+package orchestrator
+
+// The peers' checks of a commit, by their names. There is no lock to take, to renew or to give back: the insert of a
+// round is the lock. What they check of a lock token is checked of the Commit column, and what they check of a lock that
+// expired is checked of a process that was overtaken. By other tests, or not at all:
+//
+//	atomicity       lock_released_only_on_successful_ack   nothing is held; TestPainOrphanedLock and failure_rollback show it
+//	error_handling  corrupted_serialization_data           TestDamagedRoundsStall has every kind of damage
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestAtomicity(t *testing.T) {
+	t.Parallel()
+	t.Run("failure_rollback", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w, l, closed := newWorld(t), &ledger{}, false
+			step := l.step("step")
+			plan := &faults.Plan{Refuse: func(c faults.Call) bool { return closed && c.Operation == "Apply" }}
+			rt := w.signalling(t, plan, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
+			mustRun(t, rt, startOf("a", 1))
+			before := w.rows(t, "a")
+			closed = true
+			signal := eventSignal("a", "1", "number", "7")
+			if _, err := rt.Deliver(t.Context(), signal); !errors.Is(err, tables.ErrThrottled) {
+				t.Errorf("%v", err)
+			}
+			w.unchanged(t, "a", before)
+			if w.waitingMessages(t) != 0 || l.count("step(7)") != 0 {
+				t.Errorf("a round that was not committed sent %d messages and made the calls %v", w.waitingMessages(t), l.all())
+			}
+			closed = false
+			if out, err := rt.Deliver(t.Context(), signal); err != nil || string(out.Output) != "8" {
+				t.Errorf("afterwards: %+v %v", out, err)
+			}
+		})
+	})
+	t.Run("multi_operation_atomic_ack", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w, l := newWorld(t), &ledger{}
+			step := l.step("step")
+			rounds := 0
+			look := func(c faults.Call, next func() error) error {
+				err := next()
+				if all := w.stored(t, "a"); c.Operation == "Apply" { // stored holds rounds and status against each other
+					if rounds++; len(all[0].rounds) != rounds {
+						t.Errorf("commit %d leaves %d rounds", rounds, len(all[0].rounds))
+					}
+				}
+				return err
+			}
+			rt := w.intercepted(t, look, Config{Orchestrators: []AnyOrchestrator{stepThenTimer(step, time.Second)}, Activities: []AnyActivity{step}})
+			if out := mustRun(t, rt, startOf("a", 1)); out.Status != Completed || rounds != 4 {
+				t.Errorf("%s after %d rounds", out.Status, rounds)
+			}
+		})
+	})
+	t.Run("concurrent_ack_prevention", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w, l := newWorld(t), &ledger{}
+			step := l.step("step")
+			orchestrators, activities := []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step}
+			mustRun(t, w.signalling(t, nil, orchestrators, activities), startOf("a", 1))
+			const processes = 5
+			var line sync.WaitGroup
+			line.Add(processes)
+			results := make(chan error, processes)
+			for i := range processes {
+				rt := w.intercepted(t, atApply(1, func() { line.Done(); line.Wait() }), Config{Orchestrators: orchestrators, Activities: activities})
+				go func() {
+					_, err := rt.Deliver(t.Context(), eventSignal("a", fmt.Sprint("event", i), "number", "7"))
+					results <- err
+				}()
+			}
+			won := 0
+			for range processes {
+				if err := <-results; err == nil {
+					won++
+				} else if !errors.Is(err, ErrElsewhere) {
+					t.Error(err)
+				}
+			}
+			if n := w.learnedEvents(t, "a", eventRaised); won != 1 || n != 1 {
+				t.Errorf("%d of %d processes committed the round, which holds %d events", won, processes, n)
+			}
+		})
+	})
+}
+
+func TestErrorHandling(t *testing.T) {
+	t.Parallel()
+	// The answer to a commit is lost, and the row that is there bears another's token.
+	t.Run("invalid_lock_token_on_ack", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w, l := newWorld(t), &ledger{}
+			step := l.step("step")
+			var before []tables.Entity
+			applied := 0
+			lose := func(c faults.Call, next func() error) error {
+				if c.Operation == "Apply" {
+					if applied++; applied == 2 {
+						mustRun(t, w.process(t, nil, sequence(step), step), startOf("a", 2))
+						before = w.rows(t, "a")
+						return tables.ErrOutcomeUnknown
+					}
+				}
+				return next()
+			}
+			rt := w.intercepted(t, lose, Config{Orchestrators: []AnyOrchestrator{sequence(step)}, Activities: []AnyActivity{step}})
+			if _, err := rt.Run(t.Context(), startOf("a", 2)); !errors.Is(err, ErrElsewhere) {
+				t.Errorf("%v", err)
+			}
+			w.unchanged(t, "a", before)
+		})
+	})
+	t.Run("duplicate_event_id_rejection", func(t *testing.T) {
+		t.Parallel()
+		w, l := newWorld(t), &ledger{}
+		step := l.step("step")
+		rt := w.signalling(t, nil, []AnyOrchestrator{numberLoop(2)}, []AnyActivity{step})
+		mustRun(t, rt, startOf("a", []int{}))
+		for _, data := range []string{"1", "2"} { // the second bears the id of the first
+			if _, err := rt.Deliver(t.Context(), eventSignal("a", "same", "number", data)); err != nil {
+				t.Error(err)
+			}
+		}
+		if out := mustGet(t, rt, "a"); out.Status != Running || w.learnedEvents(t, "a", eventRaised) != 1 {
+			t.Errorf("%s, %d events", out.Status, w.learnedEvents(t, "a", eventRaised))
+		}
+		if out, err := rt.Deliver(t.Context(), eventSignal("a", "another", "number", "3")); err != nil || string(out.Output) != "[1,3]" {
+			t.Errorf("%s %v", out.Output, err)
+		}
+	})
+	// The status is a view: the rounds are enough to go on, and the next one writes it again.
+	t.Run("missing_instance_metadata", func(t *testing.T) {
+		t.Parallel()
+		w, l := newWorld(t), &ledger{}
+		step := l.step("step")
+		rt := w.signalling(t, nil, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
+		mustRun(t, rt, startOf("a", 1))
+		w.apply(t, tables.Delete(tables.Key{Partition: "a", Row: statusRow}, ""))
+		if out := mustGet(t, rt, "a"); out.Status != Running {
+			t.Errorf("%+v", out)
+		}
+		if out, err := rt.Deliver(t.Context(), eventSignal("a", "1", "number", "7")); err != nil || string(out.Output) != "8" {
+			t.Errorf("%+v %v", out, err)
+		}
+		w.stored(t, "a")
+		if got := w.status(t, "a").String("RuntimeStatus"); got != "Completed" {
+			t.Errorf("status %s", got)
+		}
+	})
+	t.Run("lock_expiration_during_ack", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			if _, err := overtaken(t, newWorld(t), &ledger{}, 2, storeTimeout-time.Second, nil); !errors.Is(err, ErrElsewhere) {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+}

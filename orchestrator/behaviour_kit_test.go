@@ -1,0 +1,253 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// everyFault runs a flow without a fault, to count its storage calls, and then once for each call and each way in which
+// it can fail. The flow sees to it that its first process has the plan.
+func everyFault(t *testing.T, flow func(t *testing.T, plan *faults.Plan)) {
+	t.Helper()
+	counted := &faults.Plan{}
+	synctest.Test(t, func(t *testing.T) { flow(t, counted) })
+	if len(counted.Calls()) == 0 {
+		t.Fatal("the flow makes no storage call")
+	}
+	for at := range counted.Calls() {
+		for _, fault := range faults.Faults() {
+			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { flow(t, &faults.Plan{At: at + 1, Fault: fault}) })
+			})
+		}
+	}
+}
+
+// intercepted is a runtime with queues, all of whose storage calls pass i.
+func (w *world) intercepted(t *testing.T, i faults.Interceptor, c Config) *Runtime {
+	t.Helper()
+	c.Tables, c.Blobs, c.Queues = faults.Tables(w.tables, i), faults.Blobs(w.blobs, i), faults.Queues(w.queues, i)
+	if c.Log == nil {
+		c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	rt, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
+// atApply is an Interceptor that does something before the nth Apply (from 1) reaches storage.
+func atApply(n int, do func()) faults.Interceptor {
+	seen := 0 // the Applies of one orchestration follow each other
+	return func(c faults.Call, next func() error) error {
+		if c.Operation == "Apply" {
+			if seen++; seen == n {
+				do()
+			}
+		}
+		return next()
+	}
+}
+
+// rows is everything that the table holds of an orchestration, entity tags included: two of them differ when anything
+// was written meanwhile.
+func (w *world) rows(t *testing.T, id string) []tables.Entity {
+	t.Helper()
+	var all []tables.Entity
+	for e, err := range tables.All(t.Context(), w.tables, "orchestrations", tables.Query{Partition: tables.EscapeKey(id)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// unchanged checks that nothing was written since before was read.
+func (w *world) unchanged(t *testing.T, id string, before []tables.Entity) {
+	t.Helper()
+	versions := func(rows []tables.Entity) []string {
+		var all []string
+		for _, e := range rows {
+			all = append(all, e.Row+" "+e.ETag)
+		}
+		return all
+	}
+	if diff := cmp.Diff(versions(before), versions(w.rows(t, id))); diff != "" {
+		t.Errorf("the storage of %s has changed (-before +after):\n%s", id, diff)
+	}
+}
+
+func (w *world) status(t *testing.T, id string) tables.Entity {
+	t.Helper()
+	return w.row(t, id, statusRow)
+}
+
+func (w *world) row(t *testing.T, id, row string) tables.Entity {
+	t.Helper()
+	e, err := w.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: tables.EscapeKey(id), Row: row})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (w *world) apply(t *testing.T, op tables.Op) {
+	t.Helper()
+	if err := w.tables.Apply(t.Context(), "orchestrations", op); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitingMessages is how many messages the signal queue holds, hidden ones included.
+func (w *world) waitingMessages(t *testing.T) int {
+	t.Helper()
+	n, err := w.queues.Length(t.Context(), signalQueue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// receive takes the next visible signal and leaves it in the queue.
+func (w *world) receive(t *testing.T, visibility time.Duration) (Signal, queues.Message, bool) {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), signalQueue, 1, visibility)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(messages) == 0 {
+		return Signal{}, queues.Message{}, false
+	}
+	s, err := DecodeSignal(queues.Decode(messages[0].Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, messages[0], true
+}
+
+// eventSignal is an event that others raise.
+func eventSignal(id, signal, name, data string) Signal {
+	return Signal{SignalID: signal, InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Event: name, Data: []byte(data)}}
+}
+
+// learnedEvents counts the events of a kind that the rounds of an orchestration hold.
+func (w *world) learnedEvents(t *testing.T, id string, kind eventKind) int {
+	t.Helper()
+	n := 0
+	for _, g := range w.stored(t, id) {
+		for _, r := range g.rounds {
+			for _, e := range r.Learned {
+				if e.Kind == kind {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// stepThenEvent calls a step, waits for the event "number", and calls the step with it.
+func stepThenEvent(step *Activity[int, int]) *Orchestrator[int, int] {
+	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+		if _, err := step.Call(ctx, n).Await(); err != nil {
+			return 0, err
+		}
+		v, err := Event[int](ctx, "number").Await()
+		if err != nil {
+			return 0, err
+		}
+		return step.Call(ctx, v).Await()
+	})
+}
+
+// stepThenTimer calls a step, sleeps, and calls the step again.
+func stepThenTimer(step *Activity[int, int], d time.Duration) *Orchestrator[int, int] {
+	return NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+		v, err := step.Call(ctx, n).Await()
+		if err != nil {
+			return 0, err
+		}
+		ctx.Sleep(d)
+		return step.Call(ctx, v).Await()
+	})
+}
+
+// numberLoop reads one event an execution, and gives all of them when it has read enough.
+func numberLoop(enough int) *Orchestrator[[]int, []int] {
+	return NewOrchestrator("test", func(ctx *Context, got []int) ([]int, error) {
+		v, err := Event[int](ctx, "number").Await()
+		if err != nil {
+			return nil, err
+		}
+		if got = append(got, v); len(got) < enough {
+			return nil, ContinueAsNew(got)
+		}
+		return got, nil
+	})
+}
+
+// runUntilRest repeats a start as a host does, until somebody else sees to the orchestration or it has ended.
+func runUntilRest(t *testing.T, rt *Runtime, s Start) Outcome {
+	t.Helper()
+	for range 10 {
+		if out, err := rt.Run(t.Context(), s); err == nil && (out.Ended() || out.Woken) {
+			return out
+		}
+	}
+	t.Fatal("the start does not come to rest")
+	return Outcome{}
+}
+
+// ran is what a Run in a goroutine gave.
+type ran struct {
+	out Outcome
+	err error
+}
+
+func runInBackground(ctx context.Context, rt *Runtime, s Start) <-chan ran {
+	done := make(chan ran, 1)
+	go func() {
+		out, err := rt.Run(ctx, s)
+		done <- ran{out, err}
+	}()
+	return done
+}
+
+// overtaken runs a sequence of two steps in a process that pauses before its nth commit reaches storage, lets another
+// process complete it meanwhile, and gives what the first one got when it went on after the pause. The first one's Run
+// can be repeated with again. Every caller runs under synctest.
+func overtaken(t *testing.T, w *world, l *ledger, n int, paused time.Duration, log *slog.Logger) (again func() (Outcome, error), err error) {
+	t.Helper()
+	step := l.step("step")
+	o := sequence(step)
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	slow := w.intercepted(t, atApply(n, func() { close(reached); <-goOn }), Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{step}, Log: log})
+	done := runInBackground(t.Context(), slow, startOf("a", 2))
+	<-reached
+	time.Sleep(paused)
+	if out := mustRun(t, w.process(t, nil, o, step), startOf("a", 2)); out.Status != Completed {
+		t.Fatalf("the second process: %+v", out)
+	}
+	before := w.rows(t, "a")
+	close(goOn)
+	first := <-done
+	w.unchanged(t, "a", before)
+	w.stored(t, "a")
+	if first.err == nil {
+		t.Errorf("commit %d of a process that was overtaken went through", n)
+	}
+	return func() (Outcome, error) { return slow.Run(t.Context(), startOf("a", 2)) }, first.err
+}

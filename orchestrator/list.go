@@ -1,0 +1,167 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Filter says which orchestrations are meant; a zero field does not matter.
+type Filter struct {
+	// Prefix is how the id begins.
+	Prefix        string
+	Orchestrator  string
+	CorrelationID string
+	// Statuses are those that are meant; none: all.
+	Statuses []Status
+	// CreatedFrom <= creation < CreatedTo, and end < EndedBefore.
+	CreatedFrom, CreatedTo time.Time
+	EndedBefore            time.Time
+	// TopLevel leaves sub-orchestrations out.
+	TopLevel bool
+}
+
+// Summary is an orchestration as a list shows it: what its status row tells.
+type Summary struct {
+	ID            string
+	Orchestrator  string
+	Version       string
+	CorrelationID string
+	Parent        string
+	Status        Status
+	Execution     int
+	// StateVersion counts its rounds.
+	StateVersion int64
+	CustomStatus string
+	// WaitingKind, WaitingToken and WaitingUntil tell what it waits for.
+	WaitingKind  string
+	WaitingToken string
+	WaitingUntil time.Time
+	// WaitingWithin says that it waits for sub-orchestrations, or for activities in other processes.
+	WaitingWithin bool
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	EndedAt       time.Time // of its execution; zero while it runs
+	// ErrorCode is that of the last failure that it had or learned of.
+	ErrorCode string
+}
+
+// Ended reports whether the execution has ended, well or not.
+func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
+
+// maxList bounds a page of List.
+const maxList = 1000
+
+// List gives orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for those that follow;
+// "" at the end. A page is empty only at the end. Every orchestration in the range of the prefix is read past, with all its
+// rounds, so a prefix is what makes a list cheap: the ids of an engine begin with its name.
+func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
+	if limit < 1 || limit > maxList {
+		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)
+	}
+	from := tables.EscapeKey(f.Prefix)
+	scan := tables.Scan{Row: statusRow, FromPartition: from, ToPartition: tables.PrefixEnd(from), Continuation: continuation, Where: map[string]any{}}
+	if f.Orchestrator != "" {
+		scan.Where["Name"] = f.Orchestrator
+	}
+	if f.CorrelationID != "" {
+		scan.Where["CorrelationId"] = f.CorrelationID
+	}
+	if len(f.Statuses) == 1 {
+		scan.Where["RuntimeStatus"] = string(f.Statuses[0])
+	}
+	var found []Summary
+	for {
+		scan.Limit = limit - len(found)
+		page, err := r.config.Tables.Scan(ctx, r.config.Table, scan)
+		if err != nil {
+			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
+		}
+		for _, e := range page.Entities {
+			s, err := summaryOf(e)
+			if err != nil {
+				return nil, "", fmt.Errorf("list of orchestrations: %w", err)
+			}
+			if f.fits(s) {
+				found = append(found, s)
+			}
+		}
+		if scan.Continuation = page.Next; page.Next == "" || len(found) == limit {
+			return found, page.Next, nil
+		}
+	}
+}
+
+func (f Filter) fits(s Summary) bool {
+	switch {
+	case s.Orchestrator == "": // it is being purged
+		return false
+	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, s.Status), f.TopLevel && s.Parent != "":
+		return false
+	case s.CreatedAt.Before(f.CreatedFrom), !f.CreatedTo.IsZero() && !s.CreatedAt.Before(f.CreatedTo):
+		return false
+	default:
+		return f.EndedBefore.IsZero() || !s.EndedAt.IsZero() && s.EndedAt.Before(f.EndedBefore)
+	}
+}
+
+func summaryOf(e tables.Entity) (Summary, error) {
+	id, err := tables.UnescapeKey(e.Partition)
+	return Summary{ID: id, Orchestrator: e.String("Name"), Version: e.String("Version"), CorrelationID: e.String("CorrelationId"),
+		Parent: e.String("ParentId"), Status: Status(e.String("RuntimeStatus")), Execution: int(e.Int("Execution")),
+		StateVersion: e.Int("StateVersion"), CustomStatus: e.String("CustomStatus"), WaitingKind: e.String("WaitingKind"),
+		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), CreatedAt: e.Time("CreatedAtUtc"),
+		UpdatedAt: e.Time("LastExecutedOnUtc"), EndedAt: e.Time("CompletedAtUtc"), ErrorCode: e.String("LastErrorCode")}, err
+}
+
+// Status tells what the status row of an orchestration tells, in one transaction, or ErrNotFound.
+func (r *Runtime) Status(ctx context.Context, id string) (Summary, error) {
+	e, err := r.config.Tables.Get(ctx, r.config.Table, tables.Key{Partition: tables.EscapeKey(id), Row: statusRow})
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return Summary{}, fmt.Errorf("orchestration %s: %w", id, err)
+	}
+	s, bad := summaryOf(e)
+	if err != nil || bad != nil || s.Orchestrator == "" {
+		return Summary{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	return s, nil
+}
+
+// Purged is what a PurgeAll did.
+type Purged struct {
+	// Orchestrations were purged, not counting their sub-orchestrations; Active ones were left.
+	Orchestrations, Active int
+	// Continuation is for the next call; "" at the end.
+	Continuation string
+}
+
+// PurgeAll purges the orchestrations that a filter means and that have ended, a slice of at most limit (1 to 1,000).
+// Sub-orchestrations go with those that wait for them, so it looks at those on top only. After an error, and after a
+// crash, the same call goes on.
+func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuation string) (Purged, error) {
+	f.TopLevel = true
+	found, next, err := r.List(ctx, f, limit, continuation)
+	p := Purged{Continuation: next}
+	if err != nil {
+		return p, err
+	}
+	for _, s := range found {
+		if !s.Ended() {
+			p.Active++
+			continue
+		}
+		switch err := r.Purge(ctx, s.ID); {
+		case errors.Is(err, ErrActive):
+			p.Active++
+		case err == nil, errors.Is(err, ErrNotFound):
+			p.Orchestrations++
+		default:
+			return Purged{Orchestrations: p.Orchestrations, Active: p.Active, Continuation: continuation}, err
+		}
+	}
+	return p, nil
+}
