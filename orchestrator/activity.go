@@ -142,10 +142,10 @@ func (i ActivityInfo) IdempotencyKey() string {
 	return fmt.Sprintf("%s/%d/%d", i.Orchestration, i.Execution, i.Task)
 }
 
-type infoKey struct{}
-
 // Info returns what the running activity works for; the zero value outside of one.
 func Info(ctx context.Context) ActivityInfo {
-	info, _ := ctx.Value(infoKey{}).(ActivityInfo)
-	return info
+	if a := attemptOf(ctx); a != nil {
+		return a.info
+	}
+	return ActivityInfo{}
 }

@@ -37,13 +37,35 @@ func (r *Runtime) attempt(ctx context.Context, a attempt) result {
 	}
 	a.info.Deadline, _ = ctx.Deadline()
 	p := &pulse{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
-	ctx, stop := p.watch(context.WithValue(ctx, infoKey{}, a.info), a.heartbeat)
+	ctx, stop := p.watch(&attemptContext{ctx, a.info, p}, a.heartbeat)
 	defer stop()
 	output, err := r.invoke(ctx, activity, a)
 	if err == nil {
 		return result{output: output}
 	}
 	return result{err: because(ctx, err), progress: p.last()}
+}
+
+// attemptContext is the context of an attempt, which Info and Heartbeat know.
+type attemptContext struct {
+	context.Context
+	info  ActivityInfo
+	pulse *pulse
+}
+
+type attemptKey struct{}
+
+// Value gives the attempt, or what the context around it holds.
+func (c *attemptContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+func attemptOf(ctx context.Context) *attemptContext {
+	a, _ := ctx.Value(attemptKey{}).(*attemptContext)
+	return a
 }
 
 // invoke calls the function. It gives up on one that takes no notice of the end of its own time; who takes none of the end

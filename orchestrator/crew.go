@@ -26,6 +26,7 @@ type crew struct {
 	seen      int                        // calls of the execution that have been looked at
 	waiting   []*task                    // to be started, or timers to fire, when they are due
 	inFlight  map[int]context.CancelFunc // attempts that run, by the numbers of their calls
+	idle      chan func()                // to goroutines that have nothing to do
 }
 
 // result is how an attempt ended, or how far it is.
@@ -47,7 +48,7 @@ type result struct {
 }
 
 func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
-	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{}), inFlight: map[int]context.CancelFunc{}}
+	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{}), idle: make(chan func()), inFlight: map[int]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -131,10 +132,10 @@ func (c *crew) launch(t *task) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.inFlight[t.number] = cancel
 	info, execution := c.info(t), c.execution.number
-	go func() {
-		defer cancel()
+	c.do(func() {
 		r := result{err: errors.New("the activity called runtime.Goexit")}
 		defer func() {
+			cancel()
 			r.execution, r.number, r.attempt = execution, info.Task, info.Attempt
 			r.interrupted = r.err != nil && c.ctx.Err() != nil
 			c.post(r)
@@ -147,6 +148,26 @@ func (c *crew) launch(t *task) {
 			record: func(progress json.RawMessage) {
 				c.post(result{execution: execution, number: info.Task, running: true, progress: progress})
 			}})
+	})
+}
+
+// do runs f on a goroutine that has nothing to do, or on a new one: a goroutine that has run an attempt has a stack that
+// suits the next.
+func (c *crew) do(f func()) {
+	select {
+	case c.idle <- f:
+		return
+	default:
+	}
+	go func() {
+		for {
+			f()
+			select {
+			case f = <-c.idle:
+			case <-c.gone:
+				return
+			}
+		}
 	}()
 }
 

@@ -16,10 +16,11 @@ func WithHeartbeat(d time.Duration) CallOption { return func(o *callOptions) { o
 // the attempt fails. The error says that the activity shall stop: its time is over, it was canceled, or another process
 // has its orchestration. Call it as often as is convenient, with the context that the activity got.
 func Heartbeat(ctx context.Context, progress any) error {
-	p, _ := ctx.Value(pulseKey{}).(*pulse)
-	if p == nil {
+	a := attemptOf(ctx)
+	if a == nil {
 		return fmt.Errorf("heartbeat: %w", errNoActivity)
 	}
+	p := a.pulse
 	text, err := marshal(progress)
 	if err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
@@ -29,8 +30,6 @@ func Heartbeat(ctx context.Context, progress any) error {
 	}
 	return context.Cause(ctx)
 }
-
-type pulseKey struct{}
 
 // pulse is one attempt as its heartbeats see it.
 type pulse struct {
@@ -74,7 +73,6 @@ func (e *heartbeatError) Error() string { return fmt.Sprintf("no heartbeat withi
 
 // watch gives the context of an attempt its pulse. stop has to be called when the attempt has returned.
 func (p *pulse) watch(ctx context.Context, within time.Duration) (_ context.Context, stop func()) {
-	ctx = context.WithValue(ctx, pulseKey{}, p)
 	if within == 0 {
 		return ctx, func() {}
 	}

@@ -41,8 +41,8 @@ const shownInState = 20
 
 // state is the snapshot that people and other programs read (persistence document, section 4). The runtime itself resumes
 // from the rounds. It is written with every round, so it is put together by hand.
-func (x *execution) state(status Status, wait *task) string {
-	b := make([]byte, 0, 256)
+func (x *execution) state(status Status, wait *task, token string) string {
+	b := make([]byte, 0, 384)
 	b = append(b, `{"engineSchemaVersion":`...)
 	b = strconv.AppendInt(b, engineSchema, 10)
 	b = append(b, `,"workflowState":`...)
@@ -64,7 +64,7 @@ func (x *execution) state(status Status, wait *task) string {
 	} else {
 		name = wait.name
 		b = append(append(append(b, `{"kind":"`...), wait.waitingKind()...), `","token":"`...)
-		b = append(append(b, x.token(wait)...), `","untilUtc":`...)
+		b = append(append(b, token...), `","untilUtc":`...)
 		if wait.due == 0 {
 			b = append(b, "null}"...)
 		} else {

@@ -18,21 +18,20 @@ func (d *driver) status(now time.Time) map[string]any {
 	round := len(d.rounds) + 1
 	number := strconv.Itoa(x.number)
 	status, failure := x.standing()
-	columns := map[string]any{
-		"Name":                  x.orchestrator.Name(),
-		"CorrelationId":         x.correlationID,
-		"RuntimeProvider":       provider,
-		"RuntimeInstanceId":     x.id + "/" + number,
-		"RuntimeStatus":         string(status),
-		"Execution":             int64(x.number),
-		"Round":                 int64(round),
-		"StateVersion":          int64(d.version + 1),
-		"SnapshotSchemaVersion": int64(snapshotSchema),
-		"ResumePointerJson":     `{"execution":` + number + `,"round":` + strconv.Itoa(round) + `}`,
-		"CreatedAtUtc":          d.createdAt,
-		"LastExecutedBy":        d.rt.config.Node,
-		"LastExecutedOnUtc":     now,
-	}
+	columns := make(map[string]any, 24)
+	columns["Name"] = x.orchestrator.Name()
+	columns["CorrelationId"] = x.correlationID
+	columns["RuntimeProvider"] = provider
+	columns["RuntimeInstanceId"] = x.id + "/" + number
+	columns["RuntimeStatus"] = string(status)
+	columns["Execution"] = int64(x.number)
+	columns["Round"] = int64(round)
+	columns["StateVersion"] = int64(d.version + 1)
+	columns["SnapshotSchemaVersion"] = int64(snapshotSchema)
+	columns["ResumePointerJson"] = `{"execution":` + number + `,"round":` + strconv.Itoa(round) + `}`
+	columns["CreatedAtUtc"] = d.createdAt
+	columns["LastExecutedBy"] = d.rt.config.Node
+	columns["LastExecutedOnUtc"] = now
 	optional := func(name, value string) {
 		if value != "" {
 			columns[name] = value
@@ -42,11 +41,12 @@ func (d *driver) status(now time.Time) map[string]any {
 	optional("Version", x.version)
 	optional("ParentId", d.start.Parent)
 	optional("BusinessReference", x.reference.text())
-	wait := x.waitingFor()
-	columns["StateJson"] = x.state(status, wait)
+	wait, token := x.waitingFor(), ""
 	if wait != nil {
-		columns["WaitingKind"], columns["WaitingToken"] = wait.waitingKind(), x.token(wait)
+		token = x.token(wait)
+		columns["WaitingKind"], columns["WaitingToken"] = wait.waitingKind(), token
 	}
+	columns["StateJson"] = x.state(status, wait, token)
 	if due := x.waitingUntil(); due != 0 {
 		columns["WaitingUntilUtc"] = fromMicros(due)
 	}
