@@ -51,12 +51,15 @@ func TestCrashAtEveryCall(t *testing.T) {
 					w.event(t, "c1", time.Minute)
 				}
 				p := w.process(t, plan)
-				w.host(t, func(int) *engine.Pipeline {
+				alive := func(int) *engine.Pipeline {
 					if plan.Crashed() {
 						p = w.process(t, nil)
 					}
 					return p
-				})
+				}
+				w.host(t, alive)
+				plan.Wait() // and then for what came late
+				w.host(t, alive)
 				s.check(t, w)
 			}
 			count := &faults.Plan{}

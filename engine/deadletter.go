@@ -138,6 +138,9 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 	err = d.store.Apply(ctx, d.table, tables.Insert(main), tables.Insert(byStatus), tables.Insert(byCorrelation))
 	switch {
 	case errors.Is(err, tables.ErrExists):
+		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // nothing is lost on the strength of an answer alone
+			return false, fmt.Errorf("add dead letter %s, which exists: %w", main.Key, err)
+		}
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("add dead letter %s: %w", main.Key, err)

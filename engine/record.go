@@ -83,10 +83,12 @@ func (p pastRun) succeeded() bool {
 	return false
 }
 
-// has says that the history holds how a failed execution ended.
-func (p pastRun) has(o orchestrator.Outcome) bool {
+// has says that the history holds how a failed execution ended, of which these are the entries. An attempt that broke
+// while it ran has left an entry, too, which says nothing about its end.
+func (p pastRun) has(execution []Entry) bool {
+	last := latest(execution)
 	for _, e := range p.entries {
-		if e.RunStatus == StatusFailed && !e.CreatedAtUtc.Before(o.StartedAt) && !e.CreatedAtUtc.After(o.EndedAt) {
+		if e.RunStatus == StatusFailed && e.Operation == last.Operation && e.CreatedAtUtc.Equal(last.CreatedAtUtc) {
 			return true
 		}
 	}

@@ -31,7 +31,7 @@ func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
 	if !v.recall(ctx) {
 		return
 	}
-	if v.past.succeeded() || v.past.has(out) {
+	if v.past.succeeded() || v.past.has(entriesOf(v.def, v.message, out)) {
 		v.fate = Duplicate
 		return
 	}

@@ -176,10 +176,11 @@ func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 // record writes the history of a run, executions that failed before and that it does not have yet included.
 func (v *visit) record(ctx context.Context, out orchestrator.Outcome) error {
 	for _, earlier := range out.Earlier {
-		if v.past.has(earlier) {
+		entries := entriesOf(v.def, v.message, earlier)
+		if v.past.has(entries) {
 			continue
 		}
-		if err := v.config.History.Record(ctx, entriesOf(v.def, v.message, earlier)...); err != nil {
+		if err := v.config.History.Record(ctx, entries...); err != nil {
 			return err
 		}
 	}

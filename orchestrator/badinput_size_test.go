@@ -30,8 +30,8 @@ func TestWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	// A blob takes 64 MiB; here it takes less, so that the test does not.
 	const most = 1 << 20
-	full := func(c faults.Call, next func() error) error {
-		if err := next(); err != nil || c.Operation != "Put" {
+	full := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if err := next(ctx); err != nil || c.Operation != "Put" {
 			return err
 		}
 		return fmt.Errorf("put blob: %w", blobs.ErrTooLarge)

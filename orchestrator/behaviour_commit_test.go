@@ -8,6 +8,7 @@ package orchestrator
 //	error_handling  corrupted_serialization_data           TestDamagedRoundsStall has every kind of damage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -51,8 +52,8 @@ func TestAtomicity(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			rounds := 0
-			look := func(c faults.Call, next func() error) error {
-				err := next()
+			look := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+				err := next(ctx)
 				if all := w.stored(t, "a"); c.Operation == "Apply" { // stored holds rounds and status against each other
 					if rounds++; len(all[0].rounds) != rounds {
 						t.Errorf("commit %d leaves %d rounds", rounds, len(all[0].rounds))
@@ -109,7 +110,7 @@ func TestErrorHandling(t *testing.T) {
 			step := l.step("step")
 			var before []tables.Entity
 			applied := 0
-			lose := func(c faults.Call, next func() error) error {
+			lose := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 				if c.Operation == "Apply" {
 					if applied++; applied == 2 {
 						mustRun(t, w.process(t, nil, sequence(step), step), startOf("a", 2))
@@ -117,7 +118,7 @@ func TestErrorHandling(t *testing.T) {
 						return tables.ErrOutcomeUnknown
 					}
 				}
-				return next()
+				return next(ctx)
 			}
 			rt := w.intercepted(t, lose, Config{Orchestrators: []AnyOrchestrator{sequence(step)}, Activities: []AnyActivity{step}})
 			if _, err := rt.Run(t.Context(), startOf("a", 2)); !errors.Is(err, ErrElsewhere) {

@@ -28,7 +28,11 @@ func everyFault(t *testing.T, flow func(t *testing.T, plan *faults.Plan)) {
 	for at := range counted.Calls() {
 		for _, fault := range faults.Faults() {
 			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { flow(t, &faults.Plan{At: at + 1, Fault: fault}) })
+				synctest.Test(t, func(t *testing.T) {
+					plan := &faults.Plan{At: at + 1, Fault: fault}
+					defer plan.Wait() // for what storage carries out behind the caller's back
+					flow(t, plan)
+				})
 			})
 		}
 	}
@@ -51,13 +55,13 @@ func (w *world) intercepted(t *testing.T, i faults.Interceptor, c Config) *Runti
 // atApply is an Interceptor that does something before the nth Apply (from 1) reaches storage.
 func atApply(n int, do func()) faults.Interceptor {
 	seen := 0 // the Applies of one orchestration follow each other
-	return func(c faults.Call, next func() error) error {
+	return func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if c.Operation == "Apply" {
 			if seen++; seen == n {
 				do()
 			}
 		}
-		return next()
+		return next(ctx)
 	}
 }
 

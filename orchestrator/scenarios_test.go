@@ -1,26 +1,33 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
-
-	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/queues"
 )
 
 // scenario is an orchestration that is to survive everything.
 type scenario struct {
-	make   func(l *ledger) ([]AnyOrchestrator, []AnyActivity)
+	make func(l *ledger) ([]AnyOrchestrator, []AnyActivity)
+	// status is how it ends; "" is Completed.
+	status Status
+	// output is its result as JSON or, when it does not complete, the message of its failure.
 	output string
 	// outside is what others do to it, before it starts.
 	outside func(t *testing.T, w *world)
+	// operate is what its operators ask for while it goes on, in this order.
+	operate []request
 	// most says how often an activity may run when one process dies; 2 unless it is here.
 	most map[string]int
 }
 
+// end is the status that the scenario ends with.
+func (s scenario) end() Status { return cmp.Or(s.status, Completed) }
+
+// scenarios end well, and nobody operates on them.
 func scenarios() map[string]scenario {
 	return map[string]scenario{
 		"sequence and fan-out":   {make: mixed, output: `"[3 100 4] 5 true"`, most: map[string]int{"flaky": 4}},
@@ -276,81 +283,4 @@ func withWaitingChild(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 func raiseForChild(t *testing.T, w *world) {
 	t.Helper()
 	raise(t, w, fmt.Sprintf("a:1-child-%s-1", hashOf([]byte("7"))[:16]), 2, time.Hour)
-}
-
-// budget is how long an invocation of the simulated processes lasts: shorter than the scenarios' timers.
-const budget = 10 * time.Minute
-
-// drive runs a scenario as a host would, in one process after the other, the first ones with the plans: the message that
-// starts the orchestration is delivered until it is acknowledged, then signals are, until the orchestration has ended
-// and the queue is empty. Every caller runs under synctest.
-func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
-	t.Helper()
-	plan := &faults.Plan{}
-	process := func() *Runtime {
-		if plan = (&faults.Plan{}); len(plans) > 0 {
-			plan, plans = plans[0], plans[1:]
-		}
-		orchestrators, activities := s.make(l)
-		return w.signalling(t, plan, orchestrators, activities)
-	}
-	rt := process()
-	if s.outside != nil {
-		s.outside(t, w)
-	}
-	started := false
-	for range 20_000 {
-		if plan.Crashed() || started && len(plans) > 0 && plan.At == 0 {
-			rt = process()
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), budget)
-		if !started {
-			out, err := rt.Run(ctx, startOf("a", 1))
-			started = err == nil && (out.Ended() || out.Woken)
-		} else if delivered := w.deliver(ctx, t, rt); !delivered {
-			cancel()
-			if n, err := w.queues.Length(t.Context(), signalQueue); err == nil && n == 0 {
-				s.check(t, w)
-				return
-			}
-			time.Sleep(time.Minute) // less than events are apart, so that they come in order
-			continue
-		}
-		cancel()
-		w.stored(t, "a")
-	}
-	t.Fatal("it does not come to an end")
-}
-
-// deliver hands out one signal, if one is visible.
-func (w *world) deliver(ctx context.Context, t *testing.T, rt *Runtime) bool {
-	t.Helper()
-	messages, err := w.queues.Receive(t.Context(), signalQueue, 1, time.Hour)
-	if err != nil || len(messages) == 0 {
-		return false
-	}
-	m := messages[0]
-	signal, err := DecodeSignal(queues.Decode(m.Text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err = rt.Deliver(ctx, signal); err == nil {
-		err = w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt)
-	} else {
-		_, err = w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 30*time.Second)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return true
-}
-
-// check looks at the end that nothing follows.
-func (s scenario) check(t *testing.T, w *world) {
-	t.Helper()
-	orchestrators, activities := s.make(&ledger{})
-	out, err := w.signalling(t, nil, orchestrators, activities).Get(t.Context(), "a")
-	if err != nil || out.Status != Completed || string(out.Output) != s.output {
-		t.Fatalf("%s: %s %v %v", out.Status, out.Output, out.Failure, err)
-	}
 }

@@ -61,7 +61,7 @@ func (a slowActivity) invoke(ctx context.Context, input json.RawMessage) (json.R
 }
 
 // intercept is the faults.Interceptor of a node: calls take time, and what they do and what they tell are two things.
-func (n *node) intercept(_ faults.Call, next func() error) error {
+func (n *node) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	fault := faults.None
 	if n.likely(n.faulty) {
 		fault = faults.Faults()[n.upTo(time.Duration(len(faults.Faults())))-1]
@@ -74,15 +74,18 @@ func (n *node) intercept(_ faults.Call, next func() error) error {
 	switch fault {
 	case faults.CrashBefore:
 		n.die()
-	case faults.Throttled:
-		return tables.ErrThrottled
+	case faults.Conflict, faults.Precondition, faults.Throttled:
+		return fault.Refusal(c)
 	case faults.Unknown:
 		if n.likely(0.5) { // storage carries it out when nobody waits for it any more
-			n.later(5*time.Second, func() { _ = next() })
+			n.later(5*time.Second, func() { _ = next(context.WithoutCancel(ctx)) })
 		}
 		err = tables.ErrOutcomeUnknown
+	case faults.Slow:
+		n.later(2*faults.Slowness, func() { _ = next(context.WithoutCancel(ctx)) })
+		err = tables.ErrOutcomeUnknown
 	default:
-		err = next()
+		err = next(ctx)
 	}
 	n.pause(50 * time.Millisecond)
 	switch {

@@ -1,9 +1,10 @@
 // Package faults puts an interceptor around the storage seams, so that tests can count what a scenario does to storage
-// and break it at every single call: before it, after it, or with an answer that does not tell.
+// and break it at every single call: before it, after it, with an answer that does not tell, with a refusal, or late.
 package faults
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -19,8 +20,12 @@ type Call struct {
 	Target    string
 }
 
-// Interceptor decides what becomes of a call: next carries it out.
-type Interceptor func(c Call, next func() error) error
+// Interceptor decides what becomes of a call: next carries it out, in ctx or in a context of the Interceptor's. It may be
+// carried out after the caller has had its answer, so what is handed to a call must not be changed afterwards.
+//
+// An answer of tables.ErrExists or tables.ErrPrecondition to Apply, not wrapped, blames the first operation that the
+// service can answer so; when there is none, the caller gets tables.ErrThrottled.
+type Interceptor func(ctx context.Context, c Call, next func(context.Context) error) error
 
 // Tables puts i around s.
 func Tables(s tables.Store, i Interceptor) tables.Store { return tableStore{s, i} }
@@ -37,23 +42,39 @@ type tableStore struct {
 }
 
 func (s tableStore) CreateTable(ctx context.Context, table string) error {
-	return s.intercept(Call{"tables", "CreateTable", table}, func() error { return s.inner.CreateTable(ctx, table) })
+	return s.intercept(ctx, Call{"tables", "CreateTable", table}, func(ctx context.Context) error { return s.inner.CreateTable(ctx, table) })
 }
 
 func (s tableStore) Get(ctx context.Context, table string, key tables.Key) (e tables.Entity, err error) {
-	return value(s.intercept, Call{"tables", "Get", table}, func() (tables.Entity, error) { return s.inner.Get(ctx, table, key) })
+	return value(ctx, s.intercept, Call{"tables", "Get", table}, func(ctx context.Context) (tables.Entity, error) { return s.inner.Get(ctx, table, key) })
 }
 
 func (s tableStore) Query(ctx context.Context, table string, q tables.Query) (tables.Page, error) {
-	return value(s.intercept, Call{"tables", "Query", table}, func() (tables.Page, error) { return s.inner.Query(ctx, table, q) })
+	return value(ctx, s.intercept, Call{"tables", "Query", table}, func(ctx context.Context) (tables.Page, error) { return s.inner.Query(ctx, table, q) })
 }
 
 func (s tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (tables.Page, error) {
-	return value(s.intercept, Call{"tables", "Scan", table}, func() (tables.Page, error) { return s.inner.Scan(ctx, table, scan) })
+	return value(ctx, s.intercept, Call{"tables", "Scan", table}, func(ctx context.Context) (tables.Page, error) { return s.inner.Scan(ctx, table, scan) })
 }
 
 func (s tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) error {
-	return s.intercept(Call{"tables", "Apply", table}, func() error { return s.inner.Apply(ctx, table, ops...) })
+	err := s.intercept(ctx, Call{"tables", "Apply", table}, func(ctx context.Context) error { return s.inner.Apply(ctx, table, ops...) })
+	if err == tables.ErrExists || err == tables.ErrPrecondition { // a store wraps them, so it is the Interceptor's answer
+		return blame(err, table, ops)
+	}
+	return err
+}
+
+// blame gives an answer the form that the service gives it.
+func blame(answer error, table string, ops []tables.Op) error {
+	for i, op := range ops {
+		inserts := op.Kind == tables.OpInsert
+		compares := (op.Kind == tables.OpReplace || op.Kind == tables.OpDelete) && op.Entity.ETag != ""
+		if inserts && answer == tables.ErrExists || compares && answer == tables.ErrPrecondition {
+			return fmt.Errorf("apply to table %s: %w", table, &tables.OpError{Index: i, Key: op.Entity.Key, Err: answer})
+		}
+	}
+	return tables.ErrThrottled
 }
 
 type queueStore struct {
@@ -62,31 +83,31 @@ type queueStore struct {
 }
 
 func (s queueStore) CreateQueue(ctx context.Context, queue string) error {
-	return s.intercept(Call{"queues", "CreateQueue", queue}, func() error { return s.inner.CreateQueue(ctx, queue) })
+	return s.intercept(ctx, Call{"queues", "CreateQueue", queue}, func(ctx context.Context) error { return s.inner.CreateQueue(ctx, queue) })
 }
 
 func (s queueStore) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
-	return value(s.intercept, Call{"queues", "Send", queue}, func() (string, error) { return s.inner.Send(ctx, queue, body, delay) })
+	return value(ctx, s.intercept, Call{"queues", "Send", queue}, func(ctx context.Context) (string, error) { return s.inner.Send(ctx, queue, body, delay) })
 }
 
 func (s queueStore) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
-	return value(s.intercept, Call{"queues", "Receive", queue}, func() ([]queues.Message, error) {
+	return value(ctx, s.intercept, Call{"queues", "Receive", queue}, func(ctx context.Context) ([]queues.Message, error) {
 		return s.inner.Receive(ctx, queue, limit, visibility)
 	})
 }
 
 func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error) {
-	return value(s.intercept, Call{"queues", "Renew", queue}, func() (string, error) {
+	return value(ctx, s.intercept, Call{"queues", "Renew", queue}, func(ctx context.Context) (string, error) {
 		return s.inner.Renew(ctx, queue, id, popReceipt, visibility)
 	})
 }
 
 func (s queueStore) Delete(ctx context.Context, queue, id, popReceipt string) error {
-	return s.intercept(Call{"queues", "Delete", queue}, func() error { return s.inner.Delete(ctx, queue, id, popReceipt) })
+	return s.intercept(ctx, Call{"queues", "Delete", queue}, func(ctx context.Context) error { return s.inner.Delete(ctx, queue, id, popReceipt) })
 }
 
 func (s queueStore) Length(ctx context.Context, queue string) (int, error) {
-	return value(s.intercept, Call{"queues", "Length", queue}, func() (int, error) { return s.inner.Length(ctx, queue) })
+	return value(ctx, s.intercept, Call{"queues", "Length", queue}, func(ctx context.Context) (int, error) { return s.inner.Length(ctx, queue) })
 }
 
 type blobStore struct {
@@ -95,26 +116,26 @@ type blobStore struct {
 }
 
 func (s blobStore) CreateContainer(ctx context.Context, container string) error {
-	return s.intercept(Call{"blobs", "CreateContainer", container}, func() error { return s.inner.CreateContainer(ctx, container) })
+	return s.intercept(ctx, Call{"blobs", "CreateContainer", container}, func(ctx context.Context) error { return s.inner.CreateContainer(ctx, container) })
 }
 
 func (s blobStore) Put(ctx context.Context, container, name string, data []byte) error {
-	return s.intercept(Call{"blobs", "Put", container}, func() error { return s.inner.Put(ctx, container, name, data) })
+	return s.intercept(ctx, Call{"blobs", "Put", container}, func(ctx context.Context) error { return s.inner.Put(ctx, container, name, data) })
 }
 
 func (s blobStore) Get(ctx context.Context, container, name string) ([]byte, error) {
-	return value(s.intercept, Call{"blobs", "Get", container}, func() ([]byte, error) { return s.inner.Get(ctx, container, name) })
+	return value(ctx, s.intercept, Call{"blobs", "Get", container}, func(ctx context.Context) ([]byte, error) { return s.inner.Get(ctx, container, name) })
 }
 
 func (s blobStore) Delete(ctx context.Context, container, name string) error {
-	return s.intercept(Call{"blobs", "Delete", container}, func() error { return s.inner.Delete(ctx, container, name) })
+	return s.intercept(ctx, Call{"blobs", "Delete", container}, func(ctx context.Context) error { return s.inner.Delete(ctx, container, name) })
 }
 
 // value carries the result of a call past an Interceptor. A call that is made to fail gives no result.
-func value[T any](i Interceptor, c Call, do func() (T, error)) (T, error) {
-	var out T
-	err := i(c, func() (err error) {
-		out, err = do()
+func value[T any](ctx context.Context, i Interceptor, c Call, do func(context.Context) (T, error)) (T, error) {
+	var out T // not read after an error, so what comes late can still write it
+	err := i(ctx, c, func(ctx context.Context) (err error) {
+		out, err = do(ctx)
 		return err
 	})
 	if err != nil {

@@ -1,15 +1,21 @@
 package faults
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 // ErrCrashed is what every call answers once the process that makes it is "dead".
 var ErrCrashed = errors.New("this process has crashed")
+
+// Slowness is how long a Slow call takes: longer than anyone waits who has a limit for a single call.
+const Slowness = 45 * time.Second
 
 // Fault is what happens at one call.
 type Fault int
@@ -19,31 +25,55 @@ const (
 	None        Fault = iota
 	CrashBefore       // the process dies before the call reaches storage
 	CrashAfter        // it dies after storage has carried the call out
-	Unknown           // storage does not carry the call out, and the caller cannot know
 	Applied           // storage carries the call out, and the caller cannot know
-	Throttled         // storage refuses the call
+	Unknown           // storage does not carry the call out, and the caller cannot know
+	// Conflict: storage answers that there is such a thing already (409), and changes nothing. To a call that holds a
+	// message it answers that there is no such message (404).
+	Conflict
+	// Precondition: storage answers that the thing has changed (412), and changes nothing. To a call that holds a message
+	// it answers that the pop receipt is void.
+	Precondition
+	Throttled // storage refuses the call (503)
+	// Slow: storage carries the call out, after Slowness. A caller whose context ends before that cannot know, and the
+	// call is carried out behind its back.
+	Slow
 )
 
-// Faults lists everything that can be injected.
-func Faults() []Fault { return []Fault{CrashBefore, CrashAfter, Unknown, Applied, Throttled} }
+// Faults lists everything that can be injected. Where storage cannot answer with Conflict or Precondition, it answers as
+// if Throttled.
+func Faults() []Fault {
+	return []Fault{CrashBefore, CrashAfter, Applied, Unknown, Conflict, Precondition, Throttled, Slow}
+}
 
 // String names the fault in test names.
 func (f Fault) String() string {
-	switch f {
-	case None:
-		return "none"
-	case CrashBefore:
-		return "crash-before"
-	case CrashAfter:
-		return "crash-after"
-	case Unknown:
-		return "unknown-not-applied"
-	case Applied:
-		return "unknown-applied"
-	case Throttled:
-		return "throttled"
+	names := [...]string{None: "none", CrashBefore: "before", CrashAfter: "after", Applied: "applied-but-failed",
+		Unknown: "unknown-not-applied", Conflict: "409", Precondition: "412", Throttled: "503", Slow: "slow"}
+	if f < 0 || int(f) >= len(names) {
+		return fmt.Sprintf("fault-%d", int(f))
 	}
-	return fmt.Sprintf("fault-%d", int(f))
+	return names[f]
+}
+
+// Refusal is what storage answers to a call that it does not carry out: to an Apply, an Interceptor has to return it
+// as it is. A fault that is no refusal gives nil.
+func (f Fault) Refusal(c Call) error {
+	held := c.Service == "queues" && (c.Operation == "Renew" || c.Operation == "Delete")
+	applied := c.Service == "tables" && c.Operation == "Apply"
+	switch {
+	case f != Conflict && f != Precondition && f != Throttled:
+		return nil
+	case f == Conflict && applied:
+		return tables.ErrExists
+	case f == Precondition && applied:
+		return tables.ErrPrecondition
+	case f == Conflict && held:
+		return queues.ErrNotFound
+	case f == Precondition && held:
+		return queues.ErrPopReceipt
+	default:
+		return tables.ErrThrottled
+	}
 }
 
 // Plan counts the calls of one simulated process and injects one Fault at call At (from 1; 0 is never). The zero value
@@ -57,6 +87,7 @@ type Plan struct {
 	mu      sync.Mutex
 	calls   []Call
 	crashed bool
+	late    sync.WaitGroup // Slow calls that storage has not carried out
 }
 
 // Calls returns the calls so far, those that failed included.
@@ -73,28 +104,57 @@ func (p *Plan) Crashed() bool {
 	return p.crashed
 }
 
+// Done says whether the fault has happened.
+func (p *Plan) Done() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.At > 0 && len(p.calls) >= p.At
+}
+
+// Wait returns when storage has carried out what was Slow. A test that injects Slow calls it before it looks at the end.
+func (p *Plan) Wait() { p.late.Wait() }
+
 // Intercept is the Interceptor of the plan.
-func (p *Plan) Intercept(c Call, next func() error) error {
-	switch p.next(c) {
+func (p *Plan) Intercept(ctx context.Context, c Call, next func(context.Context) error) error {
+	fault := p.next(c)
+	switch fault {
 	case CrashBefore:
 		return p.crash()
 	case CrashAfter:
-		if err := next(); err != nil {
+		if err := next(ctx); err != nil {
 			return err
 		}
 		return p.crash()
-	case Unknown:
-		return tables.ErrOutcomeUnknown
 	case Applied:
-		if err := next(); err != nil {
+		if err := next(ctx); err != nil {
 			return err
 		}
 		return tables.ErrOutcomeUnknown
-	case Throttled:
-		return tables.ErrThrottled
+	case Unknown:
+		return tables.ErrOutcomeUnknown
+	case Conflict, Precondition, Throttled:
+		return fault.Refusal(c)
+	case Slow:
+		return p.slow(ctx, next)
 	case None:
 	}
-	return next()
+	return next(ctx)
+}
+
+// slow hands the call to a storage that does not know whether anyone still waits. Time is virtual: a plan with a Slow
+// call belongs into a bubble of testing/synctest.
+func (p *Plan) slow(ctx context.Context, next func(context.Context) error) error {
+	answer := make(chan error, 1)
+	p.late.Go(func() {
+		<-time.After(Slowness)
+		answer <- next(context.WithoutCancel(ctx))
+	})
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", tables.ErrOutcomeUnknown, ctx.Err())
+	}
 }
 
 func (p *Plan) next(c Call) Fault {

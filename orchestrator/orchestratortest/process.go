@@ -41,9 +41,9 @@ func (w *world) process(ctx context.Context, plan *faults.Plan) (*process, error
 }
 
 // intercept lets the world look again after each storage call.
-func (p *process) intercept(c faults.Call, next func() error) error {
+func (p *process) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	defer p.world.poke()
-	return p.plan.Intercept(c, next)
+	return p.plan.Intercept(ctx, c, next)
 }
 
 // invoke works on a message: it runs, and is acknowledged then. A failure that a redelivery can mend goes to again.
@@ -54,7 +54,8 @@ func (p *process) invoke(run, acknowledge func() error, again func(delay time.Du
 	p.work.Go(func() {
 		err := run()
 		if err == nil {
-			err = p.intercept(faults.Call{Service: "queues", Operation: "Delete", Target: p.rt.SignalQueue()}, acknowledge)
+			call := faults.Call{Service: "queues", Operation: "Delete", Target: p.rt.SignalQueue()}
+			err = p.intercept(p.ctx, call, func(context.Context) error { return acknowledge() })
 		}
 		switch {
 		case p.plan.Crashed():

@@ -52,7 +52,7 @@ func newWorld(t *testing.T, w world) (*world, error) {
 	w.done, w.raised = make([]bool, len(w.steps)), map[raisedEvent]int{}
 	w.queues = mailbox{queues.NewMemory(), w.poke}
 	var err error
-	if w.outside, err = w.runtime(func(_ faults.Call, next func() error) error { return next() }); err == nil {
+	if w.outside, err = w.runtime(func(ctx context.Context, _ faults.Call, next func(context.Context) error) error { return next(ctx) }); err == nil {
 		err = w.outside.Prepare(t.Context())
 	}
 	return &w, err

@@ -81,9 +81,9 @@ func (b *sideBySide) measure(ctx context.Context, d time.Duration) ([]float64, e
 // were made for them.
 func (b *sideBySide) orchestrate(ctx context.Context, d time.Duration) (orchestrations, transactions float64, err error) {
 	var calls atomic.Int64
-	count := func(_ faults.Call, next func() error) error {
+	count := func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
 		calls.Add(1)
-		return next()
+		return next(ctx)
 	}
 	r, err := newRig(ctx, orchestrator.Config{Tables: faults.Tables(b.tables, count), Blobs: b.blobs, Table: b.nextTable()})
 	if err != nil {

@@ -1,0 +1,202 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+const (
+	// budget is how long an invocation of the simulated processes lasts: shorter than the scenarios' timers.
+	budget = 10 * time.Minute
+	// The miniature host looks for messages again after shortestIdle, which doubles up to longestIdle: less than
+	// events are apart, so that they come in order.
+	shortestIdle = time.Minute
+	longestIdle  = 40 * time.Minute
+	// patience is for how long a message hides, and an operator waits, after a failure.
+	patience = 30 * time.Second
+)
+
+// host brings a scenario's messages to one process after the other.
+type host struct {
+	scenario scenario
+	world    *world
+	ledger   *ledger
+	plans    []*faults.Plan // of the processes to come; behind them, nothing goes wrong
+	used     []*faults.Plan
+	runtime  *Runtime
+	started  bool // the message that starts the orchestration is acknowledged
+	begin    time.Time
+	requests []request
+	idle     time.Duration
+}
+
+// drive runs a scenario as a host would, in one process after the other, the first ones with the plans: the message that
+// starts the orchestration is delivered until it is acknowledged, then signals are and operators ask for what they want,
+// until nobody wants anything and the queue is empty. Every caller runs under synctest.
+func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
+	t.Helper()
+	if s.outside != nil {
+		s.outside(t, w)
+	}
+	h := &host{scenario: s, world: w, ledger: l, plans: plans, requests: s.operate}
+	h.run(t)
+}
+
+// rouse sees what becomes of a scenario that has ended when everything comes once more.
+func (s scenario) rouse(t *testing.T, w *world, l *ledger) {
+	t.Helper()
+	rt := w.signalling(t, nil, nil, nil)
+	if err := rt.send(t.Context(), Signal{SignalID: "late", InstanceID: "a", Type: InternalContinue}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if s.end() == Failed { // its message, and an operator, would revive it
+		h := &host{scenario: s, world: w, ledger: l, started: true}
+		h.run(t)
+		return
+	}
+	s.drive(t, w, l)
+}
+
+func (h *host) run(t *testing.T) {
+	t.Helper()
+	h.begin, h.idle = time.Now(), shortestIdle
+	h.launch(t)
+	for range 20_000 {
+		if h.over() {
+			h.launch(t)
+		}
+		if h.act(t) {
+			h.idle = shortestIdle
+			h.world.stored(t, "a")
+			continue
+		}
+		if h.rests(t) {
+			h.scenario.check(t, h.world)
+			return
+		}
+		wait := h.idle
+		if len(h.requests) > 0 {
+			wait = min(wait, time.Until(h.begin.Add(h.requests[0].at)))
+		}
+		time.Sleep(wait)
+		h.idle = min(2*h.idle, longestIdle)
+	}
+	t.Fatal("it does not come to an end")
+}
+
+// launch starts a process, with the next of the plans.
+func (h *host) launch(t *testing.T) {
+	t.Helper()
+	plan := &faults.Plan{}
+	if len(h.plans) > 0 {
+		plan, h.plans = h.plans[0], h.plans[1:]
+	}
+	h.used = append(h.used, plan)
+	orchestrators, activities := h.scenario.make(h.ledger)
+	h.runtime = h.world.signalling(t, plan, orchestrators, activities)
+}
+
+// over says that another process is to take over: this one is dead, or what it was for has happened. One that only counts
+// has its turn once.
+func (h *host) over() bool {
+	plan := h.used[len(h.used)-1]
+	return plan.Crashed() || len(h.plans) > 0 && (plan.Done() || plan.At == 0 && h.started)
+}
+
+// act does the next thing there is to do, if any.
+func (h *host) act(t *testing.T) bool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), budget)
+	defer cancel()
+	switch {
+	case !h.started:
+		out, err := h.runtime.Run(ctx, startOf("a", 1))
+		h.started = err == nil && (out.Ended() || out.Woken)
+	case len(h.requests) > 0 && time.Since(h.begin) >= h.requests[0].at:
+		if err := h.requests[0].send(ctx, h.runtime); err != nil {
+			time.Sleep(patience)
+		} else {
+			h.requests = h.requests[1:]
+		}
+	default:
+		return h.world.deliver(ctx, t, h.runtime)
+	}
+	return true
+}
+
+// rests says that nothing more will happen.
+func (h *host) rests(t *testing.T) bool {
+	t.Helper()
+	for _, plan := range h.used {
+		plan.Wait()
+	}
+	n, err := h.world.queues.Length(t.Context(), signalQueue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n == 0 && len(h.requests) == 0
+}
+
+// deliver hands out one signal, if one is visible.
+func (w *world) deliver(ctx context.Context, t *testing.T, rt *Runtime) bool {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), signalQueue, 1, time.Hour)
+	if err != nil || len(messages) == 0 {
+		return false
+	}
+	m := messages[0]
+	signal, err := DecodeSignal(queues.Decode(m.Text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = rt.Deliver(ctx, signal); err == nil {
+		err = w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt)
+	} else {
+		_, err = w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, patience)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// check looks at the end that nothing follows.
+func (s scenario) check(t *testing.T, w *world) {
+	t.Helper()
+	orchestrators, activities := s.make(&ledger{})
+	rt := w.signalling(t, nil, orchestrators, activities)
+	out, err := rt.Get(t.Context(), "a")
+	said := string(out.Output)
+	if out.Failure != nil {
+		said = out.Failure.Message
+	}
+	if err != nil || out.Status != s.end() || said != s.output {
+		t.Fatalf("%s: %s %v", out.Status, said, err)
+	}
+	w.checkChildren(t, rt, out)
+}
+
+// checkChildren: nothing that an orchestration waited for goes on behind its end, and all of a terminated one is
+// terminated.
+func (w *world) checkChildren(t *testing.T, rt *Runtime, out Outcome) {
+	t.Helper()
+	for _, c := range out.Calls {
+		if c.Kind != OrchestrationCall {
+			continue
+		}
+		child, err := rt.Get(t.Context(), c.Child)
+		if errors.Is(err, ErrNotFound) {
+			continue // its caller ended before it began
+		}
+		if err != nil || !child.Ended() || out.Status == Terminated && c.EndedAt.IsZero() && child.Status != Terminated {
+			t.Errorf("%s ended as %s, and %s is %s: %v", out.ID, out.Status, c.Child, child.Status, err)
+		}
+		w.stored(t, c.Child)
+		w.checkChildren(t, rt, child)
+	}
+}
