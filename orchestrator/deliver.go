@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,6 +42,14 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out, err := r.deliver(ctx, s)
+	if by := s.Payload.Caller; by != nil && errors.Is(err, ErrNotFound) {
+		// It is stopped before it begins, so that a process which is about to begin it finds that it has ended.
+		b := beginning{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
+			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID}}
+		if err = r.hold(ctx, b, nil); err == nil || errors.Is(err, errLostRace) {
+			out, err = r.deliver(ctx, s)
+		}
+	}
 	switch {
 	case err == nil:
 		r.settled(ctx, s)
@@ -124,7 +133,8 @@ func (r *Runtime) stopChildren(ctx context.Context, out Outcome) error {
 	var errs []error
 	for _, c := range out.Calls {
 		if c.Kind == OrchestrationCall && c.EndedAt.IsZero() {
-			errs = append(errs, r.signal(ctx, c.Child, Payload{Command: commandTerminate, Reason: "its caller " + out.ID + " was terminated"}, fromCaller(c.Child)))
+			errs = append(errs, r.signal(ctx, c.Child, Payload{Command: commandTerminate, Reason: "its caller " + out.ID + " was terminated",
+				Caller: &caller{ID: out.ID, CorrelationID: out.CorrelationID, Orchestrator: c.Name}}, fromCaller(c.Child)))
 		}
 	}
 	return errors.Join(errs...)
@@ -264,12 +274,15 @@ func (d *driver) acknowledge() {
 func (d *driver) wake(ctx context.Context, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if at.IsZero() {
-		// What it waits for comes as a signal by itself. One that comes from within may get lost without a trace.
-		if !d.waitsWithin() {
+	var parkings []parking
+	if d.waitsWithin() {
+		parkings = append(parkings, d.rt.lookAfter(d.start.ID))
+	}
+	if at.IsZero() { // what it waits for comes as a signal by itself
+		if len(parkings) == 0 {
 			return nil
 		}
-		return d.rt.remember(ctx, d.rt.lookAfter(d.start.ID))
+		return d.rt.remember(ctx, parkings...)
 	}
 	s := Signal{InstanceID: d.start.ID, Type: TimerDue, DueAtUtc: &at, ExpectedVersion: int64(d.version)}
 	if t := d.dueAt(at); t != nil {
@@ -279,7 +292,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		}
 	}
 	s.SignalID = fmt.Sprintf("%s:%s:%d", s.Type, s.InstanceID, at.UnixMicro())
-	if err := d.rt.remember(ctx, parking{id: d.start.ID, due: at}); err != nil {
+	if err := d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at})...); err != nil {
 		return err
 	}
 	// Beyond the longest delay it comes early, finds nothing due, and is sent again.

@@ -57,7 +57,8 @@ func (d *driver) cancelChild(ctx context.Context, t *task) error {
 	if t.kind != childTask || !t.canceled || d.rt.config.Queues == nil {
 		return nil
 	}
-	return d.rt.signal(ctx, t.child, Payload{Command: commandCancel, Reason: "its caller " + d.start.ID + " canceled it"}, "cancel:"+t.child)
+	return d.rt.signal(ctx, t.child, Payload{Command: commandCancel, Reason: "its caller " + d.start.ID + " canceled it",
+		Caller: &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: t.name}}, "cancel:"+t.child)
 }
 
 // launch starts an orchestration that nobody waits for. One that has the id already is left alone.

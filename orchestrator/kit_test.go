@@ -20,7 +20,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const signalQueue = "orchestration-signals"
+const (
+	signalQueue   = "orchestration-signals"
+	activityQueue = "orchestration-activities"
+)
 
 // world is the storage that outlives processes.
 type world struct {

@@ -16,8 +16,12 @@ const (
 	columnID       = "Id"
 	columnDue      = "DueAtUtc"
 	columnWithin   = "Within"
+	columnSince    = "SinceUtc"
+	columnTries    = "Tries"
 	// indexSlice bounds what one transaction of the index does.
 	indexSlice = 50
+	// wakeTries bounds how often an orchestration is woken for one time that has passed: it may not wait for it any more.
+	wakeTries = 8
 )
 
 // parking is why a parked orchestration is in the index.
@@ -26,13 +30,36 @@ type parking struct {
 	due time.Time
 	// within says that it waits for others of this program; otherwise, for a time.
 	within bool
+	// since is the time that it waits for, and tries how often it was woken because that had passed.
+	since time.Time
+	tries int
+}
+
+func (p parking) row() tables.Entity {
+	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
+		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries)}}
+}
+
+func parkingOf(e tables.Entity) parking {
+	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries))}
+}
+
+// next is when the sweeper looks again at what it has just woken; false when it does not.
+func (r *Runtime) next(p parking) (parking, bool) {
+	if p.within {
+		return r.lookAfter(p.id), true
+	}
+	p.tries++
+	p.due = r.config.Now().Add(r.config.LateAfter << p.tries)
+	return p, p.tries < wakeTries
 }
 
 // lookAfter is the parking of an orchestration that waits for others. Its times are coarse, so that whoever parks it
 // writes the same row.
 func (r *Runtime) lookAfter(id string) parking {
 	step := r.config.LostAfter / 4
-	return parking{id: id, due: r.config.Now().Add(r.config.LostAfter + step).Truncate(step), within: true}
+	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
+	return parking{id: id, due: due, since: due, within: true}
 }
 
 func indexRow(id string, due time.Time) string {
@@ -41,16 +68,20 @@ func indexRow(id string, due time.Time) string {
 
 // remember puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
 // that say nothing any more are deleted on the way.
-func (r *Runtime) remember(ctx context.Context, p parking) error {
-	row := tables.Upsert(tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
-		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within}})
-	ops := append([]tables.Op{row}, r.forgotten(row.Entity.Row)...)
+func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
+	var rows []tables.Op
+	written := map[string]bool{}
+	for _, p := range parkings {
+		rows = append(rows, tables.Upsert(p.row()))
+		written[p.row().Row] = true
+	}
+	ops := append(rows[:len(rows):len(rows)], r.forgotten(written)...)
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, ops...)
-	if err != nil && len(ops) > 1 && !errors.Is(err, tables.ErrThrottled) {
-		err = r.config.Tables.Apply(ctx, r.config.IndexTable, row) // another process has deleted one of the others
+	if err != nil && len(ops) > len(rows) && !errors.Is(err, tables.ErrThrottled) {
+		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // another process has deleted one of the others
 	}
 	if err != nil {
-		return fmt.Errorf("park orchestration %s: %w", p.id, err)
+		return fmt.Errorf("park orchestration %s: %w", parkings[0].id, err)
 	}
 	return nil
 }
@@ -67,12 +98,11 @@ func (r *Runtime) forget(id string, due time.Time) {
 	}
 }
 
-// forgotten are the deletions of the rows that say nothing, but not of the row that is written with them.
-func (r *Runtime) forgotten(but string) []tables.Op {
+// forgotten are the deletions of the rows that say nothing, but not of those that are written with them.
+func (r *Runtime) forgotten(seen map[string]bool) []tables.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ops []tables.Op
-	seen := map[string]bool{but: true}
 	for _, row := range r.past {
 		if !seen[row] {
 			ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: row}, ""))
@@ -119,7 +149,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 
 // look wakes the orchestration of a row if nobody has since it was due. It has a row for later then, before this one goes.
 func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err error) {
-	p := parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin)}
+	p := parkingOf(e)
 	s, err := r.Status(ctx, p.id)
 	if errors.Is(err, ErrNotFound) || err == nil && !s.overdue(p, r.config.Now().Add(-r.config.LateAfter)) {
 		return false, nil
@@ -127,12 +157,10 @@ func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err err
 	if err != nil {
 		return false, fmt.Errorf("sweep: %w", err)
 	}
-	next := parking{id: p.id, due: r.config.Now()}
-	if p.within {
-		next = r.lookAfter(p.id)
-	}
-	if err := r.remember(ctx, next); err != nil {
-		return false, err
+	if next, ok := r.next(p); ok {
+		if err := r.remember(ctx, next); err != nil {
+			return false, err
+		}
 	}
 	wake := Signal{SignalID: fmt.Sprintf("sweep:%s:%d", p.id, p.due.UnixMicro()), InstanceID: p.id, Type: InternalContinue, Payload: Payload{Lost: true}}
 	if err := r.send(ctx, wake, 0); err != nil {
@@ -164,14 +192,15 @@ func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
 	return nil
 }
 
-// overdue says that the time has passed that the orchestration waits for, or that it has heard nothing from others for long.
+// overdue says that nobody has driven the orchestration since its time, that another time has passed, or that it waits for others and has to look
+// whether they are still there: whatever it heard meanwhile need not have come from all of them.
 func (s Summary) overdue(p parking, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
 	case p.within:
-		return s.WaitingWithin && s.UpdatedAt.Before(p.due)
+		return s.WaitingWithin
 	default:
-		return !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
+		return s.UpdatedAt.Before(p.since) || !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
 	}
 }

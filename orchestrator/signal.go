@@ -55,8 +55,17 @@ type Payload struct {
 	// Results are what activities led to that another process ran, or Blob names the blob that holds them.
 	Results []activityResult `json:"results,omitempty"`
 	Blob    string           `json:"blob,omitempty"`
+	// Caller is set on a command that an orchestration gives to one that it has called.
+	Caller *caller `json:"caller,omitempty"`
 	// Lost says that messages may be gone: what was sent is sent again.
 	Lost bool `json:"lost,omitempty"`
+}
+
+// caller tells enough of a call to stop what was called before it has begun.
+type caller struct {
+	ID            string `json:"id"`
+	CorrelationID string `json:"correlationId"`
+	Orchestrator  string `json:"orchestrator"` // that is called
 }
 
 // The commands of operators.

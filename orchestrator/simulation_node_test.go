@@ -7,7 +7,9 @@ import (
 	"hash/fnv"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,19 +23,25 @@ type node struct {
 	*simulation
 	ctx      context.Context
 	die      context.CancelFunc
+	now      func() time.Time // a clock that is wrong
 	runtimes map[string]*Runtime // by scenario, because scenarios use the same names
 }
 
 func (s *simulation) newNode() *node {
 	n := &node{simulation: s, runtimes: map[string]*Runtime{}}
 	n.ctx, n.die = context.WithCancel(s.t.Context())
+	skew := time.Duration(0)
+	if s.skew > 0 {
+		skew = time.Duration(s.chance.Int64N(2*int64(s.skew))) - s.skew
+	}
+	n.now = func() time.Time { return time.Now().Add(skew) }
 	for name, scenario := range s.scenarios {
 		orchestrators, activities := scenario.make(s.ledgers[name])
 		for i, a := range activities {
 			activities[i] = slowActivity{a, s}
 		}
 		rt, err := New(Config{Tables: faults.Tables(s.world.tables, n.intercept), Blobs: faults.Blobs(s.world.blobs, n.intercept),
-			Queues: faults.Queues(s.world.queues, n.intercept), ScheduleQueue: signalQueue, Orchestrators: orchestrators, Activities: activities,
+			Queues: faults.Queues(s.world.queues, n.intercept), ScheduleQueue: signalQueue, SpreadAbove: s.spread, Now: n.now, Orchestrators: orchestrators, Activities: activities,
 			Ended: n.ended, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			s.t.Fatal(err)
@@ -116,13 +124,16 @@ func (s *simulation) host() {
 	idle := time.Second
 	for range 100_000 {
 		found := false
-		for _, queue := range []string{startQueue, signalQueue} {
+		for _, queue := range []string{startQueue, signalQueue, activityQueue} {
 			messages, err := s.world.queues.Receive(s.t.Context(), queue, 1, 30*time.Second+s.upTo(15*time.Minute))
 			if err != nil {
 				s.t.Fatal(err)
 			}
 			for _, m := range messages {
 				found = true
+				if s.loses(queue, m) {
+					continue
+				}
 				for more := true; more; more = s.likely(0.15) {
 					s.later(time.Second, func() { s.handle(queue, m) })
 				}
@@ -133,9 +144,47 @@ func (s *simulation) host() {
 		} else if s.rests() {
 			return
 		}
+		if s.likely(0.2) {
+			s.later(time.Second, s.sweep)
+		}
 		s.pause(idle)
 	}
-	s.t.Fatal("it does not come to rest")
+	for _, queue := range []string{startQueue, signalQueue, activityQueue} {
+		n, err := s.world.queues.Length(s.t.Context(), queue)
+		s.t.Logf("%s: %d messages, %v", queue, n, err)
+	}
+	s.t.Fatalf("it does not come to rest: %d invocations go on", s.open)
+}
+
+// loses lets a message get lost that the program sends to itself.
+func (s *simulation) loses(queue string, m queues.Message) bool {
+	signal, err := DecodeSignal(queues.Decode(m.Text))
+	switch {
+	case queue == startQueue, queue == signalQueue && err != nil:
+		return false
+	case m.DequeueCount > 1:
+		return false // somebody has done a part of it, and may be dead
+	case queue == signalQueue && (signal.Type == ExternalSignal || signal.Type == InternalContinue && len(signal.Payload.Results) == 0 && !signal.Payload.Lost):
+		return false // it is the only trace of what somebody did
+	case !s.likely(s.lossy):
+		return false
+	}
+	s.tell("lost: %s", queues.Decode(m.Text))
+	_ = s.world.queues.Delete(s.t.Context(), queue, m.ID, m.PopReceipt) // nobody else has it
+	return true
+}
+
+// sweep is what the sweeper's timer does.
+func (s *simulation) sweep() {
+	n := s.alive()
+	ctx, cancel := context.WithTimeout(n.ctx, 10*time.Minute)
+	defer cancel()
+	for _, name := range slices.Sorted(maps.Keys(n.runtimes)) {
+		if woken, err := n.runtimes[name].Sweep(ctx, 1000); woken > 0 || err != nil {
+			s.tell("node %p swept: %d, %v", n, woken, err)
+		}
+		break // they share storage
+	}
 }
 
 func (s *simulation) rests() bool {
@@ -143,10 +192,21 @@ func (s *simulation) rests() bool {
 	defer s.mu.Unlock()
 	starts, err := s.world.queues.Length(s.t.Context(), startQueue)
 	signals, errSignals := s.world.queues.Length(s.t.Context(), signalQueue)
-	if err = errors.Join(err, errSignals); err != nil {
+	activities, errActivities := s.world.queues.Length(s.t.Context(), activityQueue)
+	if err = errors.Join(err, errSignals, errActivities); err != nil {
 		s.t.Fatal(err)
 	}
-	return starts+signals+s.open == 0
+	if starts+signals+activities+s.open > 0 {
+		return false
+	}
+	if s.lossy == 0 {
+		return true
+	}
+	page, err := s.world.tables.Query(s.t.Context(), "orchestrationsParked", tables.Query{Partition: indexPartition, Limit: 1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return len(page.Entities) == 0 // otherwise the sweeper has something to look after
 }
 
 // handle is one invocation. The dead acknowledge nothing; acknowledgements get lost.
@@ -183,6 +243,14 @@ func (n *node) invoke(ctx context.Context, queue string, body []byte) error {
 		default:
 			return errors.New("the time ran out")
 		}
+	}
+	if queue == activityQueue {
+		b, err := decodeBatch(body)
+		if err != nil {
+			return err
+		}
+		id, _, _ := strings.Cut(b.Orchestration, ":")
+		return n.runtimes[n.subjects[id].scenario].RunActivities(ctx, body)
 	}
 	signal, err := DecodeSignal(body)
 	if err != nil {

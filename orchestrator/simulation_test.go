@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -56,6 +57,9 @@ type simulation struct {
 	scenarios map[string]scenario
 	ledgers   map[string]*ledger
 	faulty    float64 // share of the storage calls
+	lossy     float64 // share of the messages within the program that are lost
+	skew      time.Duration
+	spread    int // Config.SpreadAbove
 	subjects  map[string]*subject
 
 	mu     sync.Mutex
@@ -78,11 +82,18 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 		t.Fatal(err)
 	}
 	s.scenarios["events in any order"] = scenario{make: withAnyOrder, output: `[1,2,3,4,5]`}
+	s.scenarios["large values"] = scenario{make: withLargeValues, output: fmt.Sprint(3 * largeValue)}
+	s.scenarios["terminated"] = scenario{make: withNoEnd, status: Terminated}
+	s.scenarios["canceled"] = scenario{make: withNoEnd, status: Canceled}
 	names := slices.Sorted(maps.Keys(s.scenarios))
 	for _, name := range names {
 		s.ledgers[name] = &ledger{}
 	}
 	s.faulty = []float64{0, 0.01, 0.05, 0.15}[s.chance.IntN(4)]
+	s.lossy = []float64{0, 0, 0.05, 0.3}[s.chance.IntN(4)]
+	s.skew = []time.Duration{0, time.Second, 5 * time.Minute}[s.chance.IntN(3)]
+	s.spread = []int{1, 2, 1000}[s.chance.IntN(3)]
+	t.Logf("faults %v, losses %v, skew %v, activities of one in a process %d", s.faulty, s.lossy, s.skew, s.spread)
 	for i := range s.nodes {
 		s.nodes[i] = s.newNode()
 	}
@@ -112,6 +123,12 @@ func (s *simulation) outside(id, name string) []Signal {
 			s.sendSignal(number(id, n+1))
 		}
 	}
+	switch name {
+	case "terminated":
+		return []Signal{{SignalID: "terminate", InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: commandTerminate}}}
+	case "canceled":
+		return []Signal{{SignalID: "cancel", InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: commandCancel}}}
+	}
 	if s.likely(0.3) {
 		for _, c := range []string{"resume", "suspend"} {
 			command := Signal{SignalID: c, InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: c}}
@@ -138,6 +155,41 @@ func withAnyOrder(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 		slices.Sort(got)
 		return got, nil
 	})}, nil
+}
+
+const largeValue = 70 << 10
+
+// withLargeValues hands values from activity to activity that only blobs hold.
+func withLargeValues(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	grow := NewActivity("grow", func(_ context.Context, s string) (string, error) {
+		l.add("grow")
+		return s + strings.Repeat("x", largeValue), nil
+	})
+	return []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+		s := ""
+		for range 3 {
+			var err error
+			if s, err = grow.Call(ctx, s).Await(); err != nil {
+				return 0, err
+			}
+		}
+		return len(s), nil
+	})}, []AnyActivity{grow}
+}
+
+// withNoEnd waits for what never comes, in a child, too, until somebody stops it.
+func withNoEnd(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	undo := l.step("undo")
+	child := NewOrchestrator("child", func(ctx *Context, _ int) (int, error) { return Event[int](ctx, "never").Await() })
+	return []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		_, err := child.Call(ctx, 1).Await()
+		if _, canceled := ctx.Canceled(); canceled {
+			if _, err := undo.Call(ctx, 1).Await(); err != nil {
+				return "", err
+			}
+		}
+		return "", err
+	}), child}, []AnyActivity{undo}
 }
 
 func (s *simulation) upTo(d time.Duration) time.Duration {
@@ -223,7 +275,7 @@ func (s *simulation) check() {
 		scenario := s.scenarios[subject.scenario]
 		rt := s.alive().runtimes[subject.scenario]
 		out, err := rt.Get(s.t.Context(), id)
-		if err != nil || out.Status != Completed || string(out.Output) != scenario.output || !subject.told {
+		if err != nil || out.Status != scenario.end() || string(out.Output) != scenario.output || !subject.told {
 			s.t.Errorf("%s, %s: %s %s %v %v, told %v", id, subject.scenario, out.Status, out.Output, out.Failure, err, subject.told)
 			continue
 		}
