@@ -13,23 +13,27 @@ const prelude = `package main
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 type (
-	Steps        struct{}
-	Input        struct{ Slot string }
-	Result       struct{ Version string }
-	RotateInput  struct{ InstanceID, Slot string }
-	RotateOutput struct{ Version string }
-	NotifyInput  struct{ InstanceID, Version string }
-	NotifyOutput struct{}
+	Steps  struct{}
+	Change struct{ InstanceID, Component, Version string }
+	Input  struct {
+		Components []string
+		Version    string
+	}
+	Result struct{ Updated int }
 )
 
-func (*Steps) Rotate(context.Context, RotateInput) (RotateOutput, error) { return RotateOutput{}, nil }
-func (*Steps) Notify(context.Context, NotifyInput) (NotifyOutput, error) { return NotifyOutput{}, nil }
+func (*Steps) Update(_ context.Context, c Change) (Change, error)         { return c, nil }
+func (*Steps) Verify(context.Context, string) (struct{}, error)           { return struct{}{}, nil }
+func (*Steps) Rollback(context.Context, Change) (struct{}, error)         { return struct{}{}, nil }
 
 func main() {}
 
