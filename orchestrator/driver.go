@@ -24,6 +24,8 @@ type driver struct {
 	version   int     // rounds of all executions
 	committed int     // rounds that this driver has added
 	createdAt time.Time
+	garbage   []string // rows of executions that nobody needs any more
+	previous  []string // rows that are, when this execution continues as new
 	earlier   []Outcome
 	memo      memo
 	reused    int    // calls of this execution that the memo has seen
@@ -229,16 +231,21 @@ func (d *driver) commit(ctx context.Context) error {
 
 func (d *driver) commitRound(ctx context.Context) error {
 	r := round{Learned: d.learned, Decided: d.execution.decided}
-	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()))
+	drop := d.garbage[:min(len(d.garbage), dropSlice)]
+	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), drop...)
 	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
 		return d.commitOversize(ctx, err)
 	}
 	if err != nil {
 		return err
 	}
+	d.garbage = d.garbage[len(drop):]
 	d.settle(r)
 	return d.emit(ctx, r)
 }
+
+// dropSlice is how many old rows go with one round: a transaction has 100 operations.
+const dropSlice = 90
 
 // settle takes note that a round is durable.
 func (d *driver) settle(r round) {

@@ -77,6 +77,9 @@ type event struct {
 	// is the one that began from outside: itself, or the one before it continued as new.
 	Base  int `json:"base,omitempty"`
 	First int `json:"first,omitempty"`
+	// Before counts the rounds of the executions before, and Created is when the first of them began, in microseconds.
+	Before  int   `json:"before,omitempty"`
+	Created int64 `json:"created,omitempty"`
 	// Version is the orchestrator's that a start picked, Held that its first turn waits for executionReleased, Drop that
 	// events nobody waits for are dropped, and Reference the business reference.
 	Version   string     `json:"version,omitempty"`

@@ -48,8 +48,20 @@ func roundKey(execution, number int) string {
 
 // generation is one execution as the rounds hold it.
 type generation struct {
-	number int
-	rounds []round
+	number  int
+	rounds  []round
+	numbers []int // of the rounds
+	old     bool  // from before what the execution continued that there is now; it may have lost rows
+}
+
+// missing is the number of the first round that is not there, 0 for none.
+func (g generation) missing() int {
+	for i, n := range g.numbers {
+		if n != i+1 {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // start is the event that the execution began with.
@@ -112,7 +124,7 @@ func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load orchestration %s: %w", id, err)
 	}
-	switch n := int64(len(rows)); {
+	switch n := int64(countOf(all)); {
 	case n == version:
 	case version == 0:
 		return nil, fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
@@ -123,6 +135,16 @@ func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
 		return nil, err
 	}
 	return all, resolve(id, all)
+}
+
+// countOf is how many rounds the executions have had, those included whose rows are deleted.
+func countOf(all []generation) int {
+	if len(all) == 0 {
+		return 0
+	}
+	latest := all[len(all)-1]
+	started, _ := latest.start()
+	return started.Before + len(latest.rounds)
 }
 
 // rows are the rounds as they are stored, and how many the status counts.
@@ -153,14 +175,23 @@ func generations(rows []tables.Entity) ([]generation, error) {
 			all = append(all, generation{number: execution})
 		}
 		g := &all[len(all)-1]
-		if number != len(g.rounds)+1 {
-			return nil, fmt.Errorf("round %d of execution %d is missing: %w", len(g.rounds)+1, execution, ErrCorrupt)
-		}
 		r, err := decodeRound(e)
 		if err != nil {
 			return nil, err
 		}
-		g.rounds = append(g.rounds, r)
+		g.rounds, g.numbers = append(g.rounds, r), append(g.numbers, number)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	started, _ := all[len(all)-1].start()
+	oldest := max(started.Base, 1) - 1
+	for i := range all {
+		g := &all[i]
+		g.old = g.number < oldest
+		if n := g.missing(); n > 0 && !g.old {
+			return nil, fmt.Errorf("round %d of execution %d is missing: %w", n, g.number, ErrCorrupt)
+		}
 	}
 	return all, nil
 }
@@ -192,7 +223,10 @@ func resolve(id string, all []generation) error {
 // fetch puts spilled results back in place. Inputs of calls stay out: replay makes them again, and compares by hash.
 func (j *journal) fetch(ctx context.Context, id string, all []generation) error {
 	for _, g := range all {
-		for _, r := range g.rounds {
+		for n, r := range g.rounds {
+			if g.old && n > 0 {
+				break // it goes on to tell how it began
+			}
 			for i := range r.Learned {
 				if err := j.fetchOne(ctx, id, &r.Learned[i]); err != nil {
 					return err
@@ -234,7 +268,9 @@ func (j *journal) fetchOne(ctx context.Context, id string, e *event) error {
 
 // commit inserts a round and replaces the status in one transaction. errLostRace says that the round is another's. An
 // outcome that storage does not tell is found out, so nil and errLostRace are both certain.
-func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any) error {
+//
+// The rows of drop are deleted in the same transaction.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, drop ...string) error {
 	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -253,9 +289,12 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 		tables.Insert(tables.Entity{Key: key, Properties: columns}),
 		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status}),
 	}
+	for _, row := range drop {
+		ops = append(ops, tables.Delete(tables.Key{Partition: key.Partition, Row: row}, ""))
+	}
 	for try := 1; ; try++ {
 		err = j.tables.Apply(ctx, j.table, ops...)
-		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown)) {
+		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrNotFound)) {
 			err = j.verify(ctx, key, token, err)
 		}
 		if errors.Is(err, tables.ErrNotFound) {

@@ -96,10 +96,8 @@ func (w *world) stored(t *testing.T, id string) []generation {
 	if len(all) == 0 {
 		return nil
 	}
-	rounds := 0
 	last := int64(0)
 	for _, g := range all {
-		rounds += len(g.rounds)
 		for i, r := range g.rounds {
 			for _, e := range append(append([]event(nil), r.Learned...), r.Decided...) {
 				if e.Kind == executionCompleted || e.Kind == executionFailed || e.Kind == executionContinued || e.Kind == executionStopped {
@@ -122,7 +120,7 @@ func (w *world) stored(t *testing.T, id string) []generation {
 		t.Fatalf("status row: %v", err)
 	}
 	want := map[string]any{"RuntimeStatus": string(summarize(id, latest).Status), "Execution": int64(latest.number),
-		"Round": int64(len(latest.rounds)), "StateVersion": int64(rounds)}
+		"Round": int64(len(latest.rounds)), "StateVersion": int64(countOf(all))}
 	for name, v := range want {
 		if status.Properties[name] != v {
 			t.Errorf("status column %s is %v, the rounds say %v", name, status.Properties[name], v)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // lastDecision is the last of the committed rounds of the execution; nil when they end without one.
@@ -53,7 +54,18 @@ func (d *driver) fromOutside(number int) event {
 // continueAsNew begins the execution that follows by itself.
 func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	number := d.execution.number + 1
-	return d.begin(ctx, number, event{Base: number, First: d.execution.first, Payload: end.Payload, Inherited: end.Inherited})
+	first := d.execution.first
+	var previous []string
+	for i := range d.rounds {
+		if d.execution.number != first || i > 0 {
+			previous = append(previous, roundKey(d.execution.number, i+1))
+		}
+	}
+	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited}); err != nil {
+		return err
+	}
+	d.garbage, d.previous = append(d.garbage, d.previous...), previous
+	return nil
 }
 
 // again is the start of the execution that follows a failed one.
@@ -74,6 +86,9 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	started.Kind, started.Name, started.CorrelationID = executionStarted, d.orchestrator.Name(), d.start.CorrelationID
 	started.Parent, started.Carry, started.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
 	started.Version, started.Drop, started.Reference = options.version, options.drop, d.start.Reference
+	if started.Before = d.version; number > 1 {
+		started.Created = d.createdAt.UnixMicro()
+	}
 	if err := d.learn(started); err != nil {
 		return err
 	}
@@ -124,9 +139,18 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 func (d *driver) survey(all []generation) {
 	latest := all[len(all)-1]
 	started, _ := latest.start()
-	d.version, d.earlier = 0, nil
+	d.version, d.earlier, d.garbage, d.previous = countOf(all), nil, nil, nil
 	for _, g := range all {
-		d.version += len(g.rounds)
+		for _, n := range g.numbers {
+			row := roundKey(g.number, n)
+			switch {
+			case g.number == max(started.First, 1) && n == 1: // it tells how the orchestration began
+			case g.old:
+				d.garbage = append(d.garbage, row)
+			case g.number < max(started.Base, 1):
+				d.previous = append(d.previous, row)
+			}
+		}
 		if g.number >= max(started.Base, 1) && g.number < latest.number {
 			d.earlier = append(d.earlier, summarize(d.start.ID, g))
 		}
@@ -162,6 +186,14 @@ func (d *driver) follow(all []generation) error {
 	return nil
 }
 
+// createdOf is when the orchestration was created that the start is one of.
+func createdOf(started event) time.Time {
+	if started.Created != 0 {
+		return fromMicros(started.Created)
+	}
+	return fromMicros(started.At)
+}
+
 // pin takes the version of the orchestrator that the execution began with.
 func (d *driver) pin(started event) error {
 	o, err := d.rt.pinned(started)
@@ -179,7 +211,7 @@ func (d *driver) identify(all []generation) error {
 	if !ok || !okToo {
 		return fmt.Errorf("an execution of orchestration %s does not begin with a start: %w", d.start.ID, ErrCorrupt)
 	}
-	d.createdAt = fromMicros(first.At)
+	d.createdAt = createdOf(first)
 	if d.start.deliver {
 		d.start = startedAs(d.start.ID, started)
 		d.start.deliver = true

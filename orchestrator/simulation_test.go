@@ -282,7 +282,7 @@ func (s *simulation) check() {
 		ends := 0
 		before := s.world.stored(s.t, id)
 		for _, g := range before {
-			if end := g.end(); end == nil || end.Kind != executionContinued {
+			if end := g.end(); !g.old && (end == nil || end.Kind != executionContinued) {
 				ends++
 			}
 		}
