@@ -24,6 +24,8 @@ type driver struct {
 	version   int     // rounds of all executions
 	committed int     // rounds that this driver has added
 	createdAt time.Time
+	lineage   lineage
+	before    lineage  // of the execution before
 	garbage   []string // rows of executions that nobody needs any more
 	previous  []string // rows that are, when this execution continues as new
 	earlier   []Outcome
@@ -232,7 +234,7 @@ func (d *driver) commit(ctx context.Context) error {
 func (d *driver) commitRound(ctx context.Context) error {
 	r := round{Learned: d.learned, Decided: d.execution.decided}
 	drop := d.garbage[:min(len(d.garbage), dropSlice)]
-	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), drop...)
+	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.besides(drop)...)
 	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
 		return d.commitOversize(ctx, err)
 	}
@@ -244,8 +246,21 @@ func (d *driver) commitRound(ctx context.Context) error {
 	return d.emit(ctx, r)
 }
 
-// dropSlice is how many old rows go with one round: a transaction has 100 operations.
-const dropSlice = 90
+// besides is what a round's transaction does to other rows.
+func (d *driver) besides(drop []string) []tables.Op {
+	if d.lineage.kept && d.execution.number == 1 {
+		return nil
+	}
+	partition := tables.EscapeKey(d.start.ID)
+	ops := d.lineage.goesOn(partition)
+	if len(d.rounds) == 0 {
+		ops = d.lineage.began(partition, d.before)
+	}
+	for _, row := range drop {
+		ops = append(ops, tables.Delete(tables.Key{Partition: partition, Row: row}, ""))
+	}
+	return ops
+}
 
 // settle takes note that a round is durable.
 func (d *driver) settle(r round) {
@@ -265,7 +280,7 @@ func (d *driver) commitOversize(ctx context.Context, cause error) error {
 	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
 		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
 	r := round{Learned: d.learned, Decided: x.decided}
-	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now())); err != nil {
+	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.besides(nil)...); err != nil {
 		return err
 	}
 	d.settle(r)

@@ -18,6 +18,11 @@ import (
 const (
 	statusRow   = "status"
 	roundPrefix = "r-"
+
+	executionPrefix = "x-"
+
+	// dropSlice is how many old rows go with one round: a transaction has 100 operations.
+	dropSlice   = 90
 	afterStatus = "statut" // a key behind the rounds and the status
 
 	// spillFrom is the payload size in bytes from which a blob holds it; below, the row does.
@@ -269,8 +274,8 @@ func (j *journal) fetchOne(ctx context.Context, id string, e *event) error {
 // commit inserts a round and replaces the status in one transaction. errLostRace says that the round is another's. An
 // outcome that storage does not tell is found out, so nil and errLostRace are both certain.
 //
-// The rows of drop are deleted in the same transaction.
-func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, drop ...string) error {
+// more is done in the same transaction.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, more ...tables.Op) error {
 	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -289,9 +294,7 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 		tables.Insert(tables.Entity{Key: key, Properties: columns}),
 		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status}),
 	}
-	for _, row := range drop {
-		ops = append(ops, tables.Delete(tables.Key{Partition: key.Partition, Row: row}, ""))
-	}
+	ops = append(ops, more...)
 	for try := 1; ; try++ {
 		err = j.tables.Apply(ctx, j.table, ops...)
 		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrNotFound)) {
@@ -319,8 +322,8 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 func (j *journal) verify(ctx context.Context, key tables.Key, token string, cause error) error {
 	e, err := j.tables.Get(ctx, j.table, key)
 	switch {
-	case errors.Is(err, tables.ErrNotFound) && errors.Is(cause, tables.ErrExists):
-		return errLostRace // there is a status
+	case errors.Is(err, tables.ErrNotFound) && (errors.Is(cause, tables.ErrExists) || blames(cause, executionPrefix)):
+		return errLostRace // there is a status, or there are executions behind this one
 	case errors.Is(err, tables.ErrNotFound):
 		return cause
 	case err != nil:
@@ -330,6 +333,12 @@ func (j *journal) verify(ctx context.Context, key tables.Key, token string, caus
 	default:
 		return errLostRace
 	}
+}
+
+// blames says that an operation on a row with this prefix failed.
+func blames(err error, prefix string) bool {
+	op, ok := errors.AsType[*tables.OpError](err)
+	return ok && strings.HasPrefix(op.Key.Row, prefix)
 }
 
 // encode spills what is large, so that the round fits its row and names only blobs that exist.

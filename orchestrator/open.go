@@ -56,10 +56,12 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	number := d.execution.number + 1
 	first := d.execution.first
 	var previous []string
-	for i := range d.rounds {
-		if d.execution.number != first || i > 0 {
-			previous = append(previous, roundKey(d.execution.number, i+1))
+	if !d.lineage.kept {
+		g := generation{number: d.execution.number}
+		for i := range d.rounds {
+			g.numbers = append(g.numbers, i+1)
 		}
+		previous = g.rows()
 	}
 	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited}); err != nil {
 		return err
@@ -79,6 +81,7 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 		d.orchestrator = current
 	}
 	d.fresh(number, started.Base)
+	d.before, d.lineage = d.lineage, lineage{number, started.First == number}
 	if number == started.Base {
 		d.earlier, d.memo = nil, nil // it begins anew, and inherits nothing
 	}
@@ -139,18 +142,9 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 func (d *driver) survey(all []generation) {
 	latest := all[len(all)-1]
 	started, _ := latest.start()
-	d.version, d.earlier, d.garbage, d.previous = countOf(all), nil, nil, nil
+	d.version, d.earlier, d.lineage = countOf(all), nil, latest.lineage()
+	d.garbage, d.previous = oldRows(all)
 	for _, g := range all {
-		for _, n := range g.numbers {
-			row := roundKey(g.number, n)
-			switch {
-			case g.number == max(started.First, 1) && n == 1: // it tells how the orchestration began
-			case g.old:
-				d.garbage = append(d.garbage, row)
-			case g.number < max(started.Base, 1):
-				d.previous = append(d.previous, row)
-			}
-		}
 		if g.number >= max(started.Base, 1) && g.number < latest.number {
 			d.earlier = append(d.earlier, summarize(d.start.ID, g))
 		}

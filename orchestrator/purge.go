@@ -46,8 +46,9 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 		}
 	}
 	// The first round of the next execution is what a restart, a rewind and a purge compete for.
-	err = r.journal.commit(ctx, id, latest.number+1, 1, round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}},
-		map[string]any{"RuntimeStatus": "Purging", "RuntimeProvider": provider})
+	tombstone := lineage{number: latest.number + 1}
+	err = r.journal.commit(ctx, id, tombstone.number, 1, round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}},
+		map[string]any{"RuntimeStatus": "Purging", "RuntimeProvider": provider}, tombstone.began(tables.EscapeKey(id), latest.lineage())...)
 	if err != nil {
 		return lost(err)
 	}
@@ -83,19 +84,35 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	if err := r.purgeBlobs(ctx, id, rows); err != nil {
 		return err
 	}
-	for before := rows[:len(rows)-1]; len(before) > 0; {
+	tombstone := rows[len(rows)-1].Row
+	var before, end []tables.Entity
+	q := tables.Query{Partition: tables.EscapeKey(id), Select: []string{"RuntimeStatus"}}
+	for e, err := range tables.All(ctx, r.config.Tables, r.config.Table, q) {
+		switch {
+		case err != nil:
+			return fmt.Errorf("purge of orchestration %s: %w", id, err)
+		case e.Row == tombstone, e.Row == statusRow, e.Row == executionOf(tombstone):
+			end = append(end, e)
+		default:
+			before = append(before, e)
+		}
+	}
+	for len(before) > 0 {
 		n := min(len(before), purgeSlice)
 		if err := r.deleteRows(ctx, before[:n]); err != nil {
 			return fmt.Errorf("purge of orchestration %s: %w", id, err)
 		}
 		before = before[n:]
 	}
-	end := rows[len(rows)-1:]
-	end = append(end, tables.Entity{Key: tables.Key{Partition: end[0].Partition, Row: statusRow}})
 	if err := r.deleteRows(ctx, end); err != nil {
 		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
 	return nil
+}
+
+// executionOf is the row of the execution that a round belongs to.
+func executionOf(round string) string {
+	return executionPrefix + round[len(roundPrefix):len(roundPrefix)+8]
 }
 
 func (r *Runtime) purgeBlobs(ctx context.Context, id string, rows []tables.Entity) error {

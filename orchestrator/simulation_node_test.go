@@ -23,7 +23,7 @@ type node struct {
 	*simulation
 	ctx      context.Context
 	die      context.CancelFunc
-	now      func() time.Time // a clock that is wrong
+	now      func() time.Time    // a clock that is wrong
 	runtimes map[string]*Runtime // by scenario, because scenarios use the same names
 }
 

@@ -1,0 +1,79 @@
+package orchestrator
+
+import (
+	"fmt"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// lineage is an execution in the row of those that an orchestration has had. The rounds of old ones are deleted, so that
+// one that goes on for ever does not grow; but a process that knows nothing of that must not insert a round where one was
+// deleted. So an execution has a row of its own, which each of its rounds and the start of the next execution require to
+// be there, and which goes first when it is deleted. Executions that began from outside are kept: their inputs are what a
+// restart needs. Their row is inserted by the start of the next, which so happens once.
+type lineage struct {
+	number int // 0: none
+	kept   bool
+}
+
+func (g generation) lineage() lineage {
+	started, ok := g.start()
+	return lineage{g.number, ok && max(started.First, 1) == g.number}
+}
+
+func executionKey(execution int) string { return fmt.Sprintf("%s%08d", executionPrefix, execution) }
+
+func (l lineage) entity(partition string) tables.Entity {
+	return tables.Entity{Key: tables.Key{Partition: partition, Row: executionKey(l.number)}}
+}
+
+// began is what the first round of an execution does besides, after the one before it.
+func (l lineage) began(partition string, before lineage) []tables.Op {
+	var ops []tables.Op
+	switch {
+	case before.number == 0:
+	case before.kept:
+		ops = append(ops, tables.Insert(before.entity(partition)))
+	default:
+		ops = append(ops, tables.Replace(before.entity(partition)))
+	}
+	if !l.kept {
+		ops = append(ops, tables.Insert(l.entity(partition)))
+	}
+	return ops
+}
+
+// goesOn is what every other round of it does besides.
+func (l lineage) goesOn(partition string) []tables.Op {
+	if l.kept {
+		return nil
+	}
+	return []tables.Op{tables.Replace(l.entity(partition))}
+}
+
+// rows are the keys of what is stored of it, in the order in which they can be deleted.
+func (g generation) rows() []string {
+	var rows []string
+	for _, n := range g.numbers {
+		if n == 1 {
+			rows = append(rows, executionKey(g.number))
+		}
+		rows = append(rows, roundKey(g.number, n))
+	}
+	return rows
+}
+
+// oldRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.
+func oldRows(all []generation) (garbage, previous []string) {
+	started, _ := all[len(all)-1].start()
+	for _, g := range all {
+		switch {
+		case g.lineage().kept:
+		case g.old:
+			garbage = append(garbage, g.rows()...)
+		case g.number < max(started.Base, 1):
+			previous = append(previous, g.rows()...)
+		}
+	}
+	return garbage, previous
+}
