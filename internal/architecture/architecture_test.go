@@ -42,6 +42,7 @@ func rules() []rule {
 		{"orchestrator/orchestratortest", append([]string{"orchestrator", "internal/faults"}, storage...)},
 		{"engine", append([]string{"orchestrator"}, storage...)},
 		{"engine/hmac", []string{"engine", "orchestrator", "secrets", "tables"}},
+		{"outbox", append([]string{"internal/account"}, storage...)},
 		{"handler", append([]string{"handler/api", "handler/trigger", "engine", "engine/hmac", "orchestrator", "secrets", "internal/account", echo}, storage...)},
 		{"handler/api", []string{"engine", "tables", echo}},
 		{"handler/trigger", []string{"engine", "queues", echo}},

@@ -1,0 +1,103 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// addManyChunk is how many messages one transaction takes: each has two rows.
+const addManyChunk = 50
+
+// AddMany adds messages of one tenant, each as Add does, up to 50 in one transaction. Messages with an order key go in
+// one after another, in the order given. The answers are in the order of the messages. On an error a part of the
+// messages may be in: add all of them again with the same keys, which is why every message needs its Key here.
+func (w *Writer) AddMany(ctx context.Context, tenantID string, messages []Message) ([]Added, error) {
+	prepared := make([]*message, len(messages))
+	for i, m := range messages {
+		if m.TenantID != "" && m.TenantID != tenantID {
+			return nil, fmt.Errorf("add messages: message %d: %w: it is of another tenant", i, ErrInvalid)
+		}
+		if m.Key == uuid.Nil {
+			return nil, fmt.Errorf("add messages: message %d: %w: it has no key", i, ErrInvalid)
+		}
+		m.TenantID = tenantID
+		msg, err := w.prepare(m)
+		if err != nil {
+			return nil, fmt.Errorf("add messages: message %d: %w", i, err)
+		}
+		prepared[i] = msg
+	}
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	if err := w.o.register(ctx, tenantID); err != nil {
+		return nil, fmt.Errorf("add messages: %w", err)
+	}
+	out := make([]Added, len(messages))
+	single := make([]bool, len(messages))
+	for _, chunk := range chunked(prepared, single) {
+		if w.addChunk(ctx, prepared, chunk) {
+			for _, i := range chunk {
+				out[i] = Added{ID: prepared[i].ID, Key: prepared[i].IdempotencyKey}
+				w.entered(ctx, prepared[i])
+			}
+			continue
+		}
+		for _, i := range chunk {
+			single[i] = true
+		}
+	}
+	for i, alone := range single {
+		if !alone {
+			continue
+		}
+		added, err := w.add(ctx, prepared[i])
+		if err != nil {
+			return nil, fmt.Errorf("add message %s of tenant %s: %w", prepared[i].ID, partition(tenantID), err)
+		}
+		out[i] = added
+	}
+	return out, nil
+}
+
+// chunked gives the places of the messages that may go in together, and marks the others in single: those with an order
+// key or a large payload, and those whose key is in the list before.
+func chunked(messages []*message, single []bool) [][]int {
+	var chunks [][]int
+	var open []int
+	seen := map[uuid.UUID]bool{}
+	size := 0
+	for i, msg := range messages {
+		if msg.OrderKey != "" || len(msg.Payload) > spillPayload || seen[msg.IdempotencyKey] {
+			single[i] = true
+			continue
+		}
+		seen[msg.IdempotencyKey] = true
+		if n := msg.requestSize(); len(open) == addManyChunk || size+n > maxRequest && len(open) > 0 {
+			chunks, open, size = append(chunks, open), nil, 0
+		}
+		open, size = append(open, i), size+msg.requestSize()
+	}
+	if len(open) > 0 {
+		chunks = append(chunks, open)
+	}
+	return chunks
+}
+
+// addChunk adds messages in one transaction. On any error it says false, and each is added by itself: that finds out
+// which are duplicates, and whether the transaction went in although its answer was lost.
+func (w *Writer) addChunk(ctx context.Context, messages []*message, chunk []int) bool {
+	ops := make([]tables.Op, 0, 2*len(chunk))
+	for _, i := range chunk {
+		more, err := w.o.enqueue(ctx, messages[i])
+		if err != nil {
+			return false
+		}
+		ops = append(append(ops, tables.Insert(messages[i].entity())), more...)
+	}
+	return w.o.tables.Apply(ctx, w.o.table, ops...) == nil
+}

@@ -1,0 +1,178 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// backfillChunk is how many rows one transaction backfills: each changes, and gets two index rows at most.
+const backfillChunk = 33
+
+// BackfillProgress is what a slice of a backfill did.
+type BackfillProgress struct {
+	// Scanned counts the messages looked at, Assigned those that got a key, Indexed those that got index rows.
+	Scanned, Assigned, Indexed int
+	// Continuation continues it; "" when the tenant is through.
+	Continuation string
+}
+
+// Backfill gives rows of before there were keys what new rows have: an idempotency key, a schema version, and their
+// index rows, by which dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant,
+// looks at limit rows (1 to MaxLimit; 0 means MaxLimit) behind continuation, and may be repeated, interrupted and run
+// beside everything else. Rows of a newer schema are not touched. The errors are ErrInvalid, ErrToken and those of the
+// stores.
+func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit int) (BackfillProgress, error) {
+	if limit == 0 {
+		limit = MaxLimit
+	}
+	err := checkID("tenant id", tenant, true)
+	if limit < 1 || limit > MaxLimit {
+		err = errors.Join(err, fmt.Errorf("%w: limit %d: use 1 to %d", ErrInvalid, limit, MaxLimit))
+	}
+	if continuation != "" && (!strings.HasPrefix(continuation, messagePrefix) || continuation != legal(continuation)) {
+		err = errors.Join(err, fmt.Errorf("%w: it is damaged", ErrToken))
+	}
+	if err == nil {
+		err = a.o.register(ctx, tenant)
+	}
+	if err != nil {
+		return BackfillProgress{}, fmt.Errorf("backfill: %w", err)
+	}
+	progress, err := a.backfill(ctx, tenant, continuation, limit)
+	if err == nil && progress.Continuation == "" {
+		err = a.o.markIndexed(ctx, tenant)
+	}
+	if err != nil {
+		return progress, fmt.Errorf("backfill tenant %s: %w", partition(tenant), err)
+	}
+	return progress, nil
+}
+
+// backfillAll is all slices.
+func (a *Admin) backfillAll(ctx context.Context, tenant string) (total BackfillProgress, err error) {
+	for {
+		p, err := a.Backfill(ctx, tenant, total.Continuation, MaxLimit)
+		total.Scanned += p.Scanned
+		total.Assigned += p.Assigned
+		total.Indexed += p.Indexed
+		total.Continuation = p.Continuation
+		if err != nil || p.Continuation == "" {
+			return total, err
+		}
+	}
+}
+
+func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (progress BackfillProgress, err error) {
+	q := tables.Query{Partition: partition(tenant), From: messagePrefix, To: endOf(messagePrefix), Limit: limit}
+	if after != "" {
+		q.From = after + " "
+	}
+	page, err := a.o.tables.Query(ctx, a.o.table, q)
+	if err != nil {
+		return progress, err
+	}
+	var old []tables.Entity
+	for _, e := range page.Entities {
+		if e.Int("SchemaVersion") == 0 {
+			old = append(old, e)
+		}
+	}
+	for len(old) > 0 {
+		n := min(len(old), backfillChunk)
+		if err := a.adopt(ctx, old[:n], &progress); err != nil {
+			return progress, err
+		}
+		old = old[n:]
+	}
+	progress.Scanned = len(page.Entities)
+	if page.Next != "" {
+		progress.Continuation = after
+		if n := len(page.Entities); n > 0 {
+			progress.Continuation = page.Entities[n-1].Row
+		}
+	}
+	return progress, nil
+}
+
+// adopt changes rows in one transaction, or, when someone else is at them too, each in its own.
+func (a *Admin) adopt(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
+	var ops []tables.Op
+	assigned := 0
+	for _, e := range rows {
+		more, gotKey, err := a.adoption(e)
+		if err != nil {
+			a.o.logger.ErrorContext(ctx, "outbox message left alone by the backfill", "error", err)
+			continue
+		}
+		if gotKey {
+			assigned++
+		}
+		ops = append(ops, more...)
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	err := a.o.tables.Apply(ctx, a.o.table, ops...)
+	switch {
+	case err == nil:
+		progress.Assigned += assigned
+		progress.Indexed += len(rows)
+		return nil
+	case len(rows) == 1 && errors.Is(err, tables.ErrOutcomeUnknown):
+		return err
+	case len(rows) == 1 && unsettled(err):
+		return nil // somebody has changed it: it is his, or a later slice's
+	case len(rows) == 1 || !unsettled(err) && !errors.Is(err, tables.ErrTooLarge):
+		return err
+	}
+	for i := range rows {
+		if err := a.adopt(ctx, rows[i:i+1], progress); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoption gives the changes for one old row.
+func (a *Admin) adoption(e tables.Entity) (ops []tables.Op, gotKey bool, err error) {
+	m, err := decode(e)
+	if err != nil {
+		return nil, false, err
+	}
+	if gotKey = m.IdempotencyKey == uuid.Nil; gotKey {
+		m.IdempotencyKey = legacyKey(m.TenantID, m.ID)
+	}
+	now := a.o.now()
+	if m.CreatedAt.IsZero() {
+		m.CreatedAt = now
+	}
+	m.PayloadSize = int64(len(m.Payload))
+	m.settlement = nonce()
+	if m.Status == StatusPending {
+		m.NextAttemptAt = now
+		m.indexRow = pendingRow(now, m.ID)
+		index := m.pendingEntity(m.indexRow)
+		// Its dispatcher reads the row again, and sees if a program of before has delivered it meanwhile.
+		dropPayload(index.Properties)
+		ops = append(ops, tables.Insert(index))
+		if m.RetryCount > 0 {
+			ops = append(ops, tables.Upsert(m.listEntity(failedRow(m.CreatedAt, m.ID))))
+		}
+	} else {
+		m.IsProcessed = true
+		if m.ProcessedAt.IsZero() {
+			m.ProcessedAt = m.CreatedAt
+		}
+		m.indexRow = endRow(&m)
+		ops = append(ops, tables.Upsert(m.listEntity(m.indexRow)))
+	}
+	row := m.entity()
+	row.ETag = e.ETag
+	return append(ops, tables.Replace(row)), gotKey, nil
+}

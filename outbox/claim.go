@@ -1,0 +1,130 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// claimGrace is how long a claim is left alone after its end, in case clocks differ.
+	claimGrace = 5 * time.Second
+	// claimChunk is how many messages one transaction claims: each is a row less and a row more.
+	claimChunk = 50
+)
+
+// dueRow is a p- row whose time has come, and its message.
+type dueRow struct {
+	entity  tables.Entity
+	message message
+}
+
+// held is a message that this dispatcher has claimed until then: row is the p- row whose name only it knows. slot: its
+// delivery has a slot of the destination.
+type held struct {
+	message
+	row   string
+	until time.Time
+	slot  bool
+}
+
+// claim takes the messages of these rows for ClaimDuration. Those that others were faster to take are not in the answer.
+// It may give some and an error.
+func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*held, err error) {
+	until := d.o.now().Add(d.o.options.ClaimDuration)
+	err = inChunks(rows, func(chunk []dueRow) error {
+		batch, err := d.claimChunk(ctx, chunk, until)
+		out = append(out, batch...)
+		return err
+	})
+	return out, err
+}
+
+// inChunks does something to rows in chunks, smaller ones where a transaction would become too large.
+func inChunks(rows []dueRow, do func([]dueRow) error) error {
+	for size := claimChunk; len(rows) > 0; {
+		n := min(len(rows), size)
+		err := do(rows[:n])
+		switch {
+		case errors.Is(err, tables.ErrTooLarge) && n > 1:
+			size = n / 2
+			continue
+		case err != nil:
+			return err
+		}
+		rows = rows[n:]
+	}
+	return nil
+}
+
+func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.Time) ([]*held, error) {
+	batch := make([]*held, 0, len(rows))
+	moved := make([]movedRow, 0, len(rows))
+	for _, r := range rows {
+		h := &held{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until}
+		if h.IdempotencyKey == uuid.Nil {
+			h.IdempotencyKey = legacyKey(h.TenantID, h.ID)
+		}
+		batch = append(batch, h)
+		// The row as it is, under another name: it need not be made again.
+		props := r.entity.Properties
+		props["ClaimedBy"], props["ClaimedUntil"] = d.o.node, until
+		to := tables.Entity{Key: tables.Key{Partition: r.entity.Partition, Row: h.row}, Properties: props}
+		moved = append(moved, movedRow{from: r.entity, to: to})
+	}
+	ok, err := d.move(ctx, moved)
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	if !ok {
+		return nil, nil
+	}
+	return batch, nil
+}
+
+// movedRow is a p- row under a new name. It moves only if it is still what it was.
+type movedRow struct {
+	from, to tables.Entity
+}
+
+// move moves rows, all or none. ok is false when another has changed one of them.
+func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err error) {
+	ops := make([]tables.Op, 0, 2*len(rows))
+	for _, r := range rows {
+		ops = append(ops, tables.Delete(r.from.Key, r.from.ETag), tables.Insert(r.to))
+	}
+	err = d.o.tables.Apply(ctx, d.o.table, ops...)
+	switch {
+	case err == nil:
+		return true, nil
+	case !unsettled(err):
+		return false, err
+	}
+	// The new names are nobody else's: if one is there, the transaction went in.
+	_, err = d.o.tables.Get(ctx, d.o.table, rows[0].to.Key)
+	if errors.Is(err, tables.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// putOff moves rows that cannot be tried now to a later time, spread over a second.
+func (d *Dispatcher) putOff(ctx context.Context, rows []dueRow, until time.Time) error {
+	return inChunks(rows, func(chunk []dueRow) error {
+		moved := make([]movedRow, 0, len(chunk))
+		for _, r := range chunk {
+			r.message.postpone(until.Add(time.Duration(d.o.random() * float64(time.Second))))
+			to := r.message.pendingEntity(pendingRow(r.message.NextAttemptAt, r.message.ID))
+			moved = append(moved, movedRow{from: r.entity, to: to})
+		}
+		if _, err := d.move(ctx, moved); err != nil {
+			return fmt.Errorf("put off: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,212 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+)
+
+// crashScenario is what one process does, with faults or without. It may stop at any error.
+type crashScenario struct {
+	// messages are added by the process; each is there or was answered with an error.
+	messages []Message
+	// fails is how often the destination refuses each message before it takes it; permanent, that it does so for good.
+	fails     int
+	permanent bool
+	many      bool
+}
+
+func crashScenarios() map[string]crashScenario {
+	ordered := func(n int) Message { m := message1(n); m.OrderKey = "k"; return m }
+	large := message1(2)
+	large.Payload = text(spillPayload + 1)
+	medium := message1(3)
+	medium.Payload = text(inlinePayload + 1)
+	return map[string]crashScenario{
+		"plain":   {messages: []Message{message1(0), message1(1)}},
+		"many":    {messages: []Message{message1(0), message1(1), message1(2)}, many: true},
+		"ordered": {messages: []Message{ordered(0), ordered(1), ordered(2)}},
+		"sizes":   {messages: []Message{message1(0), large, medium}},
+		"retried": {messages: []Message{message1(0), message1(1)}, fails: 2},
+		"dies":    {messages: []Message{message1(0), ordered(1), ordered(2)}, permanent: true},
+	}
+}
+
+// world is a world whose destination behaves as the scenario says. It counts deliveries by key.
+func (s crashScenario) world(t testing.TB) *world {
+	w := newWorld(t)
+	refused := map[uuid.UUID]int{}
+	w.deliver = func(_ context.Context, e Event) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if s.permanent {
+			return &DeliveryError{Permanent: true, Err: errors.New("never")}
+		}
+		if refused[e.Key] < s.fails {
+			refused[e.Key]++
+			return errors.New("not yet")
+		}
+		return nil
+	}
+	return w
+}
+
+// run is what a process does until it has nothing to do, or fails. accepted are the keys that Add has answered for.
+func (s crashScenario) run(t testing.TB, w *world, plan *faults.Plan, accepted map[uuid.UUID]bool) {
+	p := w.process(t, plan)
+	if s.many {
+		if added, err := p.writer.AddMany(t.Context(), "acme", s.messages); err == nil {
+			for _, a := range added {
+				accepted[a.Key] = true
+			}
+		}
+	} else {
+		for _, m := range s.messages {
+			if added, err := p.writer.Add(t.Context(), m); err == nil {
+				accepted[added.Key] = true
+			}
+		}
+	}
+	for range s.fails + 1 {
+		_, _ = p.dispatcher.Sweep(t.Context())
+		w.pass(time.Hour)
+	}
+}
+
+// verify lets a process without faults finish, and looks at what has come of it all. The process adds nothing: what
+// accepted promises has to leave by itself.
+func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]bool, plans ...*faults.Plan) {
+	for _, plan := range plans {
+		plan.Wait() // for what storage carries out behind the callers' backs
+	}
+	p := w.process(t, nil)
+	for range 12 {
+		w.pass(time.Hour)
+		if _, err := p.dispatcher.Sweep(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	statuses := w.check(t, "acme")
+	if statuses[StatusPending] != 0 {
+		t.Errorf("still pending: %v", statuses)
+	}
+	times := map[uuid.UUID]int{}
+	for _, e := range w.events() {
+		times[e.Key]++
+	}
+	buried := map[uuid.UUID]int{}
+	for _, e := range w.deaths() {
+		buried[e.Key]++
+	}
+	faulty := 0
+	for _, plan := range plans {
+		faulty += flag(len(plan.Calls()) >= plan.At)
+	}
+	for _, m := range s.messages {
+		r, err := p.admin.Get(t.Context(), "acme", m.Key.String())
+		there := err == nil
+		ended := times[m.Key] + buried[m.Key]
+		switch {
+		case accepted[m.Key] && !there:
+			t.Errorf("%s was added and is not there", m.Payload[:min(20, len(m.Payload))])
+		case there && ended == 0:
+			t.Errorf("message %s is %s and never left", r.ID, r.Status)
+		case !there && ended > 0:
+			t.Errorf("message %s left without a row", m.Key)
+		case ended > 1+faulty:
+			t.Errorf("message %s left %d times with %d faults", r.ID, ended, faulty)
+		}
+		if r.Status == StatusProcessed && times[m.Key] == 0 || r.Status == StatusDead && buried[m.Key] == 0 {
+			t.Errorf("message %s is %s, but was delivered %d times and buried %d times", r.ID, r.Status, times[m.Key], buried[m.Key])
+		}
+		delete(times, m.Key)
+	}
+	for k := range times {
+		t.Errorf("%s was delivered and never added", k)
+	}
+}
+
+// Every storage call and every delivery fails in every way. No message is lost, none leaves without its row, and one
+// leaves twice only when its delivery was not settled, under the same key.
+func TestCrashAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for name, s := range crashScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			count := &faults.Plan{}
+			synctest.Test(t, func(t *testing.T) {
+				w, accepted := s.world(t), map[uuid.UUID]bool{}
+				s.run(t, w, count, accepted)
+				s.verify(t, w, accepted)
+				if len(accepted) != len(s.messages) {
+					t.Errorf("%d messages are in", len(accepted))
+				}
+				if n := len(w.events()) + len(w.deaths()); n != len(s.messages) {
+					t.Errorf("%d left without a fault", n)
+				}
+			})
+			for at := range count.Calls() {
+				for _, fault := range faults.Faults() {
+					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							w, accepted := s.world(t), map[uuid.UUID]bool{}
+							plan := &faults.Plan{At: at + 1, Fault: fault}
+							s.run(t, w, plan, accepted)
+							s.verify(t, w, accepted, plan)
+							if n := len(w.events()) + len(w.deaths()); n > len(s.messages) && !afterDelivery(plan) {
+								t.Errorf("%d left, without a delivery that was not settled", n)
+							}
+						})
+					})
+				}
+			}
+		})
+	}
+}
+
+// afterDelivery says whether the fault was at a delivery or behind one, or behind the dead-letter hook, which is no call.
+func afterDelivery(plan *faults.Plan) bool {
+	for _, c := range plan.Calls()[:plan.At] {
+		if c.Service == "transport" {
+			return true
+		}
+	}
+	return false
+}
+
+// Several processes, each with a fault of its own, drawn by chance.
+func TestManyFaults(t *testing.T) {
+	t.Parallel()
+	for name, s := range crashScenarios() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				var plans []*faults.Plan
+				for range rapid.IntRange(1, 5).Draw(rt, "processes") {
+					plans = append(plans, &faults.Plan{
+						At:    rapid.IntRange(1, 20).Draw(rt, "at"),
+						Fault: rapid.SampledFrom(faults.Faults()).Draw(rt, "fault"),
+					})
+				}
+				synctest.Test(t, func(t *testing.T) {
+					w, accepted := s.world(t), map[uuid.UUID]bool{}
+					for _, plan := range plans {
+						s.run(t, w, plan, accepted)
+					}
+					s.verify(t, w, accepted, plans...)
+				})
+				if t.Failed() {
+					rt.FailNow()
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,228 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// settleLinger is how long a delivered message waits for others to be settled with it.
+	settleLinger = 50 * time.Millisecond
+	// settleTimeout bounds the settlement of what was delivered before ctx ended.
+	settleTimeout = 30 * time.Second
+)
+
+// deliverAll delivers a batch to one destination and settles it in parts, as the deliveries end. promoted says that
+// messages have become due by it.
+//
+// A delivery keeps its slot until it is settled: so a process that dies leaves no more deliveries to a destination in
+// doubt than MaxPerDestination, however many it had claimed.
+func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*held) (result Result, promoted bool, err error) {
+	b := &batchWork{d: d, to: to, done: make(chan *settlement, len(batch))}
+	todo := make(chan *held, len(batch))
+	for _, h := range batch {
+		todo <- h
+	}
+	close(todo)
+	var wg sync.WaitGroup
+	for range min(len(batch), d.o.options.MaxPerDestination) {
+		wg.Go(func() {
+			for h := range todo {
+				s := d.deliver(ctx, b, h)
+				if h.slot {
+					b.flying.Add(-1)
+				}
+				b.done <- s
+			}
+		})
+	}
+	defer wg.Wait()
+	return b.settleAll(ctx, len(batch))
+}
+
+// batchWork is a batch on its way to one destination.
+type batchWork struct {
+	d    *Dispatcher
+	to   *destination
+	done chan *settlement
+	// flying are the deliveries that have a slot and have not ended.
+	flying atomic.Int32
+
+	ready    []*settlement
+	result   Result
+	promoted bool
+	errs     []error
+}
+
+// settleAll settles n deliveries as they end: all that have, once no other can begin before that, or the first of them has
+// waited for a while.
+func (b *batchWork) settleAll(ctx context.Context, n int) (result Result, promoted bool, err error) {
+	timer := time.NewTimer(settleLinger)
+	defer timer.Stop()
+	for n > 0 {
+		select {
+		case s := <-b.done:
+			n--
+			if b.ready = append(b.ready, s); len(b.ready) == 1 {
+				timer.Reset(settleLinger)
+			}
+			if n == 0 || len(b.done) == 0 && b.flying.Load() == 0 && b.full() {
+				b.flush(ctx)
+			}
+		case <-timer.C:
+			b.flush(ctx)
+		}
+	}
+	return b.result, b.promoted, errors.Join(b.errs...)
+}
+
+// full says whether the destination has no slot to begin another delivery with.
+func (b *batchWork) full() bool {
+	if b.to.slots.TryAcquire(1) {
+		b.to.slots.Release(1)
+		return false
+	}
+	return true
+}
+
+// flush settles what is ready, whether ctx has ended or not.
+func (b *batchWork) flush(ctx context.Context) {
+	if len(b.ready) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	b.errs = append(b.errs, b.d.settle(ctx, b.ready))
+	for _, s := range b.ready {
+		s.count(&b.result)
+		b.promoted = b.promoted || s.promoted
+		if s.h.slot {
+			b.to.slots.Release(1)
+		}
+	}
+	b.ready = nil
+}
+
+// deliver tries one message, when there is room and time for it. What it gives is to be settled.
+func (d *Dispatcher) deliver(ctx context.Context, b *batchWork, h *held) *settlement {
+	to := b.to
+	if s := d.prepare(ctx, h); s != nil {
+		return s
+	}
+	payload, err := d.o.payload(ctx, &h.message)
+	switch {
+	case errors.Is(err, ErrCorrupt):
+		return d.failed(ctx, h, Attempt{At: d.o.now(), Node: d.o.node, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
+	case err != nil:
+		d.o.logger.WarnContext(ctx, "outbox payload not read", "id", h.ID, "error", err)
+		return d.later(h, d.o.options.Delay(1, d.o.random()))
+	}
+	event := h.event(payload)
+	if h.givenUp != "" || h.RetryCount >= d.o.options.MaxRetries {
+		return d.die(ctx, h, event)
+	}
+	if to.slots.Acquire(ctx, 1) != nil {
+		return d.later(h, 0)
+	}
+	h.slot = true
+	b.flying.Add(1)
+	if d.slots.Acquire(ctx, 1) != nil {
+		return d.later(h, 0)
+	}
+	defer d.slots.Release(1)
+	return d.try(ctx, to, h, event)
+}
+
+// prepare completes what the p- row does not have. A settlement is the end of it: there is nothing to deliver.
+func (d *Dispatcher) prepare(ctx context.Context, h *held) *settlement {
+	if ctx.Err() != nil {
+		return d.later(h, 0)
+	}
+	if h.complete() {
+		return nil
+	}
+	e, err := d.o.tables.Get(ctx, d.o.table, h.key())
+	if errors.Is(err, tables.ErrNotFound) {
+		d.o.logger.ErrorContext(ctx, "outbox message is gone: its index row is removed", "id", h.ID, "tenant", h.TenantID)
+		return d.gone(h)
+	}
+	var m message
+	if err == nil {
+		m, err = decode(e)
+	}
+	if err != nil {
+		d.o.logger.WarnContext(ctx, "outbox message not read", "id", h.ID, "error", err)
+		return d.later(h, d.o.options.Delay(1, d.o.random()))
+	}
+	if m.Status != StatusPending || m.IsProcessed || !m.ProcessedAt.IsZero() {
+		d.o.logSkipProcessed(ctx, &m)
+		return d.stale(h, m)
+	}
+	key := h.IdempotencyKey
+	h.message = m
+	h.IdempotencyKey = key
+	return nil
+}
+
+// try delivers, now that there is room.
+func (d *Dispatcher) try(ctx context.Context, to *destination, h *held, event Event) *settlement {
+	start := d.o.now()
+	// A delivery must not outlive its claim, or another dispatcher would deliver beside it.
+	if start.Add(d.o.options.DeliveryTimeout).After(h.until) {
+		return d.later(h, 0)
+	}
+	attempt := Attempt{At: start, Node: d.o.node, Destination: to.name}
+	_, transport, err := d.router.Find(h.TenantID, h.EventType)
+	if err != nil {
+		d.observeAttempt(to.name, Unrouted, start)
+		return d.failed(ctx, h, attempt, err)
+	}
+	if ok, until := to.circuit.enter(start); !ok {
+		return d.later(h, until.Sub(start)+time.Duration(d.o.random()*float64(time.Second)))
+	}
+	err = deliverTo(ctx, transport, event, d.o.options.DeliveryTimeout)
+	outcome := outcomeOf(err)
+	to.circuit.leave(d.o.now(), outcome != Failed)
+	d.observeAttempt(to.name, outcome, start)
+	attempt.TookMilliseconds = d.o.now().Sub(start).Milliseconds()
+	if err != nil {
+		return d.failed(ctx, h, attempt, err)
+	}
+	return d.succeeded(h, attempt)
+}
+
+func (d *Dispatcher) observeAttempt(destination string, outcome Outcome, start time.Time) {
+	now := d.o.now()
+	d.o.window.attempted(now, outcome != Succeeded)
+	d.o.observe.Attempted(destination, outcome, now.Sub(start))
+}
+
+// deliverTo gives one event to a transport. It ends with its time, not with ctx: what has begun is settled.
+func deliverTo(ctx context.Context, t Transport, e Event, timeout time.Duration) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the transport panicked: %v: %s", p, debug.Stack())
+		}
+	}()
+	return t.Deliver(ctx, e)
+}
+
+func outcomeOf(err error) Outcome {
+	var told *DeliveryError
+	switch {
+	case err == nil:
+		return Succeeded
+	case errors.As(err, &told) && told.Permanent:
+		return Refused
+	}
+	return Failed
+}

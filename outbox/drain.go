@@ -1,0 +1,257 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// lookAheadAfter is how long a drain waits for its lanes before it looks for messages to other destinations behind
+	// those that it cannot claim now; it doubles each time.
+	lookAheadAfter = 250 * time.Millisecond
+	// scanPages and scanLimit are how far a drain reads to find something that it can claim.
+	scanPages = 10
+	scanLimit = 1000
+	// maxLost is how often in a row a drain loses all it wants to claim to others before it leaves the tenant to them.
+	maxLost = 20
+	// lostFactor widens the choice after a lost claim, so that dispatchers of one tenant get out of each other's way.
+	lostFactor = 4
+)
+
+// drain is one pass over what is due of a tenant. Each destination has a lane: a batch that is claimed, delivered and
+// settled on its own, so that no destination waits for another.
+type drain struct {
+	d      *Dispatcher
+	tenant string
+	// lanes are the destinations that are not to be looked for: a batch is under way, or it waits in line.
+	lanes map[string]lane
+	// reserved is room for a batch that a lane has waited for.
+	reserved map[string]bool
+	events   chan laneEvent
+	result   Result
+	errs     []error
+	lost     int
+	wait     time.Duration
+}
+
+type lane int
+
+const (
+	laneWaits lane = iota + 1
+	laneBusy
+)
+
+// laneEvent is the end of a lane's wait or of its batch.
+type laneEvent struct {
+	destination string
+	was         lane
+	// again: there may be more that is due now.
+	again  bool
+	result Result
+	err    error
+}
+
+func (d *Dispatcher) newDrain(tenant string) *drain {
+	return &drain{d: d, tenant: tenant, lanes: map[string]lane{}, reserved: map[string]bool{}, events: make(chan laneEvent)}
+}
+
+// run drains the tenant until nothing is due, or ctx ends, or storage fails.
+func (r *drain) run(ctx context.Context) (Result, error) {
+	defer r.release()
+	r.wait = lookAheadAfter
+	more := true
+	for {
+		if more && r.going(ctx) {
+			var err error
+			if more, err = r.scan(ctx); err != nil {
+				r.errs = append(r.errs, err)
+			}
+		}
+		if len(r.lanes) == 0 && (!more || !r.going(ctx)) {
+			return r.result, errors.Join(r.errs...)
+		}
+		if len(r.lanes) > 0 {
+			more = r.await(ctx) || more
+		}
+	}
+}
+
+// going says whether new work may begin.
+func (r *drain) going(ctx context.Context) bool {
+	return ctx.Err() == nil && len(r.errs) == 0 && r.lost < maxLost
+}
+
+// await waits for a lane, and looks ahead when that takes long. It says whether there may be more that is due.
+func (r *drain) await(ctx context.Context) bool {
+	timer := time.NewTimer(r.wait)
+	defer timer.Stop()
+	select {
+	case e := <-r.events:
+		delete(r.lanes, e.destination)
+		r.reserved[e.destination] = e.was == laneWaits && e.err == nil
+		r.result.add(e.result)
+		if e.err != nil && e.was == laneBusy {
+			r.errs = append(r.errs, e.err)
+		}
+		r.wait = lookAheadAfter
+		return e.again
+	case <-timer.C:
+		r.wait *= 2
+		if !r.going(ctx) {
+			return false
+		}
+		more, err := r.scan(ctx)
+		if err != nil {
+			r.errs = append(r.errs, err)
+		}
+		return more
+	}
+}
+
+// release gives back the room that was waited for and not used.
+func (r *drain) release() {
+	for name, held := range r.reserved {
+		if held {
+			r.d.destination(name).depth.Release(r.batch())
+		}
+	}
+}
+
+func (r *drain) batch() int64 { return int64(r.d.o.options.BatchSize) }
+
+// scan reads the rows that are due and starts the lanes that it finds work for. more says whether to scan again, at once
+// or when a lane has ended. It reads on until it finds something to start.
+func (r *drain) scan(ctx context.Context) (more bool, err error) {
+	q := tables.Query{
+		Partition: partition(r.tenant),
+		From:      pendingPrefix,
+		To:        pendingPrefix + digits(r.d.o.now().Add(time.Microsecond)),
+		Limit:     int(r.batch()),
+	}
+	if r.lost > 0 {
+		q.Limit = min(lostFactor*q.Limit, scanLimit)
+	}
+	var again, behind bool
+	for range scanPages {
+		page, err := r.d.o.tables.Query(ctx, r.d.o.table, q)
+		if err != nil {
+			return false, err
+		}
+		found, left := r.group(ctx, page.Entities)
+		s, err := r.start(ctx, found)
+		again = again || s.again
+		behind = behind || left || page.Next != ""
+		if err != nil || s.started {
+			return again || behind, err
+		}
+		if page.Next == "" {
+			break
+		}
+		q.Continuation, q.Limit = page.Next, scanLimit
+	}
+	// What was left is left to the lanes that are busy now; without any, it is not for this program.
+	return again || behind && len(r.lanes) > 0, nil
+}
+
+// group sorts rows by destination, at most a batch of each. left says that some cannot be claimed now.
+func (r *drain) group(ctx context.Context, rows []tables.Entity) (found map[string][]dueRow, left bool) {
+	found = map[string][]dueRow{}
+	if int64(len(rows)) > r.batch() && r.lost > 0 {
+		// Somewhere else than the others who look at the same rows.
+		skip := int(r.d.o.random() * float64(int64(len(rows))-r.batch()+1))
+		rows, left = rows[skip:], true
+	}
+	for _, e := range rows {
+		m, err := decode(e)
+		if err != nil {
+			// Of a newer program, or damaged: not for this one, and no reason to hold up the others.
+			r.d.o.logger.ErrorContext(ctx, "outbox message left alone", "error", err)
+			continue
+		}
+		name, _, err := r.d.router.Find(r.tenant, m.EventType)
+		if err != nil {
+			name = "" // the lane of what has no route: its delivery fails and says so
+		}
+		if r.lanes[name] != 0 || int64(len(found[name])) >= r.batch() {
+			left = true
+			continue
+		}
+		found[name] = append(found[name], dueRow{e, m})
+	}
+	return found, left
+}
+
+// startResult is what start did. started: a lane has something to do, or waits for room. again: scan again.
+type startResult struct{ started, again bool }
+
+// start claims what was found and lets the lanes run.
+func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out startResult, err error) {
+	for name, rows := range found {
+		to := r.d.destination(name)
+		if !r.room(ctx, to) {
+			out = startResult{started: true, again: true}
+			continue
+		}
+		batch, again, err := r.take(ctx, to, rows)
+		out.again = out.again || again
+		if len(batch) == 0 {
+			to.depth.Release(r.batch())
+		} else {
+			out.started = true
+			r.result.Claimed += len(batch)
+			r.d.o.observe.Claimed(len(batch))
+			r.d.o.logFetch(ctx, r.tenant, name, len(batch))
+			r.lanes[name] = laneBusy
+			go r.work(ctx, to, batch)
+		}
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// take claims as many rows as the destination's circuit admits, and puts the others off. again says that what was not
+// claimed may have gone elsewhere.
+func (r *drain) take(ctx context.Context, to *destination, rows []dueRow) (batch []*held, again bool, err error) {
+	n, until := to.circuit.admits(r.d.o.now(), len(rows))
+	if n > 0 {
+		batch, err = r.d.claim(ctx, rows[:n])
+		r.lost++
+		if len(batch) > 0 {
+			r.lost = 0
+		}
+	}
+	if n < len(rows) && err == nil {
+		err = r.d.putOff(ctx, rows[n:], until)
+		r.result.PutOff += len(rows) - n
+	}
+	return batch, len(batch) < len(rows), err
+}
+
+// room takes a destination's room for a batch. If there is none, the lane waits in line for it.
+func (r *drain) room(ctx context.Context, to *destination) bool {
+	if r.reserved[to.name] {
+		r.reserved[to.name] = false
+		return true
+	}
+	if to.depth.TryAcquire(r.batch()) {
+		return true
+	}
+	r.lanes[to.name] = laneWaits
+	go func() {
+		err := to.depth.Acquire(ctx, r.batch())
+		r.events <- laneEvent{destination: to.name, was: laneWaits, again: true, err: err}
+	}()
+	return false
+}
+
+// work delivers and settles a batch.
+func (r *drain) work(ctx context.Context, to *destination, batch []*held) {
+	result, promoted, err := r.d.deliverAll(ctx, to, batch)
+	to.depth.Release(r.batch())
+	r.events <- laneEvent{destination: to.name, was: laneBusy, again: promoted, result: result, err: err}
+}

@@ -1,0 +1,64 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// These errors can occur when a message is added.
+var (
+	// ErrInvalid: an id, a payload, an option or a filter that is refused; repeating it cannot help.
+	ErrInvalid = errors.New("invalid")
+	// ErrPayloadTooLarge: the payload has more than MaxPayload bytes; the text says how many.
+	ErrPayloadTooLarge = errors.New("payload too large")
+)
+
+// These errors can occur when a message is delivered or worked on.
+var (
+	// ErrNoRoute: no Route takes the event.
+	ErrNoRoute = errors.New("no route")
+	// ErrNotFound: there is no such message.
+	ErrNotFound = errors.New("no such message")
+	// ErrClaimed: a dispatcher is delivering the message; try again when its claim ends. A *ClaimedError says when.
+	ErrClaimed = errors.New("being delivered")
+	// ErrState: the message's status does not allow it.
+	ErrState = errors.New("not possible in this status")
+	// ErrToken: the continuation is not one of this filter's.
+	ErrToken = errors.New("continuation not valid")
+	// ErrSchemaVersion: the row was written by a newer version of this program and is not touched. A *VersionError
+	// names it.
+	ErrSchemaVersion = errors.New("schema version not known")
+	// ErrCorrupt: a row does not hold what this program writes.
+	ErrCorrupt = errors.New("row is damaged")
+	// ErrBusy: others changed the same rows again and again; try later.
+	ErrBusy = errors.New("too much contention")
+)
+
+// ClaimedError is an ErrClaimed with the end of the claim.
+type ClaimedError struct {
+	ID    string
+	Until time.Time
+}
+
+// Error says when to try again.
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("message %s: %v until %s", clip(e.ID, 64), ErrClaimed, e.Until.Format(time.RFC3339))
+}
+
+// Unwrap gives ErrClaimed.
+func (e *ClaimedError) Unwrap() error { return ErrClaimed }
+
+// VersionError is an ErrSchemaVersion with the row and its version.
+type VersionError struct {
+	Row     string
+	Version int64
+}
+
+// Error names the row and both versions.
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("row %s has schema version %d, this program knows up to %d: %v", clip(e.Row, 64), e.Version, schemaVersion, ErrSchemaVersion)
+}
+
+// Unwrap gives ErrSchemaVersion.
+func (e *VersionError) Unwrap() error { return ErrSchemaVersion }

@@ -1,0 +1,48 @@
+package outbox
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Whatever a row holds, it is refused with a typed error, or is the same after it was written again.
+func FuzzDecode(f *testing.F) {
+	f.Add("acme", "m-1", "", "", "{}", int64(0))
+	f.Add("a=2Fb", "p-1", key(1).String(), `[{"at":"2026-11-21T12:00:00Z","tookMs":3}]`, "", int64(1))
+	f.Fuzz(func(t *testing.T, partition, row, key, attempts, payload string, version int64) {
+		e := tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: map[string]any{
+			"Id": "1", "IdempotencyKey": key, "Attempts": attempts, "Payload": payload, "SchemaVersion": version,
+		}}
+		m, err := decode(e)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrSchemaVersion) {
+				t.Errorf("untyped error %v", err)
+			}
+			return
+		}
+		again, err := decode(m.entity())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.extra, m.extra, again.SchemaVersion, m.SchemaVersion = nil, nil, 0, 0
+		if diff := cmp.Diff(m, again, cmp.AllowUnexported(message{})); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Whatever a wake-up holds, it is refused or names a tenant.
+func FuzzDecodeWake(f *testing.F) {
+	f.Add(`{"tenant":"acme"}`)
+	f.Add("eyJ0ZW5hbnQiOiJhIn0=")
+	f.Fuzz(func(t *testing.T, text string) {
+		w, err := DecodeWake(text)
+		if err != nil && !errors.Is(err, ErrInvalid) || err == nil && w.Tenant == "" {
+			t.Errorf("%+v, %v", w, err)
+		}
+	})
+}

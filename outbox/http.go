@@ -1,0 +1,207 @@
+package outbox
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// HeaderIdempotencyKey carries the event's key, the same in every attempt.
+const HeaderIdempotencyKey = "Idempotency-Key"
+
+// Defaults of HTTPConfig.
+const (
+	DefaultTimeout       = 10 * time.Second
+	DefaultMaxRetryAfter = time.Hour
+)
+
+const (
+	// maxConns is how many connections one destination gets and keeps. Further deliveries to it wait, within their
+	// timeout.
+	maxConns = 64
+	// idleConn is below the four minutes after which Azure's load balancer forgets a connection.
+	idleConn = 90 * time.Second
+	// pingAfter and pingTimeout find an HTTP/2 connection whose other side is gone.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 5 * time.Second
+	// maxAnswerHeader bounds what a destination can make us hold.
+	maxAnswerHeader = 64 << 10
+	userAgent       = "roundhouse-outbox"
+)
+
+// HTTPConfig describes an HTTP destination.
+type HTTPConfig struct {
+	// URL takes the events by POST: absolute, https, without user, password and fragment. It may hold an access key in
+	// path or query: errors name the host only. Required.
+	URL string
+	// Source and Subject are the attributes source and subject of the CloudEvents. {tenant} and {type} in them stand
+	// for those of the event, escaped in the source. Source is a URI reference and required; it needs {tenant} if keys
+	// are unique within a tenant only and the receiver knows an event by source and id. The default Subject is
+	// "{tenant}".
+	Source, Subject string
+	// Structured sends the whole event as JSON (application/cloudevents+json) in place of the binary mode, which has
+	// the attributes in headers, where no signature covers them.
+	Structured bool
+	// Keys signs the requests. Nil sends them unsigned.
+	Keys SigningKeys
+	// Timeout bounds an attempt, from looking up keys and host to the end of the answer. Zero is DefaultTimeout.
+	Timeout time.Duration
+	// MaxRetryAfter bounds the delay that an answer can ask for. Zero is DefaultMaxRetryAfter.
+	MaxRetryAfter time.Duration
+	// AllowPlaintext takes http URLs as well.
+	AllowPlaintext bool
+	// Allow lists what may be called beside public addresses: networks ("127.0.0.0/8"), addresses ("10.1.2.3") and
+	// host names ("hooks.internal"). A host name may then resolve to a loopback, private, shared (100.64.0.0/10) or
+	// unique local address; who answers for the name is trusted with that. Anything else that is not public, cloud
+	// metadata (169.254.169.254) for one, needs its network or address listed.
+	Allow []string
+	// RootCAs are whom certificates are believed from; nil is the system's.
+	RootCAs *x509.CertPool
+	// Resolver looks up host names; nil is the system's.
+	Resolver *net.Resolver
+	// Now is the clock of signatures and of Retry-After dates; nil is time.Now.
+	Now func() time.Time
+}
+
+// Validate names everything that is wrong with a configuration, as one ErrInvalid.
+func (c HTTPConfig) Validate() error {
+	_, err := c.build()
+	return err
+}
+
+// HTTP is a Transport to one HTTP destination, with connections of its own: what one destination does to them slows no
+// other. It is safe for concurrent use.
+//
+// It calls public addresses and allowed ones only, follows no redirect, uses no proxy, and takes TLS 1.2 or later.
+//
+// Permanent are: every answer of 3xx (the error names the host that it leads to), of 4xx other than 408, 425 and 429,
+// and of 501 and 505, which refuse the form of the request, and that is the same the next time; a destination that is
+// not allowed, because no delay changes what a person has to; an event that cannot be encoded. All else is transient:
+// other answers, time-outs, connection errors, keys that cannot be had, and certificates that cannot be verified,
+// since these are renewed and nothing was sent.
+type HTTP struct {
+	destination   *url.URL
+	origin        origin
+	structured    bool
+	keys          SigningKeys
+	timeout       time.Duration
+	maxRetryAfter time.Duration
+	now           func() time.Time
+	// pool is used without an http.Client, which would add redirects and put the URL into errors.
+	pool *http.Transport
+}
+
+var _ Transport = (*HTTP)(nil)
+
+// NewHTTP validates a configuration and makes its Transport. It sends nothing yet.
+func NewHTTP(c HTTPConfig) (*HTTP, error) {
+	return c.build()
+}
+
+func (c HTTPConfig) build() (*HTTP, error) {
+	allow, errAllow := parseAllow(c.Allow)
+	destination, errURL := allow.parseDestination(c.URL, c.AllowPlaintext)
+	from, errOrigin := newOrigin(c.Source, c.Subject)
+	var errTimes error
+	if c.Timeout < 0 || c.MaxRetryAfter < 0 {
+		errTimes = fmt.Errorf("timeout %v, longest Retry-After %v: negative times are not allowed", c.Timeout, c.MaxRetryAfter)
+	}
+	if err := errors.Join(errURL, errOrigin, errAllow, errTimes); err != nil {
+		return nil, fmt.Errorf("HTTP transport: %w: %w", ErrInvalid, err)
+	}
+	h := &HTTP{
+		destination: destination, origin: from, structured: c.Structured, keys: c.Keys, now: c.Now,
+		timeout: cmp.Or(c.Timeout, DefaultTimeout), maxRetryAfter: cmp.Or(c.MaxRetryAfter, DefaultMaxRetryAfter),
+	}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	h.pool = &http.Transport{
+		DialContext:            allow.dial(c.Resolver, h.timeout),
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.RootCAs},
+		TLSHandshakeTimeout:    h.timeout,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		MaxConnsPerHost:        maxConns,
+		MaxIdleConnsPerHost:    maxConns,
+		IdleConnTimeout:        idleConn,
+		MaxResponseHeaderBytes: maxAnswerHeader,
+		DisableCompression:     true,
+	}
+	return h, nil
+}
+
+// Close ends the idle connections. Deliveries under way are not disturbed.
+func (h *HTTP) Close() error {
+	h.pool.CloseIdleConnections()
+	return nil
+}
+
+// Deliver sends an event once; net/http repeats a request by itself if a kept connection turns out to be dead. Every
+// error is a *DeliveryError; errors.Is finds ErrDestination and the context's errors.
+func (h *HTTP) Deliver(ctx context.Context, e Event) error {
+	attempt, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	request, err := h.request(attempt, e)
+	if err != nil {
+		return err
+	}
+	response, err := h.pool.RoundTrip(request)
+	if err != nil {
+		if errors.Is(attempt.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer in time, which is %v at most: %w", h.timeout, err)
+		}
+		return h.unanswered(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	return h.judge(response)
+}
+
+func (h *HTTP) request(ctx context.Context, e Event) (*http.Request, error) {
+	event, err := h.origin.shape(e)
+	if err != nil {
+		return nil, &DeliveryError{Permanent: true, Err: fmt.Errorf("post to %s: %w", h.destination.Host, err)}
+	}
+	body, contentType := []byte(event.Data), event.DataContentType
+	if h.structured {
+		contentType = structuredType
+		if body, err = event.encode(); err != nil {
+			return nil, &DeliveryError{Permanent: true, Err: fmt.Errorf("post to %s: %w", h.destination.Host, err)}
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.destination.String(), bytes.NewReader(body))
+	if err != nil {
+		// unreachable unless bug in parseDestination, which took this URL
+		return nil, &DeliveryError{Permanent: true, Err: fmt.Errorf("post to %s: the request cannot be made", h.destination.Host)}
+	}
+	if !h.structured {
+		event.putHeaders(r.Header)
+	}
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	r.Header.Set("User-Agent", userAgent)
+	r.Header.Set(HeaderIdempotencyKey, event.ID)
+	if event.TraceParent != "" {
+		r.Header.Set("traceparent", event.TraceParent)
+	}
+	if h.keys == nil {
+		return r, nil
+	}
+	keys, err := h.keys(ctx)
+	if err == nil {
+		err = sign(r.Header, event.ID, h.now(), body, keys)
+	}
+	if err != nil {
+		return nil, &DeliveryError{Err: fmt.Errorf("post to %s: signing keys: %w", h.destination.Host, err)}
+	}
+	return r, nil
+}

@@ -1,0 +1,276 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// StatusFailed selects the pending messages that have failed before, in a Filter: no message has it.
+	StatusFailed Status = "failed"
+
+	// clockSlack is how far clocks of different processes may be apart for a list by age to miss nothing.
+	clockSlack = 10 * time.Minute
+	// maxToken bounds a token from outside, in bytes.
+	maxToken = 2 << 10
+)
+
+// Filter selects messages (outbox document, "API (Optional Admin)"). What is zero does not filter.
+type Filter struct {
+	// Status is StatusPending, StatusFailed, StatusProcessed, StatusSkipped or StatusDead; "" is all of them, pending
+	// ones first.
+	Status Status
+	// TenantID is one tenant; "" walks all of them, in the order of their escaped ids.
+	TenantID  string
+	EventType string
+	// CreatedFrom is inclusive, CreatedTo exclusive.
+	CreatedFrom, CreatedTo time.Time
+	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
+	Limit int
+	// Continuation is Page.Continuation of the page before.
+	Continuation string
+}
+
+// Page is one page of a list: of each tenant, what is pending in the order in which it is due, what failed oldest
+// first, and what has ended newest first.
+type Page struct {
+	Records []Record
+	// Continuation continues the list; "" on the last page. A page with one is never empty.
+	Continuation string
+}
+
+// band is a range of index rows of one status.
+type band struct {
+	prefix string
+	// where is what its rows have besides.
+	where Status
+	// descends: newest first.
+	descends bool
+}
+
+// bands are the ranges that a status is made of.
+func bands(s Status) ([]band, error) {
+	pending := []band{{prefix: pendingPrefix}, {prefix: waitingPrefix}}
+	ended := band{prefix: processedPrefix, descends: true}
+	dead := band{prefix: deadPrefix, descends: true}
+	switch s {
+	case "":
+		return append(pending, ended, dead), nil
+	case StatusPending:
+		return pending, nil
+	case StatusFailed:
+		return []band{{prefix: failedPrefix}}, nil
+	case StatusProcessed, StatusSkipped:
+		ended.where = s
+		return []band{ended}, nil
+	case StatusDead:
+		return []band{dead}, nil
+	}
+	return nil, fmt.Errorf("%w: status %q: use pending, failed, processed, skipped or dead", ErrInvalid, clip(string(s), 32))
+}
+
+// query is the page of a band, behind the row after if that is set.
+func (b band) query(f *Filter, tenant, after string) tables.Query {
+	q := tables.Query{Partition: partition(tenant), From: b.prefix, To: endOf(b.prefix), Where: map[string]any{}, Limit: f.Limit + 1}
+	if b.where != "" {
+		q.Where["Status"] = string(b.where)
+	}
+	if f.EventType != "" {
+		q.Where["EventType"] = f.EventType
+	}
+	// Nothing is due, dead or processed before it is created.
+	if !f.CreatedFrom.IsZero() && b.prefix != waitingPrefix {
+		if from := f.CreatedFrom.Add(-clockSlack); b.descends {
+			q.To = b.prefix + inverted(from) + "."
+		} else {
+			q.From = b.prefix + digits(from)
+		}
+	}
+	if !f.CreatedTo.IsZero() && b.prefix == failedPrefix {
+		q.To = b.prefix + digits(f.CreatedTo.Add(clockSlack))
+	}
+	if after != "" {
+		q.From = after + " " // no key has anything between the two
+	}
+	return q
+}
+
+// List reads one page. It costs what the page costs, however many messages there are; filters by event type and age are
+// answered over the rows of the status. The errors are ErrInvalid, ErrToken and those of the stores.
+func (a *Admin) List(ctx context.Context, f Filter) (Page, error) {
+	page, err := a.list(ctx, f)
+	if err != nil {
+		return Page{}, fmt.Errorf("list messages: %w", err)
+	}
+	return page, nil
+}
+
+func (a *Admin) list(ctx context.Context, f Filter) (Page, error) {
+	f.Limit = cmp.Or(f.Limit, DefaultLimit)
+	if f.Limit < 1 || f.Limit > MaxLimit {
+		return Page{}, fmt.Errorf("%w: limit %d: use 1 to %d", ErrInvalid, f.Limit, MaxLimit)
+	}
+	if err := cmp.Or(checkID("tenant id", f.TenantID, false), checkID("event type", f.EventType, false)); err != nil {
+		return Page{}, err
+	}
+	of, err := bands(f.Status)
+	if err != nil {
+		return Page{}, err
+	}
+	at, err := f.position(of)
+	if err != nil {
+		return Page{}, err
+	}
+	w := &walk{a: a, f: &f, bands: of}
+	if err := w.run(ctx, at); err != nil {
+		return Page{}, err
+	}
+	return w.page(), nil
+}
+
+// walk collects one page, and one record more, over bands and tenants.
+type walk struct {
+	a     *Admin
+	f     *Filter
+	bands []band
+	found []foundRecord
+}
+
+type foundRecord struct {
+	Record
+	at position
+}
+
+// run walks from a position on.
+func (w *walk) run(ctx context.Context, at position) error {
+	if w.f.TenantID != "" {
+		return w.tenant(ctx, w.f.TenantID, at)
+	}
+	from := partition(at.Tenant)
+	for first := true; first || from != ""; first = false {
+		list, next, err := w.a.o.listTenants(ctx, from, sweepWidth)
+		if err != nil {
+			return err
+		}
+		for _, t := range list {
+			start := at
+			if t.id != at.Tenant {
+				start = position{}
+			}
+			if err := w.tenant(ctx, t.id, start); err != nil || w.full() {
+				return err
+			}
+		}
+		from = next
+	}
+	return nil
+}
+
+func (w *walk) full() bool { return len(w.found) > w.f.Limit }
+
+func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
+	for i := at.Band; i < len(w.bands) && !w.full(); i++ {
+		after := ""
+		if i == at.Band {
+			after = at.Row
+		}
+		q := w.bands[i].query(w.f, tenant, after)
+		if q.From >= q.To {
+			continue
+		}
+		for e, err := range tables.All(ctx, w.a.o.tables, w.a.o.table, q) {
+			if err != nil {
+				return err
+			}
+			m, err := decode(e)
+			if err != nil {
+				w.a.o.logger.ErrorContext(ctx, "outbox message left out of a list", "error", err)
+				continue
+			}
+			if !w.f.takes(&m.Record) {
+				continue
+			}
+			m.Payload, m.Attempts = nil, nil
+			m.Error = clip(m.Error, maxAttemptError)
+			w.found = append(w.found, foundRecord{m.Record, position{Tenant: tenant, Band: i, Row: e.Row}})
+			if w.full() {
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
+// takes is the filter by age, which keys narrow down only.
+func (f *Filter) takes(r *Record) bool {
+	return (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) && (f.CreatedTo.IsZero() || r.CreatedAt.Before(f.CreatedTo))
+}
+
+// page is what was found; the record too many tells that there is another page.
+func (w *walk) page() Page {
+	var p Page
+	n := min(len(w.found), w.f.Limit)
+	for _, r := range w.found[:n] {
+		p.Records = append(p.Records, r.Record)
+	}
+	if w.full() {
+		p.Continuation = w.f.token(w.found[n-1].at)
+	}
+	return p
+}
+
+// position is the last record of a page. Filter is a fingerprint of what it was listed by.
+type position struct {
+	Tenant string `json:"t"`
+	Band   int    `json:"b"`
+	Row    string `json:"r"`
+	Filter string `json:"f"`
+}
+
+func (f *Filter) fingerprint() string {
+	// Marshalling strings and times cannot fail.
+	text, _ := json.Marshal([]any{f.Status, f.TenantID, f.EventType, f.CreatedFrom.UTC(), f.CreatedTo.UTC()})
+	return digest(string(text))
+}
+
+func (f *Filter) token(at position) string {
+	at.Filter = f.fingerprint()
+	text, _ := json.Marshal(at)
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// position reads a token; it comes from outside and is checked.
+func (f *Filter) position(of []band) (position, error) {
+	if f.Continuation == "" {
+		return position{}, nil
+	}
+	var at position
+	text, err := base64.RawURLEncoding.DecodeString(f.Continuation)
+	if len(f.Continuation) > maxToken || err != nil || json.Unmarshal(text, &at) != nil {
+		return position{}, fmt.Errorf("%w: it is damaged", ErrToken)
+	}
+	if at.Filter != f.fingerprint() {
+		return position{}, fmt.Errorf("%w: repeat the filter that it was given for, or leave it out", ErrToken)
+	}
+	if at.Band < 0 || at.Band >= len(of) || !strings.HasPrefix(at.Row, of[at.Band].prefix) || at.Row != legal(at.Row) ||
+		checkID("tenant id", at.Tenant, true) != nil || f.TenantID != "" && f.TenantID != at.Tenant {
+		return position{}, fmt.Errorf("%w: it is damaged", ErrToken)
+	}
+	return at, nil
+}
+
+// legal is a row key without what no row key holds: = and ~ are what EscapeKey has made.
+func legal(row string) string {
+	plain := strings.NewReplacer("=", "", "~", "").Replace(row)
+	if len(row) > 512 || tables.EscapeKey(plain) != plain {
+		return ""
+	}
+	return row
+}

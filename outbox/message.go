@@ -1,0 +1,248 @@
+package outbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// schemaVersion is what this program writes; rows from before there were keys have none.
+	schemaVersion = 1
+	// inlinePayload is the largest payload that a p- row repeats, so that its dispatcher need not read the message.
+	inlinePayload = 4 << 10
+	// columns is about how many a row has.
+	columns = 24
+	// maxAttempts is the length of the attempt log, maxAttemptError of an error in it and of one in a list, in
+	// characters.
+	maxAttempts     = 10
+	maxAttemptError = 256
+)
+
+// message is a row of the table. Its m- and p- rows have the same columns, so that either can be made of the other.
+type message struct {
+	Record
+	// blob is where a large payload is.
+	blob string
+	// givenUp is why it is to die, set before the Dead hook has succeeded.
+	givenUp string
+	// indexRow is the index row that the last write of the m- row wrote with it.
+	indexRow string
+	// origin names the Add, settlement the last change of status: how one's own write is known.
+	origin, settlement string
+	// extra are the properties as they were read, so that those of others survive.
+	extra map[string]any
+}
+
+// complete says whether the message can be delivered, and written back, as it is.
+func (m *message) complete() bool { return len(m.Payload) > 0 || m.blob != "" }
+
+func (m *message) key() tables.Key {
+	return tables.Key{Partition: partition(m.TenantID), Row: messageRow(m.ID)}
+}
+
+// entity is the m- row.
+func (m *message) entity() tables.Entity {
+	props := make(map[string]any, max(columns, len(m.extra)))
+	maps.Copy(props, m.extra)
+	m.putRecord(props)
+	put(props, "PayloadBlob", m.blob)
+	put(props, "GivenUp", m.givenUp)
+	put(props, "IndexRow", m.indexRow)
+	put(props, "Origin", m.origin)
+	put(props, "Settlement", m.settlement)
+	if len(m.Attempts) > 0 {
+		// Marshalling numbers, times and strings cannot fail.
+		text, _ := json.Marshal(m.Attempts)
+		props["Attempts"] = string(text)
+	} else {
+		delete(props, "Attempts")
+	}
+	if len(m.Payload) > 0 {
+		tables.PutText(props, "Payload", string(m.Payload))
+	}
+	return tables.Entity{Key: m.key(), Properties: props}
+}
+
+// putRecord writes what lists show.
+func (m *message) putRecord(props map[string]any) {
+	props["Id"] = m.ID
+	props["TenantId"] = m.TenantID
+	props["EventType"] = m.EventType
+	props["CreatedAt"] = m.CreatedAt
+	props["RetryCount"] = int32(m.RetryCount)
+	props["IsProcessed"] = m.IsProcessed
+	props["Status"] = string(m.Status)
+	props["SchemaVersion"] = int32(schemaVersion)
+	props["PayloadSize"] = m.PayloadSize
+	key := ""
+	if m.IdempotencyKey != uuid.Nil {
+		key = m.IdempotencyKey.String()
+	}
+	put(props, "IdempotencyKey", key)
+	put(props, "PayloadHash", m.PayloadHash)
+	put(props, "Error", m.Error)
+	put(props, "Destination", m.Destination)
+	put(props, "OrderKey", m.OrderKey)
+	put(props, "CorrelationId", m.CorrelationID)
+	put(props, "TraceParent", m.TraceParent)
+	put(props, "SkippedBy", m.SkippedBy)
+	put(props, "ClaimedBy", m.ClaimedBy)
+	putTime(props, "ClaimedUntil", m.ClaimedUntil)
+	putTime(props, "ProcessedAt", m.ProcessedAt)
+	putTime(props, "NextAttemptAt", m.NextAttemptAt)
+	putTime(props, "DeadAt", m.DeadAt)
+}
+
+// pendingEntity is the p- or w- row of this key: the m- row, without a payload that is not small.
+func (m *message) pendingEntity(row string) tables.Entity {
+	e := m.entity()
+	e.Row = row
+	if len(m.Payload) > inlinePayload {
+		dropPayload(e.Properties)
+	}
+	return e
+}
+
+// listEntity is an f-, x- or d- row: what a list shows.
+func (m *message) listEntity(row string) tables.Entity {
+	props := make(map[string]any, columns)
+	m.putRecord(props)
+	put(props, "Error", clip(m.Error, maxAttemptError))
+	put(props, "PayloadBlob", m.blob)
+	return tables.Entity{Key: tables.Key{Partition: partition(m.TenantID), Row: row}, Properties: props}
+}
+
+// dropPayload removes the payload, all parts of it.
+func dropPayload(props map[string]any) {
+	tables.PutText(props, "Payload", "")
+	delete(props, "Payload")
+}
+
+// decode reads a row of a message, of any kind. A row of before there were keys has no SchemaVersion; one of a newer
+// version is a *VersionError.
+func decode(e tables.Entity) (message, error) {
+	version := e.Int("SchemaVersion")
+	if version > schemaVersion {
+		return message{}, &VersionError{Row: e.Key.String(), Version: version}
+	}
+	tenant, err := tables.UnescapeKey(e.Partition)
+	if err != nil {
+		return message{}, fmt.Errorf("%w: %s: %w", ErrCorrupt, e.Key, err)
+	}
+	m := message{
+		Record: Record{
+			ID:            idOf(e),
+			TenantID:      tenant,
+			EventType:     e.String("EventType"),
+			Status:        Status(e.String("Status")),
+			CreatedAt:     e.Time("CreatedAt"),
+			RetryCount:    int(e.Int("RetryCount")),
+			IsProcessed:   e.Bool("IsProcessed"),
+			ProcessedAt:   e.Time("ProcessedAt"),
+			NextAttemptAt: e.Time("NextAttemptAt"),
+			DeadAt:        e.Time("DeadAt"),
+			Error:         e.String("Error"),
+			Destination:   e.String("Destination"),
+			OrderKey:      e.String("OrderKey"),
+			CorrelationID: e.String("CorrelationId"),
+			TraceParent:   e.String("TraceParent"),
+			SkippedBy:     e.String("SkippedBy"),
+			ClaimedBy:     e.String("ClaimedBy"),
+			ClaimedUntil:  e.Time("ClaimedUntil"),
+			PayloadHash:   e.String("PayloadHash"),
+			PayloadSize:   e.Int("PayloadSize"),
+			SchemaVersion: int(version),
+		},
+		blob:       e.String("PayloadBlob"),
+		givenUp:    e.String("GivenUp"),
+		indexRow:   e.String("IndexRow"),
+		origin:     e.String("Origin"),
+		settlement: e.String("Settlement"),
+		extra:      e.Properties,
+	}
+	return m, m.decodeTexts(e)
+}
+
+// decodeTexts reads the columns that are more than their text, and what rows of before there were keys have instead.
+func (m *message) decodeTexts(e tables.Entity) (err error) {
+	if m.EventType == "" {
+		m.EventType = e.String("Name")
+	}
+	if text := tables.Text(e, "Payload"); text != "" {
+		m.Payload = json.RawMessage(text)
+	}
+	if text := e.String("IdempotencyKey"); text != "" {
+		if m.IdempotencyKey, err = uuid.Parse(text); err != nil {
+			return fmt.Errorf("%w: %s: IdempotencyKey: %w", ErrCorrupt, e.Key, err)
+		}
+	}
+	if text := e.String("Attempts"); text != "" {
+		if err := json.Unmarshal([]byte(text), &m.Attempts); err != nil {
+			return fmt.Errorf("%w: %s: Attempts: %w", ErrCorrupt, e.Key, err)
+		}
+	}
+	if m.Status == "" {
+		m.Status = StatusPending
+		if m.IsProcessed || !m.ProcessedAt.IsZero() {
+			m.Status = StatusProcessed
+		}
+	}
+	return nil
+}
+
+// idOf is the message's id: its column, or, in a row that has none as text, its row key.
+func idOf(e tables.Entity) string {
+	if len(e.Row) > len(messagePrefix) && e.Row[:len(messagePrefix)] == messagePrefix {
+		if id, err := tables.UnescapeKey(e.Row[len(messagePrefix):]); err == nil {
+			return id
+		}
+	}
+	return e.String("Id")
+}
+
+// unclaim forgets whose the message was.
+func (m *message) unclaim() {
+	m.ClaimedBy, m.ClaimedUntil = "", time.Time{}
+}
+
+// postpone makes the message due at another time, for everybody.
+func (m *message) postpone(due time.Time) {
+	m.unclaim()
+	m.NextAttemptAt = truncated(due)
+}
+
+// event is what leaves of the message.
+func (m *message) event(payload json.RawMessage) Event {
+	return Event{
+		ID: m.ID, TenantID: m.TenantID, Type: m.EventType, Key: m.IdempotencyKey, Payload: payload, CreatedAt: m.CreatedAt,
+		OrderKey: m.OrderKey, CorrelationID: m.CorrelationID, TraceParent: m.TraceParent, Attempt: m.RetryCount + 1,
+	}
+}
+
+// log adds an attempt to the log, dropping the oldest.
+func (m *message) log(a Attempt) {
+	a.Error = clip(a.Error, maxAttemptError)
+	m.Attempts = append(m.Attempts[max(0, len(m.Attempts)+1-maxAttempts):len(m.Attempts):len(m.Attempts)], a)
+}
+
+func put(props map[string]any, name, v string) {
+	if v == "" {
+		delete(props, name)
+		return
+	}
+	props[name] = v
+}
+
+func putTime(props map[string]any, name string, t time.Time) {
+	if t.IsZero() {
+		delete(props, name)
+		return
+	}
+	props[name] = t
+}

@@ -1,0 +1,75 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Metrics_Computation_Accurate", "Metrics_Snapshot_Computation"} {
+		integration(t, name, func(t *testing.T, w *world) {
+			empty, err := w.process(t, nil).monitor.Snapshot(t.Context())
+			if err != nil || empty != (Snapshot{}) {
+				t.Errorf("%+v, %v", empty, err)
+			}
+			p := w.statuses(t) // 8 of 24 failed, 8 died, 8 were processed at 12:12; it is 12:16
+			ordered := message1(31)
+			ordered.OrderKey = "k"
+			p.add(t, ordered)
+			ordered.Key = key(32)
+			p.add(t, ordered)
+			got, err := p.monitor.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			w.pass(time.Minute + time.Second)
+			if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.OldestAgeSeconds != 17*60+1 {
+				t.Errorf("after the window: %+v, %v", got, err)
+			}
+		})
+	}
+	t.Run("the names are the document's", func(t *testing.T) {
+		t.Parallel()
+		text, err := json.Marshal(Snapshot{})
+		want := `{"backlogSize":0,"failedPending":0,"oldestAgeSeconds":0,"throughput":0,"failureRatio":0}`
+		if err != nil || string(text) != want {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
+}
+
+func TestObserver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.deliver = func(_ context.Context, e Event) error {
+		if e.Attempt == 1 {
+			return errors.New("no line")
+		}
+		return nil
+	}
+	p := w.process(t, nil)
+	var got []any
+	p.o.observe = Observer{
+		Added:     func() { got = append(got, "added") },
+		Claimed:   func(n int) { got = append(got, n) },
+		Attempted: func(_ string, o Outcome, _ time.Duration) { got = append(got, o) },
+		Settled:   func(s Status, since time.Duration) { got = append(got, s, since) },
+	}.complete()
+	p.add(t, message1(1))
+	p.sweep(t)
+	w.pass(time.Minute)
+	p.sweep(t)
+	if diff := cmp.Diff([]any{"added", 1, Failed, 1, Succeeded, StatusProcessed, time.Minute}, got); diff != "" {
+		t.Error(diff)
+	}
+}

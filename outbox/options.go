@@ -1,0 +1,144 @@
+package outbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The limits that are not optional.
+const (
+	// MaxPayload is the largest payload, in bytes.
+	MaxPayload = 1 << 20
+	// MaxIDLength bounds tenant ids, event types, order keys, correlation ids and trace parents, in bytes.
+	MaxIDLength = 128
+	// MaxLimit is the longest page of a list and the longest slice of a bulk operation.
+	MaxLimit = 500
+	// DefaultLimit is the length of a page when a filter has none.
+	DefaultLimit = 50
+)
+
+// Options are the settings of the outbox (outbox document, "Configuration"). A number that is 0 has its default.
+// DefaultOptions also has what is on by default.
+type Options struct {
+	// PollIntervalSeconds is how often the timer that calls Sweep is meant to fire, 1 to 3600; 0 means 15. Messages do
+	// not wait for it: it finds what a lost wake-up left behind.
+	PollIntervalSeconds int
+	// BatchSize is how many messages are claimed at once, 1 to 500; 0 means 50.
+	BatchSize int
+	// MaxRetries is how many failures make a message dead, 1 to 1000; 0 means 5.
+	MaxRetries int
+	// BaseRetryDelaySeconds is the base of the back-off, 1 to 86400; 0 means 10.
+	BaseRetryDelaySeconds int
+	// UseExponentialBackoff doubles the delay with every failure: between 0 and base * 2^RetryCount, evenly. Off: the
+	// base, always.
+	UseExponentialBackoff bool
+	// MaxErrorTextLength is where error texts are cut, in characters, 1 to 16000; 0 means 2000.
+	MaxErrorTextLength int
+
+	// MaxRetryDelay bounds the back-off and what a destination may ask for; 0 means 1 h.
+	MaxRetryDelay time.Duration
+	// DeliveryTimeout bounds one delivery; 0 means 15 s.
+	DeliveryTimeout time.Duration
+	// ClaimDuration is for how long a claimed message is its dispatcher's, at least twice DeliveryTimeout; 0 means
+	// 2 min. What a crashed process had claimed waits for the rest of it.
+	ClaimDuration time.Duration
+	// MaxConcurrency bounds the deliveries of a Dispatcher; 0 means 128.
+	MaxConcurrency int
+	// MaxPerDestination bounds those to one destination, and with them what a process that is killed leaves unsettled;
+	// 0 means 16.
+	MaxPerDestination int
+	// CircuitFailures is how many transient failures in a row stop the deliveries to a destination; 0 means 5.
+	CircuitFailures int
+	// CircuitCooldown is for how long they stop before one message is tried, doubling up to ten times that; 0 means
+	// 30 s.
+	CircuitCooldown time.Duration
+	// MetricsWindow is the time that Throughput and FailureRatio look back; 0 means 5 min.
+	MetricsWindow time.Duration
+	// KeyForm is how Writer.Key derives keys; 0 means LengthPrefixed.
+	KeyForm KeyForm
+}
+
+// DefaultOptions are the documented defaults, exponential back-off included.
+func DefaultOptions() Options {
+	return Options{UseExponentialBackoff: true}.withDefaults()
+}
+
+func (o Options) withDefaults() Options {
+	o.PollIntervalSeconds = cmp.Or(o.PollIntervalSeconds, 15)
+	o.BatchSize = cmp.Or(o.BatchSize, 50)
+	o.MaxRetries = cmp.Or(o.MaxRetries, 5)
+	o.BaseRetryDelaySeconds = cmp.Or(o.BaseRetryDelaySeconds, 10)
+	o.MaxErrorTextLength = cmp.Or(o.MaxErrorTextLength, 2000)
+	o.MaxRetryDelay = cmp.Or(o.MaxRetryDelay, time.Hour)
+	o.DeliveryTimeout = cmp.Or(o.DeliveryTimeout, 15*time.Second)
+	o.ClaimDuration = cmp.Or(o.ClaimDuration, 2*time.Minute)
+	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 128)
+	o.MaxPerDestination = cmp.Or(o.MaxPerDestination, 16)
+	o.CircuitFailures = cmp.Or(o.CircuitFailures, 5)
+	o.CircuitCooldown = cmp.Or(o.CircuitCooldown, 30*time.Second)
+	o.MetricsWindow = cmp.Or(o.MetricsWindow, 5*time.Minute)
+	o.KeyForm = cmp.Or(o.KeyForm, LengthPrefixed)
+	return o
+}
+
+// Validate checks every option at once, defaults applied. The error is an ErrInvalid that names each bad one.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	var errs []error
+	between := func(name string, v, least, most int) {
+		if v < least || v > most {
+			errs = append(errs, fmt.Errorf("%w: %s is %d: use %d to %d", ErrInvalid, name, v, least, most))
+		}
+	}
+	during := func(name string, v, least, most time.Duration) {
+		if v < least || v > most {
+			errs = append(errs, fmt.Errorf("%w: %s is %v: use %v to %v", ErrInvalid, name, v, least, most))
+		}
+	}
+	between("PollIntervalSeconds", o.PollIntervalSeconds, 1, 3600)
+	between("BatchSize", o.BatchSize, 1, 500)
+	between("MaxRetries", o.MaxRetries, 1, 1000)
+	between("BaseRetryDelaySeconds", o.BaseRetryDelaySeconds, 1, 86400)
+	between("MaxErrorTextLength", o.MaxErrorTextLength, 1, 16000)
+	between("MaxConcurrency", o.MaxConcurrency, 1, 10000)
+	between("MaxPerDestination", o.MaxPerDestination, 1, 10000)
+	between("CircuitFailures", o.CircuitFailures, 1, 1000)
+	between("KeyForm", int(o.KeyForm), int(LengthPrefixed), int(Document))
+	during("MaxRetryDelay", o.MaxRetryDelay, time.Second, 30*24*time.Hour)
+	during("DeliveryTimeout", o.DeliveryTimeout, time.Millisecond, 10*time.Minute)
+	during("ClaimDuration", o.ClaimDuration, 2*o.DeliveryTimeout, time.Hour)
+	during("CircuitCooldown", o.CircuitCooldown, time.Second, time.Hour)
+	during("MetricsWindow", o.MetricsWindow, time.Second, 24*time.Hour)
+	return errors.Join(errs...)
+}
+
+// maxDoublings keeps the shift of the back-off in range; the cap is reached long before.
+const maxDoublings = 40
+
+// Ceiling is the longest that a message waits after so many failures (outbox document, "Configuration"):
+// base * 2^retryCount with exponential back-off, the base without, MaxRetryDelay at most.
+func (o Options) Ceiling(retryCount int) time.Duration {
+	o = o.withDefaults()
+	base := time.Duration(o.BaseRetryDelaySeconds) * time.Second
+	if !o.UseExponentialBackoff {
+		return min(base, o.MaxRetryDelay)
+	}
+	doublings := min(max(retryCount, 0), maxDoublings)
+	if base > o.MaxRetryDelay>>doublings {
+		return o.MaxRetryDelay
+	}
+	return base << doublings
+}
+
+// Delay is how long a message waits after so many failures. With exponential back-off it is an even share of Ceiling
+// (full jitter), draw being a random number in [0, 1): so the mean after the first failure is the base, and a crowd that
+// failed together does not come back together.
+func (o Options) Delay(retryCount int, draw float64) time.Duration {
+	ceiling := o.Ceiling(retryCount)
+	if !o.UseExponentialBackoff {
+		return ceiling
+	}
+	return time.Duration(float64(ceiling) * draw)
+}

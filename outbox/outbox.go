@@ -1,0 +1,188 @@
+package outbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Where the outbox is kept when Config does not say.
+const (
+	DefaultTable     = "outbox"
+	DefaultQueue     = "outbox-wake"
+	DefaultContainer = "outbox"
+)
+
+// Config says where an outbox is and how it behaves.
+type Config struct {
+	// Tables, Queues and Blobs are the stores; all are needed.
+	Tables tables.Store
+	Queues queues.Store
+	Blobs  blobs.Store
+	// Table, Queue and Container are DefaultTable, DefaultQueue and DefaultContainer when they are "".
+	Table, Queue, Container string
+	Options                 Options
+	// Node names this process in claims and attempt logs; "" means the host's name and the process id.
+	Node string
+	// Logger is slog.Default when it is nil.
+	Logger *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Random gives numbers in [0, 1) for the jitter; nil means math/rand.
+	Random   func() float64
+	Observer Observer
+}
+
+// Observer is told what happens, for counters; a nil function is not called. They are called concurrently and do not
+// block.
+type Observer struct {
+	// Added: a new message is in.
+	Added func()
+	// Duplicate: a message was there already, maybe with another payload.
+	Duplicate func(payloadDiffers bool)
+	// Claimed: a batch of so many messages was claimed.
+	Claimed func(messages int)
+	// Attempted: a delivery ended. It is not called for those that an open circuit put off.
+	Attempted func(destination string, outcome Outcome, took time.Duration)
+	// Settled: a message reached its end, so long after it was added.
+	Settled func(status Status, sinceCreated time.Duration)
+	// Lost: a settlement found its claim lost; the message may be delivered twice.
+	Lost func()
+	// Circuit: a destination's circuit opened or closed.
+	Circuit func(destination string, open bool)
+}
+
+// Outcome is how a delivery ended.
+type Outcome string
+
+// The outcomes of a delivery.
+const (
+	Succeeded Outcome = "succeeded"
+	Failed    Outcome = "failed"   // transient, tried again
+	Refused   Outcome = "refused"  // permanent
+	Unrouted  Outcome = "unrouted" // no Route takes the event
+)
+
+// Outbox is what Writer, Dispatcher, Admin and Monitor share: build it with New, once a process. It is safe for
+// concurrent use.
+type Outbox struct {
+	tables    tables.Store
+	blobs     blobs.Store
+	table     string
+	container string
+	options   Options
+	node      string
+	logger    *slog.Logger
+	now       func() time.Time
+	random    func() float64
+	observe   Observer
+	tenants   tenants
+	wake      waker
+	window    *window
+}
+
+// New checks the configuration, all of it at once. It touches no storage: Create does.
+func New(c Config) (*Outbox, error) {
+	var errs []error
+	if c.Tables == nil || c.Queues == nil || c.Blobs == nil {
+		errs = append(errs, fmt.Errorf("%w: Tables, Queues and Blobs are needed", ErrInvalid))
+	}
+	errs = append(errs, c.Options.Validate())
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("new outbox: %w", err)
+	}
+	now := c.Now
+	if now == nil {
+		now = time.Now
+	}
+	o := &Outbox{
+		tables:    c.Tables,
+		blobs:     c.Blobs,
+		table:     cmp.Or(c.Table, DefaultTable),
+		container: cmp.Or(c.Container, DefaultContainer),
+		options:   c.Options.withDefaults(),
+		node:      clip(cmp.Or(c.Node, defaultNode()), MaxIDLength),
+		logger:    cmp.Or(c.Logger, slog.Default()),
+		now:       func() time.Time { return truncated(now()) },
+		random:    c.Random,
+		observe:   c.Observer.complete(),
+	}
+	if o.random == nil {
+		o.random = random
+	}
+	o.wake = waker{queue: c.Queues, name: cmp.Or(c.Queue, DefaultQueue), logger: o.logger, now: o.now}
+	o.window = newWindow(o.options.MetricsWindow)
+	return o, nil
+}
+
+// Options are the settings in force, defaults applied.
+func (o *Outbox) Options() Options { return o.options }
+
+// Create makes sure that the table, the queue and the container exist.
+func (o *Outbox) Create(ctx context.Context) error {
+	err := errors.Join(
+		o.tables.CreateTable(ctx, o.table),
+		o.wake.queue.CreateQueue(ctx, o.wake.name),
+		o.blobs.CreateContainer(ctx, o.container),
+	)
+	if err != nil {
+		return fmt.Errorf("create the outbox: %w", err)
+	}
+	return nil
+}
+
+func defaultNode() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "node"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// complete fills in what is not observed.
+func (o Observer) complete() Observer {
+	if o.Added == nil {
+		o.Added = func() {}
+	}
+	if o.Duplicate == nil {
+		o.Duplicate = func(bool) {}
+	}
+	if o.Claimed == nil {
+		o.Claimed = func(int) {}
+	}
+	if o.Attempted == nil {
+		o.Attempted = func(string, Outcome, time.Duration) {}
+	}
+	if o.Settled == nil {
+		o.Settled = func(Status, time.Duration) {}
+	}
+	if o.Lost == nil {
+		o.Lost = func() {}
+	}
+	if o.Circuit == nil {
+		o.Circuit = func(string, bool) {}
+	}
+	return o
+}
+
+// checkID holds an id from outside against its limits. Anything else is escaped.
+func checkID(what, id string, needed bool) error {
+	switch {
+	case id == "" && needed:
+		return fmt.Errorf("%w: the %s is empty", ErrInvalid, what)
+	case len(id) > MaxIDLength:
+		return fmt.Errorf("%w: the %s has %d bytes of at most %d", ErrInvalid, what, len(id), MaxIDLength)
+	case !utf8.ValidString(id):
+		return fmt.Errorf("%w: the %s is not UTF-8", ErrInvalid, what)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// What follows turns the end of a delivery into the message's next state, and says which rows that takes.
+
+// settlement is a state of a message that waits to be written.
+type settlement struct {
+	// h is the message in its new state; its row is still the claimed one.
+	h    *held
+	kind settlementKind
+	// hadFailed: there is an f- row.
+	hadFailed bool
+	// next is the p- row that a message which stays pending gets.
+	next string
+	// promoted: the next message of its order key has become due. lost: the claim was another's already.
+	promoted, lost bool
+}
+
+type settlementKind int
+
+const (
+	kindLater  settlementKind = iota + 1 // not tried: only the p- row moves
+	kindFailed                           // tried, and to be tried again
+	kindEnded                            // processed or dead
+	kindStale                            // ended before, by one who did not know of index rows
+	kindGone                             // its m- row is not there
+)
+
+func newSettlement(h *held, kind settlementKind) *settlement {
+	h.settlement = nonce()
+	s := &settlement{h: h, kind: kind, hadFailed: h.RetryCount > 0}
+	h.unclaim()
+	return s
+}
+
+// later leaves the message as it was, due after a while.
+func (d *Dispatcher) later(h *held, wait time.Duration) *settlement {
+	s := newSettlement(h, kindLater)
+	h.postpone(d.o.now().Add(wait))
+	s.next = pendingRow(h.NextAttemptAt, h.ID)
+	return s
+}
+
+func (d *Dispatcher) gone(h *held) *settlement { return newSettlement(h, kindGone) }
+
+// stale is for a message that was found processed as m.
+func (d *Dispatcher) stale(h *held, m message) *settlement {
+	s := newSettlement(h, kindStale)
+	key := h.IdempotencyKey
+	h.message = m
+	h.IdempotencyKey = key
+	h.unclaim()
+	return s
+}
+
+// succeeded is the end that everyone wants (outbox document, "Dispatcher Behavior").
+func (d *Dispatcher) succeeded(h *held, attempt Attempt) *settlement {
+	s := newSettlement(h, kindEnded)
+	h.log(attempt)
+	h.Destination = attempt.Destination
+	h.Status, h.IsProcessed, h.ProcessedAt = StatusProcessed, true, d.o.now()
+	h.Error, h.NextAttemptAt = "", time.Time{}
+	return s
+}
+
+// failed counts a failure: the message is tried again after the back-off, or dies.
+func (d *Dispatcher) failed(ctx context.Context, h *held, attempt Attempt, cause error) *settlement {
+	event := h.event(h.Payload)
+	hadFailed := h.RetryCount > 0
+	h.RetryCount++
+	h.Error = clip(cause.Error(), d.o.options.MaxErrorTextLength)
+	attempt.Error = h.Error
+	var told *DeliveryError
+	if errors.As(cause, &told) {
+		attempt.Status = told.Status
+	}
+	h.log(attempt)
+	h.Destination = attempt.Destination
+	permanent := told != nil && told.Permanent
+	if permanent || h.RetryCount >= d.o.options.MaxRetries {
+		h.givenUp = string(reasonOf(permanent))
+		s := d.die(ctx, h, event)
+		s.hadFailed = hadFailed
+		return s
+	}
+	wait := d.o.options.Delay(h.RetryCount, d.o.random())
+	if told != nil {
+		wait = max(wait, min(told.RetryAfter, d.o.options.MaxRetryDelay))
+	}
+	return d.again(h, wait, hadFailed)
+}
+
+// again keeps the message pending.
+func (d *Dispatcher) again(h *held, wait time.Duration, hadFailed bool) *settlement {
+	s := newSettlement(h, kindFailed)
+	s.hadFailed = hadFailed
+	h.postpone(d.o.now().Add(wait))
+	s.next = pendingRow(h.NextAttemptAt, h.ID)
+	h.indexRow = s.next
+	return s
+}
+
+func reasonOf(permanent bool) DeadReason {
+	if permanent {
+		return ReasonPermanent
+	}
+	return ReasonExhausted
+}
+
+// die flags the message as dead, once the Dead hook has it. Without the hook's consent it stays pending, is not delivered
+// any more, and the hook is asked again.
+func (d *Dispatcher) die(ctx context.Context, h *held, event Event) *settlement {
+	if h.givenUp == "" {
+		h.givenUp = string(ReasonExhausted)
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.options.DeliveryTimeout)
+	defer cancel()
+	if err := d.dead(limited, d.deadEvent(limited, h, event)); err != nil {
+		d.o.logger.ErrorContext(ctx, "outbox message not taken by the dead-letter hook, asked again later", "id", h.ID, "tenant", h.TenantID, "error", err)
+		return d.again(h, d.o.options.Delay(h.RetryCount, d.o.random()), h.RetryCount > 0)
+	}
+	s := newSettlement(h, kindEnded)
+	h.Status, h.DeadAt, h.NextAttemptAt = StatusDead, d.o.now(), time.Time{}
+	return s
+}
+
+func (d *Dispatcher) deadEvent(ctx context.Context, h *held, event Event) DeadEvent {
+	if len(event.Payload) == 0 {
+		// A payload that cannot be read may be why the message dies.
+		event.Payload, _ = d.o.payload(ctx, &h.message)
+	}
+	event.Attempt = h.RetryCount
+	e := DeadEvent{
+		Event: event, Destination: h.Destination, Reason: DeadReason(h.givenUp), Error: h.Error, RetryCount: h.RetryCount,
+		FirstFailureAt: h.CreatedAt, LastFailureAt: h.CreatedAt,
+	}
+	if n := len(h.Attempts); n > 0 {
+		e.FirstFailureAt, e.LastFailureAt = h.Attempts[0].At, h.Attempts[n-1].At
+	}
+	return e
+}
+
+// count says what became of it.
+func (s *settlement) count(r *Result) {
+	switch {
+	case s.lost:
+		r.Lost++
+	case s.kind == kindLater:
+		r.PutOff++
+	case s.kind == kindFailed:
+		r.Failed++
+	case s.kind == kindStale || s.kind == kindGone:
+		r.Skipped++
+	case s.h.Status == StatusDead:
+		r.Dead++
+	default:
+		r.Delivered++
+	}
+}

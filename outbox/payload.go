@@ -1,0 +1,81 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/blobs"
+)
+
+const (
+	// spillPayload is the largest payload that a row holds, in bytes.
+	spillPayload = 48 << 10
+	// maxRequest is how much of a transaction's 4 MiB is used, in bytes.
+	maxRequest = 3 << 20
+	// rowOverhead is what a message's rows take in a transaction besides its texts, in bytes.
+	rowOverhead = 8 << 10
+)
+
+// requestSize is an upper bound of what the message takes in a transaction: the payload as text in JSON, where a
+// quotation mark takes two bytes and < and > take six, and once more if its p- row repeats it.
+func (m *message) requestSize() int {
+	size := 0
+	for _, c := range m.Payload {
+		switch {
+		case c == '<' || c == '>' || c == '&' || c < 0x20:
+			size += 6
+		case c == '"' || c == '\\':
+			size += 2
+		default:
+			size++
+		}
+	}
+	// U+2028 and U+2029 take six bytes for three, too; so does nothing else.
+	size += size / 2
+	if len(m.Payload) <= inlinePayload {
+		size *= 2
+	}
+	return size + 6*len(m.Error) + rowOverhead
+}
+
+// spill writes a payload that a row does not hold to a blob, before the row that names it. The name is this Add's alone,
+// so that it can be removed again without taking another's.
+func (o *Outbox) spill(ctx context.Context, m *message) error {
+	if len(m.Payload) <= spillPayload || m.blob != "" {
+		return nil
+	}
+	name := digest(m.TenantID) + "/" + m.ID + "/" + m.origin
+	if err := o.blobs.Put(ctx, o.container, name, m.Payload); err != nil {
+		return fmt.Errorf("spill the payload: %w", err)
+	}
+	m.blob, m.Payload = name, nil
+	return nil
+}
+
+// unspill removes the blob of an Add that found its message there already. A crash before it leaves a blob that
+// nothing names.
+func (o *Outbox) unspill(ctx context.Context, m *message) {
+	if m.blob == "" {
+		return
+	}
+	if err := o.blobs.Delete(ctx, o.container, m.blob); err != nil {
+		o.logger.WarnContext(ctx, "outbox payload of a duplicate not removed", "blob", m.blob, "error", err)
+	}
+}
+
+// payload reads a message's payload, from its blob if need be.
+func (o *Outbox) payload(ctx context.Context, m *message) (json.RawMessage, error) {
+	if m.blob == "" {
+		return m.Payload, nil
+	}
+	data, err := o.blobs.Get(ctx, o.container, m.blob)
+	if errors.Is(err, blobs.ErrNotFound) {
+		return nil, fmt.Errorf("%w: payload %s is missing", ErrCorrupt, m.blob)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the payload: %w", err)
+	}
+	return data, nil
+}

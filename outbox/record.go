@@ -1,0 +1,71 @@
+package outbox
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Status is where a message is in its life.
+type Status string
+
+// The statuses of a message.
+const (
+	StatusPending   Status = "pending"   // not delivered yet
+	StatusProcessed Status = "processed" // delivered
+	StatusDead      Status = "dead"      // given up after MaxRetries, or at once; a person may retry or skip it
+	StatusSkipped   Status = "skipped"   // not to be delivered, a person decided
+)
+
+// Record is a message as lists and Get show it (outbox document, "Target Schema"). A zero time is not set.
+type Record struct {
+	ID        string `json:"id"`
+	TenantID  string `json:"tenantId"`
+	EventType string `json:"eventType"`
+	// IdempotencyKey is the zero UUID for a row from before there were keys.
+	IdempotencyKey uuid.UUID `json:"idempotencyKey"`
+	Status         Status    `json:"status"`
+	CreatedAt      time.Time `json:"createdAt"`
+	// RetryCount counts the failures.
+	RetryCount int `json:"retryCount"`
+	// IsProcessed is true once there is nothing more to do: processed or skipped.
+	IsProcessed bool `json:"isProcessed"`
+	// ProcessedAt is when it was delivered, or skipped.
+	ProcessedAt   time.Time `json:"processedAt,omitzero"`
+	NextAttemptAt time.Time `json:"nextAttemptAt,omitzero"`
+	DeadAt        time.Time `json:"deadAt,omitzero"`
+	// Error is the last failure's text; "" after success. Lists show its first 256 characters.
+	Error string `json:"error,omitempty"`
+	// Destination is where the last attempt went.
+	Destination   string `json:"destination,omitempty"`
+	OrderKey      string `json:"orderKey,omitempty"`
+	CorrelationID string `json:"correlationId,omitempty"`
+	TraceParent   string `json:"traceParent,omitempty"`
+	// SkippedBy is who decided on skipping.
+	SkippedBy string `json:"skippedBy,omitempty"`
+	// ClaimedBy and ClaimedUntil are set while a dispatcher delivers it; only lists know.
+	ClaimedBy    string    `json:"claimedBy,omitempty"`
+	ClaimedUntil time.Time `json:"claimedUntil,omitzero"`
+	// PayloadHash is the SHA-256 of the compacted payload in hexadecimal, PayloadSize its length in bytes as given.
+	PayloadHash   string `json:"payloadHash,omitempty"`
+	PayloadSize   int64  `json:"payloadSize"`
+	SchemaVersion int    `json:"schemaVersion"`
+	// Payload and Attempts, the latest 10 of these, are what Get adds.
+	Payload  json.RawMessage `json:"payload,omitempty"`
+	Attempts []Attempt       `json:"attempts,omitempty"`
+}
+
+// Attempt is one try to deliver a message.
+type Attempt struct {
+	At time.Time `json:"at"`
+	// Node is the dispatcher that tried.
+	Node        string `json:"node,omitempty"`
+	Destination string `json:"destination,omitempty"`
+	// TookMilliseconds is how long it took.
+	TookMilliseconds int64 `json:"tookMs"`
+	// Status is the destination's code, 0 if there is none.
+	Status int `json:"status,omitempty"`
+	// Error is "" for the one that succeeded, and cut at 256 characters.
+	Error string `json:"error,omitempty"`
+}

@@ -1,0 +1,96 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// retentionChunk is how many messages one transaction removes: each is two rows.
+const retentionChunk = 50
+
+// Retention removes messages that were processed or skipped before a time, limit (1 to MaxLimit; 0 means DefaultLimit)
+// at most, with their payloads. more says that there may be others: call it again. Dead messages stay.
+func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (removed int, more bool, err error) {
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if limit < 1 || limit > MaxLimit {
+		return 0, false, fmt.Errorf("retention: %w: limit %d: use 1 to %d", ErrInvalid, limit, MaxLimit)
+	}
+	for from, more := "", true; more; more = from != "" {
+		list, next, err := a.o.listTenants(ctx, from, sweepWidth)
+		if err != nil {
+			return removed, true, fmt.Errorf("retention: %w", err)
+		}
+		for _, t := range list {
+			n, rest, err := a.retain(ctx, t.id, before, limit-removed)
+			removed += n
+			if err != nil || rest || removed == limit {
+				return removed, true, err
+			}
+		}
+		from = next
+	}
+	return removed, false, nil
+}
+
+// retain removes the old messages of a tenant.
+func (a *Admin) retain(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
+	q := tables.Query{
+		Partition: partition(tenant),
+		// What is newer, or of that very microsecond, comes before it.
+		From:   processedPrefix + inverted(before.Add(-time.Microsecond)),
+		To:     endOf(processedPrefix),
+		Limit:  limit,
+		Select: []string{"Id", "PayloadBlob"},
+	}
+	page, err := a.o.tables.Query(ctx, a.o.table, q)
+	if err != nil {
+		return 0, true, fmt.Errorf("retention of tenant %s: %w", q.Partition, err)
+	}
+	for rows := page.Entities; len(rows) > 0; {
+		n := min(len(rows), retentionChunk)
+		done, err := a.remove(ctx, rows[:n])
+		removed += done
+		if err != nil {
+			return removed, true, fmt.Errorf("retention of tenant %s: %w", q.Partition, err)
+		}
+		rows = rows[n:]
+	}
+	return removed, page.Next != "", nil
+}
+
+// remove removes messages by their x- rows: payloads first, since nothing would name them afterwards.
+func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, err error) {
+	var ops []tables.Op
+	for _, e := range rows {
+		if blob := e.String("PayloadBlob"); blob != "" {
+			if err := a.o.blobs.Delete(ctx, a.o.container, blob); err != nil {
+				return 0, err
+			}
+		}
+		// A message that is replayed meanwhile has no x- row any more, and stays.
+		ops = append(ops, tables.Delete(e.Key, e.ETag), tables.Delete(tables.Key{Partition: e.Partition, Row: messageRow(idOf(e))}, ""))
+	}
+	err = a.o.tables.Apply(ctx, a.o.table, ops...)
+	switch {
+	case err == nil:
+		return len(rows), nil
+	case !unsettled(err):
+		return 0, err
+	case len(rows) == 1:
+		// It is gone, or the next slice finds it again.
+		return 0, nil
+	}
+	for _, e := range rows {
+		n, err := a.remove(ctx, []tables.Entity{e})
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}

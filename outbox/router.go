@@ -1,0 +1,87 @@
+package outbox
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Route says where events go.
+type Route struct {
+	// EventType is one event type, or, with a * at its end, all that begin so; "*" is every one.
+	EventType string
+	// TenantID is one tenant; "" means all of them.
+	TenantID string
+	// Destination is a name in Destinations.
+	Destination string
+}
+
+// Destinations are the Transports by name.
+type Destinations map[string]Transport
+
+// Router finds the destination of an event: the most specific Route wins, one of the tenant before one of all tenants,
+// one event type before a prefix, and a longer prefix before a shorter one.
+type Router struct {
+	routes       []Route
+	destinations Destinations
+}
+
+// NewRouter checks the routes, all at once: each has an event type, a destination that exists, and there are no two
+// for the same events. The error is an ErrInvalid.
+func NewRouter(routes []Route, destinations Destinations) (*Router, error) {
+	var errs []error
+	seen := map[Route]bool{}
+	for i, r := range routes {
+		prefix := strings.TrimSuffix(r.EventType, "*")
+		if r.EventType == "" || strings.Contains(prefix, "*") {
+			errs = append(errs, fmt.Errorf("%w: route %d: event type %q: use a type, or a prefix and one * at its end", ErrInvalid, i, clip(r.EventType, 64)))
+		}
+		if destinations[r.Destination] == nil {
+			errs = append(errs, fmt.Errorf("%w: route %d: destination %q is unknown: use one of %v", ErrInvalid, i, clip(r.Destination, 64), slices.Sorted(maps.Keys(destinations))))
+		}
+		what := Route{EventType: r.EventType, TenantID: r.TenantID}
+		if seen[what] {
+			errs = append(errs, fmt.Errorf("%w: route %d: there is one for event type %q and tenant %q already", ErrInvalid, i, clip(r.EventType, 64), clip(r.TenantID, 64)))
+		}
+		seen[what] = true
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	sorted := slices.Clone(routes)
+	slices.SortStableFunc(sorted, bySpecificity)
+	return &Router{routes: sorted, destinations: maps.Clone(destinations)}, nil
+}
+
+// Find names the destination of an event and gives its Transport. The error is an ErrNoRoute.
+func (r *Router) Find(tenantID, eventType string) (string, Transport, error) {
+	for _, route := range r.routes {
+		if route.TenantID != "" && route.TenantID != tenantID {
+			continue
+		}
+		prefix, any := strings.CutSuffix(route.EventType, "*")
+		if eventType == route.EventType || any && strings.HasPrefix(eventType, prefix) {
+			return route.Destination, r.destinations[route.Destination], nil
+		}
+	}
+	return "", nil, fmt.Errorf("%w: event type %q of tenant %q: add a route", ErrNoRoute, clip(eventType, 64), clip(tenantID, 64))
+}
+
+// bySpecificity puts the route first that says more.
+func bySpecificity(a, b Route) int {
+	return cmp.Or(
+		-cmp.Compare(flag(a.TenantID != ""), flag(b.TenantID != "")),
+		cmp.Compare(flag(strings.HasSuffix(a.EventType, "*")), flag(strings.HasSuffix(b.EventType, "*"))),
+		-cmp.Compare(len(a.EventType), len(b.EventType)),
+	)
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,193 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// settleTries bounds how often a settlement is written again; the claim's end bounds it, too.
+	settleTries = 8
+	settlePause = 20 * time.Millisecond
+	// maxOps is what a transaction takes.
+	maxOps = 100
+)
+
+// settle writes settlements, in as few transactions as may be. What it cannot write is in the error: these messages
+// are claimed until their time is over, and are then delivered again.
+func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
+	var errs []error
+	var batch []*settlement
+	var ops []tables.Op
+	size := 0
+	flush := func() {
+		if len(batch) > 0 {
+			errs = append(errs, d.settleBatch(ctx, batch, ops))
+			batch, ops, size = nil, nil, 0
+		}
+	}
+	for _, s := range list {
+		if s.h.OrderKey != "" && s.ends() {
+			errs = append(errs, d.settleOne(ctx, s))
+			continue
+		}
+		more := d.ops(s)
+		if n := s.h.requestSize(); len(ops)+len(more) > maxOps || size+n > maxRequest {
+			flush()
+		}
+		batch, ops, size = append(batch, s), append(ops, more...), size+s.h.requestSize()
+	}
+	flush()
+	return errors.Join(errs...)
+}
+
+// ends says whether the message leaves the pending ones.
+func (s *settlement) ends() bool { return s.kind != kindLater && s.kind != kindFailed }
+
+// ops are the changes of a settlement, apart from those of its order key. The deletion of the claimed row is the fence:
+// nobody else knows its name, and whoever took the claim over has removed it.
+func (d *Dispatcher) ops(s *settlement) []tables.Op {
+	h := s.h
+	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: h.row}, "")}
+	switch s.kind {
+	case kindLater:
+		return append(ops, tables.Insert(h.pendingEntity(s.next)))
+	case kindFailed:
+		return append(ops, tables.Replace(h.entity()), tables.Insert(h.pendingEntity(s.next)),
+			tables.Upsert(h.listEntity(failedRow(h.CreatedAt, h.ID))))
+	case kindEnded:
+		h.indexRow = endRow(&h.message)
+		ops = append(ops, tables.Replace(h.entity()), tables.Upsert(h.listEntity(h.indexRow)))
+	case kindStale:
+		ops = append(ops, tables.Upsert(h.listEntity(endRow(&h.message))))
+	case kindGone:
+	}
+	if s.hadFailed {
+		ops = append(ops, tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: failedRow(h.CreatedAt, h.ID)}, ""))
+	}
+	return ops
+}
+
+// endRow is the index row of a message that is not pending.
+func endRow(m *message) string {
+	if m.Status == StatusDead {
+		return deadPrefix + inverted(m.DeadAt) + "-" + suffix(m.ID)
+	}
+	return processedPrefix + inverted(m.ProcessedAt) + "-" + suffix(m.ID)
+}
+
+// settleBatch writes a batch in one transaction. When that does not go in, each is written by itself.
+func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settlement, ops []tables.Op) error {
+	err := d.o.tables.Apply(ctx, d.o.table, ops...)
+	if err != nil && unsettled(err) && d.written(ctx, batch[0]) {
+		err = nil
+	}
+	if err == nil {
+		for _, s := range batch {
+			d.settled(ctx, s)
+		}
+		return nil
+	}
+	var errs []error
+	for _, s := range batch {
+		errs = append(errs, d.settleOne(ctx, s))
+	}
+	return errors.Join(errs...)
+}
+
+// settleOne writes one settlement, and finds out whose the claim is when it cannot.
+func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
+	for try := range settleTries {
+		if try > 0 {
+			pause(ctx, settlePause<<(try-1))
+		}
+		ops := d.ops(s)
+		if s.ends() {
+			var more []tables.Op
+			if more, s.promoted, err = d.o.dequeue(ctx, &s.h.message); err != nil {
+				continue
+			}
+			ops = append(ops, more...)
+		}
+		err = d.o.tables.Apply(ctx, d.o.table, ops...)
+		switch {
+		case err == nil:
+			d.settled(ctx, s)
+			return nil
+		case !unsettled(err):
+			continue
+		case d.written(ctx, s):
+			d.settled(ctx, s)
+			return nil
+		case d.taken(ctx, s):
+			s.lost = true
+			d.o.observe.Lost()
+			d.o.logger.WarnContext(ctx, "outbox claim lost before it was settled: the message may be delivered twice", "id", s.h.ID, "key", s.h.IdempotencyKey, "tenant", s.h.TenantID)
+			return nil
+		case missing(err, s.h.key()):
+			s.kind = kindGone
+		}
+	}
+	if err == nil {
+		err = ErrBusy
+	}
+	s.lost = true
+	return fmt.Errorf("settle message %s: %w", s.h.ID, err)
+}
+
+// written says whether a settlement is in storage, whatever its write answered.
+func (d *Dispatcher) written(ctx context.Context, s *settlement) bool {
+	switch s.kind {
+	case kindLater:
+		_, err := d.o.tables.Get(ctx, d.o.table, tables.Key{Partition: partition(s.h.TenantID), Row: s.next})
+		return err == nil
+	case kindFailed, kindEnded:
+		e, err := d.o.tables.Get(ctx, d.o.table, s.h.key())
+		return err == nil && e.String("Settlement") == s.h.settlement
+	case kindStale, kindGone:
+		return d.taken(ctx, s)
+	}
+	return false
+}
+
+// taken says whether the claimed row is gone.
+func (d *Dispatcher) taken(ctx context.Context, s *settlement) bool {
+	_, err := d.o.tables.Get(ctx, d.o.table, tables.Key{Partition: partition(s.h.TenantID), Row: s.h.row})
+	return errors.Is(err, tables.ErrNotFound)
+}
+
+// missing says whether a write failed because this row is not there.
+func missing(err error, key tables.Key) bool {
+	var op *tables.OpError
+	return errors.Is(err, tables.ErrNotFound) && errors.As(err, &op) && op.Key == key
+}
+
+// settled tells of a settlement.
+func (d *Dispatcher) settled(ctx context.Context, s *settlement) {
+	switch {
+	case s.kind == kindFailed:
+		d.o.logFail(ctx, &s.h.message)
+	case s.kind != kindEnded:
+	case s.h.Status == StatusDead:
+		d.o.logFail(ctx, &s.h.message)
+		d.o.observe.Settled(StatusDead, s.h.DeadAt.Sub(s.h.CreatedAt))
+	default:
+		d.o.logSuccess(ctx, &s.h.message)
+		d.o.window.processed(s.h.ProcessedAt)
+		d.o.observe.Settled(StatusProcessed, s.h.ProcessedAt.Sub(s.h.CreatedAt))
+	}
+}
+
+// pause waits, but not longer than ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

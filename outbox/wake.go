@@ -1,0 +1,120 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/queues"
+)
+
+const (
+	// wakeWindow is the time in which a tenant gets two wake-ups at most: one at once, and one at its end for all
+	// that comes in between.
+	wakeWindow = time.Second
+	// maxWakeStates is how many tenants are remembered before those of the past are dropped.
+	maxWakeStates = 10_000
+)
+
+// Wake is the body of a wake-up message.
+type Wake struct {
+	Tenant string `json:"tenant"`
+}
+
+// DecodeWake reads the text of a wake-up message as a queue hands it over. The error is an ErrInvalid.
+func DecodeWake(text string) (Wake, error) {
+	var w Wake
+	if err := json.Unmarshal(queues.Decode(text), &w); err != nil {
+		return Wake{}, fmt.Errorf("decode wake-up: %w: not JSON", ErrInvalid)
+	}
+	if err := checkID("tenant", w.Tenant, true); err != nil {
+		return Wake{}, fmt.Errorf("decode wake-up: %w", err)
+	}
+	return w, nil
+}
+
+// waker sends the wake-ups. Nothing depends on them: what they do not announce, the sweep finds.
+type waker struct {
+	queue  queues.Store
+	name   string
+	logger *slog.Logger
+	now    func() time.Time
+
+	mu     sync.Mutex
+	states map[string]wakeState
+}
+
+// wakeState is what was sent for a tenant: a wake-up covers a message that is added before it becomes visible.
+type wakeState struct {
+	sentAt    time.Time
+	trailerAt time.Time
+}
+
+// due says whether a wake-up is needed, and with which delay.
+func (w *waker) due(tenant string) (delay time.Duration, needed bool) {
+	now := w.now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.states[tenant]
+	switch {
+	case s.trailerAt.After(now):
+		return 0, false
+	case now.Sub(s.sentAt) < wakeWindow:
+		delay = wakeWindow
+		s.trailerAt = now.Add(delay)
+	default:
+		s.sentAt = now
+	}
+	w.prune(now)
+	w.states[tenant] = s
+	return delay, true
+}
+
+func (w *waker) prune(now time.Time) {
+	if w.states == nil {
+		w.states = map[string]wakeState{}
+	}
+	if len(w.states) < maxWakeStates {
+		return
+	}
+	for tenant, s := range w.states {
+		if now.Sub(s.sentAt) > wakeWindow && now.After(s.trailerAt) {
+			delete(w.states, tenant)
+		}
+	}
+}
+
+// consumed says that a dispatcher of this process looks at the tenant now, so that what is added later needs a wake-up
+// of its own, at once.
+func (w *waker) consumed(tenant string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, ok := w.states[tenant]; ok {
+		s.sentAt = time.Time{}
+		w.states[tenant] = s
+	}
+}
+
+// notify sends a wake-up for a tenant unless one is on its way.
+func (w *waker) notify(ctx context.Context, tenant string) {
+	delay, needed := w.due(tenant)
+	if !needed {
+		return
+	}
+	// Marshalling a string cannot fail.
+	body, _ := json.Marshal(Wake{Tenant: tenant})
+	if _, err := w.queue.Send(ctx, w.name, body, delay); err != nil {
+		w.forget(tenant)
+		w.logger.WarnContext(ctx, "outbox wake-up not sent: the sweep will find the message", "tenant", tenant, "error", err)
+	}
+}
+
+// forget lets the next message try again.
+func (w *waker) forget(tenant string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.states, tenant)
+}

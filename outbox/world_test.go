@@ -1,0 +1,302 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// world is what outlives processes: storage, a clock, and what was delivered.
+type world struct {
+	tables    tables.Store
+	queues    queues.Store
+	blobs     blobs.Store
+	table     string
+	queue     string
+	container string
+	options   Options
+
+	mu    sync.Mutex
+	clock time.Time // zero: the real one, or a bubble's
+	sent  []Event
+	dead  []DeadEvent
+	lines bytes.Buffer
+	// deliver is what the destination does, deadHook what the dead-letter hook does; nil succeeds.
+	deliver  func(ctx context.Context, e Event) error
+	deadHook func(e DeadEvent) error
+}
+
+func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// newWorld is an empty world in memory, at noon.
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{
+		tables: tables.NewMemory(), blobs: blobs.NewMemory(),
+		table: DefaultTable, queue: DefaultQueue, container: DefaultContainer,
+		options: DefaultOptions(), clock: noon(),
+	}
+	memory := queues.NewMemory()
+	memory.Now = w.now
+	w.queues = memory
+	w.create(t)
+	return w
+}
+
+// azuriteWorld is an empty world in the emulator, at noon.
+func azuriteWorld(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(t)
+	account := storage.Account(t)
+	var errs [3]error
+	w.tables, errs[0] = tables.NewAzure(account)
+	w.queues, errs[1] = queues.NewAzure(account)
+	w.blobs, errs[2] = blobs.NewAzure(account)
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	w.table, w.queue, w.container = azuritetest.Name("t"), azuritetest.Name("q"), azuritetest.Name("c")
+	w.create(t)
+	return w
+}
+
+func (w *world) create(t testing.TB) {
+	t.Helper()
+	if err := w.process(t, nil).o.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// integration runs a test of the document's matrix in memory and against the emulator.
+func integration(t *testing.T, name string, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		t.Run("memory", func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorld(t))
+		})
+		t.Run("azurite", func(t *testing.T) {
+			t.Parallel()
+			test(t, azuriteWorld(t))
+		})
+	})
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.clock.IsZero() {
+		return time.Now()
+	}
+	return w.clock
+}
+
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clock = w.clock.Add(d)
+}
+
+// Write takes log lines.
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lines.Write(p)
+}
+
+func (w *world) log() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lines.String()
+}
+
+// events are what was delivered so far.
+func (w *world) events() []Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Event(nil), w.sent...)
+}
+
+func (w *world) deaths() []DeadEvent {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]DeadEvent(nil), w.dead...)
+}
+
+// Deliver is the destination "sink" of the world.
+func (w *world) Deliver(ctx context.Context, e Event) error {
+	if w.deliver != nil {
+		if err := w.deliver(ctx, e); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = append(w.sent, e)
+	return nil
+}
+
+// transport is a function that delivers.
+type transport func(ctx context.Context, e Event) error
+
+func (f transport) Deliver(ctx context.Context, e Event) error { return f(ctx, e) }
+
+// process is one process of the world.
+type process struct {
+	o          *Outbox
+	writer     *Writer
+	dispatcher *Dispatcher
+	admin      *Admin
+	monitor    *Monitor
+}
+
+// process starts a process whose calls go through a plan; nil: none. Its delivery is one of these calls.
+func (w *world) process(t testing.TB, plan *faults.Plan) *process {
+	t.Helper()
+	var sink Transport = w
+	if plan != nil {
+		sink = transport(func(ctx context.Context, e Event) error {
+			return plan.Intercept(ctx, faults.Call{Service: "transport", Operation: "Deliver"}, func(ctx context.Context) error { return w.Deliver(ctx, e) })
+		})
+	}
+	return w.routed(t, plan, []Route{{EventType: "*", Destination: "sink"}}, Destinations{"sink": sink})
+}
+
+func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinations Destinations) *process {
+	t.Helper()
+	c := Config{
+		Tables: w.tables, Queues: w.queues, Blobs: w.blobs, Table: w.table, Queue: w.queue, Container: w.container,
+		Options: w.options, Node: "node-1", Now: w.now, Random: func() float64 { return 0.5 },
+		Logger: slog.New(slog.NewTextHandler(w, nil)),
+	}
+	if plan != nil {
+		c.Tables, c.Queues, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Queues(w.queues, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
+	}
+	o, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, err := NewRouter(routes, destinations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dispatcher, err := NewDispatcher(o, DispatcherConfig{Router: router, Dead: w.bury})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &process{o: o, writer: NewWriter(o), dispatcher: dispatcher, admin: NewAdmin(o), monitor: NewMonitor(o)}
+}
+
+func (w *world) bury(_ context.Context, e DeadEvent) error {
+	if w.deadHook != nil {
+		if err := w.deadHook(e); err != nil {
+			return err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = append(w.dead, e)
+	return nil
+}
+
+func key(n int) uuid.UUID { return Key("test", "key", fmt.Sprint(n), "", "") }
+
+func message1(n int) Message {
+	return Message{TenantID: "acme", EventType: "order.created", Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), Key: key(n)}
+}
+
+func (p *process) add(t testing.TB, m Message) Added {
+	t.Helper()
+	added, err := p.writer.Add(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+func (p *process) sweep(t testing.TB) Result {
+	t.Helper()
+	r, err := p.dispatcher.Sweep(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (p *process) get(t testing.TB, tenant, id string) Record {
+	t.Helper()
+	r, err := p.admin.Get(t.Context(), tenant, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// rows counts the rows of a tenant by the first letter of their keys.
+func (w *world) rows(t testing.TB, tenant string) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for e, err := range tables.All(t.Context(), w.tables, w.table, tables.Query{Partition: partition(tenant)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[e.Row[:1]]++
+	}
+	return counts
+}
+
+// check holds the rows of a tenant against each other: every message has exactly the index rows of its status.
+func (w *world) check(t testing.TB, tenant string) map[Status]int {
+	t.Helper()
+	statuses := map[Status]int{}
+	index := map[string][]string{}
+	records := map[string]message{}
+	for e, err := range tables.All(t.Context(), w.tables, w.table, tables.Query{Partition: partition(tenant)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch prefix := e.Row[:2]; prefix {
+		case messagePrefix:
+			m, err := decode(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records[m.ID] = m
+			statuses[m.Status]++
+		case orderPrefix:
+		default:
+			index[e.String("Id")] = append(index[e.String("Id")], prefix)
+		}
+	}
+	for id, m := range records {
+		want := map[Status]string{StatusPending: pendingPrefix, StatusProcessed: processedPrefix, StatusSkipped: processedPrefix, StatusDead: deadPrefix}[m.Status]
+		if m.Status == StatusPending && m.RetryCount > 0 {
+			want = failedPrefix + " " + want
+		}
+		got := strings.Join(index[id], " ")
+		if got != want && got != strings.Replace(want, pendingPrefix, waitingPrefix, 1) {
+			t.Errorf("%s is %s, has index rows %q, want %q", id, m.Status, got, want)
+		}
+		delete(index, id)
+	}
+	for id, rows := range index {
+		t.Errorf("%s has no message but index rows %v", id, rows)
+	}
+	return statuses
+}

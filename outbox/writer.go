@@ -1,0 +1,223 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// addTries bounds how often an Add starts again because others wrote the same rows, or because storage did not say
+// what became of its write.
+const addTries = 20
+
+// Message is what a producer gives.
+type Message struct {
+	// TenantID is the tenant, 1 to MaxIDLength bytes.
+	TenantID string
+	// EventType is what routes go by, 1 to MaxIDLength bytes.
+	EventType string
+	// Payload is JSON of at most MaxPayload bytes.
+	Payload json.RawMessage
+	// Key is the idempotency key. The zero UUID means a random one: give a key (Writer.Key) wherever the same event
+	// may be published twice.
+	Key uuid.UUID
+	// OrderKey makes messages of the same one leave one after another; "" does not.
+	OrderKey string
+	// CorrelationID and TraceParent are handed on; either may be "".
+	CorrelationID string
+	TraceParent   string
+}
+
+// Added says what became of a Message.
+type Added struct {
+	ID  string
+	Key uuid.UUID
+	// AlreadyExisted: the tenant has a message of this key, and that one counts.
+	AlreadyExisted bool
+	// PayloadDiffers: it has another payload, so the producer uses one key for two events.
+	PayloadDiffers bool
+}
+
+// Writer adds messages (outbox document, "Producer Integration Changes"). It is safe for concurrent use.
+type Writer struct {
+	o *Outbox
+}
+
+// NewWriter makes a Writer.
+func NewWriter(o *Outbox) *Writer { return &Writer{o} }
+
+// Key derives a key in the form that Options.KeyForm selects.
+func (w *Writer) Key(tenant, category, entity, kind, version string) uuid.UUID {
+	return w.o.options.KeyForm.Key(tenant, category, entity, kind, version)
+}
+
+// Add adds a message, once for a tenant and key: adding it again, from wherever, finds the first one and is no error.
+// When it returns without error the message is in, and will leave. The errors are ErrInvalid, ErrPayloadTooLarge,
+// ErrBusy, and those of the stores; after any other than the first two, the message may be in: add it again with the
+// same key.
+func (w *Writer) Add(ctx context.Context, m Message) (Added, error) {
+	msg, err := w.prepare(m)
+	if err != nil {
+		return Added{}, fmt.Errorf("add message: %w", err)
+	}
+	added, err := w.add(ctx, msg)
+	if err != nil {
+		return Added{}, fmt.Errorf("add message %s of tenant %s: %w", msg.ID, partition(m.TenantID), err)
+	}
+	return added, nil
+}
+
+// prepare checks a message and makes its row.
+func (w *Writer) prepare(m Message) (*message, error) {
+	err := errors.Join(
+		checkID("tenant id", m.TenantID, true),
+		checkID("event type", m.EventType, true),
+		checkID("order key", m.OrderKey, false),
+		checkID("correlation id", m.CorrelationID, false),
+		checkID("trace parent", m.TraceParent, false),
+		checkPayload(m.Payload),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if m.Key == uuid.Nil {
+		m.Key = uuid.New()
+	}
+	now := w.o.now()
+	return &message{
+		Record: Record{
+			ID:             m.Key.String(),
+			TenantID:       m.TenantID,
+			EventType:      m.EventType,
+			IdempotencyKey: m.Key,
+			Status:         StatusPending,
+			CreatedAt:      now,
+			NextAttemptAt:  now,
+			OrderKey:       m.OrderKey,
+			CorrelationID:  m.CorrelationID,
+			TraceParent:    m.TraceParent,
+			PayloadHash:    payloadHash(m.Payload),
+			PayloadSize:    int64(len(m.Payload)),
+			SchemaVersion:  schemaVersion,
+			Payload:        m.Payload,
+		},
+		origin: nonce(),
+	}, nil
+}
+
+func checkPayload(payload json.RawMessage) error {
+	switch {
+	case len(payload) > MaxPayload:
+		return fmt.Errorf("%w: %d bytes of at most %d: store it elsewhere and send its place", ErrPayloadTooLarge, len(payload), MaxPayload)
+	case !utf8.Valid(payload) || !json.Valid(payload):
+		return fmt.Errorf("%w: the payload is not JSON in UTF-8", ErrInvalid)
+	}
+	return nil
+}
+
+// payloadHash is the same for payloads that differ in white space only. What is not JSON is taken as it is.
+func payloadHash(payload json.RawMessage) string {
+	var compact bytes.Buffer
+	text := []byte(payload)
+	if json.Compact(&compact, payload) == nil {
+		text = compact.Bytes()
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func (w *Writer) add(ctx context.Context, msg *message) (Added, error) {
+	if err := w.o.register(ctx, msg.TenantID); err != nil {
+		return Added{}, err
+	}
+	if err := w.o.spill(ctx, msg); err != nil {
+		return Added{}, err
+	}
+	existing, err := w.insert(ctx, msg)
+	if err != nil {
+		return Added{}, err
+	}
+	if existing == nil {
+		w.entered(ctx, msg)
+		return Added{ID: msg.ID, Key: msg.IdempotencyKey}, nil
+	}
+	return w.duplicate(ctx, msg, existing), nil
+}
+
+// insert writes the rows of a message. existing is the message that was there already, nil when this one is in.
+func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, err error) {
+	for range addTries {
+		ops, err := w.o.enqueue(ctx, msg)
+		if err != nil {
+			return nil, err
+		}
+		ops = append([]tables.Op{tables.Insert(msg.entity())}, ops...)
+		err = w.o.tables.Apply(ctx, w.o.table, ops...)
+		switch {
+		case err == nil:
+			return nil, nil
+		case !unsettled(err):
+			return nil, err
+		}
+		// Somebody's message is there, or this one after all; or the order key's row changed.
+		e, err := w.o.tables.Get(ctx, w.o.table, msg.key())
+		if errors.Is(err, tables.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		there, err := decode(e)
+		if err != nil {
+			return nil, err
+		}
+		if there.origin == msg.origin {
+			return nil, nil
+		}
+		return &there, nil
+	}
+	return nil, ErrBusy
+}
+
+// unsettled says whether an error of a write leaves open what is in storage now: somebody else was faster, or this
+// write went in and its answer was lost, or neither.
+func unsettled(err error) bool {
+	return errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrPrecondition) ||
+		errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrOutcomeUnknown)
+}
+
+// entered tells the world of a new message.
+func (w *Writer) entered(ctx context.Context, msg *message) {
+	w.o.observe.Added()
+	w.o.wake.notify(ctx, msg.TenantID)
+}
+
+// duplicate is the answer for a message that was there already (outbox document, "Duplicate Handling Flow").
+func (w *Writer) duplicate(ctx context.Context, msg, existing *message) Added {
+	w.o.unspill(ctx, msg)
+	hash := existing.PayloadHash
+	if hash == "" {
+		hash = payloadHash(existing.Payload)
+	}
+	differs := hash != msg.PayloadHash || existing.EventType != msg.EventType
+	w.o.logDuplicate(ctx, existing, differs)
+	w.o.observe.Duplicate(differs)
+	key := existing.IdempotencyKey
+	if key == uuid.Nil {
+		key = msg.IdempotencyKey
+	}
+	// The one who added it may have crashed before its wake-up.
+	if existing.Status == StatusPending {
+		w.o.wake.notify(ctx, msg.TenantID)
+	}
+	return Added{ID: existing.ID, Key: key, AlreadyExisted: true, PayloadDiffers: differs}
+}
