@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
@@ -126,4 +127,56 @@ func (a *Azure) Delete(ctx context.Context, container, name string) error {
 		return fmt.Errorf("delete blob %s/%s: %w", container, name, err)
 	}
 	return nil
+}
+
+// List gives one page of the names that begin with prefix, in the service's order, with one request. Names that other
+// programs gave may break the rules of a Store.
+func (a *Azure) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
+	names, next, err := a.list(ctx, container, prefix, continuation)
+	if err != nil {
+		return nil, "", fmt.Errorf("list blobs %s/%s: %w", container, prefix, err)
+	}
+	return names, next, nil
+}
+
+func (a *Azure) list(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkPrefix(prefix)); err != nil {
+		return nil, "", err
+	}
+	at, err := resume(container, prefix, continuation)
+	if err != nil {
+		return nil, "", err
+	}
+	options := &azblob.ListBlobsFlatOptions{MaxResults: to.Ptr(int32(maxPage))}
+	if prefix != "" {
+		options.Prefix = &prefix
+	}
+	if at.Marker != "" {
+		options.Marker = &at.Marker
+	}
+	page, err := a.service.NewContainerClient(container).NewListBlobsFlatPager(options).NextPage(ctx)
+	if err != nil {
+		return nil, "", account.Classify(ctx, err)
+	}
+	at.Marker = ""
+	if page.NextMarker != nil {
+		at.Marker = *page.NextMarker
+	}
+	names, err := namesOf(page)
+	return names, at.continuation(), err
+}
+
+// namesOf reads a page. An answer that is cut or of another form must not pass for an empty list.
+func namesOf(page azblob.ListBlobsFlatResponse) ([]string, error) {
+	if page.Segment == nil {
+		return nil, fmt.Errorf("%w: the answer holds no list", ErrOutcomeUnknown)
+	}
+	names := make([]string, len(page.Segment.BlobItems))
+	for i, item := range page.Segment.BlobItems {
+		if item == nil || item.Name == nil {
+			return nil, fmt.Errorf("%w: the answer holds a blob without a name", ErrOutcomeUnknown)
+		}
+		names[i] = *item.Name
+	}
+	return names, nil
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/vibedata/roundhouse/internal/account"
@@ -14,13 +16,15 @@ import (
 type Memory struct {
 	mu         sync.RWMutex
 	containers map[string]map[string][]byte
+	// pageLimit is the most names of a page; tests of paging make it small.
+	pageLimit int
 }
 
 var _ Store = (*Memory)(nil)
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{containers: map[string]map[string][]byte{}}
+	return &Memory{containers: map[string]map[string][]byte{}, pageLimit: maxPage}
 }
 
 // CreateContainer makes sure that a container exists.
@@ -74,4 +78,50 @@ func (m *Memory) Delete(ctx context.Context, container, name string) error {
 	defer m.mu.Unlock()
 	delete(m.containers[container], name)
 	return nil
+}
+
+// List gives one page of the names that begin with prefix, in the order of their bytes.
+func (m *Memory) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
+	names, next, err := m.list(ctx, container, prefix, continuation)
+	if err != nil {
+		return nil, "", fmt.Errorf("list blobs %s/%s: %w", container, prefix, err)
+	}
+	return names, next, nil
+}
+
+func (m *Memory) list(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkPrefix(prefix)); err != nil {
+		return nil, "", err
+	}
+	at, err := resume(container, prefix, continuation)
+	if err != nil {
+		return nil, "", err
+	}
+	names, err := m.names(container, prefix, at.Marker)
+	if err != nil {
+		return nil, "", err
+	}
+	slices.Sort(names)
+	if len(names) <= m.pageLimit {
+		return names, "", nil
+	}
+	at.Marker = names[m.pageLimit]
+	return slices.Clone(names[:m.pageLimit]), at.continuation(), nil
+}
+
+// names gives those that begin with prefix and are not below from, in no order.
+func (m *Memory) names(container, prefix, from string) ([]string, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	blobs := m.containers[container]
+	if blobs == nil {
+		return nil, fmt.Errorf("%w: there is no such container", ErrNotFound)
+	}
+	var names []string
+	for name := range blobs {
+		if strings.HasPrefix(name, prefix) && name >= from {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }

@@ -39,4 +39,13 @@ type Store interface {
 	Get(ctx context.Context, container, name string) ([]byte, error)
 	// Delete removes a blob; a missing one is not an error.
 	Delete(ctx context.Context, container, name string) error
+	// List gives one page of the names that begin with prefix, ascending: up to 1,000, and next, which continues the
+	// list, or "" on the last page. A page may hold fewer names, even none, and still have a next; All walks over that.
+	// What changes between two pages is seen or not; nothing is seen twice. The prefix is the beginning of a blob name,
+	// at any character; "" gives all. The continuation is the next of the page before, valid with the same container and
+	// prefix only, or "" for the first page. A missing container is an ErrNotFound.
+	//
+	// Names compare by their characters' code points. Where one above U+FFFF stands against one of U+E000 to U+FFFF, the
+	// order is the store's own.
+	List(ctx context.Context, container, prefix, continuation string) (names []string, next string, err error)
 }

@@ -13,6 +13,24 @@ const (
 
 // checkName refuses names that the service does not take, and those that a URL on the way would change.
 func checkName(name string) error {
+	if err := checkText(name); err != nil {
+		return err
+	}
+	return checkSegments(name, strings.Split(name, "/"))
+}
+
+// checkPrefix refuses what no name that checkName takes begins with. A name goes on within the last segment, so that
+// one may be empty or end with a dot.
+func checkPrefix(prefix string) error {
+	if err := checkText(prefix); err != nil {
+		return err
+	}
+	segments := strings.Split(prefix, "/")
+	return checkSegments(prefix, segments[:len(segments)-1])
+}
+
+// checkText checks what a name and a prefix have in common.
+func checkText(name string) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("%w: blob name %.64q is not UTF-8", ErrInvalid, name)
 	}
@@ -29,10 +47,14 @@ func checkName(name string) error {
 	if units > maxNameUnits {
 		return fmt.Errorf("%w: blob name %.64q has %d characters of at most %d", ErrTooLarge, name, units, maxNameUnits)
 	}
-	segments := strings.Split(name, "/")
-	if len(segments) > maxSegments {
-		return fmt.Errorf("%w: blob name %.64q has %d segments of at most %d", ErrTooLarge, name, len(segments), maxSegments)
+	if segments := strings.Count(name, "/") + 1; segments > maxSegments {
+		return fmt.Errorf("%w: blob name %.64q has %d segments of at most %d", ErrTooLarge, name, segments, maxSegments)
 	}
+	return nil
+}
+
+// checkSegments checks the segments of a name that are complete.
+func checkSegments(name string, segments []string) error {
 	for _, s := range segments {
 		if s == "" || strings.HasSuffix(s, ".") {
 			return fmt.Errorf("%w: blob name %.64q has an empty segment or one that ends with a dot", ErrInvalid, name)

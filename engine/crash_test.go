@@ -30,21 +30,23 @@ func TestCrashAtEveryCall(t *testing.T) {
 		waits bool
 		turn  func(w *world) error
 		check func(t *testing.T, w *world)
+		parts int
 	}{
-		"succeeds":                 {good, false, func(*world) error { return nil }, succeeded},
-		"fails once":               {good, false, once, succeeded},
-		"fails for good":           {good, false, never, checkDead("broken")},
-		"undecodable":              {"garbage", false, nil, checkDead("not a JSON object")},
-		"waits":                    {good, true, func(*world) error { return nil }, succeeded},
-		"waits and fails once":     {good, true, once, succeeded},
-		"waits and fails for good": {good, true, never, checkDead("broken")},
+		"succeeds":                 {good, false, func(*world) error { return nil }, succeeded, 1},
+		"fails once":               {good, false, once, succeeded, 1},
+		"fails for good":           {good, false, never, checkDead("broken"), 1},
+		"undecodable":              {"garbage", false, nil, checkDead("not a JSON object"), 1},
+		"waits":                    {good, true, func(*world) error { return nil }, succeeded, 1},
+		"waits and fails once":     {good, true, once, succeeded, 1},
+		"spreads":                  {good, false, func(*world) error { return nil }, succeeded, spreadAbove + 3},
+		"waits and fails for good": {good, true, never, checkDead("broken"), 1},
 	}
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run := func(t *testing.T, plan *faults.Plan) {
 				w := newWorld()
-				w.turn, w.waits = func(context.Context) error { return s.turn(w) }, s.waits
+				w.turn, w.waits, w.parts = func(context.Context) error { return s.turn(w) }, s.waits, s.parts
 				w.prepare(t)
 				w.send(t, s.body)
 				if s.waits {

@@ -15,7 +15,7 @@ const (
 	Duplicate    Fate = "duplicate"     // its work was done, or is a dead letter, already
 	Failed       Fate = "failed"        // to be delivered again
 	DeadLettered Fate = "dead-lettered" // for a person
-	Terminated   Fate = "terminated"    // by a person, who knows of it; the run is in the history
+	Terminated   Fate = "terminated"    // or canceled, by a person, who knows of it; the run is in the history
 	Parked       Fate = "parked"        // put back until something can be done
 	Elsewhere    Fate = "elsewhere"     // put back: another process has it
 )

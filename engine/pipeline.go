@@ -77,13 +77,17 @@ func NewPipeline(c Config) (*Pipeline, error) {
 	return p, nil
 }
 
-// Prepare creates the tables and the queues, poison queues included, that are missing.
+// Prepare creates the tables and the engines' queues that are missing, and every poison queue, those of the runtime's own
+// queues included.
 func (p *Pipeline) Prepare(ctx context.Context) error {
 	errs := []error{p.config.History.CreateTable(ctx), p.config.DeadLetters.CreateTable(ctx)}
 	for queue := range p.byQueue {
 		errs = append(errs, p.config.Queues.CreateQueue(ctx, queue), p.config.Queues.CreateQueue(ctx, queue+PoisonSuffix))
 	}
-	errs = append(errs, p.config.Queues.CreateQueue(ctx, p.config.Runtime.SignalQueue()+PoisonSuffix))
+	rt := p.config.Runtime
+	for _, queue := range []string{rt.SignalQueue(), rt.ScheduleQueue(), rt.ActivityQueue()} {
+		errs = append(errs, p.config.Queues.CreateQueue(ctx, queue+PoisonSuffix))
+	}
 	return errors.Join(errs...)
 }
 

@@ -8,9 +8,6 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// SignalEngine is the engine under which signals that nobody could apply are dead letters.
-const SignalEngine = "orchestration"
-
 // Ended settles a run whose end a signal has brought, as if its message had: the history, and for one that failed, the
 // message in its queue again with its attempts raised. Give it to the runtime as Config.Ended.
 func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
@@ -55,43 +52,37 @@ func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
 	}
 }
 
-// HandleSignal takes one delivery of the runtime's signal queue. What cannot be understood is a dead letter at once.
+// HandleSignal takes one delivery of the runtime's signal queue or of its schedule queue. What cannot be understood is a
+// dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
-	s, err := orchestrator.DecodeSignal(d.Body)
+	m := p.runtimeMessage(d)
+	s, err := orchestrator.DecodeSignal(m.body)
 	if err != nil {
-		return p.burySignal(ctx, d, s, ReasonUndecodable, d.DequeueCount, err)
+		return m.bury(ctx, ReasonUndecodable, err)
 	}
 	out, err := p.config.Runtime.Deliver(ctx, s)
+	applied := err == nil
 	if errors.Is(err, orchestrator.ErrElsewhere) {
-		_, err = p.config.Queues.Send(ctx, d.Queue, d.Body, p.config.ElsewhereDelay)
+		err = m.putBack(ctx)
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
-		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", err == nil))
+		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))
 	return err
 }
 
 // HandleSignalPoison tries a signal once more that the host gave up on, and makes it a dead letter if that fails, too.
 func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
-	s, err := orchestrator.DecodeSignal(d.Body)
+	m := p.runtimeMessage(d)
+	s, err := orchestrator.DecodeSignal(m.body)
 	if err == nil {
-		if _, err = p.config.Runtime.Deliver(ctx, s); err == nil {
-			return nil
-		}
+		_, err = p.config.Runtime.Deliver(ctx, s)
 	}
-	return p.burySignal(ctx, d, s, ReasonPoison, p.config.HostMaxDequeueCount, err)
-}
-
-func (p *Pipeline) burySignal(ctx context.Context, d Delivery, s orchestrator.Signal, reason Reason, attempts int, cause error) error {
-	ctx, cancel := settling(ctx)
-	defer cancel()
-	correlationID := s.InstanceID
-	if checkID("correlation id", correlationID) != nil {
-		correlationID = deriveCorrelationID(d.ID)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, orchestrator.ErrElsewhere):
+		return m.putBack(ctx)
+	default:
+		return m.buryPoison(ctx, err)
 	}
-	_, err := p.config.DeadLetters.Add(ctx, DeadLetter{
-		Engine: SignalEngine, MessageID: d.ID, InsertedAtUtc: d.InsertedAt, OriginalQueue: p.config.Runtime.SignalQueue(), OriginalMessage: d.Body,
-		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: attempts,
-		LastFailureAtUtc: p.config.Now(), CorrelationID: correlationID,
-	})
-	return err
 }

@@ -3,12 +3,16 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // A run that a signal brings to its end is settled as if its message had; when it always fails, it uses up the attempts
@@ -57,25 +61,239 @@ func TestRunsThatWait(t *testing.T) {
 	}
 }
 
+// strays are signals for an orchestration that there is not.
+const (
+	strayTimer = `{"signalId":"go","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
+	strayEvent = `{"signalId":"go","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go"}}`
+)
+
 func TestSignalsThatNobodyCanApply(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	w.prepare(t)
-	p := w.process(t, nil)
-	stray := `{"signalId":"go","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
-	if err := p.HandleSignal(t.Context(), engine.Delivery{Queue: signalQueue, ID: "1", Body: []byte(stray), DequeueCount: 1}); !errors.Is(err, orchestrator.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
-	for id, d := range map[string]struct {
-		handle func(context.Context, engine.Delivery) error
+	tests := map[string]struct {
+		handle func(*engine.Pipeline, context.Context, engine.Delivery) error
+		queue  string
 		body   string
-	}{"2": {p.HandleSignal, "garbage"}, "3": {p.HandleSignalPoison, stray}} {
-		if err := d.handle(t.Context(), engine.Delivery{Queue: signalQueue, ID: id, Body: []byte(d.body), DequeueCount: 1}); err != nil {
-			t.Errorf("%s: %v", d.body, err)
+		want   error // nil acknowledges it
+		stale  int
+		dead   engine.Reason // "" for none
+		from   string
+		count  int
+	}{
+		"nobody to wake":                  {handle: (*engine.Pipeline).HandleSignal, queue: scheduleQueue, body: strayTimer, stale: 1},
+		"nobody to wake, given up":        {handle: (*engine.Pipeline).HandleSignalPoison, queue: scheduleQueue + engine.PoisonSuffix, body: strayTimer, stale: 1},
+		"an event for nobody, yet":        {handle: (*engine.Pipeline).HandleSignal, queue: signalQueue, body: strayEvent, want: orchestrator.ErrNotFound},
+		"an event for nobody":             {handle: (*engine.Pipeline).HandleSignalPoison, queue: signalQueue + engine.PoisonSuffix, body: strayEvent, dead: engine.ReasonPoison, from: signalQueue, count: 8},
+		"no signal":                       {handle: (*engine.Pipeline).HandleSignal, queue: signalQueue, body: "garbage", dead: engine.ReasonUndecodable, from: signalQueue, count: 1},
+		"no signal among the schedules":   {handle: (*engine.Pipeline).HandleSignal, queue: scheduleQueue, body: "garbage", dead: engine.ReasonUndecodable, from: scheduleQueue, count: 1},
+		"no signal, given up":             {handle: (*engine.Pipeline).HandleSignalPoison, queue: scheduleQueue + engine.PoisonSuffix, body: "garbage", dead: engine.ReasonPoison, from: scheduleQueue, count: 8},
+		"no activities":                   {handle: (*engine.Pipeline).HandleActivities, queue: activityQueue, body: "garbage", dead: engine.ReasonUndecodable, from: activityQueue, count: 1},
+		"no activities, given up":         {handle: (*engine.Pipeline).HandleActivitiesPoison, queue: activityQueue + engine.PoisonSuffix, body: "garbage", dead: engine.ReasonPoison, from: activityQueue, count: 8},
+		"nobody waits for the activities": {handle: (*engine.Pipeline).HandleActivities, queue: activityQueue, body: strayBatch, stale: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			w.prepare(t)
+			p := w.process(t, nil)
+			err := tt.handle(p, t.Context(), engine.Delivery{Queue: tt.queue, ID: "m1", Body: []byte(tt.body), DequeueCount: 1})
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			if got := w.runtime.Counts().Stale; got != tt.stale {
+				t.Errorf("%d stale signals", got)
+			}
+			dead := w.deadLettersOf(t, engine.SignalEngine)
+			if tt.dead == "" {
+				if len(dead) != 0 {
+					t.Errorf("dead letters %+v", dead)
+				}
+				return
+			}
+			if len(dead) != 1 {
+				t.Fatalf("%d dead letters", len(dead))
+			}
+			if d := dead[0]; d.DetectedReason != tt.dead || d.OriginalQueue != tt.from || d.DequeueCount != tt.count || string(d.OriginalMessage) != tt.body || d.MessageID != "m1" {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// While storage does not take the dead letter, a message of the runtime goes back into its poison queue, and is one dead
+// letter in the end.
+func TestPoisonOfTheRuntimeWaitsForStorage(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		handle func(*engine.Pipeline, context.Context, engine.Delivery) error
+		queue  string
+		body   string
+	}{
+		"signal":     {(*engine.Pipeline).HandleSignalPoison, signalQueue, strayEvent},
+		"activities": {(*engine.Pipeline).HandleActivitiesPoison, activityQueue, "garbage"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.prepare(t)
+				away := &faults.Plan{Refuse: func(c faults.Call) bool { return c.Service == "tables" }}
+				d := engine.Delivery{Queue: tt.queue + engine.PoisonSuffix, ID: "poison-1", Body: []byte(tt.body), DequeueCount: 1, InsertedAt: time.Unix(1e9, 0)}
+				for range 2 {
+					if err := tt.handle(w.process(t, away), t.Context(), d); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+					m := w.take(t, d.Queue)
+					d.ID, d.Body = m.ID, queues.Decode(m.Text)
+				}
+				if err := tt.handle(w.process(t, nil), t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				dead := w.deadLettersOf(t, engine.SignalEngine)
+				if len(dead) != 1 || dead[0].MessageID != "poison-1" || !dead[0].InsertedAtUtc.Equal(time.Unix(1e9, 0)) || string(dead[0].OriginalMessage) != tt.body || dead[0].DequeueCount != 8 {
+					t.Errorf("%+v", dead)
+				}
+			})
+		})
+	}
+}
+
+// A signal to an orchestration that another process keeps changing goes back into the queue that it came from, and is
+// applied when that is over. So does one that the host gave up on.
+func TestSignalsToABusyOrchestration(t *testing.T) {
+	t.Parallel()
+	busy := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if c.Operation == "Apply" && c.Target == "orchestrations" {
+			return tables.ErrExists // somebody else has committed a round
+		}
+		return next(ctx)
+	}
+	tests := map[string]struct {
+		queue  string
+		handle func(*engine.Pipeline, context.Context, engine.Delivery) error
+	}{
+		"signal":            {signalQueue, (*engine.Pipeline).HandleSignal},
+		"signal given up":   {signalQueue + engine.PoisonSuffix, (*engine.Pipeline).HandleSignalPoison},
+		"schedule":          {scheduleQueue, (*engine.Pipeline).HandleSignal},
+		"schedule given up": {scheduleQueue + engine.PoisonSuffix, (*engine.Pipeline).HandleSignalPoison},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.waits = true
+				w.prepare(t)
+				w.send(t, good)
+				p := w.process(t, nil)
+				if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+					t.Fatal(err)
+				}
+				w.event(t, "c1", 0)
+				if err := p.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Hour)
+				d := w.delivery(t, scheduleQueue)
+				d.Queue = tt.queue
+				for range 2 {
+					if err := tt.handle(w.processOver(t, busy), t.Context(), d); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(time.Minute)
+					d = w.delivery(t, d.Queue)
+				}
+				if err := tt.handle(p, t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				w.host(t, w.always(p))
+				w.checkSucceeded(t, "c1")
+			})
+		})
+	}
+}
+
+// What a person ends is settled: it is in the history, it is no dead letter, and its message is not tried again. That
+// holds whether it runs at the time or waits.
+func TestRunsThatAPersonEnds(t *testing.T) {
+	t.Parallel()
+	type ending func(rt *orchestrator.Runtime, ctx context.Context, id, reason string) error
+	for name, end := range map[string]ending{"terminated": (*orchestrator.Runtime).Terminate, "canceled": (*orchestrator.Runtime).Cancel} {
+		for when, waits := range map[string]bool{"waiting": true, "running": false} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld()
+					w.waits = waits
+					w.prepare(t)
+					p := w.process(t, nil)
+					w.turn = func(ctx context.Context) error { // signals come to the process that runs it
+						if err := end(w.runtime, ctx, "turntable-c1", "not wanted"); err != nil {
+							return err
+						}
+						d := w.delivery(t, signalQueue)
+						go func() { _ = p.HandleSignal(t.Context(), d) }()
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					w.send(t, good)
+					w.host(t, w.always(p))
+					if waits {
+						if err := end(w.runtime, t.Context(), "turntable-c1", "not wanted"); err != nil {
+							t.Fatal(err)
+						}
+						w.host(t, w.always(p))
+					}
+					check := func(fates int) {
+						t.Helper()
+						entries := w.history(t, "c1")
+						if len(entries) != 1 || entries[0].RunStatus != engine.StatusFailed || !strings.Contains(entries[0].Error, name) {
+							t.Errorf("history %+v", entries)
+						}
+						if dead := w.deadLetters(t); len(dead) != 0 {
+							t.Errorf("dead letters %+v", dead)
+						}
+						if p.Count(engine.Terminated) < fates || p.Count(engine.Failed) != 0 {
+							t.Errorf("%d deliveries were terminated, %d failed", p.Count(engine.Terminated), p.Count(engine.Failed))
+						}
+					}
+					check(1)
+					turns := w.turns.Load()
+					w.send(t, good)
+					w.host(t, w.always(p))
+					check(2)
+					if w.turns.Load() != turns {
+						t.Error("it ran again")
+					}
+				})
+			})
 		}
 	}
-	page, err := engine.NewDeadLetters(w.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{engine.SignalEngine}})
-	if err != nil || len(page.DeadLetters) != 2 {
-		t.Errorf("%+v %v", page, err)
-	}
+}
+
+// A run that is ended and purged elsewhere while it runs here is for a person to look at, unless it had succeeded.
+func TestARunThatIsPurged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.prepare(t)
+		p := w.process(t, nil)
+		w.turn = func(ctx context.Context) error {
+			other := w.process(t, nil)
+			if err := w.runtime.Terminate(ctx, "turntable-c1", ""); err != nil {
+				return err
+			}
+			return errors.Join(other.HandleSignal(ctx, w.delivery(t, signalQueue)), w.runtime.Purge(ctx, "turntable-c1"))
+		}
+		w.send(t, good)
+		if n := w.host(t, w.always(p)); n != 1 {
+			t.Errorf("%d deliveries", n)
+		}
+		checkDead("purged")(t, w)
+		if w.turns.Load() != 1 || p.Count(engine.DeadLettered) != 1 {
+			t.Errorf("%d turns", w.turns.Load())
+		}
+	})
 }

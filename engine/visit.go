@@ -138,6 +138,8 @@ func (v *visit) run(ctx context.Context) {
 		v.putBack(ctx, v.def.Queue, v.attempt-1, v.config.ElsewhereDelay, Elsewhere)
 	case errors.Is(err, orchestrator.ErrConflict):
 		v.bury(ctx, ReasonPermanent, err)
+	case errors.Is(err, orchestrator.ErrNotFound):
+		v.purged(ctx, err)
 	case err != nil:
 		v.broke(ctx, err)
 	case out.Ended():
@@ -149,6 +151,21 @@ func (v *visit) run(ctx context.Context) {
 	default:
 		v.putBack(ctx, v.def.Queue, v.attempt-1, max(0, out.ResumeAt.Sub(v.config.Now())), Parked)
 	}
+}
+
+// purged is rest for a run that was taken away while it ran here. Only what has ended can be purged, but how it ended nobody
+// knows any more: to run it again may undo what a person wanted, and to drop it may lose it. So a person decides.
+func (v *visit) purged(ctx context.Context, cause error) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	if !v.recall(ctx) {
+		return
+	}
+	if v.past.succeeded() {
+		v.fate = Duplicate
+		return
+	}
+	v.bury(ctx, ReasonPermanent, cause)
 }
 
 // settle writes the history of a run that ended, and decides by its end.

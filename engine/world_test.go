@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	testQueue   = "turntable-queue"
-	signalQueue = "orchestration-signals"
+	testQueue     = "turntable-queue"
+	signalQueue   = "orchestration-signals"
+	scheduleQueue = "orchestration-schedules"
+	activityQueue = "orchestration-activities"
 )
 
 // world is what outlives processes: storage, and what the activities did to the rest of the world.
@@ -32,7 +34,12 @@ type world struct {
 
 	turns atomic.Int32                    // how often the first operation ran
 	turn  func(ctx context.Context) error // what it does; nil succeeds
+	oiled atomic.Int32                    // how often the activity in between ran
+	dry   error                           // what it fails with
 	waits bool                            // for an event, and an hour, before it does anything
+	parts int                             // how many activities it calls at once at the end, most of which run elsewhere
+
+	runtime *orchestrator.Runtime // of the process that was made last
 }
 
 func newWorld() *world {
@@ -52,7 +59,21 @@ func (w *world) definition() engine.Definition {
 		}
 		return in, nil
 	})
-	oil := orchestrator.NewActivity("oil", func(context.Context, int) (int, error) { return 0, nil })
+	oil := orchestrator.NewActivity("oil", func(_ context.Context, n int) (int, error) {
+		w.oiled.Add(1)
+		if w.dry != nil {
+			return n, w.dry
+		}
+		return n, nil
+	})
+	oils := func(ctx *orchestrator.Context) error {
+		futures := make([]*orchestrator.Future[int], max(1, w.parts))
+		for i := range futures {
+			futures[i] = oil.Call(ctx, i)
+		}
+		_, err := orchestrator.All(futures...)
+		return err
+	}
 	lock := orchestrator.NewActivity("lock", func(_ context.Context, instance string) (string, error) { return instance, nil })
 	return engine.Definition{
 		Name:       "turntable",
@@ -69,7 +90,7 @@ func (w *world) definition() engine.Definition {
 			if _, err := turn.Call(ctx, r.Input).Await(); err != nil {
 				return "", err
 			}
-			if _, err := oil.Call(ctx, 1).Await(); err != nil {
+			if err := oils(ctx); err != nil {
 				return "", err
 			}
 			return lock.Call(ctx, r.InstanceID).Await()
@@ -83,19 +104,26 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 	if plan == nil {
 		plan = &faults.Plan{}
 	}
+	return w.processOver(t, plan.Intercept)
+}
+
+// processOver is a process whose storage calls pass through an interceptor.
+func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.Pipeline {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	store, d := faults.Tables(w.tables, plan.Intercept), w.definition()
+	store, d := faults.Tables(w.tables, intercept), w.definition()
 	var p *engine.Pipeline
-	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, plan.Intercept), Log: log,
-		Queues:        faults.Queues(w.queues, plan.Intercept),
+	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, intercept), Log: log,
+		Queues: faults.Queues(w.queues, intercept), SpreadAbove: spreadAbove,
 		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.runtime = rt
 	p, err = engine.NewPipeline(engine.Config{
 		Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
-		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, plan.Intercept),
+		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, intercept),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +133,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 
 func (w *world) prepare(t *testing.T) {
 	t.Helper()
-	if err := errors.Join(w.process(t, nil).Prepare(t.Context()), w.tables.CreateTable(t.Context(), "orchestrations"),
-		w.blobs.CreateContainer(t.Context(), "orchestrations"), w.queues.CreateQueue(t.Context(), signalQueue)); err != nil {
+	if err := errors.Join(w.process(t, nil).Prepare(t.Context()), w.runtime.Prepare(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -118,6 +145,9 @@ func (w *world) send(t *testing.T, body string) {
 	}
 }
 
+// spreadAbove is how many activities of a run a process keeps to itself.
+const spreadAbove = 2
+
 // visibility is for how long the miniature host below hides a message that it hands out, and after a failure.
 const visibility = 30 * time.Second
 
@@ -126,7 +156,8 @@ const visibility = 30 * time.Second
 func (w *world) host(t *testing.T, next func(delivery int) *engine.Pipeline) (deliveries int) {
 	t.Helper()
 	handlers := map[string]func(p *engine.Pipeline, ctx context.Context, d engine.Delivery) error{
-		testQueue: (*engine.Pipeline).Handle, signalQueue: (*engine.Pipeline).HandleSignal}
+		testQueue: (*engine.Pipeline).Handle, signalQueue: (*engine.Pipeline).HandleSignal, scheduleQueue: (*engine.Pipeline).HandleSignal,
+		activityQueue: (*engine.Pipeline).HandleActivities}
 	for {
 		left, idle := 0, true
 		for queue, handle := range handlers {
@@ -163,6 +194,26 @@ func (w *world) host(t *testing.T, next func(delivery int) *engine.Pipeline) (de
 	}
 }
 
+// take takes the one message that is visible in a queue out of it.
+func (w *world) take(t *testing.T, queue string) queues.Message {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), queue, 2, visibility)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages are in %s, %v", len(messages), queue, err)
+	}
+	if err := w.queues.Delete(t.Context(), queue, messages[0].ID, messages[0].PopReceipt); err != nil {
+		t.Fatal(err)
+	}
+	return messages[0]
+}
+
+// delivery is the one message that is visible in a queue, as the host would deliver it and then delete it.
+func (w *world) delivery(t *testing.T, queue string) engine.Delivery {
+	t.Helper()
+	m := w.take(t, queue)
+	return engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}
+}
+
 // event raises the event that the engine waits for when it waits.
 func (w *world) event(t *testing.T, correlationID string, delay time.Duration) {
 	t.Helper()
@@ -185,11 +236,16 @@ func (w *world) history(t *testing.T, correlationID string) []engine.Entry {
 	return entries
 }
 
-// deadLetters reads all of them, whole.
+// deadLetters reads all of the engine, whole.
 func (w *world) deadLetters(t *testing.T) []engine.DeadLetter {
 	t.Helper()
+	return w.deadLettersOf(t, "turntable")
+}
+
+func (w *world) deadLettersOf(t *testing.T, name string) []engine.DeadLetter {
+	t.Helper()
 	store := engine.NewDeadLetters(w.tables, "")
-	page, err := store.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"turntable"}, Limit: 100})
+	page, err := store.List(t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,6 +117,10 @@ func TestEveryFunctionHasItsHandler(t *testing.T) {
 					t.Fatal("no handler is registered for this timer function")
 				}
 				checkBindings(t, bindings, binding{Type: "timerTrigger", Direction: "in", Name: timer.Parameter, Schedule: b.Schedule})
+				// A schedule out of a setting has no default: where the setting is missing, the host leaves the function out.
+				if strings.Contains(b.Schedule, "%") || len(strings.Fields(b.Schedule)) != 6 {
+					t.Errorf("the schedule is %q, want six fields as they are", b.Schedule)
+				}
 			case "httpTrigger":
 				// Only one input and one output make the host forward the request as it is.
 				checkBindings(t, bindings,

@@ -13,14 +13,18 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// messageParameter is the name of the trigger binding of every queue function.
-const messageParameter = "message"
+// messageParameter is the name of the trigger binding of every queue function, timerParameter of every timer function.
+const (
+	messageParameter = "message"
+	timerParameter   = "timer"
+)
 
 // wire builds the program out of its settings. It does not go to the network: that is left to the app's Start.
 func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
@@ -50,20 +54,18 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		return app{}, err
 	}
 
-	a := app{Close: s.Storage.CloseIdleConnections, Queues: map[string]trigger.Queue{
-		"orchestration-signal-trigger":        {Queue: runtime.SignalQueue(), Parameter: messageParameter, Handle: pipeline.HandleSignal},
-		"orchestration-signal-poison-trigger": {Queue: runtime.SignalQueue() + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandleSignalPoison},
-	}}
+	sweeps := sweeper{runtime: runtime, locks: hostlock.Locks{Tables: stores.tables}, log: log}
+	a := app{Close: s.Storage.CloseIdleConnections, Queues: runtimeQueues(runtime, pipeline),
+		Timers: map[string]trigger.Timer{"orchestration-sweep-timer": {Parameter: timerParameter, Handle: sweeps.handle}}}
 	names := []string{engine.SignalEngine}
 	for _, d := range definitions {
 		names = append(names, d.Name)
-		a.Queues[d.Name+"-queue-trigger"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}
-		a.Queues[d.Name+"-queue-poison-trigger"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandlePoison}
+		subscribe(a.Queues, d.Name+"-queue", d.Queue, pipeline.Handle, pipeline.HandlePoison)
 	}
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log}
 	a.API = func(e *echo.Echo) error { return api.Register(e, web) }
 	a.Start = func(ctx context.Context) error {
-		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), stores.prepareSecrets(ctx)}
+		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareSecrets(ctx)}
 		for _, d := range definitions {
 			for _, table := range d.Tables {
 				errs = append(errs, stores.tables.CreateTable(ctx, table))
@@ -72,6 +74,21 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		return errors.Join(errs...)
 	}
 	return a, nil
+}
+
+// runtimeQueues are the functions of the runtime's own queues.
+func runtimeQueues(rt *orchestrator.Runtime, p *engine.Pipeline) map[string]trigger.Queue {
+	functions := map[string]trigger.Queue{}
+	subscribe(functions, "orchestration-signal", rt.SignalQueue(), p.HandleSignal, p.HandleSignalPoison)
+	subscribe(functions, "orchestration-schedule", rt.ScheduleQueue(), p.HandleSignal, p.HandleSignalPoison)
+	subscribe(functions, "orchestration-activity", rt.ActivityQueue(), p.HandleActivities, p.HandleActivitiesPoison)
+	return functions
+}
+
+// subscribe adds the functions of a queue and of its poison queue.
+func subscribe(functions map[string]trigger.Queue, name, queue string, handle, poison trigger.QueueHandler) {
+	functions[name+"-trigger"] = trigger.Queue{Queue: queue, Parameter: messageParameter, Handle: handle}
+	functions[name+"-poison-trigger"] = trigger.Queue{Queue: queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: poison}
 }
 
 // engines are the definitions of the deployment context.

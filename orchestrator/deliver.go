@@ -79,6 +79,9 @@ func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
 			return r.conclude(ctx, d, s)
 		}
 		// The driver came to rest without having read it.
+		if err := ctx.Err(); err != nil {
+			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
+		}
 	}
 }
 
@@ -103,6 +106,12 @@ func (r *Runtime) conclude(ctx context.Context, d *driver, s Signal) (Outcome, e
 		// Time ran out. Without progress the signal is delivered again, so that it is counted.
 		if out.Rounds == 0 {
 			return out, fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
+		}
+		// Should the signal be lost, the sweeper finds the orchestration: when nothing was committed for so long that
+		// nobody can be at it.
+		now := r.config.Now()
+		if err := r.remember(ctx, parking{id: out.ID, due: now.Add(r.config.LostAfter), since: now}); err != nil {
+			return out, err
 		}
 		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)
 	}
@@ -252,6 +261,13 @@ func (d *driver) takeIn(s Signal) error {
 	}
 	e, _ := s.event()
 	return d.learn(e)
+}
+
+// hasMail says that there are signals which have not been read.
+func (d *driver) hasMail() bool {
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	return len(d.inbox) > 0
 }
 
 // keep puts deliveries back into the inbox, before those that have come since.

@@ -110,10 +110,10 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 			return d.park(ctx, d.rt.config.Now())
 		}
 		if len(fired)+len(excess) == 0 && d.crew.idleUntil(ctx, next) {
-			if len(d.learned) == 0 {
+			if len(d.learned) == 0 && !d.hasMail() {
 				return d.park(ctx, next)
 			}
-			d.urgent = true // what others committed meanwhile can give this process something to do
+			d.urgent = len(d.learned) > 0 // what others committed meanwhile can give this process something to do
 			continue
 		}
 		if err := d.proceed(ctx, fired, excess, next); err != nil {

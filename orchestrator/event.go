@@ -94,8 +94,6 @@ type event struct {
 	// Carry is Start.Carry, Timeout Start.Timeout in microseconds.
 	Carry   []byte `json:"carry,omitempty"`
 	Timeout int64  `json:"timeout,omitempty"`
-	// Claim names the blob that brought a signal's payload.
-	Claim string `json:"claim,omitempty"`
 	// Signal is the id of the signal that brought the event, Reason what an operator gave.
 	Signal string `json:"signal,omitempty"`
 	Reason string `json:"reason,omitempty"`

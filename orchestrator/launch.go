@@ -83,6 +83,11 @@ func (r *Runtime) change(ctx context.Context, id string, decide func([]generatio
 		if err != nil || out.Status != Pending {
 			return out, err
 		}
+		// Should the signal be lost, the sweeper finds the orchestration.
+		now := r.config.Now()
+		if err := r.remember(ctx, parking{id: id, due: now, since: now}); err != nil {
+			return out, err
+		}
 		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: id, Type: InternalContinue}, 0)
 	}
 }

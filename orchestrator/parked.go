@@ -198,6 +198,8 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
+	case s.Status == Pending:
+		return true
 	case p.within:
 		return s.WaitingWithin
 	default:

@@ -81,7 +81,7 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	if err != nil || !last.purges() {
 		return err
 	}
-	if err := r.purgeBlobs(ctx, id, rows); err != nil {
+	if err := r.purgeBlobs(ctx, id); err != nil {
 		return err
 	}
 	tombstone := rows[len(rows)-1].Row
@@ -115,18 +115,14 @@ func executionOf(round string) string {
 	return executionPrefix + round[len(roundPrefix):len(roundPrefix)+8]
 }
 
-func (r *Runtime) purgeBlobs(ctx context.Context, id string, rows []tables.Entity) error {
-	for _, row := range rows {
-		decoded, err := decodeRound(row)
-		if err != nil {
-			return fmt.Errorf("purge of orchestration %s: %w", id, err)
+// purgeBlobs deletes all that is stored for the orchestration, whatever names it.
+func (r *Runtime) purgeBlobs(ctx context.Context, id string) error {
+	for name, err := range blobs.All(ctx, r.config.Blobs, r.config.Container, blobName(id, "")) {
+		if err == nil {
+			err = r.config.Blobs.Delete(ctx, r.config.Container, name)
 		}
-		for _, events := range [][]event{decoded.Learned, decoded.Decided} {
-			for _, e := range events {
-				if err := errors.Join(r.dropBlob(ctx, id, e.Blob), r.dropBlob(ctx, id, e.Claim)); err != nil {
-					return fmt.Errorf("purge: %w", err)
-				}
-			}
+		if err != nil && !errors.Is(err, blobs.ErrNotFound) {
+			return fmt.Errorf("purge of orchestration %s: %w", id, err)
 		}
 	}
 	return nil

@@ -123,7 +123,7 @@ func (s Signal) event() (event, bool) {
 	if len(data) == 0 {
 		data = json.RawMessage("null")
 	}
-	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: data, Signal: s.SignalID, Claim: s.Payload.Blob}, true
+	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: data, Signal: s.SignalID}, true
 }
 
 // Raise sends an event to an orchestration, with data as its value. It waits for nothing: the event is kept until the

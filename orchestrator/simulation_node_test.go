@@ -164,7 +164,7 @@ func (s *simulation) loses(queue string, m queues.Message) bool {
 		return false
 	case m.DequeueCount > 1:
 		return false // somebody has done a part of it, and may be dead
-	case queue == signalQueue && (signal.Type == ExternalSignal || signal.Type == InternalContinue && len(signal.Payload.Results) == 0 && !signal.Payload.Lost):
+	case queue == signalQueue && signal.Type == ExternalSignal:
 		return false // it is the only trace of what somebody did
 	case !s.likely(s.lossy):
 		return false

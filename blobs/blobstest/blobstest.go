@@ -29,6 +29,9 @@ func Run(t *testing.T, open func(t *testing.T) blobs.Store) {
 		{"Copies", testCopies},
 		{"Cancelled", testCancelled},
 		{"WholePuts", testWholePuts},
+		{"List", testList},
+		{"ListPrefixes", testListPrefixes},
+		{"ListPages", testListPages},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -85,6 +88,8 @@ func testMissingContainer(t *testing.T, e env) {
 	_, err := e.store.Get(t.Context(), missing, "b")
 	wantError(t, "get", err, blobs.ErrNotFound)
 	wantError(t, "put", e.store.Put(t.Context(), missing, "b", []byte("x")), blobs.ErrNotFound)
+	_, _, err = e.store.List(t.Context(), missing, "", "")
+	wantError(t, "list", err, blobs.ErrNotFound)
 	if err := e.store.Delete(t.Context(), missing, "b"); err != nil {
 		t.Errorf("delete: %v", err)
 	}
@@ -164,9 +169,11 @@ func testCancelled(t *testing.T, e env) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, getErr := e.store.Get(ctx, e.container, "b")
+	_, _, listErr := e.store.List(ctx, e.container, "", "")
 	for name, err := range map[string]error{
 		"create": e.store.CreateContainer(ctx, e.container),
 		"get":    getErr,
+		"list":   listErr,
 		"put":    e.store.Put(ctx, e.container, "b", []byte("x")),
 		"delete": e.store.Delete(ctx, e.container, "b"),
 	} {

@@ -22,9 +22,11 @@ import (
 )
 
 const (
-	poisonQueue = hmac.Queue + engine.PoisonSuffix
-	signalQueue = "orchestration-signals"
-	strayTimer  = `{"signalId":"s","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"TimerDue"}`
+	poisonQueue   = hmac.Queue + engine.PoisonSuffix
+	signalQueue   = "orchestration-signals"
+	scheduleQueue = "orchestration-schedules"
+	activityQueue = "orchestration-activities"
+	strayEvent    = `{"signalId":"s","workflowInstanceId":"nobody","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go"}}`
 )
 
 func rotation(correlationID, instance string) string {
@@ -44,6 +46,7 @@ func TestPlatform(t *testing.T) {
 	t.Run("messages that end as dead letters", p.testDeadLetters)
 	t.Run("an activity that always fails", p.testAlwaysFails)
 	t.Run("the host gives up", p.testHostGivesUp)
+	t.Run("a message that was to wake a run is lost", p.testSweep)
 	t.Run("the handler is killed at every step", p.testKill)
 	t.Run("many messages, and the handler dies among them", p.testMany)
 	if n := p.seen(func(i localhost.Invocation) bool { return i.Violation() != nil }); n != 0 {
@@ -114,7 +117,11 @@ func (p *platform) testDeadLetters(t *testing.T) {
 		"ids of all kinds":          {body: `{"engine":"no/such\\engine#?","correlationId":"x/4\\#?ü","instanceId":"/i\\#?日"}`, want: "no/such", count: 1},
 		"moved to the poison queue": {body: `{"engine":"hmac","correlationId":"x5","instanceId":"i"}`, queue: poisonQueue, want: "no attempt lived long enough", count: 8},
 		"a signal that is none":     {body: `{"signalId":"s"}`, queue: signalQueue, from: signalQueue, want: "not a signal", count: 1},
-		"a signal for nobody":       {body: strayTimer, queue: signalQueue + engine.PoisonSuffix, from: signalQueue, want: "no such orchestration", count: 8},
+		"a signal for nobody":       {body: strayEvent, queue: signalQueue + engine.PoisonSuffix, from: signalQueue, want: "no such orchestration", count: 8},
+		"a schedule that is none":   {body: `{}`, queue: scheduleQueue, from: scheduleQueue, want: "not a signal", count: 1},
+		"a schedule given up":       {body: `[]`, queue: scheduleQueue + engine.PoisonSuffix, from: scheduleQueue, want: "not a signal", count: 8},
+		"activities that are none":  {body: `{"execution":1}`, queue: activityQueue, from: activityQueue, want: "not a batch of activities", count: 1},
+		"activities given up":       {body: `{"execution":2}`, queue: activityQueue + engine.PoisonSuffix, from: activityQueue, want: "not a batch of activities", count: 8},
 	}
 	known := len(p.list(t, "/api/dlq", url.Values{"limit": {"100"}}))
 	for name, tt := range tests {

@@ -131,6 +131,18 @@ func (s blobStore) Delete(ctx context.Context, container, name string) error {
 	return s.intercept(ctx, Call{"blobs", "Delete", container}, func(ctx context.Context) error { return s.inner.Delete(ctx, container, name) })
 }
 
+func (s blobStore) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
+	type page struct {
+		names []string
+		next  string
+	}
+	p, err := value(ctx, s.intercept, Call{"blobs", "List", container}, func(ctx context.Context) (p page, err error) {
+		p.names, p.next, err = s.inner.List(ctx, container, prefix, continuation)
+		return p, err
+	})
+	return p.names, p.next, err
+}
+
 // value carries the result of a call past an Interceptor. A call that is made to fail gives no result.
 func value[T any](ctx context.Context, i Interceptor, c Call, do func(context.Context) (T, error)) (T, error) {
 	var out T // not read after an error, so what comes late can still write it

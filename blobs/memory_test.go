@@ -1,0 +1,125 @@
+package blobs
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// Lists of small pages against a set of names.
+func TestMemoryList(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	rapid.Check(t, func(t *rapid.T) {
+		m := NewMemory()
+		m.pageLimit = rapid.IntRange(1, 4).Draw(t, "limit")
+		if err := m.CreateContainer(ctx, "payloads"); err != nil {
+			t.Fatal(err)
+		}
+		model := map[string]bool{}
+		name := rapid.StringMatching(`[ab=é]{1,2}(/[ab=é]{1,2})?`)
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				n := name.Draw(t, "name")
+				if err := m.Put(ctx, "payloads", n, nil); err != nil {
+					t.Fatal(err)
+				}
+				model[n] = true
+			},
+			"delete": func(t *rapid.T) {
+				n := name.Draw(t, "name")
+				if err := m.Delete(ctx, "payloads", n); err != nil {
+					t.Fatal(err)
+				}
+				delete(model, n)
+			},
+			"list": func(t *rapid.T) {
+				prefix := rapid.StringMatching(`([ab=é]{1,2}/?)?`).Draw(t, "prefix")
+				want := slices.DeleteFunc(slices.Sorted(maps.Keys(model)), func(n string) bool { return !strings.HasPrefix(n, prefix) })
+				var got []string
+				for next, pages := "", 0; ; pages++ {
+					names, after, err := m.List(ctx, "payloads", prefix, next)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if len(names) > m.pageLimit || pages > len(want) {
+						t.Fatalf("page %d has %d names", pages, len(names))
+					}
+					got = append(got, names...)
+					if next = after; next == "" {
+						break
+					}
+				}
+				if !slices.Equal(want, got) {
+					t.Errorf("prefix %q (-want +got):\n%s", prefix, cmp.Diff(want, got))
+				}
+			},
+		})
+	})
+}
+
+// What goes away between two pages, the name that the second one begins with included, does not disturb it.
+func TestMemoryListWhileDeleting(t *testing.T) {
+	t.Parallel()
+	m := NewMemory()
+	m.pageLimit = 2
+	if err := m.CreateContainer(t.Context(), "payloads"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if err := m.Put(t.Context(), "payloads", fmt.Sprintf("b%d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for name, err := range All(t.Context(), m, "payloads", "b") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, name)
+		if name == "b0" {
+			for _, gone := range []string{"b0", "b2"} {
+				if err := m.Delete(t.Context(), "payloads", gone); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"b0", "b1", "b3", "b4", "b5"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The longest prefix and marker, escaped in the token as much as can be, are continued.
+func TestLongestContinuation(t *testing.T) {
+	t.Parallel()
+	longest := strings.Repeat("<", maxNameUnits)
+	want := position{Container: strings.Repeat("c", 63), Prefix: longest, Marker: longest}
+	got, err := resume(want.Container, want.Prefix, want.continuation())
+	if err != nil || got != want {
+		t.Errorf("a token of %d characters: %v", len(want.continuation()), err)
+	}
+}
+
+func FuzzResume(f *testing.F) {
+	f.Add("p/", position{Container: "payloads", Prefix: "p/", Marker: "p/1"}.continuation())
+	f.Add("", "e30")
+	f.Add("", "")
+	f.Fuzz(func(t *testing.T, prefix, continuation string) {
+		p, err := resume("payloads", prefix, continuation)
+		if err != nil {
+			return
+		}
+		if p.Container != "payloads" || p.Prefix != prefix || (p.Marker == "") != (continuation == "") {
+			t.Errorf("%q goes on at %+v", continuation, p)
+		}
+		if again, err := resume("payloads", prefix, p.continuation()); err != nil || again != p {
+			t.Errorf("%+v became %+v, %v", p, again, err)
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package engine_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// strayBatch is a message of the activity queue for an orchestration that there is not.
+const strayBatch = `{"runtimeProvider":"roundhouse","workflowInstanceId":"nobody","execution":1,"activities":[{"task":1,"name":"oil","input":1,"attempt":1}]}`
+
+// Activities that are too many for one process come through their queue, and the run succeeds.
+func TestActivitiesOfOtherProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.parts = spreadAbove + 100
+		w.prepare(t)
+		w.send(t, good)
+		p := w.process(t, nil)
+		w.host(t, w.always(p))
+		w.checkSucceeded(t, "c1")
+		if int(w.oiled.Load()) != w.parts || p.Count(engine.Parked) != 1 {
+			t.Errorf("%d activities ran, %d times it was parked", w.oiled.Load(), p.Count(engine.Parked))
+		}
+	})
+}
+
+// A batch that the host gave up on fails its activities, and the orchestration decides: here its run fails, and its
+// message has the next attempt, which is better.
+func TestActivitiesThatTheHostGaveUpOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.parts = spreadAbove + 3
+		w.prepare(t)
+		p := w.process(t, nil)
+		w.send(t, good)
+		if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil || p.Count(engine.Parked) != 1 {
+			t.Fatalf("it was not parked: %v", err)
+		}
+		d := w.delivery(t, activityQueue)
+		d.Queue += engine.PoisonSuffix
+		if err := p.HandleActivitiesPoison(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		w.host(t, w.always(p))
+		w.checkSucceeded(t, "c1")
+		if e := w.history(t, "c1"); len(e) != 3 || e[1].RunStatus != engine.StatusFailed || !strings.Contains(e[1].Error, "the host gave up on the message "+d.ID) {
+			t.Errorf("history %+v", e)
+		}
+		if dead := w.deadLettersOf(t, engine.SignalEngine); len(dead) != 0 {
+			t.Errorf("dead letters %+v", dead)
+		}
+	})
+}
+
+// Activities that fail elsewhere use up the attempts of the run's message as those do that fail here.
+func TestActivitiesThatFailElsewhere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.parts, w.dry = spreadAbove+3, orchestrator.Permanent(errors.New("no oil"))
+		w.prepare(t)
+		w.send(t, good)
+		w.host(t, w.always(w.process(t, nil)))
+		checkDead("no oil")(t, w)
+	})
+}
+
+// A timer's message that is deleted wakes nobody; the sweeper does.
+func TestTheSweeperWakesWhatNobodyWakes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.waits = true
+		w.prepare(t)
+		w.send(t, good)
+		p := w.process(t, nil)
+		if err := p.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+			t.Fatal(err)
+		}
+		w.event(t, "c1", 0)
+		if err := p.HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+			t.Fatal(err)
+		}
+		sweep := func(want int) {
+			t.Helper()
+			if n, err := w.runtime.Sweep(t.Context(), 100); err != nil || n != want {
+				t.Errorf("%d woken, want %d: %v", n, want, err)
+			}
+		}
+		sweep(0)
+		time.Sleep(time.Hour + time.Second)
+		w.take(t, scheduleQueue) // it never arrives
+		sweep(0)                 // it may be on its way
+		time.Sleep(10 * time.Minute)
+		sweep(1)
+		w.host(t, w.always(p))
+		w.checkSucceeded(t, "c1")
+		time.Sleep(2 * time.Hour)
+		sweep(0)
+	})
+}

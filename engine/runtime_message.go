@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// SignalEngine is the engine under which messages of the runtime's own queues are dead letters: signals that nobody could
+// apply, activities that nobody could run.
+const SignalEngine = "orchestration"
+
+// runtimeMessage is a message of one of the runtime's own queues: signals, schedules, activities.
+type runtimeMessage struct {
+	*Pipeline
+	queue   string // that it came from
+	journey journey
+	body    []byte
+	attempt int
+}
+
+func (p *Pipeline) runtimeMessage(d Delivery) runtimeMessage {
+	m := runtimeMessage{Pipeline: p, queue: d.Queue}
+	m.journey, m.body = unwrap(d)
+	if checkID("message id", m.journey.MessageID) != nil {
+		m.journey.MessageID = deriveCorrelationID(m.journey.MessageID)
+	}
+	m.attempt = m.journey.Attempts + d.DequeueCount
+	return m
+}
+
+// putBack sends the message to its queue again, for later. It stays the message that it was, so that it can be one dead
+// letter only; one that has no room to say so becomes a new one.
+func (m runtimeMessage) putBack(ctx context.Context) error {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	j := m.journey
+	j.Attempts = m.attempt - 1
+	body, err := j.wrap(m.body)
+	if len(body) > queues.MaxBody {
+		body = m.body
+	}
+	if err == nil {
+		_, err = m.config.Queues.Send(ctx, m.queue, body, m.config.ElsewhereDelay)
+	}
+	if err != nil {
+		return fmt.Errorf("put message %s back into %s: %w", m.journey.MessageID, m.queue, err)
+	}
+	return nil
+}
+
+// bury makes the message a dead letter, with the orchestration that it was for as its correlation id.
+func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) error {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	_, err := m.config.DeadLetters.Add(ctx, DeadLetter{
+		Engine: SignalEngine, MessageID: m.journey.MessageID, InsertedAtUtc: m.journey.InsertedAt,
+		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
+		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
+		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(),
+	})
+	return err
+}
+
+// buryPoison makes a message of a poison queue a dead letter. A poison queue has none of its own: what failed there too
+// often would stay, hidden, for ever. So it is put back as long as storage does not take it.
+func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
+	buried := m
+	buried.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the host counts from the beginning here
+	err := buried.bury(ctx, ReasonPoison, cause)
+	if err == nil {
+		return nil
+	}
+	if back := m.putBack(ctx); back != nil {
+		return errors.Join(err, back)
+	}
+	return nil
+}
+
+// orchestration is the id of the one that the message is for, or an id of its own if it does not tell.
+func (m runtimeMessage) orchestration() string {
+	var envelope struct {
+		Orchestration string `json:"workflowInstanceId"`
+	}
+	err := json.Unmarshal(m.body, &envelope)
+	if err != nil || checkID("correlation id", envelope.Orchestration) != nil {
+		return deriveCorrelationID(m.journey.MessageID)
+	}
+	return envelope.Orchestration
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/hostlock"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const (
+	// sweeperJob is the lock that one sweeper at a time holds, of all instances and slots that share a storage account.
+	sweeperJob = "sweeper"
+	// sweeperLease is how long others wait when a sweeper dies at work.
+	sweeperLease = time.Minute
+	// sweepLimit is how many orchestrations one run wakes: more than an invocation has time for, so that after a queue was
+	// cleared it is the time that bounds a run.
+	sweepLimit = 25_000
+)
+
+// sweeper is the timer function that wakes orchestrations whose messages are lost.
+type sweeper struct {
+	runtime *orchestrator.Runtime
+	locks   hostlock.Locks
+	log     *slog.Logger
+}
+
+// handle runs when the timer is due, late or not: what it looks for is a matter of the clock and not of the occurrence.
+// When another sweeper is at work, there is nothing to do.
+func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
+	woken := 0
+	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
+		woken, err = s.runtime.Sweep(ctx, sweepLimit)
+		return err
+	})
+	if errors.Is(err, hostlock.ErrHeld) {
+		s.log.Info("sweep left to another", "reason", err.Error())
+		return nil
+	}
+	s.log.Info("sweep", "woken", woken, "complete", err == nil)
+	return err
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/hostlock"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// The timer wakes what is overdue, late or not, and leaves the work to who has the lock.
+func TestSweeper(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		held  bool
+		woken int
+	}{"alone": {held: false, woken: 1}, "another is at work": {held: true, woken: 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				messages, log := queues.NewMemory(), slog.New(slog.DiscardHandler)
+				nap := orchestrator.NewOrchestrator("nap", func(ctx *orchestrator.Context, _ int) (int, error) {
+					ctx.Sleep(time.Hour)
+					return 0, nil
+				})
+				store := tables.NewMemory()
+				rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: messages, Log: log,
+					Orchestrators: []orchestrator.AnyOrchestrator{nap}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := sweeper{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log}
+				for _, prepare := range []func(context.Context) error{rt.Prepare, s.locks.CreateTable} {
+					if err := prepare(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if out, err := rt.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "nap", Input: []byte("1")}); err != nil || !out.Woken {
+					t.Fatalf("%+v %v", out, err)
+				}
+				time.Sleep(2 * time.Hour)
+				if tt.held {
+					if _, err := s.locks.Acquire(t.Context(), sweeperJob, time.Minute); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for range 2 { // what is woken is not woken again
+					if err := s.handle(t.Context(), trigger.TimerDelivery{IsPastDue: true}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n, err := messages.Length(t.Context(), rt.SignalQueue()); err != nil || n != tt.woken {
+					t.Errorf("%d signals, %v", n, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// deserted is a queue that no function listens to.
+const deserted = "orchestration-deserted"
+
+// A run waits for the next attempt of an activity, and the message that is to wake it is gone. The sweeper finds it, and
+// the handler finishes it.
+func (p *platform) testSweep(t *testing.T) {
+	id := uuid.NewString()
+	p.parkElsewhere(t, id, "instance-swept")
+	if entries, err := engine.NewHistory(p.tables, "").Run(t.Context(), hmac.Engine, id); err != nil || len(entries) != 0 {
+		t.Fatalf("the run has ended before it was swept: %v %v", entries, err)
+	}
+	const function = "orchestration-sweep-timer"
+	resp, err := http.Post(p.host.URL()+"/admin/functions/"+function, "application/json", strings.NewReader(`{"input":""}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusAccepted {
+		t.Fatalf("the sweeper was answered with %s", resp.Status)
+	}
+	p.succeeded(t, id, "instance-swept")
+	p.drained(t, signalQueue)
+	if n := p.seen(func(i localhost.Invocation) bool { return i.Function == function && i.Err != nil }); n != 0 {
+		t.Errorf("%d runs of the sweeper failed", n)
+	}
+}
+
+// parkElsewhere begins a run in a process of its own, an hour ago, while the vault was away. The message that is to wake
+// it goes where nobody reads.
+func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
+	t.Helper()
+	ago := func() time.Time { return time.Now().Add(-time.Hour) }
+	away := &faults.Plan{Refuse: func(faults.Call) bool { return true }}
+	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables})
+	payloads, err2 := blobs.NewAzure(p.account)
+	if err := errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)); err != nil {
+		t.Fatal(err)
+	}
+	log, definition := slog.New(slog.DiscardHandler), hmac.Definition(steps)
+	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: payloads, Queues: p.queues, ScheduleQueue: deserted,
+		InlineWait: time.Nanosecond, Now: ago, Log: log, Activities: append(definition.Operations, definition.Activities...),
+		Orchestrators: []orchestrator.AnyOrchestrator{definition.Orchestrator}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipeline, err := engine.NewPipeline(engine.Config{Definitions: []engine.Definition{definition}, Runtime: rt, Queues: p.queues, Now: ago, Log: log,
+		History: engine.NewHistory(p.tables, ""), DeadLetters: engine.NewDeadLetters(p.tables, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	d := engine.Delivery{Queue: hmac.Queue, ID: uuid.NewString(), Body: []byte(rotation(id, instance)), DequeueCount: 1, InsertedAt: ago()}
+	if err := pipeline.Handle(ctx, d); err != nil || pipeline.Count(engine.Parked) != 1 {
+		t.Fatalf("the run was not parked: %v", err)
+	}
+	if n, err := p.queues.Length(ctx, deserted); err != nil || n != 1 || !p.empty(t, hmac.Queue) {
+		t.Fatalf("%d messages to wake the run, %v", n, err)
+	}
+}
