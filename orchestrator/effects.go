@@ -36,14 +36,14 @@ func (d *driver) emit(ctx context.Context, r round) error {
 			errs = append(errs, d.spread(ctx, e))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.relay(ctx, r))...)
 }
 
 func (r round) hasEffects() bool {
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for i := range events {
 			switch events[i].Kind {
-			case callCanceled, childDetached, executionCanceled, activitiesSent:
+			case callCanceled, childDetached, eventPublished, executionCanceled, activitiesSent:
 				return true
 			}
 		}

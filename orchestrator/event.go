@@ -46,6 +46,7 @@ const (
 	eventAwaited       eventKind = "EventAwaited"
 	callCanceled       eventKind = "CallCanceled"
 	childDetached      eventKind = "OrchestrationDetached"
+	eventPublished     eventKind = "EventPublished"
 	sideEffectRecorded eventKind = "SideEffectRecorded"
 	patchRecorded      eventKind = "PatchRecorded"
 	executionCompleted eventKind = "ExecutionCompleted"
@@ -122,7 +123,7 @@ func sameDecision(recorded, decided event) bool {
 	}
 	switch recorded.Kind {
 	case activityScheduled, childScheduled, timerScheduled, eventAwaited:
-	case childDetached:
+	case childDetached, eventPublished:
 		if recorded.Child != decided.Child {
 			return false
 		}
@@ -150,6 +151,8 @@ func (e event) describe() string {
 		return fmt.Sprintf("cancelling call %d", e.Task)
 	case childDetached:
 		return fmt.Sprintf("the start of orchestrator %s as %q with input %s", e.Name, e.Child, excerpt(e.Payload))
+	case eventPublished:
+		return fmt.Sprintf("the event %s with payload %s", e.Name, excerpt(e.Payload))
 	case sideEffectRecorded:
 		return fmt.Sprintf("side effect %q", e.Name)
 	case patchRecorded:

@@ -36,21 +36,23 @@ type execution struct {
 	ended     bool    // the last of them ends the execution
 	continues bool    // and another follows by itself
 
-	first      int    // the execution that began from outside: this one, or the one before it continued as new
-	version    string // of the orchestrator's code
-	reference  *Reference
-	deadline   int64    // microseconds; 0 for none
-	drop       bool     // events that nobody waits for
-	unread     []event  // external events that nobody has asked for
-	signals    []string // that have been applied
-	held       bool     // the first turn waits for executionReleased
-	suspended  bool
-	interrupts bool                       // a call has been interrupted
-	canceled   *string                    // why
-	launches   map[string]json.RawMessage // inputs of the orchestrations that it started, by their ids
-	frames     []*task                    // sub-orchestrations that are waited for
-	sent       int                        // activities that other processes run
-	failure    *Failure                   // the last that it learned of
+	first        int    // the execution that began from outside: this one, or the one before it continued as new
+	version      string // of the orchestrator's code
+	reference    *Reference
+	deadline     int64    // microseconds; 0 for none
+	drop         bool     // events that nobody waits for
+	unread       []event  // external events that nobody has asked for
+	signals      []string // that have been applied
+	held         bool     // the first turn waits for executionReleased
+	suspended    bool
+	interrupts   bool                       // a call has been interrupted
+	canceled     *string                    // why
+	publishes    bool                       // there is somebody to publish to
+	publications map[string]Publication     // by their keys
+	launches     map[string]json.RawMessage // inputs of the orchestrations that it started, by their ids
+	frames       []*task                    // sub-orchestrations that are waited for
+	sent         int                        // activities that other processes run
+	failure      *Failure                   // the last that it learned of
 
 	patches      map[string]bool
 	children     map[string]int // calls of sub-orchestrations, by what makes them the same

@@ -41,6 +41,9 @@ type Config struct {
 	SpreadAbove int
 	// InlineWait is how far away a timer may be that Run waits for, when there are queues to wake it; default 30 s.
 	InlineWait time.Duration
+	// Publish takes the events that orchestrations publish, after the round that did. It may get the same again, and knows
+	// them by tenant and key. Without it, Context.Publish is an error.
+	Publish func(ctx context.Context, events []Publication) error
 	// Ended is called when a signal has brought an orchestration without a parent to its end, before the signal is
 	// acknowledged. An error brings the signal again.
 	Ended func(ctx context.Context, out Outcome) error

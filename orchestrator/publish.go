@@ -1,0 +1,72 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Publication is an event that an orchestration tells the outside.
+type Publication struct {
+	// TenantID says whose event it is, Type what happened; both are required.
+	TenantID string
+	Type     string
+	// Payload is the event as JSON. It must not hold secrets.
+	Payload json.RawMessage
+	// Key makes the event the same wherever it comes from: two with one key in a tenant are one. "" makes it that of this
+	// place in the orchestration: an execution that follows a failed one does not tell it again.
+	Key string
+	// OrderKey keeps the events that have the same in their order; "" for none.
+	OrderKey string
+	// CorrelationID is the orchestration's; Publish sets it.
+	CorrelationID string
+}
+
+// ErrNoPublisher: the runtime was not told where events go (Config.Publish).
+var ErrNoPublisher = errors.New("the runtime has no publisher: set Config.Publish")
+
+// Publish tells the outside that something happened. The event is part of the round: it leaves if and only if the round is
+// committed, at least once, and with the same key each time. Publish does not wait for that.
+func (c *Context) Publish(p Publication) error {
+	if p.TenantID == "" || p.Type == "" || !json.Valid(p.Payload) {
+		return Permanent(fmt.Errorf("publish %q: a tenant, a type and a payload of JSON are required", p.Type))
+	}
+	if !c.execution.publishes {
+		return Permanent(fmt.Errorf("publish %s: %w", p.Type, ErrNoPublisher))
+	}
+	c.execution.publish(p)
+	return nil
+}
+
+func (x *execution) publish(p Publication) {
+	p.CorrelationID = x.correlationID
+	if p.Key == "" {
+		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
+	}
+	if x.publications == nil {
+		x.publications = map[string]Publication{}
+	}
+	x.publications[p.Key] = p
+	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Payload: p.Payload})
+}
+
+// relay hands what a round published to who sends it.
+func (d *driver) relay(ctx context.Context, r round) error {
+	var all []Publication
+	for _, e := range r.Decided {
+		if e.Kind == eventPublished {
+			all = append(all, d.execution.publications[e.Child])
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if d.rt.config.Publish == nil {
+		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNoPublisher)
+	}
+	if err := d.rt.config.Publish(ctx, all); err != nil {
+		return fmt.Errorf("publish %d events of orchestration %s: %w", len(all), d.start.ID, err)
+	}
+	return nil
+}
