@@ -113,6 +113,12 @@ func (g generation) end() *event {
 	}
 }
 
+// active says that the execution has not ended, or is followed by another of itself.
+func (g generation) active() bool {
+	end := g.end()
+	return end == nil || end.Kind == executionContinued
+}
+
 // load reads every execution of an orchestration, oldest first; none when there is no such orchestration, or it is being
 // purged.
 func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
@@ -189,7 +195,10 @@ func generations(rows []tables.Entity) ([]generation, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
-	started, _ := all[len(all)-1].start()
+	started, ok := all[len(all)-1].start()
+	if !ok {
+		return nil, fmt.Errorf("execution %d does not begin with a start: %w", all[len(all)-1].number, ErrCorrupt)
+	}
 	oldest := max(started.Base, 1) - 1
 	for i := range all {
 		g := &all[i]

@@ -50,7 +50,6 @@ type beginning struct {
 	start  Start
 	number int
 	event  event
-	before *generation // a failed one whose results it takes over
 }
 
 // change begins the next execution of an orchestration, as decide wants it, and wakes it. decide is asked again when
@@ -113,19 +112,14 @@ func (r *Runtime) hold(ctx context.Context, b beginning, all []generation) error
 
 // reuse decides what a start does to an orchestration that has its id.
 func (r *Runtime) reuse(ctx context.Context, s Start, all []generation) (*beginning, error) {
-	latest := all[len(all)-1]
-	started, ok := latest.start()
-	if !ok {
-		return nil, fmt.Errorf("orchestration %s: execution %d does not begin with a start: %w", s.ID, latest.number, ErrCorrupt)
-	}
+	latest, started := latestOf(all)
 	for _, g := range all {
 		e, _ := g.start()
 		if e.Name == s.Orchestrator && e.CorrelationID == s.CorrelationID && e.Signal == s.RequestID && (s.RequestID != "" || s.Reuse == ReuseNever) {
 			return nil, nil
 		}
 	}
-	end := latest.end()
-	active := end == nil || end.Kind == executionContinued
+	active := latest.active()
 	switch {
 	case s.Reuse == ReuseNever:
 		return nil, fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w", s.ID, started.Name, started.CorrelationID, ErrExists)
@@ -172,37 +166,20 @@ func (r *Runtime) stop(ctx context.Context, id string, latest generation) error 
 // others run again; sub-orchestrations that failed go on the same way. requestID makes it the same when it is repeated.
 // ErrActive and ErrEnded say that it has not failed.
 func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, error) {
-	return r.change(ctx, id, func(all []generation) (*beginning, error) {
-		latest, started, err := latestOf(id, all)
-		switch {
-		case err != nil:
-			return nil, err
-		case requestID != "" && started.Signal == requestID:
-			return nil, nil
-		case latest.end() == nil || latest.end().Kind == executionContinued:
-			return nil, fmt.Errorf("rewind of orchestration %s: %w", id, ErrActive)
-		case latest.end().Kind != executionFailed:
-			return nil, fmt.Errorf("rewind of orchestration %s, which has not failed: %w", id, ErrEnded)
+	return r.anew(ctx, id, requestID, func(all []generation) (*beginning, error) {
+		latest, started := latestOf(all)
+		if latest.end().Kind != executionFailed {
+			return nil, fmt.Errorf("orchestration %s has not failed: %w", id, ErrEnded)
 		}
-		e := again(latest, started)
-		e.Signal = requestID
-		return &beginning{start: startedAs(id, started), number: latest.number + 1, event: e}, nil
+		return &beginning{start: startedAs(id, started), number: latest.number + 1, event: again(latest, started)}, nil
 	})
 }
 
 // Restart starts an orchestration that has ended over, with the input that it was started with. requestID makes it the
 // same when it is repeated. ErrActive says that it has not ended.
 func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, error) {
-	return r.change(ctx, id, func(all []generation) (*beginning, error) {
-		latest, started, err := latestOf(id, all)
-		switch {
-		case err != nil:
-			return nil, err
-		case requestID != "" && started.Signal == requestID:
-			return nil, nil
-		case latest.end() == nil || latest.end().Kind == executionContinued:
-			return nil, fmt.Errorf("restart of orchestration %s: %w", id, ErrActive)
-		}
+	return r.anew(ctx, id, requestID, func(all []generation) (*beginning, error) {
+		latest, started := latestOf(all)
 		s := startedAs(id, started)
 		for _, g := range all {
 			if first, _ := g.start(); g.number == max(started.First, 1) {
@@ -210,7 +187,28 @@ func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, e
 			}
 		}
 		number := latest.number + 1
-		return &beginning{start: s, number: number, event: event{Base: number, First: number, Payload: s.Input, Signal: requestID}}, nil
+		return &beginning{start: s, number: number, event: event{Base: number, First: number, Payload: s.Input}}, nil
+	})
+}
+
+// anew begins another execution of an orchestration that has ended, once for each requestID.
+func (r *Runtime) anew(ctx context.Context, id, requestID string, next func([]generation) (*beginning, error)) (Outcome, error) {
+	return r.change(ctx, id, func(all []generation) (*beginning, error) {
+		if len(all) == 0 {
+			return nil, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+		}
+		latest, started := latestOf(all)
+		switch {
+		case requestID != "" && started.Signal == requestID:
+			return nil, nil
+		case latest.active():
+			return nil, fmt.Errorf("orchestration %s: %w", id, ErrActive)
+		}
+		b, err := next(all)
+		if err == nil {
+			b.event.Signal = requestID
+		}
+		return b, err
 	})
 }
 
@@ -220,14 +218,9 @@ func startedAs(id string, started event) Start {
 		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference}
 }
 
-func latestOf(id string, all []generation) (generation, event, error) {
-	if len(all) == 0 {
-		return generation{}, event{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
-	}
+// latestOf is the latest execution and its start.
+func latestOf(all []generation) (generation, event) {
 	latest := all[len(all)-1]
-	started, ok := latest.start()
-	if !ok {
-		return latest, started, fmt.Errorf("orchestration %s: execution %d does not begin with a start: %w", id, latest.number, ErrCorrupt)
-	}
-	return latest, started, nil
+	started, _ := latest.start()
+	return latest, started
 }

@@ -32,7 +32,7 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 		return r.purgeLeft(ctx, id)
 	}
 	latest := all[len(all)-1]
-	if end := latest.end(); end == nil || end.Kind == executionContinued {
+	if latest.active() {
 		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
 	}
 	for _, g := range all {
