@@ -112,16 +112,19 @@ func TestWhatIsTooLarge(t *testing.T) {
 			t.Errorf("after the repair: %s %v, %d calls", out.Status, out.Failure, l.count("note"))
 		}
 	})
+	// What does not fit a message travels in a blob. What does not fit that, either, is refused.
 	t.Run("event", func(t *testing.T) {
 		t.Parallel()
 		w, l := newWorld(t), &ledger{}
 		step := l.step("step")
-		rt := w.signalling(t, nil, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
+		rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{stepThenEvent(step)}, Activities: []AnyActivity{step}})
 		mustRun(t, rt, startOf("a", 1))
+		before := w.rows(t, "a")
 		err := rt.Raise(t.Context(), "a", "number", strings.Repeat("x", queues.MaxBody), "")
-		if !errors.Is(err, queues.ErrTooLarge) || !strings.Contains(err.Error(), "orchestration a") || w.waitingMessages(t) != 0 {
+		if !errors.Is(err, blobs.ErrTooLarge) || !strings.Contains(err.Error(), "orchestration a") || w.waitingMessages(t) != 0 {
 			t.Errorf("%d messages, %v", w.waitingMessages(t), err)
 		}
+		w.unchanged(t, "a", before)
 	})
 	for name, change := range map[string]func(*Start){
 		"carry":          func(s *Start) { s.Carry = []byte(incompressible(2 << 20)) },
@@ -158,6 +161,38 @@ func TestLargeValuesAreReadBack(t *testing.T) {
 		if len(warm.Output) != spillFrom+2 || !bytes.Equal(warm.Output, cold.Output) || !bytes.Equal(warm.Output, got.Output) {
 			t.Errorf("warm %d, cold %d, Get %d bytes", len(warm.Output), len(cold.Output), len(got.Output))
 		}
+	})
+	t.Run("an event", func(t *testing.T) {
+		t.Parallel()
+		raised := func(size int) func(*testing.T, *faults.Plan) {
+			return func(t *testing.T, plan *faults.Plan) {
+				t.Helper()
+				w := newWorld(t)
+				o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+					s, err := Event[string](ctx, "text").Await()
+					return len(s), err
+				})
+				orchestrators := []AnyOrchestrator{o}
+				mustRun(t, w.signalling(t, nil, orchestrators, nil), startOf("a", 1))
+				text := strings.Repeat("x", size)
+				dying := w.signalling(t, plan, orchestrators, nil)
+				if err := dying.Raise(t.Context(), "a", "text", text, "1"); err != nil { // it is repeated then
+					if err := w.signalling(t, nil, orchestrators, nil).Raise(t.Context(), "a", "text", text, "1"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.deliver(t.Context(), t, dying) // it may die
+				next := w.signalling(t, nil, orchestrators, nil)
+				w.settle(t, next)
+				if out := mustGet(t, next, "a"); string(out.Output) != fmt.Sprint(size) || w.learnedEvents(t, "a", eventRaised) != 1 {
+					t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+				}
+			}
+		}
+		for _, size := range []int{queues.MaxBody, 10 * spillFrom} {
+			synctest.Test(t, func(t *testing.T) { raised(size)(t, &faults.Plan{}) })
+		}
+		everyFault(t, raised(spillFrom))
 	})
 	t.Run("a child's output", func(t *testing.T) {
 		t.Parallel()

@@ -132,9 +132,11 @@ func TestDamagedRoundsStall(t *testing.T) {
 		"a row that is none": {damage: func(t *testing.T, w *world) {
 			w.apply(t, tables.Insert(tables.Entity{Key: tables.Key{Partition: "a", Row: "r-x"}}))
 		}, says: "r-x"},
-		"unknown result":     {damage: edit(third, replaced(`"ActivityCompleted"`, `"ActivityTeleported"`)), says: "ActivityTeleported"},
+		"unknown result":     {damage: edit(third, replaced(`"ActivityCompleted"`, `"ActivityTeleported"`)), says: "ActivityTeleported", is: ErrNewerSchema},
+		"newer encoding":     {damage: edit(second, func(e tables.Entity) { e.Properties[columnEncoding] = encodingJSON + newerSchema + "2" }), says: second, is: ErrNewerSchema},
+		"status gone":        {damage: remove(statusRow), says: "no status row"},
 		"result of no call":  {damage: edit(third, replaced(`"task":2`, `"task":9`)), says: "call 9"},
-		"a start in between": {damage: edit(third, replaced(`"learned":[{`, `"learned":[{"kind":"Surprise","at":1},{`)), says: "Surprise"},
+		"a start in between": {damage: edit(third, replaced(`"learned":[{`, `"learned":[{"kind":"Surprise","at":1},{`)), says: "Surprise", is: ErrNewerSchema},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -152,7 +154,11 @@ func TestDamagedRoundsStall(t *testing.T) {
 				good := w.rows(t, "a")
 
 				tt.damage(t, w)
-				stall{rt: rt, is: ErrCorrupt, says: []string{tt.says, "restore"}}.check(t, w, "a", start)
+				stalled := stall{rt: rt, is: ErrCorrupt, says: []string{tt.says, "restore"}}
+				if tt.is != nil {
+					stalled.is, stalled.says[1] = tt.is, "deploy"
+				}
+				stalled.check(t, w, "a", start)
 
 				if err := w.tables.Apply(t.Context(), "orchestrations", tables.Upsert(tables.Entity{Key: tables.Key{Partition: "a", Row: "r-x"}})); err != nil {
 					t.Fatal(err)

@@ -231,14 +231,14 @@ func runInBackground(ctx context.Context, rt *Runtime, s Start) <-chan ran {
 }
 
 // overtaken runs a sequence of two steps in a process that pauses before its nth commit reaches storage, lets another
-// process complete it meanwhile, and gives what the first one got when it went on after the pause. The first one's Run
-// can be repeated with again. Every caller runs under synctest.
-func overtaken(t *testing.T, w *world, l *ledger, n int, paused time.Duration, log *slog.Logger) (again func() (Outcome, error), err error) {
+// process complete it meanwhile, and gives what the first one got when it went on after the pause, and the first one.
+// Whatever it got, it has written nothing, and every result and decision is there once. Every caller runs under synctest.
+func overtaken(t *testing.T, w *world, l *ledger, n int, paused time.Duration, log *slog.Logger) (slow *Runtime, got ran) {
 	t.Helper()
 	step := l.step("step")
 	o := sequence(step)
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	slow := w.intercepted(t, atApply(n, func() { close(reached); <-goOn }), Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{step}, Log: log})
+	slow = w.intercepted(t, atApply(n, func() { close(reached); <-goOn }), Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{step}, Log: log})
 	done := runInBackground(t.Context(), slow, startOf("a", 2))
 	<-reached
 	time.Sleep(paused)
@@ -247,11 +247,36 @@ func overtaken(t *testing.T, w *world, l *ledger, n int, paused time.Duration, l
 	}
 	before := w.rows(t, "a")
 	close(goOn)
-	first := <-done
+	got = <-done
 	w.unchanged(t, "a", before)
-	w.stored(t, "a")
-	if first.err == nil {
-		t.Errorf("commit %d of a process that was overtaken went through", n)
+	w.onceEach(t, "a")
+	if got.err == nil && (got.out.Status != Completed || string(got.out.Output) != "2") {
+		t.Errorf("a process that was overtaken before commit %d gives %s %s", n, got.out.Status, got.out.Output)
 	}
-	return func() (Outcome, error) { return slow.Run(t.Context(), startOf("a", 2)) }, first.err
+	return slow, got
+}
+
+// onceEach checks that the rounds of an orchestration hold each call and each result of a call once.
+func (w *world) onceEach(t *testing.T, id string) {
+	t.Helper()
+	for _, g := range w.stored(t, id) {
+		made, ended := map[int]bool{}, map[int]bool{}
+		for i, r := range g.rounds {
+			for _, e := range r.Decided {
+				if e.Task != 0 && e.Kind != callCanceled && made[e.Task] {
+					t.Errorf("execution %d, round %d: call %d is made again", g.number, i+1, e.Task)
+				}
+				made[e.Task] = true
+			}
+			for _, e := range r.Learned {
+				switch e.Kind {
+				case activityCompleted, activityFailed, timerFired, childCompleted, childFailed:
+					if ended[e.Task] {
+						t.Errorf("execution %d, round %d: call %d has another result", g.number, i+1, e.Task)
+					}
+					ended[e.Task] = true
+				}
+			}
+		}
+	}
 }

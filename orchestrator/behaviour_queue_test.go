@@ -5,6 +5,8 @@ package orchestrator
 //	queue_semantics    worker_ack_atomicity           activities have no messages while they run in the process that drives
 //	                                                  them; that a result and what it leads to are one round is
 //	                                                  TestAtomicity/multi_operation_atomic_ack
+//	queue_semantics    a wake that is stale or comes twice   TestStaleSignals, TestCommandsAreIdempotent
+//	instance_creation  a start by the client          TestStart and its siblings
 //	instance_creation  null_version                   an orchestration has no version of its own; the schema of its
 //	                                                  snapshot is always there, and checked in via_metadata
 
@@ -132,20 +134,33 @@ func TestQueueSemantics(t *testing.T) {
 			}
 		})
 	})
-	// A message for nobody is not dropped, as the peers do: its orchestration may be about to start. It changes nothing, and
-	// the host's dequeue count bounds how often it comes.
+	// What only wakes is dropped when there is nobody to wake, and counted: nobody needs it any more. What brings something
+	// is not, as the peers do: its orchestration may be about to start. It changes nothing, and the host's dequeue count
+	// bounds how often it comes.
 	t.Run("orphan_queue_messages_dropped", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			w, l, plan := newWorld(t), &ledger{}, &faults.Plan{}
 			step := l.step("step")
 			rt := w.signalling(t, plan, []AnyOrchestrator{stepThenEvent(step)}, []AnyActivity{step})
-			for _, s := range []Signal{eventSignal("nobody", "1", "number", "1"),
-				{SignalID: "2", InstanceID: "nobody", RuntimeProvider: provider, Type: TimerDue},
-				{SignalID: "3", InstanceID: "nobody", RuntimeProvider: provider, Type: SubWorkflowCompleted}} {
-				if _, err := rt.Deliver(t.Context(), s); !errors.Is(err, ErrNotFound) {
-					t.Errorf("%s: %v", s.Type, err)
+			for i, kind := range []SignalType{TaskCompleted, TimerDue, RetryDue, SubWorkflowCompleted, InternalContinue} {
+				if _, err := rt.Deliver(t.Context(), Signal{SignalID: "1", InstanceID: "nobody", RuntimeProvider: provider, Type: kind}); err != nil {
+					t.Errorf("%s: %v", kind, err)
 				}
+				if want := (Counts{Stale: i + 1}); rt.Counts() != want {
+					t.Errorf("%s: counted %+v", kind, rt.Counts())
+				}
+			}
+			before := rt.Counts()
+			suspend := eventSignal("nobody", "3", "", "")
+			suspend.Payload = Payload{Command: commandSuspend}
+			for _, s := range []Signal{eventSignal("nobody", "2", "number", "1"), suspend} {
+				if _, err := rt.Deliver(t.Context(), s); !errors.Is(err, ErrNotFound) {
+					t.Errorf("%+v: %v", s.Payload, err)
+				}
+			}
+			if rt.Counts() != before {
+				t.Errorf("what is not dropped is counted: %+v", rt.Counts())
 			}
 			if n := applies(plan.Calls()); n != 0 || w.waitingMessages(t) != 0 {
 				t.Errorf("%d commits and %d messages for nobody", n, w.waitingMessages(t))

@@ -38,6 +38,10 @@ func (d *driver) hand(v *delivery) {
 // that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	s, err := r.unpack(ctx, s)
+	if errors.Is(err, ErrNotFound) && s.Type != ExternalSignal {
+		r.tally(func(c *Counts) { c.Stale++ })
+		return Outcome{ID: s.InstanceID}, nil // what it brought is kept, or was purged
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -46,7 +50,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 		// It is stopped before it begins, so that a process which is about to begin it finds that it has ended.
 		b := beginning{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
 			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID}}
-		if err = r.hold(ctx, b, nil); err == nil || errors.Is(err, errLostRace) {
+		if err = r.hold(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
 			out, err = r.deliver(ctx, s)
 		}
 	}
@@ -107,10 +111,7 @@ func (r *Runtime) conclude(ctx context.Context, d *driver, s Signal) (Outcome, e
 		if out.Rounds == 0 {
 			return out, fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
 		}
-		// Should the signal be lost, the sweeper finds the orchestration: when nothing was committed for so long that
-		// nobody can be at it.
-		now := r.config.Now()
-		if err := r.remember(ctx, parking{id: out.ID, due: now.Add(r.config.LostAfter), since: now}); err != nil {
+		if err := r.remember(ctx, r.goOn(out.ID)); err != nil { // should the signal be lost
 			return out, err
 		}
 		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)
@@ -213,6 +214,8 @@ func (d *driver) judge(s Signal) verdict {
 		return signalStale
 	case x.ended:
 		return signalWakes
+	case s.Payload.Command == commandCancel && x.canceled != nil:
+		return signalKnown // what has been called since then is to undo what is half done
 	case len(s.Payload.Results) > 0:
 		return x.judgeResults(s.Payload.Results)
 	case s.WaitingToken != "" && d.over(s):

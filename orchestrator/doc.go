@@ -27,6 +27,7 @@
 //
 //	r-{execution:08d}-{round:08d}   a round, inserted once and never changed
 //	status                          the snapshot of the runtime, replaced with every round, in the same transaction
+//	purge                           stands in place of the status while the rows are being deleted
 //
 // Payloads that do not fit a row are spilled to blobs named {escaped id}/{sha256}, written before the round that names
 // them.

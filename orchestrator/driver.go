@@ -34,6 +34,7 @@ type driver struct {
 	known     int    // calls of this execution that are committed
 	conflicts int    // rounds that others committed first
 	fromAfar  bool   // what this driver found is secured by the messages of others
+	etag      string // that the status has to have at the first commit; "" for any
 	owed      *round // the last round that it found, whose effects may be missing
 
 	inbox     []*delivery   // guarded by rt.mu
@@ -234,7 +235,7 @@ func (d *driver) commit(ctx context.Context) error {
 func (d *driver) commitRound(ctx context.Context) error {
 	r := round{Learned: d.learned, Decided: d.execution.decided}
 	drop := d.garbage[:min(len(d.garbage), dropSlice)]
-	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.besides(drop)...)
+	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, d.besides(drop)...)
 	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
 		return d.commitOversize(ctx, err)
 	}
@@ -264,7 +265,7 @@ func (d *driver) besides(drop []string) []tables.Op {
 
 // settle takes note that a round is durable.
 func (d *driver) settle(r round) {
-	d.rounds = append(d.rounds, r)
+	d.rounds, d.etag = append(d.rounds, r), ""
 	d.version++
 	d.committed++
 	d.learned, d.execution.decided, d.urgent = nil, nil, false
@@ -280,7 +281,7 @@ func (d *driver) commitOversize(ctx context.Context, cause error) error {
 	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
 		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
 	r := round{Learned: d.learned, Decided: x.decided}
-	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.besides(nil)...); err != nil {
+	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, d.besides(nil)...); err != nil {
 		return err
 	}
 	d.settle(r)

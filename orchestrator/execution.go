@@ -52,6 +52,7 @@ type execution struct {
 	launches     map[string]json.RawMessage // inputs of the orchestrations that it started, by their ids
 	frames       []*task                    // sub-orchestrations that are waited for
 	sent         int                        // activities that other processes run
+	open         int                        // calls that are not done, events apart
 	failure      *Failure                   // the last that it learned of
 
 	patches      map[string]bool
@@ -77,6 +78,9 @@ func (x *execution) add(t *task) *task {
 	t.number = len(x.tasks) + 1
 	t.began = x.clock.UnixMicro()
 	x.tasks = append(x.tasks, t)
+	if t.kind != eventTask {
+		x.open++
+	}
 	return t
 }
 
@@ -191,6 +195,9 @@ func (x *execution) waitAny(tasks []*task) {
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	x.places++
 	t.done, t.place, t.output, t.err = true, x.places, output, err
+	if t.number > 0 && t.kind != eventTask {
+		x.open--
+	}
 	if t.sent {
 		x.sent--
 	}
@@ -256,7 +263,7 @@ func (x *execution) applyCommon(e event) error {
 		return nil
 	}
 	x.learned(e)
-	if e.Signal != "" {
+	if e.Signal != "" && e.Kind != executionStarted { // whose request id is no signal's
 		x.signals = append(x.signals, e.Signal)
 	}
 	switch e.Kind {

@@ -17,6 +17,7 @@ import (
 
 const (
 	statusRow   = "status"
+	purgeRow    = "purge" // instead of the status: the rows are being deleted
 	roundPrefix = "r-"
 
 	executionPrefix = "x-"
@@ -79,21 +80,35 @@ func (g generation) start() (event, bool) {
 
 // raised are the external events of the execution, for the one that follows its failure and asks for them again.
 func (g generation) raised() *inheritance {
-	var h inheritance
+	h := inheritance{Signals: g.signals()}
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
-			switch {
-			case e.Kind == eventRaised:
-				h.Unread, h.Signals = append(h.Unread, e), append(h.Signals, e.Signal)
-			case e.Inherited != nil:
-				h.Unread, h.Signals = append(h.Unread, e.Inherited.Unread...), append(h.Signals, e.Inherited.Signals...)
+			if e.Kind == eventRaised {
+				h.Unread = append(h.Unread, e)
 			}
+			h.Unread = append(h.Unread, e.Inherited.unread()...)
 		}
 	}
-	if len(h.Unread) == 0 {
+	if len(h.Unread)+len(h.Signals) == 0 {
 		return nil
 	}
 	return &h
+}
+
+// signals are the ids of the signals that the execution has applied, or knows from the one before.
+func (g generation) signals() []string {
+	var ids []string
+	for _, r := range g.rounds {
+		for _, e := range r.Learned {
+			if e.Inherited != nil {
+				ids = append(ids, e.Inherited.Signals...)
+			}
+			if e.Signal != "" && e.Kind != executionStarted {
+				ids = append(ids, e.Signal)
+			}
+		}
+	}
+	return ids
 }
 
 // end is the decision that ended the execution, nil while it goes on.
@@ -122,30 +137,36 @@ func (g generation) active() bool {
 // load reads every execution of an orchestration, oldest first; none when there is no such orchestration, or it is being
 // purged.
 func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
-	rows, version, err := j.rows(ctx, id)
+	all, _, err := j.loadTagged(ctx, id)
+	return all, err
+}
+
+// loadTagged is load, with the ETag of the status: as long as it is that, there are these rounds.
+func (j *journal) loadTagged(ctx context.Context, id string) ([]generation, string, error) {
+	rows, status, err := j.rows(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if len(rows) > 0 {
 		if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
-			return nil, nil
+			return nil, "", nil
 		}
 	}
 	all, err := generations(rows)
 	if err != nil {
-		return nil, fmt.Errorf("load orchestration %s: %w", id, err)
+		return nil, "", fmt.Errorf("load orchestration %s: %w", id, err)
 	}
-	switch n := int64(countOf(all)); {
+	switch n, version := int64(countOf(all)), status.Int("StateVersion"); {
 	case n == version:
 	case version == 0:
-		return nil, fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
+		return nil, "", fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
 	default:
-		return nil, fmt.Errorf("load orchestration %s: the status counts %d rounds, there are %d; round %d is missing: %w", id, version, n, n+1, ErrCorrupt)
+		return nil, "", fmt.Errorf("load orchestration %s: the status counts %d rounds, there are %d; round %d is missing: %w", id, version, n, n+1, ErrCorrupt)
 	}
 	if err := j.fetch(ctx, id, all); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return all, resolve(id, all)
+	return all, status.ETag, resolve(id, all)
 }
 
 // countOf is how many rounds the executions have had, those included whose rows are deleted.
@@ -158,20 +179,20 @@ func countOf(all []generation) int {
 	return started.Before + len(latest.rounds)
 }
 
-// rows are the rounds as they are stored, and how many the status counts.
-func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, version int64, err error) {
+// rows are the rounds as they are stored, and the status.
+func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, status tables.Entity, err error) {
 	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterStatus}
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
 		switch {
 		case err != nil:
-			return nil, 0, fmt.Errorf("load orchestration %s: %w", id, err)
+			return nil, status, fmt.Errorf("load orchestration %s: %w", id, err)
 		case e.Row == statusRow:
-			version = e.Int("StateVersion")
+			status = e
 		case strings.HasPrefix(e.Row, roundPrefix):
 			rows = append(rows, e)
 		}
 	}
-	return rows, version, nil
+	return rows, status, nil
 }
 
 // generations decodes rounds.
@@ -195,9 +216,10 @@ func generations(rows []tables.Entity) ([]generation, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
-	started, ok := all[len(all)-1].start()
-	if !ok {
-		return nil, fmt.Errorf("execution %d does not begin with a start: %w", all[len(all)-1].number, ErrCorrupt)
+	latest := all[len(all)-1]
+	started, ok := latest.start()
+	if n := latest.missing(); n > 0 || !ok {
+		return nil, fmt.Errorf("execution %d does not begin with a start, round %d is missing: %w", latest.number, max(n, 1), ErrCorrupt)
 	}
 	oldest := max(started.Base, 1) - 1
 	for i := range all {
@@ -281,10 +303,9 @@ func (j *journal) fetchOne(ctx context.Context, id string, e *event) error {
 }
 
 // commit inserts a round and replaces the status in one transaction. errLostRace says that the round is another's. An
-// outcome that storage does not tell is found out, so nil and errLostRace are both certain.
-//
-// more is done in the same transaction.
-func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, more ...tables.Op) error {
+// outcome that storage does not tell is found out, so nil and errLostRace are both certain. With an etag, the status has to
+// be that one, too. more is done in the same transaction.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) error {
 	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -292,38 +313,43 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	if err != nil {
 		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
-	token := rand.Text()
-	columns[columnCommit] = token
-	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
-	snapshot := tables.Replace // what was purged meanwhile has none, and does not come back
+	snapshot := tables.Replace // what is being purged has none, and does not come back
 	if execution == 1 && number == 1 {
 		snapshot = tables.Insert // a status without its first round is damage, and no beginning
 	}
-	ops := []tables.Op{
-		tables.Insert(tables.Entity{Key: key, Properties: columns}),
-		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status}),
-	}
-	ops = append(ops, more...)
-	for try := 1; ; try++ {
-		err = j.tables.Apply(ctx, j.table, ops...)
-		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrNotFound)) {
-			err = j.verify(ctx, key, token, err)
-		}
-		if errors.Is(err, tables.ErrNotFound) {
-			err = fmt.Errorf("the orchestration was purged meanwhile: %w: %w", ErrNotFound, err)
-		}
-		again := errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown)
-		if err == nil || !again || try == commitTries {
-			break
-		}
-		if pauseErr := pause(ctx, commitPause<<(try-1)); pauseErr != nil {
-			break
-		}
-	}
+	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
+	more = append([]tables.Op{snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag})}, more...)
+	err = j.insert(ctx, tables.Entity{Key: key, Properties: columns}, more...)
 	if err != nil {
 		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
 	return nil
+}
+
+// insert makes a round's row, and what goes with it, until it knows what came of it.
+func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.Op) error {
+	token := rand.Text()
+	row.Properties[columnCommit] = token
+	ops := append([]tables.Op{tables.Insert(row)}, with...)
+	for try := 1; ; try++ {
+		err := j.tables.Apply(ctx, j.table, ops...)
+		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrNotFound)) {
+			err = j.verify(ctx, row.Key, token, err)
+		}
+		if errors.Is(err, tables.ErrNotFound) {
+			err = fmt.Errorf("the orchestration was purged meanwhile: %w: %w", ErrNotFound, err)
+		}
+		if errors.Is(err, tables.ErrPrecondition) {
+			err = fmt.Errorf("%w: %w", errLostRace, err)
+		}
+		again := errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown)
+		if err == nil || !again || try == commitTries {
+			return err
+		}
+		if pauseErr := pause(ctx, commitPause<<(try-1)); pauseErr != nil {
+			return err
+		}
+	}
 }
 
 // verify finds out whose round is stored after an answer that does not say: nil when it is ours, errLostRace when it is

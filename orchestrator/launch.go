@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,11 +53,14 @@ type beginning struct {
 	event  event
 }
 
+// errStopped: what was found has been terminated, so that it has more rounds now.
+var errStopped = errors.New("the orchestration was terminated")
+
 // change begins the next execution of an orchestration, as decide wants it, and wakes it. decide is asked again when
 // somebody else was first. nil from it changes nothing.
 func (r *Runtime) change(ctx context.Context, id string, decide func([]generation) (*beginning, error)) (Outcome, error) {
 	for try := 0; ; try++ {
-		all, err := r.journal.load(ctx, id)
+		all, etag, err := r.journal.loadTagged(ctx, id)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -66,17 +70,17 @@ func (r *Runtime) change(ctx context.Context, id string, decide func([]generatio
 			}
 		}
 		b, err := decide(all)
-		if err != nil {
-			return Outcome{}, err
+		if err == nil && b != nil {
+			err = r.hold(ctx, *b, all, etag)
 		}
-		if b != nil {
-			if err = r.hold(ctx, *b, all); errors.Is(err, errLostRace) && try < conflictTries {
-				r.tally(func(c *Counts) { c.Conflicts++ })
-				continue
-			}
-			if err != nil {
-				return Outcome{}, lost(err)
-			}
+		switch {
+		case errors.Is(err, errLostRace) && try < conflictTries:
+			r.tally(func(c *Counts) { c.Conflicts++ })
+			continue
+		case errors.Is(err, errStopped):
+			continue
+		case err != nil:
+			return Outcome{}, lost(err)
 		}
 		out, err := r.Get(ctx, id)
 		if err != nil || out.Status != Pending {
@@ -92,17 +96,17 @@ func (r *Runtime) change(ctx context.Context, id string, decide func([]generatio
 }
 
 // hold commits the first round of an execution without its first turn, which is run by who takes it up.
-func (r *Runtime) hold(ctx context.Context, b beginning, all []generation) error {
+func (r *Runtime) hold(ctx context.Context, b beginning, all []generation, etag string) error {
 	d := newDriver(r, b.start, r.orchestrators[b.start.Orchestrator])
 	if d.orchestrator == nil {
 		return fmt.Errorf("orchestration %s: %q: %w", b.start.ID, b.start.Orchestrator, ErrUnknownOrchestrator)
 	}
 	d.crew = newCrew(ctx, r, b.start)
 	defer d.crew.dismiss()
-	if len(all) > 0 {
+	if d.etag = etag; len(all) > 0 {
 		d.survey(all)
 		first, _ := all[0].start()
-		d.createdAt = fromMicros(first.At)
+		d.createdAt = createdOf(first)
 		d.earlier = append(d.earlier, summarize(b.start.ID, all[len(all)-1])) // times go on from its end
 	}
 	b.event.Held = true
@@ -129,9 +133,31 @@ func (r *Runtime) reuse(ctx context.Context, s Start, all []generation) (*beginn
 		if err := r.stop(ctx, s.ID, latest); err != nil {
 			return nil, err
 		}
+		return nil, errStopped
 	}
+	// Whoever terminated it may have died before it told the sub-orchestrations.
+	if err := r.stopChildren(ctx, summarize(s.ID, latest)); err != nil {
+		return nil, err
+	}
+	return anew(s, latest, s.RequestID), nil
+}
+
+// anew is the beginning of an execution that inherits nothing but which signals were applied: one of them may come again.
+func anew(s Start, latest generation, requestID string) *beginning {
 	number := latest.number + 1
-	return &beginning{start: s, number: number, event: event{Base: number, First: number, Payload: s.Input, Signal: s.RequestID}}, nil
+	e := event{Base: number, First: number, Payload: s.Input, Signal: requestID}
+	if signals := latest.signals(); len(signals) > 0 {
+		e.Inherited = &inheritance{Signals: signals[max(0, len(signals)-rememberedSignals):]}
+	}
+	return &beginning{start: s, number: number, event: e}
+}
+
+// requested says that an execution began with the request.
+func requested(all []generation, requestID string) bool {
+	return requestID != "" && slices.ContainsFunc(all, func(g generation) bool {
+		started, _ := g.start()
+		return started.Signal == requestID
+	})
 }
 
 // stop terminates an execution here and now: that runs no code. Whoever drives it finds out at its next commit.
@@ -156,29 +182,28 @@ func (r *Runtime) stop(ctx context.Context, id string, latest generation) error 
 	if err := d.learn(event{Kind: executionTerminated, Reason: "another orchestration was started under its id"}); err != nil {
 		return err
 	}
-	if err := d.commitRound(ctx); err != nil {
-		return err
-	}
-	return r.stopChildren(ctx, d.summary())
+	return d.commitRound(ctx)
 }
 
 // Rewind lets an orchestration that failed go on as its next execution: calls that completed keep their results, the
 // others run again; sub-orchestrations that failed go on the same way. requestID makes it the same when it is repeated.
 // ErrActive and ErrEnded say that it has not failed.
 func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, error) {
-	return r.anew(ctx, id, requestID, func(all []generation) (*beginning, error) {
+	return r.afterEnd(ctx, id, requestID, func(all []generation) (*beginning, error) {
 		latest, started := latestOf(all)
 		if latest.end().Kind != executionFailed {
 			return nil, fmt.Errorf("orchestration %s has not failed: %w", id, ErrEnded)
 		}
-		return &beginning{start: startedAs(id, started), number: latest.number + 1, event: again(latest, started)}, nil
+		e := again(latest, started)
+		e.Signal = requestID
+		return &beginning{start: startedAs(id, started), number: latest.number + 1, event: e}, nil
 	})
 }
 
 // Restart starts an orchestration that has ended over, with the input that it was started with. requestID makes it the
 // same when it is repeated. ErrActive says that it has not ended.
 func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, error) {
-	return r.anew(ctx, id, requestID, func(all []generation) (*beginning, error) {
+	return r.afterEnd(ctx, id, requestID, func(all []generation) (*beginning, error) {
 		latest, started := latestOf(all)
 		s := startedAs(id, started)
 		for _, g := range all {
@@ -186,29 +211,24 @@ func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, e
 				s.Input = first.Payload
 			}
 		}
-		number := latest.number + 1
-		return &beginning{start: s, number: number, event: event{Base: number, First: number, Payload: s.Input}}, nil
+		return anew(s, latest, requestID), nil
 	})
 }
 
-// anew begins another execution of an orchestration that has ended, once for each requestID.
-func (r *Runtime) anew(ctx context.Context, id, requestID string, next func([]generation) (*beginning, error)) (Outcome, error) {
+// afterEnd begins another execution of an orchestration that has ended, once for each requestID.
+func (r *Runtime) afterEnd(ctx context.Context, id, requestID string, next func([]generation) (*beginning, error)) (Outcome, error) {
 	return r.change(ctx, id, func(all []generation) (*beginning, error) {
 		if len(all) == 0 {
 			return nil, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
 		}
-		latest, started := latestOf(all)
+		latest, _ := latestOf(all)
 		switch {
-		case requestID != "" && started.Signal == requestID:
+		case requested(all, requestID):
 			return nil, nil
 		case latest.active():
 			return nil, fmt.Errorf("orchestration %s: %w", id, ErrActive)
 		}
-		b, err := next(all)
-		if err == nil {
-			b.event.Signal = requestID
-		}
-		return b, err
+		return next(all)
 	})
 }
 

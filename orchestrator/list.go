@@ -43,6 +43,8 @@ type Summary struct {
 	WaitingUntil time.Time
 	// WaitingWithin says that it waits for sub-orchestrations, or for activities in other processes.
 	WaitingWithin bool
+	// Busy says that it has called something, events apart, that is not done.
+	Busy bool
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	EndedAt       time.Time // of its execution; zero while it runs
@@ -114,7 +116,7 @@ func summaryOf(e tables.Entity) (Summary, error) {
 	return Summary{ID: id, Orchestrator: e.String("Name"), Version: e.String("Version"), CorrelationID: e.String("CorrelationId"),
 		Parent: e.String("ParentId"), Status: Status(e.String("RuntimeStatus")), Execution: int(e.Int("Execution")),
 		StateVersion: e.Int("StateVersion"), CustomStatus: e.String("CustomStatus"), WaitingKind: e.String("WaitingKind"),
-		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), CreatedAt: e.Time("CreatedAtUtc"),
+		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), CreatedAt: e.Time("CreatedAtUtc"),
 		UpdatedAt: e.Time("LastExecutedOnUtc"), EndedAt: e.Time("CompletedAtUtc"), ErrorCode: e.String("LastErrorCode")}, err
 }
 
@@ -143,9 +145,14 @@ type Purged struct {
 // Sub-orchestrations go with those that wait for them, so it looks at those on top only. After an error, and after a
 // crash, the same call goes on.
 func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuation string) (Purged, error) {
+	p := Purged{Continuation: continuation}
+	if continuation == "" {
+		if err := r.purgeUnfinished(ctx, f.Prefix, &p); err != nil {
+			return p, err
+		}
+	}
 	f.TopLevel = true
 	found, next, err := r.List(ctx, f, limit, continuation)
-	p := Purged{Continuation: next}
 	if err != nil {
 		return p, err
 	}
@@ -160,8 +167,29 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 		case err == nil, errors.Is(err, ErrNotFound):
 			p.Orchestrations++
 		default:
-			return Purged{Orchestrations: p.Orchestrations, Active: p.Active, Continuation: continuation}, err
+			return p, err
 		}
 	}
+	p.Continuation = next
 	return p, nil
+}
+
+// purgeUnfinished carries out what purges have left that did not come to their ends: no list shows it.
+func (r *Runtime) purgeUnfinished(ctx context.Context, prefix string, p *Purged) error {
+	from := tables.EscapeKey(prefix)
+	marks := tables.Scan{Row: purgeRow, FromPartition: from, ToPartition: tables.PrefixEnd(from)}
+	for e, err := range tables.ScanAll(ctx, r.config.Tables, r.config.Table, marks) {
+		if err != nil {
+			return fmt.Errorf("unfinished purges: %w", err)
+		}
+		id, err := tables.UnescapeKey(e.Partition)
+		if err == nil {
+			err = r.purgeRest(ctx, id)
+		}
+		if err != nil {
+			return fmt.Errorf("unfinished purges: %w", err)
+		}
+		p.Orchestrations++
+	}
+	return nil
 }

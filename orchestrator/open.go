@@ -41,6 +41,9 @@ func (d *driver) open(ctx context.Context) error {
 		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
 	}
 	if len(all) == 0 {
+		if err := d.rt.purgeRest(ctx, d.start.ID); err != nil { // of the one that had the id before
+			return err
+		}
 		return d.begin(ctx, 1, d.fromOutside(1))
 	}
 	return d.resume(ctx, all)

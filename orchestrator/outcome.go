@@ -146,7 +146,7 @@ func (o *Outcome) learned(e event) {
 		return
 	}
 	switch {
-	case e.Kind == executionReleased:
+	case e.Kind == executionReleased && o.EndedAt.IsZero():
 		o.Status = Running
 	case e.Kind == executionCanceled:
 		for i, c := range o.Calls {

@@ -4,25 +4,27 @@ package orchestrator
 // after it, or a line:
 //
 //   - Lost updates between two nodes under load: TestTwoProcessesCannotBothCommit, TestSimulation; one paused node is
-//     TestPainSplitBrain.
+//     TestPainSplitBrain, one that goes on behind another TestPainSplitBrainOfTheOneThatGoesOn.
 //   - Poison messages: a signal that cannot be read is ErrSignal for good (TestDecodeSignal); counting attempts and dead
 //     letters are the engine package's.
-//   - Purge that is slow, or never happens; stuck dequeues that only a watchdog finds: see the client's purge and the
-//     sweeper.
+//   - Purge that is slow, or never happens: TestPurge (many rows), TestPurgeInterrupted, TestPurgeAll,
+//     TestPurgeAllInterrupted; signals that go on after it: TestPurgeAndLateSignals. Stuck dequeues that only a watchdog
+//     finds: Runtime.Sweep.
 //   - Non-determinism and deployments: TestReplayThatDecidesDifferentlyStalls, TestPatched, TestExportAndReplay,
 //     TestGolden of the engines.
 //   - Fan-in that slows down with its size: TestFanOutIsAFewRounds, TestSequenceCostsOneTransactionAStep; the cold side is
 //     TestPainLargeHistories.
 //   - Terminate that is not recursive: TestTerminateTakesTheChildrenWithIt; that it reaches running activities is
-//     TestPainTerminateDoesNotReachActivities. Cancel: see the client.
+//     TestPainTerminateDoesNotReachActivities. Cancel: TestCancelRuns, TestCancel, TestCancelInterrupted. Of one that is
+//     pending: TestCancel (while it is pending), TestPainTerminateOfPending.
 //   - Activities of a process that dies again and again: an attempt that nobody saw the end of is not counted in the
-//     rounds; the host's dequeue count bounds it, and the engine package turns it into a dead letter. Heartbeats: see there.
+//     rounds; the host's dequeue count bounds it, and the engine package turns it into a dead letter. One that goes silent is ended by WithHeartbeat.
 //   - Partition counts that cannot be changed: cannot occur, there are none. An orchestration is a partition of its own.
 //   - Custom status that is too large: TestCustomStatus.
 //   - Orphaned entity locks: there are no entities. What a dead process leaves is TestPainOrphanedLock; the lock of an
 //     instance is the engine package's, with owner, expiry and release.
 //   - Exhausted connections (SNAT): the storage packages' adapters share one client; nothing here opens a connection.
-//   - Queries by name or tag that are slow, and empty pages: see the client's list.
+//   - Queries by name or tag that are slow, and empty pages: TestList.
 //   - Deadlocks and duplicates of the SQL backend: cannot occur, an orchestration is written by inserts into one
 //     partition, and no transaction waits for another.
 
@@ -35,6 +37,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/faults"
 )
@@ -147,19 +151,69 @@ func TestPainStuckPending(t *testing.T) {
 	})
 }
 
-// A process that was paused, before any of its commits and for however long, cannot commit any more when another went on.
+// A process that was paused, before any of its commits and for however long, takes in what another committed meanwhile,
+// and adds nothing to what has ended.
 func TestPainSplitBrain(t *testing.T) {
 	t.Parallel()
 	for commit := 2; commit <= 3; commit++ {
 		for _, paused := range []time.Duration{0, time.Second, 1000 * time.Hour} {
 			synctest.Test(t, func(t *testing.T) {
-				again, err := overtaken(t, newWorld(t), &ledger{}, commit, paused, nil)
+				slow, got := overtaken(t, newWorld(t), &ledger{}, commit, paused, nil)
 				// After the time that a commit may take, it is given up before storage is asked.
-				if errors.Is(err, ErrElsewhere) == (paused > storeTimeout) {
-					t.Errorf("commit %d after %v: %v", commit, paused, err)
+				if errors.Is(got.err, context.DeadlineExceeded) != (paused > storeTimeout) || got.err != nil && paused < storeTimeout {
+					t.Errorf("commit %d after %v: %v", commit, paused, got.err)
 				}
-				if out, err := again(); err != nil || out.Status != Completed {
+				if got.out.Rounds != commit-1 && got.err == nil {
+					t.Errorf("commit %d after %v: %d rounds are its own", commit, paused, got.out.Rounds)
+				}
+				if out, err := slow.Run(t.Context(), startOf("a", 2)); err != nil || out.Status != Completed {
 					t.Errorf("commit %d after %v, again: %+v %v", commit, paused, out, err)
+				}
+			})
+		}
+	}
+}
+
+// The same when the other process died on its way: the one that was paused goes on behind what the other committed.
+func TestPainSplitBrainOfTheOneThatGoesOn(t *testing.T) {
+	t.Parallel()
+	const steps = 6
+	for commit := 2; commit <= 3; commit++ {
+		for ahead := 1; ahead <= 3; ahead++ {
+			synctest.Test(t, func(t *testing.T) {
+				w, l := newWorld(t), &ledger{}
+				step := l.step("step")
+				o := sequence(step)
+				reached, goOn := make(chan struct{}), make(chan struct{})
+				slow := w.intercepted(t, atApply(commit, func() { close(reached); <-goOn }), Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{step}})
+				done := runInBackground(t.Context(), slow, startOf("a", steps))
+				<-reached
+				// The first calls of one that takes over are an insert that fails, a look at whose it is, and the query.
+				other := w.process(t, &faults.Plan{At: 4 + ahead, Fault: faults.CrashBefore}, o, step)
+				if _, err := other.Run(t.Context(), startOf("a", steps)); err == nil {
+					t.Error("the other process does not die")
+				}
+				before := w.stored(t, "a")[0].rounds
+				if len(before) < commit {
+					t.Errorf("the other process left %d rounds", len(before))
+				}
+				close(goOn)
+				got := <-done
+				if errors.Is(got.err, ErrElsewhere) { // it cannot know that the other is dead, and its message comes again
+					got.out, got.err = slow.Run(t.Context(), startOf("a", steps))
+				}
+				if got.err != nil || got.out.Status != Completed || string(got.out.Output) != fmt.Sprint(steps) {
+					t.Errorf("%s %s %v", got.out.Status, got.out.Output, got.err)
+				}
+				w.onceEach(t, "a")
+				all := w.stored(t, "a")
+				if diff := cmp.Diff(before, all[0].rounds[:len(before)]); len(all) != 1 || len(all[0].rounds) != steps+1 || diff != "" {
+					t.Errorf("%d executions; what the other committed (-before +after):\n%s", len(all), diff)
+				}
+				for call, n := range l.all() {
+					if n > 2 {
+						t.Errorf("%s ran %d times in two processes", call, n)
+					}
 				}
 			})
 		}

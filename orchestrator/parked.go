@@ -16,6 +16,7 @@ const (
 	columnID       = "Id"
 	columnDue      = "DueAtUtc"
 	columnWithin   = "Within"
+	columnBusy     = "Busy"
 	columnSince    = "SinceUtc"
 	columnTries    = "Tries"
 	// indexSlice bounds what one transaction of the index does.
@@ -30,6 +31,8 @@ type parking struct {
 	due time.Time
 	// within says that it waits for others of this program; otherwise, for a time.
 	within bool
+	// busy says that it is not parked: the time of an invocation ran out, and another was to go on.
+	busy bool
 	// since is the time that it waits for, and tries how often it was woken because that had passed.
 	since time.Time
 	tries int
@@ -37,17 +40,20 @@ type parking struct {
 
 func (p parking) row() tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
-		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries)}}
+		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnBusy: p.busy, columnSince: p.since, columnTries: int64(p.tries)}}
 }
 
 func parkingOf(e tables.Entity) parking {
-	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries))}
+	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), busy: e.Bool(columnBusy), since: e.Time(columnSince), tries: int(e.Int(columnTries))}
 }
 
 // next is when the sweeper looks again at what it has just woken; false when it does not.
 func (r *Runtime) next(p parking) (parking, bool) {
 	if p.within {
 		return r.lookAfter(p.id), true
+	}
+	if p.busy {
+		return r.goOn(p.id), true
 	}
 	p.tries++
 	p.due = r.config.Now().Add(r.config.LateAfter << p.tries)
@@ -60,6 +66,12 @@ func (r *Runtime) lookAfter(id string) parking {
 	step := r.config.LostAfter / 4
 	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
 	return parking{id: id, due: due, since: due, within: true}
+}
+
+// goOn is the parking of an orchestration that another invocation goes on with. That commits something at least each time
+// that it is delivered, so one that has not for so long is on its own.
+func (r *Runtime) goOn(id string) parking {
+	return parking{id: id, due: r.config.Now().Add(r.config.LostAfter), busy: true}
 }
 
 func indexRow(id string, due time.Time) string {
@@ -151,11 +163,15 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err error) {
 	p := parkingOf(e)
 	s, err := r.Status(ctx, p.id)
-	if errors.Is(err, ErrNotFound) || err == nil && !s.overdue(p, r.config.Now().Add(-r.config.LateAfter)) {
-		return false, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("sweep: %w", err)
+	}
+	now := r.config.Now()
+	switch {
+	case err != nil || !s.overdue(p, now.Add(-r.config.LateAfter)):
+		return false, nil
+	case p.busy && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
+		return false, r.remember(ctx, r.goOn(p.id)) // somebody may be at it
 	}
 	if next, ok := r.next(p); ok {
 		if err := r.remember(ctx, next); err != nil {
@@ -192,8 +208,8 @@ func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
 	return nil
 }
 
-// overdue says that nobody has driven the orchestration since its time, that another time has passed, or that it waits for others and has to look
-// whether they are still there: whatever it heard meanwhile need not have come from all of them.
+// overdue says that nobody has driven the orchestration since its time, that another time has passed, or that it waits
+// for others and has to look whether they are still there: whatever it heard meanwhile need not have come from all of them.
 func (s Summary) overdue(p parking, late time.Time) bool {
 	switch {
 	case s.Ended():
@@ -202,6 +218,8 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 		return true
 	case p.within:
 		return s.WaitingWithin
+	case p.busy:
+		return s.Busy
 	default:
 		return s.UpdatedAt.Before(p.since) || !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/tables"
@@ -21,7 +22,7 @@ func (r *Runtime) Purge(ctx context.Context, id string) error {
 
 func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) error {
 	seen[id] = true
-	all, err := r.journal.load(ctx, id)
+	all, etag, err := r.journal.loadTagged(ctx, id)
 	if err != nil && !errors.Is(err, ErrCorrupt) {
 		return err
 	}
@@ -46,13 +47,29 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 		}
 	}
 	// The first round of the next execution is what a restart, a rewind and a purge compete for.
-	tombstone := lineage{number: latest.number + 1}
-	err = r.journal.commit(ctx, id, tombstone.number, 1, round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}},
-		map[string]any{"RuntimeStatus": "Purging", "RuntimeProvider": provider}, tombstone.began(tables.EscapeKey(id), latest.lineage())...)
-	if err != nil {
+	if err := r.journal.markPurge(ctx, id, latest, etag, r.config.Now()); err != nil {
 		return lost(err)
 	}
 	return r.purgeRest(ctx, id)
+}
+
+// markPurge inserts the round that says that the rows are being deleted, in place of the next execution and of the status,
+// as long as that is the one of etag.
+func (j *journal) markPurge(ctx context.Context, id string, latest generation, etag string, at time.Time) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	columns, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
+	if err == nil {
+		partition := tables.EscapeKey(id)
+		ops := append(lineage{number: latest.number + 1, kept: true}.began(partition, latest.lineage()),
+			tables.Delete(tables.Key{Partition: partition, Row: statusRow}, etag),
+			tables.Upsert(tables.Entity{Key: tables.Key{Partition: partition, Row: purgeRow}}))
+		err = j.insert(ctx, tables.Entity{Key: tables.Key{Partition: partition, Row: roundKey(latest.number+1, 1)}, Properties: columns}, ops...)
+	}
+	if err != nil {
+		return fmt.Errorf("purge of orchestration %s: %w", id, err)
+	}
+	return nil
 }
 
 // purgeLeft is purgeRest for an orchestration that nobody can see: ErrNotFound if there really is none.
@@ -70,8 +87,9 @@ func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
 // purges says that the round stands for a purge.
 func (r round) purges() bool { return len(r.Learned) == 1 && r.Learned[0].Kind == orchestrationPurged }
 
-// purgeRest carries a purge out, or does nothing where none has begun. The rows go in their order, so that the one which
-// says that they are being purged goes last, together with the status.
+// purgeRest carries a purge out, or does nothing where none has begun. The first round keeps others from starting under
+// the id, and the last says that the rows are being purged: the two go last, together. There is no status meanwhile, so
+// that whoever has known the orchestration cannot add a round to it.
 func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	rows, _, err := r.journal.rows(ctx, id)
 	if err != nil || len(rows) == 0 {
@@ -84,16 +102,14 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	if err := r.purgeBlobs(ctx, id); err != nil {
 		return err
 	}
-	tombstone := rows[len(rows)-1].Row
-	var before, end []tables.Entity
-	q := tables.Query{Partition: tables.EscapeKey(id), Select: []string{"RuntimeStatus"}}
+	first, mark := rows[0], rows[len(rows)-1]
+	var before []tables.Entity
+	q := tables.Query{Partition: tables.EscapeKey(id), Select: []string{columnEncoding}}
 	for e, err := range tables.All(ctx, r.config.Tables, r.config.Table, q) {
 		switch {
 		case err != nil:
 			return fmt.Errorf("purge of orchestration %s: %w", id, err)
-		case e.Row == tombstone, e.Row == statusRow, e.Row == executionOf(tombstone):
-			end = append(end, e)
-		default:
+		case e.Row != first.Row && e.Row != mark.Row && e.Row != purgeRow:
 			before = append(before, e)
 		}
 	}
@@ -104,15 +120,29 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 		}
 		before = before[n:]
 	}
-	if err := r.deleteRows(ctx, end); err != nil {
+	ops := []tables.Op{tables.Delete(mark.Key, mark.ETag), tables.Delete(tables.Key{Partition: mark.Partition, Row: purgeRow}, "")}
+	if len(rows) > 1 {
+		ops = append(ops, tables.Delete(first.Key, first.ETag))
+	}
+	err = r.config.Tables.Apply(ctx, r.config.Table, ops...)
+	if err != nil && purgedByAnother(err) && r.gone(ctx, mark) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
 	return nil
 }
 
-// executionOf is the row of the execution that a round belongs to.
-func executionOf(round string) string {
-	return executionPrefix + round[len(roundPrefix):len(roundPrefix)+8]
+// gone says that a row is not there any more as it was.
+func (r *Runtime) gone(ctx context.Context, row tables.Entity) bool {
+	e, err := r.config.Tables.Get(ctx, r.config.Table, row.Key)
+	return errors.Is(err, tables.ErrNotFound) || err == nil && e.ETag != row.ETag
+}
+
+// purgedByAnother says that a row is not there any more, or is that of an orchestration which has begun under the id since.
+func purgedByAnother(err error) bool {
+	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition)
 }
 
 // purgeBlobs deletes all that is stored for the orchestration, whatever names it.
@@ -143,14 +173,14 @@ func (r *Runtime) dropBlob(ctx context.Context, id, hash string) error {
 func (r *Runtime) deleteRows(ctx context.Context, rows []tables.Entity) error {
 	ops := make([]tables.Op, len(rows))
 	for i, row := range rows {
-		ops[i] = tables.Delete(row.Key, "")
+		ops[i] = tables.Delete(row.Key, row.ETag)
 	}
 	err := r.config.Tables.Apply(ctx, r.config.Table, ops...)
-	if !errors.Is(err, tables.ErrNotFound) {
+	if err == nil || !purgedByAnother(err) {
 		return err
 	}
 	for _, op := range ops {
-		if err := r.config.Tables.Apply(ctx, r.config.Table, op); err != nil && !errors.Is(err, tables.ErrNotFound) {
+		if err := r.config.Tables.Apply(ctx, r.config.Table, op); err != nil && !purgedByAnother(err) {
 			return err
 		}
 	}

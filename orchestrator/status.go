@@ -53,6 +53,9 @@ func (d *driver) status(now time.Time) map[string]any {
 	if len(x.frames)+x.sent > 0 {
 		columns["WaitingWithin"] = true // for sub-orchestrations, or activities in other processes
 	}
+	if x.open > 0 && !x.ended {
+		columns["Busy"] = true
+	}
 	if n := len(x.signals); n > 0 {
 		columns["LastSignalId"] = x.signals[n-1]
 	}
