@@ -23,13 +23,7 @@ func (c *Context) Canceled() (reason string, canceled bool) {
 
 func (x *execution) cancel(t *task) {
 	if t.kind == fiberTask {
-		for _, f := range x.fibers {
-			if f.task == t && !f.ended {
-				for _, w := range f.waiting {
-					x.cancel(w)
-				}
-			}
-		}
+		x.cancelFiber(t)
 		return
 	}
 	if !t.open() {
@@ -37,6 +31,28 @@ func (x *execution) cancel(t *task) {
 	}
 	x.decide(event{Kind: callCanceled, Task: t.number})
 	x.interrupt(t)
+}
+
+// cancelFiber interrupts what a coroutine waits for. One that has not begun does not begin.
+func (x *execution) cancelFiber(t *task) {
+	if t.done || t.canceled {
+		return // canceled, because coroutines can wait for each other
+	}
+	for _, f := range x.fibers {
+		if f.task != t {
+			continue
+		}
+		if len(f.waiting) == 0 && f != x.current {
+			f.ended = true
+			x.interrupt(t)
+			return
+		}
+		t.canceled = true
+		for _, w := range f.waiting {
+			x.cancel(w)
+		}
+		t.canceled = false
+	}
 }
 
 // interrupt ends a call for the orchestration; what is left of it is the driver's to stop.

@@ -85,6 +85,9 @@ func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption)
 // when the round that decided it is committed, exactly if that happens.
 func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, error) {
 	input, err := marshal(in)
+	if err == nil && id != "" {
+		err = Start{ID: id, Input: input}.validate() // once it is decided, it has to be possible
+	}
 	if err != nil {
 		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(err))
 	}

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +41,10 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
 		return s, err
 	}
 	text, err := r.config.Blobs.Get(ctx, r.config.Container, blobName(s.InstanceID, s.Payload.Blob))
+	if errors.Is(err, blobs.ErrNotFound) && s.Type != ExternalSignal {
+		s.Payload = Payload{Lost: s.Payload.Lost} // a late duplicate: what it brought is in the rounds, or its orchestration is gone
+		return s, nil
+	}
 	if errors.Is(err, blobs.ErrNotFound) {
 		return s, fmt.Errorf("the payload of a signal to orchestration %s is gone: %w", s.InstanceID, ErrNotFound)
 	}
@@ -61,4 +67,10 @@ func (r *Runtime) claim(ctx context.Context, orchestration string, v any) (strin
 	}
 	hash := hashOf(text)
 	return hash, r.config.Blobs.Put(ctx, r.config.Container, blobName(orchestration, hash), text)
+}
+
+// validBlob says whether a message can name a blob so; "" is none. Blobs are named by the hash of what they hold.
+func validBlob(name string) bool {
+	raw, err := hex.DecodeString(name)
+	return err == nil && (name == "" || len(raw) == sha256.Size)
 }

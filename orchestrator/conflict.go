@@ -36,7 +36,9 @@ func (d *driver) catchUp(ctx context.Context) error {
 	if err := d.follow(all); err != nil {
 		return err
 	}
-	d.owed = nil
+	if err := d.pay(ctx); err != nil {
+		return err
+	}
 	if d.execution.ended {
 		return nil
 	}
@@ -53,7 +55,7 @@ func (d *driver) catchUp(ctx context.Context) error {
 // rival came to rest.
 func (d *driver) leaveTo() error {
 	for _, t := range d.execution.tasks {
-		if t.open() && t.rival {
+		if t.open() && t.rival && t.kind != eventTask { // an event comes by itself
 			return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrElsewhere)
 		}
 	}

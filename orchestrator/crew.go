@@ -23,11 +23,16 @@ type crew struct {
 	gone    chan struct{} // closed when nobody reads results any more
 
 	execution *execution
-	seen      int                        // calls of the execution that have been looked at
-	waiting   []*task                    // to be started, or timers to fire, when they are due
-	inFlight  map[int]context.CancelFunc // attempts that run, by the numbers of their calls
-	idle      chan func()                // to goroutines that have nothing to do
+	seen      int                         // calls of the execution that have been looked at
+	waiting   []*task                     // to be started, or timers to fire, when they are due
+	inFlight  map[call]context.CancelFunc // attempts that run
+	idle      chan func()                 // to goroutines that have nothing to do
 }
+
+// call names a call; executions that follow each other use the same numbers.
+type call struct{ execution, number int }
+
+func (c *crew) call(t *task) call { return call{c.execution.number, t.number} }
 
 // result is how an attempt ended, or how far it is.
 type result struct {
@@ -48,7 +53,7 @@ type result struct {
 }
 
 func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
-	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{}), idle: make(chan func()), inFlight: map[int]context.CancelFunc{}}
+	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
@@ -79,7 +84,7 @@ func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
 		due := fromMicros(t.due)
 		switch {
 		case t.done, t.kind == eventTask: // events come by themselves
-		case c.inFlight[t.number] != nil: // it comes back
+		case c.inFlight[c.call(t)] != nil: // it comes back
 		case t.remote, t.sent, t.foreign:
 			later = append(later, t)
 		case due.After(now):
@@ -106,8 +111,8 @@ func (c *crew) callBack() {
 	if len(c.inFlight) == 0 || !c.execution.interrupts {
 		return
 	}
-	for number, cancel := range c.inFlight {
-		if t := c.execution.task(number); t == nil || t.done {
+	for running, cancel := range c.inFlight {
+		if t := c.execution.task(running.number); running.execution == c.execution.number && (t == nil || t.done) {
 			cancel()
 		}
 	}
@@ -130,7 +135,7 @@ func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
 
 func (c *crew) launch(t *task) {
 	ctx, cancel := context.WithCancel(c.ctx)
-	c.inFlight[t.number] = cancel
+	c.inFlight[c.call(t)] = cancel
 	info, execution := c.info(t), c.execution.number
 	c.do(func() {
 		r := result{err: errors.New("the activity called runtime.Goexit")}
@@ -205,6 +210,9 @@ func (c *crew) info(t *task) ActivityInfo {
 // back takes note that an attempt ended, and gives its call; nil when the call is another execution's. The call is started
 // again when dispatch finds it neither done nor due later.
 func (c *crew) back(r result) *task {
+	if !r.running {
+		delete(c.inFlight, call{r.execution, r.number})
+	}
 	if r.execution != c.execution.number {
 		return nil
 	}
@@ -212,7 +220,6 @@ func (c *crew) back(r result) *task {
 	if r.running {
 		return t
 	}
-	delete(c.inFlight, r.number)
 	if t == nil || r.broken {
 		return t // what cannot be made here waits for another Run
 	}

@@ -62,6 +62,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 		}
 	case errors.Is(err, ErrNotFound) && s.Type != ExternalSignal:
 		r.tally(func(c *Counts) { c.Stale++ })
+		r.settled(ctx, s)
 		return out, nil // it was purged: nothing is left to wake
 	}
 	return out, err
@@ -123,8 +124,8 @@ func (r *Runtime) conclude(ctx context.Context, d *driver, s Signal) (Outcome, e
 		return out, err
 	}
 	switch {
-	case s.SignalID == fromCaller(out.ID):
-		return out, nil // who called it has ended, and knows
+	case s.SignalID == fromCaller(out.ID), s.SignalID == notWanted(out.ID) && out.Rounds == 0:
+		return out, nil // who called it knows; telling it again would make it cancel again
 	case out.Parent != "":
 		return out, r.send(ctx, Signal{SignalID: "end:" + out.ID, InstanceID: out.Parent, Type: SubWorkflowCompleted}, 0)
 	case r.config.Ended != nil:

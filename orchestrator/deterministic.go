@@ -2,9 +2,11 @@ package orchestrator
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -55,6 +57,9 @@ func (c *Context) SetStatus(v any) error {
 	text, err := marshal(v)
 	if err != nil {
 		return fmt.Errorf("custom status: %w", err)
+	}
+	if !utf8.Valid(text) {
+		return errors.New("custom status: it is not UTF-8")
 	}
 	if len(text) > maxCustomStatus {
 		return fmt.Errorf("custom status: %d bytes of JSON, at most %d: show a reference to what is large", len(text), maxCustomStatus)

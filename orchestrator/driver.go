@@ -128,11 +128,6 @@ func (d *driver) prepare(ctx context.Context) error {
 	if err := d.read(); err != nil {
 		return err
 	}
-	if !d.fromAfar {
-		if err := d.pay(ctx); err != nil {
-			return err
-		}
-	}
 	if d.execution.held && !d.execution.ended {
 		if err := d.learn(event{Kind: executionReleased}); err != nil {
 			return err
@@ -149,9 +144,8 @@ func (d *driver) takeOver(ctx context.Context) error {
 		for _, t := range d.execution.tasks {
 			t.foreign = true
 		}
-		return nil
 	}
-	return d.pay(ctx)
+	return d.pay(ctx) // whoever commits the next round hides from others that the effects of this one are missing
 }
 
 // pay repeats the effects that may be missing.

@@ -16,24 +16,16 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	var errs []error
-	for _, e := range r.Decided {
-		switch e.Kind {
-		case callCanceled:
-			if t := d.execution.task(e.Task); t != nil {
-				errs = append(errs, d.cancelChild(ctx, t))
+	for _, events := range [][]event{r.Decided, r.Learned} {
+		for _, e := range events {
+			switch e.Kind {
+			case callCanceled, executionCanceled:
+				errs = append(errs, d.cancelChildren(ctx, e))
+			case childDetached:
+				errs = append(errs, d.launch(ctx, e))
+			case activitiesSent:
+				errs = append(errs, d.spread(ctx, e))
 			}
-		case childDetached:
-			errs = append(errs, d.launch(ctx, e))
-		}
-	}
-	for _, e := range r.Learned {
-		switch e.Kind {
-		case executionCanceled:
-			for _, t := range d.execution.tasks {
-				errs = append(errs, d.cancelChild(ctx, t))
-			}
-		case activitiesSent:
-			errs = append(errs, d.spread(ctx, e))
 		}
 	}
 	return errors.Join(append(errs, d.relay(ctx, r))...)
@@ -51,19 +43,36 @@ func (r round) hasEffects() bool {
 	return false
 }
 
-// cancelChild cancels a sub-orchestration that the orchestration does not want any more. Without queues nothing can be
-// told to it: it is left where it is.
-func (d *driver) cancelChild(ctx context.Context, t *task) error {
-	if t.kind != childTask || !t.canceled || d.rt.config.Queues == nil {
+// cancelChildren cancels the sub-orchestrations that the event has interrupted the wait for. It looks at the rounds: an
+// execution that has ended has no calls in memory. Without queues nothing can be told to them: they are left where they
+// are.
+func (d *driver) cancelChildren(ctx context.Context, e event) error {
+	if d.rt.config.Queues == nil {
 		return nil
 	}
-	return d.rt.signal(ctx, t.child, Payload{Command: commandCancel, Reason: "its caller " + d.start.ID + " canceled it",
-		Caller: &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: t.name}}, "cancel:"+t.child)
+	var errs []error
+	for _, c := range d.summary().Calls {
+		if c.Kind != OrchestrationCall || !c.canceledAt(e.At) {
+			continue
+		}
+		p := Payload{Command: commandCancel, Reason: "its caller " + d.start.ID + " canceled it",
+			Caller: &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: c.Name}}
+		errs = append(errs, d.rt.signal(ctx, c.Child, p, notWanted(c.Child)))
+	}
+	return errors.Join(errs...)
 }
+
+// canceledAt says that the wait for the call was interrupted then.
+func (c Call) canceledAt(micros int64) bool {
+	return c.Failure != nil && c.Failure.Code == codeCanceled && c.EndedAt.Equal(fromMicros(micros))
+}
+
+// notWanted is the id of the signal by which an orchestration cancels one that it has called.
+func notWanted(child string) string { return "cancel:" + child }
 
 // launch starts an orchestration that nobody waits for. One that has the id already is left alone.
 func (d *driver) launch(ctx context.Context, e event) error {
-	s := Start{ID: e.Child, Orchestrator: e.Name, Input: d.execution.launches[e.Child], CorrelationID: d.start.CorrelationID}
+	s := Start{ID: e.Child, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
 		d.rt.config.Log.Warn("an orchestration that was to be started is another's", "orchestration", d.start.ID, "id", e.Child, "reason", err.Error())

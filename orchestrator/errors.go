@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -145,9 +146,15 @@ func IsPermanent(err error) bool {
 	return ok && f.Permanent
 }
 
-// failureOf turns an error of user code into what the rounds keep.
-func failureOf(err error) *Failure {
-	f := &Failure{Message: clip(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
+// failureOf turns an error of user code into what the rounds keep. An error can panic when it is looked at, as one that is
+// a nil pointer does: then that is the failure.
+func failureOf(err error) (f *Failure) {
+	defer func() {
+		if p := recover(); p != nil {
+			f = &Failure{Message: fmt.Sprintf("panic in an error of the type %T: %v", err, p), Code: "panic", Stack: string(debug.Stack())}
+		}
+	}()
+	f = &Failure{Message: clip(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
 	if errors.Is(err, ErrCanceled) {
 		f.Code = codeCanceled
 	}
@@ -174,6 +181,9 @@ func errorCode(err error) string {
 	}
 	for {
 		inner := errors.Unwrap(err)
+		if many, ok := err.(interface{ Unwrap() []error }); ok && len(many.Unwrap()) > 0 {
+			inner = many.Unwrap()[0]
+		}
 		if inner == nil {
 			return fmt.Sprintf("%T", err)
 		}

@@ -92,6 +92,9 @@ type event struct {
 	// Child is the id of the orchestration that a call started, Parent that of the one that called.
 	Child  string `json:"child,omitempty"`
 	Parent string `json:"parent,omitempty"`
+	// Tenant and Order are those of a publication, whose key is Child.
+	Tenant string `json:"tenant,omitempty"`
+	Order  string `json:"order,omitempty"`
 	// Carry is Start.Carry, Timeout Start.Timeout in microseconds.
 	Carry   []byte `json:"carry,omitempty"`
 	Timeout int64  `json:"timeout,omitempty"`

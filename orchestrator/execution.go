@@ -36,24 +36,22 @@ type execution struct {
 	ended     bool    // the last of them ends the execution
 	continues bool    // and another follows by itself
 
-	first        int    // the execution that began from outside: this one, or the one before it continued as new
-	version      string // of the orchestrator's code
-	reference    *Reference
-	deadline     int64    // microseconds; 0 for none
-	drop         bool     // events that nobody waits for
-	unread       []event  // external events that nobody has asked for
-	signals      []string // that have been applied
-	held         bool     // the first turn waits for executionReleased
-	suspended    bool
-	interrupts   bool                       // a call has been interrupted
-	canceled     *string                    // why
-	publishes    bool                       // there is somebody to publish to
-	publications map[string]Publication     // by their keys
-	launches     map[string]json.RawMessage // inputs of the orchestrations that it started, by their ids
-	frames       []*task                    // sub-orchestrations that are waited for
-	sent         int                        // activities that other processes run
-	open         int                        // calls that are not done, events apart
-	failure      *Failure                   // the last that it learned of
+	first      int    // the execution that began from outside: this one, or the one before it continued as new
+	version    string // of the orchestrator's code
+	reference  *Reference
+	deadline   int64    // microseconds; 0 for none
+	drop       bool     // events that nobody waits for
+	unread     []event  // external events that nobody has asked for
+	signals    []string // that have been applied
+	held       bool     // the first turn waits for executionReleased
+	suspended  bool
+	interrupts bool     // a call has been interrupted
+	canceled   *string  // why
+	publishes  bool     // there is somebody to publish to
+	frames     []*task  // sub-orchestrations that are waited for
+	sent       int      // activities that other processes run
+	open       int      // calls that are not done, events apart
+	failure    *Failure // the last that it learned of
 
 	patches      map[string]bool
 	children     map[string]int // calls of sub-orchestrations, by what makes them the same
@@ -119,10 +117,6 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 	if id == "" {
 		id = x.childID(name, input)
 	}
-	if x.launches == nil {
-		x.launches = map[string]json.RawMessage{}
-	}
-	x.launches[id] = input
 	x.decide(event{Kind: childDetached, Name: name, Payload: input, Child: id})
 	return id
 }
@@ -331,8 +325,16 @@ func (x *execution) start(input json.RawMessage) {
 	root := &task{kind: fiberTask}
 	x.spawn(root, func() (json.RawMessage, error) {
 		output, err := x.orchestrator.run(ctx, input)
-		if _, again := errors.AsType[continueAsNew](err); err == nil || again {
+		again, continues := errors.AsType[continueAsNew](err)
+		if err == nil || continues {
 			x.waitForAll(ctx, root)
+		}
+		if continues { // here, where a panic is caught
+			input, bad := marshal(again.input)
+			if bad != nil {
+				return nil, Permanent(fmt.Errorf("input to continue as new with: %w", bad))
+			}
+			err = continueAsNew{input}
 		}
 		return output, err
 	}, x.settle)
@@ -405,11 +407,7 @@ func (x *execution) settle(root *task) {
 	case root.err != nil && x.canceled != nil:
 		x.end(event{Kind: executionStopped, Failure: canceledFailure(*x.canceled)})
 	case ok:
-		input, err := marshal(again.input)
-		if err != nil {
-			x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf("input to continue as new with: %w", err)))})
-			return
-		}
+		input, _ := again.input.(json.RawMessage)
 		x.end(event{Kind: executionContinued, Payload: input, Inherited: x.inheritance()})
 	case root.err != nil:
 		x.end(event{Kind: executionFailed, Failure: failureOf(root.err)})

@@ -30,6 +30,9 @@ func (x *execution) raised(e event) bool {
 			}
 		}
 	}
+	if x.drop && x.replaying {
+		return false
+	}
 	if x.drop {
 		x.log.Warn("nobody waits for the event: it is dropped", "orchestration", x.id, "event", e.Name, "signal", e.Signal)
 		return false

@@ -271,7 +271,7 @@ func (j *journal) fetch(ctx context.Context, id string, all []generation) error 
 			for i := range r.Decided {
 				e := &r.Decided[i]
 				switch e.Kind {
-				case executionCompleted, executionContinued, sideEffectRecorded:
+				case executionCompleted, executionContinued, sideEffectRecorded, childDetached, eventPublished:
 					if err := j.fetchOne(ctx, id, e); err != nil {
 						return err
 					}

@@ -179,6 +179,9 @@ func (r *Runtime) stop(ctx context.Context, id string, latest generation) error 
 	if d.execution.ended || d.execution.number != latest.number {
 		return nil
 	}
+	if err := d.pay(ctx); err != nil {
+		return err
+	}
 	if err := d.learn(event{Kind: executionTerminated, Reason: "another orchestration was started under its id"}); err != nil {
 		return err
 	}

@@ -44,10 +44,10 @@ type Summary struct {
 	// WaitingWithin says that it waits for sub-orchestrations, or for activities in other processes.
 	WaitingWithin bool
 	// Busy says that it has called something, events apart, that is not done.
-	Busy bool
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
-	EndedAt       time.Time // of its execution; zero while it runs
+	Busy      bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	EndedAt   time.Time // of its execution; zero while it runs
 	// ErrorCode is that of the last failure that it had or learned of.
 	ErrorCode string
 }

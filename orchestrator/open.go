@@ -164,12 +164,12 @@ func (d *driver) follow(all []generation) error {
 	}
 	d.fresh(latest.number, max(started.Base, 1))
 	d.rounds = latest.rounds
+	d.owed = &latest.rounds[len(latest.rounds)-1]
 	if end := latest.end(); end != nil {
 		x := d.execution
 		x.first, x.last, x.ended, x.continues = max(started.First, 1), end.At, true, end.Kind == executionContinued
 		return nil
 	}
-	d.owed = &latest.rounds[len(latest.rounds)-1]
 	if n := len(d.earlier); n > 0 {
 		d.memo = newMemo(d.earlier[n-1])
 	}

@@ -221,6 +221,6 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	case p.busy:
 		return s.Busy
 	default:
-		return s.UpdatedAt.Before(p.since) || !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
+		return s.Busy && s.UpdatedAt.Before(p.since) || !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
 	}
 }

@@ -40,15 +40,10 @@ func (c *Context) Publish(p Publication) error {
 }
 
 func (x *execution) publish(p Publication) {
-	p.CorrelationID = x.correlationID
 	if p.Key == "" {
 		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
 	}
-	if x.publications == nil {
-		x.publications = map[string]Publication{}
-	}
-	x.publications[p.Key] = p
-	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Payload: p.Payload})
+	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey, Payload: p.Payload})
 }
 
 // relay hands what a round published to who sends it.
@@ -56,7 +51,7 @@ func (d *driver) relay(ctx context.Context, r round) error {
 	var all []Publication
 	for _, e := range r.Decided {
 		if e.Kind == eventPublished {
-			all = append(all, d.execution.publications[e.Child])
+			all = append(all, Publication{TenantID: e.Tenant, Type: e.Name, Payload: e.Payload, Key: e.Child, OrderKey: e.Order, CorrelationID: d.start.CorrelationID})
 		}
 	}
 	if len(all) == 0 {

@@ -69,3 +69,9 @@ func (r Retry) delay(attempt int, key string) time.Duration {
 	}
 	return time.Duration(d)
 }
+
+// allows asks Retryable, which allows nothing when it panics.
+func (r Retry) allows(err error) (ok bool) {
+	defer func() { _ = recover() }()
+	return r.Retryable(err)
+}

@@ -82,6 +82,9 @@ func commands() map[string]eventKind {
 		commandCancel: executionCanceled, commandTerminate: executionTerminated}
 }
 
+// maxSignalName bounds a signal's id and the name of its event, in bytes.
+const maxSignalName = 1 << 10
+
 // ErrSignal: a signal that cannot be understood; delivering it again cannot help.
 var ErrSignal = errors.New("not a signal")
 
@@ -104,6 +107,9 @@ func (s Signal) validate() error {
 		}
 	default:
 		return fmt.Errorf("%w: unknown type %.64q", ErrSignal, s.Type)
+	}
+	if len(s.SignalID) > maxSignalName || len(s.Payload.Event) > maxSignalName || !validBlob(s.Payload.Blob) {
+		return fmt.Errorf("%w: ids and names have at most %d bytes, and blobs are named by a hash", ErrSignal, maxSignalName)
 	}
 	if s.SignalID == "" || s.InstanceID == "" || s.RuntimeProvider != provider {
 		return fmt.Errorf("%w: signalId, workflowInstanceId and the runtime provider %s are required", ErrSignal, provider)

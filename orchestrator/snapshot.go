@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Reference is what the business calls the thing that an orchestration works on (persistence document, section 4).
@@ -72,18 +73,27 @@ func (x *execution) state(status Status, wait *task, token string) string {
 		}
 	}
 	b = append(append(append(b, `,"resume":{"entryPointKind":"`...), entry...), `","taskName":`...)
-	b = appendText(b, name)
+	b = appendText(b, clipName(name))
 	b = append(b, `,"branchPath":[],"nextStepIndex":`...)
 	b = strconv.AppendInt(b, int64(len(x.tasks)), 10)
 	b = append(b, `},"subWorkflowFrames":[`...)
 	for i, t := range x.frames[:min(len(x.frames), shownInState)] {
-		b = appendText(comma(b, i), t.child)
+		b = appendText(comma(b, i), clipName(t.child))
 	}
 	b = append(b, `],"continuationBuffer":[`...)
 	for i, e := range x.unread[:min(len(x.unread), shownInState)] {
-		b = appendText(comma(b, i), e.Name)
+		b = appendText(comma(b, i), clipName(e.Name))
 	}
 	return string(append(b, "]}"...))
+}
+
+// clipName bounds a name in the state, where it is for people: with every byte escaped, all of them fit a column.
+func clipName(name string) string {
+	const most = 100
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "..."
 }
 
 func comma(b []byte, i int) []byte {

@@ -94,8 +94,9 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 		return err
 	}
 	if stale, err := r.overFor(ctx, b); stale || err != nil {
-		return err
+		return errors.Join(err, r.dropStale(ctx, b, stale))
 	}
+	invocation := ctx
 	var mu sync.Mutex
 	var done []activityResult
 	var left []activityCall
@@ -103,13 +104,22 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	var all sync.WaitGroup
 	for _, call := range b.Activities {
 		all.Go(func() {
-			res := r.attempt(ctx, b.attempt(call))
+			ctx, stop := context.WithCancelCause(ctx)
+			defer stop(nil)
+			res := r.attempt(ctx, b.attempt(call, func(json.RawMessage) {
+				if err := r.wantedNoMore(ctx, b); err != nil {
+					stop(err)
+				}
+			}))
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
 			case res.broken:
 				broken = append(broken, res.err)
-			case res.err != nil && ctx.Err() != nil:
+			case res.err != nil && invocation.Err() != nil:
+				if res.progress != nil {
+					call.Progress = res.progress
+				}
 				left = append(left, call)
 			default:
 				done = append(done, r.resultOf(b, call, res))
@@ -158,7 +168,10 @@ func (r *Runtime) GiveUpActivities(ctx context.Context, body []byte, reason stri
 		done = append(done, activityResult{Execution: b.Execution, Task: call.Task, Attempt: call.Attempt,
 			Failure: &Failure{Message: reason, Code: "GivenUp"}})
 	}
-	return r.report(ctx, b, done, nil)
+	if err := r.report(ctx, b, done, nil); err != nil {
+		return err
+	}
+	return r.dropBlob(ctx, b.Orchestration, b.Blob)
 }
 
 func (r *Runtime) readBatch(ctx context.Context, body []byte) (batch, error) {
@@ -184,10 +197,18 @@ func decodeBatch(body []byte) (batch, error) {
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&b); err != nil {
 		return b, fmt.Errorf("%w: %w", ErrBatch, err)
 	}
-	if b.Orchestration == "" || b.Execution < 1 || b.RuntimeProvider != provider || (len(b.Activities) == 0) == (b.Blob == "") {
+	if b.Orchestration == "" || b.Execution < 1 || b.RuntimeProvider != provider || (len(b.Activities) == 0) == (b.Blob == "") || !validBlob(b.Blob) {
 		return b, fmt.Errorf("%w: workflowInstanceId, execution, the runtime provider %s and activities are required", ErrBatch, provider)
 	}
 	return b, nil
+}
+
+// dropStale drops the payload of a batch that nobody waits for.
+func (r *Runtime) dropStale(ctx context.Context, b batch, stale bool) error {
+	if !stale {
+		return nil
+	}
+	return r.dropBlob(ctx, b.Orchestration, b.Blob)
 }
 
 // overFor says that nobody waits for the batch any more.
@@ -200,9 +221,20 @@ func (r *Runtime) overFor(ctx context.Context, b batch) (bool, error) {
 	return false, err
 }
 
-func (b batch) attempt(c activityCall) attempt {
+// wantedNoMore is looked at now and then by an attempt that has heartbeats: an error ends it.
+func (r *Runtime) wantedNoMore(ctx context.Context, b batch) error {
+	s, err := r.Status(ctx, b.Orchestration)
+	if errors.Is(err, ErrNotFound) || err == nil && (s.Ended() || s.Execution > b.Execution) {
+		return fmt.Errorf("orchestration %s does not wait for it any more: %w", b.Orchestration, ErrCanceled)
+	}
+	return nil
+}
+
+// attempt is a try at one of the activities. Its progress is not recorded, because another process has the rounds: a
+// failure takes it along, and so does what is handed out again.
+func (b batch) attempt(c activityCall, beat func(progress json.RawMessage)) attempt {
 	return attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
-		record: func(json.RawMessage) {}, // another process has the rounds; a failure takes it along
+		record: beat,
 		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
 			CorrelationID: b.CorrelationID, Progress: c.Progress}}
 }

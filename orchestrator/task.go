@@ -81,7 +81,7 @@ func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string)
 	if failure.Permanent || attempt >= r.MaxAttempts {
 		return time.Time{}, false
 	}
-	if r.Retryable != nil && !r.Retryable(t.failed(failure, attempt)) {
+	if r.Retryable != nil && !r.allows(t.failed(failure, attempt)) {
 		return time.Time{}, false
 	}
 	due = now.Add(r.delay(attempt, key))

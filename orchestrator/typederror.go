@@ -38,6 +38,7 @@ func WithError[E error]() CallOption {
 
 // keep records in f what has to survive of err.
 func (o callOptions) keep(f *Failure, err error) {
+	defer func() { _ = recover() }() // user code that panics keeps nothing
 	for _, t := range o.errors {
 		if detail, ok := t.encode(err); ok && len(detail) <= maxMessage {
 			f.Type, f.Detail = t.name, detail
@@ -48,6 +49,7 @@ func (o callOptions) keep(f *Failure, err error) {
 
 // revive gives the error that f recorded; nil when it recorded none, or none that this code knows.
 func (o callOptions) revive(f *Failure) error {
+	defer func() { _ = recover() }() // user code that panics revives nothing
 	for _, t := range o.errors {
 		if t.name == f.Type {
 			if err, bad := t.decode(f.Detail); bad == nil {

@@ -29,7 +29,8 @@
 // A run goes through the same code as in production: rounds, signals, parking and replay. It ends when the orchestration
 // has, and nothing is left to deliver. Each finished history is replayed, so that code that is not deterministic fails
 // the test. The test also fails when the run cannot go on: an unknown activity, a wait that nothing ends, a step that
-// never happens. An orchestration that fails does not fail the test; its error is in [Result].
+// never happens. Detached orchestrations run, too, as far as they come by the end; one that still waits then does not fail
+// the test, and what became of it shows in what its activities did. An orchestration that fails does not fail the test; its error is in [Result].
 //
 // # Crashes
 //

@@ -3,6 +3,7 @@ package orchestratortest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -205,5 +206,97 @@ func TestLongRuns(t *testing.T) {
 	want := 40*24*time.Hour + 3*8*time.Hour + 3*time.Minute
 	if got.Err != nil || got.Output != "done" || got.Elapsed != want || len(got.Called("work")) != 3 {
 		t.Errorf("%v\nwant it after %v", got, want)
+	}
+}
+
+// A cancellation interrupts what is waited for, here and in a sub-orchestration; both undo what they have done.
+func TestAnOrchestrationIsCanceled(t *testing.T) {
+	t.Parallel()
+	undo := orchestrator.NewActivity("undo", func(_ context.Context, who string) (string, error) { return who, nil })
+	wait := func(ctx *orchestrator.Context, err error) (string, error) {
+		if !errors.Is(err, orchestrator.ErrCanceled) {
+			return "", fmt.Errorf("not canceled: %w", err)
+		}
+		if _, undone := undo.Call(ctx, ctx.ID()[:1]).Await(); undone != nil {
+			return "", undone
+		}
+		return "", err
+	}
+	child := orchestrator.NewOrchestrator("child", func(ctx *orchestrator.Context, _ string) (string, error) {
+		_, err := orchestrator.Event[int](ctx, "never").Await()
+		return wait(ctx, err)
+	})
+	parent := orchestrator.NewOrchestrator("parent", func(ctx *orchestrator.Context, in string) (string, error) {
+		_, err := child.Call(ctx, in).Await()
+		return wait(ctx, err)
+	})
+	for _, to := range []string{"", "child"} {
+		orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[string, string] {
+			return orchestratortest.Scenario[string, string]{
+				Orchestrator: parent, Orchestrators: []orchestrator.AnyOrchestrator{child}, Activities: []orchestrator.AnyActivity{undo},
+				Steps: []orchestratortest.Step{{At: time.Hour, Command: "cancel", Reason: "not wanted", To: to}},
+				Check: func(t *testing.T, r orchestratortest.Result[string]) {
+					want := orchestrator.Canceled
+					if to != "" {
+						want = orchestrator.Failed // the parent was not canceled, and returns what it got
+					}
+					if r.Status != want || !errors.Is(r.Err, orchestrator.ErrCanceled) || len(r.Called("undo")) != 2 || r.Elapsed.Round(time.Minute) != time.Hour {
+						t.Error(r)
+					}
+				},
+			}
+		})
+	}
+}
+
+// What is started and not waited for runs, too, and steps reach it.
+func TestDetachedOrchestrationsRun(t *testing.T) {
+	t.Parallel()
+	orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[int, int] {
+		said := map[string]bool{}
+		tell := orchestrator.NewActivity("tell", func(_ context.Context, what string) (string, error) { said[what] = true; return "", nil })
+		detached := orchestrator.NewOrchestrator("detached", func(ctx *orchestrator.Context, n int) (string, error) {
+			ctx.Sleep(time.Duration(n) * time.Hour)
+			v, err := orchestrator.Event[string](ctx, "word").Await()
+			if err != nil {
+				return "", err
+			}
+			return tell.Call(ctx, fmt.Sprint(v, n)).Await()
+		})
+		starter := orchestrator.NewOrchestrator("starter", func(ctx *orchestrator.Context, n int) (int, error) {
+			for i := range n {
+				if _, err := detached.Start(ctx, fmt.Sprint("detached-", i), i); err != nil {
+					return 0, err
+				}
+			}
+			return n, nil
+		})
+		return orchestratortest.Scenario[int, int]{
+			Orchestrator: starter, Orchestrators: []orchestrator.AnyOrchestrator{detached}, Activities: []orchestrator.AnyActivity{tell}, Input: 3,
+			Steps: []orchestratortest.Step{{Event: "word", Data: "one", To: "detached"}, {At: 90 * time.Minute, Event: "word", Data: "two", To: "detached"}},
+			Check: func(t *testing.T, r orchestratortest.Result[int]) {
+				if r.Output != 3 || r.Elapsed > time.Minute || len(r.Calls) != 0 || len(said) != 2 || !said["one0"] || !said["two1"] {
+					t.Errorf("%v\n%v", r, said)
+				}
+			},
+		}
+	})
+}
+
+// A fan-out of any width runs in the one process that there is.
+func TestWideFanOut(t *testing.T) {
+	t.Parallel()
+	square := orchestrator.NewActivity("square", func(_ context.Context, n int) (int, error) { return n * n, nil })
+	wide := orchestrator.NewOrchestrator("wide", func(ctx *orchestrator.Context, n int) (int, error) {
+		var calls []*orchestrator.Future[int]
+		for i := range n {
+			calls = append(calls, square.Call(ctx, i))
+		}
+		all, err := orchestrator.All(calls...)
+		return len(all), err
+	})
+	got := orchestratortest.Run(t, orchestratortest.Scenario[int, int]{Orchestrator: wide, Activities: []orchestrator.AnyActivity{square}, Input: 1200})
+	if got.Output != 1200 {
+		t.Errorf("%s: %v", got.Status, got.Err)
 	}
 }

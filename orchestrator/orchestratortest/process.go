@@ -71,9 +71,14 @@ func (p *process) invoke(run, acknowledge func() error, again func(delay time.Du
 	})
 }
 
-// begin works on the message that starts the orchestration; acknowledged is called at the end of that.
-func (p *process) begin(acknowledged func()) {
+// begin works on the message that starts the orchestration; acknowledged is called at the end of that. One that has ended
+// may have left something to do when its process died.
+func (p *process) begin(ended bool, acknowledged func()) {
 	p.invoke(func() error {
+		if ended {
+			_, err := p.rt.Deliver(p.ctx, orchestrator.Signal{SignalID: "look", InstanceID: id, RuntimeProvider: "roundhouse", Type: orchestrator.InternalContinue})
+			return err
+		}
 		out, err := p.rt.Run(p.ctx, p.world.start)
 		if err == nil && !out.Ended() && !out.Woken {
 			err = fmt.Errorf("orchestration %s: nothing drives it on: %w", out.ID, context.Cause(p.ctx))

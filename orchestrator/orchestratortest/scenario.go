@@ -24,7 +24,7 @@ const DefaultLimit = 366 * 24 * time.Hour
 type Scenario[In, Out any] struct {
 	Orchestrator orchestrator.AnyOrchestrator
 	Input        In
-	// Orchestrators are the sub-orchestrations that it calls, directly or not.
+	// Orchestrators are the sub-orchestrations that it calls and the detached orchestrations that it starts, directly or not.
 	Orchestrators []orchestrator.AnyOrchestrator
 	// Activities are real ones and those that Fake makes. A fake stands in for the real one of its name, so that fakes can
 	// be added to an engine's own list.
@@ -46,24 +46,25 @@ type Step struct {
 	// Event is the name of an event (case does not matter), Data its value, which travels as JSON.
 	Event string
 	Data  any
-	// Command is "suspend", "resume" or "terminate", Reason why.
+	// Command is "suspend", "resume", "cancel" or "terminate", Reason why.
 	Command string
 	Reason  string
-	// To is the name of the orchestrator of a sub-orchestration that is meant instead: the first, in the order of the
-	// calls, that the step fits, when there is one.
+	// To is the name of the orchestrator of a sub-orchestration or a detached orchestration that is meant instead: the
+	// first, in the order of the calls and then of the ids, that the step fits, when there is one.
 	To string
 }
 
 // Result is how a run ended.
 type Result[Out any] struct {
-	// Status is Completed, Failed or Terminated.
+	// Status is Completed, Failed, Canceled or Terminated.
 	Status orchestrator.Status
 	// Output is what the orchestrator returned; the zero value unless Status is Completed.
 	Output Out
-	// Err is nil if Status is Completed, else an *orchestrator.Failure.
+	// Err is nil if Status is Completed, else an *orchestrator.Failure; if it is Canceled, an orchestrator.ErrCanceled.
 	Err error
 	// Calls is everything that was called, in order, over all executions: activities, timers, events and
-	// sub-orchestrations, each of which is followed by its own calls. Call.Attempts counts the tries.
+	// sub-orchestrations, each of which is followed by its own calls. Call.Attempts counts the tries. Detached
+	// orchestrations are no calls.
 	Calls []orchestrator.Call
 	// Elapsed is the virtual time from start to end, rounded to milliseconds.
 	Elapsed time.Duration
@@ -169,12 +170,12 @@ func (s Scenario[In, Out]) world(t *testing.T) (*world, error) {
 }
 
 func (s Step) validate() error {
-	known := slices.Contains([]string{"suspend", "resume", "terminate"}, s.Command)
+	known := slices.Contains([]string{"suspend", "resume", "cancel", "terminate"}, s.Command)
 	switch {
 	case s.At < 0:
 		return errors.New("its time is negative")
 	case known == (s.Event != ""), !known && s.Command != "":
-		return errors.New("it needs an Event or one of the Commands suspend, resume and terminate")
+		return errors.New("it needs an Event or one of the Commands suspend, resume, cancel and terminate")
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	}
 }
 
-// launch starts a process. What was begun is not begun again once it ended: a host that brings the message of a failed
-// orchestration again asks for another try, which is none of the scenario's.
+// launch starts a process. What was begun is not begun again once it ended, but looked after: a host that brings the
+// message of a failed orchestration again asks for another try, which is none of the scenario's.
 func (s *simulation) launch(plan *faults.Plan) {
 	s.t.Helper()
 	var err error
@@ -65,9 +65,7 @@ func (s *simulation) launch(plan *faults.Plan) {
 	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
 		s.t.Fatal(err)
 	}
-	if !out.Ended() {
-		s.process.begin(func() { s.begun.Store(true) })
-	}
+	s.process.begin(out.Ended(), func() { s.begun.Store(true) })
 }
 
 // act does the next thing there is to do, if any.

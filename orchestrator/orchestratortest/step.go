@@ -56,6 +56,8 @@ func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome)
 		return w.outside.Suspend(ctx, out.ID, s.Reason)
 	case "resume":
 		return w.outside.Resume(ctx, out.ID, s.Reason)
+	case "cancel":
+		return w.outside.Cancel(ctx, out.ID, s.Reason)
 	case "terminate":
 		return w.outside.Terminate(ctx, out.ID, s.Reason)
 	}

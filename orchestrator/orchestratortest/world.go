@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,7 @@ func (w *world) runtime(i faults.Interceptor) (*orchestrator.Runtime, error) {
 		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
 		ScheduleQueue: "orchestration-signals", // one queue is enough to be delivered from
 		Orchestrators: w.orchestrators, Activities: w.activities, Node: "test", Log: w.log,
+		SpreadAbove: math.MaxInt, // one process does everything
 	})
 }
 
@@ -100,9 +102,26 @@ func (m mailbox) again(ctx context.Context, queue string, msg queues.Message, de
 	return err
 }
 
-// tree is the orchestration and those that it called, each before those that it called; none before it has begun.
+// tree is the orchestration and those that it called, each before those that it called, and then the detached ones and
+// those that they called; none before it has begun.
 func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
-	return w.branch(ctx, id, map[string]bool{})
+	seen := map[string]bool{}
+	all, err := w.branch(ctx, id, seen)
+	next := ""
+	for more := err == nil && len(all) > 0; more; more = next != "" {
+		var found []orchestrator.Summary
+		if found, next, err = w.outside.List(ctx, orchestrator.Filter{TopLevel: true}, 1000, next); err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			below, err := w.branch(ctx, s.ID, seen)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, below...)
+		}
+	}
+	return all, err
 }
 
 func (w *world) branch(ctx context.Context, id string, seen map[string]bool) ([]orchestrator.Outcome, error) {

@@ -1,0 +1,118 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// Events of any size arrive, whatever fails, and go with the purge.
+func TestLargeEventsArrive(t *testing.T) {
+	t.Parallel()
+	largeEvents(2 << 20).runs(t)
+	largeEvents(100<<10).runs(t, faults.CrashBefore, faults.CrashAfter)
+}
+
+func largeEvents(size int) flow {
+	big := strings.Repeat("x", size)
+	f := flow{make: func(*ledger) ([]AnyOrchestrator, []AnyActivity) {
+		return []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, _ int) ([]int, error) {
+			var sizes []int
+			for range 2 {
+				v, err := Event[string](ctx, "big").Await()
+				if err != nil {
+					return nil, err
+				}
+				sizes = append(sizes, len(v))
+			}
+			return sizes, nil
+		})}, nil
+	}, output: fmt.Sprintf("[%d,50000]", size)}
+	f.steps = []outside{raising(time.Minute, "a", "big", big), raising(time.Hour, "a", "BIG", big[:50_000])}
+	f.check = func(t *testing.T, w *world, rt *Runtime, _ *ledger) {
+		held := 0
+		for _, err := range blobs.All(t.Context(), w.blobs, "orchestrations", "a/") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			held++
+		}
+		if err := rt.Purge(t.Context(), "a"); err != nil || held < 2 { // the claim, and the round's
+			t.Errorf("%d blobs, purge: %v", held, err)
+		}
+		for name, err := range blobs.All(t.Context(), w.blobs, "orchestrations", "a/") {
+			t.Errorf("blob %s stays, %v", name, err)
+		}
+	}
+	return f
+}
+
+// A late duplicate of a claimed signal, whose payload is gone, is acknowledged and changes nothing.
+func TestLateDuplicatesOfClaimedSignals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		a := NewActivity("large", func(_ context.Context, in string) (string, error) { l.add("large"); return in + in, nil })
+		rt := spreadOut(t, w, 5, 20<<10, a)
+		if !w.runActivities(t.Context(), t, rt) {
+			t.Fatal("no batch")
+		}
+		s, m, ok := w.receive(t, time.Minute)
+		if !ok || !w.holds(t, "a", s.Payload.Blob) {
+			t.Fatalf("%+v", s)
+		}
+		if _, err := rt.Deliver(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if w.holds(t, "a", s.Payload.Blob) {
+			t.Error("the payload stays")
+		}
+		before := w.rows(t, "a")
+		if _, err := rt.Deliver(t.Context(), s); err != nil {
+			t.Errorf("delivered again: %v", err)
+		}
+		w.unchanged(t, "a", before)
+		if err := w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
+			t.Fatal(err)
+		}
+		if out := mustGet(t, rt, "a"); out.Status != Completed || l.count("large") != 5 {
+			t.Errorf("%s, calls %v", out.Status, l.all())
+		}
+		if err := rt.Purge(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := rt.Deliver(t.Context(), s); err != nil {
+			t.Errorf("delivered after the purge: %v", err)
+		}
+	})
+}
+
+// What names a blob that is none is refused: no message reaches into another orchestration.
+func TestSignalsNameOnlyTheirOwnBlobs(t *testing.T) {
+	t.Parallel()
+	for _, blob := range []string{"../b/" + hashOf(nil), "x", strings.ToUpper(hashOf(nil)) + "/", hashOf(nil)[:62]} {
+		s := Signal{SignalID: "s", InstanceID: "a", RuntimeProvider: provider, Type: InternalContinue, Payload: Payload{Blob: blob}}
+		text, err := marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := DecodeSignal(text); !errors.Is(err, ErrSignal) {
+			t.Errorf("blob %q: %v", blob, err)
+		}
+		b, err := marshal(batch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := decodeBatch(queues.Decode(string(b))); !errors.Is(err, ErrBatch) {
+			t.Errorf("blob %q: %v", blob, err)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+)
+
+// versioned is an orchestrator that tells its version, waits for an event, tells it again and, the first time, continues
+// as new.
+func versioned(v string) *Orchestrator[string, string] {
+	return NewOrchestrator("test", func(ctx *Context, said string) (string, error) {
+		said += v
+		if v == "2" {
+			ctx.Sleep(time.Second) // it decides otherwise
+		}
+		if _, err := Event[int](ctx, "number").Await(); err != nil {
+			return "", err
+		}
+		if said += v; len(said) < 4 {
+			return "", ContinueAsNew(said)
+		}
+		return said, nil
+	}, WithVersion(v))
+}
+
+// What runs keeps its version, what begins takes the one that was registered last, and without its version it stalls.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		one, two := versioned("1"), versioned("2")
+		old := w.signalling(t, nil, []AnyOrchestrator{one}, nil)
+		both := w.signalling(t, nil, []AnyOrchestrator{one, two}, nil)
+		only := w.signalling(t, nil, []AnyOrchestrator{two}, nil)
+		mustRun(t, old, startOf("a", ""))
+		mustRun(t, both, startOf("b", ""))
+		if a, b := w.status(t, "a"), w.status(t, "b"); a.String("Version") != "1" || b.String("Version") != "2" {
+			t.Errorf("versions %q %q", a.String("Version"), b.String("Version"))
+		}
+		before := w.rows(t, "a")
+		_, err := only.Run(t.Context(), startOf("a", ""))
+		if !errors.Is(err, ErrUnknownOrchestrator) || !strings.Contains(err.Error(), `"test" began in the version "1"`) {
+			t.Errorf("without its version: %v", err)
+		}
+		signal := eventSignal("a", "e1", "number", "1")
+		if _, err := only.Deliver(t.Context(), signal); !errors.Is(err, ErrUnknownOrchestrator) {
+			t.Errorf("without its version: %v", err)
+		}
+		w.unchanged(t, "a", before)
+		if _, err := both.Deliver(t.Context(), signal); err != nil {
+			t.Errorf("it is back: %v", err)
+		}
+		if w.status(t, "a").String("Version") != "2" {
+			t.Error("what continues as new keeps the old version")
+		}
+		for i, id := range []string{"a", "b", "b"} {
+			time.Sleep(time.Minute)
+			if _, err := only.Deliver(t.Context(), eventSignal(id, fmt.Sprint("f", i), "number", "1")); err != nil {
+				t.Error(err)
+			}
+		}
+		if a, b := mustGet(t, only, "a"), mustGet(t, only, "b"); string(a.Output) != `"1122"` || string(b.Output) != `"2222"` || a.Version != "2" {
+			t.Errorf("%s %v, %s %v", a.Output, a.Failure, b.Output, b.Failure)
+		}
+		if _, err := New(Config{Tables: w.tables, Blobs: w.blobs, Orchestrators: []AnyOrchestrator{one, two, versioned("1")}}); err == nil {
+			t.Error("a version can be registered twice")
+		}
+	})
+}
+
+// An event that nobody waits for is dropped, with one warning; the option holds for what began with it.
+func TestDropEarlyEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		make := func(options ...OrchestratorOption) *Orchestrator[int, string] {
+			return NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+				ctx.Sleep(time.Hour)
+				e := Event[int](ctx, "number")
+				if Any(ctx, e, Timer(ctx, time.Hour)) == 1 {
+					return "none", nil
+				}
+				v, err := e.Await()
+				return fmt.Sprint(v), err
+			}, options...)
+		}
+		dropping, keeping := make(DropEarlyEvents()), make()
+		var log bytes.Buffer
+		logged := func(o AnyOrchestrator) *Runtime {
+			rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
+			rt.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+			return rt
+		}
+		first, then := logged(dropping), logged(keeping)
+		mustRun(t, first, startOf("a", 1))
+		mustRun(t, then, startOf("b", 1))
+		for _, id := range []string{"a", "b"} { // code and option have changed meanwhile
+			if _, err := then.Deliver(t.Context(), eventSignal(id, "early", "number", "1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(61 * time.Minute)
+		for w.deliver(t.Context(), t, then) {
+		}
+		for _, rt := range []*Runtime{then, first} {
+			if _, err := rt.Deliver(t.Context(), eventSignal("a", "early", "number", "1")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.settle(t, then)
+		if a, b := mustGet(t, then, "a"), mustGet(t, then, "b"); string(a.Output) != `"none"` || string(b.Output) != `"1"` {
+			t.Errorf("%s %v, %s %v", a.Output, a.Failure, b.Output, b.Failure)
+		}
+		if n := strings.Count(log.String(), "nobody waits for the event"); n != 1 {
+			t.Errorf("%d warnings:\n%s", n, log.String())
+		}
+		w.replays(t, first)
+		w.replays(t, then)
+	})
+}
+
+// Retryable sees the typed error, its word is recorded, and a panic in it is a failure of the call.
+func TestRetryable(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	f := flow{output: `"3 1 1"`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+		step := NewActivity("step", func(ctx context.Context, n int) (int, error) {
+			return 0, &vaultError{"v", 400 + Info(ctx).Attempt + n}
+		}, WithError[*vaultError]())
+		o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+			policy := Retry{MaxAttempts: 5, FirstInterval: time.Minute, Retryable: func(err error) bool {
+				asked++
+				v, ok := errors.AsType[*vaultError](err)
+				return ok && v.Code < 403
+			}}
+			attempts := []any{}
+			for _, n := range []int{0, 100} {
+				_, err := step.Call(ctx, n, WithRetry(policy)).Await()
+				failed, _ := errors.AsType[*ActivityError](err)
+				attempts = append(attempts, failed.Attempt)
+			}
+			policy.Retryable = func(error) bool { panic("what is this?") }
+			_, err := step.Call(ctx, 0, WithRetry(policy)).Await()
+			failed, _ := errors.AsType[*ActivityError](err)
+			return fmt.Sprint(append(attempts, failed.Attempt)...), nil
+		})
+		return []AnyOrchestrator{o}, []AnyActivity{step}
+	}}
+	f.check = func(t *testing.T, w *world, rt *Runtime, l *ledger) {
+		before := asked
+		if w.replays(t, rt); asked != before {
+			t.Error("a replay asks again")
+		}
+	}
+	f.runs(t, faults.CrashBefore, faults.CrashAfter)
+}
+
+type sour struct{}
+
+func (*sour) MarshalJSON() ([]byte, error) { panic("marshal") }
+func (*sour) Error() string                { panic("text") }
+
+// User code that panics where an error is looked at fails the call or the orchestration, and nothing else.
+func TestErrorsThatPanic(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func() error{
+		"nil pointer": func() error { var e *vaultError; return e },
+		"text":        func() error { return &sour{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				step := NewActivity("step", func(context.Context, int) (int, error) { return 0, fail() }, WithError[*sour](), WithError[*vaultError]())
+				o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+					if _, err := step.Call(ctx, n).Await(); err == nil {
+						return 0, errors.New("no error")
+					}
+					return 0, fail()
+				})
+				again := NewOrchestrator("again", func(*Context, int) (int, error) { return 0, ContinueAsNew(&sour{}) })
+				rt := w.signalling(t, nil, []AnyOrchestrator{o, again}, []AnyActivity{step})
+				for _, name := range []string{"test", "again"} {
+					s := startOf(name, 1)
+					s.Orchestrator = name
+					if out := mustRun(t, rt, s); out.Status != Failed || out.Failure.Code != "panic" {
+						t.Errorf("%s: %s %+v", name, out.Status, out.Failure)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A sub-orchestration has the time that its call gives it, in each of its executions.
+func TestTimeoutOfASubOrchestration(t *testing.T) {
+	t.Parallel()
+	f := flow{output: `"TimedOut,false"`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { return Event[int](ctx, "never").Await() })
+		o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+			_, err := child.Call(ctx, n, WithTimeout(2*time.Hour), WithRetry(Retry{MaxAttempts: 2, FirstInterval: time.Minute})).Await()
+			failed, ok := errors.AsType[*OrchestrationError](err)
+			if !ok {
+				return "", fmt.Errorf("it gave %w", err)
+			}
+			return fmt.Sprintf("%s,%v", failed.Failure.Code, IsPermanent(err)), nil
+		})
+		return []AnyOrchestrator{o, child}, nil
+	}}
+	f.check = func(t *testing.T, w *world, rt *Runtime, l *ledger) {
+		out := mustGet(t, rt, "a")
+		child := mustGet(t, rt, out.Calls[0].Child)
+		if d := child.EndedAt.Sub(child.StartedAt).Round(time.Hour); child.Execution < 2 || d != 2*time.Hour || len(child.Earlier) != child.Execution-1 {
+			t.Errorf("execution %d ended after %v", child.Execution, d)
+		}
+	}
+	f.runs(t, faults.CrashBefore, faults.CrashAfter)
+}
+
+// What an execution leaves running does not stand in the way of the calls of the next one.
+func TestContinueAsNewWithALoserThatStillRuns(t *testing.T) {
+	t.Parallel()
+	f := flow{output: `3`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+		slow, step := blocking(l, "slow"), l.step("step")
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			if n == 3 {
+				return step.Call(ctx, n-1).Await()
+			}
+			Any(ctx, slow.Call(ctx, n), Timer(ctx, time.Second))
+			return 0, ContinueAsNew(n + 1)
+		})
+		return []AnyOrchestrator{o}, []AnyActivity{slow, step}
+	}}
+	f.check = func(t *testing.T, w *world, rt *Runtime, l *ledger) {
+		if out := mustGet(t, rt, "a"); out.EndedAt.Sub(w.status(t, "a").Time("CreatedAtUtc")) > 20*time.Minute {
+			t.Errorf("it ended at %v", out.EndedAt)
+		}
+	}
+	f.runs(t, faults.CrashBefore, faults.CrashAfter)
+}
