@@ -6,11 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-
-	"github.com/google/uuid"
-
-	"github.com/vibedata/roundhouse/queues"
 )
 
 // delivery is a signal on its way into an orchestration.
@@ -99,61 +94,6 @@ func (v *delivery) isApplied() bool {
 	}
 }
 
-// conclude tells those who have to know what a driver that a signal woke has reached.
-func (r *Runtime) conclude(ctx context.Context, d *driver, s Signal) (Outcome, error) {
-	out := d.outcome
-	if d.err != nil {
-		return out, d.err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	if !out.Ended() && !out.Woken {
-		// Time ran out. Without progress the signal is delivered again, so that it is counted.
-		if out.Rounds == 0 {
-			return out, fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
-		}
-		if err := r.remember(ctx, r.goOn(out.ID)); err != nil { // should the signal be lost
-			return out, err
-		}
-		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)
-	}
-	if !out.Ended() {
-		return out, nil
-	}
-	if err := r.stopChildren(ctx, out); err != nil {
-		return out, err
-	}
-	switch {
-	case s.SignalID == fromCaller(out.ID), s.SignalID == notWanted(out.ID) && out.Rounds == 0:
-		return out, nil // who called it knows; telling it again would make it cancel again
-	case out.Parent != "":
-		return out, r.send(ctx, Signal{SignalID: "end:" + out.ID, InstanceID: out.Parent, Type: SubWorkflowCompleted}, 0)
-	case r.config.Ended != nil:
-		return out, r.config.Ended(ctx, out)
-	default:
-		return out, nil
-	}
-}
-
-// stopChildren terminates what a terminated orchestration waited for. It is told again each time that the end is looked
-// up; a child that has ended takes no notice.
-func (r *Runtime) stopChildren(ctx context.Context, out Outcome) error {
-	if out.Status != Terminated || r.config.Queues == nil {
-		return nil
-	}
-	var errs []error
-	for _, c := range out.Calls {
-		if c.Kind == OrchestrationCall && c.EndedAt.IsZero() {
-			errs = append(errs, r.signal(ctx, c.Child, Payload{Command: commandTerminate, Reason: "its caller " + out.ID + " was terminated",
-				Caller: &caller{ID: out.ID, CorrelationID: out.CorrelationID, Orchestrator: c.Name}}, fromCaller(c.Child)))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// fromCaller is the id of the signal by which a terminated orchestration terminates one that it has called.
-func fromCaller(child string) string { return "terminate:" + child }
-
 // read learns what the signals in the inbox bring. Those that only wake have done so.
 func (d *driver) read() error {
 	d.rt.mu.Lock()
@@ -195,69 +135,6 @@ func (d *driver) answer(v *delivery) {
 	close(v.applied)
 }
 
-// verdict is what a signal is to an orchestration as it stands.
-type verdict int
-
-const (
-	signalWakes verdict = iota // it brings nothing by itself
-	signalNew                  // it brings something
-	signalKnown                // it has brought it before
-	signalStale                // what it is about is over
-)
-
-func (d *driver) judge(s Signal) verdict {
-	x := d.execution
-	brings := s.Type == ExternalSignal || len(s.Payload.Results) > 0
-	switch {
-	case s.Type == ExternalSignal && x.knows(s.SignalID):
-		return signalKnown
-	case x.ended && brings:
-		return signalStale
-	case x.ended:
-		return signalWakes
-	case s.Payload.Command == commandCancel && x.canceled != nil:
-		return signalKnown // what has been called since then is to undo what is half done
-	case len(s.Payload.Results) > 0:
-		return x.judgeResults(s.Payload.Results)
-	case s.WaitingToken != "" && d.over(s):
-		return signalStale
-	case brings && s.ExpectedVersion != 0 && s.ExpectedVersion != int64(d.version):
-		return signalStale
-	case !brings && s.ExpectedVersion > int64(d.version):
-		return signalStale // of an orchestration that had this id before
-	case brings:
-		return signalNew
-	default:
-		return signalWakes
-	}
-}
-
-// over says that nobody waits any more where the token says. A timer that has fired is not over for its own signal: that
-// may be the last that knows of what followed. Neither is anything of another execution.
-func (d *driver) over(s Signal) bool {
-	var execution, number int
-	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
-		return true
-	}
-	if execution != d.execution.number {
-		return s.Type == ExternalSignal
-	}
-	t := d.execution.task(number)
-	return t == nil || t.canceled || t.done && s.Type == ExternalSignal
-}
-
-// bringsOnlyNew says that whatever is in the inbox is new to the orchestration, or stale.
-func (d *driver) bringsOnlyNew() bool {
-	d.rt.mu.Lock()
-	defer d.rt.mu.Unlock()
-	for _, v := range d.inbox {
-		if j := d.judge(v.signal); j != signalNew && j != signalStale {
-			return false
-		}
-	}
-	return true
-}
-
 // takeIn learns what a signal brings.
 func (d *driver) takeIn(s Signal) error {
 	if len(s.Payload.Results) > 0 {
@@ -287,54 +164,4 @@ func (d *driver) acknowledge() {
 		close(v.applied)
 	}
 	d.unsettled = nil
-}
-
-// wake sees to it that a parked orchestration is driven again when it has something to do: a message comes then, and
-// should it be lost, the sweeper finds the orchestration.
-func (d *driver) wake(ctx context.Context, at time.Time) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
-	defer cancel()
-	var parkings []parking
-	if d.waitsWithin() {
-		parkings = append(parkings, d.rt.lookAfter(d.start.ID))
-	}
-	if at.IsZero() { // what it waits for comes as a signal by itself
-		if len(parkings) == 0 {
-			return nil
-		}
-		return d.rt.remember(ctx, parkings...)
-	}
-	s := Signal{InstanceID: d.start.ID, Type: TimerDue, DueAtUtc: &at, ExpectedVersion: int64(d.version)}
-	if t := d.dueAt(at); t != nil {
-		s.WaitingToken = d.execution.token(t)
-		if t.attempts > 0 {
-			s.Type = RetryDue
-		}
-	}
-	s.SignalID = fmt.Sprintf("%s:%s:%d", s.Type, s.InstanceID, at.UnixMicro())
-	if err := d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at})...); err != nil {
-		return err
-	}
-	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
-	return d.rt.send(ctx, s, max(time.Second, min(at.Sub(d.rt.config.Now()), queues.MaxDelay)))
-}
-
-// dueAt is a call that is due then; nil when it is the execution's deadline.
-func (d *driver) dueAt(at time.Time) *task {
-	for _, t := range d.execution.tasks {
-		if t.open() && t.due == at.UnixMicro() {
-			return t
-		}
-	}
-	return nil
-}
-
-// waitsWithin says that what is waited for comes from other processes of this program.
-func (d *driver) waitsWithin() bool {
-	for _, t := range d.execution.tasks {
-		if t.open() && !t.foreign && (t.kind == childTask || t.sent) {
-			return true
-		}
-	}
-	return false
 }

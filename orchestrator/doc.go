@@ -16,7 +16,7 @@
 //     its end and the commit of its result, or when two processes drive the same orchestration. [ActivityInfo] carries
 //     an idempotency key for that.
 //   - Two processes that drive one orchestration never both commit the same round: the insert of the round's row is the
-//     lock, and the one that loses changes nothing.
+//     lock, and the one that loses takes in what the other committed before it goes on.
 //   - An orchestration ends exactly once per execution. A failed one goes on as its next execution: calls that
 //     completed keep their results, the others run again.
 //
@@ -27,13 +27,15 @@
 //
 //	r-{execution:08d}-{round:08d}   a round, inserted once and never changed
 //	status                          the snapshot of the runtime, replaced with every round, in the same transaction
+//	x-{execution:08d}               keeps a process that sleeps from adding to an execution whose rounds were deleted
 //	purge                           stands in place of the status while the rows are being deleted
 //
-// Payloads that do not fit a row are spilled to blobs named {escaped id}/{sha256}, written before the round that names
-// them.
+// Payloads that do not fit a row or a message are spilled to blobs named {escaped id}/{sha256}, written before what names
+// them. The rounds of executions that have continued as new are deleted once the next has, too.
 //
-// It owns the queue "orchestration-signals", too, whose messages are a [Signal] each: what an orchestration waits for, when
-// that comes from outside of the process or later than Run lasts.
+// It owns the table "orchestrationsParked", which finds what is overdue because a message was lost, and three queues: a
+// message of "orchestration-signals" and of "orchestration-schedules" is a [Signal], due now and due later; one of
+// "orchestration-activities" is a batch of activities that any process may run.
 //
 // The package knows no Azure SDK, no HTTP and no engine.
 package orchestrator

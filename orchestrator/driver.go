@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/vibedata/roundhouse/tables"
 )
 
 // driver takes one orchestration from where its rounds end as far as it can go. There is at most one for an
@@ -209,87 +206,6 @@ func (d *driver) mustCommit() bool {
 		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.linger))
 }
 
-// commit makes what was learned and decided durable. Only then may it have effects, and it has them at once. A round that
-// another process committed first is taken in, and what is left to say is said after it.
-func (d *driver) commit(ctx context.Context) error {
-	for {
-		err := d.commitRound(ctx)
-		if !errors.Is(err, errLostRace) || d.conflicts >= conflictTries {
-			return err
-		}
-		if err := d.catchUp(ctx); err != nil {
-			return err
-		}
-		if len(d.learned) == 0 && len(d.execution.decided) == 0 {
-			return nil
-		}
-	}
-}
-
-func (d *driver) commitRound(ctx context.Context) error {
-	r := round{Learned: d.learned, Decided: d.execution.decided}
-	drop := d.garbage[:min(len(d.garbage), dropSlice)]
-	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, d.besides(drop)...)
-	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
-		return d.commitOversize(ctx, err)
-	}
-	if err != nil {
-		return err
-	}
-	d.garbage = d.garbage[len(drop):]
-	d.settle(r)
-	return d.emit(ctx, r)
-}
-
-// besides is what a round's transaction does to other rows.
-func (d *driver) besides(drop []string) []tables.Op {
-	if d.lineage.kept && d.execution.number == 1 {
-		return nil
-	}
-	partition := tables.EscapeKey(d.start.ID)
-	ops := d.lineage.goesOn(partition)
-	if len(d.rounds) == 0 {
-		ops = d.lineage.began(partition, d.before)
-	}
-	for _, row := range drop {
-		ops = append(ops, tables.Delete(tables.Key{Partition: partition, Row: row}, ""))
-	}
-	return ops
-}
-
-// settle takes note that a round is durable.
-func (d *driver) settle(r round) {
-	d.rounds, d.etag = append(d.rounds, r), ""
-	d.version++
-	d.committed++
-	d.learned, d.execution.decided, d.urgent = nil, nil, false
-	d.known = len(d.execution.tasks)
-	d.acknowledge()
-}
-
-// commitOversize ends an execution whose turn decided more than a round can hold: trying again cannot help.
-func (d *driver) commitOversize(ctx context.Context, cause error) error {
-	x := d.execution
-	x.close()
-	x.decided = nil
-	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
-		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
-	r := round{Learned: d.learned, Decided: x.decided}
-	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, d.besides(nil)...); err != nil {
-		return err
-	}
-	d.settle(r)
-	return nil
-}
-
-// lost tells a caller that another process has the orchestration.
-func lost(err error) error {
-	if errors.Is(err, errLostRace) {
-		return fmt.Errorf("%w: %w", ErrElsewhere, err)
-	}
-	return err
-}
-
 // listen waits for results until next, or until what was learned has lingered long enough, and takes in all there are.
 func (d *driver) listen(ctx context.Context, next time.Time) error {
 	wake := next
@@ -362,57 +278,4 @@ func (d *driver) failed(t *task, f *Failure, progress json.RawMessage) error {
 		return d.learn(event{Kind: t.kind.failure(), Task: t.number, Attempt: attempt, Failure: f})
 	}
 	return d.learn(event{Kind: attemptFailed, Task: t.number, Attempt: attempt, Failure: f, Due: due.UnixMicro()})
-}
-
-// park leaves the orchestration to a later Run: its time is over, or what it waits for is too far away.
-func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
-	for r := range d.crew.recall() {
-		if err := d.hear(r); err != nil {
-			return Outcome{}, err
-		}
-	}
-	if len(d.learned) > 0 || len(d.execution.decided) > 0 {
-		if err := d.commit(ctx); err != nil {
-			return Outcome{}, lost(err)
-		}
-	}
-	out := d.summary()
-	if out.Ended() {
-		return out, nil
-	}
-	if err := d.leaveTo(); err != nil {
-		return out, err
-	}
-	if d.staleWake && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
-		resumeAt = d.earliest() // the message that is gone may have been the one that was to wake it
-	}
-	if d.broken != nil {
-		return Outcome{}, d.broken
-	}
-	out.ResumeAt = resumeAt
-	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
-	if !out.Woken || (d.start.Parent != "" && !d.start.deliver) {
-		return out, nil // who called it sees to it
-	}
-	return out, d.wake(ctx, resumeAt)
-}
-
-// earliest is when the first thing is due that the execution waits for, whoever sees to it; zero for none.
-func (d *driver) earliest() time.Time {
-	at := d.execution.deadline
-	for _, t := range d.execution.tasks {
-		if t.open() && t.due != 0 && (at == 0 || t.due < at) {
-			at = t.due
-		}
-	}
-	if at == 0 {
-		return time.Time{}
-	}
-	return fromMicros(at)
-}
-
-func (d *driver) summary() Outcome {
-	out := summarize(d.start.ID, generation{number: d.execution.number, rounds: d.rounds})
-	out.Earlier, out.Rounds = d.earlier, d.committed
-	return out
 }

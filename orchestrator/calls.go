@@ -1,0 +1,103 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// add makes a task that is a decision.
+func (x *execution) add(t *task) *task {
+	t.number = len(x.tasks) + 1
+	t.began = x.clock.UnixMicro()
+	x.tasks = append(x.tasks, t)
+	if t.kind != eventTask {
+		x.open++
+	}
+	return t
+}
+
+func (x *execution) callActivity(name string, input json.RawMessage, options callOptions) *task {
+	t := x.add(&task{kind: activityTask, name: name, input: input, options: options})
+	x.decide(event{Kind: activityScheduled, Task: t.number, Name: name, Payload: input})
+	return t
+}
+
+// callChild makes a call of a sub-orchestration.
+func (x *execution) callChild(name string, input json.RawMessage, options callOptions) *task {
+	t := x.add(&task{kind: childTask, name: name, input: input, options: options,
+		child: x.childID(name, input)})
+	x.frames = append(x.frames, t)
+	x.decide(event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child})
+	return t
+}
+
+// childID is made of what is called, with what, and how often before, so that an execution that follows a failed one
+// finds the same, also when its code has changed.
+func (x *execution) childID(name string, input json.RawMessage) string {
+	same := name + "-" + hashOf(input)[:16]
+	if x.children == nil {
+		x.children = map[string]int{}
+	}
+	x.children[same]++
+	id := fmt.Sprintf("%s:%d-%s-%d", x.id, x.base, same, x.children[same])
+	if !validID(id) {
+		id = "child-" + hashOf([]byte(id))
+	}
+	return id
+}
+
+// detach decides the start of an orchestration that nobody waits for.
+func (x *execution) detach(name, id string, input json.RawMessage) string {
+	if id == "" {
+		id = x.childID(name, input)
+	}
+	x.decide(event{Kind: childDetached, Name: name, Payload: input, Child: id})
+	return id
+}
+
+// timer makes a timer. Its input is how long, which is what makes it the same in an execution that follows a failed one.
+func (x *execution) timer(d time.Duration) *task {
+	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro()})
+	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due})
+	return t
+}
+
+// sideEffect gives the recorded value in a replay, and records what make gives otherwise.
+func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)) (json.RawMessage, error) {
+	if recorded, ok := x.scripted(sideEffectRecorded, name); ok {
+		x.decide(recorded)
+		return recorded.Payload, nil
+	}
+	payload, err := make()
+	if err != nil {
+		return nil, err
+	}
+	x.decide(event{Kind: sideEffectRecorded, Name: name, Payload: payload})
+	return payload, nil
+}
+
+// patched decides once for each name: an execution that has passed the place without the patch stays without it.
+func (x *execution) patched(name string) bool {
+	if on, ok := x.patches[name]; ok {
+		return on
+	}
+	_, recorded := x.scripted(patchRecorded, name)
+	on := recorded || !x.replaying
+	if x.patches == nil {
+		x.patches = map[string]bool{}
+	}
+	x.patches[name] = on
+	if on {
+		x.decide(event{Kind: patchRecorded, Name: name})
+	}
+	return on
+}
+
+// scripted is what the round that is replayed decided at this place, if it is that.
+func (x *execution) scripted(kind eventKind, name string) (event, bool) {
+	if i := len(x.decided); x.replaying && i < len(x.script) && x.script[i].Kind == kind && x.script[i].Name == name {
+		return x.script[i], true
+	}
+	return event{}, false
+}

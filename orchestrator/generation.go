@@ -1,0 +1,136 @@
+package orchestrator
+
+import (
+	"fmt"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// generation is one execution as the rounds hold it.
+type generation struct {
+	number  int
+	rounds  []round
+	numbers []int // of the rounds
+	old     bool  // from before what the execution continued that there is now; it may have lost rows
+}
+
+// missing is the number of the first round that is not there, 0 for none.
+func (g generation) missing() int {
+	for i, n := range g.numbers {
+		if n != i+1 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// start is the event that the execution began with.
+func (g generation) start() (event, bool) {
+	if len(g.rounds) == 0 || len(g.rounds[0].Learned) == 0 || g.rounds[0].Learned[0].Kind != executionStarted {
+		return event{}, false
+	}
+	return g.rounds[0].Learned[0], true
+}
+
+// raised are the external events of the execution, for the one that follows its failure and asks for them again.
+func (g generation) raised() *inheritance {
+	h := inheritance{Signals: g.signals()}
+	for _, r := range g.rounds {
+		for _, e := range r.Learned {
+			if e.Kind == eventRaised {
+				h.Unread = append(h.Unread, e)
+			}
+			h.Unread = append(h.Unread, e.Inherited.unread()...)
+		}
+	}
+	if len(h.Unread)+len(h.Signals) == 0 {
+		return nil
+	}
+	return &h
+}
+
+// signals are the ids of the signals that the execution has applied, or knows from the one before.
+func (g generation) signals() []string {
+	var ids []string
+	for _, r := range g.rounds {
+		for _, e := range r.Learned {
+			if e.Inherited != nil {
+				ids = append(ids, e.Inherited.Signals...)
+			}
+			if e.Signal != "" && e.Kind != executionStarted {
+				ids = append(ids, e.Signal)
+			}
+		}
+	}
+	return ids
+}
+
+// end is the decision that ended the execution, nil while it goes on.
+func (g generation) end() *event {
+	if len(g.rounds) == 0 {
+		return nil
+	}
+	decided := g.rounds[len(g.rounds)-1].Decided
+	if len(decided) == 0 {
+		return nil
+	}
+	switch last := &decided[len(decided)-1]; last.Kind {
+	case executionCompleted, executionFailed, executionContinued, executionStopped:
+		return last
+	default:
+		return nil
+	}
+}
+
+// active says that the execution has not ended, or is followed by another of itself.
+func (g generation) active() bool {
+	end := g.end()
+	return end == nil || end.Kind == executionContinued
+}
+
+// countOf is how many rounds the executions have had, those included whose rows are deleted.
+func countOf(all []generation) int {
+	if len(all) == 0 {
+		return 0
+	}
+	latest := all[len(all)-1]
+	started, _ := latest.start()
+	return started.Before + len(latest.rounds)
+}
+
+// generations decodes rounds.
+func generations(rows []tables.Entity) ([]generation, error) {
+	var all []generation
+	for _, e := range rows {
+		var execution, number int
+		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+			return nil, fmt.Errorf("row %s: %w: %w", e.Row, ErrCorrupt, err)
+		}
+		if n := len(all); n == 0 || all[n-1].number != execution {
+			all = append(all, generation{number: execution})
+		}
+		g := &all[len(all)-1]
+		r, err := decodeRound(e)
+		if err != nil {
+			return nil, err
+		}
+		g.rounds, g.numbers = append(g.rounds, r), append(g.numbers, number)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	latest := all[len(all)-1]
+	started, ok := latest.start()
+	if n := latest.missing(); n > 0 || !ok {
+		return nil, fmt.Errorf("execution %d does not begin with a start, round %d is missing: %w", latest.number, max(n, 1), ErrCorrupt)
+	}
+	oldest := max(started.Base, 1) - 1
+	for i := range all {
+		g := &all[i]
+		g.old = g.number < oldest
+		if n := g.missing(); n > 0 && !g.old {
+			return nil, fmt.Errorf("round %d of execution %d is missing: %w", n, g.number, ErrCorrupt)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,59 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+)
+
+// park leaves the orchestration to a later Run: its time is over, or what it waits for is too far away.
+func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
+	for r := range d.crew.recall() {
+		if err := d.hear(r); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if len(d.learned) > 0 || len(d.execution.decided) > 0 {
+		if err := d.commit(ctx); err != nil {
+			return Outcome{}, lost(err)
+		}
+	}
+	out := d.summary()
+	if out.Ended() {
+		return out, nil
+	}
+	if err := d.leaveTo(); err != nil {
+		return out, err
+	}
+	if d.staleWake && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
+		resumeAt = d.earliest() // the message that is gone may have been the one that was to wake it
+	}
+	if d.broken != nil {
+		return Outcome{}, d.broken
+	}
+	out.ResumeAt = resumeAt
+	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
+	if !out.Woken || (d.start.Parent != "" && !d.start.deliver) {
+		return out, nil // who called it sees to it
+	}
+	return out, d.wake(ctx, resumeAt)
+}
+
+// earliest is when the first thing is due that the execution waits for, whoever sees to it; zero for none.
+func (d *driver) earliest() time.Time {
+	at := d.execution.deadline
+	for _, t := range d.execution.tasks {
+		if t.open() && t.due != 0 && (at == 0 || t.due < at) {
+			at = t.due
+		}
+	}
+	if at == 0 {
+		return time.Time{}
+	}
+	return fromMicros(at)
+}
+
+func (d *driver) summary() Outcome {
+	out := summarize(d.start.ID, generation{number: d.execution.number, rounds: d.rounds})
+	out.Earlier, out.Rounds = d.earlier, d.committed
+	return out
+}
