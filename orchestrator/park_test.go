@@ -138,3 +138,33 @@ func TestActivityTimeout(t *testing.T) {
 		}
 	})
 }
+
+// A signal wakes more work than its invocation has time for: another goes on with it, and the sweeper would.
+func TestTheTimeOfASignalRunsOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		slow := NewActivity("slow", func(ctx context.Context, n int) (int, error) { return n + 1, pause(ctx, time.Minute) })
+		o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+			n, err := Event[int](ctx, "number").Await()
+			for range 3 {
+				if err == nil {
+					n, err = slow.Call(ctx, n).Await()
+				}
+			}
+			return n, err
+		})
+		rt := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{slow})
+		mustRun(t, rt, startOf("a", 1))
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		out, err := rt.Deliver(ctx, eventSignal("a", "s", "number", "1"))
+		if err != nil || out.Ended() || len(w.parked(t)) != 1 {
+			t.Errorf("%s, %v, index %v", out.Status, err, w.parked(t))
+		}
+		w.settle(t, rt)
+		if out := mustGet(t, rt, "a"); string(out.Output) != "4" {
+			t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+		}
+	})
+}

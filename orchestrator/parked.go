@@ -71,7 +71,8 @@ func (r *Runtime) lookAfter(id string) parking {
 // goOn is the parking of an orchestration that another invocation goes on with. That commits something at least each time
 // that it is delivered, so one that has not for so long is on its own.
 func (r *Runtime) goOn(id string) parking {
-	return parking{id: id, due: r.config.Now().Add(r.config.LostAfter), busy: true}
+	due := r.config.Now().Add(r.config.LostAfter)
+	return parking{id: id, due: due, since: due, busy: true}
 }
 
 func indexRow(id string, due time.Time) string {
