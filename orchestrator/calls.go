@@ -18,7 +18,8 @@ func (x *execution) add(t *task) *task {
 }
 
 func (x *execution) callActivity(name string, input json.RawMessage, options callOptions) *task {
-	t := x.add(&task{kind: activityTask, name: name, input: input, options: options})
+	t := x.add(&task{kind: activityTask, name: name, input: input, options: options, running: true})
+	x.running++
 	x.decide(event{Kind: activityScheduled, Task: t.number, Name: name, Payload: input})
 	return t
 }

@@ -21,7 +21,11 @@ func (r *Runtime) conclude(ctx context.Context, d *driver, s Signal) (Outcome, e
 		if out.Rounds == 0 {
 			return out, fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
 		}
-		if err := r.remember(ctx, r.goOn(out.ID)); err != nil { // should the signal be lost
+		parkings := []parking{r.lookAfter(out.ID)} // should the signal be lost
+		if at := d.earliest(); !at.IsZero() {
+			parkings = append(parkings, parking{id: out.ID, due: at, since: at})
+		}
+		if err := r.remember(ctx, parkings...); err != nil {
 			return out, err
 		}
 		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)

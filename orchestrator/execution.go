@@ -51,6 +51,7 @@ type execution struct {
 	frames     []*task  // sub-orchestrations that are waited for
 	sent       int      // activities that other processes run
 	open       int      // calls that are not done, events apart
+	running    int      // of these, activities that have not failed and that no other process was given
 	failure    *Failure // the last that it learned of
 
 	patches      map[string]bool
@@ -90,6 +91,14 @@ func (x *execution) waitAny(tasks []*task) {
 	}
 }
 
+// idle takes note that no process runs the activity just now because of the call itself.
+func (x *execution) idle(t *task) {
+	if t.running {
+		t.running = false
+		x.running--
+	}
+}
+
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	x.places++
 	t.done, t.place, t.output, t.err = true, x.places, output, err
@@ -99,6 +108,7 @@ func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	if t.sent {
 		x.sent--
 	}
+	x.idle(t)
 	if t.kind == childTask {
 		x.frames = slices.DeleteFunc(x.frames, func(f *task) bool { return f == t })
 	}

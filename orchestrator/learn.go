@@ -29,6 +29,7 @@ func (x *execution) apply(e event) error {
 		t.attempts = e.Attempt
 		x.complete(t, nil, t.failed(e.Failure, e.Attempt))
 	case attemptFailed:
+		x.idle(t)
 		if t.attempts, t.due = e.Attempt, e.Due; t.sent {
 			t.sent = false
 			x.sent--
@@ -97,6 +98,7 @@ func (x *execution) handedOut(e event) error {
 		if !t.sent && t.open() {
 			t.sent = true
 			x.sent++
+			x.idle(t)
 		}
 	}
 	return nil

@@ -44,7 +44,9 @@ type Summary struct {
 	// WaitingWithin says that it waits for sub-orchestrations, or for activities in other processes.
 	WaitingWithin bool
 	// Busy says that it has called something, events apart, that is not done.
-	Busy      bool
+	Busy bool
+	// Running says that one of these is an activity that a process of this program is to run now.
+	Running   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	EndedAt   time.Time // of its execution; zero while it runs
@@ -116,7 +118,7 @@ func summaryOf(e tables.Entity) (Summary, error) {
 	return Summary{ID: id, Orchestrator: e.String("Name"), Version: e.String("Version"), CorrelationID: e.String("CorrelationId"),
 		Parent: e.String("ParentId"), Status: Status(e.String("RuntimeStatus")), Execution: int(e.Int("Execution")),
 		StateVersion: e.Int("StateVersion"), CustomStatus: e.String("CustomStatus"), WaitingKind: e.String("WaitingKind"),
-		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), CreatedAt: e.Time("CreatedAtUtc"),
+		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), Running: e.Bool("Running"), CreatedAt: e.Time("CreatedAtUtc"),
 		UpdatedAt: e.Time("LastExecutedOnUtc"), EndedAt: e.Time("CompletedAtUtc"), ErrorCode: e.String("LastErrorCode")}, err
 }
 

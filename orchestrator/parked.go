@@ -16,7 +16,6 @@ const (
 	columnID       = "Id"
 	columnDue      = "DueAtUtc"
 	columnWithin   = "Within"
-	columnBusy     = "Busy"
 	columnSince    = "SinceUtc"
 	columnTries    = "Tries"
 	// indexSlice bounds what one transaction of the index does.
@@ -29,10 +28,9 @@ const (
 type parking struct {
 	id  string
 	due time.Time
-	// within says that it waits for others of this program; otherwise, for a time.
+	// within says that it waits for others of this program, or that another invocation was to go on with it; otherwise, it
+	// waits for a time.
 	within bool
-	// busy says that it is not parked: the time of an invocation ran out, and another was to go on.
-	busy bool
 	// since is the time that it waits for, and tries how often it was woken because that had passed.
 	since time.Time
 	tries int
@@ -40,11 +38,11 @@ type parking struct {
 
 func (p parking) row() tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
-		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnBusy: p.busy, columnSince: p.since, columnTries: int64(p.tries)}}
+		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries)}}
 }
 
 func parkingOf(e tables.Entity) parking {
-	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), busy: e.Bool(columnBusy), since: e.Time(columnSince), tries: int(e.Int(columnTries))}
+	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries))}
 }
 
 // next is when the sweeper looks again at what it has just woken; false when it does not.
@@ -52,27 +50,17 @@ func (r *Runtime) next(p parking) (parking, bool) {
 	if p.within {
 		return r.lookAfter(p.id), true
 	}
-	if p.busy {
-		return r.goOn(p.id), true
-	}
 	p.tries++
-	p.due = r.config.Now().Add(r.config.LateAfter << p.tries)
+	p.due = r.config.Now().Add(r.config.LateAfter << p.tries).Truncate(r.config.LateAfter)
 	return p, p.tries < wakeTries
 }
 
-// lookAfter is the parking of an orchestration that waits for others. Its times are coarse, so that whoever parks it
-// writes the same row.
+// lookAfter is the parking of an orchestration that depends on others. Its times are coarse, so that whoever parks it
+// writes the same row, and rows do not multiply.
 func (r *Runtime) lookAfter(id string) parking {
 	step := r.config.LostAfter / 4
 	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
 	return parking{id: id, due: due, since: due, within: true}
-}
-
-// goOn is the parking of an orchestration that another invocation goes on with. That commits something at least each time
-// that it is delivered, so one that has not for so long is on its own.
-func (r *Runtime) goOn(id string) parking {
-	due := r.config.Now().Add(r.config.LostAfter)
-	return parking{id: id, due: due, since: due, busy: true}
 }
 
 func indexRow(id string, due time.Time) string {
@@ -171,8 +159,8 @@ func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err err
 	switch {
 	case err != nil || !s.overdue(p, now.Add(-r.config.LateAfter)):
 		return false, nil
-	case p.busy && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.remember(ctx, r.goOn(p.id)) // somebody may be at it
+	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
+		return false, r.remember(ctx, r.lookAfter(p.id)) // somebody may be at it: who is commits something now and then
 	}
 	if next, ok := r.next(p); ok {
 		if err := r.remember(ctx, next); err != nil {
@@ -218,9 +206,7 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	case s.Status == Pending:
 		return true
 	case p.within:
-		return s.WaitingWithin
-	case p.busy:
-		return s.Busy
+		return s.WaitingWithin || s.Running
 	default:
 		return s.Busy && s.UpdatedAt.Before(p.since) || !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
 	}

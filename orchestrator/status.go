@@ -56,6 +56,9 @@ func (d *driver) status(now time.Time) map[string]any {
 	if x.open > 0 && !x.ended {
 		columns["Busy"] = true
 	}
+	if x.running > 0 && !x.ended {
+		columns["Running"] = true
+	}
 	if n := len(x.signals); n > 0 {
 		columns["LastSignalId"] = x.signals[n-1]
 	}

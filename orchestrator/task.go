@@ -63,6 +63,7 @@ type task struct {
 	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
 
 	remote   bool            // a sub-orchestration that waits for a signal
+	running  bool            // an activity that has not failed, and that no other process was given
 	sent     bool            // an activity that another process runs
 	foreign  bool            // others see to it, so this driver does not start it
 	rival    bool            // of these: perhaps on behalf of the very message that this driver works for
