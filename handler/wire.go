@@ -12,9 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/api/bulk"
+	"github.com/vibedata/roundhouse/handler/api/health"
+	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -39,6 +43,14 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	var pipeline *engine.Pipeline // the runtime tells it what ends by a signal, and it needs the runtime
 	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Queues: stores.queues, Log: log,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }}
+	counted := metrics.New()
+	box, err := outbox.New(outbox.Config{Tables: stores.tables, Queues: stores.queues, Blobs: stores.blobs, Logger: log, Observer: counted.Outbox()})
+	if err != nil {
+		return app{}, err
+	}
+	admin := outbox.NewAdmin(box)
+	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrator())
+	config.Activities = append(config.Activities, bulk.Activities(admin)...)
 	for _, d := range definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
@@ -62,10 +74,17 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		names = append(names, d.Name)
 		subscribe(a.Queues, d.Name+"-queue", d.Queue, pipeline.Handle, pipeline.HandlePoison)
 	}
-	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log}
+	snapshot := metrics.Cached(outbox.NewMonitor(box).Snapshot, 0, nil)
+	probes, err := health.New(health.Config{Tables: stores.tables, Table: outbox.DefaultTable, Queues: stores.queues, Queue: outbox.DefaultQueue,
+		Outbox: snapshot, Log: log})
+	if err := errors.Join(err, counted.Runtime(runtime.Counts), counted.Engines(pipeline.Count)); err != nil {
+		return app{}, err
+	}
+	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
+		Outbox: admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes}
 	a.API = func(e *echo.Echo) error { return api.Register(e, web) }
 	a.Start = func(ctx context.Context) error {
-		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareSecrets(ctx)}
+		errs := []error{box.Create(ctx), runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareSecrets(ctx)}
 		for _, d := range definitions {
 			for _, table := range d.Tables {
 				errs = append(errs, stores.tables.CreateTable(ctx, table))

@@ -13,6 +13,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/bulk"
+	"github.com/vibedata/roundhouse/handler/api/health"
+	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/outbox"
 )
 
 // DefaultTimeout is how long a request may take when Config does not say.
@@ -26,6 +30,14 @@ type Config struct {
 	// History and DeadLetters are the tables; both are required.
 	History     *engine.History
 	DeadLetters *engine.DeadLetters
+	// Outbox, Operations and Snapshot are the outbox, what works on many of its messages, and what measures it; all or none
+	// of them are set. Without them, the paths of the outbox and of operations do not exist.
+	Outbox     *outbox.Admin
+	Operations *bulk.Operations
+	Snapshot   metrics.SnapshotFunc
+	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
+	Metrics *metrics.Metrics
+	Health  *health.Checks
 	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
 	Engines []string
 	// Timeout bounds one request; 0 means DefaultTimeout.
@@ -42,6 +54,9 @@ func (c Config) Validate() error {
 	if c.History == nil || c.DeadLetters == nil {
 		errs = append(errs, errors.New("both tables are needed"))
 	}
+	if some := c.Outbox != nil || c.Operations != nil || c.Snapshot != nil; some && (c.Outbox == nil || c.Operations == nil || c.Snapshot == nil) {
+		errs = append(errs, errors.New("the outbox, its operations and its snapshot are needed together"))
+	}
 	if len(c.Engines) == 0 || slices.Contains(c.Engines, "") {
 		errs = append(errs, errors.New("name at least one engine, and none without a name"))
 	}
@@ -55,6 +70,11 @@ func (c Config) Validate() error {
 type api struct {
 	history *engine.History
 	letters *engine.DeadLetters
+	outbox  *outbox.Admin
+	bulk    *bulk.Operations
+	measure metrics.SnapshotFunc
+	metrics *metrics.Metrics
+	health  *health.Checks
 	engines []string
 	timeout time.Duration
 	now     func() time.Time
@@ -64,25 +84,57 @@ type api struct {
 // endpoint answers one method of one resource: with a reply, or an error that failureOf understands.
 type endpoint func(ctx context.Context, r *request) (reply, error)
 
+// part is a part of the API that a Config can leave out.
+type part int
+
+const (
+	engines part = iota // this one is always there
+	outboxes
+	scrapes
+	probes
+)
+
 // resource is a path and what it answers to. Segments of the path that begin with a colon are parameters.
 type resource struct {
 	path    string
+	part    part
 	methods map[string]endpoint
 }
 
+// resources are all that there can be; part says what of a Config they belong to.
 func (a *api) resources() []resource {
+	get := func(run endpoint) map[string]endpoint { return map[string]endpoint{http.MethodGet: run} }
+	post := func(run endpoint) map[string]endpoint { return map[string]endpoint{http.MethodPost: run} }
 	return []resource{
-		{"/api/history", map[string]endpoint{http.MethodGet: a.listHistory}},
-		{"/api/history/:engine/:rowKey", map[string]endpoint{http.MethodGet: a.getHistory}},
-		{"/api/dlq", map[string]endpoint{http.MethodGet: a.listDeadLetters}},
-		{"/api/dlq/:engine/:rowKey", map[string]endpoint{http.MethodGet: a.getDeadLetter}},
+		{"/api/history", engines, get(a.listHistory)},
+		{"/api/history/:engine/:rowKey", engines, get(a.getHistory)},
+		{"/api/dlq", engines, get(a.listDeadLetters)},
+		{"/api/dlq/:engine/:rowKey", engines, get(a.getDeadLetter)},
+		{"/api/workflow/outbox", outboxes, get(a.listOutbox)},
+		{"/api/workflow/outbox/metrics", outboxes, get(a.snapshot)},
+		{"/api/workflow/outbox/replay", outboxes, post(a.replayMany)},
+		{"/api/workflow/outbox/:tenant/:id", outboxes, get(a.getOutbox)},
+		{"/api/workflow/outbox/:tenant/:id/retry", outboxes, post(a.retry)},
+		{"/api/workflow/outbox/:tenant/:id/skip", outboxes, post(a.skip)},
+		{"/api/workflow/outbox/:tenant/:id/replay", outboxes, post(a.replay)},
+		{"/api/operations/:operation", outboxes, get(a.getOperation)},
+		{"/api/operations/:operation/cancel", outboxes, post(a.cancelOperation)},
+		{"/api/metrics", scrapes, get(a.scrape)},
+		{"/api/health/live", probes, get(a.live)},
+		{"/api/health/ready", probes, get(a.ready)},
+		{"/api/health/full", probes, get(a.full)},
 	}
+}
+
+// parts says which parts the configuration has.
+func (c Config) parts() map[part]bool {
+	return map[part]bool{engines: true, outboxes: c.Outbox != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
 // Route is one method of one path of the API; segments that begin with a colon are parameters.
 type Route struct{ Method, Path string }
 
-// Routes lists everything that the API answers to. Register cannot be asked: it takes every method of a path.
+// Routes lists everything that the API can answer to, with every part of Config set. Register cannot be asked: it takes every method of a path.
 func Routes() []Route {
 	var routes []Route
 	for _, r := range (&api{}).resources() {
@@ -102,6 +154,11 @@ func Register(e *echo.Echo, c Config) error {
 	a := &api{
 		history: c.History,
 		letters: c.DeadLetters,
+		outbox:  c.Outbox,
+		bulk:    c.Operations,
+		measure: c.Snapshot,
+		metrics: c.Metrics,
+		health:  c.Health,
 		engines: slices.Compact(slices.Sorted(slices.Values(c.Engines))),
 		timeout: cmp.Or(c.Timeout, DefaultTimeout),
 		now:     c.Now,
@@ -110,7 +167,8 @@ func Register(e *echo.Echo, c Config) error {
 	if a.now == nil {
 		a.now = time.Now
 	}
-	resources := a.resources()
+	parts := c.parts()
+	resources := slices.DeleteFunc(a.resources(), func(r resource) bool { return !parts[r.part] })
 	e.Pre(canonicalPaths(resources))
 	// RouteNotFound is echo's registration for whatever method; a route of one method would leave the others to a
 	// parameter route of the same server, like the one of the host's invocations.

@@ -21,15 +21,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
-	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var storage azuritetest.Shared
+
+func TestMain(m *testing.M) { storage.Main(m) }
 
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 123_456_000, time.UTC) }
 

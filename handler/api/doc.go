@@ -1,14 +1,33 @@
-// Package api is the HTTP API over the history and the dead letters of the engines (standard, sections 3 and 5).
+// Package api is the HTTP API over the history and the dead letters of the engines (standard, sections 3 and 5), over the
+// outbox (outbox document, "API (Optional Admin)" and "Observability / Metrics"), and of the program's metrics and health.
 //
-//	GET /api/history                     list history entries, newest first
-//	GET /api/history/{engine}/{rowKey}   one entry, with its input, output and error
-//	GET /api/dlq                         list dead letters, newest failure first
-//	GET /api/dlq/{engine}/{rowKey}       one dead letter, with its original message
+//	GET  /api/history                     list history entries, newest first
+//	GET  /api/history/{engine}/{rowKey}   one entry, with its input, output and error
+//	GET  /api/dlq                         list dead letters, newest failure first
+//	GET  /api/dlq/{engine}/{rowKey}       one dead letter, with its original message
+//
+//	GET  /api/workflow/outbox                        list messages: status, tenant, eventType, fromDate, toDate (of their
+//	                                                 creation), pageSize, and page or continuationToken
+//	GET  /api/workflow/outbox/{tenant}/{id}          one message, with its payload and its attempts
+//	POST /api/workflow/outbox/{tenant}/{id}/retry    what is dead or pending is due now
+//	POST /api/workflow/outbox/{tenant}/{id}/skip     what is dead or pending ends undelivered; {"by"} says who decided
+//	POST /api/workflow/outbox/{tenant}/{id}/replay   what has ended is delivered again, under the same key
+//	POST /api/workflow/outbox/replay                 the same for all that {"status", "tenant", "eventType", "fromDate",
+//	                                                 "toDate", "by"} select, of which status is required: an operation
+//	GET  /api/workflow/outbox/metrics                the outbox in the document's five numbers
+//
+//	GET  /api/operations/{id}             an operation: its status and its progress
+//	POST /api/operations/{id}/cancel      end it early; {"by"} says who decided
+//
+//	GET  /api/metrics                     everything counted, for Prometheus
+//	GET  /api/health/live                 the process answers
+//	GET  /api/health/ready                and storage does
+//	GET  /api/health/full                 and the outbox is within its thresholds, with the details
 //
 // What it promises:
-//   - Every answer is one JSON document: {status, correlationId, timestamp, data} when the request succeeded,
-//     {status: "Failed", correlationId, timestamp, error: {code, message, target, details}} when not, with the code in
-//     the header x-ms-error-code too. Who accepts application/problem+json gets errors as RFC 9457 has them. Values
+//   - Every answer but those of metrics and health is one JSON document: {status, correlationId, timestamp, data} when
+//     the request succeeded, {status: "Failed", correlationId, timestamp, error: {code, message, target, details}} when
+//     not, with the code in the header x-ms-error-code too. Who accepts application/problem+json gets errors as RFC 9457 has them. Values
 //     that are not there are left out, never null. Times are RFC 3339 in UTC.
 //   - The correlation id is that of the request (x-correlation-id, else the trace id of traceparent, else a new UUID)
 //     and comes back as x-correlation-id.
@@ -17,6 +36,11 @@
 //   - Words of a path match in any case, as they do in the host that forwards it; engine names and row keys keep
 //     theirs and are percent-decoded once.
 //   - Nothing of an internal error reaches the caller; it is logged under the correlation id of the answer.
+//   - An operation is accepted with 202 when it is durable: Operation-Location says where it is, Retry-After when to look.
+//     The header Idempotency-Key makes it one operation however often the request is sent.
+//   - A message that is being delivered is answered with 409 and Retry-After: its claim has an end.
+//   - Health is application/health+json, or Healthy, Degraded or Unhealthy to who accepts text/plain; it is 503 when it
+//     fails. Who may call live and ready learns no more than that.
 //
 // HEAD works like GET. Who may call is decided by the host, by its function keys. The package owns no storage keys.
 package api

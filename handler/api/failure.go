@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -14,7 +16,12 @@ import (
 const (
 	codeInvalidParameter   = "InvalidParameter"
 	codeInvalidToken       = "InvalidContinuationToken"
+	codeInvalidBody        = "InvalidRequestBody"
 	codeNotFound           = "NotFound"
+	codeInvalidState       = "InvalidState"
+	codeBeingDelivered     = "MessageBeingDelivered"
+	codeNewerSchema        = "NewerSchemaVersion"
+	codeKeyReused          = "IdempotencyKeyReused"
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
 	codeServiceUnavailable = "ServiceUnavailable"
@@ -55,14 +62,17 @@ func internal() *failure {
 }
 
 // failureOf is the one place that turns errors into answers.
-func failureOf(err error) *failure {
+func failureOf(err error, now time.Time) *failure {
+	if f := outboxFailure(err, now); f != nil {
+		return f
+	}
 	var f *failure
 	switch {
 	case errors.As(err, &f):
 		return f
 	case errors.Is(err, engine.ErrNotFound):
 		return notFound("There is no such row.")
-	case errors.Is(err, engine.ErrToken):
+	case errors.Is(err, engine.ErrToken), errors.Is(err, outbox.ErrToken):
 		return &failure{status: http.StatusBadRequest, problem: problem{
 			Code:    codeInvalidToken,
 			Message: "The continuation token does not belong to this query: repeat the parameters that it was given for, or leave it out.",

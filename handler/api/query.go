@@ -46,11 +46,16 @@ func newQuery(raw string, known ...string) *query {
 }
 
 func (q *query) problem(target, format string, args ...any) {
+	q.problems = append(q.problems, problem{codeInvalidParameter, fmt.Sprintf(format, args...), targetOf(target)})
+}
+
+// targetOf is a name from outside as an answer repeats it.
+func targetOf(name string) string {
 	const longest = 64
-	if len(target) > longest {
-		target = target[:longest]
+	if len(name) > longest {
+		name = name[:longest]
 	}
-	q.problems = append(q.problems, problem{codeInvalidParameter, fmt.Sprintf(format, args...), strings.ToValidUTF8(target, "\uFFFD")})
+	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
 // err is the answer to all that was wrong, nil when nothing was. Of several problems the first one leads.
@@ -92,14 +97,18 @@ func (q *query) engines(all []string) []string {
 }
 
 // limit reads the length of the page, 0 when it is not given.
-func (q *query) limit() int {
-	value := q.values.Get("limit")
+func (q *query) limit() int { return q.number("limit", engine.MaxLimit) }
+
+// number reads a number from 1 to most, 0 when it is not given.
+func (q *query) number(name string, most int) int {
+	value := q.values.Get(name)
 	if value == "" {
 		return 0
 	}
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > engine.MaxLimit {
-		q.problem("limit", "Use a number from 1 to %d.", engine.MaxLimit)
+	if err != nil || n < 1 || n > most {
+		q.problem(name, "Use a number from 1 to %d.", most)
+		return 0
 	}
 	return n
 }

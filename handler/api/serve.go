@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,17 @@ type reply struct {
 	data any
 	// etag is the version of the row that data shows, "" for none.
 	etag string
+	// status is the code of the answer, 0 for 200.
+	status int
+	header map[string]string
+	// document is the whole body, in place of data and its envelope; nil for none.
+	document *document
+}
+
+// document is a body that is not the envelope.
+type document struct {
+	contentType string
+	body        []byte
 }
 
 // envelope is the body of every answer (standard, sections 3 and 5).
@@ -74,7 +86,14 @@ func (a *api) serve(res resource) echo.HandlerFunc {
 		if rep.etag != "" {
 			header.Set("ETag", rep.etag)
 		}
-		return write(c, r, http.StatusOK, echo.MIMEApplicationJSON, envelope{
+		for name, value := range rep.header {
+			header.Set(name, value)
+		}
+		status := cmp.Or(rep.status, http.StatusOK)
+		if rep.document != nil {
+			return send(c, r, status, rep.document.contentType, rep.document.body)
+		}
+		return write(c, r, status, echo.MIMEApplicationJSON, envelope{
 			Status: "Succeeded", CorrelationID: r.correlationID, Timestamp: a.now().UTC(), Data: rep.data,
 		})
 	}
@@ -97,9 +116,7 @@ func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, er
 	case !ok:
 		return reply{}, methodNotAllowed(res)
 	case r.http.ContentLength > maxBody:
-		return reply{}, &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
-			Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", maxBody),
-		}}
+		return reply{}, bodyTooLarge()
 	default:
 		return run(ctx, r)
 	}
@@ -120,7 +137,8 @@ func methodNotAllowed(res resource) *failure {
 
 // fail answers with an error.
 func (a *api) fail(c echo.Context, r *request, err error) error {
-	f := failureOf(err)
+	now := a.now().UTC()
+	f := failureOf(err, now)
 	if f.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) { // a caller who left is no trouble
 		a.log.Error("API request failed", "correlationId", r.correlationID, "method", r.http.Method, "route", c.Path(),
 			"status", f.status, "error", engine.Redact(err.Error()))
@@ -130,8 +148,7 @@ func (a *api) fail(c echo.Context, r *request, err error) error {
 	for name, value := range f.header {
 		header.Set(name, value)
 	}
-	now := a.now().UTC()
-	if !acceptsProblem(r.http.Header.Values("Accept")) {
+	if !r.accepts(problemType) {
 		return write(c, r, f.status, echo.MIMEApplicationJSON, envelope{
 			Status: "Failed", CorrelationID: r.correlationID, Timestamp: now, Error: &errBody{f.problem, f.details},
 		})
@@ -143,11 +160,11 @@ func (a *api) fail(c echo.Context, r *request, err error) error {
 	})
 }
 
-// acceptsProblem says whether an Accept header asks for RFC 9457 by name.
-func acceptsProblem(accept []string) bool {
-	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+// accepts says whether the request asks for a media type by name.
+func (r *request) accepts(mediaType string) bool {
+	for part := range strings.SplitSeq(strings.Join(r.http.Header.Values("Accept"), ","), ",") {
 		media, params, err := mime.ParseMediaType(part)
-		if err != nil || media != problemType {
+		if err != nil || media != mediaType {
 			continue
 		}
 		q, err := strconv.ParseFloat(params["q"], 64)
@@ -156,7 +173,7 @@ func acceptsProblem(accept []string) bool {
 	return false
 }
 
-// write sends a body as JSON; to HEAD only the headers of it.
+// write sends a body as JSON.
 func write(c echo.Context, r *request, status int, contentType string, body any) error {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -164,14 +181,19 @@ func write(c echo.Context, r *request, status int, contentType string, body any)
 	if err := encoder.Encode(body); err != nil {
 		return fmt.Errorf("encode the answer to %s %s: %w", r.http.Method, c.Path(), err) // unreachable unless a row holds what is no JSON
 	}
+	return send(c, r, status, contentType, b.Bytes())
+}
+
+// send sends a body; to HEAD only the headers of it.
+func send(c echo.Context, r *request, status int, contentType string, body []byte) error {
 	header := c.Response().Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("x-correlation-id", r.correlationID)
-	header.Set(echo.HeaderContentLength, strconv.Itoa(b.Len()))
+	header.Set(echo.HeaderContentLength, strconv.Itoa(len(body)))
 	if r.http.Method == http.MethodHead {
 		header.Set(echo.HeaderContentType, contentType)
 		return c.NoContent(status)
 	}
-	return c.Blob(status, contentType, b.Bytes())
+	return c.Blob(status, contentType, body)
 }

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// decode reads the body, one JSON object without members that into does not have; no body leaves into as it is.
+func (r *request) decode(into any) error {
+	text, err := io.ReadAll(r.http.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return bodyTooLarge()
+	case err != nil:
+		return badBody("", "The body broke off.")
+	case len(text) == 0:
+		return nil
+	case !utf8.Valid(text) || !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
+		return badBody("", "Use one JSON object in UTF-8.")
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return undecodable(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return badBody("", "There is something behind the JSON object.")
+	}
+	return nil
+}
+
+// undecodable says what is wrong with a body, in words that have nothing of this program's types.
+func undecodable(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		return badBody(wrongType.Field, "Use a string for this member.")
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return badBody(strings.Trim(name, `"`), "There is no such member.")
+	}
+	return badBody("", "The body is not JSON.")
+}
+
+func badBody(target, text string) *failure {
+	return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidBody, Message: text, Target: targetOf(target)}}
+}
+
+func bodyTooLarge() *failure {
+	return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
+		Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", maxBody),
+	}}
+}

@@ -1,0 +1,134 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+var (
+	// ErrNotFound: there is no such operation.
+	ErrNotFound = errors.New("no such operation")
+	// ErrEnded: the operation has ended and cannot be canceled any more.
+	ErrEnded = errors.New("the operation has ended")
+	// ErrKeyReused: the idempotency key belongs to an operation that was asked for something else.
+	ErrKeyReused = errors.New("the idempotency key belongs to another request")
+)
+
+// Operation is an operation as its caller sees it.
+type Operation struct {
+	ID            string
+	CorrelationID string
+	Status        orchestrator.Status
+	Request       Request
+	Progress      Progress
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	// EndedAt is zero while it runs.
+	EndedAt time.Time
+}
+
+// Ended reports whether the operation has ended, well or not.
+func (o Operation) Ended() bool { return !o.EndedAt.IsZero() }
+
+// Operations starts operations and tells of them, on a runtime that has the Orchestrator and the Activities. It is safe
+// for concurrent use.
+type Operations struct {
+	runtime *orchestrator.Runtime
+	now     func() time.Time
+}
+
+// NewOperations makes an Operations; nil for now means time.Now.
+func NewOperations(r *orchestrator.Runtime, now func() time.Time) *Operations {
+	if now == nil {
+		now = time.Now
+	}
+	return &Operations{r, now}
+}
+
+// Start starts an operation; when it returns without error, the operation is durable. Without Request.To, messages that
+// are added from now on are not meant. A key that is not "" makes it the same operation when the request is repeated,
+// with ErrKeyReused for another request; without one, each Start is an operation. The other errors are those of
+// Runtime.Start and Get.
+func (o *Operations) Start(ctx context.Context, r Request, key, correlationID string) (Operation, error) {
+	id := IDPrefix + uuid.NewString()
+	if key != "" {
+		id = IDPrefix + uuid.NewSHA1(uuid.NameSpaceOID, []byte(Name+"\n"+key)).String()
+	}
+	asked := r
+	if r.To.IsZero() {
+		r.To = o.now()
+	}
+	input, err := json.Marshal(state{Request: r})
+	if err == nil {
+		_, err = o.runtime.Start(ctx, orchestrator.Start{ID: id, Orchestrator: Name, Input: input, CorrelationID: correlationID})
+	}
+	if err != nil && !errors.Is(err, orchestrator.ErrExists) {
+		return Operation{}, fmt.Errorf("start operation %s: %w", id, err)
+	}
+	// It may be the operation of an earlier request with the same key, whether the runtime said so or took it for that
+	// start repeated.
+	op, err := o.Get(ctx, id)
+	if err == nil && !asked.sameAs(op.Request) {
+		err = fmt.Errorf("start operation %s: %w", id, ErrKeyReused)
+	}
+	return op, err
+}
+
+// Get tells of an operation, for one transaction, or two until its first slice is recorded. The errors are ErrNotFound and
+// those of the runtime.
+func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
+	if !strings.HasPrefix(id, IDPrefix) || uuid.Validate(strings.TrimPrefix(id, IDPrefix)) != nil {
+		return Operation{}, fmt.Errorf("get operation: %w", ErrNotFound)
+	}
+	s, err := o.runtime.Status(ctx, id)
+	if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.Orchestrator != Name {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return Operation{}, fmt.Errorf("get operation %s: %w", id, err)
+	}
+	op := Operation{ID: id, CorrelationID: s.CorrelationID, Status: s.Status, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt}
+	if op.Request, op.Progress, err = o.asked(ctx, s); err != nil {
+		return Operation{}, fmt.Errorf("get operation %s: %w", id, err)
+	}
+	return op, nil
+}
+
+// asked reads the custom status, and the input where there is none yet.
+func (o *Operations) asked(ctx context.Context, s orchestrator.Summary) (Request, Progress, error) {
+	var status shown
+	if s.CustomStatus != "" {
+		err := json.Unmarshal([]byte(s.CustomStatus), &status)
+		return status.Request, status.Progress, err
+	}
+	out, err := o.runtime.Get(ctx, s.ID)
+	var input state
+	if err == nil {
+		err = json.Unmarshal(out.Input, &input)
+	}
+	return input.Request, input.Progress, err
+}
+
+// Cancel asks an operation to end after what its slice is doing. The errors are ErrNotFound, ErrEnded and those of the
+// runtime.
+func (o *Operations) Cancel(ctx context.Context, id, reason string) (Operation, error) {
+	op, err := o.Get(ctx, id)
+	if err != nil {
+		return Operation{}, err
+	}
+	if op.Ended() {
+		return Operation{}, fmt.Errorf("cancel operation %s: %w", id, ErrEnded)
+	}
+	if err := o.runtime.Cancel(ctx, id, reason); err != nil {
+		return Operation{}, fmt.Errorf("cancel operation %s: %w", id, err)
+	}
+	return op, nil
+}

@@ -1,0 +1,122 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// check is one question: run gives measurements by name, or an error, which name stands for.
+type check struct {
+	name, componentType string
+	run                 func(ctx context.Context) (map[string]Measurement, error)
+}
+
+// shared asks checks at the same time, and not again before their answers are MaxAge old.
+func (h *Checks) shared(checks ...check) *fresh.Value[map[string]Measurement] {
+	return &fresh.Value[map[string]Measurement]{
+		// Each check has its own time-out; this one is for none of them.
+		Timeout: 2 * h.config.Timeout, MaxAge: h.config.MaxAge, Now: h.config.Now,
+		Load: func(ctx context.Context) (map[string]Measurement, error) {
+			found := make([]map[string]Measurement, len(checks))
+			var all sync.WaitGroup
+			for i, c := range checks {
+				all.Go(func() { found[i] = h.ask(ctx, c) })
+			}
+			all.Wait()
+			together := map[string]Measurement{}
+			for _, f := range found {
+				maps.Copy(together, f)
+			}
+			return together, nil
+		},
+	}
+}
+
+// ask runs one check to its end, or to that of its time.
+func (h *Checks) ask(ctx context.Context, c check) map[string]Measurement {
+	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
+	defer cancel()
+	found, err := h.guarded(ctx, c)
+	at := h.config.Now().UTC()
+	if err != nil {
+		h.config.Log.Warn("health check failed", "check", c.name, "error", engine.Redact(err.Error()))
+		return map[string]Measurement{c.name: {ComponentType: c.componentType, Status: Fail, Time: at, Output: trouble(err)}}
+	}
+	for name, m := range found {
+		m.Time = at
+		found[name] = m
+	}
+	return found
+}
+
+// guarded makes a panic an error: it happens in a goroutine that nobody else guards.
+func (h *Checks) guarded(ctx context.Context, c check) (found map[string]Measurement, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return c.run(ctx)
+}
+
+// trouble says what kind of trouble an error is, and nothing that storage has said.
+func trouble(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "No answer in time."
+	case errors.Is(err, context.Canceled):
+		return "The request ended before the check did."
+	case errors.Is(err, tables.ErrDenied):
+		return "The credential is refused."
+	case errors.Is(err, tables.ErrThrottled):
+		return "Too busy."
+	case errors.Is(err, tables.ErrNotFound):
+		return "Not created yet."
+	default:
+		return "No usable answer; the log has the reason."
+	}
+}
+
+// readTables reads a row that may not be there: what counts is that the service says so.
+func (h *Checks) readTables(ctx context.Context) (map[string]Measurement, error) {
+	return h.timed("tables:responseTime", func() error {
+		_, err := h.config.Tables.Query(ctx, h.config.Table, tables.Query{Partition: "health", Limit: 1})
+		return err
+	})
+}
+
+func (h *Checks) readQueues(ctx context.Context) (map[string]Measurement, error) {
+	return h.timed("queues:responseTime", func() error {
+		_, err := h.config.Queues.Length(ctx, h.config.Queue)
+		return err
+	})
+}
+
+// timed measures how long storage takes to answer.
+func (h *Checks) timed(name string, ask func() error) (map[string]Measurement, error) {
+	began := h.config.Now()
+	if err := ask(); err != nil {
+		return nil, err
+	}
+	took := h.config.Now().Sub(began)
+	return map[string]Measurement{name: {
+		ComponentType: "datastore", ObservedValue: float64(took) / float64(time.Millisecond), ObservedUnit: "ms", Status: Pass,
+	}}, nil
+}
+
+func (h *Checks) measureOutbox(ctx context.Context) (map[string]Measurement, error) {
+	s, err := h.config.Outbox(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return h.config.Thresholds.outbox(s), nil
+}

@@ -1,0 +1,117 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// The defaults of Config.
+const (
+	DefaultTimeout = 3 * time.Second
+	DefaultMaxAge  = 5 * time.Second
+)
+
+// Config says what is checked.
+type Config struct {
+	// Tables and Queues are the stores, and Table and Queue what is read of them. All are required.
+	Tables tables.Store
+	Table  string
+	Queues queues.Store
+	Queue  string
+	// Outbox measures the outbox; required.
+	Outbox     func(ctx context.Context) (outbox.Snapshot, error)
+	Thresholds Thresholds
+	// Timeout bounds each check; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// MaxAge is how old a report may be; 0 means DefaultMaxAge.
+	MaxAge time.Duration
+	// ReleaseID is the version of the program, if it is known.
+	ReleaseID string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log is told why a check failed; nil means no log.
+	Log *slog.Logger
+}
+
+// Validate reports everything that is wrong with the configuration, joined into one error.
+func (c Config) Validate() error {
+	errs := []error{c.Thresholds.Validate()}
+	if c.Tables == nil || c.Queues == nil || c.Outbox == nil || c.Table == "" || c.Queue == "" {
+		errs = append(errs, errors.New("tables and a table, queues and a queue, and the outbox are required"))
+	}
+	if c.Timeout < 0 || c.MaxAge < 0 {
+		errs = append(errs, fmt.Errorf("timeout %v and maximum age %v: they must not be negative", c.Timeout, c.MaxAge))
+	}
+	return errors.Join(errs...)
+}
+
+// Checks are the probes. It is safe for concurrent use.
+type Checks struct {
+	config  Config
+	storage *fresh.Value[map[string]Measurement]
+	outbox  *fresh.Value[map[string]Measurement]
+}
+
+// New checks the configuration. It touches no storage.
+func New(c Config) (*Checks, error) {
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("health checks: %w", err)
+	}
+	c.Thresholds = c.Thresholds.withDefaults()
+	c.Timeout, c.MaxAge = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.MaxAge, DefaultMaxAge)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	h := &Checks{config: c}
+	h.storage = h.shared(
+		check{"tables:responseTime", "datastore", h.readTables},
+		check{"queues:responseTime", "datastore", h.readQueues},
+	)
+	h.outbox = h.shared(check{"outbox:backlog", "component", h.measureOutbox})
+	return h, nil
+}
+
+// Live is that the process answers.
+func (h *Checks) Live() Report {
+	return Report{Status: Pass, ReleaseID: h.config.ReleaseID}
+}
+
+// Ready is whether storage answers. A report is always complete; the end of ctx shows as checks that fail.
+func (h *Checks) Ready(ctx context.Context) Report { return h.report(ctx, h.storage) }
+
+// Full is Ready and the outbox.
+func (h *Checks) Full(ctx context.Context) Report { return h.report(ctx, h.storage, h.outbox) }
+
+// report asks everything at the same time.
+func (h *Checks) report(ctx context.Context, values ...*fresh.Value[map[string]Measurement]) Report {
+	found := make([]map[string]Measurement, len(values))
+	var all sync.WaitGroup
+	for i, v := range values {
+		all.Go(func() {
+			var err error
+			if found[i], err = v.Get(ctx); err != nil {
+				found[i] = map[string]Measurement{"checks:wait": {ComponentType: "system", Status: Fail, Time: h.config.Now().UTC(), Output: trouble(err)}}
+			}
+		})
+	}
+	all.Wait()
+	r := Report{Status: Pass, ReleaseID: h.config.ReleaseID, Checks: map[string][]Measurement{}}
+	for _, measurements := range found {
+		for name, m := range measurements {
+			r.Checks[name] = []Measurement{m}
+			r.Status = worse(r.Status, m.Status)
+		}
+	}
+	return r
+}

@@ -1,0 +1,216 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is checks over stores in memory.
+type world struct {
+	plan     *faults.Plan
+	snapshot outbox.Snapshot
+	err      error
+	log      bytes.Buffer
+	config   Config
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{plan: &faults.Plan{}}
+	table, queue := tables.NewMemory(), queues.NewMemory()
+	if err := errors.Join(table.CreateTable(t.Context(), "outbox"), queue.CreateQueue(t.Context(), "wake")); err != nil {
+		t.Fatal(err)
+	}
+	w.config = Config{
+		Tables: faults.Tables(table, w.plan.Intercept), Table: "outbox", Queues: faults.Queues(queue, w.plan.Intercept), Queue: "wake",
+		Outbox: func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
+		Log:    slog.New(slog.NewTextHandler(&w.log, nil)),
+	}
+	return w
+}
+
+func (w *world) checks(t *testing.T) *Checks {
+	t.Helper()
+	c, err := New(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	never := Thresholds{Backlog: Limit[int]{-1, -1}, OldestAge: Limit[time.Duration]{-1, -1}, FailureRatio: Limit[float64]{-1, -1}}
+	for name, test := range map[string]struct {
+		thresholds Thresholds
+		snapshot   outbox.Snapshot
+		check      string
+		want       Status
+	}{
+		"nothing":            {Thresholds{}, outbox.Snapshot{}, "outbox:backlog", Pass},
+		"backlog below":      {Thresholds{}, outbox.Snapshot{BacklogSize: 9_999}, "outbox:backlog", Pass},
+		"backlog":            {Thresholds{}, outbox.Snapshot{BacklogSize: 10_000}, "outbox:backlog", Warn},
+		"backlog far":        {Thresholds{}, outbox.Snapshot{BacklogSize: 100_000}, "outbox:backlog", Fail},
+		"own backlog":        {Thresholds{Backlog: Limit[int]{1, 2}}, outbox.Snapshot{BacklogSize: 2}, "outbox:backlog", Fail},
+		"age below":          {Thresholds{}, outbox.Snapshot{OldestAgeSeconds: 299.9}, "outbox:oldestAge", Pass},
+		"age":                {Thresholds{}, outbox.Snapshot{OldestAgeSeconds: 300}, "outbox:oldestAge", Warn},
+		"age far":            {Thresholds{}, outbox.Snapshot{OldestAgeSeconds: 3600}, "outbox:oldestAge", Fail},
+		"ratio of few":       {Thresholds{}, outbox.Snapshot{FailureRatio: 1, FailedPending: 9}, "outbox:failureRatio", Pass},
+		"ratio":              {Thresholds{}, outbox.Snapshot{FailureRatio: .25, FailedPending: 10}, "outbox:failureRatio", Warn},
+		"ratio far":          {Thresholds{}, outbox.Snapshot{FailureRatio: .9, FailedPending: 10}, "outbox:failureRatio", Fail},
+		"ratio of one":       {Thresholds{MinFailedPending: 1}, outbox.Snapshot{FailureRatio: 1, FailedPending: 1}, "outbox:failureRatio", Fail},
+		"never by backlog":   {never, outbox.Snapshot{BacklogSize: 1 << 30}, "outbox:backlog", Pass},
+		"never by age":       {never, outbox.Snapshot{OldestAgeSeconds: 1 << 30}, "outbox:oldestAge", Pass},
+		"never by the ratio": {never, outbox.Snapshot{FailureRatio: 1, FailedPending: 100}, "outbox:failureRatio", Pass},
+	} {
+		w := newWorld(t)
+		w.snapshot, w.config.Thresholds = test.snapshot, test.thresholds
+		r := w.checks(t).Full(t.Context())
+		m := r.Checks[test.check]
+		if len(m) != 1 || m[0].Status != test.want || r.Status != test.want || (m[0].Output == "") != (test.want == Pass) || m[0].Time.IsZero() {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+func TestWhatIsNotReachable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.err = errors.New("AccountKey=c2VjcmV0")
+	w.plan.Refuse = func(c faults.Call) bool { return c.Service == "tables" }
+	c := w.checks(t)
+	full, ready := c.Full(t.Context()), c.Ready(t.Context())
+	if full.Status != Fail || ready.Status != Fail || c.Live().Status != Pass {
+		t.Errorf("%+v, %+v", full, ready)
+	}
+	if m := full.Checks["outbox:backlog"][0]; m.Status != Fail || strings.Contains(m.Output, "c2VjcmV0") || m.Output == "" {
+		t.Errorf("%+v", m)
+	}
+	if m := ready.Checks["tables:responseTime"][0]; m.Output != "Too busy." {
+		t.Errorf("%+v", m)
+	}
+	if m := ready.Checks["queues:responseTime"][0]; m.Status != Pass {
+		t.Errorf("%+v", m)
+	}
+	if log := w.log.String(); !strings.Contains(log, "check=outbox:backlog") || strings.Contains(log, "c2VjcmV0") {
+		t.Errorf("log %s", log)
+	}
+	missing := newWorld(t)
+	missing.config.Table = "another"
+	if m := missing.checks(t).Ready(t.Context()).Checks["tables:responseTime"][0]; m.Status != Fail || m.Output != "Not created yet." {
+		t.Errorf("missing table: %+v", m)
+	}
+}
+
+// A check that hangs costs its own time-out, and not the others' answers.
+func TestChecksEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.plan.At, w.plan.Fault = 1, faults.Slow
+		w.config.Outbox = func(ctx context.Context) (outbox.Snapshot, error) {
+			<-ctx.Done()
+			return outbox.Snapshot{}, ctx.Err()
+		}
+		began := time.Now()
+		r := w.checks(t).Full(t.Context())
+		if took := time.Since(began); took != DefaultTimeout || r.Status != Fail {
+			t.Errorf("%v: %+v", took, r)
+		}
+		late := 0
+		for _, m := range r.Checks {
+			if m[0].Output == "No answer in time." {
+				late++
+			}
+		}
+		if late != 2 || len(r.Checks) != 3 {
+			t.Errorf("%d late: %+v", late, r)
+		}
+		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		<-time.After(DefaultMaxAge)
+		if r := w.checks(t).Full(hurried); r.Checks["checks:wait"][0].Status != Fail {
+			t.Errorf("%+v", r)
+		}
+		w.plan.Wait()
+		synctest.Wait()
+		<-time.After(2 * DefaultTimeout)
+	})
+}
+
+// However many ask, storage is asked once in MaxAge.
+func TestProbesShareTheirAnswers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	now := time.Unix(1000, 0)
+	w.config.Now = func() time.Time { return now }
+	c := w.checks(t)
+	for range 100 {
+		c.Ready(t.Context())
+		c.Full(t.Context())
+	}
+	if n := len(w.plan.Calls()); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	now = now.Add(DefaultMaxAge)
+	c.Ready(t.Context())
+	if n := len(w.plan.Calls()); n != 4 {
+		t.Errorf("%d calls after MaxAge", n)
+	}
+}
+
+func TestAPanicIsAFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Outbox = func(context.Context) (outbox.Snapshot, error) { panic("boom") }
+	if m := w.checks(t).Full(t.Context()).Checks["outbox:backlog"][0]; m.Status != Fail || strings.Contains(m.Output, "boom") {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*Config){
+		"no tables":       func(c *Config) { c.Tables = nil },
+		"no table":        func(c *Config) { c.Table = "" },
+		"no queues":       func(c *Config) { c.Queues = nil },
+		"no queue":        func(c *Config) { c.Queue = "" },
+		"no outbox":       func(c *Config) { c.Outbox = nil },
+		"negative time":   func(c *Config) { c.Timeout = -1 },
+		"negative age":    func(c *Config) { c.MaxAge = -1 },
+		"order":           func(c *Config) { c.Thresholds.Backlog = Limit[int]{2, 1} },
+		"order by half":   func(c *Config) { c.Thresholds.OldestAge.Unhealthy = time.Minute },
+		"ratio above one": func(c *Config) { c.Thresholds.FailureRatio.Unhealthy = 2 },
+		"negative volume": func(c *Config) { c.Thresholds.MinFailedPending = -1 },
+	} {
+		w := newWorld(t)
+		change(&w.config)
+		if _, err := New(w.config); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[Status]string{Pass: "Healthy", Warn: "Degraded", Fail: "Unhealthy"} {
+		if got := status.Word(); got != want {
+			t.Errorf("%s: %s", status, got)
+		}
+	}
+}

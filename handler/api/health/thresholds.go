@@ -1,0 +1,91 @@
+package health
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// Limit says from which value on something is degraded, and from which unhealthy. One that is 0 has its default; a
+// negative one never applies.
+type Limit[T int | float64 | time.Duration] struct {
+	Degraded, Unhealthy T
+}
+
+// Thresholds are the limits of the outbox.
+type Thresholds struct {
+	// Backlog counts pending messages; default 10,000 and 100,000.
+	Backlog Limit[int]
+	// OldestAge is the age of the oldest pending message; default 5 min and 1 h.
+	OldestAge Limit[time.Duration]
+	// FailureRatio is the share of attempts that failed, 0 to 1; default 0.25 and 0.9.
+	FailureRatio Limit[float64]
+	// MinFailedPending is how many pending messages must have failed for FailureRatio to count: one failure of one attempt
+	// is no outage. 0 means 10.
+	MinFailedPending int
+}
+
+// Validate reports every limit that cannot be meant.
+func (t Thresholds) Validate() error {
+	t = t.withDefaults()
+	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio")}
+	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
+		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
+	}
+	if t.MinFailedPending < 0 {
+		errs = append(errs, errors.New("MinFailedPending must not be negative"))
+	}
+	return errors.Join(errs...)
+}
+
+func (t Thresholds) withDefaults() Thresholds {
+	t.Backlog = t.Backlog.or(10_000, 100_000)
+	t.OldestAge = t.OldestAge.or(5*time.Minute, time.Hour)
+	t.FailureRatio = t.FailureRatio.or(0.25, 0.9)
+	t.MinFailedPending = cmp.Or(t.MinFailedPending, 10)
+	return t
+}
+
+func (l Limit[T]) or(degraded, unhealthy T) Limit[T] {
+	return Limit[T]{cmp.Or(l.Degraded, degraded), cmp.Or(l.Unhealthy, unhealthy)}
+}
+
+func (l Limit[T]) check(name string) error {
+	if l.Degraded > 0 && l.Unhealthy > 0 && l.Degraded > l.Unhealthy {
+		return fmt.Errorf("%s: degraded from %v on and unhealthy from %v on: the first must not be above the second", name, l.Degraded, l.Unhealthy)
+	}
+	return nil
+}
+
+// judge holds a value against its limits.
+func (l Limit[T]) judge(value T) (Status, string) {
+	switch {
+	case l.Unhealthy > 0 && value >= l.Unhealthy:
+		return Fail, fmt.Sprintf("The limit is %v.", l.Unhealthy)
+	case l.Degraded > 0 && value >= l.Degraded:
+		return Warn, fmt.Sprintf("The limit is %v.", l.Degraded)
+	default:
+		return Pass, ""
+	}
+}
+
+// outbox holds a snapshot against the thresholds.
+func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
+	measured := func(value any, unit string, status Status, output string) Measurement {
+		return Measurement{ComponentType: "component", ObservedValue: value, ObservedUnit: unit, Status: status, Output: output}
+	}
+	backlog, backlogText := t.Backlog.judge(s.BacklogSize)
+	age, ageText := t.OldestAge.judge(time.Duration(s.OldestAgeSeconds * float64(time.Second)))
+	ratio, ratioText := Pass, ""
+	if s.FailedPending >= t.MinFailedPending {
+		ratio, ratioText = t.FailureRatio.judge(s.FailureRatio)
+	}
+	return map[string]Measurement{
+		"outbox:backlog":      measured(s.BacklogSize, "messages", backlog, backlogText),
+		"outbox:oldestAge":    measured(s.OldestAgeSeconds, "s", age, ageText),
+		"outbox:failureRatio": measured(s.FailureRatio, "ratio", ratio, ratioText),
+	}
+}

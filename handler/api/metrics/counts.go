@@ -1,0 +1,41 @@
+package metrics
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Runtime shows the counts of a runtime, which runtime.Counts gives. The error is a second call's.
+func (m *Metrics) Runtime(counts func() orchestrator.Counts) error {
+	const subsystem = "runtime"
+	show := func(name, help string, labels prometheus.Labels, of func(orchestrator.Counts) int) error {
+		return m.registry.Register(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help, ConstLabels: labels},
+			func() float64 { return float64(of(counts())) }))
+	}
+	const dropped, droppedHelp = "signals_dropped_total", "Signals that were not needed: about something that is over (stale), or brought before (duplicate)."
+	return errors.Join(
+		show(dropped, droppedHelp, prometheus.Labels{"reason": "stale"}, func(c orchestrator.Counts) int { return c.Stale }),
+		show(dropped, droppedHelp, prometheus.Labels{"reason": "duplicate"}, func(c orchestrator.Counts) int { return c.Duplicates }),
+		show("conflicts_total", "Rounds that another process committed first.", nil, func(c orchestrator.Counts) int { return c.Conflicts }),
+		show("woken_total", "Overdue orchestrations that the sweeper woke.", nil, func(c orchestrator.Counts) int { return c.Woken }),
+	)
+}
+
+// Engines shows what became of the deliveries of a pipeline, which pipeline.Count gives. The error is a second call's.
+func (m *Metrics) Engines(count func(engine.Fate) int) error {
+	var errs []error
+	for _, fate := range []engine.Fate{
+		engine.Succeeded, engine.Duplicate, engine.Failed, engine.DeadLettered, engine.Terminated, engine.Parked, engine.Elsewhere,
+	} {
+		errs = append(errs, m.registry.Register(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Namespace: namespace, Subsystem: "engine", Name: "attempts_total",
+				Help: "Deliveries of engine messages, by what became of them.", ConstLabels: prometheus.Labels{"outcome": string(fate)}},
+			func() float64 { return float64(count(fate)) })))
+	}
+	return errors.Join(errs...)
+}

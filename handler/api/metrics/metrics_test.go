@@ -1,0 +1,213 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type lease bool
+
+func (l lease) Held(context.Context) bool { return bool(l) }
+
+// ours are the lines of a scrape that are this program's own, comments and buckets left out.
+func ours(t *testing.T, m *Metrics) map[string]string {
+	t.Helper()
+	page, err := m.Scrape(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]string{}
+	for line := range strings.Lines(string(page.Body)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if strings.HasPrefix(name, "roundhouse_") && !strings.Contains(name, "_bucket{") {
+			lines[name] = value
+		}
+	}
+	return lines
+}
+
+func fixed(s outbox.Snapshot, err error) SnapshotFunc {
+	return func(context.Context) (outbox.Snapshot, error) { return s, err }
+}
+
+func full(t *testing.T) *Metrics {
+	t.Helper()
+	m := New()
+	o := m.Outbox()
+	o.Added()
+	o.Added()
+	o.Duplicate(false)
+	o.Duplicate(true)
+	o.Claimed(50)
+	o.Attempted("sink", outbox.Succeeded, time.Second)
+	o.Attempted("sink", outbox.Failed, 2*time.Second)
+	o.Settled(outbox.StatusProcessed, time.Minute)
+	o.Settled(outbox.StatusDead, time.Hour)
+	o.Lost()
+	o.Circuit("sink", true)
+	o.Circuit("other", true)
+	o.Circuit("other", false)
+	err := errors.Join(
+		m.Runtime(func() orchestrator.Counts {
+			return orchestrator.Counts{Stale: 1, Duplicates: 2, Conflicts: 3, Woken: 4}
+		}),
+		m.Engines(func(f engine.Fate) int { return len(f) }),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestNamesAndValues(t *testing.T) {
+	t.Parallel()
+	m := full(t)
+	want := map[string]string{
+		"roundhouse_collector_failures_total":                                       "0",
+		"roundhouse_outbox_added_total":                                             "2",
+		"roundhouse_outbox_duplicates_total":                                        "2",
+		"roundhouse_outbox_key_conflicts_total":                                     "1",
+		"roundhouse_outbox_claim_batch_size_sum":                                    "50",
+		"roundhouse_outbox_claim_batch_size_count":                                  "1",
+		`roundhouse_outbox_dispatched_total{destination="sink",result="succeeded"}`: "1",
+		`roundhouse_outbox_dispatched_total{destination="sink",result="failed"}`:    "1",
+		`roundhouse_outbox_dispatch_duration_seconds_sum{destination="sink"}`:       "3",
+		`roundhouse_outbox_dispatch_duration_seconds_count{destination="sink"}`:     "2",
+		`roundhouse_outbox_settled_total{status="processed"}`:                       "1",
+		`roundhouse_outbox_settled_total{status="dead"}`:                            "1",
+		"roundhouse_outbox_delivery_latency_seconds_sum":                            "60",
+		"roundhouse_outbox_delivery_latency_seconds_count":                          "1",
+		"roundhouse_outbox_claims_lost_total":                                       "1",
+		`roundhouse_outbox_circuit_open{destination="sink"}`:                        "1",
+		`roundhouse_outbox_circuit_open{destination="other"}`:                       "0",
+		`roundhouse_runtime_signals_dropped_total{reason="stale"}`:                  "1",
+		`roundhouse_runtime_signals_dropped_total{reason="duplicate"}`:              "2",
+		"roundhouse_runtime_conflicts_total":                                        "3",
+		"roundhouse_runtime_woken_total":                                            "4",
+		`roundhouse_engine_attempts_total{outcome="succeeded"}`:                     "9",
+		`roundhouse_engine_attempts_total{outcome="duplicate"}`:                     "9",
+		`roundhouse_engine_attempts_total{outcome="failed"}`:                        "6",
+		`roundhouse_engine_attempts_total{outcome="dead-lettered"}`:                 "13",
+		`roundhouse_engine_attempts_total{outcome="terminated"}`:                    "10",
+		`roundhouse_engine_attempts_total{outcome="parked"}`:                        "6",
+		`roundhouse_engine_attempts_total{outcome="elsewhere"}`:                     "9",
+	}
+	if diff := cmp.Diff(want, ours(t, m)); diff != "" {
+		t.Error(diff)
+	}
+	if m.Runtime(nil) == nil || m.Engines(nil) == nil {
+		t.Error("a second registration is no error")
+	}
+}
+
+// The names keep the rules of Prometheus: units, _total, help.
+func TestNamesAreLinted(t *testing.T) {
+	t.Parallel()
+	m := full(t)
+	m.Collect(lease(true), fixed(outbox.Snapshot{BacklogSize: 1}, nil))
+	page, err := m.Scrape(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems, err := promlint.New(strings.NewReader(string(page.Body))).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+}
+
+func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
+	t.Parallel()
+	snapshot := outbox.Snapshot{BacklogSize: 7, FailedPending: 3, OldestAgeSeconds: 1.5, Throughput: 9, FailureRatio: 1}
+	gauges := func(m *Metrics) map[string]string {
+		out := ours(t, m)
+		for name := range out {
+			if !strings.Contains(name, "pending") && !strings.Contains(name, "leader") {
+				delete(out, name)
+			}
+		}
+		return out
+	}
+	m := New()
+	if got := gauges(m); len(got) != 0 {
+		t.Errorf("without Collect: %v", got)
+	}
+	m.Collect(lease(false), func(context.Context) (outbox.Snapshot, error) {
+		t.Error("who does not lead asks storage")
+		return outbox.Snapshot{}, nil
+	})
+	if diff := cmp.Diff(map[string]string{"roundhouse_collector_leader": "0"}, gauges(m)); diff != "" {
+		t.Error(diff)
+	}
+	m.Collect(lease(true), fixed(snapshot, nil))
+	want := map[string]string{
+		"roundhouse_collector_leader": "1", "roundhouse_outbox_pending": "7", "roundhouse_outbox_failed_pending": "3",
+		"roundhouse_outbox_oldest_pending_age_seconds": "1.5",
+	}
+	if diff := cmp.Diff(want, gauges(m)); diff != "" {
+		t.Error(diff)
+	}
+	m.Collect(lease(true), fixed(outbox.Snapshot{}, errors.New("no line")))
+	page, err := m.Scrape(t.Context(), nil)
+	if err == nil || !strings.Contains(string(page.Body), "roundhouse_collector_failures_total 1\n") || strings.Contains(string(page.Body), "outbox_pending") {
+		t.Errorf("%v: %s", err, page.Body)
+	}
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	m := full(t)
+	for accept, want := range map[string]string{
+		"": "text/plain", "*/*": "text/plain", "nonsense": "text/plain",
+		"application/openmetrics-text;version=1.0.0":                                                 "application/openmetrics-text",
+		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": "application/vnd.google.protobuf",
+	} {
+		page, err := m.Scrape(t.Context(), http.Header{"Accept": {accept}})
+		if err != nil || !strings.HasPrefix(page.ContentType, want) || len(page.Body) == 0 {
+			t.Errorf("%s: %s, %v", accept, page.ContentType, err)
+		}
+		if ends := strings.HasSuffix(string(page.Body), "# EOF\n"); ends != (want == "application/openmetrics-text") {
+			t.Errorf("%s: ends with EOF: %v", accept, ends)
+		}
+	}
+}
+
+func TestTwoRegistriesAreApart(t *testing.T) {
+	t.Parallel()
+	a, b := New(), New()
+	a.Outbox().Added()
+	if got := ours(t, b)["roundhouse_outbox_added_total"]; got != "0" {
+		t.Error(got)
+	}
+}
+
+func TestCached(t *testing.T) {
+	t.Parallel()
+	now, calls := time.Unix(1000, 0), 0
+	get := Cached(func(context.Context) (outbox.Snapshot, error) {
+		calls++
+		return outbox.Snapshot{BacklogSize: calls}, nil
+	}, 0, func() time.Time { return now })
+	for _, step := range []struct {
+		pass time.Duration
+		want int
+	}{{0, 1}, {DefaultMaxAge - 1, 1}, {1, 2}} {
+		now = now.Add(step.pass)
+		if s, err := get(t.Context()); err != nil || s.BacklogSize != step.want {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+}

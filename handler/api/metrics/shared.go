@@ -1,0 +1,53 @@
+package metrics
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// snapshotTimeout bounds one measurement of the outbox.
+const snapshotTimeout = 10 * time.Second
+
+// Cached measures the outbox through snapshot, and again only when the last result is maxAge old (0 means DefaultMaxAge):
+// for everything that shows it. nil for now means time.Now.
+func Cached(snapshot SnapshotFunc, maxAge time.Duration, now func() time.Time) SnapshotFunc {
+	if now == nil {
+		now = time.Now
+	}
+	v := &fresh.Value[outbox.Snapshot]{Load: snapshot, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
+	return v.Get
+}
+
+// shared are the metrics of one scrape that only the process with the lease has.
+func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	if m.lease == nil || m.snapshot == nil {
+		return r, nil
+	}
+	gauge := func(name, help string, value float64) {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+		g.Set(value)
+		r.MustRegister(g)
+	}
+	const leader, leaderHelp = "collector_leader", "Whether this process has the collector's lease and shows what all processes share."
+	if !m.lease.Held(ctx) {
+		gauge(leader, leaderHelp, 0)
+		return r, nil
+	}
+	gauge(leader, leaderHelp, 1)
+	s, err := m.snapshot(ctx)
+	if err != nil {
+		return r, fmt.Errorf("collect metrics: %w", err)
+	}
+	gauge("outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
+	gauge("outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
+	gauge("outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
+	return r, nil
+}

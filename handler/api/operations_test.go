@@ -1,0 +1,206 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/handler/api/bulk"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+const anID = bulk.IDPrefix + "6ba7b814-9dad-11d1-80b4-00c04fd430c8"
+
+func (b *outboxBench) replayAll(t *testing.T, body string, headers ...string) (operationItem, string) {
+	t.Helper()
+	rec := b.send(t, http.MethodPost, outboxPath+"/replay", body, headers...)
+	if rec.Code != http.StatusAccepted || rec.Header().Get("Retry-After") == "" {
+		t.Fatalf("%d %v %s", rec.Code, rec.Header(), rec.Body)
+	}
+	return data[operationItem](t, rec), rec.Header().Get("Operation-Location")
+}
+
+// forget drops the first message of the runtime's queue.
+func (b *outboxBench) forget(t *testing.T) {
+	t.Helper()
+	batch, err := b.queues.Receive(t.Context(), b.runtime.SignalQueue(), 1, time.Minute)
+	if err != nil || len(batch) != 1 {
+		t.Fatal(batch, err)
+	}
+	if err := b.queues.Delete(t.Context(), b.runtime.SignalQueue(), batch[0].ID, batch[0].PopReceipt); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReplayByFilter(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	op, location := b.replayAll(t, `{"status":"dead","tenant":"acme","eventType":"type.1","by":"someone"}`, "x-correlation-id", "mine")
+	if op.Status != "NotStarted" || op.CorrelationID != "mine" || location != "/api/operations/"+op.ID || !op.EndedAt.IsZero() {
+		t.Errorf("%+v at %s", op, location)
+	}
+	rec := b.get(t, location)
+	if rec.Header().Get("Retry-After") == "" || data[operationItem](t, rec).Status != "NotStarted" {
+		t.Errorf("%v %s", rec.Header(), rec.Body)
+	}
+	b.drive(t)
+	rec = b.get(t, location)
+	got := data[operationItem](t, rec)
+	want := operationItem{
+		ID: op.ID, Kind: bulk.Name, Status: "Succeeded", CorrelationID: "mine", CreatedAt: got.CreatedAt, LastUpdatedAt: got.LastUpdatedAt, EndedAt: got.EndedAt,
+		Request:  bulk.Request{Action: outbox.ActionReplay, Status: outbox.StatusDead, Tenant: "acme", EventType: "type.1", To: b.now(), By: "someone"},
+		Progress: bulk.Progress{Slices: 1, Done: 2},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || got.EndedAt.IsZero() || rec.Code != http.StatusOK || rec.Header().Get("Retry-After") != "" {
+		t.Errorf("%d %v: %s", rec.Code, rec.Header(), diff)
+	}
+	for n, want := range map[int]outbox.Status{12: outbox.StatusDead, 13: outbox.StatusPending, 14: outbox.StatusDead, 15: outbox.StatusPending} {
+		if got := data[outboxItem](t, b.get(t, b.one("acme", n))).Status; got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+	if got := data[outboxItem](t, b.get(t, b.one("/b%", 13))).Status; got != outbox.StatusDead {
+		t.Errorf("another tenant's is %s", got)
+	}
+	if rec := b.send(t, http.MethodPost, location+"/cancel", ""); rec.Code != http.StatusConflict || decode(t, rec).Error.Code != codeInvalidState {
+		t.Errorf("cancel at the end: %d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestReplayIsCanceled(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	_, location := b.replayAll(t, `{"status":"dead"}`)
+	for _, body := range []string{`{"by":"` + strings.Repeat("x", 129) + `"}`, `{"who":"me"}`} {
+		if rec := b.send(t, http.MethodPost, location+"/cancel", body); rec.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d", body, rec.Code)
+		}
+	}
+	rec := b.send(t, http.MethodPost, location+"/cancel", `{"by":"someone"}`)
+	if rec.Code != http.StatusAccepted || rec.Header().Get("Operation-Location") != location {
+		t.Errorf("%d %v", rec.Code, rec.Header())
+	}
+	b.forget(t) // the message that begins it: the cancellation overtakes it
+	b.drive(t)
+	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() || got.Progress.Done != 0 {
+		t.Errorf("%+v", got)
+	}
+	if len(b.all(t, "status=dead")) != 8 {
+		t.Error("messages were replayed")
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	const body = `{"status":"dead","tenant":"acme"}`
+	first, location := b.replayAll(t, body, "Idempotency-Key", "k1", "x-correlation-id", "same")
+	b.pass(1e9)
+	for _, correlation := range []string{"same", "other"} {
+		again, at := b.replayAll(t, body, "Idempotency-Key", "k1", "x-correlation-id", correlation)
+		if diff := cmp.Diff(first, again); diff != "" || at != location {
+			t.Errorf("%s: %s", correlation, diff)
+		}
+		rec := b.send(t, http.MethodPost, outboxPath+"/replay", `{"status":"failed"}`, "Idempotency-Key", "k1", "x-correlation-id", correlation)
+		if rec.Code != http.StatusUnprocessableEntity || decode(t, rec).Error.Code != codeKeyReused {
+			t.Errorf("another body: %d %s", rec.Code, rec.Body)
+		}
+	}
+	if other, _ := b.replayAll(t, body, "Idempotency-Key", "k2"); other.ID == first.ID {
+		t.Error("another key, the same operation")
+	}
+	if one, _ := b.replayAll(t, body); one.ID == first.ID {
+		t.Error("no key, the same operation")
+	}
+}
+
+func TestReplayIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	for body, target := range map[string]string{
+		``:                                      "status",
+		`{}`:                                    "status",
+		`{"status":""}`:                         "status",
+		`{"status":"all"}`:                      "status",
+		`{"status":"dead","toDate":"tomorrow"}`: "toDate",
+		`{"status":"dead","tenants":"acme"}`:    "tenants",
+		`{"status":"dead","tenant":["acme"]}`:   "tenant",
+		`{"status":"dead","by":"` + strings.Repeat("x", 129) + `"}`:                "by",
+		`{"status":"dead","fromDate":"2026-11-22","toDate":"2026-11-21"}`:          "toDate",
+		`{"status":"dead","` + strings.Repeat("x", 100) + `":1}`:                   strings.Repeat("x", 64),
+		`{"status":"dead","tenant":"` + strings.Repeat("x", maxBody/2) + `"}`:      "tenant",
+		`{"status":"dead","tenant":"acme"} {"status":"failed","tenant":"another"}`: "",
+		`"dead"`: "",
+	} {
+		rec := b.send(t, http.MethodPost, outboxPath+"/replay", body)
+		if a := decode(t, rec); rec.Code != http.StatusBadRequest || a.Error.Target != target || !strings.HasPrefix(a.Error.Code, "Invalid") {
+			t.Errorf("%.60s: %d %s", body, rec.Code, rec.Body)
+		}
+	}
+	rec := b.send(t, http.MethodPost, outboxPath+"/replay", `{"status":"dead"}`, "Idempotency-Key", "not printable: é")
+	if rec.Code != http.StatusBadRequest || decode(t, rec).Error.Target != "Idempotency-Key" {
+		t.Errorf("key: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// Other orchestrations are none of these operations.
+func TestUnknownOperations(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	other := bulk.IDPrefix + "7ba7b814-9dad-11d1-80b4-00c04fd430c8"
+	for _, id := range []string{"engine-1", other} {
+		if _, err := b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"engine-1", other, anID, bulk.IDPrefix, "x"} {
+		if rec := b.get(t, "/api/operations/"+id); rec.Code != http.StatusNotFound || decode(t, rec).Error.Code != codeNotFound {
+			t.Errorf("%s: %d %s", id, rec.Code, rec.Body)
+		}
+		if rec := b.send(t, http.MethodPost, "/api/operations/"+id+"/cancel", ""); rec.Code != http.StatusNotFound {
+			t.Errorf("cancel %s: %d", id, rec.Code)
+		}
+	}
+}
+
+// An operation that storage does not let finish is tried for minutes, and then says that it failed, and no more.
+func TestOperationThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newFilledOutbox(t)
+		_, location := b.replayAll(t, `{"status":"dead"}`)
+		b.refuse = func(c faults.Call) bool { return c.Service == "tables" && c.Target == outbox.DefaultTable }
+		began := time.Now()
+		for range 1000 {
+			b.drive(t)
+			if got := data[operationItem](t, b.get(t, location)); !got.EndedAt.IsZero() {
+				if got.Status != "Failed" || got.Error == nil || got.Error.Code != codeInternal || time.Since(began) < time.Minute {
+					t.Errorf("%+v after %v", got, time.Since(began))
+				}
+				return
+			}
+			<-time.After(time.Second)
+		}
+		t.Error("the operation has no end")
+	})
+}
+
+func TestTerminatedOperation(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	op, location := b.replayAll(t, `{"status":"dead"}`)
+	b.forget(t) // the message that begins it, so that it cannot end before
+	if err := b.runtime.Terminate(t.Context(), op.ID, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	b.drive(t)
+	if got := data[operationItem](t, b.get(t, location)); got.Status != "Canceled" || got.EndedAt.IsZero() {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,471 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const outboxPath = "/api/workflow/outbox"
+
+// numbers are the messages of a list, by the number in their key.
+func numbers(items []outboxItem) (out []int) {
+	for _, item := range items {
+		for n := range 40 {
+			if key(n).String() == item.ID {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// all walks a list to its end by its tokens.
+func (b *outboxBench) all(t *testing.T, query string) (items []outboxItem) {
+	t.Helper()
+	token := ""
+	for range 100 {
+		page := data[list[outboxItem]](t, b.get(t, outboxPath+"?"+query+token))
+		items = append(items, page.Items...)
+		if page.ContinuationToken == "" {
+			return items
+		}
+		token = "&continuationToken=" + page.ContinuationToken
+	}
+	t.Fatal("the list does not end")
+	return nil
+}
+
+func TestOutboxLists(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	for _, name := range []string{"Admin_List_Pending", "Outbox_Admin_List_Pending"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := b.all(t, "status=pending&tenant=acme&pageSize=3")
+			list := numbers(got)
+			slices.Sort(list)
+			if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7}, list); diff != "" {
+				t.Error(diff)
+			}
+			for _, item := range got {
+				if item.Status != outbox.StatusPending || !item.ProcessedAt.IsZero() || item.TenantID != "acme" {
+					t.Errorf("%+v", item)
+				}
+			}
+		})
+	}
+	t.Run("Admin_Filter_Failed", func(t *testing.T) {
+		t.Parallel()
+		got := b.all(t, "status=failed&tenant=acme&pageSize=3")
+		if diff := cmp.Diff([]int{4, 5, 6, 7}, numbers(got)); diff != "" {
+			t.Error(diff)
+		}
+		for _, item := range got {
+			if item.RetryCount != 1 || item.LastErrorSnippet != "no line" || !item.ProcessedAt.IsZero() {
+				t.Errorf("%+v", item)
+			}
+		}
+	})
+	t.Run("Outbox_Admin_Filter_By_Status", func(t *testing.T) {
+		t.Parallel()
+		for query, want := range map[string][]int{
+			"status=processed&tenant=acme":                    {8, 9, 10, 11},
+			"status=dead&tenant=%2Fb%25":                      {12, 13, 14, 15},
+			"status=dead&tenant=acme&eventType=type.1":        {13, 15},
+			"status=skipped":                                  nil,
+			"tenant=acme":                                     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+			"tenant=nobody":                                   nil,
+			"tenant=acme&toDate=2026-11-21T12:02:00Z":         {4, 5},
+			"tenant=acme&fromDate=2026-11-21T12:14:00Z":       {2, 3},
+			"status=dead&fromDate=2026-11-21T13:11:00+01:00":  {15, 15},
+			"status=failed&toDate=2026-11-21&tenant=acme":     nil,
+			"code=x&api-version=1&status=dead&tenant=acme":    {12, 13, 14, 15},
+			"status=dead&tenant=acme&page=3&pageSize=3":       nil,
+			"status=processed&tenant=acme&page=2&pageSize=4":  nil,
+			"status=processed&tenant=acme&page=20&pageSize=4": nil,
+		} {
+			page := data[list[outboxItem]](t, b.get(t, outboxPath+"?"+query))
+			got := numbers(page.Items)
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s", query, diff)
+			}
+		}
+	})
+}
+
+// Pages by number and by token are the same pages.
+func TestOutboxPages(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	var byNumber []outboxItem
+	for page := 1; ; page++ {
+		got := data[list[outboxItem]](t, b.get(t, fmt.Sprintf("%s?pageSize=5&page=%d", outboxPath, page)))
+		byNumber = append(byNumber, got.Items...)
+		if got.ContinuationToken == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff(b.all(t, "pageSize=5"), byNumber); diff != "" || len(byNumber) != 32 {
+		t.Errorf("%d messages: %s", len(byNumber), diff)
+	}
+	token := data[list[outboxItem]](t, b.get(t, outboxPath+"?pageSize=5")).ContinuationToken
+	for _, query := range []string{"status=dead", "tenant=acme", "eventType=type.1", "toDate=2026-11-21T12:00:00Z"} {
+		rec := b.get(t, outboxPath+"?"+query+"&continuationToken="+token)
+		if rec.Code != http.StatusBadRequest || decode(t, rec).Error.Code != codeInvalidToken {
+			t.Errorf("token of another filter: %s: %d %s", query, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestOutboxParametersAreChecked(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	long := strings.Repeat("x", outbox.MaxIDLength+1)
+	for _, test := range []struct{ query, target, mentions string }{
+		{"status=odd", "status", "pending, failed, processed, skipped, dead"},
+		{"status=Pending", "status", "pending"},
+		{"pageSize=0", "pageSize", "1 to 500"},
+		{"pageSize=501", "pageSize", "1 to 500"},
+		{"page=0", "page", "1 to"},
+		{"page=-1", "page", "1 to"},
+		{"page=99999999999999999999", "page", "1 to"},
+		{"page=22&pageSize=500", "page", "continuationToken"},
+		{"page=1&continuationToken=x", "page", "either"},
+		{"continuationToken=x", "continuationToken", "does not belong"},
+		{"continuationToken=e30", "continuationToken", "does not belong"},
+		{"tenant=" + long, "tenant", "128"},
+		{"eventType=%FF", "eventType", "UTF-8"},
+		{"fromDate=yesterday", "fromDate", "such as"},
+		{"fromDate=2026-11-22&toDate=2026-11-21", "toDate", "fromDate"},
+		{"limit=5", "limit", "pageSize"},
+		{"tenant=a&tenant=b", "tenant", "once"},
+	} {
+		rec := b.get(t, outboxPath+"?"+test.query)
+		a := decode(t, rec)
+		if rec.Code != http.StatusBadRequest || a.Error.Target != test.target || !strings.Contains(a.Error.Message, test.mentions) {
+			t.Errorf("%s: %d %s", test.query, rec.Code, rec.Body)
+		}
+	}
+}
+
+// Whatever a value holds, the answer is 400 or an honest list, and never another tenant's messages.
+func TestHostileOutboxValues(t *testing.T) {
+	t.Parallel()
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		checkHostileValues(t, inMemory())
+	})
+	t.Run("azurite", func(t *testing.T) {
+		t.Parallel()
+		checkHostileValues(t, inAzurite(t))
+	})
+}
+
+func checkHostileValues(t *testing.T, s stores) {
+	t.Helper()
+	b := newOutboxBenchOver(t, s)
+	b.fill(t)
+	for _, value := range []string{
+		"acme' or TenantId ne '", "' or 1 eq 1 or '", "acme%00", "\x00", "acme\n", "..", "%2e%2e", "acme/", "a\\b", "#", "?", "日本語", "😀", "~", "=3D", "*", "acme%",
+		"datetime'2026-01-01'", strings.Repeat("é", 64), strings.Repeat("x", 10_000), "\xff\xfe", `{"$ne":""}`, "m-", "p-",
+	} {
+		for _, name := range []string{"tenant", "eventType", "status", "fromDate", "page", "pageSize", "continuationToken"} {
+			rec := b.get(t, outboxPath+"?"+name+"="+url.QueryEscape(value))
+			if rec.Code != http.StatusBadRequest && (rec.Code != http.StatusOK || len(data[list[outboxItem]](t, rec).Items) != 0) {
+				t.Errorf("%s=%q: %d %s", name, value, rec.Code, rec.Body)
+			}
+		}
+		for _, path := range []string{"/acme/" + url.PathEscape(value), "/" + url.PathEscape(value) + "/" + key(1).String()} {
+			if value == ".." {
+				continue // no path has this segment by the time that it is routed
+			}
+			if rec := b.get(t, outboxPath+path); rec.Code != http.StatusNotFound && rec.Code != http.StatusBadRequest {
+				t.Errorf("%q: %d %s", path, rec.Code, rec.Body)
+			}
+			if rec := b.send(t, http.MethodPost, outboxPath+path+"/retry", ""); rec.Code != http.StatusNotFound && rec.Code != http.StatusBadRequest {
+				t.Errorf("retry %q: %d %s", path, rec.Code, rec.Body)
+			}
+		}
+		rec := b.get(t, "/api/operations/"+url.PathEscape(value))
+		if rec.Code != http.StatusNotFound {
+			t.Errorf("operation %q: %d %s", value, rec.Code, rec.Body)
+		}
+		body, err := json.Marshal(map[string]string{"status": "dead", "tenant": value, "fromDate": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec := b.send(t, http.MethodPost, outboxPath+"/replay", string(body)); rec.Code != http.StatusBadRequest {
+			t.Errorf("replay %q: %d %s", value, rec.Code, rec.Body)
+		}
+	}
+}
+
+func (b *outboxBench) one(tenant string, n int) string {
+	return outboxPath + "/" + url.PathEscape(tenant) + "/" + key(n).String()
+}
+
+// The bodies are a contract with callers: golden files change only to add members.
+func TestGoldenOutboxBodies(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	for name, target := range map[string]string{
+		"outbox-list":    outboxPath + "?status=dead&pageSize=1",
+		"outbox-failed":  outboxPath + "?status=failed&tenant=acme&pageSize=1",
+		"outbox-pending": b.one("acme", 0),
+		"outbox-one":     b.one("/b%", 12),
+		"outbox-missing": b.one("nobody", 12),
+		"outbox-metrics": outboxPath + "/metrics",
+	} {
+		rec := b.get(t, target, "x-correlation-id", "golden")
+		var got bytes.Buffer
+		if err := json.Indent(&got, rec.Body.Bytes(), "", "  "); err != nil {
+			t.Fatalf("%v: %s", err, rec.Body)
+		}
+		file := filepath.Join("testdata", name+".json")
+		if *update {
+			if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), got.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestOutboxSnapshotIsTheDocuments(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	got := data[map[string]float64](t, b.get(t, outboxPath+"/metrics"))
+	want := map[string]float64{"backlogSize": 16, "failedPending": 8, "oldestAgeSeconds": 16 * 60, "throughput": 8.0 / 240, "failureRatio": 16.0 / 24}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOutboxActions(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	for _, test := range []struct {
+		n            int
+		action, body string
+		status       int
+		code         string
+		after        outbox.Status
+	}{
+		{0, "retry", "", 200, "", outbox.StatusPending},
+		{0, "replay", "", 200, "", outbox.StatusPending},
+		{1, "skip", `{"by":"someone"}`, 200, "", outbox.StatusSkipped},
+		{1, "skip", "", 409, codeInvalidState, outbox.StatusSkipped},
+		{1, "retry", "", 409, codeInvalidState, outbox.StatusSkipped},
+		{1, "replay", "{}", 200, "", outbox.StatusPending},
+		{4, "skip", "", 200, "", outbox.StatusSkipped},
+		{8, "retry", "", 409, codeInvalidState, outbox.StatusProcessed},
+		{8, "skip", "", 409, codeInvalidState, outbox.StatusProcessed},
+		{8, "replay", "", 200, "", outbox.StatusPending},
+		{12, "retry", "", 200, "", outbox.StatusPending},
+		{13, "skip", "", 200, "", outbox.StatusSkipped},
+		{14, "replay", "", 200, "", outbox.StatusPending},
+		{15, "retry", `{"by":"someone"}`, 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", `{"by":1}`, 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", `{"by":"` + strings.Repeat("x", 129) + `"}`, 400, codeInvalidParameter, outbox.StatusDead},
+		{15, "skip", `{"by":"a"}{}`, 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", `[]`, 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", ` `, 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", `{`, 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", "{\"by\":\"\xff\"}", 400, codeInvalidBody, outbox.StatusDead},
+		{15, "skip", strings.Repeat(" ", maxBody+1), 413, codeBodyTooLarge, outbox.StatusDead},
+	} {
+		what := fmt.Sprintf("%s %d with %.20q", test.action, test.n, test.body)
+		rec := b.send(t, http.MethodPost, b.one("/b%", test.n)+"/"+test.action, test.body)
+		if rec.Code != test.status || rec.Header().Get("x-ms-error-code") != test.code {
+			t.Errorf("%s: %d %s", what, rec.Code, rec.Body)
+		}
+		if test.status == 200 {
+			if diff := cmp.Diff(acted{key(test.n).String(), "/b%", outbox.Action(test.action)}, data[acted](t, rec)); diff != "" {
+				t.Errorf("%s: %s", what, diff)
+			}
+		}
+		if got := data[outboxItem](t, b.get(t, b.one("/b%", test.n))).Status; got != test.after {
+			t.Errorf("%s: %s, want %s", what, got, test.after)
+		}
+	}
+	if skipped := data[outbox.Record](t, b.get(t, b.one("/b%", 13))); skipped.Status != outbox.StatusSkipped {
+		t.Errorf("%+v", skipped)
+	}
+	for _, action := range []string{"retry", "skip", "replay"} {
+		if rec := b.send(t, http.MethodPost, b.one("acme", 99)+"/"+action, ""); rec.Code != http.StatusNotFound {
+			t.Errorf("%s of nothing: %d", action, rec.Code)
+		}
+	}
+}
+
+// A body without a length is bounded, too.
+func TestChunkedBodyIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, b.one("acme", 0)+"/skip", strings.NewReader(strings.Repeat(" ", maxBody+1)))
+	req.ContentLength = -1
+	rec := httptest.NewRecorder()
+	b.echo.ServeHTTP(rec, req)
+	if rec.Code != http.StatusRequestEntityTooLarge || decode(t, rec).Error.Code != codeBodyTooLarge {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestActionsOnWhatIsBeingDelivered(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.add(t, "acme", 0)
+	recs := map[string]*httptest.ResponseRecorder{}
+	b.deliver = func(context.Context, outbox.Event) error {
+		for _, action := range []string{"retry", "skip", "replay"} {
+			recs[action] = b.send(t, http.MethodPost, b.one("acme", 0)+"/"+action, "")
+		}
+		return nil
+	}
+	b.sweep(t)
+	for action, rec := range recs {
+		// The claim is for two minutes.
+		if rec.Code != http.StatusConflict || decode(t, rec).Error.Code != codeBeingDelivered || rec.Header().Get("Retry-After") != "121" {
+			t.Errorf("%s: %d, Retry-After %q, %s", action, rec.Code, rec.Header().Get("Retry-After"), rec.Body)
+		}
+	}
+	if len(recs) != 3 || data[outboxItem](t, b.get(t, b.one("acme", 0))).Status != outbox.StatusProcessed {
+		t.Errorf("%d answers", len(recs))
+	}
+}
+
+func TestOutboxMethods(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	for target, allow := range map[string]string{
+		outboxPath:                     "GET, HEAD",
+		outboxPath + "/metrics":        "GET, HEAD",
+		outboxPath + "/replay":         "POST",
+		b.one("acme", 0):               "GET, HEAD",
+		b.one("acme", 0) + "/retry":    "POST",
+		b.one("acme", 0) + "/skip":     "POST",
+		b.one("acme", 0) + "/replay":   "POST",
+		"/api/operations/x":            "GET, HEAD",
+		"/api/operations/x/cancel":     "POST",
+		"/api/metrics":                 "GET, HEAD",
+		"/api/health/live":             "GET, HEAD",
+		"/api/health/ready":            "GET, HEAD",
+		"/API/Workflow/OUTBOX/Metrics": "GET, HEAD",
+	} {
+		if rec := b.send(t, http.MethodDelete, target, ""); rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != allow {
+			t.Errorf("%s: %d, Allow %q", target, rec.Code, rec.Header().Get("Allow"))
+		}
+	}
+	for _, target := range []string{outboxPath, outboxPath + "/metrics", b.one("acme", 0), "/api/health/live", "/api/health/full"} {
+		get, head := b.get(t, target, "x-correlation-id", "x"), b.send(t, http.MethodHead, target, "", "x-correlation-id", "x")
+		if diff := cmp.Diff(get.Header(), head.Header()); diff != "" || head.Body.Len() != 0 || head.Code != get.Code {
+			t.Errorf("HEAD %s: %s", target, diff)
+		}
+	}
+}
+
+func TestOutboxTrouble(t *testing.T) {
+	t.Parallel()
+	b := newFilledOutbox(t)
+	b.refuse = func(c faults.Call) bool { return true }
+	for target, method := range map[string]string{
+		outboxPath:                    http.MethodGet,
+		outboxPath + "/metrics":       http.MethodGet,
+		b.one("acme", 0):              http.MethodGet,
+		b.one("acme", 0) + "/retry":   http.MethodPost,
+		outboxPath + "/replay":        http.MethodPost,
+		"/api/operations/" + anID:     http.MethodGet,
+		outboxPath + "?page=2":        http.MethodGet,
+		b.one("acme", 12) + "/replay": http.MethodPost,
+	} {
+		body := ""
+		if target == outboxPath+"/replay" {
+			body = `{"status":"dead"}`
+		}
+		rec := b.send(t, method, target, body)
+		if rec.Code != http.StatusServiceUnavailable || rec.Header().Get("Retry-After") == "" || decode(t, rec).Error.Code != codeServiceUnavailable {
+			t.Errorf("%s: %d %s", target, rec.Code, rec.Body)
+		}
+	}
+}
+
+// Rows that another version, or an older one, has written.
+func TestRowsOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for id, props := range map[string]map[string]any{
+		"newer": {"SchemaVersion": int32(99), "Status": "pending"},
+		"old":   {"Id": "old", "Name": "Legacy", "Payload": "not { JSON", "CreatedAt": b.now(), "IsProcessed": false},
+	} {
+		e := tables.Entity{Key: tables.Key{Partition: "acme", Row: "m-" + id}, Properties: props}
+		if err := b.tables.Apply(t.Context(), outbox.DefaultTable, tables.Insert(e)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rec := b.get(t, outboxPath+"/acme/newer"); rec.Code != http.StatusConflict || decode(t, rec).Error.Code != codeNewerSchema {
+		t.Errorf("newer: %d %s", rec.Code, rec.Body)
+	}
+	got := data[map[string]any](t, b.get(t, outboxPath+"/acme/old"))
+	if _, hasKey := got["idempotencyKey"]; hasKey || got["payload"] != "not { JSON" || got["eventType"] != "Legacy" {
+		t.Errorf("old: %v", got)
+	}
+	if rec := b.send(t, http.MethodPost, outboxPath+"/acme/old/retry", ""); rec.Code != http.StatusConflict {
+		t.Errorf("retry of old: %d %s", rec.Code, rec.Body)
+	}
+}
+
+func TestPartsMayBeLeftOut(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, tables.NewMemory())
+	for _, target := range []string{outboxPath, outboxPath + "/metrics", "/api/operations/x", "/api/metrics", "/api/health/live"} {
+		if rec := b.do(t, http.MethodGet, target); rec.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", target, rec.Code)
+		}
+	}
+	o := newOutboxBench(t)
+	c := Config{History: b.history, DeadLetters: b.letters, Engines: []string{"hmac"}, Outbox: outbox.NewAdmin(o.outbox)}
+	if err := Register(echo.New(), c); err == nil || !strings.Contains(err.Error(), "needed together") {
+		t.Errorf("an outbox alone: %v", err)
+	}
+}
+
+func TestMessagesAreFoundUnderAnyTenant(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for n, tenant := range []string{"replay", "metrics", "a/b", "%2F", "a b", "日本語", "?", "operations", "=3D"} {
+		b.add(t, tenant, n)
+		b.pass(time.Second)
+		got := data[outboxItem](t, b.get(t, b.one(tenant, n)))
+		if got.TenantID != tenant || got.ID != key(n).String() {
+			t.Errorf("%q: %+v", tenant, got)
+		}
+		if items := b.all(t, "tenant="+url.QueryEscape(tenant)); len(items) != 1 {
+			t.Errorf("%q: %d items", tenant, len(items))
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/bulk"
+	"github.com/vibedata/roundhouse/handler/api/health"
+	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// lease is held or not.
+type lease bool
+
+func (l lease) Held(context.Context) bool { return bool(l) }
+
+// outboxBench is the whole API over stores in memory, at a time that stands still until it is moved.
+type outboxBench struct {
+	echo       *echo.Echo
+	tables     tables.Store
+	queues     queues.Store
+	outbox     *outbox.Outbox
+	writer     *outbox.Writer
+	dispatcher *outbox.Dispatcher
+	runtime    *orchestrator.Runtime
+	metrics    *metrics.Metrics
+	log        bytes.Buffer
+
+	mu    sync.Mutex
+	clock time.Time
+	// refuse says which calls of storage are refused.
+	refuse func(faults.Call) bool
+	// deliver is what the destination does.
+	deliver func(ctx context.Context, e outbox.Event) error
+}
+
+func (b *outboxBench) now() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.clock
+}
+
+func (b *outboxBench) pass(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.clock = b.clock.Add(d)
+}
+
+// Deliver is the destination "sink".
+func (b *outboxBench) Deliver(ctx context.Context, e outbox.Event) error {
+	if b.deliver == nil {
+		return nil
+	}
+	return b.deliver(ctx, e)
+}
+
+// stores are what a bench keeps everything in.
+type stores struct {
+	tables tables.Store
+	queues queues.Store
+	blobs  blobs.Store
+}
+
+func inMemory() stores { return stores{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()} }
+
+// inAzurite are the stores of the emulator, which the tests of this package share: one test may use them.
+func inAzurite(t *testing.T) stores {
+	t.Helper()
+	account := storage.Account(t)
+	var s stores
+	var errs [3]error
+	s.tables, errs[0] = tables.NewAzure(account)
+	s.queues, errs[1] = queues.NewAzure(account)
+	s.blobs, errs[2] = blobs.NewAzure(account)
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func newOutboxBench(t *testing.T) *outboxBench {
+	t.Helper()
+	return newOutboxBenchOver(t, inMemory())
+}
+
+func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
+	t.Helper()
+	b := &outboxBench{echo: echo.New(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), metrics: metrics.New()}
+	plan := &faults.Plan{Refuse: func(c faults.Call) bool { return b.refuse != nil && b.refuse(c) }}
+	b.tables = faults.Tables(s.tables, plan.Intercept)
+	b.queues = faults.Queues(s.queues, plan.Intercept)
+	store := faults.Blobs(s.blobs, plan.Intercept)
+	history, letters := engine.NewHistory(b.tables, ""), engine.NewDeadLetters(b.tables, "")
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+
+	var errs [6]error
+	options := outbox.DefaultOptions()
+	options.CircuitFailures = 1000
+	b.outbox, errs[0] = outbox.New(outbox.Config{Tables: b.tables, Queues: b.queues, Blobs: store, Options: options, Node: "node-1",
+		Now: b.now, Random: func() float64 { return 0.5 }, Logger: quiet, Observer: b.metrics.Outbox()})
+	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "sink"}}, outbox.Destinations{"sink": b})
+	if err := errors.Join(errs[0], err); err != nil {
+		t.Fatal(err)
+	}
+	b.writer = outbox.NewWriter(b.outbox)
+	b.dispatcher, errs[1] = outbox.NewDispatcher(b.outbox, outbox.DispatcherConfig{Router: router})
+	admin := outbox.NewAdmin(b.outbox)
+	other := orchestrator.NewOrchestrator("other", func(*orchestrator.Context, int) (int, error) { return 0, nil })
+	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet,
+		Orchestrators: []orchestrator.AnyOrchestrator{bulk.Orchestrator(), other}, Activities: bulk.Activities(admin)})
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	snapshot := metrics.Cached(outbox.NewMonitor(b.outbox).Snapshot, 0, b.now)
+	checks, err := health.New(health.Config{Tables: b.tables, Table: outbox.DefaultTable, Queues: b.queues, Queue: outbox.DefaultQueue,
+		Outbox: snapshot, Now: b.now, ReleaseID: "1.2.3", Log: slog.New(slog.NewTextHandler(&b.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.metrics.Collect(lease(true), snapshot)
+	errs[0], errs[1] = b.outbox.Create(t.Context()), b.runtime.Prepare(t.Context())
+	errs[2], errs[3] = history.CreateTable(t.Context()), letters.CreateTable(t.Context())
+	errs[4] = Register(b.echo, Config{
+		History: history, DeadLetters: letters, Engines: []string{"hmac"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
+	})
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func key(n int) uuid.UUID { return outbox.Key("test", "key", fmt.Sprint(n), "", "") }
+
+func (b *outboxBench) add(t *testing.T, tenant string, n int) {
+	t.Helper()
+	_, err := b.writer.Add(t.Context(), outbox.Message{
+		TenantID: tenant, EventType: fmt.Sprint("type.", n%2), Payload: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), Key: key(n), CorrelationID: "run-1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *outboxBench) sweep(t *testing.T) {
+	t.Helper()
+	if _, err := b.dispatcher.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newFilledOutbox holds four messages of each status and of each of two tenants, a minute apart: 0 to 3 pending, 4 to 7
+// failed, 8 to 11 processed, 12 to 15 dead. It is 12:16.
+func newFilledOutbox(t *testing.T) *outboxBench {
+	t.Helper()
+	b := newOutboxBench(t)
+	b.fill(t)
+	return b
+}
+
+func (b *outboxBench) fill(t *testing.T) {
+	t.Helper()
+	b.deliver = func(_ context.Context, e outbox.Event) error {
+		var body struct{ N int }
+		if err := json.Unmarshal(e.Payload, &body); err != nil {
+			return err
+		}
+		switch body.N / 4 {
+		case 1:
+			return errors.New("no line")
+		case 3:
+			return &outbox.DeliveryError{Permanent: true, Status: 410, Err: errors.New("gone for good")}
+		}
+		return nil
+	}
+	fill := func(from, to int) {
+		for n := from; n < to; n++ {
+			b.add(t, "acme", n)
+			b.add(t, "/b%", n)
+			b.pass(time.Minute)
+		}
+	}
+	fill(4, 16)
+	b.sweep(t)
+	fill(0, 4)
+	b.deliver = nil
+}
+
+// send sends a request with a body; headers are name, value, name, value.
+func (b *outboxBench) send(t *testing.T, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	req := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	b.echo.ServeHTTP(rec, req)
+	return rec
+}
+
+func (b *outboxBench) get(t *testing.T, target string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return b.send(t, http.MethodGet, target, "", headers...)
+}
+
+// drive delivers the runtime's signals that are due until there are none.
+func (b *outboxBench) drive(t *testing.T) {
+	t.Helper()
+	b.driveFrom(t, b.runtime.ScheduleQueue())
+	b.driveFrom(t, b.runtime.SignalQueue())
+}
+
+func (b *outboxBench) driveFrom(t *testing.T, queue string) {
+	t.Helper()
+	for {
+		batch, err := b.queues.Receive(t.Context(), queue, 32, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(batch) == 0 {
+			return
+		}
+		for _, m := range batch {
+			s, err := orchestrator.DecodeSignal(queues.Decode(m.Text))
+			if err == nil {
+				_, err = b.runtime.Deliver(t.Context(), s)
+			}
+			if err == nil {
+				err = b.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// data is the data of an answer.
+func data[T any](t *testing.T, rec *httptest.ResponseRecorder) T {
+	t.Helper()
+	var a struct {
+		Status string
+		Data   T
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), &a); err != nil || a.Status != "Succeeded" {
+		t.Fatalf("%d %s, %v", rec.Code, rec.Body, err)
+	}
+	return a.Data
+}
