@@ -73,8 +73,11 @@ func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
 	var rows []tables.Op
 	written := map[string]bool{}
 	for _, p := range parkings {
-		rows = append(rows, tables.Upsert(p.row()))
-		written[p.row().Row] = true
+		row := p.row()
+		if !written[row.Row] { // for one time, the first will do: it is looked at again
+			rows = append(rows, tables.Upsert(row))
+		}
+		written[row.Row] = true
 	}
 	ops := append(rows[:len(rows):len(rows)], r.forgotten(written)...)
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, ops...)
