@@ -49,6 +49,10 @@ type Settings struct {
 	Budget time.Duration
 	// LogLevel is the least level that is logged (ROUNDHOUSE_LOG_LEVEL: debug, info, warn or error; info unless set).
 	LogLevel slog.Level
+	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
+	Outbox outboxSettings
+	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
+	Health healthSettings
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host hostFile
 }
@@ -56,7 +60,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [7]error
+	var errs [9]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -66,6 +70,8 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 		s.Budget, errs[5] = budgetSetting(lookup, s.Host.FunctionTimeout)
 	}
 	s.LogLevel, errs[6] = levelSetting(lookup)
+	s.Outbox, errs[7] = outboxFrom(lookup, errs[1] == nil && !s.Storage.Emulator)
+	s.Health, errs[8] = healthFrom(lookup)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

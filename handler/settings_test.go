@@ -58,6 +58,7 @@ func TestLoadSettings(t *testing.T) {
 			"AzureWebJobsStorage__accountName": "roundhouse1",
 			"AzureWebJobsStorage__credential":  "managedidentity",
 			"ROUNDHOUSE_KEY_VAULT_URL":         "https://v.vault.azure.net",
+			"ROUNDHOUSE_OUTBOX":                toLog,
 		}, func(s Settings) bool { return s.Storage.Name == "roundhouse1" && !s.Storage.Emulator }},
 		{"budget", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "9m30s"), func(s Settings) bool { return s.Budget == 9*time.Minute+30*time.Second }},
 		{"budget follows a short timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:02:00"), func(s Settings) bool {
@@ -111,7 +112,7 @@ func TestLoadSettingsRefuses(t *testing.T) {
 			"FUNCTIONS_CUSTOMHANDLER_PORT":     "1",
 			"AzureWebJobsStorage__accountName": "roundhouse1",
 			"AzureWebJobsStorage__credential":  "managedidentity",
-		}, []string{"ROUNDHOUSE_KEY_VAULT_URL is not set"}},
+		}, []string{"ROUNDHOUSE_KEY_VAULT_URL is not set", "ROUNDHOUSE_OUTBOX is not set"}},
 		{"budget no duration", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "480"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "480"`}},
 		{"budget too short", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "-5m"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "-5m"`}},
 		{"timeout too short", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:00:30"), []string{"functionTimeout of host.json is 30s"}},

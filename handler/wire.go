@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -36,21 +37,22 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
-	definitions, err := engines(s, stores)
+	history, deadLetters := engine.NewHistory(stores.tables, ""), engine.NewDeadLetters(stores.tables, "")
+	counted := metrics.New()
+	events, err := wireOutbox(s, stores, deadLetters, counted.Outbox(), log)
+	if err != nil {
+		return app{}, err
+	}
+	definitions, err := engines(s, stores, eventPublisher{events.writer})
 	if err != nil {
 		return app{}, err
 	}
 	var pipeline *engine.Pipeline // the runtime tells it what ends by a signal, and it needs the runtime
 	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Queues: stores.queues, Log: log,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }}
-	counted := metrics.New()
-	box, err := outbox.New(outbox.Config{Tables: stores.tables, Queues: stores.queues, Blobs: stores.blobs, Logger: log, Observer: counted.Outbox()})
-	if err != nil {
-		return app{}, err
-	}
-	admin := outbox.NewAdmin(box)
+	config.Publish = events.publish
 	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrator())
-	config.Activities = append(config.Activities, bulk.Activities(admin)...)
+	config.Activities = append(config.Activities, bulk.Activities(events.admin)...)
 	for _, d := range definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
@@ -59,32 +61,34 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
-	history, deadLetters := engine.NewHistory(stores.tables, ""), engine.NewDeadLetters(stores.tables, "")
 	pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
 		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Log: log})
 	if err != nil {
 		return app{}, err
 	}
 
-	sweeps := sweeper{runtime: runtime, locks: hostlock.Locks{Tables: stores.tables}, log: log}
-	a := app{Close: s.Storage.CloseIdleConnections, Queues: runtimeQueues(runtime, pipeline),
+	locks := hostlock.Locks{Tables: stores.tables}
+	sweeps := sweeper{runtime: runtime, locks: locks, log: log}
+	a := app{Close: func() { events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
 		Timers: map[string]trigger.Timer{"orchestration-sweep-timer": {Parameter: timerParameter, Handle: sweeps.handle}}}
-	names := []string{engine.SignalEngine}
+	events.register(&a)
+	names := []string{engine.SignalEngine, outboxEngine}
 	for _, d := range definitions {
 		names = append(names, d.Name)
 		subscribe(a.Queues, d.Name+"-queue", d.Queue, pipeline.Handle, pipeline.HandlePoison)
 	}
-	snapshot := metrics.Cached(outbox.NewMonitor(box).Snapshot, 0, nil)
+	snapshot := metrics.Cached(outbox.NewMonitor(events.outbox).Snapshot, 0, nil)
 	probes, err := health.New(health.Config{Tables: stores.tables, Table: outbox.DefaultTable, Queues: stores.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Log: log})
+		Outbox: snapshot, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: log})
 	if err := errors.Join(err, counted.Runtime(runtime.Counts), counted.Engines(pipeline.Count)); err != nil {
 		return app{}, err
 	}
+	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
-		Outbox: admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes}
+		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes}
 	a.API = func(e *echo.Echo) error { return api.Register(e, web) }
 	a.Start = func(ctx context.Context) error {
-		errs := []error{box.Create(ctx), runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareSecrets(ctx)}
+		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareSecrets(ctx), events.prepare(ctx)}
 		for _, d := range definitions {
 			for _, table := range d.Tables {
 				errs = append(errs, stores.tables.CreateTable(ctx, table))
@@ -111,11 +115,11 @@ func subscribe(functions map[string]trigger.Queue, name, queue string, handle, p
 }
 
 // engines are the definitions of the deployment context.
-func engines(s Settings, st stores) ([]engine.Definition, error) {
+func engines(s Settings, st stores, events hmac.Publisher) ([]engine.Definition, error) {
 	if s.Context != publisher {
 		return nil, fmt.Errorf("ROUNDHOUSE_CONTEXT: this version has no engine of the context %s, only of %s", s.Context, publisher)
 	}
-	steps, err := hmac.New(hmac.Config{Vault: st.secrets, Tables: st.tables})
+	steps, err := hmac.New(hmac.Config{Vault: st.secrets, Tables: st.tables, Publisher: events})
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +132,8 @@ type stores struct {
 	queues  queues.Store
 	blobs   blobs.Store
 	secrets secrets.Store
+	// secretValues reads the values, for those who use secrets themselves.
+	secretValues secrets.Reader
 	// prepareSecrets creates what the secret store needs.
 	prepareSecrets func(context.Context) error
 }
@@ -142,7 +148,8 @@ func openStores(s Settings) (stores, error) {
 	st := stores{tables: t, queues: q, blobs: b, prepareSecrets: func(context.Context) error { return nil }}
 	if s.KeyVaultURL == "" {
 		// LoadSettings lets this happen with the emulator only.
-		st.secrets = secrets.NewDevelopment(t)
+		development := secrets.NewDevelopment(t)
+		st.secrets, st.secretValues = development, development
 		st.prepareSecrets = func(ctx context.Context) error { return t.CreateTable(ctx, secrets.DevelopmentTable) }
 		return st, nil
 	}
@@ -150,6 +157,7 @@ func openStores(s Settings) (stores, error) {
 	if err != nil {
 		return stores{}, err
 	}
-	st.secrets, err = secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
+	vault, err := secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
+	st.secrets, st.secretValues = vault, vault
 	return st, err
 }

@@ -29,14 +29,33 @@ var ErrNoPublisher = errors.New("the runtime has no publisher: set Config.Publis
 // Publish tells the outside that something happened. The event is part of the round: it leaves if and only if the round is
 // committed, at least once, and with the same key each time. Publish does not wait for that.
 func (c *Context) Publish(p Publication) error {
-	if p.TenantID == "" || p.Type == "" || !json.Valid(p.Payload) {
-		return Permanent(fmt.Errorf("publish %q: a tenant, a type and a payload of JSON are required", p.Type))
+	if err := p.validate(); err != nil {
+		return Permanent(fmt.Errorf("publish %.64q: %w", p.Type, err))
 	}
 	if !c.execution.publishes {
 		return Permanent(fmt.Errorf("publish %s: %w", p.Type, ErrNoPublisher))
 	}
 	c.execution.publish(p)
 	return nil
+}
+
+// What an outbox takes; once it is decided, the event has to be possible.
+const (
+	maxPublication     = 1 << 20 // bytes of payload
+	maxPublicationName = 128     // bytes of a tenant, a type and an order key
+)
+
+func (p Publication) validate() error {
+	switch {
+	case p.TenantID == "" || p.Type == "" || !json.Valid(p.Payload):
+		return errors.New("a tenant, a type and a payload of JSON are required")
+	case max(len(p.TenantID), len(p.Type), len(p.OrderKey)) > maxPublicationName:
+		return fmt.Errorf("tenant, type and order key have at most %d bytes", maxPublicationName)
+	case len(p.Payload) > maxPublication:
+		return fmt.Errorf("the payload has %d bytes, at most %d are allowed", len(p.Payload), maxPublication)
+	default:
+		return nil
+	}
 }
 
 func (x *execution) publish(p Publication) {

@@ -179,6 +179,10 @@ func (r *drain) group(ctx context.Context, rows []tables.Entity) (found map[stri
 			left = true
 			continue
 		}
+		if found[name] == nil {
+			// A row is large to copy, and most of a page go to one destination.
+			found[name] = make([]dueRow, 0, min(len(rows), int(r.batch())))
+		}
 		found[name] = append(found[name], dueRow{e, m})
 	}
 	return found, left

@@ -3,6 +3,7 @@ package hmac_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -128,8 +129,8 @@ func (s scenario) run(t *testing.T, tr *trouble) int {
 		}
 	}
 	w.checkSettled(t, out)
-	if rows := w.rows(t, hmac.NoticesTable); len(rows) != 1 || rows[0].Row != out.SecretName+"-"+out.Version {
-		t.Errorf("notices: %v, want one, of version %s", rows, out.Version)
+	if events := w.events(t); len(events) != 1 || events[0].ID != notice.EventID || !strings.Contains(string(events[0].Payload), out.Version) {
+		t.Errorf("events: %v, want one, of version %s", events, out.Version)
 	}
 	again, noticeAgain, err := both(t, w.steps(t))
 	if err != nil || again != out || noticeAgain != notice {

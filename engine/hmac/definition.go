@@ -59,7 +59,7 @@ func Definition(steps *Steps) engine.Definition {
 		Queue:        Queue,
 		Orchestrator: engine.Orchestrate(Engine, run),
 		Operations:   []orchestrator.AnyActivity{rotate, notify},
-		Tables:       []string{SlotsTable, NoticesTable},
+		Tables:       []string{SlotsTable},
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package hmac holds the steps of the HMAC key rotation engine: Rotate makes an instance's next signing key, Notify
-// records that the instance has to fetch it.
+// publishes that the instance has to fetch it.
 //
 // It promises that a slot of an instance is rotated once: however often and however concurrently the steps run, one
 // version is the slot's, and the versions of those who lost the race, or of an attempt that died half-way, end up
@@ -9,8 +9,7 @@
 // conditional write, and its creation times, in whole seconds, leave ties.
 //
 // Storage keys: the secrets named hmac-{instance} (see secrets.Name) with the tags rotationSlot and rotationJobId; the
-// table keySlots (partition: instance, row: slot); the table keyNotices (partition: instance, row:
-// {secretName}-{version}).
+// table keySlots (partition: instance, row: slot).
 package hmac
 
 import (
@@ -18,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -33,11 +31,8 @@ const (
 	OperationNotify = "notify"
 )
 
-// Tables of this engine. Whoever wires it creates them.
-const (
-	SlotsTable   = "keySlots"
-	NoticesTable = "keyNotices"
-)
+// SlotsTable is the table of this engine. Whoever wires it creates it.
+const SlotsTable = "keySlots"
 
 // KeySize is the length of a key in bytes.
 const KeySize = 32
@@ -54,10 +49,10 @@ var (
 type Config struct {
 	// Vault keeps the keys. Required.
 	Vault secrets.Store
-	// Tables holds SlotsTable and NoticesTable. Required.
+	// Tables holds SlotsTable. Required.
 	Tables tables.Store
-	// Now is the clock, time.Now when nil.
-	Now func() time.Time
+	// Publisher takes the events. Required.
+	Publisher Publisher
 	// Random is where keys come from, crypto/rand when nil.
 	Random io.Reader
 }
@@ -71,15 +66,18 @@ func (c Config) Validate() error {
 	if c.Tables == nil {
 		errs = append(errs, errors.New("hmac: Config.Tables is missing"))
 	}
+	if c.Publisher == nil {
+		errs = append(errs, errors.New("hmac: Config.Publisher is missing"))
+	}
 	return errors.Join(errs...)
 }
 
 // Steps are the engine's steps, to be registered as activities. They are safe for concurrent use.
 type Steps struct {
-	vault  secrets.Store
-	tables tables.Store
-	now    func() time.Time
-	random io.Reader
+	vault     secrets.Store
+	tables    tables.Store
+	publisher Publisher
+	random    io.Reader
 }
 
 // New validates config and returns the steps over it.
@@ -87,10 +85,7 @@ func New(config Config) (*Steps, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Steps{vault: config.Vault, tables: config.Tables, now: config.Now, random: config.Random}
-	if s.now == nil {
-		s.now = time.Now
-	}
+	s := &Steps{vault: config.Vault, tables: config.Tables, publisher: config.Publisher, random: config.Random}
 	if s.random == nil {
 		s.random = rand.Reader
 	}

@@ -17,9 +17,10 @@ import (
 
 // Bounds of what a message may hold, in bytes.
 const (
-	maxInput = 8 << 10 // the input document
-	maxID    = 512     // an id or a slot, an instance id also when it is escaped: that is what a key holds
-	maxLabel = 128     // an id or a slot as tag and as part of a key
+	maxInput  = 8 << 10 // the input document
+	maxID     = 512     // an id or a slot, an instance id also when it is escaped: that is what a key holds
+	maxLabel  = 128     // an id or a slot as tag and as part of a key
+	maxTenant = 128     // a tenant id: that is what an event holds
 )
 
 // Input is the engine-specific part of a message, read and checked.
@@ -111,7 +112,7 @@ func decodeDocument(document []byte) (inputDocument, error) {
 
 // validate checks what a message or another step handed over.
 func (in RotateInput) validate() error {
-	err := errors.Join(checkInstance(in.InstanceID), checkOptional("tenantId", in.TenantID), checkText("slot", in.Slot), checkText("jobId", in.JobID))
+	err := errors.Join(checkInstance(in.InstanceID), checkTenant(in.TenantID), checkText("slot", in.Slot), checkText("jobId", in.JobID))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
@@ -120,7 +121,7 @@ func (in RotateInput) validate() error {
 
 // validate checks what a message or another step handed over.
 func (in NotifyInput) validate() error {
-	err := errors.Join(checkInstance(in.InstanceID), checkOptional("tenantId", in.TenantID), checkKeyVersion(in.SecretName, in.Version))
+	err := errors.Join(checkInstance(in.InstanceID), checkTenant(in.TenantID), checkKeyVersion(in.SecretName, in.Version))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
@@ -136,6 +137,14 @@ func checkInstance(id string) error {
 		return fmt.Errorf("instanceId has %d bytes as a key, allowed are %d", escaped, maxID)
 	}
 	return nil
+}
+
+// checkTenant checks a tenant id, which may be absent. Rotate refuses what Notify could not publish.
+func checkTenant(id string) error {
+	if len(id) > maxTenant {
+		return fmt.Errorf("tenantId has %d bytes, allowed are %d", len(id), maxTenant)
+	}
+	return checkOptional("tenantId", id)
 }
 
 // checkText checks a required text.

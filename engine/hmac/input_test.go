@@ -72,7 +72,7 @@ func TestStepsRefuseMalformedInput(t *testing.T) {
 	for _, in := range []hmac.RotateInput{
 		{}, {InstanceID: "i", Slot: "s"}, {InstanceID: "i", JobID: "j"}, {Slot: "s", JobID: "j"},
 		{InstanceID: long, Slot: "s", JobID: "j"}, {InstanceID: "i", Slot: long, JobID: "j"}, {InstanceID: "i", Slot: "s", JobID: long},
-		{InstanceID: "i", Slot: "s", JobID: "j", TenantID: long}, {InstanceID: "i", Slot: "\xff", JobID: "j"},
+		{InstanceID: "i", Slot: "s", JobID: "j", TenantID: long[:129]}, {InstanceID: "i", Slot: "\xff", JobID: "j"},
 	} {
 		if _, err := w.steps(t).Rotate(t.Context(), in); !errors.Is(err, hmac.ErrInput) {
 			t.Errorf("Rotate(%+v) = %v, want ErrInput", in, err)
@@ -80,7 +80,7 @@ func TestStepsRefuseMalformedInput(t *testing.T) {
 	}
 	for _, in := range []hmac.NotifyInput{
 		{}, {InstanceID: "i", SecretName: "s"}, {InstanceID: "i", Version: version}, {SecretName: "s", Version: version},
-		{InstanceID: "i", SecretName: "a/b", Version: version}, {InstanceID: "i", SecretName: "s", Version: "../x"},
+		{InstanceID: "i", SecretName: "s", Version: version, TenantID: long[:129]}, {InstanceID: "i", SecretName: "a/b", Version: version}, {InstanceID: "i", SecretName: "s", Version: "../x"},
 	} {
 		if _, err := w.steps(t).Notify(t.Context(), in); !errors.Is(err, hmac.ErrInput) {
 			t.Errorf("Notify(%+v) = %v, want ErrInput", in, err)

@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -15,7 +17,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -33,20 +38,64 @@ var start = time.Date(2026, 11, 21, 0, 0, 0, 123456789, time.UTC)
 type world struct {
 	vault  *secrets.Development
 	tables tables.Store
+	queues queues.Store
 	random *recorder
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	store := tables.NewMemory()
-	for _, table := range []string{secrets.DevelopmentTable, hmac.SlotsTable, hmac.NoticesTable} {
+	for _, table := range []string{secrets.DevelopmentTable, hmac.SlotsTable} {
 		if err := store.CreateTable(t.Context(), table); err != nil {
 			t.Fatal(err)
 		}
 	}
 	vault := secrets.NewDevelopment(store)
 	vault.Now = func() time.Time { return start }
-	return &world{vault: vault, tables: store, random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
+	w := &world{vault: vault, tables: store, queues: queues.NewMemory(), random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
+	if err := w.outbox(t, store).Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// outbox is the outbox of this world, as a process sees it through a decorator.
+func (w *world) outbox(t testing.TB, store tables.Store) *outbox.Outbox {
+	t.Helper()
+	o, err := outbox.New(outbox.Config{Tables: store, Queues: w.queues, Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions(),
+		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return start }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// publisher publishes through the outbox, as the program does.
+type publisher struct{ *outbox.Writer }
+
+func (p publisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
+	added, err := p.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, CorrelationID: e.CorrelationID,
+		Key: p.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
+	if added.PayloadDiffers {
+		err = errors.Join(err, errors.New("two events have one key"))
+	}
+	return added.ID, err
+}
+
+// events reads what was published.
+func (w *world) events(t testing.TB) []outbox.Record {
+	t.Helper()
+	admin := outbox.NewAdmin(w.outbox(t, w.tables))
+	page, err := admin.List(t.Context(), outbox.Filter{})
+	if err != nil || page.Continuation != "" {
+		t.Fatalf("list events: %v (more %q)", err, page.Continuation)
+	}
+	for i, r := range page.Records {
+		if page.Records[i], err = admin.Get(t.Context(), r.TenantID, r.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return page.Records
 }
 
 // steps is a process over this world.
@@ -58,7 +107,7 @@ func (w *world) steps(t testing.TB) *hmac.Steps {
 // stepsOver is a process that reaches this world through decorators.
 func (w *world) stepsOver(t testing.TB, vault secrets.Store, store tables.Store) *hmac.Steps {
 	t.Helper()
-	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Now: func() time.Time { return start }, Random: w.random})
+	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox(t, store))}, Random: w.random})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,9 +155,7 @@ func (w *world) checkSettled(t testing.TB, out hmac.RotateOutput) {
 // checkSecret looks for every key that was drawn in what may be seen: the texts and the rows of the world.
 func (w *world) checkSecret(t testing.TB, seen ...any) {
 	t.Helper()
-	for _, table := range []string{hmac.SlotsTable, hmac.NoticesTable} {
-		seen = append(seen, w.rows(t, table))
-	}
+	seen = append(seen, w.rows(t, hmac.SlotsTable), w.events(t))
 	versions, err := w.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
 	seen = append(seen, versions, err)
 	var text strings.Builder

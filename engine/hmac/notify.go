@@ -1,71 +1,80 @@
 package hmac
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"time"
 
-	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
 )
+
+// EventRotated is the type of the event that Notify publishes. Its payload is a NotifyOutput without the event's id.
+const EventRotated = "hmac.rotated"
+
+// Event is what the engine tells the outside.
+type Event struct {
+	// TenantID is the tenant of the instance, or publisher.
+	TenantID string
+	// Type is EventRotated.
+	Type string
+	// Category, Entity, Kind and Version make it the same event, together with the tenant.
+	Category, Entity, Kind, Version string
+	// CorrelationID is that of the run; "" when there is none.
+	CorrelationID string
+	// Payload is JSON, and the same for the same event. It names secrets and holds none.
+	Payload json.RawMessage
+}
+
+// Publisher takes events, to deliver them later. It is safe for concurrent use.
+type Publisher interface {
+	// Publish takes an event once: the same event again gives the id of the first time. When it returns without error, the
+	// event will leave. An ErrInput says that repeating it cannot help; after any other error it can be repeated.
+	Publish(ctx context.Context, e Event) (id string, err error)
+}
 
 // NotifyInput says which instance has to fetch which version.
 type NotifyInput struct {
 	// InstanceID is the instance. Required.
 	InstanceID string `json:"instanceId"`
-	// TenantID is the tenant of the instance; noted only.
+	// TenantID is the tenant of the instance, which the event belongs to; publisher when it is "".
 	TenantID string `json:"tenantId,omitempty"`
 	// SecretName and Version name the key, as RotateOutput does. Required.
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
 }
 
-// NotifyOutput is the notice on record.
+// NotifyOutput says what was published.
 type NotifyOutput struct {
 	InstanceID string `json:"instanceId"`
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
-	// RecordedAtUtc is when the notice was first recorded, in steps of 100 ns.
-	RecordedAtUtc time.Time `json:"recordedAtUtc"`
+	// EventID is the id of the event.
+	EventID string `json:"eventId,omitempty"`
 }
 
-// Notify records, once, that the instance has to fetch the version. Repeating it returns the notice that is there.
-// Errors are ErrInput, and those of tables; after any other than ErrInput it can be repeated.
+// Notify publishes, once, that the instance has to fetch the version. Repeating it returns the event that is there: who
+// wants to have it delivered again replays it. Errors are ErrInput, and those of the Publisher; after any other than
+// ErrInput it can be repeated.
 func (s *Steps) Notify(ctx context.Context, in NotifyInput) (NotifyOutput, error) {
 	if err := in.validate(); err != nil {
 		return NotifyOutput{}, fmt.Errorf("notify: %w", err)
 	}
-	out := NotifyOutput{
-		InstanceID: in.InstanceID, SecretName: in.SecretName, Version: in.Version,
-		// What is returned now has to be what the row returns later.
-		RecordedAtUtc: s.now().UTC().Truncate(100 * time.Nanosecond),
-	}
-	key := tables.Key{Partition: tables.EscapeKey(in.InstanceID), Row: in.SecretName + "-" + in.Version}
-	insert := s.tables.Apply(ctx, NoticesTable, tables.Op{Kind: tables.OpInsert, Entity: tables.Entity{
-		Key: key,
-		Properties: map[string]any{
-			propInstance:   in.InstanceID,
-			propTenant:     in.TenantID,
-			propSecretName: in.SecretName,
-			propVersion:    in.Version,
-			propRecorded:   out.RecordedAtUtc,
-		},
-	}})
-	if insert == nil {
-		return out, nil
-	}
-	if !errors.Is(insert, tables.ErrExists) {
-		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, insert)
-	}
-	row, err := s.tables.Get(ctx, NoticesTable, key)
+	out := NotifyOutput{InstanceID: in.InstanceID, SecretName: in.SecretName, Version: in.Version}
+	payload, err := json.Marshal(out)
 	if err != nil {
-		return NotifyOutput{}, fmt.Errorf("notify %s: read notice of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
+		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
 	}
-	recorded, ok := row.Properties[propRecorded].(time.Time)
-	if !ok {
-		return NotifyOutput{}, fmt.Errorf("notify %s: notice of %s version %s: %s is missing; delete the row to have it recorded anew",
-			in.InstanceID, in.SecretName, in.Version, propRecorded)
+	out.EventID, err = s.publisher.Publish(ctx, Event{
+		TenantID: cmp.Or(in.TenantID, engine.PublisherInstance),
+		Type:     EventRotated,
+		Category: Engine, Entity: in.InstanceID, Kind: "rotated", Version: in.SecretName + "/" + in.Version,
+		CorrelationID: orchestrator.Info(ctx).CorrelationID,
+		Payload:       payload,
+	})
+	if err != nil {
+		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
 	}
-	out.RecordedAtUtc = recorded.UTC()
 	return out, nil
 }

@@ -4,51 +4,48 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-func TestNotifyKeepsTheFirstNotice(t *testing.T) {
+func TestNotifyPublishesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	now := start
-	steps, err := hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := hmac.NotifyInput{InstanceID: instance, TenantID: "t1", SecretName: "hmac-x", Version: strings.Repeat("0a", 16)}
-	want := hmac.NotifyOutput{
-		InstanceID: in.InstanceID, SecretName: in.SecretName, Version: in.Version,
-		RecordedAtUtc: time.Date(2026, 11, 21, 0, 0, 0, 123456700, time.UTC),
-	}
-	for range 3 {
-		got, err := steps.Notify(t.Context(), in)
+	first := hmac.NotifyInput{InstanceID: instance, TenantID: "t1", SecretName: "hmac-x", Version: strings.Repeat("0a", 16)}
+	otherVersion, otherTenant, noTenant := first, first, first
+	otherVersion.Version = strings.Repeat("0b", 16)
+	otherTenant.TenantID = "t2"
+	noTenant.TenantID = ""
+	type event struct{ Tenant, Type, Payload string }
+	want := map[string]event{}
+	for _, in := range []hmac.NotifyInput{first, first, otherVersion, otherTenant, noTenant, first} {
+		out, err := w.steps(t).Notify(t.Context(), in) // each time another process
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(hmac.NotifyOutput{InstanceID: instance, SecretName: in.SecretName, Version: in.Version, EventID: out.EventID}, out); diff != "" {
 			t.Errorf("Notify (-want +got):\n%s", diff)
 		}
-		now = now.Add(time.Hour)
+		tenant := in.TenantID
+		if tenant == "" {
+			tenant = "publisher"
+		}
+		key := outbox.Key(tenant, "hmac", instance, "rotated", in.SecretName+"/"+in.Version)
+		if out.EventID != key.String() {
+			t.Errorf("the event is %s, want %s", out.EventID, key)
+		}
+		want[out.EventID] = event{tenant, "hmac.rotated", `{"instanceId":"` + instance + `","secretName":"hmac-x","version":"` + in.Version + `"}`}
 	}
-	in.Version = strings.Repeat("0b", 16)
-	if _, err := steps.Notify(t.Context(), in); err != nil {
-		t.Fatal(err)
+	got := map[string]event{}
+	for _, e := range w.events(t) {
+		got[e.ID] = event{e.TenantID, e.EventType, string(e.Payload)}
 	}
-	rows := w.rows(t, hmac.NoticesTable)
-	if len(rows) != 2 {
-		t.Fatalf("notices: %v, want 2", rows)
-	}
-	wantRow := map[string]any{
-		"InstanceId": instance, "TenantId": "t1", "SecretName": "hmac-x",
-		"Version": strings.Repeat("0a", 16), "RecordedAtUtc": want.RecordedAtUtc,
-	}
-	if diff := cmp.Diff(wantRow, rows[0].Properties); diff != "" || rows[0].Row != "hmac-x-"+strings.Repeat("0a", 16) {
-		t.Errorf("row %s (-want +got):\n%s", rows[0].Row, diff)
+	if diff := cmp.Diff(want, got); diff != "" || len(got) != 4 {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/secrets/secretstest"
 )
@@ -150,7 +151,8 @@ func TestRotateMissingVersion(t *testing.T) {
 func TestRotateErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	steps, err := hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Random: iotest.ErrReader(io.ErrUnexpectedEOF)})
+	events := publisher{outbox.NewWriter(w.outbox(t, w.tables))}
+	steps, err := hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Random: iotest.ErrReader(io.ErrUnexpectedEOF)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func TestRotateErrors(t *testing.T) {
 		t.Errorf("Rotate without randomness = %v", err)
 	}
 	short := strings.NewReader(strings.Repeat("x", hmac.KeySize-1))
-	if steps, err = hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Random: short}); err != nil {
+	if steps, err = hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Random: short}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := steps.Rotate(t.Context(), input(slot, "j")); err == nil {
@@ -167,8 +169,11 @@ func TestRotateErrors(t *testing.T) {
 	if got := w.enabled(t, slot); len(got) != 0 {
 		t.Errorf("versions: %v, want none", got)
 	}
-	if _, err := hmac.New(hmac.Config{}); err == nil || !strings.Contains(err.Error(), "Vault") || !strings.Contains(err.Error(), "Tables") {
-		t.Errorf("New(Config{}) = %v, want it to name all that is missing", err)
+	_, err = hmac.New(hmac.Config{})
+	for _, missing := range []string{"Vault", "Tables", "Publisher"} {
+		if err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("New(Config{}) = %v, want it to name %s", err, missing)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ type slotRow struct {
 	etag                              string    // of the row that was read
 }
 
-// Properties of the rows of SlotsTable and NoticesTable.
+// Properties of the rows of SlotsTable.
 const (
 	propInstance   = "InstanceId"
 	propTenant     = "TenantId"
@@ -27,7 +27,6 @@ const (
 	propJob        = "JobId"
 	propPrevious   = "PreviousVersion"
 	propCreated    = "CreatedAtUtc"
-	propRecorded   = "RecordedAtUtc"
 )
 
 // decide has the slot decided for claim, unless it has been decided before, and returns the decision.

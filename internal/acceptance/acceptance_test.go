@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/outbox"
 )
 
 const (
@@ -49,6 +50,7 @@ func TestPlatform(t *testing.T) {
 	t.Run("a message that was to wake a run is lost", p.testSweep)
 	t.Run("the handler is killed at every step", p.testKill)
 	t.Run("many messages, and the handler dies among them", p.testMany)
+	t.Run("every event has left", p.testEvents)
 	if n := p.seen(func(i localhost.Invocation) bool { return i.Violation() != nil }); n != 0 {
 		t.Errorf("%d violations of the host's contract", n)
 	}
@@ -83,7 +85,7 @@ func (p *platform) testDuplicate(t *testing.T) {
 	fates := map[string]int{}
 	for line := range strings.Lines(string(log)) {
 		var l struct{ CorrelationID, Fate string }
-		if json.Unmarshal([]byte(line), &l) == nil && l.CorrelationID == id {
+		if json.Unmarshal([]byte(line), &l) == nil && l.CorrelationID == id && l.Fate != "" {
 			fates[l.Fate]++
 		}
 	}
@@ -269,6 +271,30 @@ func (p *platform) testMany(t *testing.T) {
 	p.proxy.arm(0, "")
 	for _, id := range ids {
 		p.succeeded(t, id, "instance-"+id)
+	}
+}
+
+// testEvents: whatever died meanwhile, each rotation was told of.
+func (p *platform) testEvents(t *testing.T) {
+	admin := outbox.NewAdmin(p.outbox(t))
+	pending := func(status outbox.Status) []outbox.Record {
+		page, err := admin.List(t.Context(), outbox.Filter{Status: status})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.Records
+	}
+	until(t, "nothing is pending", func() bool { return len(pending(outbox.StatusPending)) == 0 })
+	if dead := pending(outbox.StatusDead); len(dead) != 0 {
+		t.Errorf("dead events: %v", dead)
+	}
+	for _, id := range p.published {
+		if r, err := admin.Get(t.Context(), engine.PublisherInstance, id); err != nil || r.Status != outbox.StatusProcessed {
+			t.Errorf("event %s: %s, %v", id, r.Status, err)
+		}
+	}
+	if len(p.published) < 60 {
+		t.Errorf("only %d events", len(p.published))
 	}
 }
 

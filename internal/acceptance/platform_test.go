@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -18,11 +19,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -44,6 +47,8 @@ type platform struct {
 	proxy   *proxy
 	host    *localhost.Host
 	log     string // the handler's log file
+	// published are the events of the rotations that have succeeded.
+	published []string
 
 	mu          sync.Mutex
 	invocations []localhost.Invocation
@@ -55,6 +60,7 @@ func start(t *testing.T) *platform {
 	if out, err := exec.Command("../../scripts/stage", "--local", dist).CombinedOutput(); err != nil {
 		t.Fatalf("stage: %v\n%s", err, out)
 	}
+	everySecond(t, filepath.Join(dist, "outbox-sweep-timer", "function.json"))
 	p := &platform{account: storage.Account(t)}
 	var err1, err2 error
 	p.queues, err1 = queues.NewAzure(p.account)
@@ -75,6 +81,8 @@ func start(t *testing.T) *platform {
 			// A failed message comes back at once, and an empty queue is looked at often.
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
 			"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
+			// What a handler that died had claimed is soon another's.
+			"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=1s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=2s",
 		},
 	})
 	if err != nil {
@@ -102,6 +110,33 @@ func start(t *testing.T) *platform {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// everySecond lets a staged timer fire each second.
+func everySecond(t *testing.T, path string) {
+	t.Helper()
+	schedule := regexp.MustCompile(`("schedule": )"[^"]*"`)
+	text, err := os.ReadFile(path)
+	if err != nil || !schedule.Match(text) {
+		t.Fatalf("%s: %v\n%s", path, err, text)
+	}
+	if err := os.WriteFile(path, schedule.ReplaceAll(text, []byte(`$1"* * * * * *"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// outbox is the outbox as it is in storage.
+func (p *platform) outbox(t *testing.T) *outbox.Outbox {
+	t.Helper()
+	store, err := blobs.NewAzure(p.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := outbox.New(outbox.Config{Tables: p.tables, Queues: p.queues, Blobs: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
 }
 
 func (p *platform) observe(i localhost.Invocation) {
@@ -208,6 +243,9 @@ func (p *platform) succeeded(t *testing.T, correlationID, instance string) {
 	if err != nil || len(dead) != 0 {
 		t.Errorf("dead letters: %v %v", dead, err)
 	}
+	if len(entries) == 2 {
+		p.checkEvent(t, entries[1])
+	}
 	versions, err := secrets.NewDevelopment(p.tables).Versions(t.Context(), secrets.Name(hmac.Engine, instance))
 	if err != nil {
 		t.Fatal(err)
@@ -221,6 +259,24 @@ func (p *platform) succeeded(t *testing.T, correlationID, instance string) {
 	if enabled != 1 {
 		t.Errorf("%d usable versions of the key, of %d", enabled, len(versions))
 	}
+}
+
+// checkEvent looks up the event of a notify operation: it names the key that the operation names.
+func (p *platform) checkEvent(t *testing.T, notify engine.Entry) {
+	t.Helper()
+	var out hmac.NotifyOutput
+	if err := json.Unmarshal(notify.Output, &out); err != nil || out.EventID == "" {
+		t.Fatalf("output of notify: %s, %v", notify.Output, err)
+	}
+	event, err := outbox.NewAdmin(p.outbox(t)).Get(t.Context(), engine.PublisherInstance, out.EventID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(`"version":%q}`, out.Version)
+	if event.EventType != hmac.EventRotated || event.CorrelationID != notify.CorrelationID || !strings.HasSuffix(string(event.Payload), want) {
+		t.Errorf("event %+v with payload %s", event, event.Payload)
+	}
+	p.published = append(p.published, out.EventID)
 }
 
 func (p *platform) empty(t *testing.T, queue string) bool {

@@ -57,7 +57,7 @@ func rules() []rule {
 		{"internal/faults", storage},
 		{"internal/acceptance", nil},
 		{"internal/architecture", nil},
-		{"scripts/bench", append([]string{"engine", "orchestrator", "internal/azurite", "internal/faults"}, storage...)},
+		{"scripts/bench", append([]string{"engine", "orchestrator", "outbox", "internal/azurite", "internal/faults"}, storage...)},
 		{"scripts/start", []string{"internal/account", "internal/azurite", "internal/localhost", "queues", "blobs"}},
 	}
 }

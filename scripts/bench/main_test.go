@@ -25,6 +25,7 @@ func TestNames(t *testing.T) {
 		"memory/sequence/100/us_per_activity", "memory/sequence/1000/us_per_activity", "memory/sequence/10000/us_per_activity",
 		"memory/replay/10000/ms", "memory/parked/bytes",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio",
+		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",
 	}
 	var got []string
 	for _, s := range scenarios() {
@@ -46,7 +47,7 @@ func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
 		"": len(scenarios()), "tx/": 9, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
-		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 1, "sequence": 0, "tx/sequence/1/": 0,
+		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 1, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {
 			t.Errorf("%q: %d scenarios, want %d", prefix, got, want)

@@ -16,7 +16,8 @@ import (
 // Everything that is timed can be measured, however short the time. Azurite is stopped when its scenario is over.
 func TestTimedScenarios(t *testing.T) {
 	t.Parallel()
-	for _, s := range append(selected(scenarios(), "memory/"), selected(scenarios(), "azurite/")...) {
+	timed := append(selected(scenarios(), "memory/"), selected(scenarios(), "azurite/")...)
+	for _, s := range append(timed, outboxes()...) {
 		t.Run(s.metrics[0].name, func(t *testing.T) {
 			t.Parallel()
 			figures, err := s.figures(t.Context(), time.Millisecond)

@@ -28,7 +28,8 @@ func scenarios() []scenario {
 		all = append(all, m.scenario())
 	}
 	all = append(all, speeds()...)
-	return append(all, replays(), parked(), overAzurite())
+	all = append(all, replays(), parked(), overAzurite())
+	return append(all, outboxes()...)
 }
 
 // selected gives the scenarios that measure something with a name that begins with prefix.

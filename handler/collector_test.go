@@ -1,0 +1,33 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/hostlock"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// One of two processes collects, as long as it is asked; when it is not asked any more, the other does.
+func TestOneCollects(t *testing.T) {
+	t.Parallel()
+	store := tables.NewMemory()
+	now := time.Now()
+	locks := hostlock.Locks{Tables: store, Now: func() time.Time { return now }}
+	if err := locks.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	one := &collector{locks: locks, log: slog.New(slog.DiscardHandler), now: locks.Now}
+	other := &collector{locks: locks, log: slog.New(slog.DiscardHandler), now: locks.Now}
+	for range 10 {
+		if !one.Held(t.Context()) || other.Held(t.Context()) {
+			t.Fatal("the first to ask does not collect alone")
+		}
+		now = now.Add(collectorLease / 3)
+	}
+	now = now.Add(collectorLease)
+	if !other.Held(t.Context()) || one.Held(t.Context()) {
+		t.Error("the other does not take over")
+	}
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// outboxEngine is the name under which dead events are in the dead letters.
+const outboxEngine = "outbox"
+
+// sweepTolerance is how much earlier than the poll interval a sweep may begin: timers do not fire to the millisecond.
+const sweepTolerance = time.Second
+
+// events is the outbox of the program, with what works on it.
+type events struct {
+	outbox     *outbox.Outbox
+	writer     *outbox.Writer
+	admin      *outbox.Admin
+	dispatcher *outbox.Dispatcher
+	dead       deadEvents
+	transports transports
+	interval   time.Duration // between sweeps
+	retention  time.Duration
+	log        *slog.Logger
+	now        func() time.Time
+
+	sweptAt atomic.Int64 // when the last sweep began, in nanoseconds since 1970
+	// wakesLost counts the wake-ups that the host gave up on.
+	wakesLost atomic.Int64
+}
+
+// wireOutbox builds the outbox out of its settings. It does not go to the network.
+func wireOutbox(s Settings, st stores, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
+	o, err := outbox.New(outbox.Config{Tables: st.tables, Queues: st.queues, Blobs: st.blobs, Options: s.Outbox.Options, Observer: observer, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	to, err := openTransports(s.Outbox, st, log)
+	if err != nil {
+		return nil, err
+	}
+	router, err := outbox.NewRouter(s.Outbox.Routes, to.destinations)
+	if err != nil {
+		return nil, err
+	}
+	admin := outbox.NewAdmin(o)
+	dead := deadEvents{letters: letters, admin: admin}
+	dispatcher, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router, Dead: dead.add})
+	if err != nil {
+		return nil, err
+	}
+	return &events{outbox: o, writer: outbox.NewWriter(o), admin: admin, dispatcher: dispatcher, dead: dead, transports: to, log: log, now: time.Now,
+		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}, nil
+}
+
+// register adds the functions of the outbox to the program.
+func (e *events) register(a *app) {
+	if a.Timers == nil {
+		a.Timers = map[string]trigger.Timer{}
+	}
+	maps.Copy(a.Queues, map[string]trigger.Queue{
+		"outbox-wake-trigger":        {Queue: outbox.DefaultQueue, Parameter: messageParameter, Handle: e.wake},
+		"outbox-wake-poison-trigger": {Queue: outbox.DefaultQueue + engine.PoisonSuffix, Parameter: messageParameter, Handle: e.wakePoison},
+	})
+	maps.Copy(a.Timers, map[string]trigger.Timer{
+		"outbox-sweep-timer":     {Parameter: timerParameter, Handle: e.sweep},
+		"outbox-retention-timer": {Parameter: timerParameter, Handle: e.retain},
+	})
+}
+
+// prepare makes what the outbox and its destinations need, where it is missing.
+func (e *events) prepare(ctx context.Context) error {
+	return errors.Join(e.outbox.Create(ctx), e.transports.prepare(ctx))
+}
+
+// wake delivers what is due of the tenant that a wake-up message names. One that cannot be read is dropped: the sweep
+// finds what it was to announce.
+func (e *events) wake(ctx context.Context, d engine.Delivery) error {
+	w, err := outbox.DecodeWake(string(d.Body))
+	if err != nil {
+		e.log.WarnContext(ctx, "outbox wake-up dropped", "messageId", d.ID, "bytes", len(d.Body), "reason", err.Error())
+		return nil
+	}
+	_, err = e.dispatcher.Dispatch(ctx, w.Tenant)
+	return err
+}
+
+// wakePoison drops a wake-up that the host gave up on: it has no content that could be lost, and so it is no dead letter.
+func (e *events) wakePoison(ctx context.Context, d engine.Delivery) error {
+	e.log.WarnContext(ctx, "outbox wake-up given up by the host: the sweep finds what it announced", "messageId", d.ID, "lost", e.wakesLost.Add(1))
+	return nil
+}
+
+// sweep delivers what is due of all tenants. The timer fires more often than it has to when the poll interval is set to
+// more than the timer's; then it leaves the occurrence out.
+//
+// There is no lock: the host fires a timer in one process only, and dispatchers share their work anyway.
+func (e *events) sweep(ctx context.Context, _ trigger.TimerDelivery) error {
+	now, last := e.now(), e.sweptAt.Load()
+	if now.Sub(time.Unix(0, last)) < e.interval-sweepTolerance || !e.sweptAt.CompareAndSwap(last, now.UnixNano()) {
+		return nil
+	}
+	if _, err := e.dispatcher.Sweep(ctx); err != nil {
+		return fmt.Errorf("sweep the outbox: %w", err)
+	}
+	return nil
+}
+
+// retain removes what was processed long enough ago, slice by slice for as long as the invocation has time. What is left
+// is the next run's.
+func (e *events) retain(ctx context.Context, _ trigger.TimerDelivery) error {
+	before := e.now().Add(-e.retention)
+	removed := 0
+	for more := true; more && ctx.Err() == nil; {
+		var n int
+		var err error
+		n, more, err = e.admin.Retention(ctx, before, outbox.MaxLimit)
+		removed += n
+		if err != nil {
+			return fmt.Errorf("remove processed events, after %d: %w", removed, err)
+		}
+	}
+	e.log.InfoContext(ctx, "outbox retention", "removed", removed, "before", before)
+	return nil
+}
+
+// publish adds what the rounds of orchestrations published to the outbox, a transaction a tenant.
+func (e *events) publish(ctx context.Context, all []orchestrator.Publication) error {
+	byTenant := map[string][]outbox.Message{}
+	for _, p := range all {
+		byTenant[p.TenantID] = append(byTenant[p.TenantID], outbox.Message{TenantID: p.TenantID, EventType: p.Type, Payload: p.Payload,
+			OrderKey: p.OrderKey, CorrelationID: p.CorrelationID, Key: e.writer.Key(p.TenantID, "orchestration", p.Key, p.Type, "")})
+	}
+	var errs []error
+	for tenant, messages := range byTenant {
+		_, err := e.writer.AddMany(ctx, tenant, messages)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// eventPublisher lets engines publish through the outbox.
+type eventPublisher struct{ writer *outbox.Writer }
+
+// Publish adds an event of the hmac engine to the outbox.
+func (p eventPublisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
+	added, err := p.writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, CorrelationID: e.CorrelationID,
+		Key: p.writer.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
+	if errors.Is(err, outbox.ErrInvalid) || errors.Is(err, outbox.ErrPayloadTooLarge) {
+		return "", fmt.Errorf("%w: %w", hmac.ErrInput, err)
+	}
+	return added.ID, err
+}

@@ -1,0 +1,433 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// memoryStores are stores whose secrets can be made to fail.
+func memoryStores(t *testing.T, plan *faults.Plan) stores {
+	t.Helper()
+	st := stores{tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory()}
+	vault := secrets.NewDevelopment(faults.Tables(st.tables, plan.Intercept))
+	st.secrets, st.secretValues = vault, vault
+	if err := st.tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
+		t.Fatal(err)
+	}
+	return st
+}
+
+// newEvents is an outbox with the destinations of a document, and the dead letters beside it.
+func newEvents(t *testing.T, st stores, document string) (*events, *engine.DeadLetters) {
+	t.Helper()
+	s, err := LoadSettings(emulator.with("ROUNDHOUSE_OUTBOX", document).lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters := engine.NewDeadLetters(st.tables, "")
+	e, err := wireOutbox(s, st, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.transports.close)
+	if err := errors.Join(e.prepare(t.Context()), letters.CreateTable(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return e, letters
+}
+
+func add(t *testing.T, e *events, payload string) outbox.Added {
+	t.Helper()
+	added, err := e.writer.Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(payload), CorrelationID: "c1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return added
+}
+
+func status(t *testing.T, e *events, id string) outbox.Status {
+	t.Helper()
+	r, err := e.admin.Get(t.Context(), "contoso", id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Status
+}
+
+const toQueue = `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"eventType":"*","destination":"q"}]}`
+
+func TestAWakeUpDelivers(t *testing.T) {
+	t.Parallel()
+	st := memoryStores(t, &faults.Plan{})
+	e, _ := newEvents(t, st, toQueue)
+	added := add(t, e, `{"n":1}`)
+	wakes, err := st.queues.Receive(t.Context(), outbox.DefaultQueue, 32, time.Minute)
+	if err != nil || len(wakes) != 1 {
+		t.Fatalf("%d wake-ups, %v", len(wakes), err)
+	}
+	if err := e.wake(t.Context(), engine.Delivery{ID: wakes[0].ID, Body: queues.Decode(wakes[0].Text), DequeueCount: 1}); err != nil {
+		t.Fatal(err)
+	}
+	sent, err := st.queues.Receive(t.Context(), "events", 32, time.Minute)
+	if err != nil || len(sent) != 1 || !strings.Contains(string(queues.Decode(sent[0].Text)), `"source":"/roundhouse/contoso"`) {
+		t.Errorf("sent %v, %v", sent, err)
+	}
+	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
+		t.Errorf("it is %s", s)
+	}
+}
+
+// What cannot be read, and what the host has given up on, is dropped: nothing hangs on a wake-up.
+func TestBadWakeUpsAreDropped(t *testing.T) {
+	t.Parallel()
+	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	for _, body := range []string{"", "nonsense", `{}`, `{"tenant":5}`, `{"tenant":"` + strings.Repeat("x", 200) + `"}`} {
+		if err := e.wake(t.Context(), engine.Delivery{ID: "1", Body: []byte(body)}); err != nil {
+			t.Errorf("%.20q: %v", body, err)
+		}
+	}
+	for i := range 3 {
+		if err := e.wakePoison(t.Context(), engine.Delivery{ID: fmt.Sprint(i)}); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := e.wakesLost.Load(); n != 3 {
+		t.Errorf("%d are counted", n)
+	}
+}
+
+func TestSweepKeepsToThePollInterval(t *testing.T) {
+	t.Parallel()
+	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	start := time.Now()
+	e.interval = 30 * time.Second
+	for _, tt := range []struct {
+		after time.Duration
+		want  outbox.Status
+	}{{0, outbox.StatusProcessed}, {15 * time.Second, outbox.StatusPending}, {29500 * time.Millisecond, outbox.StatusProcessed}, {45 * time.Second, outbox.StatusPending}} {
+		added := add(t, e, `{}`)
+		e.now = func() time.Time { return start.Add(tt.after) }
+		if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil {
+			t.Fatal(err)
+		}
+		if s := status(t, e, added.ID); s != tt.want {
+			t.Errorf("after %v it is %s, want %s", tt.after, s, tt.want)
+		}
+	}
+}
+
+func TestRetentionRemovesWhatIsOld(t *testing.T) {
+	t.Parallel()
+	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	const many = outbox.MaxLimit + 1
+	for range many {
+		add(t, e, `{}`)
+	}
+	if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil {
+		t.Fatal(err)
+	}
+	left := func() (n int) {
+		f := outbox.Filter{Limit: outbox.MaxLimit}
+		for more := true; more; more = f.Continuation != "" {
+			page, err := e.admin.List(t.Context(), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, f.Continuation = n+len(page.Records), page.Continuation
+		}
+		return n
+	}
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{29 * 24 * time.Hour, many}, {31 * 24 * time.Hour, 0}} {
+		e.now = func() time.Time { return time.Now().Add(tt.after) }
+		if err := e.retain(t.Context(), trigger.TimerDelivery{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := left(); n != tt.want {
+			t.Errorf("after %v %d are left, want %d", tt.after, n, tt.want)
+		}
+	}
+}
+
+// receiver answers with a status and keeps what came.
+type receiver struct {
+	url    string
+	status atomic.Int64
+	mu     sync.Mutex
+	got    []received
+}
+
+type received struct {
+	header http.Header
+	body   []byte
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.status.Store(http.StatusOK)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		r.mu.Lock()
+		r.got = append(r.got, received{req.Header, body})
+		r.mu.Unlock()
+		w.WriteHeader(int(r.status.Load()))
+	}))
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	return r
+}
+
+func (r *receiver) last(t *testing.T) received {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.got) == 0 {
+		t.Fatal("nothing came")
+	}
+	return r.got[len(r.got)-1]
+}
+
+func (r *receiver) document(more string) string {
+	return `{"destinations":{"r":{"http":{"url":"` + r.url + `/hook","allow":["127.0.0.0/8"],"allowPlaintext":true` + more + `}}},"routes":[{"eventType":"*","destination":"r"}]}`
+}
+
+func dispatch(t *testing.T, e *events) {
+	t.Helper()
+	if _, err := e.dispatcher.Dispatch(t.Context(), "contoso"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An event that is refused becomes a dead letter, is retried from there, and becomes another when it is refused again.
+func TestDeadEventsAndBack(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	e, letters := newEvents(t, memoryStores(t, &faults.Plan{}), r.document(""))
+	r.status.Store(http.StatusBadRequest)
+	added := add(t, e, `{"n":1}`)
+	list := func() []engine.DeadLetter {
+		page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"outbox"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return page.DeadLetters
+	}
+	var letter engine.DeadLetter
+	for deaths := 1; deaths <= 3; deaths++ {
+		dispatch(t, e)
+		if s := status(t, e, added.ID); s != outbox.StatusDead {
+			t.Fatalf("it is %s", s)
+		}
+		all := list()
+		if len(all) != deaths {
+			t.Fatalf("%d dead letters after %d deaths", len(all), deaths)
+		}
+		var err error
+		if letter, err = letters.Get(t.Context(), "outbox", all[0].RowKey); err != nil {
+			t.Fatal(err)
+		}
+		checkLetter(t, letter, added)
+		if deaths == 3 {
+			r.status.Store(http.StatusAccepted)
+		}
+		if err := e.dead.RetryDead(t.Context(), letter); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dispatch(t, e)
+	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
+		t.Errorf("it is %s", s)
+	}
+	if err := e.dead.RetryDead(t.Context(), letter); !errors.Is(err, outbox.ErrState) {
+		t.Errorf("retry of what was delivered: %v", err)
+	}
+	if err := e.dead.RetryDead(t.Context(), engine.DeadLetter{Engine: "hmac", InstanceID: "contoso", MessageID: added.ID}); !errors.Is(err, errNotDeadEvent) {
+		t.Errorf("retry of another engine's: %v", err)
+	}
+}
+
+func checkLetter(t *testing.T, got engine.DeadLetter, added outbox.Added) {
+	t.Helper()
+	want := engine.DeadLetter{Engine: "outbox", MessageID: added.ID, InstanceID: "contoso", OriginalQueue: "N/A", DetectedReason: engine.ReasonPermanent,
+		DequeueCount: 1, Status: engine.StatusPending, CorrelationID: "c1"}
+	seen := engine.DeadLetter{Engine: got.Engine, MessageID: got.MessageID, InstanceID: got.InstanceID, OriginalQueue: got.OriginalQueue,
+		DetectedReason: got.DetectedReason, DequeueCount: got.DequeueCount, Status: got.Status, CorrelationID: got.CorrelationID}
+	if diff := cmp.Diff(want, seen); diff != "" || !strings.Contains(got.ErrorMessage, "400") {
+		t.Errorf("dead letter, error %q (-want +got):\n%s", got.ErrorMessage, diff)
+	}
+	var event struct {
+		SpecVersion, ID, Type, TenantID string
+		Data                            json.RawMessage
+	}
+	if err := json.Unmarshal(got.OriginalMessage, &event); err != nil || event.SpecVersion != "1.0" || event.ID != added.Key.String() ||
+		event.Type != "test.done" || event.TenantID != "contoso" || string(event.Data) != `{"n":1}` {
+		t.Errorf("original message %s, %v", got.OriginalMessage, err)
+	}
+}
+
+// A dispatcher that dies after the dead letter and before the flag is followed by one that fails again, at another time.
+func TestADeathThatIsToldTwiceIsOneDeadLetter(t *testing.T) {
+	t.Parallel()
+	e, letters := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	added := add(t, e, `{}`)
+	for i := range 3 {
+		at := time.Now().Add(time.Duration(i) * time.Minute)
+		err := e.dead.add(t.Context(), outbox.DeadEvent{Event: outbox.Event{ID: added.ID, TenantID: "contoso", Key: added.Key, Payload: []byte(`{}`)},
+			Reason: outbox.ReasonPermanent, RetryCount: 1, FirstFailureAt: at, LastFailureAt: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"outbox"}})
+	if err != nil || len(page.DeadLetters) != 1 || page.DeadLetters[0].CorrelationID != added.ID {
+		t.Errorf("dead letters %v, %v", page.DeadLetters, err)
+	}
+}
+
+func TestALongPayloadIsNotInTheDeadLetter(t *testing.T) {
+	t.Parallel()
+	e, letters := newEvents(t, memoryStores(t, &faults.Plan{}), `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"eventType":"other","destination":"q"}]}`)
+	payload := `"` + strings.Repeat("ü", outbox.MaxPayload/2-1) + `"`
+	added := add(t, e, payload)
+	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = e.dead.add(t.Context(), outbox.DeadEvent{Event: outbox.Event{ID: added.ID, TenantID: "contoso", Key: added.Key, Payload: record.Payload},
+		LastFailureAt: record.CreatedAt})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"outbox"}})
+	if err != nil || len(page.DeadLetters) != 1 {
+		t.Fatalf("dead letters %v, %v", page.DeadLetters, err)
+	}
+	letter, err := letters.Get(t.Context(), "outbox", page.DeadLetters[0].RowKey)
+	if err != nil || !strings.Contains(string(letter.OriginalMessage), fmt.Sprintf(`"datasize":%d`, len(payload))) {
+		t.Errorf("original message %.200s, %v", letter.OriginalMessage, err)
+	}
+}
+
+// Requests are signed with the newest version that is enabled, which is looked up once in a while; while that fails, the
+// ones of before are used, and not for ever.
+func TestSigning(t *testing.T) {
+	t.Parallel()
+	plan := &faults.Plan{}
+	var away atomic.Bool
+	plan.Refuse = func(faults.Call) bool { return away.Load() }
+	st := memoryStores(t, plan)
+	const text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+	first, err := outbox.ParseSigningKey("k1", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := outbox.SigningKey{ID: "k1", Secret: []byte(strings.Repeat("\xf0\x01", 16))}
+	now := time.Now()
+	ring := newKeyring([]signingSetting{{"k1", "hook"}}, st.secrets, st.secretValues, slog.New(slog.DiscardHandler))
+	ring.now = func() time.Time { return now }
+	use := func(want outbox.SigningKey) {
+		t.Helper()
+		keys, err := ring.keys(t.Context())
+		if err != nil || len(keys) != 1 || keys[0].ID != want.ID || string(keys[0].Secret) != string(want.Secret) {
+			t.Errorf("keys %v, %v, want another", keys, err)
+		}
+	}
+	store := func(value string) secrets.Version {
+		t.Helper()
+		v, err := st.secrets.Add(t.Context(), "hook", []byte(value), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if _, err := ring.keys(t.Context()); !errors.Is(err, errNoVersion) {
+		t.Errorf("without a version: %v", err)
+	}
+	v1 := store(text)
+	use(first)
+	calls := len(plan.Calls())
+	use(first)
+	if n := len(plan.Calls()); n != calls {
+		t.Errorf("keys are not cached: %d calls more", n-calls)
+	}
+	if err := st.secrets.Disable(t.Context(), "hook", v1.Version); err != nil {
+		t.Fatal(err)
+	}
+	store(string(second.Secret))
+	now = now.Add(keysFresh)
+	use(second)
+	away.Store(true)
+	now = now.Add(keysStale - time.Second)
+	use(second)
+	now = now.Add(time.Second)
+	if _, err := ring.keys(t.Context()); !errors.Is(err, tables.ErrThrottled) || strings.Contains(err.Error(), text) {
+		t.Errorf("keys that are too old: %v", err)
+	}
+}
+
+func TestSignedOnTheWire(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	st := memoryStores(t, &faults.Plan{})
+	secret := strings.Repeat("s", outbox.MinSecret) + "\x00"
+	if _, err := st.secrets.Add(t.Context(), "hook", []byte(secret), nil); err != nil {
+		t.Fatal(err)
+	}
+	e, _ := newEvents(t, st, r.document(`,"structured":true,"signingKeys":[{"id":"k1","secret":"hook"}]`))
+	added := add(t, e, `{"n":1}`)
+	dispatch(t, e)
+	got := r.last(t)
+	id, err := outbox.VerifySignature(got.header, got.body, []outbox.SigningKey{{ID: "k1", Secret: []byte(secret)}}, time.Now(), 0)
+	if err != nil || id != "k1" || got.header.Get(outbox.HeaderIdempotencyKey) != added.Key.String() {
+		t.Errorf("signed with %q, %v: %v", id, err, got.header)
+	}
+}
+
+func TestEnginesPublish(t *testing.T) {
+	t.Parallel()
+	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	publisher := eventPublisher{e.writer}
+	event := hmac.Event{TenantID: "contoso", Type: hmac.EventRotated, Category: "hmac", Entity: "i1", Kind: "rotated", Version: "s/1", CorrelationID: "c1", Payload: []byte(`{}`)}
+	for range 2 {
+		id, err := publisher.Publish(t.Context(), event)
+		if err != nil || id != outbox.Key("contoso", "hmac", "i1", "rotated", "s/1").String() {
+			t.Errorf("%s, %v", id, err)
+		}
+	}
+	event.TenantID = strings.Repeat("x", outbox.MaxIDLength+1)
+	if _, err := publisher.Publish(t.Context(), event); !errors.Is(err, hmac.ErrInput) || !errors.Is(err, outbox.ErrInvalid) {
+		t.Errorf("a bad event: %v", err)
+	}
+	event.TenantID = "contoso"
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := publisher.Publish(ended, hmac.Event{TenantID: "contoso", Type: "x", Payload: []byte(`1`)}); errors.Is(err, hmac.ErrInput) {
+		t.Errorf("a passing error: %v", err)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// transports are the destinations of the settings.
+type transports struct {
+	destinations outbox.Destinations
+	queues       []*outbox.Queue
+	closers      []func() error
+}
+
+// openTransports makes the destinations. It sends nothing.
+func openTransports(s outboxSettings, st stores, log *slog.Logger) (transports, error) {
+	t := transports{destinations: outbox.Destinations{}}
+	var errs []error
+	for name, d := range s.Destinations {
+		if err := t.open(name, d, st, log); err != nil {
+			errs = append(errs, fmt.Errorf("destination %s: %w", name, err))
+		}
+	}
+	return t, errors.Join(errs...)
+}
+
+func (t *transports) open(name string, d destinationSetting, st stores, log *slog.Logger) error {
+	switch {
+	case d.HTTP != nil:
+		var keys outbox.SigningKeys
+		if len(d.HTTP.SigningKeys) > 0 {
+			keys = newKeyring(d.HTTP.SigningKeys, st.secrets, st.secretValues, log).keys
+		}
+		to, err := outbox.NewHTTP(d.HTTP.config(keys))
+		if err != nil {
+			return err
+		}
+		t.destinations[name], t.closers = to, append(t.closers, to.Close)
+	case d.Queue != nil:
+		to, err := outbox.NewQueue(d.Queue.config(st))
+		if err != nil {
+			return err
+		}
+		t.destinations[name], t.queues = to, append(t.queues, to)
+	default:
+		t.destinations[name] = outbox.NewLog(log)
+	}
+	return nil
+}
+
+// prepare makes the queues and the container of the destinations.
+func (t transports) prepare(ctx context.Context) error {
+	var errs []error
+	for _, q := range t.queues {
+		errs = append(errs, q.Prepare(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// close ends idle connections. They end with the process, too: their errors are nobody's.
+func (t transports) close() {
+	for _, end := range t.closers {
+		_ = end()
+	}
+}

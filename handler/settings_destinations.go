@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// defaultSource is the attribute source of the events. It holds the tenant, because keys are unique within one only.
+const defaultSource = "/roundhouse/{tenant}"
+
+// destinationSetting is a destination in ROUNDHOUSE_OUTBOX: one of HTTP, Queue and Log.
+type destinationSetting struct {
+	HTTP  *httpSetting  `json:"http"`
+	Queue *queueSetting `json:"queue"`
+	Log   *struct{}     `json:"log"`
+}
+
+// originSetting names the events of a destination: outbox.HTTPConfig says how.
+type originSetting struct {
+	Source  string `json:"source"`
+	Subject string `json:"subject"`
+}
+
+type httpSetting struct {
+	originSetting
+	URL            string           `json:"url"`
+	Structured     bool             `json:"structured"`
+	SigningKeys    []signingSetting `json:"signingKeys"`
+	Allow          []string         `json:"allow"`
+	AllowPlaintext bool             `json:"allowPlaintext"`
+	Timeout        duration         `json:"timeout"`
+}
+
+type queueSetting struct {
+	originSetting
+	Queue string `json:"queue"`
+}
+
+// signingSetting is a key that requests are signed with: Secret is the name of the secret in the secret store.
+type signingSetting struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
+
+// duration is a Go duration as JSON text.
+type duration time.Duration
+
+func (d *duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	if err != nil || parsed <= 0 {
+		return fmt.Errorf("%.32q is no Go duration of more than 0, such as 10s", text)
+	}
+	*d = duration(parsed)
+	return nil
+}
+
+// readDestinations reads and checks the document of destinations and routes. No error repeats a URL: it may hold a
+// credential.
+func (o *outboxSettings) readDestinations(text string, required bool) error {
+	if text == "" {
+		if required {
+			return fmt.Errorf(`%s is not set: set it to {"destinations": {...}, "routes": [...]} as docs/settings.md describes; `+
+				"only the storage emulator can do without", outboxSetting)
+		}
+		o.Destinations = map[string]destinationSetting{"log": {Log: &struct{}{}}}
+		o.Routes = []outbox.Route{{EventType: "*", Destination: "log"}}
+		return nil
+	}
+	var document struct {
+		Destinations map[string]destinationSetting `json:"destinations"`
+		Routes       []struct {
+			EventType   string `json:"eventType"`
+			Tenant      string `json:"tenant"`
+			Destination string `json:"destination"`
+		} `json:"routes"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader([]byte(text)))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&document)
+	if err == nil && decoder.More() {
+		err = errors.New("there is more behind the document")
+	}
+	if err != nil {
+		return fmt.Errorf("%s is no document as docs/settings.md describes it: %w", outboxSetting, unexpectedEnd(err))
+	}
+	o.Destinations = document.Destinations
+	for _, r := range document.Routes {
+		o.Routes = append(o.Routes, outbox.Route{EventType: r.EventType, TenantID: r.Tenant, Destination: r.Destination})
+	}
+	return o.checkDestinations()
+}
+
+func unexpectedEnd(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("it ends too early")
+	}
+	return err
+}
+
+// checkDestinations names everything that is wrong with destinations and routes, with the way to it in the document.
+func (o *outboxSettings) checkDestinations() error {
+	var errs []error
+	there := outbox.Destinations{}
+	for _, name := range slices.Sorted(maps.Keys(o.Destinations)) {
+		there[name] = outbox.NewLog(nil) // the router asks only whether it is there
+		errs = append(errs, within("destinations."+name, o.Destinations[name].validate(o.Options.DeliveryTimeout)))
+	}
+	if len(o.Routes) == 0 {
+		errs = append(errs, errors.New("routes: there is none, and so no event could leave"))
+	}
+	_, err := outbox.NewRouter(o.Routes, there)
+	return within(outboxSetting, errors.Join(append(errs, within("routes", err))...))
+}
+
+func (d destinationSetting) validate(deliveryTimeout time.Duration) error {
+	var errs []error
+	kinds := 0
+	if d.HTTP != nil {
+		kinds++
+		errs = append(errs, within("http", d.HTTP.validate(deliveryTimeout)))
+	}
+	if d.Queue != nil {
+		kinds++
+		// The stand-in is for the store that a name is not checked against.
+		errs = append(errs, within("queue", d.Queue.config(stores{queues: queues.NewMemory()}).Validate()))
+	}
+	if d.Log != nil {
+		kinds++
+	}
+	if kinds != 1 {
+		errs = append(errs, errors.New("http, queue, log: it must have exactly one of them"))
+	}
+	return errors.Join(errs...)
+}
+
+func (h httpSetting) validate(deliveryTimeout time.Duration) error {
+	errs := []error{h.config(nil).Validate()}
+	if len(h.SigningKeys) > outbox.MaxKeys {
+		errs = append(errs, fmt.Errorf("signingKeys: %d are too many, use %d at most", len(h.SigningKeys), outbox.MaxKeys))
+	}
+	for i, key := range h.SigningKeys {
+		// A secret of the right length stands for the one that is not there yet: only the id is looked at.
+		if err := (outbox.SigningKey{ID: key.ID, Secret: make([]byte, outbox.MinSecret)}).Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("signingKeys[%d].id: %w", i, err))
+		}
+		if !secrets.ValidName(key.Secret) {
+			errs = append(errs, fmt.Errorf("signingKeys[%d].secret: give the name of a secret, 1 to %d letters, digits and dashes", i, secrets.MaxName))
+		}
+	}
+	if time.Duration(h.Timeout) > deliveryTimeout {
+		errs = append(errs, fmt.Errorf("timeout: %v is longer than a delivery may take, %v (%s_DELIVERY_TIMEOUT)", time.Duration(h.Timeout), deliveryTimeout, outboxSetting))
+	}
+	return errors.Join(errs...)
+}
+
+// config is the transport's configuration; keys may be nil.
+func (h httpSetting) config(keys outbox.SigningKeys) outbox.HTTPConfig {
+	return outbox.HTTPConfig{URL: h.URL, Source: cmp.Or(h.Source, defaultSource), Subject: h.Subject, Structured: h.Structured, Keys: keys,
+		Timeout: time.Duration(h.Timeout), AllowPlaintext: h.AllowPlaintext, Allow: h.Allow}
+}
+
+func (q queueSetting) config(st stores) outbox.QueueConfig {
+	return outbox.QueueConfig{Queue: q.Queue, Queues: st.queues, Blobs: st.blobs, Source: cmp.Or(q.Source, defaultSource), Subject: q.Subject}
+}
+
+// within puts before every line of an error where in the settings it is.
+func within(where string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var errs []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		errs = append(errs, errors.New(where+": "+line))
+	}
+	return errors.Join(errs...)
+}

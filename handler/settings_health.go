@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/api/health"
+)
+
+// healthSetting is what the settings of the health checks begin with.
+const healthSetting = "ROUNDHOUSE_HEALTH_"
+
+// healthSettings are the limits of the health checks. What is not set is the checks' default.
+type healthSettings struct {
+	Thresholds health.Thresholds
+	Timeout    time.Duration
+}
+
+// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE and _OUTBOX_FAILURE_RATIO, each a pair "degraded,unhealthy"
+// of which a negative one means never, and _TIMEOUT.
+func healthFrom(lookup lookupFunc) (healthSettings, error) {
+	var h healthSettings
+	options := map[string]func(string) error{
+		"OUTBOX_BACKLOG":       pair(&h.Thresholds.Backlog, strconv.Atoi),
+		"OUTBOX_AGE":           pair(&h.Thresholds.OldestAge, time.ParseDuration),
+		"OUTBOX_FAILURE_RATIO": pair(&h.Thresholds.FailureRatio, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }),
+		"TIMEOUT": func(s string) (err error) {
+			if h.Timeout, err = time.ParseDuration(s); err != nil || h.Timeout <= 0 {
+				return errors.New("set a Go duration of more than 0, such as 3s")
+			}
+			return nil
+		},
+	}
+	var errs []error
+	for name, set := range options {
+		if text := setting(lookup, healthSetting+name); text != "" {
+			if err := set(text); err != nil {
+				errs = append(errs, fmt.Errorf("%s%s: %w", healthSetting, name, err))
+			}
+		}
+	}
+	if len(errs) == 0 {
+		if err := h.Thresholds.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("%sOUTBOX_...: %w", healthSetting, err))
+		}
+	}
+	return h, errors.Join(errs...)
+}
+
+// pair sets a limit from "degraded,unhealthy".
+func pair[T int | float64 | time.Duration](limit *health.Limit[T], parse func(string) (T, error)) func(string) error {
+	return func(text string) error {
+		degraded, unhealthy, ok := strings.Cut(text, ",")
+		var errs [2]error
+		limit.Degraded, errs[0] = parse(strings.TrimSpace(degraded))
+		limit.Unhealthy, errs[1] = parse(strings.TrimSpace(unhealthy))
+		if !ok || errs[0] != nil || errs[1] != nil {
+			return errors.New("set two values, such as 10000,100000 or 5m,1h: from the first on it is degraded, from the second on unhealthy")
+		}
+		return nil
+	}
+}

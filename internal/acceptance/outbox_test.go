@@ -1,0 +1,338 @@
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+var backlog = flag.Int("outbox.backlog", 3200, "how many events the processes of TestDispatchersDie have before them")
+
+const (
+	dispatchers = 4
+	// perDestination is the default of the deliveries that one process has unsettled, and so what a death may repeat.
+	perDestination = 16
+	// sweepNow is what the host sends for a timer.
+	sweepNow = `{"Data":{"timer":{"Schedule":{},"ScheduleStatus":null,"IsPastDue":false}},"Metadata":{}}`
+)
+
+// TestDispatchersDie lets four handlers work on one backlog, and kills them again and again. Every event arrives, the
+// duplicates have the same key, and they are less than one in a hundred.
+func TestDispatchersDie(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	f := newFleet(t, storage.Account(t))
+	want := f.fill(t, *backlog)
+
+	// At most so many that all that they can repeat is less than one percent.
+	deaths := *backlog / (100 * perDestination)
+	sink := f.sink
+	for range deaths {
+		sink.at(1+random.IntN(*backlog*9/10), func() { f.kill(t, random.IntN(dispatchers)) })
+	}
+	began := time.Now()
+	f.start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	sink.await(t, ctx, len(want))
+	took := time.Since(began)
+
+	admin := outbox.NewAdmin(f.outbox)
+	until(t, "nothing is pending", func() bool {
+		page, err := admin.List(t.Context(), outbox.Filter{Status: outbox.StatusPending, Limit: 1})
+		return err == nil && len(page.Records) == 0
+	})
+	f.stop(t)
+	got, requests := sink.received()
+	for key, tenant := range want {
+		if got[key] != tenant {
+			t.Errorf("event %s of %s: delivered for %q", key, tenant, got[key])
+		}
+	}
+	duplicates := requests - len(got)
+	if len(got) != len(want) || 100*duplicates >= *backlog {
+		t.Errorf("%d events of %d, %d duplicates", len(got), len(want), duplicates)
+	}
+	if f.deaths != deaths {
+		t.Errorf("%d deaths of %d", f.deaths, deaths)
+	}
+	if n := f.processed(t, admin); n != len(want) {
+		t.Errorf("%d events are processed, of %d", n, len(want))
+	}
+	t.Logf("%d events, %d processes, %d kills: %d duplicates (%.2f %%), %.1f s, %.0f events/s", *backlog, dispatchers, deaths, duplicates,
+		100*float64(duplicates)/float64(*backlog), took.Seconds(), float64(*backlog)/took.Seconds())
+}
+
+// fleet is the handlers, each as the host starts it, over one storage account.
+type fleet struct {
+	dist    string
+	account account.Account
+	outbox  *outbox.Outbox
+	sink    *sink
+	tenants []string
+	handler [dispatchers]*process
+
+	mu     sync.Mutex
+	deaths int
+	lives  sync.WaitGroup
+	ended  chan struct{}
+}
+
+func newFleet(t *testing.T, storage account.Account) *fleet {
+	t.Helper()
+	f := &fleet{dist: filepath.Join(t.TempDir(), "dist"), account: storage, sink: newSink(t), ended: make(chan struct{})}
+	if out, err := exec.Command("../../scripts/stage", "--local", f.dist).CombinedOutput(); err != nil {
+		t.Fatalf("stage: %v\n%s", err, out)
+	}
+	table, err1 := tables.NewAzure(storage)
+	queue, err2 := queues.NewAzure(storage)
+	blob, err3 := blobs.NewAzure(storage)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if f.outbox, err = outbox.New(outbox.Config{Tables: table, Queues: queue, Blobs: blob}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.outbox.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// fill adds the backlog, of tenants of different sizes, and gives the tenant of each key. No tenant is large, because the
+// emulator looks at a whole partition for each row of a transaction.
+func (f *fleet) fill(t *testing.T, n int) map[string]string {
+	t.Helper()
+	writer := outbox.NewWriter(f.outbox)
+	want := map[string]string{}
+	for left, i := n, 0; left > 0; i++ {
+		tenant := fmt.Sprintf("fleet-%d", i)
+		size := min(left, 50*(1+i%4))
+		var messages []outbox.Message
+		for j := range size {
+			key := outbox.Key(tenant, "fleet", fmt.Sprint(j), "added", "")
+			want[key.String()] = tenant
+			messages = append(messages, outbox.Message{EventType: "fleet.added", Key: key, Payload: fmt.Appendf(nil, `{"n":%d}`, j)})
+		}
+		if _, err := writer.AddMany(t.Context(), tenant, messages); err != nil {
+			t.Fatal(err)
+		}
+		f.tenants = append(f.tenants, tenant)
+		left -= size
+	}
+	return want
+}
+
+func (f *fleet) start(t *testing.T) {
+	t.Helper()
+	for i := range f.handler {
+		f.handler[i] = f.launch(t)
+	}
+	for i := range f.handler {
+		f.lives.Go(func() { f.live(t, i) })
+	}
+	t.Cleanup(func() { f.stop(t) })
+}
+
+// live is the host of one handler: its timer fires as soon as it can, and when the handler is dead, another is started.
+func (f *fleet) live(t *testing.T, i int) {
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for {
+		f.mu.Lock()
+		p := f.handler[i]
+		f.mu.Unlock()
+		resp, err := client.Post(p.url+"/outbox-sweep-timer", "application/json", strings.NewReader(sweepNow))
+		if err == nil {
+			resp.Body.Close()
+		}
+		select {
+		case <-f.ended:
+			p.end()
+			return
+		default:
+		}
+		if err == nil {
+			continue
+		}
+		p.end()
+		next := f.launch(t)
+		f.mu.Lock()
+		f.handler[i] = next
+		f.mu.Unlock()
+	}
+}
+
+// kill kills a handler, as kill -9 does.
+func (f *fleet) kill(t *testing.T, i int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deaths++
+	if err := f.handler[i].cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("kill handler %d: %v", i, err)
+	}
+}
+
+func (f *fleet) stop(t *testing.T) {
+	t.Helper()
+	select {
+	case <-f.ended:
+	default:
+		close(f.ended)
+	}
+	f.lives.Wait()
+}
+
+// processed counts the events that are processed.
+func (f *fleet) processed(t *testing.T, admin *outbox.Admin) (n int) {
+	t.Helper()
+	for _, tenant := range f.tenants {
+		filter := outbox.Filter{TenantID: tenant, Status: outbox.StatusProcessed, Limit: outbox.MaxLimit}
+		for more := true; more; more = filter.Continuation != "" {
+			page, err := admin.List(t.Context(), filter)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, filter.Continuation = n+len(page.Records), page.Continuation
+		}
+	}
+	return n
+}
+
+// process is one life of a handler.
+type process struct {
+	cmd    *exec.Cmd
+	url    string
+	output sync.WaitGroup
+}
+
+// launch starts a handler and waits until it listens.
+func (f *fleet) launch(t *testing.T) *process {
+	p := &process{cmd: exec.Command(filepath.Join(f.dist, "handler"))}
+	p.cmd.Dir = f.dist
+	p.cmd.Env = append(os.Environ(),
+		"FUNCTIONS_CUSTOMHANDLER_PORT=0", "FUNCTIONS_APP_ROOT_PATH="+f.dist, "AzureWebJobsStorage="+f.account.ConnectionString(),
+		"ROUNDHOUSE_OUTBOX="+f.sink.document(), "ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1",
+		"ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=2s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=4s")
+	stdout, err := p.cmd.StdoutPipe()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	if err != nil {
+		t.Errorf("start a handler: %v", err)
+		return p
+	}
+	lines := bufio.NewReader(stdout)
+	for p.url == "" && err == nil {
+		var text []byte
+		text, err = lines.ReadBytes('\n')
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(text, &line) == nil && line.Msg == "listening" {
+			p.url = "http://" + line.Address
+		}
+	}
+	if err != nil {
+		t.Errorf("a handler does not listen: %v", err)
+	}
+	p.output.Go(func() { _, _ = io.Copy(io.Discard, lines) }) // ends with the process
+	return p
+}
+
+// end makes sure that the process is gone.
+func (p *process) end() {
+	if p.cmd.Process != nil {
+		_ = p.cmd.Process.Kill() // it may be dead already
+		p.output.Wait()
+		_ = p.cmd.Wait() // the error says that it was killed
+	}
+}
+
+// sink takes the events, on the wire.
+type sink struct {
+	url string
+
+	mu       sync.Mutex
+	got      map[string]string // tenant by key
+	requests int
+	actions  map[int][]func()
+	arrived  chan struct{}
+}
+
+func newSink(t *testing.T) *sink {
+	t.Helper()
+	s := &sink{got: map[string]string{}, actions: map[int][]func(){}, arrived: make(chan struct{}, 1)}
+	server := httptest.NewServer(http.HandlerFunc(s.take))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func (s *sink) document() string {
+	return `{"destinations":{"sink":{"http":{"url":"` + s.url + `","allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"sink"}]}`
+}
+
+// at does something when the request with this number comes, before it is answered.
+func (s *sink) at(number int, do func()) { s.actions[number] = append(s.actions[number], do) }
+
+func (s *sink) take(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests++
+	s.got[r.Header.Get(outbox.HeaderIdempotencyKey)] = r.Header.Get("ce-tenantid")
+	actions := s.actions[s.requests]
+	s.mu.Unlock()
+	for _, do := range actions {
+		do()
+	}
+	select {
+	case s.arrived <- struct{}{}:
+	default:
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// received are the tenants of the keys that have come, and the number of requests.
+func (s *sink) received() (map[string]string, int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.got, s.requests
+}
+
+// await waits until so many different events have come.
+func (s *sink) await(t *testing.T, ctx context.Context, n int) {
+	t.Helper()
+	for {
+		s.mu.Lock()
+		got := len(s.got)
+		s.mu.Unlock()
+		if got >= n {
+			return
+		}
+		select {
+		case <-s.arrived:
+		case <-ctx.Done():
+			t.Fatalf("%d of %d events have come", got, n)
+		}
+	}
+}
