@@ -18,7 +18,10 @@ func TestHealthSettings(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	for name, value := range map[string]string{"OUTBOX_BACKLOG": "many", "OUTBOX_AGE": "5m", "OUTBOX_FAILURE_RATIO": "0.5,x", "TIMEOUT": "0s"} {
-		_, err := healthFrom(func(asked string) (string, bool) { return value, asked == healthSetting+name })
+		_, err := healthFrom(func(asked string) (string, bool) {
+			v, ok := map[string]string{healthSetting + name: value}[asked]
+			return v, ok
+		})
 		if err == nil || !strings.Contains(err.Error(), healthSetting+name) || strings.Count(err.Error(), "\n") > 0 {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
