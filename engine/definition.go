@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -81,7 +82,13 @@ func (d Definition) operationOf(m Message) string {
 	if m.Operation != "" {
 		return m.Operation
 	}
-	return d.Operations[0].Name()
+	return d.operationName(d.Operations[0].Name())
+}
+
+// operationName is the name of an operation's activity as the history shows it. Activities of all engines share one name
+// space, so one that has a common name is called "{engine}/{operation}".
+func (d Definition) operationName(activity string) string {
+	return strings.TrimPrefix(activity, d.Name+"/")
 }
 
 // Request is a message as an engine's orchestrator gets it. In is the type of the engine's own input.

@@ -17,7 +17,7 @@ func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 		if c.Reused || c.EndedAt.IsZero() || !d.isOperation(c) {
 			continue
 		}
-		e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: c.Name, Status: StatusSucceeded,
+		e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationName(c.Name), Status: StatusSucceeded,
 			DurationMs: wholeMillis(c.ScheduledAt, c.EndedAt), Input: c.Input, Output: c.Output,
 			CreatedAtUtc: c.EndedAt, CorrelationID: m.CorrelationID}
 		if c.Failure != nil {

@@ -47,13 +47,20 @@ func (p *platform) testSweep(t *testing.T) {
 	}
 }
 
+// nobody publishes what the run that is parked does not come to.
+type nobody struct{}
+
+func (nobody) Publish(context.Context, hmac.Event) (string, error) {
+	return "", errors.New("the run was not to come so far")
+}
+
 // parkElsewhere begins a run in a process of its own, an hour ago, while the vault was away. The message that is to wake
 // it goes where nobody reads.
 func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	t.Helper()
 	ago := func() time.Time { return time.Now().Add(-time.Hour) }
 	away := &faults.Plan{Refuse: func(faults.Call) bool { return true }}
-	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables})
+	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables, Publisher: nobody{}})
 	payloads, err2 := blobs.NewAzure(p.account)
 	if err := errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)); err != nil {
 		t.Fatal(err)

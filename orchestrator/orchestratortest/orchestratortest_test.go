@@ -300,3 +300,23 @@ func TestWideFanOut(t *testing.T) {
 		t.Errorf("%s: %v", got.Status, got.Err)
 	}
 }
+
+// What an orchestrator publishes leaves once, however often the process crashes.
+func TestPublished(t *testing.T) {
+	t.Parallel()
+	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	o := orchestrator.NewOrchestrator("news", func(ctx *orchestrator.Context, n int) (int, error) {
+		n, err := step.Call(ctx, n).Await()
+		if err != nil {
+			return 0, err
+		}
+		return n, ctx.Publish(orchestrator.Publication{TenantID: "t", Type: "stepped", Payload: []byte("1")})
+	})
+	orchestratortest.CrashEverywhere(t, func(*testing.T) orchestratortest.Scenario[int, int] {
+		return orchestratortest.Scenario[int, int]{Orchestrator: o, Activities: []orchestrator.AnyActivity{step}, Check: func(t *testing.T, r orchestratortest.Result[int]) {
+			if len(r.Published) != 1 || r.Published[0].Type != "stepped" || r.Published[0].CorrelationID != "test" {
+				t.Errorf("published %+v", r.Published)
+			}
+		}}
+	})
+}

@@ -66,6 +66,8 @@ type Result[Out any] struct {
 	// sub-orchestrations, each of which is followed by its own calls. Call.Attempts counts the tries. Detached
 	// orchestrations are no calls.
 	Calls []orchestrator.Call
+	// Published is the events that left, in order, each once.
+	Published []orchestrator.Publication
 	// Elapsed is the virtual time from start to end, rounded to milliseconds.
 	Elapsed time.Duration
 
@@ -223,6 +225,7 @@ func resultOf[Out any](ctx context.Context, w *world, end orchestrator.Outcome) 
 	if err == nil {
 		r.Calls, err = w.calls(ctx, end, map[string]bool{})
 	}
+	r.Published = w.published
 	if err == nil {
 		r.history, err = w.outside.Export(ctx, end.ID)
 	}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +39,9 @@ type world struct {
 	stir    chan struct{} // something may be there to do
 	done    []bool        // steps
 	raised  map[raisedEvent]int
+
+	mu        *sync.Mutex // guards published
+	published []orchestrator.Publication
 }
 
 // raisedEvent is where an event went.
@@ -50,6 +55,7 @@ func newWorld(t *testing.T, w world) (*world, error) {
 	w.tables, w.blobs = tables.NewMemory(), blobs.NewMemory()
 	w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	w.begin, w.stir = time.Now(), make(chan struct{}, 1)
+	w.mu = &sync.Mutex{}
 	w.done, w.raised = make([]bool, len(w.steps)), map[raisedEvent]int{}
 	w.queues = mailbox{queues.NewMemory(), w.poke}
 	var err error
@@ -66,7 +72,20 @@ func (w *world) runtime(i faults.Interceptor) (*orchestrator.Runtime, error) {
 		ScheduleQueue: "orchestration-signals", // one queue is enough to be delivered from
 		Orchestrators: w.orchestrators, Activities: w.activities, Node: "test", Log: w.log,
 		SpreadAbove: math.MaxInt, // one process does everything
+		Publish:     w.publish,
 	})
+}
+
+// publish keeps the events that leave, each once, as an outbox does.
+func (w *world) publish(_ context.Context, events []orchestrator.Publication) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range events {
+		if !slices.ContainsFunc(w.published, func(had orchestrator.Publication) bool { return had.Key == e.Key && had.TenantID == e.TenantID }) {
+			w.published = append(w.published, e)
+		}
+	}
+	return nil
 }
 
 func (w *world) poke() {
