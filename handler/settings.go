@@ -51,6 +51,8 @@ type Settings struct {
 	LogLevel slog.Level
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox outboxSettings
+	// SPN is what the spn engine needs (what begins with ROUNDHOUSE_SPN_).
+	SPN spnSettings
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
 	Health healthSettings
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
@@ -60,7 +62,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [9]error
+	var errs [10]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -72,6 +74,7 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.LogLevel, errs[6] = levelSetting(lookup)
 	s.Outbox, errs[7] = outboxFrom(lookup, errs[1] == nil && !s.Storage.Emulator)
 	s.Health, errs[8] = healthFrom(lookup)
+	s.SPN, errs[9] = spnFrom(lookup, s.KeyVaultURL, errs[1] == nil && !s.Storage.Emulator)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

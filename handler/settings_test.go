@@ -59,7 +59,13 @@ func TestLoadSettings(t *testing.T) {
 			"AzureWebJobsStorage__credential":  "managedidentity",
 			"ROUNDHOUSE_KEY_VAULT_URL":         "https://v.vault.azure.net",
 			"ROUNDHOUSE_OUTBOX":                toLog,
-		}, func(s Settings) bool { return s.Storage.Name == "roundhouse1" && !s.Storage.Emulator }},
+			"ROUNDHOUSE_SPN_TENANT":            "contoso.com",
+		}, func(s Settings) bool {
+			return s.Storage.Name == "roundhouse1" && !s.Storage.Emulator && s.SPN.Tenant == "contoso.com" && s.SPN.Owner == "v" && s.SPN.Overlap == 24*time.Hour
+		}},
+		{"spn", emulator.with("ROUNDHOUSE_SPN_OWNER", "me", "ROUNDHOUSE_SPN_OVERLAP", "1h", "ROUNDHOUSE_SPN_LOGIN_URL", "https://login.example/"), func(s Settings) bool {
+			return s.SPN.Tenant == "common" && s.SPN.Owner == "me" && s.SPN.Overlap == time.Hour && s.SPN.LoginURL == "https://login.example"
+		}},
 		{"budget", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "9m30s"), func(s Settings) bool { return s.Budget == 9*time.Minute+30*time.Second }},
 		{"budget follows a short timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:02:00"), func(s Settings) bool {
 			return s.Budget == 90*time.Second && s.Host.FunctionTimeout == 2*time.Minute
@@ -112,7 +118,10 @@ func TestLoadSettingsRefuses(t *testing.T) {
 			"FUNCTIONS_CUSTOMHANDLER_PORT":     "1",
 			"AzureWebJobsStorage__accountName": "roundhouse1",
 			"AzureWebJobsStorage__credential":  "managedidentity",
-		}, []string{"ROUNDHOUSE_KEY_VAULT_URL is not set", "ROUNDHOUSE_OUTBOX is not set"}},
+		}, []string{"ROUNDHOUSE_KEY_VAULT_URL is not set", "ROUNDHOUSE_OUTBOX is not set", "ROUNDHOUSE_SPN_TENANT is not set"}},
+		{"spn", emulator.with("ROUNDHOUSE_SPN_OWNER", "not me"), []string{`ROUNDHOUSE_SPN_OWNER is "not me"`}},
+		{"spn overlap", emulator.with("ROUNDHOUSE_SPN_OVERLAP", "1"), []string{"ROUNDHOUSE_SPN_OVERLAP: set a Go duration"}},
+		{"spn graph", emulator.with("ROUNDHOUSE_SPN_GRAPH_URL", "http://graph"), []string{"ROUNDHOUSE_SPN_GRAPH_URL: set https://"}},
 		{"budget no duration", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "480"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "480"`}},
 		{"budget too short", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "-5m"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "-5m"`}},
 		{"timeout too short", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:00:30"), []string{"functionTimeout of host.json is 30s"}},

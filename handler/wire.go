@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
@@ -112,18 +110,6 @@ func runtimeQueues(rt *orchestrator.Runtime, p *engine.Pipeline) map[string]trig
 func subscribe(functions map[string]trigger.Queue, name, queue string, handle, poison trigger.QueueHandler) {
 	functions[name+"-trigger"] = trigger.Queue{Queue: queue, Parameter: messageParameter, Handle: handle}
 	functions[name+"-poison-trigger"] = trigger.Queue{Queue: queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: poison}
-}
-
-// engines are the definitions of the deployment context.
-func engines(s Settings, st stores, events hmac.Publisher) ([]engine.Definition, error) {
-	if s.Context != publisher {
-		return nil, fmt.Errorf("ROUNDHOUSE_CONTEXT: this version has no engine of the context %s, only of %s", s.Context, publisher)
-	}
-	steps, err := hmac.New(hmac.Config{Vault: st.secrets, Tables: st.tables, Publisher: events})
-	if err != nil {
-		return nil, err
-	}
-	return []engine.Definition{hmac.Definition(steps)}, nil
 }
 
 // stores are the services that the program keeps its state in.

@@ -1,0 +1,164 @@
+package spn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// rotateTimeout bounds an attempt at Rotate. inFlight is the age from which a password that is not in the secret store
+// will never get there: whoever made it has run out of time long ago, even if the clocks differ.
+const (
+	rotateTimeout = time.Minute
+	inFlight      = 3 * rotateTimeout
+)
+
+// storeTries is how often a value is written to a secret store that gives no answer.
+const storeTries = 3
+
+// RotateInput says which secret to make.
+type RotateInput struct {
+	// ApplicationID is the application (client) id, a UUID in lower case. Required.
+	ApplicationID string `json:"applicationId"`
+	// Slot names the turn of the schedule, for example 2026-11; one slot is one rotation. Required.
+	Slot string `json:"slot"`
+	// JobID is the run that asks, for people who look at the tags. Required.
+	JobID string `json:"jobId"`
+}
+
+// RotateOutput names the slot's secret; it holds nothing secret.
+type RotateOutput struct {
+	SecretName string `json:"secretName"`
+	Version    string `json:"version"`
+	KeyID      string `json:"keyId"`
+	Slot       string `json:"slot"`
+	// CreatedAtUtc is when the secret store made the version, ExpiresAtUtc when the password ends; whole seconds.
+	CreatedAtUtc time.Time `json:"createdAtUtc"`
+	ExpiresAtUtc time.Time `json:"expiresAtUtc"`
+}
+
+// rotation is one run of Rotate.
+type rotation struct {
+	*Steps
+	in   RotateInput
+	name string // of the secret
+	mark string // the display name
+}
+
+// Rotate makes sure that the slot has a password whose value is in the secret store, and names it. Repeating it returns
+// the same as long as that password and its version are there. Errors are ErrInput, ErrInFlight, and those of entra and
+// secrets; it is safe to repeat after all.
+func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error) {
+	if err := in.validate(); err != nil {
+		return RotateOutput{}, fmt.Errorf("rotate: %w", err)
+	}
+	r := rotation{Steps: s, in: in, name: secrets.Name(Engine, in.ApplicationID), mark: s.mark(in.Slot)}
+	version, err := r.run(ctx)
+	if err != nil {
+		return RotateOutput{}, fmt.Errorf("rotate %s slot %q: %w", r.name, label(in.Slot), err)
+	}
+	// A tag that cannot be read leaves the zero time: it is for people only.
+	expires, _ := time.Parse(time.RFC3339, version.Tags[TagExpires])
+	return RotateOutput{SecretName: r.name, Version: version.Version, KeyID: version.Tags[TagKey], Slot: in.Slot,
+		CreatedAtUtc: version.Created.UTC(), ExpiresAtUtc: expires}, nil
+}
+
+func (r rotation) run(ctx context.Context) (secrets.Version, error) {
+	// In this order: a value that is on its way into the store while this looks is seen there.
+	passwords, err := r.config.Directory.Passwords(ctx, r.in.ApplicationID)
+	if err != nil {
+		return secrets.Version{}, err
+	}
+	versions, err := r.config.Vault.Versions(ctx, r.name)
+	if err != nil {
+		return secrets.Version{}, err
+	}
+	if made, ok := r.made(passwords, versions); ok {
+		return made, nil
+	}
+	if err := r.removeOrphans(ctx, passwords, versions); err != nil {
+		return secrets.Version{}, err
+	}
+	return r.add(ctx)
+}
+
+// made finds the slot's version: the oldest usable one whose password is there, or too young to show in a list.
+func (r rotation) made(passwords []entra.Password, versions []secrets.Version) (secrets.Version, bool) {
+	at := slices.IndexFunc(versions, func(v secrets.Version) bool {
+		if !v.Enabled || v.Tags[TagKey] == "" || v.Tags[TagSlot] != label(r.in.Slot) {
+			return false
+		}
+		_, listed := find(passwords, v.Tags[TagKey])
+		return listed || r.config.Now().Sub(v.Created) < unlisted
+	})
+	if at < 0 {
+		return secrets.Version{}, false
+	}
+	return versions[at], true
+}
+
+// removeOrphans removes the slot's passwords whose value nobody knows: an attempt died, or lost an answer, between Graph
+// and the secret store. Those of other slots are left to Retire, which removes nothing before there is a replacement. So
+// is all when the store lists no version: a secret that somebody deleted looks like that, too, while its value is in use.
+func (r rotation) removeOrphans(ctx context.Context, passwords []entra.Password, versions []secrets.Version) error {
+	for _, p := range passwords {
+		if _, stored := versionOf(versions, p.KeyID); stored || p.DisplayName != r.mark {
+			continue
+		}
+		if age := r.config.Now().Sub(p.Start); age < inFlight {
+			return fmt.Errorf("%w: password %s is not in the secret store and %s old; it is removed when it is %s old",
+				ErrInFlight, p.KeyID, age.Round(time.Second), inFlight)
+		}
+		if len(versions) == 0 {
+			continue
+		}
+		if err := r.config.Directory.RemovePassword(ctx, r.in.ApplicationID, p.KeyID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add makes a password and stores its value.
+func (r rotation) add(ctx context.Context) (secrets.Version, error) {
+	end := r.config.Now().Add(r.config.Lifetime)
+	password, value, err := r.config.Directory.AddPassword(ctx, r.in.ApplicationID, r.mark, end)
+	if err != nil {
+		return secrets.Version{}, err
+	}
+	defer clear(value)
+	version, err := r.store(ctx, password, value)
+	if err != nil && refused(err) {
+		// Nobody will ever know the value. Should this fail, too, the next attempt finds an orphan.
+		err = errors.Join(err, r.config.Directory.RemovePassword(ctx, r.in.ApplicationID, password.KeyID))
+	}
+	return version, err
+}
+
+// store puts the value into the secret store. When that gives no answer, it looks, and tries again: two versions with the
+// same value do no harm, and this is the only place that knows it.
+func (r rotation) store(ctx context.Context, password entra.Password, value []byte) (version secrets.Version, err error) {
+	tags := map[string]string{TagSlot: label(r.in.Slot), TagKey: password.KeyID, TagJob: label(r.in.JobID),
+		TagExpires: password.End.UTC().Format(time.RFC3339)}
+	for range storeTries {
+		if version, err = r.config.Vault.Add(ctx, r.name, value, tags); err == nil || !errors.Is(err, secrets.ErrOutcomeUnknown) {
+			return version, err
+		}
+		versions, listErr := r.config.Vault.Versions(ctx, r.name)
+		if found, ok := versionOf(versions, password.KeyID); listErr == nil && ok {
+			return found, nil
+		}
+	}
+	return secrets.Version{}, err
+}
+
+// refused says that a secret store certainly did not take a value.
+func refused(err error) bool {
+	return slices.ContainsFunc([]error{secrets.ErrInvalid, secrets.ErrForbidden, secrets.ErrDeleted, secrets.ErrThrottled},
+		func(kind error) bool { return errors.Is(err, kind) })
+}

@@ -1,0 +1,146 @@
+// Package spn is the engine that rotates the secret of a service principal: a new password for its application in Entra ID,
+// into the secret store, probed until the login accepts it, told to the consumers, and, when the overlap is over, the
+// older passwords that this engine made removed.
+//
+// It promises:
+//
+//   - A slot of an application is rotated once. However often and wherever the steps run again, a password that is in the
+//     secret store is kept and found again; one whose value never got there is removed and made anew.
+//   - Only passwords whose display name carries the engine's mark and Config.Owner are ever removed, and only while the
+//     one that replaces them is there.
+//   - The value of a password passes from Graph to the secret store within one step. No input, output, error or event
+//     holds one, nor its beginning.
+//
+// Rotations of one application that overlap are safe: what counts as older is what the secret store got earlier. Consumers
+// use the version that the event names, unless they have one that was created later.
+//
+// Storage keys: the secrets named spn-{applicationId} with the tags rotationSlot, rotationKeyId, rotationJobId and
+// rotationExpiresAtUtc. In Entra ID: the passwords whose display name begins with roundhouse/{owner}/. It owns no table.
+package spn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// Engine is the engine's name in queues, history and dead letters (standard, sections 2 and 4, "Engine Values").
+const Engine = "spn"
+
+// Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
+const Queue = "spn-rotation-queue"
+
+// OperationRotate is the engine's operation, as the history shows it (standard, section 4, "Engine Values").
+const OperationRotate = "rotate"
+
+// These errors are told apart with errors.Is.
+var (
+	// ErrInput: the message or the input of a step is malformed; repeating it cannot help.
+	ErrInput = errors.New("invalid input")
+	// ErrInFlight: there is a password of this slot that is not in the secret store, so young that another process may be
+	// about to put it there. It has to be looked at again in some minutes.
+	ErrInFlight = errors.New("another attempt may be under way")
+	// ErrKeyMissing: the password that a slot was rotated to is gone from the application or from the secret store.
+	// Nothing older is removed then, and a person has to look.
+	ErrKeyMissing = errors.New("the new password is missing")
+)
+
+// Directory is Entra ID as the engine uses it; *entra.Graph is the real one.
+type Directory interface {
+	// Passwords lists the passwords of an application, those of others included; a new one may be missing for a while.
+	Passwords(ctx context.Context, applicationID string) ([]entra.Password, error)
+	// AddPassword makes a password and returns its value. It is not idempotent.
+	AddPassword(ctx context.Context, applicationID, displayName string, end time.Time) (entra.Password, []byte, error)
+	// RemovePassword removes a password; one that is not there is removed.
+	RemovePassword(ctx context.Context, applicationID, keyID string) error
+}
+
+// Login says whether a password is accepted; *entra.Login is the real one.
+type Login interface {
+	// Try is nil when the password is accepted, and entra.ErrNotAccepted when it is not, or not yet.
+	Try(ctx context.Context, applicationID string, password []byte) error
+}
+
+// Defaults of Config.
+const (
+	DefaultLifetime = 180 * 24 * time.Hour
+	DefaultOverlap  = 24 * time.Hour
+	DefaultProbeFor = 10 * time.Minute
+)
+
+// Config is what the steps need.
+type Config struct {
+	// Directory and Login are Entra ID. Required.
+	Directory Directory
+	Login     Login
+	// Vault keeps the passwords, and Values reads them back, for the probe only. Required, and the same store.
+	Vault  secrets.Store
+	Values secrets.Reader
+	// Owner marks the passwords of this deployment: 1 to 40 letters, digits, dots and dashes. Two deployments that rotate
+	// one application need different ones, and so does a deployment that moves to another vault; the vault's host name is
+	// a good one. Required.
+	Owner string
+	// Lifetime is how long a password is valid; DefaultLifetime when 0. It has to be longer than Overlap.
+	Lifetime time.Duration
+	// Overlap is for how long the older password stays valid once the new one is; DefaultOverlap when 0.
+	Overlap time.Duration
+	// ProbeFor is how long an attempt waits for the login to accept a new password; DefaultProbeFor when 0.
+	ProbeFor time.Duration
+	// Now is the clock; default time.Now. It may differ from Graph's by a minute.
+	Now func() time.Time
+}
+
+var ownerSyntax = regexp.MustCompile(`^[0-9A-Za-z.-]{1,40}$`)
+
+func (c Config) withDefaults() Config {
+	for _, d := range []struct {
+		value   *time.Duration
+		instead time.Duration
+	}{{&c.Lifetime, DefaultLifetime}, {&c.Overlap, DefaultOverlap}, {&c.ProbeFor, DefaultProbeFor}} {
+		if *d.value == 0 {
+			*d.value = d.instead
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+// Validate names everything that is missing or wrong.
+func (c Config) Validate() error {
+	var errs []error
+	for _, part := range []struct {
+		name    string
+		missing bool
+	}{{"Directory", c.Directory == nil}, {"Login", c.Login == nil}, {"Vault", c.Vault == nil}, {"Values", c.Values == nil}} {
+		if part.missing {
+			errs = append(errs, fmt.Errorf("spn: Config.%s is missing", part.name))
+		}
+	}
+	if !ownerSyntax.MatchString(c.Owner) {
+		errs = append(errs, errors.New("spn: Config.Owner must be 1 to 40 letters, digits, dots and dashes"))
+	}
+	c = c.withDefaults()
+	if c.Overlap < 0 || c.ProbeFor < 0 || c.Lifetime <= c.Overlap {
+		errs = append(errs, fmt.Errorf("spn: Config.Overlap (%s) and Config.ProbeFor (%s) must be positive, and Config.Lifetime (%s) longer than Overlap",
+			c.Overlap, c.ProbeFor, c.Lifetime))
+	}
+	return errors.Join(errs...)
+}
+
+// Steps are the engine's steps, to be registered as activities. They are safe for concurrent use.
+type Steps struct{ config Config }
+
+// New validates config and returns the steps over it.
+func New(config Config) (*Steps, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	return &Steps{config: config.withDefaults()}, nil
+}

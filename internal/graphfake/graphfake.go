@@ -1,0 +1,257 @@
+// Package graphfake is Microsoft Graph and the login of Microsoft Entra ID for tests, as far as the passwords of
+// applications go: an HTTP server with what makes the real ones hard to use. A new password is listed and accepted only
+// after a delay, an application that was just made is not found for a while, its passwords are limited in number, requests
+// are throttled, and answers get lost.
+//
+// It serves a loopback port (Start), or, for tests in virtual time, requests of its own process without a port (Do).
+package graphfake
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+)
+
+// Tenant is the tenant of the applications.
+const Tenant = "5c1f7a0e-3d0b-4f57-8a44-0f6f2f6b9d10"
+
+// Address is where a client whose transport is Do finds both services.
+const Address = "https://graph.fake"
+
+const (
+	token          = "a-token-for-graph"
+	identityPath   = "/msi/token"
+	identityHeader = "identity-header"
+)
+
+// Server is both services. Set its fields before the first request.
+type Server struct {
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+	// ListedAfter and AcceptedAfter are the replication delays: for how long a new password is missing from lists, and
+	// refused at the login.
+	ListedAfter, AcceptedAfter time.Duration
+	// FoundAfter is for how long a new application is not found.
+	FoundAfter time.Duration
+	// Limit is how many passwords an application may have; 0 does not limit them.
+	Limit int
+
+	mu           sync.Mutex
+	applications map[string]*application
+	faults       []Fault
+	counts       map[string]int
+	values       []string
+	address      string
+	certificate  []byte // PEM
+}
+
+// application is one with its passwords, oldest first.
+type application struct {
+	created   time.Time
+	disabled  bool
+	passwords []*password
+}
+
+// New makes a server without applications.
+func New() *Server {
+	return &Server{applications: map[string]*application{}, counts: map[string]int{}, address: Address}
+}
+
+// Start serves the loopback, over TLS, until the test ends, and gives the options of a client that trusts it and does not
+// make a test wait. Address is not used then, but the address that is returned.
+func (s *Server) Start(t testing.TB) (address string, options *policy.ClientOptions) {
+	t.Helper()
+	server := httptest.NewTLSServer(s)
+	t.Cleanup(server.Close)
+	s.address = server.URL
+	s.certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return server.URL, &policy.ClientOptions{
+		Transport: server.Client(),
+		Retry:     policy.RetryOptions{RetryDelay: time.Millisecond, MaxRetryDelay: time.Second},
+	}
+}
+
+// Environment is what a process of its own needs to trust a started server and to have an identity there, as in App
+// Service. It writes a file that lives as long as the test.
+func (s *Server) Environment(t testing.TB) map[string]string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "graphfake.pem")
+	if err := os.WriteFile(file, s.certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{"SSL_CERT_FILE": file, "IDENTITY_ENDPOINT": s.address + identityPath, "IDENTITY_HEADER": identityHeader}
+}
+
+// Do implements policy.Transporter: it serves a request in the goroutine of its sender.
+func (s *Server) Do(req *http.Request) (resp *http.Response, err error) {
+	defer func() {
+		if cut := recover(); cut != nil {
+			if cut != http.ErrAbortHandler { //nolint:errorlint // that very value is net/http's way to cut a connection
+				panic(cut)
+			}
+			resp, err = nil, errors.New("the connection was cut")
+		}
+	}()
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	served := req.Clone(req.Context())
+	if served.Body == nil {
+		served.Body = http.NoBody
+	}
+	recorder := httptest.NewRecorder()
+	s.ServeHTTP(recorder, served)
+	resp = recorder.Result()
+	resp.Request = req
+	return resp, nil
+}
+
+// Credential gets tokens that this server takes.
+func (s *Server) Credential() azcore.TokenCredential { return credential{s} }
+
+type credential struct{ server *Server }
+
+// GetToken implements azcore.TokenCredential for the scope of this server alone.
+func (c credential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	if !slices.Equal(options.Scopes, []string{c.server.address + "/.default"}) {
+		return azcore.AccessToken{}, errors.New("a token for another scope than Graph's")
+	}
+	return azcore.AccessToken{Token: token, ExpiresOn: c.server.now().Add(24 * time.Hour)}, nil
+}
+
+func (s *Server) now() time.Time {
+	if s.Now != nil {
+		return s.Now().UTC()
+	}
+	return time.Now().UTC()
+}
+
+// AddApplication makes an application without passwords.
+func (s *Server) AddApplication(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applications[id] = &application{created: s.now()}
+}
+
+// Disable lets the login refuse an application.
+func (s *Server) Disable(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.applications[id].disabled = true
+}
+
+// Add adds a password as somebody else does it, and returns its key id.
+func (s *Server) Add(id, displayName string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.add(s.applications[id], displayName, time.Time{}).KeyID
+}
+
+// Remove removes a password as somebody else does it.
+func (s *Server) Remove(id, keyID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	app := s.applications[id]
+	app.passwords = slices.DeleteFunc(app.passwords, func(p *password) bool { return p.KeyID == keyID })
+}
+
+// Live are the display names of the passwords that an application has, by key id, whatever lists show yet.
+func (s *Server) Live(id string) map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := map[string]string{}
+	for _, p := range s.applications[id].passwords {
+		live[p.KeyID] = p.DisplayName
+	}
+	return live
+}
+
+// Accepts says whether the login takes a value by now.
+func (s *Server) Accepts(id string, value []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.accepted(s.applications[id], string(value)) == nil
+}
+
+// Values are all values that were ever made. What is not a secret store must not hold one.
+func (s *Server) Values() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.values)
+}
+
+// Count is the number of requests whose path ends like this.
+func (s *Server) Count(action string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for path, count := range s.counts {
+		if strings.HasSuffix(path, action) {
+			n += count
+		}
+	}
+	return n
+}
+
+// Fault spoils one request.
+type Fault struct {
+	// Action is how the path of the request ends, such as "/addPassword", "/removePassword", "/token", or "')" for a list.
+	// The next such request is meant.
+	Action string
+	// Applied says whether the request takes effect before it is spoilt.
+	Applied bool
+	// Status is what is answered; 0 cuts the connection without an answer.
+	Status int
+	// Code and Message fill the error document of the answer, Body replaces it.
+	Code, Message, Body string
+	// RetryAfter is sent with the answer when it is set, in whole seconds.
+	RetryAfter time.Duration
+}
+
+// Inject spoils the next requests, one for each fault.
+func (s *Server) Inject(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = append(s.faults, faults...)
+}
+
+// next counts a request and takes the fault that is meant for it.
+func (s *Server) next(path string) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[path]++
+	at := slices.IndexFunc(s.faults, func(f Fault) bool { return strings.HasSuffix(path, f.Action) })
+	if at < 0 {
+		return nil
+	}
+	fault := s.faults[at]
+	s.faults = slices.Delete(s.faults, at, at+1)
+	return &fault
+}
+
+// Leaks gives the values that show in a text, as they are or in base64.
+func (s *Server) Leaks(text []byte) []string {
+	var leaks []string
+	for _, value := range s.Values() {
+		for _, form := range forms(value) {
+			if bytes.Contains(text, []byte(form)) {
+				leaks = append(leaks, value)
+				break
+			}
+		}
+	}
+	return leaks
+}

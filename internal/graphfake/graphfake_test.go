@@ -1,0 +1,64 @@
+package graphfake_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/internal/graphfake"
+)
+
+const (
+	application  = "0b1f5a2e-7c55-4c2a-9d0f-3f0f6b1f7a11"
+	addressInEnv = "GRAPHFAKE_TEST_ADDRESS"
+)
+
+// TestMain is also the process that a test starts.
+func TestMain(m *testing.M) {
+	if address := os.Getenv(addressInEnv); address != "" {
+		os.Exit(list(address))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// list lists passwords with what the environment gives: a certificate and an identity.
+func list(address string) int {
+	credential, err := azidentity.NewDefaultAzureCredential(nil)
+	if err == nil {
+		var graph *entra.Graph
+		if graph, err = entra.NewGraph(address, credential, nil); err == nil {
+			passwords, listErr := graph.Passwords(context.Background(), application)
+			if err = listErr; err == nil {
+				os.Stdout.WriteString(passwords[0].DisplayName)
+				return 0
+			}
+		}
+	}
+	os.Stderr.WriteString(err.Error())
+	return 1
+}
+
+// Another process reaches the server as production reaches Graph, with nothing but its environment.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	server := graphfake.New()
+	server.AddApplication(application)
+	server.Add(application, "by hand")
+	address, _ := server.Start(t)
+	child := exec.CommandContext(t.Context(), os.Args[0])
+	child.Env = append(os.Environ(), addressInEnv+"="+address)
+	for name, value := range server.Environment(t) {
+		child.Env = append(child.Env, name+"="+value)
+	}
+	var problem strings.Builder
+	child.Stderr = &problem
+	if out, err := child.Output(); err != nil || string(out) != "by hand" {
+		t.Errorf("the other process says %q, %v: %s", out, err, problem.String())
+	}
+}
