@@ -61,6 +61,7 @@ func rules() []rule {
 		{"internal/acceptance", nil},
 		{"internal/architecture", nil},
 		{"scripts/bench", append([]string{"engine", "orchestrator", "outbox", "internal/azurite", "internal/faults"}, storage...)},
+		{"scripts/backfill", append([]string{"outbox", "internal/account"}, storage...)},
 		{"scripts/start", []string{"internal/account", "internal/azurite", "internal/localhost", "queues", "blobs"}},
 	}
 }
