@@ -27,11 +27,16 @@ type Definition struct {
 	Queue string
 	// Orchestrator runs its messages; make it with Orchestrate.
 	Orchestrator orchestrator.AnyOrchestrator
-	// Operations are the activities that the history shows, each under its name. The first names a run of a message that
-	// names none.
+	// Operations are the activities that the history shows, each under its name. Activities of all engines share one name
+	// space: one that another engine has as well is named {engine}.{operation}, and the history shows what is behind the
+	// dot. The first names a run of a message that names none.
 	Operations []orchestrator.AnyActivity
 	// Activities are the others, which the history does not show.
 	Activities []orchestrator.AnyActivity
+	// Adapt, if it is set, makes messages of what foreign senders send, who do not know the envelope. It sees the body of
+	// every message: ok false leaves it to the envelope, an error makes it a dead letter. The same body always gives the
+	// same message.
+	Adapt func(body []byte) (m Message, ok bool, err error)
 	// Timeout bounds each attempt at a message, waits included; one that takes longer fails. 0 does not.
 	Timeout time.Duration
 	// Tables names the tables that the engine owns; they are created when they are missing.

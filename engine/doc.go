@@ -13,6 +13,6 @@
 // # Storage
 //
 // The package owns the tables engineHistory (see [History]) and engineDlq (see [DeadLetters]); partition keys are the
-// engines' names. It sends to the engines' queues and to the runtime's, to put messages back; such a message begins with
+// engines' names; and the container engine-messages (see [Claims]). It sends to the engines' queues and to the runtime's, to put messages back; such a message begins with
 // a line that says what it has been through, and [Pipeline] takes that off again.
 package engine

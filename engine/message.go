@@ -29,10 +29,23 @@ type Message struct {
 	TenantID   string `json:"tenantId,omitempty"`
 	// Input is the engine's own.
 	Input json.RawMessage `json:"input,omitempty"`
+	// Blob names the blob that holds the input in its stead, when that is too large for a message; see Claims.
+	Blob string `json:"blob,omitempty"`
 }
 
 // correlationSpace is the UUID name space of derived correlation ids (RFC 9562, version 5).
 var correlationSpace = uuid.MustParse("2c8f4f0b-6f43-5d3c-9b36-0a6f6a3f9d55")
+
+// DeriveCorrelationID gives the same id for the same natural key, always: kind says what the key is of, parts are the
+// key. It is for senders that have no correlation id of their own.
+func DeriveCorrelationID(kind string, parts ...string) string {
+	key := []byte(kind)
+	for _, part := range parts {
+		// Lengths keep ("a", "bc") and ("ab", "c") apart.
+		key = fmt.Appendf(key, ":%d:%s", len(part), part)
+	}
+	return uuid.NewSHA1(correlationSpace, key).String()
+}
 
 // deriveCorrelationID gives the same id for the same message id, always.
 func deriveCorrelationID(messageID string) string {
@@ -40,8 +53,8 @@ func deriveCorrelationID(messageID string) string {
 }
 
 // decodeMessage reads the body of a message. Even with an error the correlation id and the instance id are usable.
-func decodeMessage(body []byte, messageID string) (Message, error) {
-	m, err := parseMessage(body)
+func (d Definition) decodeMessage(body []byte, messageID string) (Message, error) {
+	m, err := d.parseMessage(body)
 	if m.CorrelationID == "" || checkID("correlation id", m.CorrelationID) != nil {
 		m.CorrelationID = deriveCorrelationID(messageID)
 	}
@@ -54,7 +67,7 @@ func decodeMessage(body []byte, messageID string) (Message, error) {
 	return m, err
 }
 
-func parseMessage(body []byte) (Message, error) {
+func (d Definition) parseMessage(body []byte) (Message, error) {
 	var m Message
 	if len(body) > MaxMessage {
 		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errOverSize)
@@ -65,7 +78,8 @@ func parseMessage(body []byte) (Message, error) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return m, errors.New("the message is not a JSON object")
 	}
-	if err := json.Unmarshal(body, &m); err != nil {
+	m, err := d.adapt(body)
+	if err != nil {
 		return m, fmt.Errorf("the message cannot be decoded: %w", err)
 	}
 	var errs []error
@@ -77,6 +91,21 @@ func parseMessage(body []byte) (Message, error) {
 		checkLength("instance id", m.InstanceID, MaxInstanceIDLength),
 		checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
 	return m, errors.Join(errs...)
+}
+
+// adapt reads the body of a foreign sender, or else the envelope.
+func (d Definition) adapt(body []byte) (Message, error) {
+	if d.Adapt != nil {
+		if m, ok, err := d.Adapt(body); ok || err != nil {
+			return m, err
+		}
+	}
+	var m Message
+	err := json.Unmarshal(body, &m)
+	if err == nil && m.Blob != "" && len(m.Input) > 0 {
+		err = errors.New("it has both an input and a blob with the input")
+	}
+	return m, err
 }
 
 // errOverSize marks a message that is too large as a whole.

@@ -19,12 +19,12 @@ func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
 		want Message
 	}{
 		"nothing":       {`{}`, Message{CorrelationID: derived, InstanceID: PublisherInstance}},
-		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1}}`, Message{"c", "e", "o", "i", "t", []byte(`{"a": 1}`)}},
+		"everything":    {`{"correlationId":"c","engine":"e","operation":"o","instanceId":"i","tenantId":"t","input":{"a": 1}}`, Message{"c", "e", "o", "i", "t", []byte(`{"a": 1}`), ""}},
 		"more than all": {`{"correlationId":"c","sender":"x"}`, Message{CorrelationID: "c", InstanceID: PublisherInstance}},
 		"space around":  {" \n{\"correlationId\":\"c\"}\n", Message{CorrelationID: "c", InstanceID: PublisherInstance}},
 	}
 	for name, tt := range tests {
-		got, err := decodeMessage([]byte(tt.body), "m1")
+		got, err := Definition{}.decodeMessage([]byte(tt.body), "m1")
 		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
@@ -66,7 +66,7 @@ func FuzzDelivery(f *testing.F) {
 		if !bytes.HasSuffix(body, rest) || j.MessageID == "" || j.Attempts < 0 {
 			t.Errorf("%+v of %q", j, body)
 		}
-		m, err := decodeMessage(rest, j.MessageID)
+		m, err := Definition{}.decodeMessage(rest, j.MessageID)
 		if checkID("correlation id", m.CorrelationID) != nil || len(m.InstanceID) > MaxInstanceIDLength {
 			t.Errorf("unusable ids in %+v, %v", m, err)
 		}

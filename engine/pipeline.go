@@ -17,13 +17,15 @@ const PoisonSuffix = "-poison"
 
 const defaultElsewhereDelay = 30 * time.Second
 
-// Config says what a Pipeline works with. All but the last four are required.
+// Config says what a Pipeline works with. All but the last five are required.
 type Config struct {
 	Definitions []Definition
 	Runtime     *orchestrator.Runtime
 	History     *History
 	DeadLetters *DeadLetters
 	Queues      queues.Store
+	// Claims holds the inputs that are too large for a message. Without it, a message that refers to one is a dead letter.
+	Claims *Claims
 	// HostMaxDequeueCount is after how many deliveries the host gives a message up; it must lie above every engine's
 	// MaxAttempts, so that the engine's own rule comes first. 0 means that it is not known.
 	HostMaxDequeueCount int
@@ -80,7 +82,7 @@ func NewPipeline(c Config) (*Pipeline, error) {
 // Prepare creates the tables and the engines' queues that are missing, and every poison queue, those of the runtime's own
 // queues included.
 func (p *Pipeline) Prepare(ctx context.Context) error {
-	errs := []error{p.config.History.CreateTable(ctx), p.config.DeadLetters.CreateTable(ctx)}
+	errs := []error{p.config.History.CreateTable(ctx), p.config.DeadLetters.CreateTable(ctx), p.config.Claims.createContainer(ctx)}
 	for queue := range p.byQueue {
 		errs = append(errs, p.config.Queues.CreateQueue(ctx, queue), p.config.Queues.CreateQueue(ctx, queue+PoisonSuffix))
 	}

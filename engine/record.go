@@ -40,7 +40,7 @@ func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 // runEntry is the entry of a run whose operations do not tell how it ended.
 func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 	e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationOf(m), Status: StatusSucceeded,
-		DurationMs: wholeMillis(o.StartedAt, o.EndedAt), Input: m.Input, Output: o.Output,
+		DurationMs: wholeMillis(o.StartedAt, o.EndedAt), Input: m.inputOrBlob(), Output: o.Output,
 		CreatedAtUtc: o.EndedAt, CorrelationID: m.CorrelationID}
 	if o.Failure != nil {
 		e.Status, e.Error = StatusFailed, o.Failure.Message
@@ -51,7 +51,7 @@ func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 // brokenEntry is the entry of an attempt that failed outside of its orchestration.
 func brokenEntry(d Definition, m Message, cause error, began, ended time.Time) Entry {
 	return Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationOf(m), Status: StatusFailed, RunStatus: StatusFailed,
-		DurationMs: wholeMillis(began, ended), Input: m.Input, Error: cause.Error(),
+		DurationMs: wholeMillis(began, ended), Input: m.inputOrBlob(), Error: cause.Error(),
 		CreatedAtUtc: ended.Truncate(time.Microsecond), CorrelationID: m.CorrelationID}
 }
 

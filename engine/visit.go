@@ -38,7 +38,7 @@ func (p *Pipeline) visit(def Definition, d Delivery) *visit {
 		// Storage and the host give UUIDs; anything else gets one here, the same for every delivery.
 		v.journey.MessageID = deriveCorrelationID(v.journey.MessageID)
 	}
-	v.message, v.broken = decodeMessage(v.body, v.journey.MessageID)
+	v.message, v.broken = def.decodeMessage(v.body, v.journey.MessageID)
 	v.attempt = v.journey.Attempts + d.DequeueCount
 	return v
 }
@@ -112,7 +112,16 @@ func (v *visit) orchestrationID() string { return v.def.Name + "-" + v.message.C
 
 // run starts or resumes the orchestration and settles its outcome.
 func (v *visit) run(ctx context.Context) {
-	input, err := json.Marshal(v.message)
+	message, err := v.config.Claims.open(ctx, v.def.Name, v.message)
+	switch {
+	case errors.Is(err, errClaim):
+		v.bury(ctx, ReasonUndecodable, err)
+		return
+	case err != nil:
+		v.broke(ctx, err)
+		return
+	}
+	input, err := json.Marshal(message)
 	if err != nil {
 		v.bury(ctx, ReasonUndecodable, err)
 		return

@@ -66,7 +66,7 @@ type Result[Out any] struct {
 	// sub-orchestrations, each of which is followed by its own calls. Call.Attempts counts the tries. Detached
 	// orchestrations are no calls.
 	Calls []orchestrator.Call
-	// Published is the events that left, in order, each once.
+	// Published is what all orchestrations told the outside (Context.Publish), each event once.
 	Published []orchestrator.Publication
 	// Elapsed is the virtual time from start to end, rounded to milliseconds.
 	Elapsed time.Duration
@@ -214,7 +214,7 @@ func withFakes(all []orchestrator.AnyActivity) []orchestrator.AnyActivity {
 // resultOf reads from storage how a run ended.
 func resultOf[Out any](ctx context.Context, w *world, end orchestrator.Outcome) (Result[Out], error) {
 	first := append(end.Earlier, end)[0]
-	r := Result[Out]{Status: end.Status, Elapsed: end.EndedAt.Sub(first.StartedAt).Round(time.Millisecond)}
+	r := Result[Out]{Status: end.Status, Elapsed: end.EndedAt.Sub(first.StartedAt).Round(time.Millisecond), Published: w.news.all()}
 	if end.Failure != nil {
 		r.Err = end.Failure
 	}
@@ -225,7 +225,6 @@ func resultOf[Out any](ctx context.Context, w *world, end orchestrator.Outcome) 
 	if err == nil {
 		r.Calls, err = w.calls(ctx, end, map[string]bool{})
 	}
-	r.Published = w.published
 	if err == nil {
 		r.history, err = w.outside.Export(ctx, end.ID)
 	}

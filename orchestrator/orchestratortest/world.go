@@ -39,9 +39,7 @@ type world struct {
 	stir    chan struct{} // something may be there to do
 	done    []bool        // steps
 	raised  map[raisedEvent]int
-
-	mu        *sync.Mutex // guards published
-	published []orchestrator.Publication
+	news    *news
 }
 
 // raisedEvent is where an event went.
@@ -55,8 +53,7 @@ func newWorld(t *testing.T, w world) (*world, error) {
 	w.tables, w.blobs = tables.NewMemory(), blobs.NewMemory()
 	w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	w.begin, w.stir = time.Now(), make(chan struct{}, 1)
-	w.mu = &sync.Mutex{}
-	w.done, w.raised = make([]bool, len(w.steps)), map[raisedEvent]int{}
+	w.done, w.raised, w.news = make([]bool, len(w.steps)), map[raisedEvent]int{}, &news{}
 	w.queues = mailbox{queues.NewMemory(), w.poke}
 	var err error
 	if w.outside, err = w.runtime(func(ctx context.Context, _ faults.Call, next func(context.Context) error) error { return next(ctx) }); err == nil {
@@ -71,21 +68,34 @@ func (w *world) runtime(i faults.Interceptor) (*orchestrator.Runtime, error) {
 		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
 		ScheduleQueue: "orchestration-signals", // one queue is enough to be delivered from
 		Orchestrators: w.orchestrators, Activities: w.activities, Node: "test", Log: w.log,
+		Publish:     w.news.take,
 		SpreadAbove: math.MaxInt, // one process does everything
-		Publish:     w.publish,
+
 	})
 }
 
-// publish keeps the events that leave, each once, as an outbox does.
-func (w *world) publish(_ context.Context, events []orchestrator.Publication) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// news is what orchestrations have published: each event once, as who takes it knows it by tenant and key.
+type news struct {
+	mu     sync.Mutex
+	events []orchestrator.Publication
+}
+
+func (n *news) take(_ context.Context, events []orchestrator.Publication) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, e := range events {
-		if !slices.ContainsFunc(w.published, func(had orchestrator.Publication) bool { return had.Key == e.Key && had.TenantID == e.TenantID }) {
-			w.published = append(w.published, e)
+		known := func(k orchestrator.Publication) bool { return k.TenantID == e.TenantID && k.Key == e.Key }
+		if !slices.ContainsFunc(n.events, known) {
+			n.events = append(n.events, e)
 		}
 	}
 	return nil
+}
+
+func (n *news) all() []orchestrator.Publication {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.events)
 }
 
 func (w *world) poke() {

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const defaultClaimsContainer = "engine-messages"
+
+// errClaim marks a message whose blob no retry brings.
+var errClaim = errors.New("the input of the message cannot be had")
+
+// Claims keeps inputs in blobs that are too large for a queue message (claim check): the message then carries the name
+// of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that names it, and
+// writing it again changes nothing, so a crash in between leaves a blob that nobody names, and never a message without its
+// blob. Blobs are not deleted here: a dead letter may need its own as long as it is kept.
+type Claims struct {
+	blobs     blobs.Store
+	container string
+}
+
+// NewClaims keeps inputs in a container of the store; "" means engine-messages.
+func NewClaims(store blobs.Store, container string) *Claims {
+	if container == "" {
+		container = defaultClaimsContainer
+	}
+	return &Claims{store, container}
+}
+
+func (c *Claims) createContainer(ctx context.Context) error {
+	if c == nil {
+		return nil
+	}
+	return c.blobs.CreateContainer(ctx, c.container)
+}
+
+// Pack is the message as the body of a queue message, with its input in a blob if it does not fit otherwise. The engine
+// and the correlation id are required. Errors are those of blobs, and of ids that are missing or too long.
+func (c *Claims) Pack(ctx context.Context, m Message) ([]byte, error) {
+	if err := errors.Join(checkID("engine", m.Engine), checkID("correlation id", m.CorrelationID)); err != nil {
+		return nil, fmt.Errorf("pack a message: %w", err)
+	}
+	body, err := json.Marshal(m)
+	if err != nil || len(body) <= MaxMessage {
+		return body, err
+	}
+	m.Blob = claimName(m.Engine, m.CorrelationID, m.Input)
+	if err := c.blobs.Put(ctx, c.container, m.Blob, m.Input); err != nil {
+		return nil, fmt.Errorf("store the input of %s in blob %s: %w", m.CorrelationID, m.Blob, err)
+	}
+	m.Input = nil
+	if body, err = json.Marshal(m); err == nil && len(body) > MaxMessage {
+		err = fmt.Errorf("the message %s has %d bytes without its input, %d are allowed: %w", m.CorrelationID, len(body), MaxMessage, errOverSize)
+	}
+	return body, err
+}
+
+// open is the message with the input that it claims.
+func (c *Claims) open(ctx context.Context, engine string, m Message) (Message, error) {
+	if m.Blob == "" {
+		return m, nil
+	}
+	if c == nil {
+		return m, fmt.Errorf("%w: this program reads no blobs of messages: set Config.Claims", errClaim)
+	}
+	input, err := c.blobs.Get(ctx, c.container, m.Blob)
+	switch {
+	case errors.Is(err, blobs.ErrNotFound), errors.Is(err, blobs.ErrInvalid), errors.Is(err, blobs.ErrTooLarge):
+		return m, fmt.Errorf("%w: blob %.200s: %w", errClaim, m.Blob, err)
+	case err != nil:
+		return m, fmt.Errorf("read the input from blob %s: %w", m.Blob, err)
+	case m.Blob != claimName(engine, m.CorrelationID, input):
+		// The name is data from outside: it must not lead to what belongs to another message.
+		return m, fmt.Errorf("%w: blob %.200s is of another message, or its content has changed", errClaim, m.Blob)
+	}
+	m.Input, m.Blob = input, ""
+	return m, nil
+}
+
+func claimName(engine, correlationID string, input []byte) string {
+	sum := sha256.Sum256(input)
+	return tables.EscapeKey(engine) + "/" + tables.EscapeKey(correlationID) + "/" + hex.EncodeToString(sum[:])
+}
+
+// inputOrBlob is the input as the history shows it.
+func (m Message) inputOrBlob() json.RawMessage {
+	if m.Blob == "" {
+		return m.Input
+	}
+	reference, err := json.Marshal(map[string]string{"blob": m.Blob})
+	if err != nil {
+		return nil // unreachable: a map of strings
+	}
+	return reference
+}

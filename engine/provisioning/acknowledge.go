@@ -1,0 +1,61 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/marketplace"
+)
+
+// AcknowledgeInput says how an operation ended here.
+type AcknowledgeInput struct {
+	SubscriptionID string `json:"subscriptionId"`
+	OperationID    string `json:"operationId,omitempty"`
+	PlanID         string `json:"planId,omitempty"`
+	Quantity       string `json:"quantity,omitempty"`
+	Succeeded      bool   `json:"succeeded"`
+	// Waits and Activate are those of Received.
+	Waits    bool `json:"waits,omitempty"`
+	Activate bool `json:"activate,omitempty"`
+}
+
+// Acknowledged is what the marketplace makes of it.
+type Acknowledged struct {
+	// Status is where the operation stands, "" when none waited.
+	Status marketplace.OperationStatus `json:"status,omitempty"`
+	// Activated says that the subscription's billing has begun.
+	Activated bool `json:"activated,omitempty"`
+}
+
+// Acknowledge tells the marketplace how an operation ended, and activates a subscription that waits for it. An operation
+// that is concluded already, because the marketplace took it as accepted after ten seconds or because this is a
+// repetition, is left as it is. Errors are those of marketplace.
+func (s *Steps) Acknowledge(ctx context.Context, in AcknowledgeInput) (Acknowledged, error) {
+	var out Acknowledged
+	quantity := marketplace.Quantity(in.Quantity)
+	if in.Activate && in.Succeeded {
+		if err := s.config.Marketplace.Activate(ctx, in.SubscriptionID, in.PlanID, quantity); err != nil {
+			return Acknowledged{}, err
+		}
+		out.Activated = true
+	}
+	if !in.Waits {
+		return out, nil
+	}
+	a := marketplace.Acknowledgement{PlanID: in.PlanID, Quantity: quantity, Status: marketplace.Failure}
+	out.Status = marketplace.OperationFailed
+	if in.Succeeded {
+		a.Status, out.Status = marketplace.Success, marketplace.OperationSucceeded
+	}
+	err := s.config.Marketplace.Acknowledge(ctx, in.SubscriptionID, in.OperationID, a)
+	if !errors.Is(err, marketplace.ErrConflict) {
+		return out, err
+	}
+	op, err := s.config.Marketplace.Operation(ctx, in.SubscriptionID, in.OperationID)
+	if err != nil {
+		return Acknowledged{}, fmt.Errorf("see how the operation was concluded: %w", err)
+	}
+	out.Status = op.Status
+	return out, nil
+}

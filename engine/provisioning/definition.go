@@ -1,0 +1,191 @@
+package provisioning
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Result is what a run leaves behind.
+type Result struct {
+	InstanceID string  `json:"instanceId"`
+	Action     Action  `json:"action"`
+	Verdict    Verdict `json:"verdict"`
+	// Reason says why the verdict is not Act.
+	Reason string `json:"reason,omitempty"`
+	// State is that of the instance in the registry.
+	State State `json:"state,omitempty"`
+	// Acknowledged is how the marketplace has the operation, "" when it waited for no answer.
+	Acknowledged marketplace.OperationStatus `json:"acknowledged,omitempty"`
+}
+
+// Command is the payload of the events CommandBootstrap and CommandChanged. An instance answers the first with the event
+// named in it, raised on the orchestration named in it.
+type Command struct {
+	InstanceID    string `json:"instanceId"`
+	Action        Action `json:"action"`
+	State         State  `json:"state"`
+	PlanID        string `json:"planId,omitempty"`
+	Quantity      string `json:"quantity,omitempty"`
+	CorrelationID string `json:"correlationId"`
+	Orchestration string `json:"orchestration,omitempty"`
+	Event         string `json:"event,omitempty"`
+}
+
+// activities are the steps as the orchestrator calls them.
+type activities struct {
+	receive     *orchestrator.Activity[Notice, Received]
+	register    *orchestrator.Activity[RegisterInput, Registered]
+	complete    *orchestrator.Activity[CompleteInput, Registered]
+	acknowledge *orchestrator.Activity[AcknowledgeInput, Acknowledged]
+}
+
+// Definition is the engine over the steps.
+func Definition(steps *Steps) engine.Definition {
+	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
+	timeout := orchestrator.WithTimeout(time.Minute)
+	a := activities{
+		receive:     orchestrator.NewActivity(OperationReceived, permanently(steps.Receive), retry, timeout),
+		register:    orchestrator.NewActivity(OperationRegistered, permanently(steps.Register), retry, timeout),
+		complete:    orchestrator.NewActivity(OperationBootstrapped, permanently(steps.Complete), retry, timeout),
+		acknowledge: orchestrator.NewActivity(Engine+"/acknowledge", permanently(steps.Acknowledge), retry, timeout),
+	}
+	return engine.Definition{
+		Name:         Engine,
+		Queue:        Queue,
+		Adapt:        Adapt,
+		Orchestrator: engine.Orchestrate(Engine, a.run),
+		Operations:   []orchestrator.AnyActivity{a.receive, a.register, a.complete},
+		Activities:   []orchestrator.AnyActivity{a.acknowledge},
+	}
+}
+
+func (a activities) run(ctx *orchestrator.Context, r engine.Request[json.RawMessage]) (Result, error) {
+	if r.Operation != "" && r.Operation != OperationReceived {
+		return Result{}, orchestrator.Permanent(fmt.Errorf("%w: the operation %.64q cannot be asked for", ErrNotice, r.Operation))
+	}
+	notice, err := ParseNotice(r.Input)
+	if err != nil {
+		return Result{}, orchestrator.Permanent(err)
+	}
+	seen, err := a.receive.Call(ctx, notice).Await()
+	if err != nil {
+		return Result{}, err // nothing is certain about the operation, so it gets no answer
+	}
+	result := Result{InstanceID: seen.InstanceID, Action: seen.Action, Verdict: seen.Verdict, Reason: seen.Reason}
+	switch seen.Verdict {
+	case Superseded:
+		return result, nil
+	case Decline:
+		return a.decline(ctx, seen, result)
+	default:
+		return a.act(ctx, r.CorrelationID, seen, result)
+	}
+}
+
+// act carries the notice out and answers the marketplace. It answers with a failure only when no attempt can bring a
+// success any more.
+func (a activities) act(ctx *orchestrator.Context, job string, seen Received, result Result) (Result, error) {
+	registered, err := a.provision(ctx, job, seen)
+	if err != nil && !orchestrator.IsPermanent(err) {
+		return result, err
+	}
+	answer, answered := a.answer(ctx, seen, err == nil)
+	if err := errors.Join(err, answered); err != nil {
+		return result, err
+	}
+	if registered.Superseded {
+		result.Verdict, result.Reason = Superseded, "a newer notice has been applied, or there is no such instance"
+	}
+	result.State, result.Acknowledged = registered.State, answer.Status
+	return result, nil
+}
+
+// decline answers the marketplace with a failure, which has to come before it takes silence for consent.
+func (a activities) decline(ctx *orchestrator.Context, seen Received, result Result) (Result, error) {
+	answer, err := a.answer(ctx, seen, false)
+	switch {
+	case err != nil:
+		return result, err
+	case answer.Status != marketplace.OperationFailed:
+		return result, orchestrator.Permanent(fmt.Errorf("%w: %s of %s, %s", ErrDeclined, seen.Action, seen.InstanceID, seen.Reason))
+	}
+	result.Acknowledged = answer.Status
+	return result, nil
+}
+
+// answer acknowledges the operation, if it waits for that.
+func (a activities) answer(ctx *orchestrator.Context, seen Received, succeeded bool) (Acknowledged, error) {
+	if !seen.Waits && !seen.Activate {
+		return Acknowledged{}, nil
+	}
+	return a.acknowledge.Call(ctx, AcknowledgeInput{SubscriptionID: seen.InstanceID, OperationID: seen.OperationID, PlanID: seen.PlanID,
+		Quantity: seen.Quantity, Succeeded: succeeded, Waits: seen.Waits, Activate: seen.Activate}).Await()
+}
+
+// provision registers the instance, tells it, and waits for it where it has to come up.
+func (a activities) provision(ctx *orchestrator.Context, job string, seen Received) (Registered, error) {
+	registered, err := a.register.Call(ctx, RegisterInput{InstanceID: seen.InstanceID, TenantID: seen.TenantID, Source: seen.Source, Action: seen.Action,
+		PlanID: seen.PlanID, Quantity: seen.Quantity, At: seen.At, JobID: job}).Await()
+	if err != nil || registered.Superseded {
+		return registered, err
+	}
+	rule, err := ruleOf(seen.Action)
+	if err != nil {
+		return registered, orchestrator.Permanent(err)
+	}
+	command := Command{InstanceID: seen.InstanceID, Action: seen.Action, State: registered.State, PlanID: seen.PlanID, Quantity: seen.Quantity, CorrelationID: job}
+	if !rule.bootstrap {
+		return registered, tell(ctx, seen.TenantID, CommandChanged, command)
+	}
+	command.Orchestration, command.Event = ctx.ID(), EventBootstrapped
+	if err := tell(ctx, seen.TenantID, CommandBootstrap, command); err != nil {
+		return registered, err
+	}
+	bootstrap, err := await(ctx, seen.BootstrapDeadline)
+	if err != nil {
+		return registered, err
+	}
+	return a.complete.Call(ctx, CompleteInput{InstanceID: seen.InstanceID, JobID: job, Bootstrap: bootstrap}).Await()
+}
+
+// tell publishes a command. Those of one instance keep their order.
+func tell(ctx *orchestrator.Context, tenant, kind string, c Command) error {
+	payload, err := json.Marshal(c)
+	if err != nil {
+		return orchestrator.Permanent(err)
+	}
+	return ctx.Publish(orchestrator.Publication{TenantID: tenant, Type: kind, Payload: payload, OrderKey: c.InstanceID})
+}
+
+// await waits for the word of the instance. Silence is a bootstrap that failed.
+func await(ctx *orchestrator.Context, deadline time.Duration) (Bootstrap, error) {
+	word, late := orchestrator.Event[Bootstrap](ctx, EventBootstrapped), orchestrator.Timer(ctx, deadline)
+	if orchestrator.Any(ctx, word, late) == 1 {
+		return Bootstrap{Status: "Failed", Error: fmt.Sprintf("no word from the instance within %v", deadline)}, nil
+	}
+	bootstrap, err := word.Await()
+	if err != nil {
+		return Bootstrap{}, orchestrator.Permanent(fmt.Errorf("the event %s cannot be read: %w", EventBootstrapped, err))
+	}
+	return bootstrap.bounded(), nil
+}
+
+// permanently marks the errors of a step that only a person can mend.
+func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := step(ctx, in)
+		for _, hopeless := range []error{ErrNotice, ErrForged, ErrBootstrap, marketplace.ErrInvalid} {
+			if errors.Is(err, hopeless) {
+				return out, orchestrator.Permanent(err)
+			}
+		}
+		return out, err
+	}
+}

@@ -1,0 +1,169 @@
+package provisioning
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// Where notices come from.
+const (
+	SourceMarketplace = "marketplace"
+	SourceManagedApp  = "managed-app"
+)
+
+// Notice is what a message says has happened. It is not to be believed before Receive has asked.
+type Notice struct {
+	// Source is SourceMarketplace or SourceManagedApp.
+	Source string `json:"source"`
+	// Action is the marketplace's ("ChangePlan"), or the event and the state of an application ("PUT Succeeded").
+	Action Action `json:"action"`
+	// SubscriptionID and OperationID are UUIDs of the marketplace. One form of its notices has no operation id.
+	SubscriptionID string `json:"subscriptionId,omitempty"`
+	OperationID    string `json:"operationId,omitempty"`
+	// ApplicationID is the ARM id of a managed application, in lower case, with a slash at the beginning.
+	ApplicationID string `json:"applicationId,omitempty"`
+	// At is when it happened, UTC; zero when the notice does not tell.
+	At time.Time `json:"at,omitzero"`
+}
+
+// InstanceID is the instance that the notice is about.
+func (n Notice) InstanceID() string {
+	if n.Source == SourceManagedApp {
+		return n.ApplicationID
+	}
+	return n.SubscriptionID
+}
+
+// correlationID is the same for every delivery of the same notice; "" when nothing in it tells it from the next one.
+func (n Notice) correlationID() string {
+	at := n.At.Format(time.RFC3339Nano)
+	switch {
+	case n.Source == SourceManagedApp:
+		return engine.DeriveCorrelationID("managed-app-notification", n.ApplicationID, string(n.Action), at)
+	case n.OperationID != "":
+		return engine.DeriveCorrelationID("marketplace-operation", n.OperationID)
+	case !n.At.IsZero():
+		return engine.DeriveCorrelationID("marketplace-notice", n.SubscriptionID, string(n.Action), at)
+	default:
+		return ""
+	}
+}
+
+// document is what this program reads of both senders' bodies. Other fields, those about persons among them, are left
+// behind when it is written again.
+type document struct {
+	ID             string `json:"id,omitempty"`
+	SubscriptionID string `json:"subscriptionId,omitempty"`
+	Action         string `json:"action,omitempty"`
+	OperationType  string `json:"operationType,omitempty"`
+	TimeStamp      string `json:"timeStamp,omitempty"`
+
+	ApplicationID     string `json:"applicationId,omitempty"`
+	EventType         string `json:"eventType,omitempty"`
+	ProvisioningState string `json:"provisioningState,omitempty"`
+	EventTime         string `json:"eventTime,omitempty"`
+}
+
+// Adapt makes a message of the body of a marketplace webhook or of a managed application's notification, as they arrive:
+// the hook engine.Definition.Adapt. ok is false for everything else, the envelope included.
+func Adapt(body []byte) (m engine.Message, ok bool, err error) {
+	var d document
+	if err := json.Unmarshal(body, &d); err != nil || (!d.fromMarketplace() && !d.fromManagedApp()) {
+		return engine.Message{}, false, nil
+	}
+	n, err := d.notice()
+	if err != nil {
+		return engine.Message{}, true, err
+	}
+	input, err := json.Marshal(d)
+	if err != nil {
+		return engine.Message{}, true, err
+	}
+	return engine.Message{CorrelationID: n.correlationID(), Engine: Engine, Operation: OperationReceived, InstanceID: n.InstanceID(), Input: input}, true, nil
+}
+
+func (d document) fromMarketplace() bool {
+	return d.SubscriptionID != "" && (d.Action != "" || d.OperationType != "")
+}
+
+func (d document) fromManagedApp() bool { return d.ApplicationID != "" && d.EventType != "" }
+
+// ParseNotice reads the input of a message: the body of either sender. Anything else is an ErrNotice.
+func ParseNotice(input []byte) (Notice, error) {
+	var d document
+	if err := json.Unmarshal(input, &d); err != nil {
+		return Notice{}, fmt.Errorf("%w: %w", ErrNotice, err)
+	}
+	return d.notice()
+}
+
+func (d document) notice() (Notice, error) {
+	n, err := Notice{}, errors.New("it has neither subscriptionId and action nor applicationId and eventType")
+	switch {
+	case d.fromMarketplace():
+		n, err = d.webhook()
+	case d.fromManagedApp():
+		n, err = d.notification()
+	}
+	if err == nil {
+		_, err = ruleOf(n.Action)
+	}
+	if err != nil {
+		return Notice{}, fmt.Errorf("%w: %w", ErrNotice, err)
+	}
+	return n, nil
+}
+
+func (d document) webhook() (Notice, error) {
+	subscription, err := uuid.Parse(d.SubscriptionID)
+	if err != nil {
+		return Notice{}, fmt.Errorf("subscriptionId: %w", err)
+	}
+	n := Notice{Source: SourceMarketplace, SubscriptionID: subscription.String(), Action: Action(d.Action), At: parseTime(d.TimeStamp)}
+	if n.Action == "" {
+		n.Action = Action(d.OperationType)
+	}
+	if d.ID == "" {
+		return n, nil
+	}
+	operation, err := uuid.Parse(d.ID)
+	if err != nil {
+		return Notice{}, fmt.Errorf("id: %w", err)
+	}
+	n.OperationID = operation.String()
+	return n, nil
+}
+
+// applicationID is the ARM id of a managed application, in lower case. It becomes part of an address, so nothing else
+// gets through.
+var applicationID = regexp.MustCompile(`^/subscriptions/[0-9a-f-]{36}/resourcegroups/[\pL\pN_()-][\pL\pN._()-]{0,89}/providers/microsoft\.solutions/applications/[\pL\pN_()-][\pL\pN._()-]{0,89}$`)
+
+func (d document) notification() (Notice, error) {
+	id := "/" + strings.ToLower(strings.TrimPrefix(d.ApplicationID, "/"))
+	if !applicationID.MatchString(id) || len(id) > engine.MaxInstanceIDLength {
+		return Notice{}, errors.New("applicationId is not that of a managed application")
+	}
+	at := parseTime(d.EventTime)
+	if at.IsZero() {
+		return Notice{}, errors.New("eventTime is missing, or no time")
+	}
+	return Notice{Source: SourceManagedApp, ApplicationID: id, Action: Action(d.EventType + " " + d.ProvisioningState), At: at}, nil
+}
+
+// parseTime reads RFC 3339, also without an offset, which then is UTC; anything else is the zero time.
+func parseTime(text string) time.Time {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999"} {
+		if t, err := time.Parse(layout, text); err == nil && t.Year() >= 2000 && t.Year() < 3000 {
+			return t.UTC().Truncate(time.Microsecond)
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,164 @@
+package provisioning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/marketplace"
+)
+
+// Verdict is what a notice turned out to be worth.
+type Verdict string
+
+// The verdicts.
+const (
+	// Act: it holds, and has to be carried out.
+	Act Verdict = "act"
+	// Superseded: something newer has overtaken it; nothing is to be done.
+	Superseded Verdict = "superseded"
+	// Decline: it holds, and the publisher does not want it.
+	Decline Verdict = "decline"
+)
+
+// Received is a notice that the service itself has confirmed: nothing in it is the sender's word.
+type Received struct {
+	Verdict Verdict `json:"verdict"`
+	// Reason says why the verdict is not Act.
+	Reason     string `json:"reason,omitempty"`
+	Source     string `json:"source"`
+	Action     Action `json:"action"`
+	InstanceID string `json:"instanceId"`
+	TenantID   string `json:"tenantId"`
+	PlanID     string `json:"planId,omitempty"`
+	Quantity   string `json:"quantity,omitempty"`
+	// OperationID is the marketplace operation, "" for none.
+	OperationID string `json:"operationId,omitempty"`
+	// Waits says that the operation waits to be acknowledged, Activate that the subscription waits to be activated.
+	Waits    bool      `json:"waits,omitempty"`
+	Activate bool      `json:"activate,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+	// BootstrapDeadline is how long the instance gets, as Go writes durations.
+	BootstrapDeadline time.Duration `json:"bootstrapDeadline"`
+}
+
+// Receive asks the service about a notice. Errors are ErrNotice and ErrForged, which no retry mends, ErrTooEarly, and
+// those of marketplace.
+func (s *Steps) Receive(ctx context.Context, n Notice) (Received, error) {
+	r, err := ruleOf(n.Action)
+	if err != nil {
+		return Received{}, fmt.Errorf("%w: %w", ErrNotice, err)
+	}
+	out := Received{Verdict: Act, Source: n.Source, Action: r.action, InstanceID: n.InstanceID(), TenantID: engine.PublisherInstance,
+		At: n.At, BootstrapDeadline: s.config.BootstrapDeadline}
+	ask := s.receiveWebhook
+	if n.Source == SourceManagedApp {
+		ask = s.receiveNotification
+	}
+	if err := ask(ctx, n, r, &out); err != nil {
+		return Received{}, fmt.Errorf("authorise %s of %s: %w", r.action, out.InstanceID, err)
+	}
+	return out, nil
+}
+
+func (s *Steps) receiveWebhook(ctx context.Context, n Notice, r rule, out *Received) error {
+	op, err := s.operation(ctx, n, r)
+	if err != nil {
+		return err
+	}
+	if !strings.EqualFold(op.SubscriptionID, n.SubscriptionID) || !strings.EqualFold(op.Action, string(r.action)) {
+		return fmt.Errorf("%w: operation %s is %.64q of subscription %.64s", ErrForged, op.ID, op.Action, op.SubscriptionID)
+	}
+	sub, err := s.config.Marketplace.Subscription(ctx, n.SubscriptionID)
+	if err != nil {
+		return err
+	}
+	out.OperationID = op.ID
+	if sub.Beneficiary.TenantID != "" {
+		out.TenantID = sub.Beneficiary.TenantID
+	}
+	out.PlanID, out.Quantity = sub.PlanID, string(sub.Quantity)
+	if r.action == ChangePlan && op.PlanID != "" {
+		out.PlanID = op.PlanID
+	}
+	if r.action == ChangeQuantity && op.Quantity != "" {
+		out.Quantity = string(op.Quantity)
+	}
+	if !op.TimeStamp.IsZero() {
+		out.At = op.TimeStamp.UTC().Truncate(time.Microsecond)
+	}
+	out.Waits = op.Status == marketplace.OperationInProgress
+	out.Activate = r.action == Subscribe && sub.Status == marketplace.PendingFulfillmentStart
+	return s.judge(op, sub, r, out)
+}
+
+// operation finds the operation of a notice, by its id or, where the notice has none, among those that wait.
+func (s *Steps) operation(ctx context.Context, n Notice, r rule) (marketplace.Operation, error) {
+	if n.OperationID != "" {
+		return s.config.Marketplace.Operation(ctx, n.SubscriptionID, n.OperationID)
+	}
+	pending, err := s.config.Marketplace.Pending(ctx, n.SubscriptionID)
+	if err != nil {
+		return marketplace.Operation{}, err
+	}
+	for _, op := range pending {
+		if strings.EqualFold(op.Action, string(r.action)) {
+			return op, nil
+		}
+	}
+	return marketplace.Operation{}, fmt.Errorf("%w: no operation of this kind waits, and the notice names none", ErrTooEarly)
+}
+
+// judge holds the operation against the subscription.
+func (s *Steps) judge(op marketplace.Operation, sub marketplace.Subscription, r rule, out *Received) error {
+	switch {
+	case !r.bootstrap && (op.Status == marketplace.OperationFailed || op.Status == marketplace.OperationConflict):
+		// An instance whose bootstrap failed, which ends the operation, can still be brought up: the subscription decides.
+		out.Verdict, out.Reason = Superseded, fmt.Sprintf("the operation has ended as %s", op.Status)
+	case op.Status == marketplace.OperationNotStarted:
+		return fmt.Errorf("%w: the operation has not started", ErrTooEarly)
+	case sub.Status == marketplace.Unsubscribed && r.action != Unsubscribe:
+		out.Verdict, out.Reason = Superseded, "the subscription has ended"
+	case !r.holds(string(sub.Status)):
+		return fmt.Errorf("%w: the subscription is %.64s", ErrTooEarly, sub.Status)
+	case r.action == ChangePlan && len(s.config.Plans) > 0 && !slices.Contains(s.config.Plans, out.PlanID):
+		out.Verdict, out.Reason = Decline, fmt.Sprintf("the plan %.64q is not offered", out.PlanID)
+	}
+	return nil
+}
+
+func (s *Steps) receiveNotification(ctx context.Context, n Notice, r rule, out *Received) error {
+	app, err := s.config.Marketplace.Application(ctx, n.ApplicationID)
+	state := app.Properties.ProvisioningState
+	switch {
+	case errors.Is(err, marketplace.ErrNotFound):
+		state = gone
+	case err != nil:
+		return err
+	}
+	if app.Identity.TenantID != "" {
+		out.TenantID = app.Identity.TenantID
+	}
+	switch {
+	case r.holds(state):
+	case r.state == StateRemoved:
+		return fmt.Errorf("%w: the application still is %.64s", ErrTooEarly, state)
+	case moving(state) && !r.passing():
+		return fmt.Errorf("%w: the application still is %.64s", ErrTooEarly, state)
+	default:
+		out.Verdict, out.Reason = Superseded, fmt.Sprintf("the application is %.64q", state)
+	}
+	return nil
+}
+
+// moving says that an application is on its way to a state that it will stay in, and lives on.
+func moving(state string) bool {
+	return slices.ContainsFunc([]string{"Accepted", "Created", "Creating", "Running", "Ready", "Updating"}, func(s string) bool { return strings.EqualFold(s, state) })
+}
+
+// passing says that the action itself is of such a state.
+func (r rule) passing() bool { return r.state == StateProvisioning || r.state == StateRemoving }

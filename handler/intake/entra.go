@@ -1,0 +1,198 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/google/uuid"
+)
+
+const (
+	// DefaultAuthority is Microsoft Entra in the public cloud.
+	DefaultAuthority = "https://login.microsoftonline.com"
+	// MarketplaceCaller is the application id of the commercial marketplace, in whose name webhooks come.
+	MarketplaceCaller = "20e940b3-4c77-4b0b-9a53-9e16a1b010a7"
+	// AlertsCaller is the application id of Azure Monitor's action groups.
+	AlertsCaller = "461e8683-5575-4561-ac7f-899cc907d62a"
+
+	maxToken = 16 << 10 // bytes
+	maxKeys  = 1 << 20  // bytes of a key set
+	// keysTimeout bounds the request for the key set, well below a sender's patience.
+	keysTimeout = 3 * time.Second
+	// minKeyAge is how long a key set is not fetched again: a stream of tokens with made-up signatures must not become a
+	// stream of requests to the issuer.
+	minKeyAge = 30 * time.Second
+)
+
+// EntraConfig says whose tokens are good. All but the last three are required.
+type EntraConfig struct {
+	// Tenant is the id of our tenant, which issues the tokens.
+	Tenant string
+	// Audiences are the application ids, or their URIs, that tokens may be for: ours.
+	Audiences []string
+	// Callers are the application ids in whose name tokens may be.
+	Callers []string
+	// Authority is the address of Microsoft Entra; DefaultAuthority when empty.
+	Authority string
+	// Client fetches the key set; one of its own when nil. A redirect of the key set is not followed.
+	Client *http.Client
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+// Validate reports everything that is wrong with the configuration, joined into one error.
+func (c EntraConfig) Validate() error {
+	var errs []error
+	if _, err := uuid.Parse(c.Tenant); err != nil {
+		errs = append(errs, errors.New("the tenant is not a UUID"))
+	}
+	if len(c.Audiences) == 0 || slices.Contains(c.Audiences, "") {
+		errs = append(errs, errors.New("name an audience, and none that is empty"))
+	}
+	if len(c.Callers) == 0 || slices.Contains(c.Callers, "") {
+		errs = append(errs, errors.New("name a caller, and none that is empty"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("tokens of Microsoft Entra: %w", err)
+	}
+	return nil
+}
+
+// Entra verifies tokens of Microsoft Entra, version 1 and 2: signature, issuer, tenant, audience, caller and life time. It
+// is safe for concurrent use. Keys are fetched when a token needs one that is not known, and kept.
+type Entra struct {
+	config   EntraConfig
+	issuers  []string
+	verifier *oidc.IDTokenVerifier
+}
+
+// NewEntra checks the configuration. It does not go to the network.
+func NewEntra(c EntraConfig) (*Entra, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Authority == "" {
+		c.Authority = DefaultAuthority
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	c.Tenant = strings.ToLower(c.Tenant)
+	client := http.Client{Timeout: keysTimeout}
+	if c.Client != nil {
+		client = *c.Client
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.Transport = &keyFetcher{next: client.Transport, now: c.Now}
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), &client), c.Authority+"/"+c.Tenant+"/discovery/v2.0/keys")
+	return &Entra{
+		config: c,
+		// Version 1 and version 2, of this tenant and of no other.
+		issuers: []string{"https://sts.windows.net/" + c.Tenant + "/", c.Authority + "/" + c.Tenant + "/v2.0"},
+		// Issuer and audience have several good values each, so they are checked here and not there.
+		verifier: oidc.NewVerifier("", noting{keys}, &oidc.Config{SkipIssuerCheck: true, SkipClientIDCheck: true, SupportedSigningAlgs: []string{oidc.RS256}, Now: c.Now}),
+	}, nil
+}
+
+// authorize takes the token of a request. The error is errUnauthorized, or errUnavailable when nobody can say.
+func (e *Entra) authorize(ctx context.Context, r *http.Request) error {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
+		return errUnauthorized
+	}
+	var unreachable error
+	verified, err := e.verifier.Verify(context.WithValue(ctx, unreachableKey{}, &unreachable), strings.TrimSpace(token))
+	switch {
+	case unreachable != nil:
+		return fmt.Errorf("%w: %w", errUnavailable, unreachable)
+	case err != nil:
+		return fmt.Errorf("%w: %w", errUnauthorized, err)
+	}
+	var claims struct {
+		Tenant string `json:"tid"`
+		AppID  string `json:"appid"` // version 1
+		Azp    string `json:"azp"`   // version 2
+	}
+	if err := verified.Claims(&claims); err != nil {
+		return fmt.Errorf("%w: %w", errUnauthorized, err)
+	}
+	caller := claims.AppID
+	if verified.Issuer == e.issuers[1] {
+		caller = claims.Azp
+	}
+	switch {
+	case !slices.Contains(e.issuers, verified.Issuer), !strings.EqualFold(claims.Tenant, e.config.Tenant):
+		return fmt.Errorf("%w: a token of another tenant", errUnauthorized)
+	case len(verified.Audience) != 1 || !slices.Contains(e.config.Audiences, verified.Audience[0]):
+		return fmt.Errorf("%w: a token for somebody else", errUnauthorized)
+	case !slices.ContainsFunc(e.config.Callers, func(c string) bool { return strings.EqualFold(c, caller) }):
+		return fmt.Errorf("%w: a token in another's name", errUnauthorized)
+	}
+	return nil
+}
+
+// unreachableKey finds, in a context, the place for the reason why keys could not be fetched: the verifier itself does not
+// tell that from a bad signature.
+type unreachableKey struct{}
+
+// noting notes why keys could not be fetched.
+type noting struct{ keys oidc.KeySet }
+
+// VerifySignature implements oidc.KeySet.
+func (n noting) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	payload, err := n.keys.VerifySignature(ctx, token)
+	if errors.Is(err, errKeys) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		if note, ok := ctx.Value(unreachableKey{}).(*error); ok {
+			*note = err
+		}
+	}
+	return payload, err
+}
+
+// errKeys marks a key set that could not be fetched.
+var errKeys = errors.New("the issuer's keys cannot be had")
+
+// keyFetcher fetches the key set. That happens for signatures of which the known keys are not the maker: forgeries, and
+// tokens by a key that is new. Between two fetches it cannot tell one from the other, and says so rather than refuse.
+type keyFetcher struct {
+	next http.RoundTripper // http.DefaultTransport when nil
+	now  func() time.Time
+
+	mu sync.Mutex
+	at time.Time
+}
+
+// RoundTrip implements http.RoundTripper.
+func (k *keyFetcher) RoundTrip(req *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if age := k.now().Sub(k.at); age < minKeyAge {
+		return nil, fmt.Errorf("%w: they were fetched %v ago", errKeys, age)
+	}
+	next := k.next
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	resp, err := next.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errKeys, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close() // nothing was read of it
+		return nil, fmt.Errorf("%w: status %d", errKeys, resp.StatusCode)
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxKeys), resp.Body}
+	k.at = k.now()
+	return resp, nil
+}

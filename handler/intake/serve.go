@@ -1,0 +1,172 @@
+package intake
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// The reasons for which a message is not taken.
+var (
+	errUnauthorized = errors.New("the sender did not prove who it is")
+	errUnavailable  = errors.New("the sender cannot be verified at present")
+	errMethod       = errors.New("messages are sent with POST")
+	errTooLarge     = fmt.Errorf("the body may have %d bytes at most", maxBody)
+	errBody         = errors.New("the body is no message of this intake")
+	errDeclined     = errors.New("the publisher declines the change")
+)
+
+// retryAfter is what a sender is told to wait, in seconds.
+const retryAfter = 30
+
+// refusal is how an error is answered. Senders repeat 5xx, and 429; the rest they do not, or in vain.
+type refusal struct {
+	status        int
+	code, message string
+}
+
+func refusalOf(err error) refusal {
+	switch {
+	case errors.Is(err, errMethod):
+		return refusal{http.StatusMethodNotAllowed, "MethodNotAllowed", errMethod.Error()}
+	case errors.Is(err, errUnauthorized):
+		return refusal{http.StatusUnauthorized, "Unauthorized", errUnauthorized.Error()}
+	case errors.Is(err, errTooLarge):
+		return refusal{http.StatusRequestEntityTooLarge, "BodyTooLarge", errTooLarge.Error()}
+	case errors.Is(err, errBody):
+		return refusal{http.StatusBadRequest, "InvalidBody", errBody.Error()}
+	case errors.Is(err, errDeclined):
+		return refusal{http.StatusBadRequest, "Declined", errDeclined.Error()}
+	default:
+		return refusal{http.StatusServiceUnavailable, "Unavailable", "the message could not be taken: send it again"}
+	}
+}
+
+// serve takes one message.
+func (in *intake) serve(r route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		began := in.now()
+		ctx, cancel := context.WithTimeout(c.Request().Context(), in.timeout)
+		defer cancel()
+		correlationID, err := in.take(ctx, r, c.Response(), c.Request())
+		if correlationID == "" {
+			correlationID = uuid.NewString()
+		}
+		status, document := r.taken, map[string]any{"status": "Succeeded", "correlationId": correlationID, "timestamp": in.now().UTC()}
+		level := slog.LevelInfo
+		if err != nil {
+			f := refusalOf(err)
+			status, level = f.status, slog.LevelWarn
+			document["status"], document["error"] = "Failed", map[string]string{"code": f.code, "message": f.message}
+			header(c.Response().Header(), f)
+		}
+		in.log.LogAttrs(ctx, level, "intake", slog.String("route", r.path), slog.String("correlationId", correlationID), slog.Int("status", status),
+			slog.Int64("durationMs", in.now().Sub(began).Milliseconds()), slog.String("reason", reason(err)))
+		c.Response().Header().Set("Cache-Control", "no-store")
+		c.Response().Header().Set("x-correlation-id", correlationID)
+		return c.JSON(status, document)
+	}
+}
+
+func header(h http.Header, f refusal) {
+	h.Set("x-ms-error-code", f.code)
+	switch f.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+	case http.StatusMethodNotAllowed:
+		h.Set("Allow", http.MethodPost)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", strconv.Itoa(retryAfter))
+	}
+}
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return engine.Redact(err.Error())
+}
+
+// take brings a message into its queue.
+func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req *http.Request) (correlationID string, err error) {
+	if req.Method != http.MethodPost {
+		return "", errMethod
+	}
+	if err := r.authorize(ctx, req); err != nil {
+		return "", err
+	}
+	body, err := read(w, req)
+	if err != nil {
+		return "", err
+	}
+	m, err := adapt(r.target, body)
+	if err != nil {
+		return "", err
+	}
+	packed, err := in.claims.Pack(ctx, m)
+	if err != nil {
+		return m.CorrelationID, err
+	}
+	if _, err := in.queues.Send(ctx, r.target.Queue, packed, 0); err != nil {
+		return m.CorrelationID, fmt.Errorf("send %s to %s: %w", m.CorrelationID, r.target.Queue, err)
+	}
+	if r.declines != nil && r.declines(body) {
+		return m.CorrelationID, errDeclined
+	}
+	return m.CorrelationID, nil
+}
+
+// read reads a body. The connection's own deadline is that of the request, so a sender that trickles is cut off.
+func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	if deadline, ok := req.Context().Deadline(); ok {
+		_ = http.NewResponseController(w).SetReadDeadline(deadline) // a writer without deadlines is one of a test
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, errTooLarge
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: it ended early: %w", errBody, err)
+	}
+	return body, nil
+}
+
+// adapt makes the body the engine's message, with a correlation id in any case.
+func adapt(t Target, body []byte) (engine.Message, error) {
+	m, ok, err := t.Adapt(body)
+	switch {
+	case err != nil:
+		return engine.Message{}, fmt.Errorf("%w: %w", errBody, err)
+	case !ok || !json.Valid(m.Input):
+		return engine.Message{}, errBody
+	case m.CorrelationID == "":
+		m.CorrelationID = uuid.NewString()
+	}
+	return m, nil
+}
+
+// canonicalPaths puts a path that matches an intake in any letter case into the case of its route.
+func canonicalPaths(routes []route) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			u := c.Request().URL
+			for _, r := range routes {
+				if strings.EqualFold(strings.TrimSuffix(u.Path, "/"), r.path) {
+					u.Path, u.RawPath = r.path, ""
+				}
+			}
+			return next(c)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Package marketplace is what this program asks of the Azure commercial marketplace (SaaS fulfilment API, version
+// 2018-08-31) and of Azure Resource Manager about managed applications: it reads operations, subscriptions and
+// applications, acknowledges operations and activates subscriptions.
+//
+// It promises that every failure is one of the sentinel errors, and that a request which the service may not have
+// received is sent again, up to three times: all of them may be repeated. It stores nothing and owns no storage keys.
+package marketplace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// These errors are told apart with errors.Is. The text holds what the service said, shortened.
+var (
+	// ErrNotFound: no such operation, subscription or application, or none that this publisher may see.
+	ErrNotFound = errors.New("not found")
+	// ErrConflict: the operation is concluded already, one way or the other.
+	ErrConflict = errors.New("already concluded")
+	// ErrInvalid: the service refuses the request as such; repeating it cannot help.
+	ErrInvalid = errors.New("refused as invalid")
+	// ErrDenied: the service refuses the identity.
+	ErrDenied = errors.New("denied")
+	// ErrUnavailable: the service is busy, or gave no answer; repeat it later.
+	ErrUnavailable = errors.New("unavailable")
+)
+
+// OperationStatus is where an operation of the marketplace stands.
+type OperationStatus string
+
+// The states of an operation.
+const (
+	OperationNotStarted OperationStatus = "NotStarted"
+	OperationInProgress OperationStatus = "InProgress"
+	OperationSucceeded  OperationStatus = "Succeeded"
+	OperationFailed     OperationStatus = "Failed"
+	OperationConflict   OperationStatus = "Conflict"
+)
+
+// SubscriptionStatus is where a SaaS subscription stands.
+type SubscriptionStatus string
+
+// The states of a subscription.
+const (
+	NotStarted              SubscriptionStatus = "NotStarted"
+	PendingFulfillmentStart SubscriptionStatus = "PendingFulfillmentStart"
+	Subscribed              SubscriptionStatus = "Subscribed"
+	Suspended               SubscriptionStatus = "Suspended"
+	Unsubscribed            SubscriptionStatus = "Unsubscribed"
+)
+
+// Operation is a change of a subscription that the marketplace tells of.
+type Operation struct {
+	ID             string          `json:"id"`
+	SubscriptionID string          `json:"subscriptionId"`
+	OfferID        string          `json:"offerId"`
+	PlanID         string          `json:"planId"`
+	Quantity       Quantity        `json:"quantity"`
+	Action         string          `json:"action"`
+	TimeStamp      time.Time       `json:"timeStamp"`
+	Status         OperationStatus `json:"status"`
+}
+
+// Subscription is a customer's SaaS subscription.
+type Subscription struct {
+	ID          string             `json:"id"`
+	OfferID     string             `json:"offerId"`
+	PlanID      string             `json:"planId"`
+	Quantity    Quantity           `json:"quantity"`
+	Beneficiary Party              `json:"beneficiary"`
+	Status      SubscriptionStatus `json:"saasSubscriptionStatus"`
+}
+
+// Party is who uses a subscription.
+type Party struct {
+	TenantID string `json:"tenantId"`
+}
+
+// Application is a managed application.
+type Application struct {
+	ID       string `json:"id"`
+	Identity struct {
+		TenantID string `json:"tenantId"`
+	} `json:"identity"`
+	Properties struct {
+		ProvisioningState string `json:"provisioningState"`
+	} `json:"properties"`
+}
+
+// Acknowledgement is the publisher's answer to an operation.
+type Acknowledgement struct {
+	PlanID   string   `json:"planId,omitempty"`
+	Quantity Quantity `json:"quantity,omitempty"`
+	// Status is Success or Failure.
+	Status string `json:"status"`
+}
+
+// The answers to an operation.
+const (
+	Success = "Success"
+	Failure = "Failure"
+)
+
+// Quantity is a number of seats as decimal digits; "" for none. The marketplace writes it as a number, as text or as null.
+type Quantity string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (q *Quantity) UnmarshalJSON(data []byte) error {
+	var text *string
+	if json.Unmarshal(data, &text) == nil {
+		*q = ""
+		if text != nil {
+			*q = Quantity(*text)
+		}
+		return nil
+	}
+	var number json.Number
+	if err := json.Unmarshal(data, &number); err != nil {
+		return fmt.Errorf("a quantity is a number, a text or null: %w", err)
+	}
+	*q = Quantity(number)
+	return nil
+}
+
+// MarshalJSON implements json.Marshaler: a number where it is one, as the API has it.
+func (q Quantity) MarshalJSON() ([]byte, error) {
+	if q == "" {
+		return []byte("null"), nil
+	}
+	if n := json.Number(q); json.Valid([]byte(q)) {
+		return json.Marshal(n)
+	}
+	return json.Marshal(string(q))
+}
