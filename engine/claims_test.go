@@ -135,7 +135,7 @@ func TestDeriveCorrelationID(t *testing.T) {
 // Activities of two engines share no name; the history shows the operation.
 func TestOperationNames(t *testing.T) {
 	t.Parallel()
-	d := Definition{Name: "turntable", Operations: []orchestrator.AnyActivity{orchestrator.NewActivity[int, int]("turntable.process", nil)}}
+	d := Definition{Name: "turntable", Operations: []orchestrator.AnyActivity{orchestrator.NewActivity[int, int]("turntable/process", nil)}}
 	if got := d.operationOf(Message{}); got != "process" {
 		t.Errorf("operation %q", got)
 	}

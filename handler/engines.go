@@ -3,43 +3,72 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/alerts"
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/marketplace"
 )
 
+// distributionTimeout bounds one request that tells a target about a certificate.
+const distributionTimeout = 30 * time.Second
+
 // engines are the definitions of the deployment context.
-func engines(s Settings, st stores, events hmac.Publisher) ([]engine.Definition, error) {
+func engines(s Settings, st stores, events hmac.Publisher, log *slog.Logger) ([]engine.Definition, error) {
 	if s.Context != publisher {
 		return nil, fmt.Errorf("ROUNDHOUSE_CONTEXT: this version has no engine of the context %s, only of %s", s.Context, publisher)
 	}
-	keys, err := hmac.New(hmac.Config{Vault: st.secrets, Tables: st.tables, Publisher: events})
-	if err != nil {
-		return nil, err
-	}
-	principals, err := spnEngine(s, st)
-	if err != nil {
-		return nil, err
-	}
-	return []engine.Definition{hmac.Definition(keys), principals}, nil
-}
-
-func spnEngine(s Settings, st stores) (engine.Definition, error) {
 	credential, err := s.Storage.Identity()
 	if err != nil {
-		return engine.Definition{}, err
+		return nil, err
 	}
+	keys, keysErr := hmac.New(hmac.Config{Vault: st.vault, Tables: st.tables, Publisher: events})
+	principals, principalsErr := spnSteps(s, st, credential)
+	certificates, certificatesErr := tlsSteps(s, st, log)
+	instances, instancesErr := provisioningSteps(s, st, credential)
+	alarms, alarmsErr := alerts.New(alerts.Config{Rules: s.Outside.AlertRules})
+	if err := errors.Join(keysErr, principalsErr, certificatesErr, instancesErr, alarmsErr); err != nil {
+		return nil, err
+	}
+	return []engine.Definition{hmac.Definition(keys), spn.Definition(principals), tls.Definition(certificates),
+		provisioning.Definition(instances), alerts.Definition(alarms)}, nil
+}
+
+func spnSteps(s Settings, st stores, credential azcore.TokenCredential) (*spn.Steps, error) {
 	graph, graphErr := entra.NewGraph(s.SPN.GraphURL, credential, nil)
 	login, loginErr := entra.NewLogin(s.SPN.LoginURL, s.SPN.Tenant, s.SPN.GraphURL, nil)
 	if err := errors.Join(graphErr, loginErr); err != nil {
-		return engine.Definition{}, err
+		return nil, err
 	}
-	steps, err := spn.New(spn.Config{Directory: graph, Login: login, Vault: st.secrets, Values: st.secretValues,
+	return spn.New(spn.Config{Directory: graph, Login: login, Vault: st.vault, Values: st.vault,
 		Owner: s.SPN.Owner, Overlap: s.SPN.Overlap, Lifetime: s.SPN.Lifetime})
+}
+
+func tlsSteps(s Settings, st stores, log *slog.Logger) (*tls.Steps, error) {
+	authority, err := acme.New(acme.Config{Directory: s.TLS.Directory, Contact: s.TLS.Contact, Vault: st.vault,
+		Solvers: []acme.Solver{acme.HTTP01{Tables: st.tables}}, Log: log})
 	if err != nil {
-		return engine.Definition{}, err
+		return nil, err
 	}
-	return spn.Definition(steps), nil
+	return tls.New(tls.Config{Vault: st.certificates, Authority: authority, Targets: s.TLS.Targets, Tables: st.tables,
+		Distributor: tls.HTTPDistributor{Client: &http.Client{Timeout: distributionTimeout}}})
+}
+
+func provisioningSteps(s Settings, st stores, credential azcore.TokenCredential) (*provisioning.Steps, error) {
+	market, err := marketplace.New(marketplace.Config{Endpoint: s.Outside.MarketplaceURL, Management: s.Outside.ManagementURL, Credential: credential})
+	if err != nil {
+		return nil, err
+	}
+	return provisioning.New(provisioning.Config{Marketplace: market, Registry: instances{st.registry}, Plans: s.Outside.Plans,
+		BootstrapDeadline: s.Outside.BootstrapDeadline})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
@@ -89,7 +91,10 @@ func register(t *testing.T) registered {
 		t.Fatal(err)
 	}
 	all.queues, all.timers = a.Queues, a.Timers
-	all.routes = api.Routes()
+	all.routes = append(api.Routes(), api.Route{Method: http.MethodGet, Path: challengePath})
+	for _, path := range intake.Paths() {
+		all.routes = append(all.routes, api.Route{Method: http.MethodPost, Path: path})
+	}
 	return all
 }
 
@@ -138,10 +143,11 @@ func TestEveryFunctionHasItsHandler(t *testing.T) {
 	}
 }
 
-// authLevel is who may call an HTTP function: whoever has a key, and the prober of a platform without one.
+// authLevel is who may call an HTTP function: whoever has a key, and without one the prober of a platform, a certificate
+// authority, and those whose tokens and signatures the intakes verify.
 func authLevel(function string) string {
 	switch function {
-	case "health-live", "health-ready":
+	case "health-live", "health-ready", "acme-challenge", "marketplace-webhook", "managed-app-notification", "alert-intake":
 		return "anonymous"
 	default:
 		return "function"

@@ -33,7 +33,7 @@ func memoryStores(t *testing.T, plan *faults.Plan) stores {
 	t.Helper()
 	st := stores{tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory()}
 	vault := secrets.NewDevelopment(faults.Tables(st.tables, plan.Intercept))
-	st.secrets, st.secretValues = vault, vault
+	st.vault = vault
 	if err := st.tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestSigning(t *testing.T) {
 	}
 	second := outbox.SigningKey{ID: "k1", Secret: []byte(strings.Repeat("\xf0\x01", 16))}
 	now := time.Now()
-	ring := newKeyring([]signingSetting{{"k1", "hook"}}, st.secrets, st.secretValues, slog.New(slog.DiscardHandler))
+	ring := newKeyring([]signingSetting{{"k1", "hook"}}, st.vault, st.vault, slog.New(slog.DiscardHandler))
 	ring.now = func() time.Time { return now }
 	use := func(want outbox.SigningKey) {
 		t.Helper()
@@ -360,7 +360,7 @@ func TestSigning(t *testing.T) {
 	}
 	store := func(value string) secrets.Version {
 		t.Helper()
-		v, err := st.secrets.Add(t.Context(), "hook", []byte(value), nil)
+		v, err := st.vault.Add(t.Context(), "hook", []byte(value), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +376,7 @@ func TestSigning(t *testing.T) {
 	if n := len(plan.Calls()); n != calls {
 		t.Errorf("keys are not cached: %d calls more", n-calls)
 	}
-	if err := st.secrets.Disable(t.Context(), "hook", v1.Version); err != nil {
+	if err := st.vault.Disable(t.Context(), "hook", v1.Version); err != nil {
 		t.Fatal(err)
 	}
 	store(string(second.Secret))
@@ -396,7 +396,7 @@ func TestSignedOnTheWire(t *testing.T) {
 	r := newReceiver(t)
 	st := memoryStores(t, &faults.Plan{})
 	secret := strings.Repeat("s", outbox.MinSecret) + "\x00"
-	if _, err := st.secrets.Add(t.Context(), "hook", []byte(secret), nil); err != nil {
+	if _, err := st.vault.Add(t.Context(), "hook", []byte(secret), nil); err != nil {
 		t.Fatal(err)
 	}
 	e, _ := newEvents(t, st, r.document(`,"structured":true,"signingKeys":[{"id":"k1","secret":"hook"}]`))

@@ -33,7 +33,7 @@ func (t *transports) open(name string, d destinationSetting, st stores, log *slo
 	case d.HTTP != nil:
 		var keys outbox.SigningKeys
 		if len(d.HTTP.SigningKeys) > 0 {
-			keys = newKeyring(d.HTTP.SigningKeys, st.secrets, st.secretValues, log).keys
+			keys = newKeyring(d.HTTP.SigningKeys, st.vault, st.vault, log).keys
 		}
 		to, err := outbox.NewHTTP(d.HTTP.config(keys))
 		if err != nil {

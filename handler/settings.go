@@ -51,6 +51,10 @@ type Settings struct {
 	LogLevel slog.Level
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox outboxSettings
+	// TLS is what the tls engine needs.
+	TLS tlsSettings
+	// Outside is what provisioning, alerts and their intakes need.
+	Outside outside
 	// SPN is what the spn engine needs (what begins with ROUNDHOUSE_SPN_).
 	SPN spnSettings
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
@@ -62,7 +66,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [10]error
+	var errs [12]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -75,6 +79,8 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.Outbox, errs[7] = outboxFrom(lookup, errs[1] == nil && !s.Storage.Emulator)
 	s.Health, errs[8] = healthFrom(lookup)
 	s.SPN, errs[9] = spnFrom(lookup, s.KeyVaultURL, errs[1] == nil && !s.Storage.Emulator)
+	s.TLS, errs[10] = tlsFrom(lookup, s.Storage.Emulator)
+	s.Outside, errs[11] = outsideSettings(lookup)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

@@ -9,16 +9,21 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/certificates"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/alerts"
+	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/registry"
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -28,6 +33,9 @@ const (
 	messageParameter = "message"
 	timerParameter   = "timer"
 )
+
+// challengePath is where http-01 challenges of certificate authorities are answered.
+const challengePath = "/api/acme-challenge/:token"
 
 // wire builds the program out of its settings. It does not go to the network: that is left to the app's Start.
 func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
@@ -41,7 +49,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
-	definitions, err := engines(s, stores, eventPublisher{events.writer})
+	definitions, err := engines(s, stores, eventPublisher{events.writer}, log)
 	if err != nil {
 		return app{}, err
 	}
@@ -59,8 +67,9 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
+	claims := engine.NewClaims(stores.blobs, "")
 	pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
-		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Log: log})
+		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Claims: claims, Log: log})
 	if err != nil {
 		return app{}, err
 	}
@@ -73,6 +82,11 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	names := []string{engine.SignalEngine, outboxEngine}
 	for _, d := range definitions {
 		names = append(names, d.Name)
+		if d.Name == alerts.Engine { // the standard has a name of its own for its function
+			a.Queues["alert-processor"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}
+			a.Queues["alert-processor-poison"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandlePoison}
+			continue
+		}
 		subscribe(a.Queues, d.Name+"-queue", d.Queue, pipeline.Handle, pipeline.HandlePoison)
 	}
 	snapshot := metrics.Cached(outbox.NewMonitor(events.outbox).Snapshot, 0, nil)
@@ -84,9 +98,16 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
 		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes}
-	a.API = func(e *echo.Echo) error { return api.Register(e, web) }
+	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: stores.queues, Claims: claims, Log: log})
+	if err != nil {
+		return app{}, err
+	}
+	a.API = func(e *echo.Echo) error {
+		e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: stores.tables}))
+		return errors.Join(api.Register(e, web), intake.Register(e, doors))
+	}
 	a.Start = func(ctx context.Context) error {
-		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareSecrets(ctx), events.prepare(ctx)}
+		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareVault(ctx), stores.registry.CreateTable(ctx), events.prepare(ctx)}
 		for _, d := range definitions {
 			for _, table := range d.Tables {
 				errs = append(errs, stores.tables.CreateTable(ctx, table))
@@ -114,14 +135,21 @@ func subscribe(functions map[string]trigger.Queue, name, queue string, handle, p
 
 // stores are the services that the program keeps its state in.
 type stores struct {
-	tables  tables.Store
-	queues  queues.Store
-	blobs   blobs.Store
-	secrets secrets.Store
-	// secretValues reads the values, for those who use secrets themselves.
-	secretValues secrets.Reader
-	// prepareSecrets creates what the secret store needs.
-	prepareSecrets func(context.Context) error
+	tables tables.Store
+	queues queues.Store
+	blobs  blobs.Store
+	// vault keeps secrets, and gives their values to those who use them themselves.
+	vault        vault
+	certificates certificates.Store
+	registry     *registry.Registry
+	// prepareVault creates what the secret and certificate stores need.
+	prepareVault func(context.Context) error
+}
+
+// vault is a secret store that gives out values, too.
+type vault interface {
+	secrets.Store
+	secrets.Reader
 }
 
 func openStores(s Settings) (stores, error) {
@@ -131,19 +159,21 @@ func openStores(s Settings) (stores, error) {
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return stores{}, err
 	}
-	st := stores{tables: t, queues: q, blobs: b, prepareSecrets: func(context.Context) error { return nil }}
+	st := stores{tables: t, queues: q, blobs: b, registry: registry.New(t, ""), prepareVault: func(context.Context) error { return nil }}
 	if s.KeyVaultURL == "" {
 		// LoadSettings lets this happen with the emulator only.
-		development := secrets.NewDevelopment(t)
-		st.secrets, st.secretValues = development, development
-		st.prepareSecrets = func(ctx context.Context) error { return t.CreateTable(ctx, secrets.DevelopmentTable) }
+		st.vault, st.certificates = secrets.NewDevelopment(t), certificates.NewDevelopment(t)
+		st.prepareVault = func(ctx context.Context) error {
+			return errors.Join(t.CreateTable(ctx, secrets.DevelopmentTable), t.CreateTable(ctx, certificates.DevelopmentTable))
+		}
 		return st, nil
 	}
 	credential, err := s.Storage.Identity()
 	if err != nil {
 		return stores{}, err
 	}
-	vault, err := secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
-	st.secrets, st.secretValues = vault, vault
-	return st, err
+	kept, secretsErr := secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
+	issued, certificatesErr := certificates.NewKeyVault(s.KeyVaultURL, credential, nil)
+	st.vault, st.certificates = kept, issued
+	return st, errors.Join(secretsErr, certificatesErr)
 }

@@ -1,0 +1,249 @@
+// Package acme is the certificate authority of the TLS engine over the ACME protocol (RFC 8555) with renewal information
+// (RFC 9773).
+//
+// It promises that one account is used for all orders: its key is made once and kept in the secret store, and every
+// process takes the one that is there. It keeps nothing else: orders live at the authority, and whoever calls keeps their
+// addresses.
+//
+// Storage keys: the secret named acme-{hash of the directory's address} (see secrets.Name), the account's key in PKCS #8;
+// through [HTTP01], the partition "http-01" of the table tlsChallenges.
+package acme
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/mail"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mholt/acmez/v3/acme"
+
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// Bounds of the talk with the authority.
+const (
+	requestTimeout = 30 * time.Second
+	pollTimeout    = 2 * time.Minute
+	cleanUpTimeout = 10 * time.Second
+)
+
+// maxLooks bounds how often one Issue looks where its order stands: to authorize, to finalize, to fetch, and as often again
+// because somebody else does the same at the same time.
+const maxLooks = 6
+
+// Vault keeps the account's key.
+type Vault interface {
+	secrets.Store
+	secrets.Reader
+}
+
+// Config is what an Authority needs.
+type Config struct {
+	// Directory is the address of the authority's directory, with https. Using it means agreeing to the authority's terms of
+	// service. Required.
+	Directory string
+	// Contact is the e-mail address that the authority may write to; none when empty.
+	Contact string
+	// Vault keeps the account's key. Required.
+	Vault Vault
+	// Solvers answer challenges; for each domain, the first is used whose type the authority offers. One or more.
+	Solvers []Solver
+	// Client talks to the authority; nil makes one.
+	Client *http.Client
+	// PollInterval is how often the authority is asked when it does not say; default 1 s.
+	PollInterval time.Duration
+	// Now is the clock, time.Now when nil.
+	Now func() time.Time
+	// Log gets what goes wrong beside the point; default slog.Default().
+	Log *slog.Logger
+}
+
+// Validate names everything that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	if u, err := url.Parse(c.Directory); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		errs = append(errs, errors.New("acme: Config.Directory must be an https URL, such as https://acme-v02.api.letsencrypt.org/directory"))
+	}
+	if c.Contact != "" {
+		if a, err := mail.ParseAddress(c.Contact); err != nil || a.Address != c.Contact {
+			errs = append(errs, errors.New("acme: Config.Contact is no e-mail address"))
+		}
+	}
+	if c.Vault == nil {
+		errs = append(errs, errors.New("acme: Config.Vault is missing"))
+	}
+	if len(c.Solvers) == 0 {
+		errs = append(errs, errors.New("acme: Config.Solvers is empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// Authority implements tls.Authority. It is safe for concurrent use.
+type Authority struct {
+	config Config
+	client *acme.Client
+
+	mu      sync.Mutex
+	account *acme.Account // once it is known
+}
+
+var _ tls.Authority = (*Authority)(nil)
+
+// New validates config. It sends nothing yet.
+func New(config Config) (*Authority, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if config.PollInterval == 0 {
+		config.PollInterval = time.Second
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.Log == nil {
+		config.Log = slog.Default()
+	}
+	client := http.Client{Timeout: requestTimeout}
+	if config.Client != nil {
+		client = *config.Client
+	}
+	client.Transport = limitWatch{next: client.Transport}
+	return &Authority{config: config, client: &acme.Client{Directory: config.Directory, HTTPClient: &client,
+		UserAgent: "roundhouse", PollInterval: config.PollInterval, PollTimeout: pollTimeout}}, nil
+}
+
+// Order implements tls.Authority.
+func (a *Authority) Order(ctx context.Context, domains []string, replaces []byte) (string, error) {
+	ctx, limit := watchLimit(ctx, a.config.Now)
+	account, err := a.ensureAccount(ctx)
+	if err != nil {
+		return "", a.explain(limit, "open the account", err)
+	}
+	order := acme.Order{Replaces: a.replaced(ctx, replaces)}
+	for _, d := range domains {
+		order.Identifiers = append(order.Identifiers, acme.Identifier{Type: "dns", Value: d})
+	}
+	made, err := a.client.NewOrder(ctx, account, order)
+	if order.Replaces != "" && isRefusal(err) && !isProblem(err, acme.ProblemTypeRateLimited) {
+		// To say what is replaced is a courtesy. An authority that does not know the certificate, or has replaced it, gets
+		// the order without.
+		order.Replaces = ""
+		made, err = a.client.NewOrder(ctx, account, order)
+	}
+	if err != nil {
+		return "", a.explain(limit, "order", err)
+	}
+	return made.Location, nil
+}
+
+// replaced is how the authority knows a certificate, "" when it does not.
+func (a *Authority) replaced(ctx context.Context, leaf []byte) string {
+	if leaf == nil {
+		return ""
+	}
+	directory, err := a.client.GetDirectory(ctx)
+	if err != nil || directory.RenewalInfo == "" {
+		return ""
+	}
+	certificate, err := x509.ParseCertificate(leaf)
+	if err != nil {
+		return ""
+	}
+	id, err := acme.ARIUniqueIdentifier(certificate)
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// Issue implements tls.Authority.
+func (a *Authority) Issue(ctx context.Context, address string, request []byte) ([][]byte, error) {
+	ctx, limit := watchLimit(ctx, a.config.Now)
+	account, err := a.ensureAccount(ctx)
+	if err != nil {
+		return nil, a.explain(limit, "open the account", err)
+	}
+	for range maxLooks {
+		var order acme.Order
+		order, err = a.client.GetOrder(ctx, account, acme.Order{Location: address})
+		if isRefusal(err) && !isProblem(err, acme.ProblemTypeRateLimited) {
+			return nil, fmt.Errorf("%w: %w", tls.ErrOrderGone, err)
+		}
+		if err != nil {
+			return nil, a.explain(limit, "look at the order", err)
+		}
+		switch order.Status {
+		case acme.StatusPending:
+			if err := a.authorize(ctx, account, order); err != nil {
+				return nil, a.explain(limit, "authorize", err)
+			}
+		case acme.StatusReady, acme.StatusProcessing:
+			// Finalizing an order that is being processed only waits for it.
+			_, err = a.client.FinalizeOrder(ctx, account, order, request)
+			if err = a.explain(limit, "finalize the order", err); isFinal(err) {
+				return nil, err
+			}
+		case acme.StatusValid:
+			return a.fetch(ctx, account, order, limit)
+		default:
+			return nil, fmt.Errorf("%w: it is %s", tls.ErrOrderGone, order.Status)
+		}
+	}
+	if err == nil {
+		err = errors.New("the order does not come to an end")
+	}
+	return nil, err
+}
+
+// fetch downloads the chain of an order, the first where there are several.
+func (a *Authority) fetch(ctx context.Context, account acme.Account, order acme.Order, limit *limit) ([][]byte, error) {
+	chains, err := a.client.GetCertificateChain(ctx, account, order.Certificate)
+	if err != nil {
+		return nil, a.explain(limit, "fetch the certificate", err)
+	}
+	return decodeChain(chains[0].ChainPEM), nil
+}
+
+// Renewal implements tls.Authority.
+func (a *Authority) Renewal(ctx context.Context, leaf []byte) (from, to time.Time, ok bool, err error) {
+	certificate, err := x509.ParseCertificate(leaf)
+	if err != nil {
+		return from, to, false, fmt.Errorf("renewal information: %w", err)
+	}
+	info, err := a.client.GetRenewalInfo(ctx, certificate)
+	if errors.Is(err, acme.ErrUnsupported) {
+		return from, to, false, nil
+	}
+	if err != nil {
+		return from, to, false, fmt.Errorf("renewal information: %w", err)
+	}
+	return info.SuggestedWindow.Start.UTC(), info.SuggestedWindow.End.UTC(), true, nil
+}
+
+// decodeChain takes the certificates out of a PEM document.
+func decodeChain(document []byte) [][]byte {
+	var chain [][]byte
+	for block, rest := pem.Decode(document); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type == "CERTIFICATE" {
+			chain = append(chain, block.Bytes)
+		}
+	}
+	return chain
+}
+
+// contacts is the contact as the account has it.
+func (c Config) contacts() []string {
+	if c.Contact == "" {
+		return nil
+	}
+	return []string{"mailto:" + strings.TrimSpace(c.Contact)}
+}

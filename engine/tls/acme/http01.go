@@ -1,0 +1,107 @@
+package acme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"regexp"
+	"time"
+
+	"github.com/mholt/acmez/v3/acme"
+
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Properties of a row of tls.ChallengesTable.
+const (
+	propAnswer    = "KeyAuthorization"
+	propDomain    = "Domain"
+	propPresented = "PresentedAtUtc"
+)
+
+// tokenSyntax is what a token looks like (RFC 8555, section 8.1).
+var tokenSyntax = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+
+// HTTP01 answers http-01 challenges out of a table, in whichever process the authority's request arrives. It is the
+// responder, too: an http.Handler for paths that end in the token. The authority asks the domain itself, on port 80, at
+// /.well-known/acme-challenge/{token}; what serves there sends those requests on, or redirects them.
+type HTTP01 struct {
+	// Tables holds tls.ChallengesTable. Required.
+	Tables tables.Store
+	// Now is the clock, time.Now when nil.
+	Now func() time.Time
+}
+
+var (
+	_ Solver       = HTTP01{}
+	_ http.Handler = HTTP01{}
+)
+
+// Type implements Solver.
+func (HTTP01) Type() string { return acme.ChallengeTypeHTTP01 }
+
+// Present implements Solver.
+func (h HTTP01) Present(ctx context.Context, c Challenge) error {
+	if !tokenSyntax.MatchString(c.Token) {
+		return fmt.Errorf("%w: its token is not one", tls.ErrRefused)
+	}
+	now := time.Now
+	if h.Now != nil {
+		now = h.Now
+	}
+	return h.Tables.Apply(ctx, tls.ChallengesTable, tables.Upsert(tables.Entity{Key: tokenKey(c.Token), Properties: map[string]any{
+		propAnswer: c.KeyAuthorization, propDomain: c.Domain, propPresented: now().UTC()}}))
+}
+
+// CleanUp implements Solver.
+func (h HTTP01) CleanUp(ctx context.Context, c Challenge) error {
+	err := h.Tables.Apply(ctx, tls.ChallengesTable, tables.Delete(tokenKey(c.Token), ""))
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Answer is what to answer for a token; false when nobody waits for it.
+func (h HTTP01) Answer(ctx context.Context, token string) (string, bool, error) {
+	if !tokenSyntax.MatchString(token) {
+		return "", false, nil
+	}
+	row, err := h.Tables.Get(ctx, tls.ChallengesTable, tokenKey(token))
+	if errors.Is(err, tables.ErrNotFound) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("look up challenge: %w", err)
+	}
+	answer, ok := row.Properties[propAnswer].(string)
+	return answer, ok, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (h HTTP01) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	answer, found, err := h.Answer(r.Context(), path.Base(r.URL.Path))
+	if err != nil {
+		http.Error(w, "try again", http.StatusServiceUnavailable)
+		return
+	}
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	// A client that went away is its own business.
+	_, _ = w.Write([]byte(answer))
+}
+
+// tokenKey addresses a challenge.
+func tokenKey(token string) tables.Key {
+	return tables.Key{Partition: acme.ChallengeTypeHTTP01, Row: token}
+}

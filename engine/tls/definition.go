@@ -1,0 +1,180 @@
+package tls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
+const Queue = "tls-rotation-queue"
+
+// Names of the activities that the history does not show.
+const (
+	activityCurrent = "current-certificate"
+	activityTargets = "list-targets"
+	activityRetire  = "retire-versions"
+)
+
+// maxRateWait bounds how long a run waits, in all, for the rate limit of an authority; runTimeout bounds the run.
+const (
+	maxRateWait = 24 * time.Hour
+	runTimeout  = 36 * time.Hour
+)
+
+// Result is what a run leaves behind.
+type Result struct {
+	Certificate Certificate `json:"certificate"`
+	Renewed     bool        `json:"renewed"`
+	// Note says why it was not renewed.
+	Note string `json:"note,omitempty"`
+	// Targets is how many serve it: all there are.
+	Targets int `json:"targets"`
+}
+
+// activities are the steps with their options.
+type activities struct {
+	renew      *orchestrator.Activity[RenewInput, RenewOutput]
+	distribute *orchestrator.Activity[DistributeInput, DistributeOutput]
+	current    *orchestrator.Activity[RenewInput, RenewOutput]
+	targets    *orchestrator.Activity[TargetsInput, []Target]
+	retire     *orchestrator.Activity[RetireInput, RetireOutput]
+}
+
+func newActivities(s *Steps) activities {
+	retry := orchestrator.Retry{MaxAttempts: 3, FirstInterval: 2 * time.Second, MaxInterval: 30 * time.Second, Jitter: 0.5}
+	brief := []orchestrator.CallOption{orchestrator.WithRetry(retry), orchestrator.WithTimeout(time.Minute)}
+	issuing := retry
+	issuing.Retryable = func(err error) bool { return !isA[*RateLimitedError](err) && !isA[*ValidationError](err) }
+	// A target takes a while to fetch what it was told about.
+	fetching := orchestrator.Retry{MaxAttempts: 6, FirstInterval: 5 * time.Second, MaxInterval: 5 * time.Minute, Jitter: 0.2}
+	return activities{
+		renew: orchestrator.NewActivity(OperationRenew, permanently(s.Renew), orchestrator.WithRetry(issuing), orchestrator.WithTimeout(5*time.Minute),
+			orchestrator.WithError[*RateLimitedError](), orchestrator.WithError[*ValidationError]()),
+		distribute: orchestrator.NewActivity(OperationDistribute, permanently(s.Distribute), orchestrator.WithRetry(fetching), orchestrator.WithTimeout(2*time.Minute)),
+		current:    orchestrator.NewActivity(activityCurrent, permanently(s.Current), brief...),
+		targets:    orchestrator.NewActivity(activityTargets, permanently(s.ListTargets), brief...),
+		retire:     orchestrator.NewActivity(activityRetire, permanently(s.Retire), brief...),
+	}
+}
+
+// Definition is the engine over the steps. A message with the operation renew, or none, renews the certificate when it is
+// due, or when its input forces it, and has every target serve it; one with distribute only has them serve what there is.
+// A renewal that is not due is a success whose output has a note.
+func Definition(steps *Steps) engine.Definition {
+	a := newActivities(steps)
+	return engine.Definition{
+		Name:         Engine,
+		Queue:        Queue,
+		Orchestrator: engine.Orchestrate(Engine, a.run),
+		Operations:   []orchestrator.AnyActivity{a.renew, a.distribute},
+		Activities:   []orchestrator.AnyActivity{a.current, a.targets, a.retire},
+		Tables:       []string{OrdersTable, ChallengesTable},
+		Timeout:      runTimeout,
+	}
+}
+
+func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
+	domains, err := r.Input.Names()
+	if err != nil {
+		return Result{}, orchestrator.Permanent(err)
+	}
+	made, err := a.certificate(ctx, r, domains)
+	if err != nil {
+		return Result{}, err
+	}
+	targets, err := a.targets.Call(ctx, TargetsInput{Domains: domains}).Await()
+	if err != nil {
+		return Result{}, err
+	}
+	if err := a.spread(ctx, made.Certificate, targets); err != nil {
+		return Result{}, err
+	}
+	_, err = a.retire.Call(ctx, RetireInput{Name: made.Certificate.Name, Version: made.Certificate.Version}).Await()
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Certificate: made.Certificate, Renewed: made.Renewed, Note: made.Note, Targets: len(targets)}, nil
+}
+
+// certificate is the one to distribute.
+func (a activities) certificate(ctx *orchestrator.Context, r engine.Request[Input], domains []string) (RenewOutput, error) {
+	in := RenewInput{Domains: domains, Force: r.Input.Force, JobID: r.CorrelationID}
+	switch r.Operation {
+	case "", OperationRenew:
+		return a.renewPatiently(ctx, in)
+	case OperationDistribute:
+		if in.Force {
+			return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: force belongs to renew", ErrInput))
+		}
+		return a.current.Call(ctx, in).Await()
+	default:
+		return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: unknown operation %.64q; the engine knows %s and %s", ErrInput, r.Operation, OperationRenew, OperationDistribute))
+	}
+}
+
+// renewPatiently renews, and waits for as long as the authority wants to be left alone, within reason.
+func (a activities) renewPatiently(ctx *orchestrator.Context, in RenewInput) (RenewOutput, error) {
+	giveUp := ctx.Now().Add(maxRateWait)
+	for {
+		out, err := a.renew.Call(ctx, in).Await()
+		var limited *RateLimitedError
+		if !errors.As(err, &limited) {
+			return out, err
+		}
+		if limited.Until.After(giveUp) {
+			return out, orchestrator.Permanent(fmt.Errorf("%w; retry the dead letter then", err))
+		}
+		ctx.Sleep(max(limited.Until.Sub(ctx.Now()), time.Minute))
+	}
+}
+
+// spread has all targets serve the certificate, each with attempts of its own. The error names those who do not.
+func (a activities) spread(ctx *orchestrator.Context, c Certificate, targets []Target) error {
+	told := make([]*orchestrator.Future[DistributeOutput], len(targets))
+	for i, target := range targets {
+		told[i] = a.distribute.Call(ctx, DistributeInput{Target: target, Certificate: c})
+	}
+	var errs []error
+	hopeless := true
+	for i, future := range told {
+		if _, err := future.Await(); err != nil {
+			hopeless = hopeless && orchestrator.IsPermanent(err)
+			errs = append(errs, fmt.Errorf("target %s: %w", targets[i].ID, err))
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d targets do not serve certificate %s version %s: %w", len(errs), len(targets), c.Name, c.Version, errors.Join(errs...))
+	if !hopeless {
+		// One that cannot be mended does not take the other targets' attempts away.
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// isA says whether err is of a type.
+func isA[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+// permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new
+// assignment takes minutes to arrive, and the attempts of a message give it some.
+func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := step(ctx, in)
+		for _, hopeless := range []error{ErrInput, ErrRefused, ErrTarget, ErrNoCertificate, secrets.ErrInvalid, secrets.ErrDeleted} {
+			if errors.Is(err, hopeless) {
+				return out, orchestrator.Permanent(err)
+			}
+		}
+		return out, err
+	}
+}

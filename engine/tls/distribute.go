@@ -1,0 +1,110 @@
+package tls
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// handshakeTimeout bounds one look at a target.
+const handshakeTimeout = 15 * time.Second
+
+// Distributor tells a target to fetch a version of a certificate from the store and to serve it. It may be told the same
+// again. Errors are ErrTarget, and others, after which it can be repeated.
+type Distributor interface {
+	Distribute(ctx context.Context, to Target, c Certificate) error
+}
+
+// DistributeInput says what a target has to serve.
+type DistributeInput struct {
+	Target      Target      `json:"target"`
+	Certificate Certificate `json:"certificate"`
+}
+
+// DistributeOutput is proof that a target serves a certificate.
+type DistributeOutput struct {
+	TargetID string `json:"targetId"`
+	// Fingerprint and Serial are those of the certificate that the target presented.
+	Fingerprint string `json:"fingerprint"`
+	Serial      string `json:"serial"`
+	// Told says that it had to be told; otherwise it served the certificate already.
+	Told bool `json:"told"`
+	// VerifiedAtUtc is when it presented the certificate.
+	VerifiedAtUtc time.Time `json:"verifiedAtUtc"`
+}
+
+// Distribute makes sure that a target serves a certificate: it looks, tells it when it does not, and looks again.
+// ErrNotServed means that it does not yet.
+func (s *Steps) Distribute(ctx context.Context, in DistributeInput) (DistributeOutput, error) {
+	if in.Target.ID == "" || in.Target.Address == "" || in.Certificate.Fingerprint == "" || in.Certificate.Version == "" {
+		return DistributeOutput{}, fmt.Errorf("distribute: %w: target id, address, certificate version and fingerprint are required", ErrInput)
+	}
+	out, err := s.look(ctx, in)
+	if err == nil {
+		return out, nil
+	}
+	if err := s.config.Distributor.Distribute(ctx, in.Target, in.Certificate); err != nil {
+		return DistributeOutput{}, fmt.Errorf("tell target %s about certificate %s: %w", in.Target.ID, in.Certificate.Name, err)
+	}
+	if out, err = s.look(ctx, in); err != nil {
+		return DistributeOutput{}, fmt.Errorf("target %s was told about certificate %s version %s: %w", in.Target.ID, in.Certificate.Name, in.Certificate.Version, err)
+	}
+	out.Told = true
+	return out, nil
+}
+
+// look makes a handshake with a target.
+func (s *Steps) look(ctx context.Context, in DistributeInput) (DistributeOutput, error) {
+	served, err := handshake(ctx, in.Target, in.Certificate)
+	if err != nil {
+		return DistributeOutput{}, fmt.Errorf("%w: %w", ErrNotServed, err)
+	}
+	leaf := served[0]
+	if got := fingerprint(leaf); got != in.Certificate.Fingerprint {
+		return DistributeOutput{}, fmt.Errorf("%w: %s presents serial %s (until %s), not serial %s", ErrNotServed, in.Target.Address,
+			leaf.SerialNumber.Text(16), leaf.NotAfter.UTC().Format(time.RFC3339), in.Certificate.Serial)
+	}
+	between := x509.NewCertPool()
+	for _, c := range served[1:] {
+		between.AddCert(c)
+	}
+	if _, err := leaf.Verify(x509.VerifyOptions{Roots: s.config.Roots, Intermediates: between, CurrentTime: s.config.Now()}); err != nil {
+		return DistributeOutput{}, fmt.Errorf("%w: %s presents the certificate, but clients cannot verify it; it has to send the whole chain: %w", ErrNotServed, in.Target.Address, err)
+	}
+	return DistributeOutput{TargetID: in.Target.ID, Fingerprint: fingerprint(leaf), Serial: leaf.SerialNumber.Text(16), VerifiedAtUtc: s.config.Now().UTC()}, nil
+}
+
+// handshake returns what a target presents, leaf first.
+func handshake(ctx context.Context, target Target, c Certificate) ([]*x509.Certificate, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	// Whatever it presents has to be seen, an expired certificate as well; nothing is sent over this connection, and look
+	// verifies the chain itself.
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: serverName(target, c), InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
+	conn, err := dialer.DialContext(ctx, "tcp", target.Address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	secure, ok := conn.(*tls.Conn)
+	if !ok || len(secure.ConnectionState().PeerCertificates) == 0 {
+		return nil, errors.New("no certificate was presented")
+	}
+	return secure.ConnectionState().PeerCertificates, nil
+}
+
+// serverName is the name to ask for.
+func serverName(target Target, c Certificate) string {
+	if target.ServerName != "" {
+		return target.ServerName
+	}
+	host, _, err := net.SplitHostPort(target.Address)
+	if err == nil && net.ParseIP(host) == nil {
+		return host
+	}
+	return c.Domains[0]
+}

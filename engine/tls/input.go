@@ -1,0 +1,72 @@
+package tls
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/vibedata/roundhouse/certificates"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// Input is the engine-specific part of a message.
+type Input struct {
+	// Domain is the certificate's only name; Domains are its names, the first of which also names it in the store. One of the
+	// two is required. International names are written in their ASCII form; "*." in front takes a DNS challenge.
+	Domain  string   `json:"domain,omitempty"`
+	Domains []string `json:"domains,omitempty"`
+	// Force renews a certificate that is not due. Operation renew only.
+	Force bool `json:"force,omitempty"`
+}
+
+// maxDomain is the length of a domain name (RFC 1034, section 3.1).
+const maxDomain = 253
+
+// domainSyntax is two labels or more of letters, digits and dashes, the first of which may be a wildcard.
+var domainSyntax = regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// Names checks the input and returns the certificate's domains, in lower case and each once.
+func (in Input) Names() ([]string, error) {
+	names, err := in.names()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return names, nil
+}
+
+func (in Input) names() ([]string, error) {
+	domains := in.Domains
+	switch {
+	case in.Domain != "" && len(in.Domains) > 0:
+		return nil, errors.New("set domain or domains, not both")
+	case in.Domain != "":
+		domains = []string{in.Domain}
+	case len(in.Domains) == 0:
+		return nil, errors.New("domain or domains is missing")
+	}
+	var names []string
+	for _, domain := range domains {
+		if name := strings.ToLower(domain); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, checkDomains(names)
+}
+
+// checkDomains checks names in lower case.
+func checkDomains(domains []string) error {
+	if len(domains) == 0 || len(domains) > certificates.MaxDomains {
+		return fmt.Errorf("%d domains, allowed are 1 to %d", len(domains), certificates.MaxDomains)
+	}
+	for _, d := range domains {
+		if len(d) > maxDomain || !domainSyntax.MatchString(d) {
+			return fmt.Errorf("%.80q is no domain name: write letters, digits, dashes and dots, and international names in their ASCII form", d)
+		}
+	}
+	return nil
+}
+
+// CertificateName is the name in the store of the certificate for the domains.
+func CertificateName(domains []string) string { return secrets.Name(Engine, domains[0]) }

@@ -1,0 +1,86 @@
+package tls
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// notifyTimeout bounds one request of HTTPDistributor.
+const notifyTimeout = 30 * time.Second
+
+// maxAnswer bounds what is read of an answer, so that its connection can be used again.
+const maxAnswer = 64 << 10
+
+// HTTPDistributor tells a target by a POST to its NotifyURL. The body is the Certificate as JSON, and the header
+// Idempotency-Key is the same for the same certificate and target. An answer of 2xx says that the target will serve the
+// certificate; it may do so a little later. 4xx other than 401, 403, 404, 408, 409, 425 and 429 refuses for good: those
+// others can be mended on the way, while the message has attempts left.
+type HTTPDistributor struct {
+	// Client sends; http.DefaultClient when nil. What a target wants to know about the sender, its transport adds.
+	Client *http.Client
+}
+
+// retryable are the answers below 500 that another attempt may change.
+var retryable = map[int]bool{
+	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusRequestTimeout: true,
+	http.StatusConflict: true, http.StatusTooEarly: true, http.StatusTooManyRequests: true,
+}
+
+// Distribute implements Distributor.
+func (d HTTPDistributor) Distribute(ctx context.Context, to Target, c Certificate) error {
+	if err := checkNotifyURL(to.NotifyURL); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
+	defer cancel()
+	body, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.NotifyURL, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", c.Fingerprint+"-"+url.QueryEscape(to.ID))
+	client := d.Client
+	if client == nil {
+		client = http.DefaultClient
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	// What it says is not shown: it is the target's, and may repeat anything.
+	if _, err := io.CopyN(io.Discard, resp.Body, maxAnswer); err != nil && err != io.EOF {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch status := resp.StatusCode; {
+	case status >= 200 && status < 300:
+		return nil
+	case status >= 300 && status < 500 && !retryable[status]:
+		return fmt.Errorf("%w: it answers %s", ErrTarget, resp.Status)
+	default:
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+}
+
+// checkNotifyURL takes https, and http on the loopback interface. The URL is not shown: it may hold a key.
+func checkNotifyURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("%w: its notifyUrl is no URL", ErrTarget)
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme != "https" && (u.Scheme != "http" || ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%w: its notifyUrl must begin with https://", ErrTarget)
+	}
+	return nil
+}

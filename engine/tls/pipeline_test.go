@@ -1,0 +1,166 @@
+package tls_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// pipeline is a process that takes the engine's messages.
+func (w *world) pipeline(t *testing.T) *engine.Pipeline {
+	t.Helper()
+	log, messages := slog.New(slog.DiscardHandler), queues.NewMemory()
+	d := tls.Definition(w.steps(t))
+	rt, err := orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: blobs.NewMemory(), Log: log, Queues: messages,
+		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := engine.NewPipeline(engine.Config{Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
+		History: engine.NewHistory(w.tables, ""), DeadLetters: engine.NewDeadLetters(w.tables, ""), Queues: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(rt.Prepare(t.Context()), p.Prepare(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// handle has a message come to rest, and returns its history.
+func (w *world) handle(t *testing.T, p *engine.Pipeline, correlationID, body string) []engine.Entry {
+	t.Helper()
+	d := engine.Delivery{Queue: tls.Queue, ID: "m-" + correlationID, Body: []byte(body), DequeueCount: 1}
+	if err := p.Handle(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := engine.NewHistory(w.tables, "").Run(t.Context(), tls.Engine, correlationID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// rows shows the operations of a history and how they ended.
+func rows(entries []engine.Entry) string {
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Operation+" "+string(e.Status))
+	}
+	slices.Sort(all) // targets end in any order
+	return strings.Join(all, ", ")
+}
+
+func (w *world) deadLetters(t *testing.T) []engine.DeadLetter {
+	t.Helper()
+	store := engine.NewDeadLetters(w.tables, "")
+	page, err := store.List(t.Context(), engine.DeadLetterFilter{Engines: []string{tls.Engine}, Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []engine.DeadLetter
+	for _, item := range page.DeadLetters {
+		d, err := store.Get(t.Context(), item.Engine, item.RowKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func message(correlationID, input string) string {
+	return fmt.Sprintf(`{"correlationId":%q,"engine":"tls","input":%s}`, correlationID, input)
+}
+
+// From the queue message to the history: renewed and served by all, then not due, which is a success with a note.
+func TestMessageToHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pebble.Options{}, 2)
+	p := w.pipeline(t)
+	first := w.handle(t, p, "c1", message("c1", `{"domains":["www.example.com","example.com"]}`))
+	if got := rows(first); got != "distribute Succeeded, distribute Succeeded, renew Succeeded" {
+		t.Fatalf("history: %s", got)
+	}
+	for i, target := range w.targets {
+		if len(target.Told()) != 1 {
+			t.Errorf("target %d was told %d times", i, len(target.Told()))
+		}
+	}
+	second := w.handle(t, p, "c2", message("c2", `{"domains":["www.example.com","example.com"]}`))
+	var out tls.RenewOutput
+	if err := json.Unmarshal(second[0].Output, &out); err != nil || out.Renewed || !strings.Contains(out.Note, "not due") || rows(second) != rows(first) {
+		t.Errorf("not due: %s %+v, %v", rows(second), out, err)
+	}
+	if dead := w.deadLetters(t); len(dead) != 0 || len(w.targets[0].Told()) != 1 {
+		t.Errorf("dead letters %+v, told %d times", dead, len(w.targets[0].Told()))
+	}
+	w.checkSecret(t, first, second)
+}
+
+// What cannot be mended is a dead letter at once, with the message as it came and the reason; a target that refuses is
+// named, and the others serve the certificate all the same.
+func TestMessageToDeadLetter(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		what    string
+		input   string
+		prepare func(w *world)
+		says    []string
+		history string
+	}{
+		{"a domain that the authority blocks", `{"domain":"blocked.test"}`, nil, []string{"rejectedIdentifier"}, "renew Failed"},
+		{"no domain", `{}`, nil, []string{"domain or domains is missing"}, "renew Failed"},
+		{"an unknown field", `{"domian":"www.example.com"}`, nil, []string{"domian"}, "renew Failed"},
+		{"a target refuses", `{"domain":"www.example.com"}`, func(w *world) { w.targets[1].Answer(422) }, []string{"1 of 2 targets", "target i1", "422"},
+			"distribute Failed, distribute Succeeded, renew Succeeded"},
+	}
+	for _, c := range cases {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, pebble.Options{Blocked: []string{"blocked.test"}}, 2)
+			if c.prepare != nil {
+				c.prepare(w)
+			}
+			body := message("c1", c.input)
+			p := w.pipeline(t)
+			entries := w.handle(t, p, "c1", body)
+			dead := w.deadLetters(t)
+			if len(dead) != 1 || string(dead[0].OriginalMessage) != body || dead[0].OriginalQueue != "tls-rotation-queue" || dead[0].DetectedReason != engine.ReasonPermanent {
+				t.Fatalf("dead letters: %+v", dead)
+			}
+			for _, text := range c.says {
+				if !strings.Contains(dead[0].ErrorMessage, text) {
+					t.Errorf("%q is not in %s", text, dead[0].ErrorMessage)
+				}
+			}
+			if got := rows(entries); got != c.history {
+				t.Errorf("history: %s", got)
+			}
+		})
+	}
+}
+
+// The next run gives a target that was left behind what it lacks, and does not tell the others again.
+func TestNextRunCatchesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pebble.Options{}, 2)
+	p := w.pipeline(t)
+	w.targets[1].Answer(422)
+	w.handle(t, p, "c1", message("c1", `{"domain":"www.example.com"}`))
+	got := w.handle(t, p, "c2", message("c2", `{"domain":"www.example.com"}`))
+	if rows(got) != "distribute Succeeded, distribute Succeeded, renew Succeeded" || len(w.targets[0].Told()) != 1 || len(w.targets[1].Told()) != 1 || len(w.versions(t)) != 1 {
+		t.Errorf("history: %s", rows(got))
+	}
+}

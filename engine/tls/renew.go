@@ -1,0 +1,188 @@
+package tls
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/certificates"
+	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// TagJob is the tag of a version that names the run that made it.
+const TagJob = "renewalJobId"
+
+// maxTries bounds the rounds of one Renew: each follows a sign that somebody else was at work.
+const maxTries = 4
+
+// RenewInput says which certificate to look after.
+type RenewInput struct {
+	// Domains are the certificate's names, as Input.Names returns them. Required.
+	Domains []string `json:"domains"`
+	// Force renews it whether it is due or not.
+	Force bool `json:"force,omitempty"`
+	// JobID is the run that asks; one run renews once. Required.
+	JobID string `json:"jobId"`
+}
+
+// RenewOutput is the certificate that is current after Renew.
+type RenewOutput struct {
+	Certificate Certificate `json:"certificate"`
+	// Renewed says that this run made it.
+	Renewed bool `json:"renewed"`
+	// RenewAtUtc is when it is due, where that was asked.
+	RenewAtUtc time.Time `json:"renewAtUtc,omitzero"`
+	// Note says why it was not renewed.
+	Note string `json:"note,omitempty"`
+}
+
+// Renew makes sure that there is a certificate for the domains that is not due for renewal. Repeating it for the same job
+// makes no other, forced or not. Errors are ErrInput and those of Authority, package certificates and tables; it is safe to
+// repeat after all.
+func (s *Steps) Renew(ctx context.Context, in RenewInput) (RenewOutput, error) {
+	if err := in.validate(); err != nil {
+		return RenewOutput{}, fmt.Errorf("renew: %w", err)
+	}
+	name := CertificateName(in.Domains)
+	var err error
+	for range maxTries {
+		var out RenewOutput
+		if out, err = s.tryRenew(ctx, name, in); err == nil {
+			return out, nil
+		}
+		if !overtaken(err) {
+			break
+		}
+	}
+	return RenewOutput{}, fmt.Errorf("renew certificate %s: %w", name, err)
+}
+
+// overtaken says that another look settles what stood in the way.
+func overtaken(err error) bool {
+	for _, by := range []error{ErrOrderGone, certificates.ErrNoRequest, tables.ErrExists, tables.ErrPrecondition} {
+		if errors.Is(err, by) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (RenewOutput, error) {
+	now, found, err := s.current(ctx, name)
+	if err != nil {
+		return RenewOutput{}, err
+	}
+	var replaces []byte
+	if found {
+		out, keep, err := s.keep(ctx, now, in)
+		if err != nil || keep {
+			return out, err
+		}
+		replaces = now.leaf.Raw
+	}
+	request, err := s.request(ctx, name, in.Domains)
+	if err != nil {
+		return RenewOutput{}, err
+	}
+	order, err := s.order(ctx, in, request.Raw, replaces)
+	if err != nil {
+		return RenewOutput{}, err
+	}
+	chain, err := s.issue(ctx, order, request, in.Domains)
+	if err != nil {
+		if errors.Is(err, ErrOrderGone) {
+			err = errors.Join(err, s.forgetOrder(ctx, name, order))
+		}
+		return RenewOutput{}, err
+	}
+	version, err := s.config.Vault.Merge(ctx, name, chain, map[string]string{TagJob: in.JobID})
+	if err != nil {
+		return RenewOutput{}, err
+	}
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		return RenewOutput{}, err
+	}
+	return RenewOutput{Certificate: describe(held{version: version, leaf: leaf}), Renewed: true}, nil
+}
+
+// keep says whether the current certificate stays, and what Renew returns then.
+func (s *Steps) keep(ctx context.Context, now held, in RenewInput) (RenewOutput, bool, error) {
+	out := RenewOutput{Certificate: describe(now)}
+	if slices.Contains(now.jobs, in.JobID) {
+		out.Renewed = true
+		return out, true, nil
+	}
+	if in.Force || !covers(now.leaf, in.Domains) {
+		return out, false, nil
+	}
+	at, err := s.renewAt(ctx, now.leaf)
+	if err != nil || !s.config.Now().Before(at) {
+		return out, false, err
+	}
+	out.RenewAtUtc = at
+	out.Note = "not due before " + at.Format(time.RFC3339)
+	return out, true, nil
+}
+
+// request returns the signing request for the domains. One that is under way for other domains is dropped: the message
+// that wanted these is newer.
+func (s *Steps) request(ctx context.Context, name string, domains []string) (*x509.CertificateRequest, error) {
+	for canceled := false; ; canceled = true {
+		der, err := s.config.Vault.Request(ctx, name, domains)
+		if err != nil {
+			return nil, err
+		}
+		request, err := x509.ParseCertificateRequest(der)
+		if err == nil {
+			err = request.CheckSignature()
+		}
+		if err == nil && !sameNames(request.DNSNames, domains) {
+			err = fmt.Errorf("%w for these domains, but one for %q", certificates.ErrNoRequest, request.DNSNames)
+		}
+		if err == nil {
+			return request, nil
+		}
+		if canceled {
+			return nil, fmt.Errorf("the store's signing request: %w", err)
+		}
+		if err := s.config.Vault.Cancel(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// issue gets the chain and checks that it is what was asked for.
+func (s *Steps) issue(ctx context.Context, order string, request *x509.CertificateRequest, domains []string) ([][]byte, error) {
+	chain, err := s.config.Authority.Issue(ctx, order, request.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(chain) == 0 {
+		return nil, fmt.Errorf("%w: it led to no certificate", ErrOrderGone)
+	}
+	leaf, err := x509.ParseCertificate(chain[0])
+	if err != nil {
+		return nil, fmt.Errorf("%w: its certificate: %w", ErrOrderGone, err)
+	}
+	if !certificates.Belongs(request, leaf) || !covers(leaf, domains) {
+		return nil, fmt.Errorf("%w: its certificate is for another key or for other names", ErrOrderGone)
+	}
+	return chain, nil
+}
+
+// validate checks what a message or another step handed over.
+func (in RenewInput) validate() error {
+	err := checkDomains(in.Domains)
+	if in.JobID == "" || len(in.JobID) > secrets.MaxTag {
+		err = errors.Join(err, fmt.Errorf("jobId must have 1 to %d bytes", secrets.MaxTag))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// provisioningField is where the registry's documents hold what the provisioning engine knows of an instance.
+const provisioningField = "provisioning"
+
+// instances is the registry as the provisioning engine sees it.
+type instances struct{ registry *registry.Registry }
+
+// Create adds an instance.
+func (r instances) Create(ctx context.Context, i provisioning.Instance) error {
+	document := registry.Instance{InstanceID: i.ID, TenantID: i.TenantID}
+	if err := document.SetField(provisioningField, i); err != nil {
+		return fmt.Errorf("register instance %s: %w", i.ID, err)
+	}
+	_, err := r.registry.Create(ctx, document)
+	if errors.Is(err, registry.ErrExists) {
+		return fmt.Errorf("%w: %w", provisioning.ErrRegistered, err)
+	}
+	return err
+}
+
+// Update changes an instance by compare-and-set. What another job has locked waits until it is free.
+func (r instances) Update(ctx context.Context, instanceID, jobID string, change func(*provisioning.Instance) error) error {
+	_, err := r.registry.Update(ctx, instanceID, jobID, func(document *registry.Instance) error {
+		i := provisioning.Instance{ID: document.InstanceID, TenantID: document.TenantID}
+		if _, err := document.Field(provisioningField, &i); err != nil {
+			return err
+		}
+		if err := change(&i); err != nil {
+			return err
+		}
+		return document.SetField(provisioningField, i)
+	})
+	if errors.Is(err, registry.ErrNotFound) {
+		return fmt.Errorf("%w: %w", provisioning.ErrNotRegistered, err)
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+// Package pebble runs an ACME authority for tests, in process: Pebble, which validates challenges for real, over HTTP and
+// DNS servers on the loopback interface. All domains lead to 127.0.0.1.
+//
+// It is for tests only. A goroutine of Pebble's outlives each server; [IgnoreLeak] tells goleak.
+package pebble
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/letsencrypt/pebble/v2/ca"
+	"github.com/letsencrypt/pebble/v2/db"
+	"github.com/letsencrypt/pebble/v2/va"
+	"github.com/letsencrypt/pebble/v2/wfe"
+	"go.uber.org/goleak"
+)
+
+// Paths of the authority, for Refuse and Count.
+const (
+	Account  = "/sign-me-up"
+	NewOrder = "/order-plz"
+	Order    = "/my-order/"
+	Finalize = "/finalize-order/"
+	Answer   = "/chalZ/"
+
+	RenewalInfo = "/draft-ietf-acme-ari-03/renewalInfo/"
+)
+
+// Options change a Server.
+type Options struct {
+	// Validity is how long certificates live; default 90 days.
+	Validity time.Duration
+	// Blocked are domains that the authority issues no certificates for; of two labels, since Pebble breaks on a name that is
+	// asked for with fewer.
+	Blocked []string
+	// RejectNonces is the percentage of good nonces that are refused, as authorities do now and then; each costs the client a
+	// quarter of a second.
+	RejectNonces int
+	// WithoutRenewalInfo hides that the authority knows renewal information.
+	WithoutRenewalInfo bool
+}
+
+// Server is an authority.
+type Server struct {
+	// Challenges answers the authority's http-01 requests; 404 when nil. Set it before the first order.
+	Challenges http.Handler
+
+	server *httptest.Server
+	front  wfe.WebFrontEndImpl
+	ca     *ca.CAImpl
+	names  names
+
+	one sync.Mutex // request at a time
+
+	mu       sync.Mutex
+	refusals []Refusal
+	counts   map[string]int
+}
+
+// environment is what Pebble takes its own settings from, while a server is made.
+var environment sync.Mutex
+
+// configure sets Pebble's own settings.
+func configure(t testing.TB, rejectNonces int) {
+	t.Helper()
+	for name, value := range map[string]string{"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": strconv.Itoa(rejectNonces), "PEBBLE_AUTHZREUSE": "0"} {
+		if err := os.Setenv(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// IgnoreLeak lets goleak pass what Pebble leaves behind.
+func IgnoreLeak() goleak.Option {
+	return goleak.IgnoreAnyFunction("github.com/letsencrypt/pebble/v2/va.VAImpl.processTasks")
+}
+
+// Start starts an authority that ends with the test.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	if o.Validity == 0 {
+		o.Validity = 90 * 24 * time.Hour
+	}
+	s := &Server{counts: map[string]int{}}
+	challenges := httptest.NewServer(http.HandlerFunc(s.challenge))
+	t.Cleanup(challenges.Close)
+	port := challenges.Listener.Addr().(*net.TCPAddr).Port
+	environment.Lock()
+	defer environment.Unlock()
+	configure(t, o.RejectNonces)
+	quiet, store := log.New(io.Discard, "", 0), db.NewMemoryStore()
+	for _, domain := range o.Blocked {
+		if err := store.AddBlockedDomain(domain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.ca = ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "tests", ValidityPeriod: uint64(o.Validity / time.Second)}})
+	validation := va.New(quiet, port, port, true, s.names.start(t), store)
+	s.front = wfe.New(quiet, store, validation, s.ca, []string{"pebble.letsencrypt.org"}, true, false, 0, 0)
+	handler := s.front.Handler()
+	s.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.refuse(w, r) {
+			return
+		}
+		if o.WithoutRenewalInfo && r.URL.Path == wfe.DirectoryPath {
+			directoryWithout(w, r, handler, "renewalInfo")
+			return
+		}
+		// Pebble's own handlers race with each other when two clients share an account.
+		s.one.Lock()
+		defer s.one.Unlock()
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// Directory is the address of the directory.
+func (s *Server) Directory() string { return s.server.URL + wfe.DirectoryPath }
+
+// Client is an HTTP client that trusts the authority's own address.
+func (s *Server) Client() *http.Client { return s.server.Client() }
+
+// Roots are what the authority's certificates lead to.
+func (s *Server) Roots() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(s.ca.GetRootCert(0).Cert)
+	return pool
+}
+
+// AddTXT adds a TXT record, RemoveTXT removes it.
+func (s *Server) AddTXT(name, value string) { s.names.add(name, value) }
+
+// RemoveTXT removes what AddTXT added.
+func (s *Server) RemoveTXT(name, value string) { s.names.remove(name, value) }
+
+// SuggestRenewal sets the window in which the authority wants a certificate (DER) renewed.
+func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time) {
+	t.Helper()
+	window, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": from, "end": to}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]string{"Certificate": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf})), "ARIResponse": string(window)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/set-renewal-info/", bytes.NewReader(body))
+	r.Header.Set("User-Agent", "tests")
+	w := httptest.NewRecorder()
+	s.front.ManagementHandler().ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("set renewal info: %d %s", w.Code, w.Body)
+	}
+}
+
+// Refusal is what the authority answers instead of working.
+type Refusal struct {
+	// Path begins the path of the request that is refused, the next one that comes.
+	Path string
+	// Status, Type ("rateLimited") and Detail are the problem.
+	Status       int
+	Type, Detail string
+	// RetryAfter is the header of that name; "" for none.
+	RetryAfter string
+}
+
+// Refuse refuses the next requests, one for each.
+func (s *Server) Refuse(refusals ...Refusal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals = append(s.refusals, refusals...)
+}
+
+// Forgive drops the refusals that nobody has met.
+func (s *Server) Forgive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refusals = nil
+}
+
+// Count is how many requests came whose path begins so, those with a nonce that was refused on purpose included.
+func (s *Server) Count(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for at, count := range s.counts {
+		if strings.HasPrefix(at, path) {
+			n += count
+		}
+	}
+	return n
+}
+
+// refuse counts a request, and answers it when it is to be refused.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts[r.URL.Path]++
+	at := slices.IndexFunc(s.refusals, func(f Refusal) bool { return strings.HasPrefix(r.URL.Path, f.Path) })
+	if at < 0 {
+		return false
+	}
+	refusal := s.refusals[at]
+	s.refusals = slices.Delete(s.refusals, at, at+1)
+	if refusal.RetryAfter != "" {
+		w.Header().Set("Retry-After", refusal.RetryAfter)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(refusal.Status)
+	// A client that went away is its own business.
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": "urn:ietf:params:acme:error:" + refusal.Type, "detail": refusal.Detail, "status": refusal.Status})
+	return true
+}
+
+// challenge answers the authority's http-01 requests.
+func (s *Server) challenge(w http.ResponseWriter, r *http.Request) {
+	if s.Challenges == nil || !strings.HasPrefix(r.URL.Path, "/.well-known/acme-challenge/") {
+		http.NotFound(w, r)
+		return
+	}
+	s.Challenges.ServeHTTP(w, r)
+}
+
+// directoryWithout answers the directory without one of its entries.
+func directoryWithout(w http.ResponseWriter, r *http.Request, handler http.Handler, entry string) {
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, r)
+	directory := map[string]any{}
+	if err := json.Unmarshal(recorder.Body.Bytes(), &directory); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	delete(directory, entry)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(directory)
+}

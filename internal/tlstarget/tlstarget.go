@@ -1,0 +1,150 @@
+// Package tlstarget is, for tests, somebody who serves a certificate: a TLS server, and an address that is told about
+// new versions, which it fetches from the store as real ones do.
+package tlstarget
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// Fetch gets a certificate version from the store, with its key.
+type Fetch func(name, version string) (tls.Certificate, error)
+
+// Target serves a certificate, none at first.
+type Target struct {
+	notify *httptest.Server
+	listen net.Listener
+
+	mu       sync.Mutex
+	fetch    Fetch
+	serving  *tls.Certificate
+	answers  []int
+	leafOnly bool
+	keys     []string
+	bodies   []map[string]any
+}
+
+// Start starts a target that ends with the test.
+func Start(t testing.TB, fetch Fetch) *Target {
+	t.Helper()
+	g := &Target{fetch: fetch}
+	g.notify = httptest.NewUnstartedServer(http.HandlerFunc(g.told))
+	g.notify.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it are part of tests
+	g.notify.StartTLS()
+	t.Cleanup(g.notify.Close)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.current(), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.listen = listener
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer conn.Close()
+				if secure, ok := conn.(*tls.Conn); ok {
+					// A handshake that fails is the client's to tell about.
+					_ = secure.HandshakeContext(t.Context())
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		conns.Wait()
+	})
+	return g
+}
+
+// Address is where it serves.
+func (g *Target) Address() string { return g.listen.Addr().String() }
+
+// NotifyURL is where it is told about new versions.
+func (g *Target) NotifyURL() string { return g.notify.URL + "/certificate" }
+
+// Client is an HTTP client that trusts NotifyURL.
+func (g *Target) Client() *http.Client { return g.notify.Client() }
+
+// Answer has the next requests answered with these statuses and nothing done; 0 cuts the connection. What an earlier call
+// asked for is forgotten.
+func (g *Target) Answer(statuses ...int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answers = statuses
+}
+
+// LeafOnly has it serve the certificate without the rest of its chain.
+func (g *Target) LeafOnly(yes bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.leafOnly = yes
+}
+
+// Told is the bodies of the requests that it took.
+func (g *Target) Told() []map[string]any {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]map[string]any(nil), g.bodies...)
+}
+
+// Keys are the idempotency keys of the requests that it took.
+func (g *Target) Keys() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.keys...)
+}
+
+// told fetches the version that it is told about and serves it.
+func (g *Target) told(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.answers) > 0 {
+		status := g.answers[0]
+		g.answers = g.answers[1:]
+		if status == 0 {
+			// net/http's way to drop a connection without an answer.
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(status)
+		return
+	}
+	var body map[string]any
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	name, _ := body["name"].(string)
+	version, _ := body["version"].(string)
+	fetched, err := g.fetch(name, version)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	g.serving = &fetched
+	g.keys, g.bodies = append(g.keys, r.Header.Get("Idempotency-Key")), append(g.bodies, body)
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// current is the certificate that it serves; without one, the handshake fails.
+func (g *Target) current() *tls.Certificate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.serving == nil || !g.leafOnly {
+		return g.serving
+	}
+	alone := *g.serving
+	alone.Certificate = alone.Certificate[:1]
+	return &alone
+}

@@ -1,0 +1,102 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Every call of storage fails in every way while another writer comes in between: a write that reports success was made
+// once, one that cannot know says so, and what is repeated after a crash comes to the same.
+func TestFaultsAtEveryCall(t *testing.T) {
+	t.Parallel()
+	for rivals, injected := range map[int][]faults.Fault{0: faults.Faults(), 1: faults.Faults(), 300: {faults.Applied}} {
+		run := func(t *testing.T, plan *faults.Plan) { lockAndCount(t, plan, rivals) }
+		counted := &faults.Plan{}
+		t.Run(fmt.Sprint("rivals-", rivals), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { run(t, counted) })
+			for at := range counted.Calls() {
+				for _, fault := range injected {
+					t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
+					})
+				}
+			}
+		})
+	}
+}
+
+// lockAndCount creates, locks, counts and unlocks in a process with a plan, and goes on in another where that dies. After
+// each change of the first, rivals who know the job change the document, too.
+func lockAndCount(t *testing.T, plan *faults.Plan, rivals int) {
+	t.Helper()
+	store := tables.NewMemory()
+	aside := registry.New(store, "")
+	if err := aside.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	disturbed := false
+	disturb := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		err := plan.Intercept(ctx, c, next)
+		if i, bad := aside.Get(ctx, instance); c.Operation == "Apply" && !disturbed && bad == nil && i.Lock.JobID == "job" && plan.Done() {
+			disturbed = true
+			for range rivals {
+				if _, err := aside.Update(ctx, instance, "job", count); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return err
+	}
+	r := registry.New(faults.Tables(store, disturb), "")
+	repeat := func(do func(*registry.Registry) error) {
+		err := do(r)
+		if !plan.Crashed() && err != nil {
+			t.Errorf("no crash, but: %v", err)
+		}
+		if plan.Crashed() {
+			if r = aside; do(r) != nil {
+				t.Error("the next process fails, too")
+			}
+		}
+	}
+	repeat(func(r *registry.Registry) error {
+		_, err := r.Create(t.Context(), registry.Instance{InstanceID: instance})
+		if plan.Crashed() && errors.Is(err, registry.ErrExists) {
+			return nil
+		}
+		return err
+	})
+	repeat(func(r *registry.Registry) error {
+		_, err := r.Acquire(t.Context(), instance, "job", time.Hour)
+		return err
+	})
+	before := plan.Crashed()
+	_, err := r.Update(t.Context(), instance, "job", count)
+	died := plan.Crashed() && !before
+	i, bad := aside.Get(t.Context(), instance)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	others := 0
+	if disturbed {
+		others = rivals
+	}
+	own := counted(t, i) - others
+	unknown := died || (rivals > 256 && errors.Is(err, tables.ErrOutcomeUnknown))
+	if (!unknown && (err != nil || own != 1)) || own < 0 || own > 1 {
+		t.Errorf("%d changes of %d others and this one: %v", counted(t, i), others, err)
+	}
+	repeat(func(r *registry.Registry) error { return r.Release(t.Context(), instance, "job") })
+	plan.Wait()
+	if i, err = aside.Get(t.Context(), instance); err != nil || i.Lock.JobID != "" {
+		t.Errorf("at last: lock %+v, %v", i.Lock, err)
+	}
+}
