@@ -37,6 +37,9 @@ type Definition struct {
 	// every message: ok false leaves it to the envelope, an error makes it a dead letter. The same body always gives the
 	// same message.
 	Adapt func(body []byte) (m Message, ok bool, err error)
+	// Singleton says of what there is one run at a time; a message for the same waits meanwhile. Runs that change the
+	// registry take its lock besides, with Locked.
+	Singleton Scope
 	// Timeout bounds each attempt at a message, waits included; one that takes longer fails. 0 does not.
 	Timeout time.Duration
 	// Tables names the tables that the engine owns; they are created when they are missing.
@@ -56,6 +59,9 @@ func (d Definition) validate() error {
 		errs = append(errs, errors.New("queue, orchestrator and operations are required"))
 	case d.Orchestrator.Name() != d.Name:
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
+	}
+	if d.Singleton != "" && d.Singleton != PerInstance && d.Singleton != PerTenant {
+		errs = append(errs, fmt.Errorf("an unknown scope %q: Singleton is PerInstance, PerTenant, or empty", d.Singleton))
 	}
 	if d.Timeout < 0 {
 		errs = append(errs, errors.New("a negative Timeout"))

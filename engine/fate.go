@@ -18,6 +18,7 @@ const (
 	Terminated   Fate = "terminated"    // or canceled, by a person, who knows of it; the run is in the history
 	Parked       Fate = "parked"        // put back until something can be done
 	Elsewhere    Fate = "elsewhere"     // put back: another process has it
+	Conflicting  Fate = "conflicting"   // put back: another run has its instance
 )
 
 // counts counts deliveries by fate.

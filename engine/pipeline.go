@@ -15,9 +15,12 @@ import (
 // PoisonSuffix is what the Functions host adds to a queue's name to name its poison queue.
 const PoisonSuffix = "-poison"
 
-const defaultElsewhereDelay = 30 * time.Second
+const (
+	defaultElsewhereDelay = 30 * time.Second
+	defaultConflictDelay  = 30 * time.Second
+)
 
-// Config says what a Pipeline works with. All but the last five are required.
+// Config says what a Pipeline works with. All but the last seven are required.
 type Config struct {
 	Definitions []Definition
 	Runtime     *orchestrator.Runtime
@@ -31,6 +34,11 @@ type Config struct {
 	HostMaxDequeueCount int
 	// ElsewhereDelay is for how long a message is put back whose orchestration runs in another process; default 30 s.
 	ElsewhereDelay time.Duration
+	// Locks is where singletons' messages look whether their instance is locked; without it, only their orchestrations do.
+	Locks Locks
+	// ConflictDelay is for how long a message is put back whose instance is another's, or until the lock expires if that
+	// is sooner; default 30 s.
+	ConflictDelay time.Duration
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 	// Log gets a line for every delivery; default slog.Default().
@@ -49,6 +57,9 @@ type Pipeline struct {
 func NewPipeline(c Config) (*Pipeline, error) {
 	if c.ElsewhereDelay == 0 {
 		c.ElsewhereDelay = defaultElsewhereDelay
+	}
+	if c.ConflictDelay == 0 {
+		c.ConflictDelay = defaultConflictDelay
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -37,6 +37,10 @@ func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
 		return
 	}
 	v.cause = out.Failure
+	if err := v.unlock(ctx); err != nil {
+		v.fail(err)
+		return
+	}
 	if out.Failure.Permanent {
 		v.bury(ctx, ReasonPermanent, out.Failure)
 	} else {

@@ -39,6 +39,9 @@ func (p *Pipeline) visit(def Definition, d Delivery) *visit {
 		v.journey.MessageID = deriveCorrelationID(v.journey.MessageID)
 	}
 	v.message, v.broken = def.decodeMessage(v.body, v.journey.MessageID)
+	if v.broken == nil && def.Singleton == PerTenant && v.message.TenantID == "" {
+		v.broken = fmt.Errorf("the engine %s has one run at a time for a tenant, and the message names none", def.Name)
+	}
 	v.attempt = v.journey.Attempts + d.DequeueCount
 	return v
 }
@@ -64,7 +67,9 @@ func (v *visit) rest(ctx context.Context) {
 		v.giveUp(ctx, ReasonAttemptsExhausted)
 		return
 	}
-	v.run(ctx)
+	if v.free(ctx) {
+		v.run(ctx)
+	}
 }
 
 // recall looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are counted:
@@ -82,7 +87,7 @@ func (v *visit) recall(ctx context.Context) bool {
 // giveUp buries a message whose attempts are used up, unless its orchestration has completed and only the history does
 // not say so yet.
 func (v *visit) giveUp(ctx context.Context, reason Reason) {
-	out, err := v.config.Runtime.Get(ctx, v.orchestrationID())
+	out, err := v.found(ctx)
 	switch {
 	case err == nil && out.Ended() && out.Status != orchestrator.Failed:
 		v.settle(ctx, out)
@@ -107,8 +112,6 @@ func (v *visit) lastError(out orchestrator.Outcome) error {
 	}
 	return errors.New("no attempt lived long enough to say what happened: the process ended each time")
 }
-
-func (v *visit) orchestrationID() string { return v.def.Name + "-" + v.message.CorrelationID }
 
 // run starts or resumes the orchestration and settles its outcome.
 func (v *visit) run(ctx context.Context) {
@@ -140,11 +143,14 @@ func (v *visit) run(ctx context.Context) {
 		CorrelationID: v.message.CorrelationID,
 		Carry:         carry,
 		Timeout:       v.def.Timeout,
-		Resume:        v.attempt > 1 || len(v.past.entries) > 0,
+		Reuse:         v.def.reuse(),
+		Resume:        v.attempt > 1 || len(v.past.entries) > 0 || v.def.Singleton != "",
 	})
 	switch {
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		v.putBack(ctx, v.def.Queue, v.attempt-1, v.config.ElsewhereDelay, Elsewhere)
+	case errors.Is(err, orchestrator.ErrConflict) && v.def.Singleton != "":
+		v.conflict(ctx, err, v.config.ConflictDelay)
 	case errors.Is(err, orchestrator.ErrConflict):
 		v.bury(ctx, ReasonPermanent, err)
 	case errors.Is(err, orchestrator.ErrNotFound):
@@ -181,6 +187,12 @@ func (v *visit) purged(ctx context.Context, cause error) {
 func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
+	if out.Failure != nil {
+		if err := v.unlock(ctx); err != nil {
+			v.fail(err)
+			return
+		}
+	}
 	if err := v.record(ctx, out); err != nil {
 		v.fail(err)
 		return

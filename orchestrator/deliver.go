@@ -75,7 +75,8 @@ func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
 			}
 		}
 		<-d.finished
-		if v.isApplied() || d.err != nil {
+		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
+		if v.isApplied() || (d.err != nil && !strange) {
 			return r.conclude(ctx, d, s)
 		}
 		// The driver came to rest without having read it.

@@ -12,7 +12,8 @@ import (
 // orchestration in a process; all its fields but finished belong to the goroutine that runs it, until finished closes.
 type driver struct {
 	rt           *Runtime
-	start        Start
+	asked        Start // what it was made for, for those who meet it
+	start        Start // the same, or of what a signal found
 	orchestrator AnyOrchestrator
 	crew         *crew
 
@@ -45,13 +46,15 @@ type driver struct {
 
 	broken error // of a call that cannot be made; what else runs comes first
 
+	past *Outcome // of the run that was asked for, when another has the id since: nothing is left to drive
+
 	finished chan struct{}
 	outcome  Outcome
 	err      error
 }
 
 func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
-	return &driver{rt: r, start: s, orchestrator: o, finished: make(chan struct{}), mail: make(chan struct{}, 1)}
+	return &driver{rt: r, asked: s, start: s, orchestrator: o, finished: make(chan struct{}), mail: make(chan struct{}, 1)}
 }
 
 // run leaves outcome and err behind. It runs on a goroutine of its own, because user code may end it with Goexit.
@@ -70,6 +73,9 @@ func (d *driver) run(ctx context.Context) {
 func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if err := d.open(ctx); err != nil {
 		return Outcome{}, lost(err)
+	}
+	if d.past != nil {
+		return *d.past, nil
 	}
 	if err := d.takeOver(ctx); err != nil {
 		return Outcome{}, err

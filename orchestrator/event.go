@@ -78,6 +78,8 @@ type event struct {
 	// is the one that began from outside: itself, or the one before it continued as new.
 	Base  int `json:"base,omitempty"`
 	First int `json:"first,omitempty"`
+	// Series says of a start from outside that others follow it under the id, again and again: it is not kept for ever.
+	Series bool `json:"series,omitempty"`
 	// Before counts the rounds of the executions before, and Created is when the first of them began, in microseconds.
 	Before  int   `json:"before,omitempty"`
 	Created int64 `json:"created,omitempty"`

@@ -10,7 +10,8 @@ import (
 // one that goes on for ever does not grow; but a process that knows nothing of that must not insert a round where one was
 // deleted. So an execution has a row of its own, which each of its rounds and the start of the next execution require to
 // be there, and which goes first when it is deleted. Executions that began from outside are kept: their inputs are what a
-// restart needs. Their row is inserted by the start of the next, which so happens once.
+// restart needs. Their row is inserted by the start of the next, which so happens once. Those of a series, one run after
+// the other under one id, are deleted like those that continued as new.
 type lineage struct {
 	number int // 0: none
 	kept   bool
@@ -18,7 +19,7 @@ type lineage struct {
 
 func (g generation) lineage() lineage {
 	started, ok := g.start()
-	return lineage{g.number, ok && max(started.First, 1) == g.number}
+	return lineage{g.number, ok && max(started.First, 1) == g.number && !started.Series}
 }
 
 func executionKey(execution int) string { return fmt.Sprintf("%s%08d", executionPrefix, execution) }

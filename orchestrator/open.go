@@ -84,7 +84,8 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 		d.orchestrator = current
 	}
 	d.fresh(number, started.Base)
-	d.before, d.lineage = d.lineage, lineage{number, started.First == number}
+	started.Series = d.start.Reuse == ReuseEnded && started.First == number && number > 1 && !started.Held
+	d.before, d.lineage = d.lineage, lineage{number, started.First == number && !started.Series}
 	if number == started.Base {
 		d.earlier, d.memo = nil, nil // it begins anew, and inherits nothing
 	}
@@ -126,6 +127,9 @@ func (d *driver) fresh(number, base int) {
 // resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed, unless a
 // signal woke it: that does not revive what has failed.
 func (d *driver) resume(ctx context.Context, all []generation) error {
+	if d.follows(all) {
+		return d.succeed(ctx, all)
+	}
 	if err := d.identify(all); err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ type Config struct {
 	// them by tenant and key. Without it, Context.Publish is an error.
 	Publish func(ctx context.Context, events []Publication) error
 	// Ended is called when a signal has brought an orchestration without a parent to its end, before the signal is
-	// acknowledged. An error brings the signal again.
+	// acknowledged. An error brings the signal again. It is called, too, before the next run under an id begins
+	// (ReuseEnded), with the end of the one before it, which may have been told already.
 	Ended func(ctx context.Context, out Outcome) error
 	// Node names this process in what it writes; default host name and process id.
 	Node string
@@ -250,7 +251,7 @@ type Start struct {
 	// Reference is what the business calls what the orchestration works on; optional.
 	Reference *Reference
 	// Reuse says what Runtime.Start does when the id is taken, and RequestID makes it the same start when it is repeated.
-	// Run takes no notice of either.
+	// Of these, Run knows ReuseEnded only: runs with different correlation ids then share the id, one after the other.
 	Reuse     Reuse
 	RequestID string
 	// deliver says that the orchestration has to exist: a signal wakes it.
@@ -283,6 +284,10 @@ func (s Start) validate() error {
 // nothing to do for longer than ctx lasts, or until ctx ends. One that completed before is only looked up. One that
 // failed goes on as its next execution.
 //
+// With ReuseEnded, an id has one run at a time: another correlation id than that of the latest execution begins the next,
+// once Config.Ended has taken the end of the latest, and is ErrConflict until that has ended. A run that has completed is
+// looked up for as long as the one after it is the latest.
+//
 // The error is about driving, not about the orchestration, which ends with Outcome.Failure: ErrElsewhere, ErrConflict,
 // ErrUnknownOrchestrator, ErrUnknownActivity, ErrCorrupt, a *DeterminismError, or what storage said. After an error, Run may be repeated.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
@@ -295,8 +300,8 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	}
 	for {
 		d, joined := r.enter(ctx, s, o, nil)
-		if joined && !d.start.deliver && d.start.CorrelationID != s.CorrelationID {
-			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.start.CorrelationID, ErrConflict)
+		if joined && !d.asked.deliver && d.asked.CorrelationID != s.CorrelationID {
+			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.asked.CorrelationID, ErrConflict)
 		}
 		select {
 		case <-d.finished:
@@ -306,7 +311,7 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 			}
 			<-d.finished // it has seen the end of ctx too
 		}
-		if joined && d.start.deliver && ctx.Err() == nil {
+		if joined && d.asked.deliver && ctx.Err() == nil {
 			continue // a signal may do less than a start: it begins nothing, and revives nothing
 		}
 		out := d.outcome

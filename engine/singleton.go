@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// Scope says of what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
+// id, {engine}-{instanceId} or {engine}-{tenantId}, one after the other. "" is for engines whose runs do not mind each
+// other.
+type Scope string
+
+// The scopes.
+const (
+	PerInstance Scope = "instance"
+	PerTenant   Scope = "tenant"
+)
+
+// Locks is what singleton engines need of the registry; *registry.Registry has it.
+type Locks interface {
+	Get(ctx context.Context, instanceID string) (registry.Instance, error)
+	Acquire(ctx context.Context, instanceID, jobID string, d time.Duration) (registry.Instance, error)
+	Renew(ctx context.Context, instanceID, jobID string, d time.Duration) (registry.Instance, error)
+	Release(ctx context.Context, instanceID, jobID string) error
+}
+
+// ConflictError says that something else has what a singleton's run needs. Over HTTP it is 409 with Retry-After; a message
+// waits in its queue, which costs it no attempt.
+type ConflictError struct {
+	Engine     string
+	InstanceID string
+	// Holder is the job that holds the registry lock, or the correlation id of the run that goes on.
+	Holder string
+	// RetryAfter is when to come back: when the lock expires at the latest.
+	RetryAfter time.Duration
+	// cause is nil for a lock.
+	cause error
+}
+
+// Error names who is in the way.
+func (e *ConflictError) Error() string {
+	if e.cause != nil {
+		return fmt.Sprintf("engine %s has a run for instance %s already, come back in %v: %v", e.Engine, e.InstanceID, e.RetryAfter, e.cause)
+	}
+	return fmt.Sprintf("instance %s is locked by job %s, engine %s has to come back in %v", e.InstanceID, e.Holder, e.Engine, e.RetryAfter)
+}
+
+// Unwrap gives the runtime's error, nil for a lock.
+func (e *ConflictError) Unwrap() error { return e.cause }
+
+// JobID is what a singleton's run is called as the holder of the registry lock; who changes the registry for it has to
+// give it. Call it in the orchestrator itself, not in one that it calls.
+func JobID(ctx *orchestrator.Context) string { return jobOf(ctx.ID(), ctx.CorrelationID()) }
+
+// jobOf makes a job id. Engines share correlation ids, so that alone does not do.
+func jobOf(orchestration, correlationID string) string { return orchestration + "/" + correlationID }
+
+// Conflict says whether a message of a singleton engine could not run now: nil, a *ConflictError, or what storage says.
+// It is for senders who want to know at once, and changes nothing; a message that is sent all the same waits.
+func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
+	def, ok := p.byName[m.Engine]
+	if !ok {
+		return fmt.Errorf("there is no engine %.128q", m.Engine)
+	}
+	if m.InstanceID == "" {
+		m.InstanceID = PublisherInstance
+	}
+	v := &visit{Pipeline: p, def: def, message: m}
+	if err := v.checkLock(ctx); err != nil || def.Singleton == "" {
+		return err
+	}
+	out, err := p.config.Runtime.Get(ctx, v.orchestrationID())
+	switch {
+	case errors.Is(err, orchestrator.ErrNotFound), err == nil && (out.Ended() || out.CorrelationID == m.CorrelationID):
+		return nil
+	case err != nil:
+		return err
+	}
+	cause := fmt.Errorf("orchestration %s runs for correlation id %s: %w", out.ID, out.CorrelationID, orchestrator.ErrConflict)
+	return &ConflictError{Engine: def.Name, InstanceID: m.InstanceID, Holder: out.CorrelationID, RetryAfter: p.config.ConflictDelay, cause: cause}
+}
+
+// orchestrationID is the run's, or that of all runs of its scope.
+func (v *visit) orchestrationID() string {
+	switch v.def.Singleton {
+	case PerInstance:
+		return v.def.Name + "-" + v.message.InstanceID
+	case PerTenant:
+		return v.def.Name + "-" + v.message.TenantID
+	default:
+		return v.def.Name + "-" + v.message.CorrelationID
+	}
+}
+
+func (v *visit) job() string { return jobOf(v.orchestrationID(), v.message.CorrelationID) }
+
+// checkLock is the first of the checks of a singleton (standard, section 1.8): whether another job holds the lock. An
+// instance that the registry does not know has none; what that means is the engine's to say.
+func (v *visit) checkLock(ctx context.Context) error {
+	if v.def.Singleton == "" || v.config.Locks == nil {
+		return nil
+	}
+	i, err := v.config.Locks.Get(ctx, v.message.InstanceID)
+	if errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrInvalid) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the lock: %w", err)
+	}
+	now := v.config.Now()
+	if !i.Lock.Held(now) || i.Lock.JobID == v.job() {
+		return nil
+	}
+	return &ConflictError{Engine: v.def.Name, InstanceID: v.message.InstanceID, Holder: i.Lock.JobID,
+		RetryAfter: min(v.config.ConflictDelay, i.Lock.Until.Sub(now))}
+}
+
+// free makes sure that nothing is in the way of a run, and puts the message back if there is.
+func (v *visit) free(ctx context.Context) bool {
+	err := v.checkLock(ctx)
+	if conflict, ok := errors.AsType[*ConflictError](err); ok {
+		v.conflict(ctx, conflict, conflict.RetryAfter)
+		return false
+	}
+	if err != nil {
+		v.fail(err)
+		return false
+	}
+	return true
+}
+
+// conflict puts a message back that something is in the way of: that burns no attempt.
+func (v *visit) conflict(ctx context.Context, cause error, delay time.Duration) {
+	v.cause = cause
+	v.putBack(ctx, v.def.Queue, v.attempt-1, delay, Conflicting)
+}
+
+// unlock gives up the lock of a run that has failed, when its own code could not: it was terminated, or its time was over.
+// Expiry is the last resort.
+func (v *visit) unlock(ctx context.Context) error {
+	if v.def.Singleton == "" || v.config.Locks == nil {
+		return nil
+	}
+	err := v.config.Locks.Release(ctx, v.message.InstanceID, v.job())
+	if errors.Is(err, registry.ErrInvalid) {
+		return nil // there is no such instance
+	}
+	return err
+}
+
+// reuse lets the runs of a singleton follow each other under one id.
+func (d Definition) reuse() orchestrator.Reuse {
+	if d.Singleton == "" {
+		return orchestrator.ReuseNever
+	}
+	return orchestrator.ReuseEnded
+}
+
+// found is where the message's run stands: of those that share an orchestration id, its own.
+func (v *visit) found(ctx context.Context) (orchestrator.Outcome, error) {
+	out, err := v.config.Runtime.Get(ctx, v.orchestrationID())
+	if err != nil || v.def.Singleton == "" {
+		return out, err
+	}
+	var own []orchestrator.Outcome
+	for _, o := range append(slices.Clone(out.Earlier), out) {
+		if o.CorrelationID == v.message.CorrelationID {
+			o.Earlier = own
+			own = append(slices.Clone(own), o)
+		}
+	}
+	if len(own) == 0 {
+		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s has no run for correlation id %s: %w", out.ID, v.message.CorrelationID, orchestrator.ErrNotFound)
+	}
+	return own[len(own)-1], nil
+}

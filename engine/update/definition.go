@@ -1,0 +1,176 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// The ends of an update that is no failure.
+const (
+	Updated  = "Updated"
+	Rejected = "Rejected"
+)
+
+// Result is what a run leaves behind.
+type Result struct {
+	// Status is Updated or Rejected.
+	Status  string `json:"status"`
+	Version string `json:"version,omitempty"`
+	// Changes are the components, in the order of their updates.
+	Changes []Change `json:"changes,omitempty"`
+	// ApprovedBy is who decided, when somebody was asked.
+	ApprovedBy string `json:"approvedBy,omitempty"`
+}
+
+// Definition is the engine over the steps.
+func Definition(steps *Steps) engine.Definition {
+	c := steps.config
+	locks := engine.NewLockSteps(Engine, c.Registry)
+	held := orchestrator.WithError[*registry.LockedError]()
+	options := []orchestrator.CallOption{held, orchestrator.WithTimeout(time.Minute),
+		orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5, Retryable: worthwhile})}
+	patient := []orchestrator.CallOption{held, orchestrator.WithTimeout(time.Minute),
+		orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 10_000, FirstInterval: 2 * time.Second, Coefficient: 1.5, MaxInterval: c.VerifyInterval,
+			Timeout: c.VerifyTimeout, Retryable: worthwhile})}
+	u := updater{
+		process:   orchestrator.NewActivity(OperationProcess, permanently(steps.Process), options...),
+		component: orchestrator.NewActivity(OperationComponentUpdate, permanently(steps.ComponentUpdate), patient...),
+		finish:    orchestrator.NewActivity("update-finish", permanently(steps.Finish), options...),
+	}
+	run := func(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
+		if err := validate(r.Operation, r.InstanceID, r.Input); err != nil {
+			return Result{}, orchestrator.Permanent(err)
+		}
+		decision, err := approval(ctx, r)
+		if err != nil {
+			return Result{}, err
+		}
+		if !decision.Approved {
+			return Result{Status: Rejected, ApprovedBy: decision.By}, nil
+		}
+		result := Result{Status: Updated, ApprovedBy: decision.By}
+		if r.Operation != OperationComponentUpdate {
+			result.Version = r.Input.Version
+		}
+		err = engine.Locked(ctx, locks, r.InstanceID, c.LockDuration, func(ctx *orchestrator.Context) error {
+			var err error
+			result.Changes, err = u.update(ctx, r, result.Version)
+			return err
+		})
+		if err != nil {
+			return Result{}, err
+		}
+		return result, nil
+	}
+	return engine.Definition{
+		Name:         Engine,
+		Queue:        Queue,
+		Orchestrator: engine.Orchestrate(Engine, run),
+		Operations:   []orchestrator.AnyActivity{u.process, u.component},
+		Activities:   append(locks.Activities(), u.finish),
+		Singleton:    engine.PerInstance,
+	}
+}
+
+// updater is the steps as activities.
+type updater struct {
+	process   *orchestrator.Activity[ProcessInput, Plan]
+	component *orchestrator.Activity[ComponentInput, ComponentOutput]
+	finish    *orchestrator.Activity[FinishInput, struct{}]
+}
+
+// update brings the components to their versions, or back to where they were.
+func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input], version string) ([]Change, error) {
+	job, execution := engine.JobID(ctx), ctx.Execution()
+	plan, err := u.process.Call(ctx, ProcessInput{InstanceID: r.InstanceID, JobID: job, Version: version, Components: r.Input.Components,
+		Execution: execution}).Await()
+	if err != nil {
+		return nil, fmt.Errorf("plan the update of instance %s: %w", r.InstanceID, err)
+	}
+	step := func(c Change, rollback bool) error {
+		_, err := u.component.Call(ctx, ComponentInput{InstanceID: r.InstanceID, JobID: job, Change: c, Rollback: rollback, Execution: execution}).Await()
+		return err
+	}
+	finish := func(version string) error {
+		_, err := u.finish.Call(ctx, FinishInput{InstanceID: r.InstanceID, JobID: job, Version: version, Execution: execution}).Await()
+		return err
+	}
+	for n, c := range plan.Changes {
+		err := step(c, false)
+		if err == nil {
+			continue
+		}
+		if lockGone(ctx, err) {
+			return nil, fmt.Errorf("update component %s: %w", c.Component, err) // whoever has the lock now must not be disturbed
+		}
+		return nil, rollback(plan.Changes[:n+1], err, step, finish)
+	}
+	if err := finish(version); err != nil {
+		return nil, err // the components are what they have to be: the next attempt finds that
+	}
+	return plan.Changes, nil
+}
+
+// rollback takes changes back, the last first, and says how that went. Another attempt would only do the same again, so a
+// person has to look.
+func rollback(changes []Change, cause error, step func(Change, bool) error, finish func(string) error) error {
+	failed := changes[len(changes)-1]
+	cause = fmt.Errorf("update component %s to version %s: %w", failed.Component, failed.To, reason(cause))
+	var errs []error
+	for _, c := range slices.Backward(changes) {
+		if c.From == c.To {
+			continue
+		}
+		if err := step(Change{Component: c.Component, From: c.To, To: c.From}, true); err != nil {
+			errs = append(errs, fmt.Errorf("take component %s back to version %q: %w", c.Component, c.From, err))
+		}
+	}
+	if len(errs) == 0 {
+		errs = append(errs, finish(""))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return orchestrator.Permanent(fmt.Errorf("%w; the rollback is not complete, see to it: %w", cause, err))
+	}
+	return orchestrator.Permanent(fmt.Errorf("%w; all components are what they were before", cause))
+}
+
+// reason is why an activity failed, without the number of its attempts: those were looks at a component that took its time.
+func reason(err error) error {
+	if e, ok := errors.AsType[*orchestrator.ActivityError](err); ok {
+		return &e.Failure
+	}
+	return err
+}
+
+// lockGone says that a step failed because the run has lost its lock: it said so, or engine.Locked has interrupted it.
+func lockGone(ctx *orchestrator.Context, err error) bool {
+	_, canceled := ctx.Canceled()
+	_, locked := errors.AsType[*registry.LockedError](err)
+	return locked || (errors.Is(err, orchestrator.ErrCanceled) && !canceled)
+}
+
+// worthwhile says that another attempt can help. A lock that has expired may be renewed yet, one that is another's is lost.
+func worthwhile(err error) bool {
+	locked, ok := errors.AsType[*registry.LockedError](err)
+	return !ok || locked.Holder == ""
+}
+
+// permanently marks the errors of a step that repeating it cannot mend.
+func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := step(ctx, in)
+		for _, hopeless := range []error{ErrInput, ErrRefused, ErrFailed, registry.ErrInvalid, registry.ErrDamaged} {
+			if errors.Is(err, hopeless) {
+				return out, orchestrator.Permanent(err)
+			}
+		}
+		return out, err
+	}
+}

@@ -1,0 +1,183 @@
+package update
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// Change is a component on its way from a version to another; "" is none.
+type Change struct {
+	Component string `json:"component"`
+	From      string `json:"from,omitempty"`
+	To        string `json:"to,omitempty"`
+}
+
+// ProcessInput says which update to plan.
+type ProcessInput struct {
+	InstanceID string `json:"instanceId"`
+	// JobID is who holds the registry's lock.
+	JobID      string   `json:"jobId"`
+	Version    string   `json:"version,omitempty"`
+	Components []Target `json:"components"`
+	// Execution sets the calls of an execution apart: those of one that was rolled back have to be made again.
+	Execution int `json:"execution"`
+}
+
+// Plan is what an update changes, in order.
+type Plan struct {
+	Changes []Change `json:"changes"`
+}
+
+// pending is the plan of the update that goes on, as the registry keeps it. One that was cut off and begins again has to
+// know what was before it, not what it left behind.
+type pending struct {
+	JobID   string   `json:"jobId"`
+	Changes []Change `json:"changes"`
+}
+
+// Process plans an update: it finds out what the components are now, and notes that in the registry. Repeating it gives
+// the same plan for as long as the update goes on.
+func (s *Steps) Process(ctx context.Context, in ProcessInput) (Plan, error) {
+	var plan Plan
+	for _, target := range in.Components {
+		now, err := s.config.Components.Status(ctx, in.InstanceID, target.Name)
+		if err != nil && !errors.Is(err, ErrNoComponent) {
+			return Plan{}, fmt.Errorf("plan the update of component %s: %w", target.Name, err)
+		}
+		plan.Changes = append(plan.Changes, Change{Component: target.Name, From: now.Version, To: target.Version})
+	}
+	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
+		var before pending
+		if _, err := i.Field(fieldPending, &before); err != nil {
+			return err
+		}
+		if before.JobID == in.JobID {
+			plan.restore(before)
+		}
+		return i.SetField(fieldPending, pending{JobID: in.JobID, Changes: plan.Changes})
+	})
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan the update: %w", err)
+	}
+	return plan, nil
+}
+
+// restore takes from an earlier plan what the components were before it.
+func (p Plan) restore(before pending) {
+	for i := range p.Changes {
+		for _, c := range before.Changes {
+			if c.Component == p.Changes[i].Component {
+				p.Changes[i].From = c.From
+			}
+		}
+	}
+}
+
+// ComponentInput says which component to change.
+type ComponentInput struct {
+	InstanceID string `json:"instanceId"`
+	// JobID is who holds the registry's lock.
+	JobID string `json:"jobId"`
+	Change
+	// Rollback says that it is the way back.
+	Rollback bool `json:"rollback,omitempty"`
+	// Execution is that of ProcessInput.
+	Execution int `json:"execution"`
+}
+
+// ComponentOutput says what the component is now.
+type ComponentOutput struct {
+	Component string `json:"component"`
+	Version   string `json:"version,omitempty"`
+}
+
+// ComponentUpdate brings a component to a version, makes sure that it is ready in it, and notes it in the registry. Each
+// attempt looks again; ErrUpdating says that it takes more time. It touches nothing without the lock: a
+// *registry.LockedError says so.
+func (s *Steps) ComponentUpdate(ctx context.Context, in ComponentInput) (ComponentOutput, error) {
+	if err := s.guard(ctx, in); err != nil {
+		return ComponentOutput{}, err
+	}
+	info := orchestrator.Info(ctx)
+	if err := s.bring(ctx, in, info.Attempt <= 1, info.IdempotencyKey()); err != nil {
+		return ComponentOutput{}, fmt.Errorf("bring component %s to version %q: %w", in.Component, in.To, err)
+	}
+	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
+		return note(i, in.Component, in.To, s.config.Now())
+	})
+	if err != nil {
+		return ComponentOutput{}, fmt.Errorf("note component %s: %w", in.Component, err)
+	}
+	return ComponentOutput{Component: in.Component, Version: in.To}, nil
+}
+
+// guard makes sure that the job holds the lock: a run that has lost it must not get in the way of the next.
+func (s *Steps) guard(ctx context.Context, in ComponentInput) error {
+	i, err := s.config.Registry.Get(ctx, in.InstanceID)
+	if err != nil {
+		return fmt.Errorf("look at the lock: %w", err)
+	}
+	if now := s.config.Now(); !i.Lock.Held(now) || i.Lock.JobID != in.JobID {
+		e := &registry.LockedError{InstanceID: in.InstanceID, JobID: in.JobID}
+		if i.Lock.Held(now) {
+			e.Holder, e.Until = i.Lock.JobID, i.Lock.Until
+		}
+		return e
+	}
+	return nil
+}
+
+// bring asks the component for the version, the first time and for as long as it does not know of it, and looks whether
+// it is ready.
+func (s *Steps) bring(ctx context.Context, in ComponentInput, first bool, key string) error {
+	c := s.config.Components
+	for asked := false; ; asked = true {
+		status, err := c.Status(ctx, in.InstanceID, in.Component)
+		gone := errors.Is(err, ErrNoComponent)
+		if err != nil && !gone {
+			return err
+		}
+		there := status.Version == in.To || (in.To == "" && gone)
+		switch {
+		case there && (gone || status.State == Ready):
+			return nil
+		case !asked && (first || !there):
+			if err := c.Apply(ctx, in.InstanceID, in.Component, in.To, key); err != nil {
+				return err
+			}
+		case there && status.State == Failed:
+			return fmt.Errorf("%w: %s", ErrFailed, status.Message)
+		default:
+			return fmt.Errorf("%w: it is %s in version %q", ErrUpdating, status.State, status.Version)
+		}
+	}
+}
+
+// FinishInput says how the update ended.
+type FinishInput struct {
+	InstanceID string `json:"instanceId"`
+	JobID      string `json:"jobId"`
+	// Version is what the instance has now, "" for what it had.
+	Version   string `json:"version,omitempty"`
+	Execution int    `json:"execution"`
+}
+
+// Finish notes the end of an update in the registry.
+func (s *Steps) Finish(ctx context.Context, in FinishInput) (struct{}, error) {
+	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
+		if in.Version != "" {
+			if err := i.SetField(fieldVersion, in.Version); err != nil {
+				return err
+			}
+		}
+		return i.SetField(fieldPending, nil)
+	})
+	if err != nil {
+		return struct{}{}, fmt.Errorf("note the end of the update: %w", err)
+	}
+	return struct{}{}, nil
+}

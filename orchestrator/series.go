@@ -1,0 +1,77 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// follows says that the id is shared by runs that follow each other, and that the latest is another one than this.
+func (d *driver) follows(all []generation) bool {
+	_, latest := latestOf(all)
+	return d.start.Reuse == ReuseEnded && !d.start.deliver && latest.Name == d.start.Orchestrator && latest.CorrelationID != d.start.CorrelationID
+}
+
+// succeed begins the next run under the id, unless this one has ended for good before, or the latest goes on.
+func (d *driver) succeed(ctx context.Context, all []generation) error {
+	latest, started := latestOf(all)
+	if out, ok := d.pastRun(all); ok {
+		d.past = &out
+		return nil
+	}
+	if latest.active() {
+		return fmt.Errorf("orchestration %s runs for correlation id %s: %w", d.start.ID, started.CorrelationID, ErrConflict)
+	}
+	d.survey(all)
+	before := summarize(d.start.ID, latest)
+	before.Earlier = d.earlier
+	if err := d.close(ctx, before, latest); err != nil {
+		return err
+	}
+	first, _ := all[0].start()
+	d.createdAt = createdOf(first)
+	d.earlier = []Outcome{before} // times go on from its end
+	next := anew(d.start, latest, "")
+	return d.begin(ctx, next.number, next.event)
+}
+
+// pastRun finds the run that was asked for among those before the latest. One that failed is none: it is to run again.
+func (d *driver) pastRun(all []generation) (Outcome, bool) {
+	for _, g := range slices.Backward(all) {
+		started, ok := g.start()
+		if !ok || started.CorrelationID != d.start.CorrelationID || started.Name != d.start.Orchestrator {
+			continue
+		}
+		end := g.end()
+		if g.old || end == nil || end.Kind == executionFailed {
+			return Outcome{}, false
+		}
+		return summarize(d.start.ID, g), true
+	}
+	return Outcome{}, false
+}
+
+// close makes sure that the run before has had all its effects, and that those know of its end who have to: a process may
+// have died in between, and what would make up for that is not heard any more once the next run has begun.
+func (d *driver) close(ctx context.Context, out Outcome, latest generation) error {
+	started, _ := latest.start()
+	before := newDriver(d.rt, startedAs(d.start.ID, started), d.orchestrator)
+	before.crew = d.crew
+	before.fresh(latest.number, max(started.Base, 1))
+	before.rounds = latest.rounds
+	if err := before.emit(ctx, latest.rounds[len(latest.rounds)-1]); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if err := d.rt.stopChildren(ctx, out); err != nil {
+		return err
+	}
+	if d.rt.config.Ended == nil || out.Parent != "" {
+		return nil
+	}
+	if err := d.rt.config.Ended(ctx, out); err != nil {
+		return fmt.Errorf("settle the run of correlation id %s before the next of orchestration %s: %w", out.CorrelationID, out.ID, err)
+	}
+	return nil
+}
