@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
+	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/marketplace"
 )
@@ -25,8 +25,16 @@ const distributionTimeout = 30 * time.Second
 
 // engines are the definitions of the deployment context.
 func engines(s Settings, st stores, events hmac.Publisher, log *slog.Logger) ([]engine.Definition, error) {
-	if s.Context != publisher {
-		return nil, fmt.Errorf("ROUNDHOUSE_CONTEXT: this version has no engine of the context %s, only of %s", s.Context, publisher)
+	alarms, err := alerts.New(alerts.Config{Rules: s.Outside.AlertRules})
+	if err != nil {
+		return nil, err
+	}
+	if s.Context == managedApp {
+		updates, err := updateSteps(s, st)
+		if err != nil {
+			return nil, err
+		}
+		return []engine.Definition{update.Definition(updates), alerts.Definition(alarms)}, nil
 	}
 	credential, err := s.Storage.Identity()
 	if err != nil {
@@ -36,12 +44,20 @@ func engines(s Settings, st stores, events hmac.Publisher, log *slog.Logger) ([]
 	principals, principalsErr := spnSteps(s, st, credential)
 	certificates, certificatesErr := tlsSteps(s, st, log)
 	instances, instancesErr := provisioningSteps(s, st, credential)
-	alarms, alarmsErr := alerts.New(alerts.Config{Rules: s.Outside.AlertRules})
-	if err := errors.Join(keysErr, principalsErr, certificatesErr, instancesErr, alarmsErr); err != nil {
+	if err := errors.Join(keysErr, principalsErr, certificatesErr, instancesErr); err != nil {
 		return nil, err
 	}
 	return []engine.Definition{hmac.Definition(keys), spn.Definition(principals), tls.Definition(certificates),
 		provisioning.Definition(instances), alerts.Definition(alarms)}, nil
+}
+
+func updateSteps(s Settings, st stores) (*update.Steps, error) {
+	components, err := update.NewHTTP(s.Update.Endpoint, nil)
+	if err != nil {
+		return nil, err
+	}
+	return update.New(update.Config{Components: components, Registry: st.registry, VerifyTimeout: s.Update.VerifyTimeout,
+		VerifyInterval: s.Update.VerifyInterval, LockDuration: s.Update.LockDuration})
 }
 
 func spnSteps(s Settings, st stores, credential azcore.TokenCredential) (*spn.Steps, error) {

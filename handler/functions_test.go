@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +47,25 @@ func readJSON(t *testing.T, path string, strict bool, into any) {
 	}
 }
 
+// contexts are the deployment contexts.
+func contexts() []deployment { return []deployment{publisher, managedApp} }
+
+// stagedFor are the bindings of the functions that scripts/stage lays out for a deployment context.
+func stagedFor(t *testing.T, d deployment) map[string][]binding {
+	t.Helper()
+	cmd := exec.Command("../scripts/stage", "--list")
+	cmd.Env = append(os.Environ(), "ROUNDHOUSE_CONTEXT="+string(d))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, functions := staged(t), map[string][]binding{}
+	for _, name := range strings.Fields(string(out)) {
+		functions[name] = all[name]
+	}
+	return functions
+}
+
 // staged are the bindings of every function in functions/, by function name.
 func staged(t *testing.T) map[string][]binding {
 	t.Helper()
@@ -74,11 +94,11 @@ type registered struct {
 	routes []api.Route
 }
 
-func register(t *testing.T) registered {
+func register(t *testing.T, d deployment) registered {
 	t.Helper()
 	var all registered
 	log := slog.New(slog.DiscardHandler)
-	s, err := LoadSettings(emulator.lookup)
+	s, err := LoadSettings(emulator.with("ROUNDHOUSE_CONTEXT", string(d)).lookup)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +111,14 @@ func register(t *testing.T) registered {
 		t.Fatal(err)
 	}
 	all.queues, all.timers = a.Queues, a.Timers
-	all.routes = append(api.Routes(), api.Route{Method: http.MethodGet, Path: challengePath})
+	all.routes = api.Routes()
+	if d == publisher {
+		all.routes = append(all.routes, api.Route{Method: http.MethodGet, Path: challengePath})
+	}
 	for _, path := range intake.Paths() {
+		if d == managedApp && path != intake.AlertsPath {
+			continue // the publisher's
+		}
 		all.routes = append(all.routes, api.Route{Method: http.MethodPost, Path: path})
 	}
 	return all
@@ -101,8 +127,16 @@ func register(t *testing.T) registered {
 // No function without a handler, and the two agree.
 func TestEveryFunctionHasItsHandler(t *testing.T) {
 	t.Parallel()
-	program := register(t)
-	for function, bindings := range staged(t) {
+	for _, d := range contexts() {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			everyFunction(t, register(t, d), stagedFor(t, d))
+		})
+	}
+}
+
+func everyFunction(t *testing.T, program registered, functions map[string][]binding) {
+	for function, bindings := range functions {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
 			if len(bindings) == 0 {
@@ -190,7 +224,22 @@ func serves(b binding, method string, r api.Route) bool {
 // No handler without a function.
 func TestEveryHandlerHasItsFunction(t *testing.T) {
 	t.Parallel()
-	program, functions := register(t), staged(t)
+	for _, d := range contexts() {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			everyHandler(t, register(t, d), stagedFor(t, d))
+		})
+	}
+	// Every function belongs to a context.
+	for function := range staged(t) {
+		if stagedFor(t, publisher)[function] == nil && stagedFor(t, managedApp)[function] == nil {
+			t.Errorf("no deployment context has the function %s", function)
+		}
+	}
+}
+
+func everyHandler(t *testing.T, program registered, functions map[string][]binding) {
+	t.Helper()
 	for function := range program.queues {
 		if _, ok := functions[function]; !ok {
 			t.Errorf("queue handler %s has no folder in functions/", function)
@@ -218,7 +267,7 @@ func TestEveryHandlerHasItsFunction(t *testing.T) {
 func TestEveryQueueHasItsPoisonTwin(t *testing.T) {
 	t.Parallel()
 	queues := map[string]int{}
-	for _, q := range register(t).queues {
+	for _, q := range register(t, publisher).queues {
 		queues[q.Queue]++
 	}
 	for queue, functions := range queues {

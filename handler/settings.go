@@ -51,6 +51,8 @@ type Settings struct {
 	LogLevel slog.Level
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox outboxSettings
+	// Update is what the update engine needs (what begins with ROUNDHOUSE_UPDATE_).
+	Update updateSettings
 	// TLS is what the tls engine needs.
 	TLS tlsSettings
 	// Outside is what provisioning, alerts and their intakes need.
@@ -66,7 +68,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [12]error
+	var errs [13]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -78,8 +80,9 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.LogLevel, errs[6] = levelSetting(lookup)
 	s.Outbox, errs[7] = outboxFrom(lookup, errs[1] == nil && !s.Storage.Emulator)
 	s.Health, errs[8] = healthFrom(lookup)
-	s.SPN, errs[9] = spnFrom(lookup, s.KeyVaultURL, errs[1] == nil && !s.Storage.Emulator)
+	s.SPN, errs[9] = spnFrom(lookup, s.KeyVaultURL, errs[1] == nil && !s.Storage.Emulator && s.Context != managedApp)
 	s.TLS, errs[10] = tlsFrom(lookup, s.Storage.Emulator)
+	s.Update, errs[12] = updateFrom(lookup, errs[1] == nil && !s.Storage.Emulator && s.Context == managedApp)
 	s.Outside, errs[11] = outsideSettings(lookup)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err

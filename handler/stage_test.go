@@ -47,7 +47,7 @@ func TestStage(t *testing.T) {
 	parent := t.TempDir()
 	dist := filepath.Join(parent, "a dist")
 	want := []string{"handler", "host.json", "local.settings.json"}
-	for function := range staged(t) {
+	for function := range stagedFor(t, publisher) {
 		want = append(want, function+"/function.json")
 	}
 	slices.Sort(want)

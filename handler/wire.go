@@ -69,7 +69,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	}
 	claims := engine.NewClaims(stores.blobs, "")
 	pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
-		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Claims: claims, Log: log})
+		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Claims: claims, Locks: stores.registry, Log: log})
 	if err != nil {
 		return app{}, err
 	}
@@ -103,7 +103,9 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		return app{}, err
 	}
 	a.API = func(e *echo.Echo) error {
-		e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: stores.tables}))
+		if s.Context == publisher {
+			e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: stores.tables}))
+		}
 		return errors.Join(api.Register(e, web), intake.Register(e, doors))
 	}
 	a.Start = func(ctx context.Context) error {
