@@ -72,6 +72,17 @@ type DeadLetter struct {
 	ResolutionNotes string
 	ResolvedAtUtc   time.Time
 	ResolvedBy      string
+	// ExpiredAtUtc is when it was expired; its retention counts from then.
+	ExpiredAtUtc time.Time
+	// RetryID, RetriedAtUtc and RetriedBy are set when a retry claims it, RetryMessageID when the message is sent again.
+	RetryID        string
+	RetriedAtUtc   time.Time
+	RetriedBy      string
+	RetryMessageID string
+	// ParentRowKey is the dead letter whose retry has failed again and left this one, "" for none; RetryCount is how many
+	// such retries there were.
+	ParentRowKey string
+	RetryCount   int
 	// CorrelationID names the run.
 	CorrelationID string
 	// ETag is the version of the row. Get sets it; Add ignores it.
@@ -85,6 +96,8 @@ type DeadLetterFilter struct {
 	Status        DeadLetterStatus
 	InstanceID    string
 	CorrelationID string
+	// ErrorSignature is that of one group.
+	ErrorSignature string
 	// From is inclusive and To exclusive; both are compared with LastFailureAtUtc.
 	From, To time.Time
 	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
@@ -130,12 +143,11 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 		return false, fmt.Errorf("add dead letter %s/%s: %w", letter.Engine, clip(letter.MessageID, MaxIDLength), err)
 	}
 	main := letter.entity()
-	at, columns := letter.LastFailureAtUtc, deadLetterListColumns()
-	byStatus := indexRow(main, statusPrefix(string(letter.Status)), at, columns)
-	byStatus.Properties["ErrorMessage"] = clip(letter.ErrorMessage, maxListText)
-	byCorrelation := indexRow(main, correlationPrefix(letter.CorrelationID), at, columns)
-	byCorrelation.Properties["ErrorMessage"] = byStatus.Properties["ErrorMessage"]
-	err = d.store.Apply(ctx, d.table, tables.Insert(main), tables.Insert(byStatus), tables.Insert(byCorrelation))
+	ops := []tables.Op{tables.Insert(main)}
+	for _, row := range letter.indexRows(main) {
+		ops = append(ops, tables.Insert(row))
+	}
+	err = d.applyCounted(ctx, main.Key, "", letter.Status, ops...)
 	switch {
 	case errors.Is(err, tables.ErrExists):
 		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // nothing is lost on the strength of an answer alone
@@ -197,16 +209,7 @@ func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLette
 // correlation id and time alone it costs what the page costs, however long the table; an instance filter is answered by
 // the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
 func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
-	q := listQuery{
-		engines:  f.Engines,
-		status:   string(f.Status),
-		statuses: []string{string(StatusPending), string(StatusResolved), string(StatusExpired)},
-		equal:    map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID},
-		from:     f.From,
-		to:       f.To,
-		limit:    f.Limit,
-		token:    f.Token,
-	}
+	q := f.query()
 	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *lane {
 		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
 	})
@@ -222,4 +225,17 @@ func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterP
 		page.DeadLetters = append(page.DeadLetters, letter)
 	}
 	return page, nil
+}
+
+func (f DeadLetterFilter) query() listQuery {
+	return listQuery{
+		engines:  f.Engines,
+		status:   string(f.Status),
+		statuses: []string{string(StatusPending), string(StatusResolved), string(StatusExpired)},
+		equal:    map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID, "ErrorSignature": f.ErrorSignature},
+		from:     f.From,
+		to:       f.To,
+		limit:    f.Limit,
+		token:    f.Token,
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -37,6 +38,7 @@ func (d *DeadLetter) prepare() error {
 		checkID("message id", d.MessageID),
 		checkID("correlation id", d.CorrelationID),
 		checkLength("instance id", d.InstanceID, MaxInstanceIDLength),
+		checkLength("parent row key", d.ParentRowKey, MaxInstanceIDLength),
 		checkTime("time of the first failure", d.FirstFailureAtUtc),
 		checkTime("time of the last failure", d.LastFailureAtUtc),
 		checkTime("insertion time", d.InsertedAtUtc),
@@ -46,7 +48,7 @@ func (d *DeadLetter) prepare() error {
 		return err
 	}
 	d.FirstFailureAtUtc, d.LastFailureAtUtc = whole(d.FirstFailureAtUtc), whole(d.LastFailureAtUtc)
-	d.InsertedAtUtc = whole(d.InsertedAtUtc)
+	d.InsertedAtUtc, d.ResolvedAtUtc, d.ExpiredAtUtc = whole(d.InsertedAtUtc), whole(d.ResolvedAtUtc), whole(d.ExpiredAtUtc)
 	d.ErrorMessage = errorText(d.ErrorMessage)
 	d.ErrorSignature = cmp.Or(d.ErrorSignature, ErrorSignature(d.ErrorMessage))
 	d.DequeueCount = min(max(d.DequeueCount, 0), math.MaxInt32)
@@ -66,8 +68,43 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
-		"LastFailureAtUtc", "Status", "CorrelationId",
+		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount",
 	}
+}
+
+// indexRows are the rows beside a main row: what lists read, by status and by correlation id, and what retention reads.
+func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
+	rows := []tables.Entity{
+		indexRow(main, statusPrefix(string(d.Status)), d.LastFailureAtUtc, deadLetterListColumns()),
+		indexRow(main, correlationPrefix(d.CorrelationID), d.LastFailureAtUtc, deadLetterListColumns()),
+	}
+	for _, row := range rows {
+		row.Properties["ErrorMessage"] = clip(d.ErrorMessage, maxListText)
+	}
+	if at := d.endedAt(); !at.IsZero() {
+		rows = append(rows, indexRow(main, endedPrefix, at, nil))
+	}
+	return rows
+}
+
+// endedAt is when its retention begins; zero for one that is pending, which is kept for ever.
+func (d DeadLetter) endedAt() time.Time {
+	switch d.Status {
+	case StatusResolved:
+		return firstOf(d.ResolvedAtUtc, d.LastFailureAtUtc)
+	case StatusExpired:
+		return firstOf(d.ExpiredAtUtc, d.LastFailureAtUtc)
+	default:
+		return time.Time{}
+	}
+}
+
+// firstOf is the first of two times that is not zero.
+func firstOf(a, b time.Time) time.Time {
+	if a.IsZero() {
+		return b
+	}
+	return a
 }
 
 // entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
@@ -87,13 +124,9 @@ func (d DeadLetter) entity() tables.Entity {
 		"Status":            string(d.Status),
 		"CorrelationId":     storable(d.CorrelationID),
 	}
-	for name, text := range map[string]string{"ResolutionNotes": d.ResolutionNotes, "ResolvedBy": d.ResolvedBy} {
-		if text != "" {
-			props[name] = clip(storable(text), maxErrorText)
-		}
-	}
-	if !d.ResolvedAtUtc.IsZero() {
-		props["ResolvedAtUtc"] = d.ResolvedAtUtc
+	maps.Copy(props, d.decided())
+	if d.ParentRowKey != "" {
+		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
 	text, encoding := d.MessageText()
 	tables.PutText(props, "OriginalMessage", text)
@@ -102,6 +135,28 @@ func (d DeadLetter) entity() tables.Entity {
 	}
 	key := tables.Key{Partition: tables.EscapeKey(d.Engine), Row: rowKey(d.MessageID, d.InsertedAtUtc)}
 	return tables.Entity{Key: key, Properties: props}
+}
+
+// decidedColumns are the columns that change after the row was written; of those that are empty there is no property.
+func decidedColumns() []string {
+	return []string{"Status", "ResolutionNotes", "ResolvedBy", "ResolvedAtUtc", "ExpiredAtUtc", "RetryId", "RetriedBy", "RetriedAtUtc", "RetryMessageId"}
+}
+
+func (d DeadLetter) decided() map[string]any {
+	props := map[string]any{"Status": string(d.Status)}
+	for name, text := range map[string]string{
+		"ResolutionNotes": d.ResolutionNotes, "ResolvedBy": d.ResolvedBy, "RetryId": d.RetryID, "RetriedBy": d.RetriedBy, "RetryMessageId": d.RetryMessageID,
+	} {
+		if text != "" {
+			props[name] = clip(storable(text), maxErrorText)
+		}
+	}
+	for name, at := range map[string]time.Time{"ResolvedAtUtc": d.ResolvedAtUtc, "ExpiredAtUtc": d.ExpiredAtUtc, "RetriedAtUtc": d.RetriedAtUtc} {
+		if !at.IsZero() {
+			props[name] = at
+		}
+	}
+	return props
 }
 
 // deadLetterOf reads a main row or an index row.
@@ -123,6 +178,13 @@ func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 		ResolutionNotes:   e.String("ResolutionNotes"),
 		ResolvedAtUtc:     e.Time("ResolvedAtUtc"),
 		ResolvedBy:        e.String("ResolvedBy"),
+		ExpiredAtUtc:      e.Time("ExpiredAtUtc"),
+		RetryID:           e.String("RetryId"),
+		RetriedAtUtc:      e.Time("RetriedAtUtc"),
+		RetriedBy:         e.String("RetriedBy"),
+		RetryMessageID:    e.String("RetryMessageId"),
+		ParentRowKey:      e.String("ParentRowKey"),
+		RetryCount:        int(e.Int("RetryCount")),
 		CorrelationID:     e.String("CorrelationId"),
 	}
 	if d.InsertedAtUtc.Unix() == 0 {

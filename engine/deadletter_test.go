@@ -65,6 +65,7 @@ func TestAddStoresRowAndIndexRows(t *testing.T) {
 		})},
 		{Key: tables.Key{Partition: "hmac", Row: "~P-251607038399876543-" + digest(row)}, Properties: index},
 		{Key: tables.Key{Partition: "hmac", Row: "~c-" + digest("run/1") + "-251607038399876543-" + digest(row)}, Properties: index},
+		{Key: tables.Key{Partition: "hmac", Row: "~n-" + digest(row)[:1]}, Properties: map[string]any{"Pending": int64(1)}},
 	}
 	if diff := cmp.Diff(want, allRows(t, store, DefaultDeadLetterTable, "hmac")); diff != "" {
 		t.Errorf("stored rows (-want +got):\n%s", diff)
@@ -92,8 +93,8 @@ func TestAddOnce(t *testing.T) {
 	}
 	wait.Wait()
 	before := allRows(t, store, DefaultDeadLetterTable, "hmac")
-	if created.Load() != 1 || len(before) != 3 {
-		t.Errorf("%d created, %d rows, want 1 and 3", created.Load(), len(before))
+	if created.Load() != 1 || len(before) != 4 {
+		t.Errorf("%d created, %d rows, want 1 and 4", created.Load(), len(before))
 	}
 	late := pendingLetter()
 	late.ErrorMessage = "another error"

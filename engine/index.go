@@ -15,12 +15,17 @@ import (
 //	~S-{place}  ~F-{place}              history, by status: Succeeded, Failed
 //	~P-{place}  ~R-{place}  ~E-{place}  dead letters, by status: Pending, Resolved, Expired
 //	~c-{digest of the correlation id}-{place}   dead letters, by correlation id
+//	~x-{place}                          dead letters that are resolved or expired, by the time of that
+//	~n-{a hexadecimal digit}            how many dead letters have which status, counted in 16 rows
 //
 // where the place is "{inverted microseconds, 18 digits}-{digest of the row key}", so that a range ascends from the
 // newest row to the oldest. Digests instead of ids keep keys short, and make their order the same in Go and in storage
 // whatever characters an id has. No escaped id begins with ~, so no main row is ever among them.
 const (
 	indexMark = "~"
+
+	endedPrefix = indexMark + "x-"
+	countPrefix = indexMark + "n-"
 
 	// targetColumn of an index row names the main row.
 	targetColumn = "TargetRowKey"
@@ -36,7 +41,7 @@ func statusPrefix(status string) string { return indexMark + status[:1] + "-" }
 
 // correlationPrefix begins the index rows of one correlation id.
 func correlationPrefix(correlationID string) string {
-	return indexMark + "c-" + digest(correlationID) + "-"
+	return indexMark + "c-" + digest(storable(correlationID)) + "-"
 }
 
 // digest stands for a text of any length and characters in an index key: 128 bits in hexadecimal.

@@ -44,12 +44,8 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	if err != nil {
 		return nil, "", err
 	}
-	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, limit: q.limit, after: after}
-	for column, value := range q.equal {
-		if value != "" {
-			l.where[column] = storable(value)
-		}
-	}
+	l := q.listing(store, table)
+	l.after = after
 	// One row more than the page holds tells whether another page follows, so that a token never leads to an empty one.
 	rows, err = merge(ctx, q.lanes(l, byCorrelation), q.limit+1)
 	if err != nil {
@@ -60,6 +56,17 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 		token = encodeToken(mark, rows[q.limit-1].at)
 	}
 	return rows, token, nil
+}
+
+// listing is the query as its lanes need it.
+func (q listQuery) listing(store tables.Store, table string) listing {
+	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, limit: q.limit}
+	for column, value := range q.equal {
+		if value != "" {
+			l.where[column] = storable(value)
+		}
+	}
+	return l
 }
 
 func (q listQuery) lanes(l listing, byCorrelation func(l listing, engine string) *lane) []*lane {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -18,6 +19,24 @@ type journey struct {
 	InsertedAt time.Time `json:"insertedAt"`
 	// Attempts is how many attempts were used up.
 	Attempts int `json:"attempts"`
+	// Retry says that it was sent again as a dead letter, and as which; nil for what was not.
+	Retry *retryMark `json:"retry,omitempty"`
+}
+
+// retryMark names one retry of a dead letter.
+type retryMark struct {
+	ID string `json:"id"`
+	// Parent is the row key of the dead letter, Count how many retries its message has had, this one included.
+	Parent string `json:"parent"`
+	Count  int    `json:"count"`
+}
+
+// parent is what a dead letter that this journey ends in has to tell of the one before.
+func (j journey) parent() (rowKey string, retries int) {
+	if j.Retry == nil {
+		return "", 0
+	}
+	return j.Retry.Parent, j.Retry.Count
 }
 
 // wrap puts the line before the body.
@@ -46,6 +65,9 @@ func unwrap(d Delivery) (journey, []byte) {
 	var j journey
 	if !ok || json.Unmarshal(line, &j) != nil || j.Attempts < 0 || checkID("message id", j.MessageID) != nil {
 		return first, d.Body
+	}
+	if r := j.Retry; r != nil && (len(r.ID) > MaxIDLength || len(r.Parent) > MaxInstanceIDLength || r.Count < 0 || r.Count > math.MaxInt32) {
+		j.Retry = nil
 	}
 	return j, body
 }

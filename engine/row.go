@@ -18,6 +18,12 @@ var (
 	ErrNotFound = errors.New("no such row")
 	// ErrFilter: a filter that no row can match or that is out of bounds; the text says what to change.
 	ErrFilter = errors.New("invalid filter")
+	// ErrState: the dead letter's status does not allow this.
+	ErrState = errors.New("the status does not allow this")
+	// ErrChanged: the dead letter is not any more what the caller's ETag names.
+	ErrChanged = errors.New("the row has changed")
+	// ErrNotRetryable: the dead letter cannot be sent again; the text says why.
+	ErrNotRetryable = errors.New("cannot be retried")
 	// ErrToken: the continuation token is damaged or was given for another filter. Begin again without it.
 	ErrToken = errors.New("continuation token does not belong to this query")
 )

@@ -57,11 +57,13 @@ func (m runtimeMessage) putBack(ctx context.Context) error {
 func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) error {
 	ctx, cancel := settling(ctx)
 	defer cancel()
+	parent, retries := m.journey.parent()
 	_, err := m.config.DeadLetters.Add(ctx, DeadLetter{
 		Engine: SignalEngine, MessageID: m.journey.MessageID, InsertedAtUtc: m.journey.InsertedAt,
 		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
 		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
 		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(),
+		ParentRowKey: parent, RetryCount: retries,
 	})
 	return err
 }

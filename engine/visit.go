@@ -272,6 +272,7 @@ func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 	if last.IsZero() {
 		last = now
 	}
+	parent, retries := v.journey.parent()
 	_, err := v.config.DeadLetters.Add(ctx, DeadLetter{
 		Engine:            v.def.Name,
 		MessageID:         v.journey.MessageID,
@@ -285,6 +286,8 @@ func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 		FirstFailureAtUtc: first,
 		LastFailureAtUtc:  last,
 		CorrelationID:     v.message.CorrelationID,
+		ParentRowKey:      parent,
+		RetryCount:        retries,
 	})
 	if err != nil {
 		v.fail(err)

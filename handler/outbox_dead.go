@@ -115,3 +115,16 @@ func (d deadEvents) RetryDead(ctx context.Context, letter engine.DeadLetter) err
 	}
 	return d.admin.Retry(ctx, letter.InstanceID, letter.MessageID)
 }
+
+// retry starts a dead event over for the dead letters' API. One that is not dead any more was started over before, or has
+// left: that is what was asked for.
+func (d deadEvents) retry(ctx context.Context, letter engine.DeadLetter) (string, error) {
+	err := d.RetryDead(ctx, letter)
+	if errors.Is(err, outbox.ErrState) {
+		err = nil
+	}
+	if errors.Is(err, outbox.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", engine.ErrNotRetryable, err)
+	}
+	return letter.MessageID, err
+}

@@ -49,6 +49,9 @@ type Settings struct {
 	Budget time.Duration
 	// LogLevel is the least level that is logged (ROUNDHOUSE_LOG_LEVEL: debug, info, warn or error; info unless set).
 	LogLevel slog.Level
+	// EasyAuth says that the platform authenticates callers and names them in X-MS-CLIENT-PRINCIPAL (WEBSITE_AUTH_ENABLED,
+	// which the platform sets; true or false).
+	EasyAuth bool
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox outboxSettings
 	// Update is what the update engine needs (what begins with ROUNDHOUSE_UPDATE_).
@@ -77,6 +80,7 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	if errs[4] == nil {
 		s.Budget, errs[5] = budgetSetting(lookup, s.Host.FunctionTimeout)
 	}
+	s.EasyAuth = strings.EqualFold(setting(lookup, "WEBSITE_AUTH_ENABLED"), "true")
 	s.LogLevel, errs[6] = levelSetting(lookup)
 	s.Outbox, errs[7] = outboxFrom(lookup, errs[1] == nil && !s.Storage.Emulator)
 	s.Health, errs[8] = healthFrom(lookup)

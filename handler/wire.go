@@ -57,8 +57,18 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Queues: stores.queues, Log: log,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }}
 	config.Publish = events.publish
-	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrator())
-	config.Activities = append(config.Activities, bulk.Activities(events.admin)...)
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: deadLetters, Queues: stores.queues,
+		Starts: map[string]engine.RetryFunc{outboxEngine: events.dead.retry}})
+	if err != nil {
+		return app{}, err
+	}
+	names := []string{engine.SignalEngine, outboxEngine}
+	for _, d := range definitions {
+		names = append(names, d.Name)
+	}
+	kinds := []bulk.Kind{bulk.Outbox(events.admin), bulk.DeadLetters{Letters: deadLetters, Retrier: retrier, Engines: names}.Kind()}
+	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrators(kinds...)...)
+	config.Activities = append(config.Activities, bulk.Activities(kinds...)...)
 	for _, d := range definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
@@ -79,9 +89,14 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	a := app{Close: func() { events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
 		Timers: map[string]trigger.Timer{"orchestration-sweep-timer": {Parameter: timerParameter, Handle: sweeps.handle}}}
 	events.register(&a)
-	names := []string{engine.SignalEngine, outboxEngine}
+	rule := engine.Retention{Engines: names}
+	for function, slice := range map[string]func(context.Context, engine.Retention, time.Time, int) (int, bool, error){
+		"dlq-retention-timer": deadLetters.Retention, "history-retention-timer": history.Retention,
+	} {
+		r := retention{job: function, slice: slice, rule: rule, locks: locks, log: log}
+		a.Timers[function] = trigger.Timer{Parameter: timerParameter, Handle: r.handle}
+	}
 	for _, d := range definitions {
-		names = append(names, d.Name)
 		if d.Name == alerts.Engine { // the standard has a name of its own for its function
 			a.Queues["alert-processor"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}
 			a.Queues["alert-processor-poison"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandlePoison}
@@ -97,7 +112,8 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	}
 	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
-		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes}
+		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes,
+		Retrier: retrier, Orchestrations: runtime.Status, EasyAuth: s.EasyAuth}
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: stores.queues, Claims: claims, Log: log})
 	if err != nil {
 		return app{}, err

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -30,16 +31,22 @@ type Config struct {
 	// History and DeadLetters are the tables; both are required.
 	History     *engine.History
 	DeadLetters *engine.DeadLetters
-	// Outbox, Operations and Snapshot are the outbox, what works on many of its messages, and what measures it; all or none
-	// of them are set. Without them, the paths of the outbox and of operations do not exist.
-	Outbox     *outbox.Admin
+	// Operations works on many rows at a time; without it, the paths of operations do not exist. Retrier, and Outbox with
+	// Snapshot, which measures it, need it; without one of them, its paths do not exist.
 	Operations *bulk.Operations
+	Retrier    *engine.Retrier
+	Outbox     *outbox.Admin
 	Snapshot   metrics.SnapshotFunc
+	// Orchestrations tells of an orchestration, as orchestrator.Runtime.Status does; nil leaves them out of timelines.
+	Orchestrations func(ctx context.Context, id string) (orchestrator.Summary, error)
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
 	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
 	Engines []string
+	// EasyAuth says that the platform authenticates callers (its setting WEBSITE_AUTH_ENABLED) and tells in a header who
+	// they are. Only then the header is believed.
+	EasyAuth bool
 	// Timeout bounds one request; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock of the envelopes; nil means time.Now.
@@ -54,8 +61,11 @@ func (c Config) Validate() error {
 	if c.History == nil || c.DeadLetters == nil {
 		errs = append(errs, errors.New("both tables are needed"))
 	}
-	if some := c.Outbox != nil || c.Operations != nil || c.Snapshot != nil; some && (c.Outbox == nil || c.Operations == nil || c.Snapshot == nil) {
-		errs = append(errs, errors.New("the outbox, its operations and its snapshot are needed together"))
+	if (c.Outbox == nil) != (c.Snapshot == nil) {
+		errs = append(errs, errors.New("the outbox and its snapshot are needed together"))
+	}
+	if c.Operations == nil && (c.Outbox != nil || c.Retrier != nil) {
+		errs = append(errs, errors.New("the outbox and the retrier need operations"))
 	}
 	if len(c.Engines) == 0 || slices.Contains(c.Engines, "") {
 		errs = append(errs, errors.New("name at least one engine, and none without a name"))
@@ -70,6 +80,7 @@ func (c Config) Validate() error {
 type api struct {
 	history *engine.History
 	letters *engine.DeadLetters
+	retrier *engine.Retrier
 	outbox  *outbox.Admin
 	bulk    *bulk.Operations
 	measure metrics.SnapshotFunc
@@ -79,6 +90,9 @@ type api struct {
 	timeout time.Duration
 	now     func() time.Time
 	log     *slog.Logger
+
+	orchestrations func(ctx context.Context, id string) (orchestrator.Summary, error)
+	easyAuth       bool
 }
 
 // endpoint answers one method of one resource: with a reply, or an error that failureOf understands.
@@ -89,6 +103,8 @@ type part int
 
 const (
 	engines part = iota // this one is always there
+	retries
+	operations
 	outboxes
 	scrapes
 	probes
@@ -109,7 +125,14 @@ func (a *api) resources() []resource {
 		{"/api/history", engines, get(a.listHistory)},
 		{"/api/history/:engine/:rowKey", engines, get(a.getHistory)},
 		{"/api/dlq", engines, get(a.listDeadLetters)},
-		{"/api/dlq/:engine/:rowKey", engines, get(a.getDeadLetter)},
+		{"/api/dlq/groups", engines, get(a.groupDeadLetters)},
+		{"/api/dlq/counts", engines, get(a.countDeadLetters)},
+		{"/api/dlq/retry", retries, post(a.retryMany)},
+		{"/api/dlq/expire", retries, post(a.expireMany)},
+		{"/api/dlq/:engine/:rowKey", engines, map[string]endpoint{http.MethodGet: a.getDeadLetter, http.MethodPatch: a.patchDeadLetter}},
+		{"/api/dlq/:engine/:rowKey/retry", retries, post(a.retryDeadLetter)},
+		{"/api/timeline/:correlationId", engines, get(a.getTimeline)},
+		{"/api/openapi.json", engines, get(a.openAPI)},
 		{"/api/workflow/outbox", outboxes, get(a.listOutbox)},
 		{"/api/workflow/outbox/metrics", outboxes, get(a.snapshot)},
 		{"/api/workflow/outbox/replay", outboxes, post(a.replayMany)},
@@ -117,8 +140,8 @@ func (a *api) resources() []resource {
 		{"/api/workflow/outbox/:tenant/:id/retry", outboxes, post(a.retry)},
 		{"/api/workflow/outbox/:tenant/:id/skip", outboxes, post(a.skip)},
 		{"/api/workflow/outbox/:tenant/:id/replay", outboxes, post(a.replay)},
-		{"/api/operations/:operation", outboxes, get(a.getOperation)},
-		{"/api/operations/:operation/cancel", outboxes, post(a.cancelOperation)},
+		{"/api/operations/:operation", operations, get(a.getOperation)},
+		{"/api/operations/:operation/cancel", operations, post(a.cancelOperation)},
 		{"/api/metrics", scrapes, get(a.scrape)},
 		{"/api/health/live", probes, get(a.live)},
 		{"/api/health/ready", probes, get(a.ready)},
@@ -128,7 +151,7 @@ func (a *api) resources() []resource {
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, outboxes: c.Outbox != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
 // Route is one method of one path of the API; segments that begin with a colon are parameters.
@@ -154,6 +177,7 @@ func Register(e *echo.Echo, c Config) error {
 	a := &api{
 		history: c.History,
 		letters: c.DeadLetters,
+		retrier: c.Retrier,
 		outbox:  c.Outbox,
 		bulk:    c.Operations,
 		measure: c.Snapshot,
@@ -163,6 +187,9 @@ func Register(e *echo.Echo, c Config) error {
 		timeout: cmp.Or(c.Timeout, DefaultTimeout),
 		now:     c.Now,
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+
+		orchestrations: c.Orchestrations,
+		easyAuth:       c.EasyAuth,
 	}
 	if a.now == nil {
 		a.now = time.Now

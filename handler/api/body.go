@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"unicode/utf8"
 )
@@ -40,12 +41,20 @@ func (r *request) decode(into any) error {
 func undecodable(err error) error {
 	var wrongType *json.UnmarshalTypeError
 	if errors.As(err, &wrongType) {
-		return badBody(wrongType.Field, "Use a string for this member.")
+		return badBody(wrongType.Field, "Use a "+kindOf(wrongType.Type)+" for this member.")
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return badBody(strings.Trim(name, `"`), "There is no such member.")
 	}
 	return badBody("", "The body is not JSON.")
+}
+
+// kindOf is a type of this program in the words of JSON.
+func kindOf(t reflect.Type) string {
+	if t.Kind() == reflect.Int {
+		return "whole number"
+	}
+	return "string"
 }
 
 func badBody(target, text string) *failure {

@@ -20,6 +20,9 @@ type deadLetterItem struct {
 	FirstFailureAtUtc time.Time               `json:"firstFailureAtUtc"`
 	LastFailureAtUtc  time.Time               `json:"lastFailureAtUtc"`
 	CorrelationID     string                  `json:"correlationId"`
+	// ParentRowKey is the dead letter whose retry left this one, RetryCount how many retries there were.
+	ParentRowKey string `json:"parentRowKey,omitempty"`
+	RetryCount   int    `json:"retryCount,omitempty"`
 }
 
 // deadLetterDetail is one dead letter. The original message is text when it can be, else base64.
@@ -34,23 +37,19 @@ type deadLetterDetail struct {
 	ResolutionNotes         string        `json:"resolutionNotes,omitempty"`
 	ResolvedAtUtc           time.Time     `json:"resolvedAtUtc,omitzero"`
 	ResolvedBy              string        `json:"resolvedBy,omitempty"`
+	ExpiredAtUtc            time.Time     `json:"expiredAtUtc,omitzero"`
+	RetryID                 string        `json:"retryId,omitempty"`
+	RetriedAtUtc            time.Time     `json:"retriedAtUtc,omitzero"`
+	RetriedBy               string        `json:"retriedBy,omitempty"`
+	RetryMessageID          string        `json:"retryMessageId,omitempty"`
 }
 
 func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
-	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "fromDate", "toDate", "limit",
-		"continuationToken")
-	from, to := q.period()
-	f := engine.DeadLetterFilter{
-		Engines: q.engines(a.engines),
-		Status: engine.DeadLetterStatus(q.oneOf("status",
-			string(engine.StatusPending), string(engine.StatusResolved), string(engine.StatusExpired))),
-		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),
-		CorrelationID: q.text("correlationId", engine.MaxIDLength),
-		From:          from,
-		To:            to,
-		Limit:         q.limit(),
-		Token:         q.values.Get("continuationToken"),
-	}
+	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "errorSignature", "fromDate",
+		"toDate", "limit", "continuationToken")
+	f := a.letterFilter(q)
+	f.ErrorSignature = q.text("errorSignature", maxSignature)
+	f.Limit, f.Token = q.limit(), q.values.Get("continuationToken")
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}
@@ -59,6 +58,20 @@ func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	return reply{data: listOf(page.DeadLetters, page.Token, deadLetterItemOf)}, nil
+}
+
+// letterFilter reads the parameters that select dead letters.
+func (a *api) letterFilter(q *query) engine.DeadLetterFilter {
+	from, to := q.period()
+	return engine.DeadLetterFilter{
+		Engines: q.engines(a.engines),
+		Status: engine.DeadLetterStatus(q.oneOf("status",
+			string(engine.StatusPending), string(engine.StatusResolved), string(engine.StatusExpired))),
+		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),
+		CorrelationID: q.text("correlationId", engine.MaxIDLength),
+		From:          from,
+		To:            to,
+	}
 }
 
 func (a *api) getDeadLetter(ctx context.Context, r *request) (reply, error) {
@@ -88,6 +101,8 @@ func deadLetterItemOf(d engine.DeadLetter) deadLetterItem {
 		FirstFailureAtUtc: d.FirstFailureAtUtc,
 		LastFailureAtUtc:  d.LastFailureAtUtc,
 		CorrelationID:     d.CorrelationID,
+		ParentRowKey:      d.ParentRowKey,
+		RetryCount:        d.RetryCount,
 	}
 }
 
@@ -104,5 +119,10 @@ func deadLetterDetailOf(d engine.DeadLetter) deadLetterDetail {
 		ResolutionNotes:         d.ResolutionNotes,
 		ResolvedAtUtc:           d.ResolvedAtUtc,
 		ResolvedBy:              d.ResolvedBy,
+		ExpiredAtUtc:            d.ExpiredAtUtc,
+		RetryID:                 d.RetryID,
+		RetriedAtUtc:            d.RetriedAtUtc,
+		RetriedBy:               d.RetriedBy,
+		RetryMessageID:          d.RetryMessageID,
 	}
 }

@@ -3,8 +3,20 @@
 //
 //	GET  /api/history                     list history entries, newest first
 //	GET  /api/history/{engine}/{rowKey}   one entry, with its input, output and error
-//	GET  /api/dlq                         list dead letters, newest failure first
-//	GET  /api/dlq/{engine}/{rowKey}       one dead letter, with its original message
+//	GET  /api/timeline/{correlationId}    what all engines did under a correlation id, oldest first: history, dead letters,
+//	                                      orchestrations
+//
+//	GET   /api/dlq                        list dead letters, newest failure first
+//	GET   /api/dlq/groups                 the same by error signature, the largest group first: of the 5,000 newest at most
+//	GET   /api/dlq/counts                 how many there are, by engine and status: one query an engine
+//	GET   /api/dlq/{engine}/{rowKey}      one dead letter, with its original message
+//	PATCH /api/dlq/{engine}/{rowKey}      {"status", "resolutionNotes"}: pending becomes resolved or expired, expired pending
+//	                                      or resolved, resolved pending; If-Match makes it 412 for a row that has changed
+//	POST  /api/dlq/{engine}/{rowKey}/retry   send it again; repeated, it answers the same
+//	POST  /api/dlq/retry                  the same for all pending ones that {"engine", "instanceId", "errorSignature", "fromDate",
+//	                                      "toDate"} select; {"ratePerSecond", "canary", "canarySeconds"}: an operation
+//	POST  /api/dlq/expire                 expire all pending ones that failed last {"olderThanDays"} ago, and that the same
+//	                                      members select: an operation
 //
 //	GET  /api/workflow/outbox                        list messages: status, tenant, eventType, fromDate, toDate (of their
 //	                                                 creation), pageSize, and page or continuationToken
@@ -19,13 +31,14 @@
 //	GET  /api/operations/{id}             an operation: its status and its progress
 //	POST /api/operations/{id}/cancel      end it early; {"by"} says who decided
 //
+//	GET  /api/openapi.json                all this, for programs: OpenAPI 3.1
 //	GET  /api/metrics                     everything counted, for Prometheus
 //	GET  /api/health/live                 the process answers
 //	GET  /api/health/ready                and storage does
 //	GET  /api/health/full                 and the outbox is within its thresholds, with the details
 //
 // What it promises:
-//   - Every answer but those of metrics and health is one JSON document: {status, correlationId, timestamp, data} when
+//   - Every answer but those of metrics, health and openapi.json is one JSON document: {status, correlationId, timestamp, data} when
 //     the request succeeded, {status: "Failed", correlationId, timestamp, error: {code, message, target, details}} when
 //     not, with the code in the header x-ms-error-code too. Who accepts application/problem+json gets errors as RFC 9457 has them. Values
 //     that are not there are left out, never null. Times are RFC 3339 in UTC.
@@ -38,6 +51,9 @@
 //   - Nothing of an internal error reaches the caller; it is logged under the correlation id of the answer.
 //   - An operation is accepted with 202 when it is durable: Operation-Location says where it is, Retry-After when to look.
 //     The header Idempotency-Key makes it one operation however often the request is sent.
+//   - Who decided is the caller that Easy Auth names, where the platform has it enabled; else it is function-key. Elsewhere
+//     anybody could write that header, so it says nothing.
+//   - openapi.json is written by hand; the tests hold it and every answer of theirs against each other.
 //   - A message that is being delivered is answered with 409 and Retry-After: its claim has an end.
 //   - Health is application/health+json, or Healthy, Degraded or Unhealthy to who accepts text/plain; it is 503 when it
 //     fails. Who may call live and ready learns no more than that.

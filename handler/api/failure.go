@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,9 @@ const (
 	codeInvalidState       = "InvalidState"
 	codeBeingDelivered     = "MessageBeingDelivered"
 	codeNewerSchema        = "NewerSchemaVersion"
+	codePrecondition       = "PreconditionFailed"
+	codeRetryUnsupported   = "RetryNotSupported"
+	codeCanary             = "CanaryReturned"
 	codeKeyReused          = "IdempotencyKeyReused"
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
@@ -63,7 +67,7 @@ func internal() *failure {
 
 // failureOf is the one place that turns errors into answers.
 func failureOf(err error, now time.Time) *failure {
-	if f := outboxFailure(err, now); f != nil {
+	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err)); f != nil {
 		return f
 	}
 	var f *failure

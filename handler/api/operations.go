@@ -73,10 +73,13 @@ func running(op bulk.Operation) reply {
 		header["Retry-After"] = pollAfter
 	}
 	item := operationItem{
-		ID: op.ID, Kind: bulk.Name, Status: operationStatus(op.Status), CorrelationID: op.CorrelationID, Request: op.Request, Progress: op.Progress,
+		ID: op.ID, Kind: op.Kind, Status: operationStatus(op.Status), CorrelationID: op.CorrelationID, Request: op.Request, Progress: op.Progress,
 		CreatedAt: op.CreatedAt, LastUpdatedAt: op.UpdatedAt, EndedAt: op.EndedAt,
 	}
-	if op.Status == orchestrator.Failed {
+	switch {
+	case op.Status == orchestrator.Failed && op.Progress.Returned > 0:
+		item.Error = &problem{Code: codeCanary, Message: "What was tried first came back, so the rest was left alone. See why, and start another operation."}
+	case op.Status == orchestrator.Failed:
 		item.Error = &problem{Code: codeInternal, Message: "The operation gave up. Its log has the reason under its correlation id; start another one for what is left."}
 	}
 	return reply{data: item, header: header}

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-const anID = bulk.IDPrefix + "6ba7b814-9dad-11d1-80b4-00c04fd430c8"
+const anID = bulk.OutboxKind + "-" + "6ba7b814-9dad-11d1-80b4-00c04fd430c8"
 
 func (b *outboxBench) replayAll(t *testing.T, body string, headers ...string) (operationItem, string) {
 	t.Helper()
@@ -53,8 +53,8 @@ func TestReplayByFilter(t *testing.T) {
 	rec = b.get(t, location)
 	got := data[operationItem](t, rec)
 	want := operationItem{
-		ID: op.ID, Kind: bulk.Name, Status: "Succeeded", CorrelationID: "mine", CreatedAt: got.CreatedAt, LastUpdatedAt: got.LastUpdatedAt, EndedAt: got.EndedAt,
-		Request:  bulk.Request{Action: outbox.ActionReplay, Status: outbox.StatusDead, Tenant: "acme", EventType: "type.1", To: b.now(), By: "someone"},
+		ID: op.ID, Kind: bulk.OutboxKind, Status: "Succeeded", CorrelationID: "mine", CreatedAt: got.CreatedAt, LastUpdatedAt: got.LastUpdatedAt, EndedAt: got.EndedAt,
+		Request:  bulk.Request{Action: string(outbox.ActionReplay), Status: string(outbox.StatusDead), Tenant: "acme", EventType: "type.1", To: b.now(), By: "someone"},
 		Progress: bulk.Progress{Slices: 1, Done: 2},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || got.EndedAt.IsZero() || rec.Code != http.StatusOK || rec.Header().Get("Retry-After") != "" {
@@ -153,13 +153,13 @@ func TestReplayIsRefused(t *testing.T) {
 func TestUnknownOperations(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
-	other := bulk.IDPrefix + "7ba7b814-9dad-11d1-80b4-00c04fd430c8"
+	other := bulk.OutboxKind + "-" + "7ba7b814-9dad-11d1-80b4-00c04fd430c8"
 	for _, id := range []string{"engine-1", other} {
 		if _, err := b.runtime.Start(t.Context(), orchestrator.Start{ID: id, Orchestrator: "other", Input: []byte("1")}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []string{"engine-1", other, anID, bulk.IDPrefix, "x"} {
+	for _, id := range []string{"engine-1", other, anID, bulk.OutboxKind + "-", "x"} {
 		if rec := b.get(t, "/api/operations/"+id); rec.Code != http.StatusNotFound || decode(t, rec).Error.Code != codeNotFound {
 			t.Errorf("%s: %d %s", id, rec.Code, rec.Body)
 		}

@@ -331,6 +331,7 @@ func TestChunkedBodyIsBounded(t *testing.T) {
 	req.ContentLength = -1
 	rec := httptest.NewRecorder()
 	b.echo.ServeHTTP(rec, req)
+	conform(t, req, "", rec)
 	if rec.Code != http.StatusRequestEntityTooLarge || decode(t, rec).Error.Code != codeBodyTooLarge {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}

@@ -73,15 +73,12 @@ func (a *api) replayMany(ctx context.Context, r *request) (reply, error) {
 	if s.Status == "" {
 		q.problem("status", "Say which messages are meant: there is no default for it.")
 	}
-	key := r.http.Header.Get("Idempotency-Key")
-	if key != "" && !usableID.MatchString(key) {
-		q.problem("Idempotency-Key", "Use 1 to 128 visible ASCII characters.")
-	}
+	key := q.idempotencyKey(r)
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}
-	op, err := a.bulk.Start(ctx, bulk.Request{
-		Action: outbox.ActionReplay, Status: f.Status, Tenant: f.TenantID, EventType: f.EventType, From: f.CreatedFrom, To: f.CreatedTo, By: by,
+	op, err := a.bulk.Start(ctx, bulk.OutboxKind, bulk.Request{
+		Action: string(outbox.ActionReplay), Status: string(f.Status), Tenant: f.TenantID, EventType: f.EventType, From: f.CreatedFrom, To: f.CreatedTo, By: by,
 	}, key, r.correlationID)
 	if err != nil {
 		return reply{}, err

@@ -45,6 +45,8 @@ type outboxBench struct {
 	dispatcher *outbox.Dispatcher
 	runtime    *orchestrator.Runtime
 	metrics    *metrics.Metrics
+	letters    *engine.DeadLetters
+	history    *engine.History
 	log        bytes.Buffer
 
 	mu    sync.Mutex
@@ -84,9 +86,14 @@ type stores struct {
 
 func inMemory() stores { return stores{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()} }
 
-// inAzurite are the stores of the emulator, which the tests of this package share: one test may use them.
+// emulator is held by the test that uses the stores of the emulator, which all tests of this package share.
+var emulator sync.Mutex
+
+// inAzurite are the stores of the emulator, for one test at a time.
 func inAzurite(t *testing.T) stores {
 	t.Helper()
+	emulator.Lock()
+	t.Cleanup(emulator.Unlock)
 	account := storage.Account(t)
 	var s stores
 	var errs [3]error
@@ -127,8 +134,14 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	b.dispatcher, errs[1] = outbox.NewDispatcher(b.outbox, outbox.DispatcherConfig{Router: router})
 	admin := outbox.NewAdmin(b.outbox)
 	other := orchestrator.NewOrchestrator("other", func(*orchestrator.Context, int) (int, error) { return 0, nil })
+	b.letters, b.history = letters, history
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}, Now: b.now}.Kind()}
 	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet,
-		Orchestrators: []orchestrator.AnyOrchestrator{bulk.Orchestrator(), other}, Activities: bulk.Activities(admin)})
+		Orchestrators: append(bulk.Orchestrators(kinds...), other), Activities: bulk.Activities(kinds...)})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +155,9 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	errs[0], errs[1] = b.outbox.Create(t.Context()), b.runtime.Prepare(t.Context())
 	errs[2], errs[3] = history.CreateTable(t.Context()), letters.CreateTable(t.Context())
 	errs[4] = Register(b.echo, Config{
-		History: history, DeadLetters: letters, Engines: []string{"hmac"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
+		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
+		Retrier: retrier, Orchestrations: b.runtime.Status, EasyAuth: true,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
@@ -216,6 +230,7 @@ func (b *outboxBench) send(t *testing.T, method, target, body string, headers ..
 	}
 	rec := httptest.NewRecorder()
 	b.echo.ServeHTTP(rec, req)
+	conform(t, req, body, rec)
 	return rec
 }
 

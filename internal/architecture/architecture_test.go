@@ -57,7 +57,7 @@ func rules() []rule {
 		{"outbox", append([]string{"internal/account"}, storage...)},
 		{"handler", append([]string{"handler/api", "handler/api/bulk", "handler/api/health", "handler/api/metrics", "handler/intake", "handler/trigger", "outbox", "engine", "engine/hmac", "engine/spn", "engine/alerts", "engine/provisioning", "engine/tls", "engine/tls/acme", "engine/update", "certificates", "registry", sdk, "entra", "marketplace", "orchestrator", "hostlock", "secrets", "internal/account", echo}, storage...)},
 		{"handler/api", []string{"handler/api/bulk", "handler/api/health", "handler/api/metrics", "engine", "orchestrator", "outbox", "tables", echo}},
-		{"handler/api/bulk", []string{"orchestrator", "outbox"}},
+		{"handler/api/bulk", []string{"engine", "orchestrator", "outbox"}},
 		{"handler/api/fresh", nil},
 		{"handler/api/health", []string{"handler/api/fresh", "engine", "outbox", "queues", "tables"}},
 		{"handler/api/metrics", []string{"handler/api/fresh", "engine", "orchestrator", "outbox"}},

@@ -27,8 +27,9 @@ func scenarios() []scenario {
 	for _, m := range messages() {
 		all = append(all, m.scenario())
 	}
+	all = append(all, lists())
 	all = append(all, speeds()...)
-	all = append(all, replays(), parked(), overAzurite())
+	all = append(all, replays(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	return append(all, outboxes()...)
 }
 

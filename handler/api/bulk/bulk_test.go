@@ -94,9 +94,11 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *process {
 	}
 	ts, qs := faults.Tables(w.tables, plan.Intercept), faults.Queues(w.queues, plan.Intercept)
 	admin := outbox.NewAdmin(w.outbox(t, ts, qs))
+	letters, retrier := w.deadLetters(t, ts, qs)
+	kinds := []Kind{Outbox(admin), DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}}.Kind()}
 	r, err := orchestrator.New(orchestrator.Config{
 		Tables: ts, Queues: qs, Blobs: faults.Blobs(w.blobs, plan.Intercept), ScheduleQueue: "orchestration-signals", LateAfter: time.Minute,
-		Orchestrators: []orchestrator.AnyOrchestrator{Orchestrator()}, Activities: Activities(admin), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Orchestrators: Orchestrators(kinds...), Activities: Activities(kinds...), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +149,9 @@ func (w *world) count(t *testing.T, status outbox.Status) (n int) {
 	}
 }
 
-func request() Request { return Request{Action: outbox.ActionReplay, Status: outbox.StatusDead} }
+func request() Request {
+	return Request{Action: string(outbox.ActionReplay), Status: string(outbox.StatusDead)}
+}
 
 // 5,300 messages are more slices than one run of the orchestration has. The process dies in the middle of them.
 func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
@@ -156,7 +160,7 @@ func TestManyMessagesWithADeathInTheMiddle(t *testing.T) {
 		const messages = 5_300
 		w := newWorld(t, messages)
 		first := w.process(t, &faults.Plan{At: 6_000, Fault: faults.CrashAfter})
-		op, err := first.operations.Start(t.Context(), request(), "", "corr")
+		op, err := first.operations.Start(t.Context(), OutboxKind, request(), "", "corr")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +196,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, messages)
 		p := w.process(t, nil)
-		if _, err := p.operations.Start(t.Context(), request(), "key", "corr"); err != nil {
+		if _, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr"); err != nil {
 			t.Fatal(err)
 		}
 		p.work(t, w)
@@ -205,13 +209,13 @@ func TestCrashAtEveryCall(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, messages)
 					p := w.process(t, &faults.Plan{At: at, Fault: fault})
-					op, err := p.operations.Start(t.Context(), request(), "key", "corr")
+					op, err := p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr")
 					if err == nil {
 						p.work(t, w)
 					}
 					p = w.process(t, nil)
 					if err != nil { // the caller repeats the request that was not accepted
-						if op, err = p.operations.Start(t.Context(), request(), "key", "corr"); err != nil {
+						if op, err = p.operations.Start(t.Context(), OutboxKind, request(), "key", "corr"); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -236,7 +240,7 @@ func TestWhatCannotSucceedFailsAtOnce(t *testing.T) {
 		p := w.process(t, nil)
 		r := request()
 		r.Status = "odd"
-		op, err := p.operations.Start(t.Context(), r, "", "corr")
+		op, err := p.operations.Start(t.Context(), OutboxKind, r, "", "corr")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,13 +259,13 @@ func TestOnlyWhatWasThereIsMeant(t *testing.T) {
 	w := newWorld(t, 0)
 	now := time.Date(2026, 11, 21, 12, 0, 0, 5, time.FixedZone("east", 3600))
 	o := NewOperations(w.process(t, nil).runtime, func() time.Time { return now })
-	op, err := o.Start(t.Context(), request(), "", "corr")
+	op, err := o.Start(t.Context(), OutboxKind, request(), "", "corr")
 	if err != nil || !op.Request.To.Equal(now) {
 		t.Errorf("%+v, %v", op, err)
 	}
 	r := request()
 	r.To = now.Add(-time.Hour)
-	if op, err = o.Start(t.Context(), r, "", "corr"); err != nil || !op.Request.To.Equal(r.To) {
+	if op, err = o.Start(t.Context(), OutboxKind, r, "", "corr"); err != nil || !op.Request.To.Equal(r.To) {
 		t.Errorf("%+v, %v", op, err)
 	}
 }

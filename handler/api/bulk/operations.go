@@ -24,7 +24,9 @@ var (
 
 // Operation is an operation as its caller sees it.
 type Operation struct {
-	ID            string
+	ID string
+	// Kind is the name of its Kind.
+	Kind          string
 	CorrelationID string
 	Status        orchestrator.Status
 	Request       Request
@@ -38,7 +40,7 @@ type Operation struct {
 // Ended reports whether the operation has ended, well or not.
 func (o Operation) Ended() bool { return !o.EndedAt.IsZero() }
 
-// Operations starts operations and tells of them, on a runtime that has the Orchestrator and the Activities. It is safe
+// Operations starts operations and tells of them, on a runtime that has the Orchestrators and the Activities. It is safe
 // for concurrent use.
 type Operations struct {
 	runtime *orchestrator.Runtime
@@ -53,14 +55,14 @@ func NewOperations(r *orchestrator.Runtime, now func() time.Time) *Operations {
 	return &Operations{r, now}
 }
 
-// Start starts an operation; when it returns without error, the operation is durable. Without Request.To, messages that
-// are added from now on are not meant. A key that is not "" makes it the same operation when the request is repeated,
+// Start starts an operation of a kind, OutboxKind or DeadLetterKind; when it returns without error, the operation is durable. Without Request.To, what is
+// added from now on is not meant. A key that is not "" makes it the same operation when the request is repeated,
 // with ErrKeyReused for another request; without one, each Start is an operation. The other errors are those of
 // Runtime.Start and Get.
-func (o *Operations) Start(ctx context.Context, r Request, key, correlationID string) (Operation, error) {
-	id := IDPrefix + uuid.NewString()
+func (o *Operations) Start(ctx context.Context, kind string, r Request, key, correlationID string) (Operation, error) {
+	id := kind + "-" + uuid.NewString()
 	if key != "" {
-		id = IDPrefix + uuid.NewSHA1(uuid.NameSpaceOID, []byte(Name+"\n"+key)).String()
+		id = kind + "-" + uuid.NewSHA1(uuid.NameSpaceOID, []byte(kind+"\n"+key)).String()
 	}
 	asked := r
 	if r.To.IsZero() {
@@ -68,7 +70,7 @@ func (o *Operations) Start(ctx context.Context, r Request, key, correlationID st
 	}
 	input, err := json.Marshal(state{Request: r})
 	if err == nil {
-		_, err = o.runtime.Start(ctx, orchestrator.Start{ID: id, Orchestrator: Name, Input: input, CorrelationID: correlationID})
+		_, err = o.runtime.Start(ctx, orchestrator.Start{ID: id, Orchestrator: kind, Input: input, CorrelationID: correlationID})
 	}
 	if err != nil && !errors.Is(err, orchestrator.ErrExists) {
 		return Operation{}, fmt.Errorf("start operation %s: %w", id, err)
@@ -85,21 +87,32 @@ func (o *Operations) Start(ctx context.Context, r Request, key, correlationID st
 // Get tells of an operation, for one transaction, or two until its first slice is recorded. The errors are ErrNotFound and
 // those of the runtime.
 func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
-	if !strings.HasPrefix(id, IDPrefix) || uuid.Validate(strings.TrimPrefix(id, IDPrefix)) != nil {
+	kind, ok := kindOf(id)
+	if !ok {
 		return Operation{}, fmt.Errorf("get operation: %w", ErrNotFound)
 	}
 	s, err := o.runtime.Status(ctx, id)
-	if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.Orchestrator != Name {
+	if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.Orchestrator != kind {
 		err = ErrNotFound
 	}
 	if err != nil {
 		return Operation{}, fmt.Errorf("get operation %s: %w", id, err)
 	}
-	op := Operation{ID: id, CorrelationID: s.CorrelationID, Status: s.Status, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt}
+	op := Operation{ID: id, Kind: kind, CorrelationID: s.CorrelationID, Status: s.Status, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt}
 	if op.Request, op.Progress, err = o.asked(ctx, s); err != nil {
 		return Operation{}, fmt.Errorf("get operation %s: %w", id, err)
 	}
 	return op, nil
+}
+
+// kindOf is the kind of an operation with this id; ok is false for the id of none.
+func kindOf(id string) (kind string, ok bool) {
+	for _, kind := range []string{OutboxKind, DeadLetterKind} {
+		if rest, ok := strings.CutPrefix(id, kind+"-"); ok && uuid.Validate(rest) == nil {
+			return kind, true
+		}
+	}
+	return "", false
 }
 
 // asked reads the custom status, and the input where there is none yet.

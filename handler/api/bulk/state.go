@@ -1,22 +1,46 @@
 package bulk
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
-	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Bounds of a Request.
+const (
+	// MaxRate bounds RatePerSecond, MaxCanary a Canary, MaxCanarySeconds its CanarySeconds.
+	MaxRate          = 100
+	MaxCanary        = 50
+	MaxCanarySeconds = 3600
+
+	defaultCanarySeconds = 300
 )
 
 // Request is what an operation is asked for. It is kept in the rounds of its orchestration: its JSON names stay.
 type Request struct {
-	Action outbox.Action `json:"action"`
-	// Status, Tenant, EventType, From and To are the filter, as outbox.Filter has it.
-	Status    outbox.Status `json:"status,omitempty"`
-	Tenant    string        `json:"tenant,omitempty"`
-	EventType string        `json:"eventType,omitempty"`
-	From      time.Time     `json:"fromDate,omitzero"`
-	To        time.Time     `json:"toDate,omitzero"`
+	// Action is one of the kind's.
+	Action string `json:"action"`
+	// The filter, each member as the kind's list has it; what is zero does not filter.
+	Status         string    `json:"status,omitempty"`
+	Tenant         string    `json:"tenant,omitempty"`
+	EventType      string    `json:"eventType,omitempty"`
+	Engine         string    `json:"engine,omitempty"`
+	InstanceID     string    `json:"instanceId,omitempty"`
+	ErrorSignature string    `json:"errorSignature,omitempty"`
+	From           time.Time `json:"fromDate,omitzero"`
+	To             time.Time `json:"toDate,omitzero"`
+	// OlderThanDays moves To back by so many days.
+	OlderThanDays int `json:"olderThanDays,omitempty"`
 	// By is who decided on it, "" for unknown.
 	By string `json:"by,omitempty"`
+	// RatePerSecond is how many it changes in a second at most; 0 does not bound it.
+	RatePerSecond int `json:"ratePerSecond,omitempty"`
+	// Canary is how many it changes first. Then it waits for CanarySeconds, 300 unless set, and goes on if none of them has
+	// come back. 0 goes on at once.
+	Canary        int `json:"canary,omitempty"`
+	CanarySeconds int `json:"canarySeconds,omitempty"`
 }
 
 // sameAs says whether other, an operation's, is what r asks for. What r has no To for may have any.
@@ -27,13 +51,19 @@ func (r Request) sameAs(other Request) bool {
 	return sameFrom && sameTo && r == other
 }
 
+func (r Request) canaryWait() time.Duration {
+	return time.Duration(cmp.Or(r.CanarySeconds, defaultCanarySeconds)) * time.Second
+}
+
 // Progress is how far an operation is.
 type Progress struct {
-	// Slices counts the slices that are finished, Done the messages in them that were changed, and PassedOver those that
-	// could not be: being delivered, ended meanwhile, gone.
+	// Slices counts the slices that are finished, Done the rows in them that were changed, and PassedOver those that
+	// could not be: in the wrong state, ended meanwhile, gone.
 	Slices     int `json:"slices"`
 	Done       int `json:"done"`
 	PassedOver int `json:"passedOver"`
+	// Returned counts those of the canary that came back; then the operation stops.
+	Returned int `json:"returned,omitempty"`
 }
 
 // state is an operation between two slices.
@@ -43,11 +73,31 @@ type state struct {
 	Continuation string `json:"continuation,omitempty"`
 }
 
-func (s state) filter() outbox.Filter {
-	return outbox.Filter{
-		Status: s.Status, TenantID: s.Tenant, EventType: s.EventType, CreatedFrom: s.From, CreatedTo: s.To,
-		Limit: sliceSize, Continuation: s.Continuation,
+func (s *state) add(r Result) {
+	s.Slices++
+	s.Done += r.Done
+	s.PassedOver += r.PassedOver
+	s.Continuation = r.Continuation
+}
+
+// slice is what comes next.
+func (s state) slice() Slice {
+	limit := sliceSize
+	if s.RatePerSecond > 0 {
+		limit = min(limit, s.RatePerSecond*sliceSeconds)
 	}
+	if s.Canary > 0 && s.Slices == 0 {
+		limit = min(limit, s.Canary)
+	}
+	return Slice{s.Request, limit, s.Continuation}
+}
+
+// verdict is how an operation ends that has nothing more to do.
+func (s state) verdict() error {
+	if s.Returned == 0 {
+		return nil
+	}
+	return orchestrator.Permanent(fmt.Errorf("%d of the first %d came back, so the others were left alone", s.Returned, s.Done))
 }
 
 // shown is the custom status of the orchestration.
@@ -57,10 +107,3 @@ type shown struct {
 }
 
 func (s state) shown() shown { return shown{s.Request, s.Progress} }
-
-// sliceResult is what a slice has brought.
-type sliceResult struct {
-	Done         int    `json:"done"`
-	PassedOver   int    `json:"passedOver"`
-	Continuation string `json:"continuation,omitempty"`
-}

@@ -1,0 +1,179 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// changeTries is how often a change is made anew on what others have written meanwhile.
+const changeTries = 8
+
+// MaxResolutionNotes bounds the notes of a dead letter, MaxIdentity who decided, in bytes.
+const (
+	MaxResolutionNotes = 4 << 10
+	MaxIdentity        = 128
+)
+
+// Decision is what a person decides about a dead letter (standard, section 3).
+type Decision struct {
+	// Status is what it becomes. Pending becomes Resolved or Expired; Expired becomes Pending or Resolved; Resolved becomes
+	// Pending; each may stay what it is and get other notes. To become Pending again forgets how it was resolved.
+	Status DeadLetterStatus
+	// Notes replace those that it has; nil leaves them.
+	Notes *string
+	// By is who decided.
+	By string
+	// At is when; it is required.
+	At time.Time
+	// IfMatch is the ETag that the row must have, "" for whatever it is now.
+	IfMatch string
+}
+
+// transitions are the statuses that a status can become by a Decision.
+func transitions() map[DeadLetterStatus][]DeadLetterStatus {
+	return map[DeadLetterStatus][]DeadLetterStatus{
+		StatusPending:  {StatusPending, StatusResolved, StatusExpired},
+		StatusExpired:  {StatusExpired, StatusPending, StatusResolved},
+		StatusResolved: {StatusResolved, StatusPending},
+	}
+}
+
+// Decide changes the status of a dead letter; row, index rows and counts change together. It returns the dead letter as it
+// is then. The errors are ErrNotFound, ErrChanged, ErrState, ErrFilter for a decision out of bounds, and those of the
+// store.
+func (d *DeadLetters) Decide(ctx context.Context, engine, rowKey string, decision Decision) (DeadLetter, error) {
+	if err := decision.check(); err != nil {
+		return DeadLetter{}, fmt.Errorf("decide on dead letter: %w", err)
+	}
+	written := false
+	_, err := d.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
+		want := *l
+		decision.apply(&want)
+		switch {
+		case written && maps.EqualFunc(want.decided(), l.decided(), same):
+			return false, nil // the write whose answer was lost
+		case decision.IfMatch != "" && decision.IfMatch != l.ETag:
+			return false, ErrChanged
+		case !slices.Contains(transitions()[l.Status], decision.Status):
+			return false, fmt.Errorf("%w: it is %s, which does not become %s", ErrState, l.Status, decision.Status)
+		}
+		written, *l = true, want
+		return true, nil
+	})
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("decide on dead letter: %w", err)
+	}
+	return d.Get(ctx, engine, rowKey)
+}
+
+func (c Decision) check() error {
+	switch {
+	case transitions()[c.Status] == nil:
+		return fmt.Errorf("%w: status %q: use Pending, Resolved or Expired", ErrFilter, clip(string(c.Status), 32))
+	case c.Notes != nil && len(*c.Notes) > MaxResolutionNotes:
+		return fmt.Errorf("%w: resolutionNotes: use at most %d bytes", ErrFilter, MaxResolutionNotes)
+	case c.At.IsZero():
+		return fmt.Errorf("%w: the decision has no time", ErrFilter)
+	}
+	return nil
+}
+
+// apply makes of a dead letter what was decided.
+func (c Decision) apply(l *DeadLetter) {
+	if c.Status != l.Status {
+		l.RetryID, l.RetriedAtUtc, l.RetriedBy, l.RetryMessageID = "", time.Time{}, "", ""
+		l.ResolutionNotes, l.ResolvedAtUtc, l.ResolvedBy, l.ExpiredAtUtc = "", time.Time{}, "", time.Time{}
+		switch c.Status {
+		case StatusResolved:
+			l.ResolvedAtUtc, l.ResolvedBy = whole(c.At), clip(c.By, MaxIdentity)
+		case StatusExpired:
+			l.ExpiredAtUtc, l.ResolvedBy = whole(c.At), clip(c.By, MaxIdentity)
+		case StatusPending:
+		}
+	}
+	l.Status = c.Status
+	if c.Notes != nil {
+		l.ResolutionNotes = storable(Redact(*c.Notes))
+	}
+}
+
+// same compares column values; times count as what they name.
+func same(a, b any) bool {
+	if t, ok := a.(time.Time); ok {
+		u, ok := b.(time.Time)
+		return ok && t.Equal(u)
+	}
+	return a == b
+}
+
+// change reads a dead letter, lets edit change what decided names of it, and writes the row, its index rows and its count
+// in one transaction. edit is asked again about what others have written meanwhile, or about its own write when storage
+// did not say what became of it; it says whether there is something to write.
+func (d *DeadLetters) change(ctx context.Context, engine, rowKey string, edit func(l *DeadLetter) (bool, error)) (DeadLetter, error) {
+	key, ok := mainKey(engine, rowKey)
+	if !ok {
+		return DeadLetter{}, ErrNotFound
+	}
+	for try := 1; ; try++ {
+		e, err := d.store.Get(ctx, d.table, key)
+		if errors.Is(err, tables.ErrNotFound) {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return DeadLetter{}, fmt.Errorf("read %s: %w", key, err)
+		}
+		before, err := deadLetterOf(e)
+		if err != nil {
+			return DeadLetter{}, err
+		}
+		before.ETag = e.ETag
+		after := before
+		write, err := edit(&after)
+		if err != nil || !write {
+			return after, err
+		}
+		err = d.replace(ctx, e, before, after)
+		if err == nil {
+			return after, nil
+		}
+		again := errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrNotFound) ||
+			errors.Is(err, tables.ErrOutcomeUnknown)
+		if !again || try == changeTries {
+			return DeadLetter{}, fmt.Errorf("change %s: %w", key, err)
+		}
+		if err := pause(ctx, time.Duration(try)*countPause); err != nil {
+			return DeadLetter{}, err
+		}
+	}
+}
+
+// replace writes a dead letter over itself. Columns that this program does not know stay.
+func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, after DeadLetter) error {
+	old := map[string]bool{}
+	for _, row := range before.indexRows(e) {
+		old[row.Row] = true
+	}
+	main := tables.Entity{Key: e.Key, ETag: e.ETag, Properties: maps.Clone(e.Properties)}
+	for _, name := range decidedColumns() {
+		delete(main.Properties, name)
+	}
+	maps.Copy(main.Properties, after.decided())
+	if before.Status == after.Status && before.endedAt().Equal(after.endedAt()) {
+		return d.store.Apply(ctx, d.table, tables.Replace(main)) // no index row has anything of what changed
+	}
+	ops := []tables.Op{tables.Replace(main)}
+	for _, row := range after.indexRows(main) {
+		ops = append(ops, tables.Upsert(row))
+		delete(old, row.Row)
+	}
+	for _, row := range slices.Sorted(maps.Keys(old)) {
+		ops = append(ops, tables.Delete(tables.Key{Partition: e.Partition, Row: row}, ""))
+	}
+	return d.applyCounted(ctx, e.Key, before.Status, after.Status, ops...)
+}

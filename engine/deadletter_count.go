@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// countTries is how often a transaction is tried whose count row others change at the same time, and countPause how
+	// long it waits at most before the second; each later one waits longer. Sixteen rows an engine keep that rare.
+	countTries = 20
+	countPause = 10 * time.Millisecond
+)
+
+// DeadLetterCounts is how many dead letters of an engine have which status.
+type DeadLetterCounts struct {
+	Engine                     string
+	Pending, Resolved, Expired int64
+}
+
+// Counts tells how many dead letters the engines have, in their order. It is exact, because every change of a row changes
+// its count in the same transaction, and costs one query an engine, however many dead letters there are.
+func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLetterCounts, error) {
+	counts := make([]DeadLetterCounts, 0, len(engines))
+	for _, engine := range engines {
+		c := DeadLetterCounts{Engine: engine}
+		q := tables.Query{Partition: tables.EscapeKey(engine), From: countPrefix, To: tables.PrefixEnd(countPrefix)}
+		for e, err := range tables.All(ctx, d.store, d.table, q) {
+			if err != nil {
+				return nil, fmt.Errorf("count dead letters of %s: %w", engine, err)
+			}
+			c.Pending += e.Int(string(StatusPending))
+			c.Resolved += e.Int(string(StatusResolved))
+			c.Expired += e.Int(string(StatusExpired))
+		}
+		counts = append(counts, c)
+	}
+	return counts, nil
+}
+
+// applyCounted applies changes of the rows of one dead letter and takes it from one status to another in its count row, in
+// one transaction; "" stands for no dead letter. It bears that others count at the same time; all else that fails is the
+// caller's.
+func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, to DeadLetterStatus, ops ...tables.Op) error {
+	for try := 1; ; try++ {
+		count, err := d.countOp(ctx, main, from, to)
+		if err != nil {
+			return err
+		}
+		err = d.store.Apply(ctx, d.table, append(ops[:len(ops):len(ops)], count)...)
+		var blamed *tables.OpError
+		lost := errors.As(err, &blamed) && blamed.Key == count.Entity.Key
+		if !lost || try == countTries {
+			return err
+		}
+		if err := pause(ctx, time.Duration(try)*countPause); err != nil {
+			return err
+		}
+	}
+}
+
+// countOp is the change of the count row that a dead letter belongs to. The digit comes from its row key, so that it is
+// taken off where it was added.
+func (d *DeadLetters) countOp(ctx context.Context, main tables.Key, from, to DeadLetterStatus) (tables.Op, error) {
+	key := tables.Key{Partition: main.Partition, Row: countPrefix + digest(main.Row)[:1]}
+	e, err := d.store.Get(ctx, d.table, key)
+	change := tables.Replace
+	if errors.Is(err, tables.ErrNotFound) {
+		change, e, err = tables.Insert, tables.Entity{Key: key, Properties: map[string]any{}}, nil
+	}
+	if err != nil {
+		return tables.Op{}, fmt.Errorf("count dead letters in %s: %w", key, err)
+	}
+	if from != "" {
+		e.Properties[string(from)] = max(0, e.Int(string(from))-1)
+	}
+	if to != "" {
+		e.Properties[string(to)] = e.Int(string(to)) + 1
+	}
+	return change(e), nil
+}
+
+// pause waits for up to d, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(rand.N(d) + time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

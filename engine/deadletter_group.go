@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// MaxGrouped bounds how many dead letters Groups looks at: the newest, in pages of about a thousand.
+const MaxGrouped = 5_000
+
+// DeadLetterGroup is what dead letters of one error signature have in common.
+type DeadLetterGroup struct {
+	ErrorSignature string
+	Count          int
+	// Engines are those that have some, in alphabetical order.
+	Engines []string
+	// FirstFailureAtUtc is the first failure of any, LastFailureAtUtc the last.
+	FirstFailureAtUtc, LastFailureAtUtc time.Time
+	// Sample is the newest of them, as a list shows it.
+	Sample DeadLetter
+}
+
+// DeadLetterGroups is an answer of Groups.
+type DeadLetterGroups struct {
+	// Groups has the largest first.
+	Groups []DeadLetterGroup
+	// Examined is how many dead letters were looked at; Complete, that these are all that the filter selects.
+	Examined int
+	Complete bool
+}
+
+// Groups gathers the dead letters that a filter selects by their error signatures. Limit and Token have no meaning. It
+// looks at the MaxGrouped newest at most, for as many queries as pages of a thousand that is, and one more an engine and
+// status; of more, Complete is false. The errors are ErrFilter and those of the store.
+func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLetterGroups, error) {
+	f.Limit, f.Token = 0, ""
+	q, err := f.query().normalised()
+	if err != nil {
+		return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)
+	}
+	const page = 1000
+	l := q.listing(d.store, d.table)
+	l.limit = page - 1 // a lane asks for one more
+	rows, err := merge(ctx, q.lanes(l, func(l listing, engine string) *lane {
+		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
+	}), MaxGrouped+1)
+	if err != nil {
+		return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)
+	}
+	out := DeadLetterGroups{Examined: min(len(rows), MaxGrouped), Complete: len(rows) <= MaxGrouped}
+	groups := map[string]*DeadLetterGroup{}
+	for _, row := range rows[:out.Examined] {
+		letter, err := deadLetterOf(row.entity)
+		if err != nil {
+			return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)
+		}
+		g := groups[letter.ErrorSignature]
+		if g == nil {
+			g = &DeadLetterGroup{ErrorSignature: letter.ErrorSignature, Sample: letter, FirstFailureAtUtc: letter.FirstFailureAtUtc,
+				LastFailureAtUtc: letter.LastFailureAtUtc}
+			groups[letter.ErrorSignature] = g
+		}
+		g.Count++
+		if letter.FirstFailureAtUtc.Before(g.FirstFailureAtUtc) {
+			g.FirstFailureAtUtc = letter.FirstFailureAtUtc
+		}
+		if at, found := slices.BinarySearch(g.Engines, letter.Engine); !found {
+			g.Engines = slices.Insert(g.Engines, at, letter.Engine)
+		}
+	}
+	for _, signature := range slices.Sorted(maps.Keys(groups)) {
+		out.Groups = append(out.Groups, *groups[signature])
+	}
+	slices.SortStableFunc(out.Groups, func(a, b DeadLetterGroup) int { return cmp.Compare(b.Count, a.Count) })
+	return out, nil
+}

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// noQueue is the OriginalQueue of an engine that has none (standard, section 2).
+const noQueue = "N/A"
+
+// retriedNote is the note of a dead letter that was sent again (standard, section 3).
+const retriedNote = "Retried"
+
+// RetryFunc starts the work of a dead letter again where it does not come from a queue: by an engine's start, or in an
+// outbox. It may be called more than once with one DeadLetter.RetryID and then does it once. It returns what names the
+// message that it made. An error that wraps ErrNotRetryable says that it never will.
+type RetryFunc func(ctx context.Context, letter DeadLetter) (messageID string, err error)
+
+// RetrierConfig says what a Retrier works with. The first two are required.
+type RetrierConfig struct {
+	DeadLetters *DeadLetters
+	Queues      queues.Store
+	// Starts are the engines, or other owners of dead letters, whose messages do not go to a queue.
+	Starts map[string]RetryFunc
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+}
+
+// Retrier sends dead letters again (standard, section 3): it claims one with a retry id, sends its message with that id,
+// and resolves it with the note "Retried" and the id of the queue message. Whoever repeats it, after an end or after the
+// death of a process, goes on with the same retry id. The message travels as the one that it was, put into the queue at
+// the time of the claim, so that a receiver knows two copies by their message id and time, and a run of it that fails
+// again leaves one dead letter, which names this one as its parent. It is safe for concurrent use.
+type Retrier struct{ config RetrierConfig }
+
+// NewRetrier checks the configuration.
+func NewRetrier(c RetrierConfig) (*Retrier, error) {
+	if c.DeadLetters == nil || c.Queues == nil {
+		return nil, errors.New("retrier: dead letters and queues are required")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Retrier{c}, nil
+}
+
+// Retry sends a dead letter again and returns it as it is then, with its RetryID and its RetryMessageID. To repeat it
+// changes nothing and returns the same. The errors are ErrNotFound, ErrState when it was resolved or expired otherwise,
+// ErrNotRetryable, and those of storage.
+func (r *Retrier) Retry(ctx context.Context, engine, rowKey, by string) (DeadLetter, error) {
+	letter, err := r.retry(ctx, engine, rowKey, by)
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("retry dead letter: %w", err)
+	}
+	return letter, nil
+}
+
+func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLetter, error) {
+	claimed, err := r.config.DeadLetters.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
+		switch {
+		case l.retried():
+			return false, nil
+		case l.Status != StatusPending:
+			return false, fmt.Errorf("%w: it is %s", ErrState, l.Status)
+		case l.RetryID != "":
+			return false, nil // the retry of one who did not come to its end
+		}
+		if err := r.refusal(*l); err != nil {
+			return false, err
+		}
+		l.RetryID, l.RetriedBy = uuid.NewString(), clip(by, MaxIdentity)
+		l.RetriedAtUtc = whole(r.config.Now())
+		if !l.RetriedAtUtc.After(l.InsertedAtUtc) {
+			l.RetriedAtUtc = whole(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
+		}
+		return true, nil
+	})
+	if err != nil || claimed.retried() {
+		return claimed, err
+	}
+	messageID, err := r.send(ctx, claimed)
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("send %s/%s again: %w", engine, rowKey, err)
+	}
+	return r.config.DeadLetters.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
+		switch {
+		case l.retried():
+			return false, nil // somebody else's, who had the same retry id
+		case l.Status != StatusPending || l.RetryID != claimed.RetryID:
+			return false, fmt.Errorf("%w: somebody has decided otherwise while its message was sent again", ErrState)
+		}
+		l.Status, l.ResolutionNotes, l.RetryMessageID = StatusResolved, retriedNote, messageID
+		l.ResolvedAtUtc, l.ResolvedBy = whole(r.config.Now()), l.RetriedBy
+		return true, nil
+	})
+}
+
+// retried says that its message was sent again.
+func (d DeadLetter) retried() bool { return d.Status == StatusResolved && d.RetryMessageID != "" }
+
+// refusal says why a dead letter cannot be sent again, nil when it can.
+func (r *Retrier) refusal(l DeadLetter) error {
+	if r.config.Starts[l.Engine] != nil {
+		return nil
+	}
+	if l.OriginalQueue == "" || l.OriginalQueue == noQueue {
+		return fmt.Errorf("%w: it came from no queue, and no start of the engine %s is registered", ErrNotRetryable, l.Engine)
+	}
+	body, err := l.retryBody()
+	if err == nil && len(body) > queues.MaxBody {
+		err = fmt.Errorf("%w: with what a retry adds it has %d bytes, of which a queue takes %d", ErrNotRetryable, len(body), queues.MaxBody)
+	}
+	return err
+}
+
+func (r *Retrier) send(ctx context.Context, l DeadLetter) (string, error) {
+	if start := r.config.Starts[l.Engine]; start != nil {
+		return start(ctx, l)
+	}
+	body, err := l.retryBody()
+	if err != nil {
+		return "", err
+	}
+	id, err := r.config.Queues.Send(ctx, l.OriginalQueue, body, 0)
+	if errors.Is(err, tables.ErrNotFound) {
+		return "", fmt.Errorf("%w: there is no queue %s", ErrNotRetryable, l.OriginalQueue)
+	}
+	return id, err
+}
+
+// retryBody is the message with the line that tells its receiver what it has been through.
+func (d DeadLetter) retryBody() ([]byte, error) {
+	mark := &retryMark{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}
+	return journey{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.wrap(d.OriginalMessage)
+}
+
+// Returned says whether the retry of a dead letter has failed again and left another one. Those that went to no queue
+// are not followed.
+func (d *DeadLetters) Returned(ctx context.Context, engine, row string) (bool, error) {
+	letter, err := d.Get(ctx, engine, row)
+	if err != nil || !letter.retried() {
+		return false, err
+	}
+	_, err = d.Get(ctx, engine, rowKey(letter.MessageID, letter.RetriedAtUtc))
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}

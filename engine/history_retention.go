@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Retention deletes entries that are older than they are kept (standard, section 4), whatever their status: up to limit of
+// them, each with its index row in one transaction. It says whether there may be more; the next call goes on where this one
+// ended, or died. A message whose entries are gone runs again if somebody sends it again.
+func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
+	for _, status := range []Status{StatusSucceeded, StatusFailed} {
+		n, left, err := r.each(ctx, h.store, h.table, statusPrefix(string(status)), now, limit-removed, h.remove)
+		removed, more = removed+n, more || left
+		if err != nil {
+			return removed, true, err
+		}
+	}
+	return removed, more, nil
+}
+
+// remove deletes the entries of one page of index rows: in one transaction, or one by one when another process has deleted
+// some of them.
+func (h *History) remove(ctx context.Context, page []tables.Entity) error {
+	var all []tables.Op
+	for _, index := range page {
+		main := tables.Key{Partition: index.Partition, Row: index.String(targetColumn)}
+		all = append(all, tables.Delete(main, ""), tables.Delete(index.Key, ""))
+	}
+	err := h.store.Apply(ctx, h.table, all...)
+	if !errors.Is(err, tables.ErrNotFound) {
+		return err
+	}
+	for _, op := range all {
+		if err := h.store.Apply(ctx, h.table, op); err != nil && !errors.Is(err, tables.ErrNotFound) {
+			return fmt.Errorf("delete %s: %w", op.Entity.Key, err)
+		}
+	}
+	return nil
+}

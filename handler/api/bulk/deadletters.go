@@ -1,0 +1,140 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// DeadLetterKind is the kind of operations on dead letters.
+const DeadLetterKind = "dead-letter-bulk"
+
+// The actions on dead letters. Both are for pending ones.
+const (
+	ActionRetry  = "retry"
+	ActionExpire = "expire"
+)
+
+// parallel is how many dead letters of a slice without a rate are worked on at the same time.
+const parallel = 8
+
+// DeadLetters works on dead letters.
+type DeadLetters struct {
+	Letters *engine.DeadLetters
+	Retrier *engine.Retrier
+	// Engines are those that a request without an engine means.
+	Engines []string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+// Kind is the kind DeadLetterKind. A retry that died in the middle goes on with the retry ids that it had given.
+func (d DeadLetters) Kind() Kind {
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	return Kind{Name: DeadLetterKind, Work: d.work, Returned: d.returned}
+}
+
+func (d DeadLetters) work(ctx context.Context, s Slice) (Result, error) {
+	act, ok := map[string]func(context.Context, engine.DeadLetter, string) error{ActionRetry: d.retry, ActionExpire: d.expire}[s.Action]
+	if !ok {
+		return Result{}, fmt.Errorf("%w: there is no action %q on dead letters", ErrRefused, s.Action)
+	}
+	engines := d.Engines
+	if s.Engine != "" {
+		engines = []string{s.Engine}
+	}
+	page, err := d.Letters.List(ctx, engine.DeadLetterFilter{
+		Engines: engines, Status: engine.StatusPending, InstanceID: s.InstanceID, ErrorSignature: s.ErrorSignature,
+		From: s.From, To: s.To.AddDate(0, 0, -s.OlderThanDays), Limit: s.Limit, Token: s.Continuation,
+	})
+	if errors.Is(err, engine.ErrFilter) || errors.Is(err, engine.ErrToken) {
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Continuation: page.Token}
+	var mu sync.Mutex
+	err = d.each(ctx, page.DeadLetters, s.RatePerSecond, func(ctx context.Context, l engine.DeadLetter) error {
+		err := act(ctx, l, s.By)
+		over := errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrState) || errors.Is(err, engine.ErrNotRetryable)
+		if err != nil && !over {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			result.PassedOver++
+			return nil
+		}
+		result.Done++
+		result.Rows = append(result.Rows, Row{l.Engine, l.RowKey})
+		return nil
+	})
+	return result, err
+}
+
+// each works on the letters: at a rate one after the other, else some at the same time.
+func (d DeadLetters) each(ctx context.Context, letters []engine.DeadLetter, rate int, work func(context.Context, engine.DeadLetter) error) error {
+	if rate > 0 {
+		tick := time.NewTicker(time.Second / time.Duration(rate))
+		defer tick.Stop()
+		for _, l := range letters {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if err := work(ctx, l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, l := range letters {
+		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil { // nobody above this goroutine could recover for it
+					err = fmt.Errorf("panic: %v", p)
+				}
+			}()
+			return work(ctx, l)
+		})
+	}
+	return group.Wait()
+}
+
+func (d DeadLetters) retry(ctx context.Context, l engine.DeadLetter, by string) error {
+	_, err := d.Retrier.Retry(ctx, l.Engine, l.RowKey, by)
+	return err
+}
+
+// expire leaves alone what is not pending any more: a decision on what is expired already would be one more.
+func (d DeadLetters) expire(ctx context.Context, l engine.DeadLetter, by string) error {
+	_, err := d.Letters.Decide(ctx, l.Engine, l.RowKey, engine.Decision{Status: engine.StatusExpired, By: by, At: d.Now()})
+	return err
+}
+
+func (d DeadLetters) returned(ctx context.Context, rows []Row) (int, error) {
+	n := 0
+	for _, row := range rows {
+		back, err := d.Letters.Returned(ctx, row.Engine, row.RowKey)
+		if err != nil {
+			return 0, err
+		}
+		if back {
+			n++
+		}
+	}
+	return n, nil
+}

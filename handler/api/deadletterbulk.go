@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/bulk"
+)
+
+// maxAge bounds olderThanDays.
+const maxAge = 36_500
+
+// letterSelection is what operations on dead letters have in common: the parameters of the list, for pending ones, and how fast.
+type letterSelection struct {
+	Engine         string `json:"engine"`
+	InstanceID     string `json:"instanceId"`
+	ErrorSignature string `json:"errorSignature"`
+	FromDate       string `json:"fromDate"`
+	ToDate         string `json:"toDate"`
+	RatePerSecond  *int   `json:"ratePerSecond"`
+}
+
+type retrySelection struct {
+	letterSelection
+	Canary        *int `json:"canary"`
+	CanarySeconds *int `json:"canarySeconds"`
+}
+
+type expireSelection struct {
+	letterSelection
+	OlderThanDays *int `json:"olderThanDays"`
+}
+
+// retryMany starts an operation that sends dead letters again.
+func (a *api) retryMany(ctx context.Context, r *request) (reply, error) {
+	var s retrySelection
+	if err := r.decode(&s); err != nil {
+		return reply{}, err
+	}
+	q, req := a.selected(s.letterSelection)
+	req.Action = bulk.ActionRetry
+	req.Canary = q.bounded("canary", s.Canary, 1, bulk.MaxCanary)
+	req.CanarySeconds = q.bounded("canarySeconds", s.CanarySeconds, 1, bulk.MaxCanarySeconds)
+	if s.Canary == nil && s.CanarySeconds != nil {
+		q.problem("canarySeconds", "It belongs to a canary.")
+	}
+	if s.InstanceID+s.Engine+s.ErrorSignature+s.FromDate+s.ToDate == "" {
+		q.problem("engine", "Say which dead letters are meant, by one parameter at least.")
+	}
+	return a.operate(ctx, r, q, req)
+}
+
+// expireMany starts an operation that expires what failed last so many days ago (standard, section 3).
+func (a *api) expireMany(ctx context.Context, r *request) (reply, error) {
+	var s expireSelection
+	if err := r.decode(&s); err != nil {
+		return reply{}, err
+	}
+	q, req := a.selected(s.letterSelection)
+	req.Action = bulk.ActionExpire
+	days := q.bounded("olderThanDays", s.OlderThanDays, 0, maxAge)
+	if s.OlderThanDays == nil {
+		q.problem("olderThanDays", "Say how old the dead letters are that are meant: there is no default for it.")
+	}
+	if req.OlderThanDays = days; days > 0 && s.ToDate != "" {
+		q.problem("toDate", "Use either toDate or olderThanDays above 0.")
+	}
+	return a.operate(ctx, r, q, req)
+}
+
+// selected reads a selection as the list reads its parameters.
+func (a *api) selected(s letterSelection) (*query, bulk.Request) {
+	q := &query{values: url.Values{
+		"engine": {s.Engine}, "instanceId": {s.InstanceID}, "errorSignature": {s.ErrorSignature}, "fromDate": {s.FromDate}, "toDate": {s.ToDate},
+	}}
+	from, to := q.period()
+	return q, bulk.Request{
+		Engine: q.oneOf("engine", a.engines...), InstanceID: q.text("instanceId", engine.MaxInstanceIDLength),
+		ErrorSignature: q.text("errorSignature", maxSignature), From: from, To: to,
+		RatePerSecond: q.bounded("ratePerSecond", s.RatePerSecond, 1, bulk.MaxRate),
+	}
+}
+
+// operate starts an operation on dead letters.
+func (a *api) operate(ctx context.Context, r *request, q *query, req bulk.Request) (reply, error) {
+	key := q.idempotencyKey(r)
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	req.By = a.identity(r)
+	op, err := a.bulk.Start(ctx, bulk.DeadLetterKind, req, key, r.correlationID)
+	if err != nil {
+		return reply{}, err
+	}
+	return accepted(op), nil
+}
+
+// bounded is a number of a body, 0 when it is not given.
+func (q *query) bounded(name string, value *int, least, most int) int {
+	if value == nil {
+		return 0
+	}
+	if *value < least || *value > most {
+		q.problem(name, "Use a number from %d to %d.", least, most)
+		return 0
+	}
+	return *value
+}
+
+// idempotencyKey reads the header that makes a request the same when it is repeated.
+func (q *query) idempotencyKey(r *request) string {
+	key := r.http.Header.Get("Idempotency-Key")
+	if key != "" && !usableID.MatchString(key) {
+		q.problem("Idempotency-Key", "Use 1 to 128 visible ASCII characters.")
+	}
+	return key
+}

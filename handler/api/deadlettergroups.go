@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// maxSignature bounds an error signature, in bytes.
+const maxSignature = 64
+
+// groupItem is what dead letters of one error signature have in common.
+type groupItem struct {
+	ErrorSignature    string         `json:"errorSignature"`
+	Count             int            `json:"count"`
+	Engines           []string       `json:"engines"`
+	FirstFailureAtUtc time.Time      `json:"firstFailureAtUtc"`
+	LastFailureAtUtc  time.Time      `json:"lastFailureAtUtc"`
+	Sample            deadLetterItem `json:"sample"`
+}
+
+// groups are the largest first. When the newest engine.MaxGrouped dead letters are not all, Complete is false.
+type groups struct {
+	Items    []groupItem `json:"items"`
+	Examined int         `json:"examined"`
+	Complete bool        `json:"complete"`
+}
+
+func (a *api) groupDeadLetters(ctx context.Context, r *request) (reply, error) {
+	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "fromDate", "toDate", "limit")
+	limit := q.limit()
+	f := a.letterFilter(q)
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	found, err := a.letters.Groups(ctx, f)
+	if err != nil {
+		return reply{}, err
+	}
+	if limit == 0 {
+		limit = engine.DefaultLimit
+	}
+	out := groups{Items: []groupItem{}, Examined: found.Examined, Complete: found.Complete}
+	for _, g := range found.Groups[:min(limit, len(found.Groups))] {
+		out.Items = append(out.Items, groupItem{g.ErrorSignature, g.Count, g.Engines, g.FirstFailureAtUtc, g.LastFailureAtUtc, deadLetterItemOf(g.Sample)})
+	}
+	return reply{data: out}, nil
+}
+
+// countItem is how many dead letters of an engine have which status.
+type countItem struct {
+	Engine   string `json:"engine"`
+	Pending  int64  `json:"pending"`
+	Resolved int64  `json:"resolved"`
+	Expired  int64  `json:"expired"`
+}
+
+func (a *api) countDeadLetters(ctx context.Context, r *request) (reply, error) {
+	q := newQuery(r.http.URL.RawQuery, "engine")
+	engines := q.engines(a.engines)
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	counts, err := a.letters.Counts(ctx, engines)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{data: listOf(counts, "", func(c engine.DeadLetterCounts) countItem {
+		return countItem{c.Engine, c.Pending, c.Resolved, c.Expired}
+	})}, nil
+}

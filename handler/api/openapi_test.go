@@ -1,0 +1,217 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// contract is the document as its users read it.
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	for _, text := range []string{"application/openmetrics-text", "application/vnd.google.protobuf"} {
+		openapi3filter.RegisterBodyDecoder(text, openapi3filter.PlainBodyDecoder)
+	}
+	openapi3filter.RegisterBodyDecoder(healthType, openapi3filter.JSONBodyDecoder)
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIDocument)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background())
+})
+
+func theContract(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := contract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// documented is the operation of the document that a request is for, with the parameters of its path; nil for none.
+func documented(doc *openapi3.T, req *http.Request) (*routers.Route, map[string]string) {
+	method := req.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	got := strings.Split(strings.TrimSuffix(req.URL.EscapedPath(), "/"), "/")
+	for _, path := range doc.Paths.InMatchingOrder() { // the fewest parameters come first
+		want, params := strings.Split(path, "/"), map[string]string{}
+		matches := len(got) == len(want)
+		for i := 0; matches && i < len(want); i++ {
+			if name, ok := strings.CutPrefix(want[i], "{"); ok {
+				value, err := url.PathUnescape(got[i])
+				params[strings.TrimSuffix(name, "}")] = value
+				matches = err == nil && value != ""
+				continue
+			}
+			matches = strings.EqualFold(want[i], got[i])
+		}
+		item := doc.Paths.Value(path)
+		if matches && item.GetOperation(method) != nil {
+			return &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: item.GetOperation(method)}, params
+		}
+	}
+	return nil, nil
+}
+
+// conform holds an answer against the document, and the request, too, if it was understood. What the document does not
+// have must be an error as every operation answers it. Requests for other parts of the server are let through.
+func conform(t *testing.T, req *http.Request, body string, rec *httptest.ResponseRecorder) {
+	t.Helper()
+	if !strings.HasPrefix(strings.ToLower(req.URL.Path), "/api") {
+		return
+	}
+	doc := theContract(t)
+	route, params := documented(doc, req)
+	if route == nil {
+		if rec.Code != http.StatusNotFound && rec.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s %s: %d, but the document has no such operation", req.Method, req.URL, rec.Code)
+			return
+		}
+		item := doc.Paths.Value("/api/history")
+		route = &routers.Route{Spec: doc, Path: "/api/history", PathItem: item, Method: http.MethodGet, Operation: item.Get}
+	}
+	clone := req.Clone(context.Background())
+	clone.Body = io.NopCloser(strings.NewReader(body))
+	if body != "" && clone.Header.Get("Content-Type") == "" {
+		clone.Header.Set("Content-Type", "application/json") // the program takes no other anyway
+	}
+	options := &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
+	in := &openapi3filter.RequestValidationInput{Request: clone, PathParams: params, Route: route, Options: options}
+	if rec.Code < http.StatusBadRequest && req.Method != http.MethodHead {
+		if err := openapi3filter.ValidateRequest(context.Background(), in); err != nil {
+			t.Errorf("%s %s %.200s was understood, but the document does not allow it: %v", req.Method, req.URL, body, err)
+		}
+	}
+	in.Request = clone
+	out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: rec.Code, Header: rec.Header(), Options: options}
+	out.SetBodyBytes(rec.Body.Bytes())
+	if err := openapi3filter.ValidateResponse(context.Background(), out); err != nil {
+		t.Errorf("%s %s: %d: the answer is not what the document says: %v", req.Method, req.URL, rec.Code, err)
+	}
+}
+
+// No route without a specification, and no specification without a route.
+func TestDocumentHasAllRoutes(t *testing.T) {
+	t.Parallel()
+	var routes, specified []string
+	for _, r := range Routes() {
+		segments := strings.Split(r.Path, "/")
+		for i, s := range segments {
+			if name, ok := strings.CutPrefix(s, ":"); ok {
+				segments[i] = "{" + name + "}"
+			}
+		}
+		routes = append(routes, r.Method+" "+strings.Join(segments, "/"))
+	}
+	for path, item := range theContract(t).Paths.Map() {
+		for method := range item.Operations() {
+			specified = append(specified, method+" "+path)
+		}
+	}
+	slices.Sort(routes)
+	slices.Sort(specified)
+	if diff := cmp.Diff(specified, routes); diff != "" {
+		t.Errorf("routes (-document +program):\n%s", diff)
+	}
+}
+
+func TestDocumentIsServed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, tables.NewMemory())
+	rec := b.do(t, http.MethodGet, "/api/openapi.json")
+	if rec.Code != http.StatusOK || !bytes.Equal(rec.Body.Bytes(), openAPIDocument) || rec.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("%d %v", rec.Code, rec.Header())
+	}
+}
+
+// The document is one that people and generators can work with.
+func TestDocumentIsTidy(t *testing.T) {
+	t.Parallel()
+	doc := theContract(t)
+	if !strings.HasPrefix(doc.OpenAPI, "3.1.") {
+		t.Errorf("version %s", doc.OpenAPI)
+	}
+	tags, ids := map[string]bool{}, map[string]string{}
+	for _, tag := range doc.Tags {
+		tags[tag.Name] = tag.Description != ""
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			where := method + " " + path
+			if other, taken := ids[op.OperationID]; taken || op.OperationID == "" {
+				t.Errorf("%s: operation id %q is that of %q, too", where, op.OperationID, other)
+			}
+			ids[op.OperationID] = where
+			if op.Summary == "" || strings.HasSuffix(op.Summary, ".") || len(op.Tags) != 1 || !tags[op.Tags[0]] {
+				t.Errorf("%s: summary %q, tags %v", where, op.Summary, op.Tags)
+			}
+			if op.Responses.Default() == nil || !slices.ContainsFunc(op.Responses.Keys(), func(code string) bool { return code[0] == '2' }) {
+				t.Errorf("%s: an answer is missing, there are %v", where, op.Responses.Keys())
+			}
+			for _, p := range op.Parameters {
+				if p.Value.Description == "" {
+					t.Errorf("%s: %s has no description", where, p.Value.Name)
+				}
+				if p.Value.In == openapi3.ParameterInPath && !strings.Contains(path, "{"+p.Value.Name+"}") {
+					t.Errorf("%s: %s is not in the path", where, p.Value.Name)
+				}
+			}
+			if method == http.MethodGet && op.RequestBody != nil {
+				t.Errorf("%s has a body", where)
+			}
+		}
+	}
+	used := string(openAPIDocument)
+	for name, schema := range doc.Components.Schemas {
+		if !strings.Contains(used, fmt.Sprintf("%q", "#/components/schemas/"+name)) {
+			t.Errorf("schema %s is not used", name)
+		}
+		tidy(t, name, schema)
+	}
+}
+
+// tidy: an object says what it is, describes its members and is closed, so that an answer with one more member fails.
+func tidy(t *testing.T, where string, s *openapi3.SchemaRef) {
+	t.Helper()
+	if s == nil || s.Ref != "" && strings.Contains(where, ".") {
+		return
+	}
+	v := s.Value
+	if v.Description == "" && !strings.HasSuffix(where, "[]") && v.Const == nil {
+		t.Errorf("%s has no description", where)
+	}
+	if v.Type.Is("object") && v.AdditionalProperties.Has == nil && v.AdditionalProperties.Schema == nil {
+		t.Errorf("%s takes members that it does not name", where)
+	}
+	for _, name := range v.Required {
+		if v.Properties[name] == nil {
+			t.Errorf("%s requires %s, which it does not have", where, name)
+		}
+	}
+	for name, property := range v.Properties {
+		tidy(t, where+"."+name, property)
+	}
+	if v.Items != nil {
+		tidy(t, where+"[]", v.Items)
+	}
+	if v.AdditionalProperties.Schema != nil {
+		tidy(t, where+".[]", v.AdditionalProperties.Schema)
+	}
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// timelineItem is one thing that happened under a correlation id: exactly one of History, DeadLetter and Orchestration
+// is there, and Kind says which.
+type timelineItem struct {
+	At            time.Time          `json:"atUtc"`
+	Kind          string             `json:"kind"`
+	Engine        string             `json:"engine"`
+	History       *historyItem       `json:"history,omitempty"`
+	DeadLetter    *deadLetterItem    `json:"deadLetter,omitempty"`
+	Orchestration *orchestrationItem `json:"orchestration,omitempty"`
+}
+
+// orchestrationItem is where an orchestration stands.
+type orchestrationItem struct {
+	ID           string              `json:"id"`
+	Status       orchestrator.Status `json:"status"`
+	Execution    int                 `json:"execution"`
+	WaitingFor   string              `json:"waitingFor,omitempty"`
+	WaitingUntil time.Time           `json:"waitingUntilUtc,omitzero"`
+	CreatedAt    time.Time           `json:"createdAtUtc"`
+	UpdatedAt    time.Time           `json:"updatedAtUtc"`
+	EndedAt      time.Time           `json:"endedAtUtc,omitzero"`
+}
+
+// timeline is oldest first. Truncated says that there are more entries or dead letters than the newest hundred of each.
+type timeline struct {
+	CorrelationID string         `json:"correlationId"`
+	Items         []timelineItem `json:"items"`
+	Truncated     bool           `json:"truncated"`
+}
+
+// getTimeline shows what all engines did under one correlation id. It costs a query an engine for the history and one for
+// the dead letters, and a read an engine for the orchestrations.
+func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
+	id, ok := r.param("correlationId")
+	if !ok || len(id) > engine.MaxIDLength || !utf8.ValidString(id) {
+		return reply{}, notFound("No correlation id is like this: they have 1 to %d bytes of UTF-8.", engine.MaxIDLength)
+	}
+	entries, err := a.history.List(ctx, engine.HistoryFilter{Engines: a.engines, CorrelationID: id, Limit: engine.MaxLimit})
+	if err != nil {
+		return reply{}, err
+	}
+	letters, err := a.letters.List(ctx, engine.DeadLetterFilter{Engines: a.engines, CorrelationID: id, Limit: engine.MaxLimit})
+	if err != nil {
+		return reply{}, err
+	}
+	items, err := a.orchestrationsOf(ctx, id)
+	if err != nil {
+		return reply{}, err
+	}
+	for _, e := range entries.Entries {
+		item := historyItemOf(e)
+		items = append(items, timelineItem{At: e.CreatedAtUtc, Kind: "history", Engine: e.Engine, History: &item})
+	}
+	for _, d := range letters.DeadLetters {
+		item := deadLetterItemOf(d)
+		items = append(items, timelineItem{At: d.LastFailureAtUtc, Kind: "deadLetter", Engine: d.Engine, DeadLetter: &item})
+	}
+	slices.SortStableFunc(items, func(a, b timelineItem) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Engine, b.Engine)) })
+	return reply{data: timeline{id, items, entries.Token != "" || letters.Token != ""}}, nil
+}
+
+// orchestrationsOf are the runs of the correlation id that the runtime still knows, at the time they began.
+func (a *api) orchestrationsOf(ctx context.Context, correlationID string) ([]timelineItem, error) {
+	items := []timelineItem{}
+	if a.orchestrations == nil {
+		return items, nil
+	}
+	for _, name := range a.engines {
+		s, err := a.orchestrations(ctx, name+"-"+correlationID)
+		if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.CorrelationID != correlationID {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, timelineItem{At: s.CreatedAt, Kind: "orchestration", Engine: name, Orchestration: &orchestrationItem{
+			ID: s.ID, Status: s.Status, Execution: s.Execution, WaitingFor: s.WaitingKind, WaitingUntil: s.WaitingUntil,
+			CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt,
+		}})
+	}
+	return items, nil
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/hostlock"
+)
+
+const (
+	// retentionLease is how long others wait when a retention dies at work.
+	retentionLease = time.Minute
+	// retentionSlice is how many rows go between two looks at the time.
+	retentionSlice = 500
+)
+
+// retention is a timer function that deletes what was kept long enough.
+type retention struct {
+	job   string
+	slice func(ctx context.Context, r engine.Retention, now time.Time, limit int) (removed int, more bool, err error)
+	rule  engine.Retention
+	locks hostlock.Locks
+	log   *slog.Logger
+}
+
+// handle deletes slice after slice until nothing is left or the invocation's time is over; the next run goes on. When
+// another is at work, there is nothing to do.
+func (r retention) handle(ctx context.Context, _ trigger.TimerDelivery) error {
+	removed := 0
+	err := r.locks.Do(ctx, r.job, retentionLease, func(ctx context.Context) error {
+		for more := true; more && ctx.Err() == nil; {
+			var n int
+			var err error
+			if n, more, err = r.slice(ctx, r.rule, time.Now(), retentionSlice); err != nil {
+				return err
+			}
+			removed += n
+		}
+		return nil
+	})
+	if errors.Is(err, hostlock.ErrHeld) {
+		r.log.Info("retention left to another", "job", r.job, "reason", err.Error())
+		return nil
+	}
+	r.log.Info("retention", "job", r.job, "removed", removed, "complete", err == nil)
+	return err
+}
