@@ -64,6 +64,11 @@ type Settings struct {
 	SPN spnSettings
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
 	Health healthSettings
+	// Rotations are what is rotated on schedule (ROUNDHOUSE_ROTATIONS).
+	Rotations rotations
+	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
+	// duration of an hour or more; 30 days unless set).
+	Retention time.Duration
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host hostFile
 }
@@ -71,7 +76,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [13]error
+	var errs [15]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -88,6 +93,8 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.TLS, errs[10] = tlsFrom(lookup, s.Storage.Emulator)
 	s.Update, errs[12] = updateFrom(lookup, errs[1] == nil && !s.Storage.Emulator && s.Context == managedApp)
 	s.Outside, errs[11] = outsideSettings(lookup)
+	s.Rotations, errs[13] = rotationsFrom(lookup)
+	s.Retention, errs[14] = purgeFrom(lookup)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

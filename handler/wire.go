@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -96,6 +97,9 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		r := retention{job: function, slice: slice, rule: rule, locks: locks, log: log}
 		a.Timers[function] = trigger.Timer{Parameter: timerParameter, Handle: r.handle}
 	}
+	ended := &purger{runtime: runtime, locks: locks, log: log, now: time.Now, keep: s.Retention}
+	a.Timers[purgeTimer] = trigger.Timer{Parameter: timerParameter, Handle: ended.handle}
+	maps.Copy(a.Timers, schedules(s.Rotations, definitions, stores.queues, log))
 	for _, d := range definitions {
 		if d.Name == alerts.Engine { // the standard has a name of its own for its function
 			a.Queues["alert-processor"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}

@@ -56,12 +56,18 @@ type platform struct {
 
 func start(t *testing.T) *platform {
 	t.Helper()
+	return startOver(t, storage.Account(t))
+}
+
+// startOver starts a platform on a storage account.
+func startOver(t *testing.T, account account.Account) *platform {
+	t.Helper()
 	dist := filepath.Join(t.TempDir(), "dist")
 	if out, err := exec.Command("../../scripts/stage", "--local", dist).CombinedOutput(); err != nil {
 		t.Fatalf("stage: %v\n%s", err, out)
 	}
 	everySecond(t, filepath.Join(dist, "outbox-sweep-timer", "function.json"))
-	p := &platform{account: storage.Account(t)}
+	p := &platform{account: account}
 	var err1, err2 error
 	p.queues, err1 = queues.NewAzure(p.account)
 	p.tables, err2 = tables.NewAzure(p.account)

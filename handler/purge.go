@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/hostlock"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const (
+	// purgeTimer is the timer function that purges orchestrations, purgeSetting says how long they are kept.
+	purgeTimer   = "orchestration-retention-timer"
+	purgeSetting = "ROUNDHOUSE_ORCHESTRATION_RETENTION"
+	// defaultPurgeAfter is how long orchestrations are kept once they have ended.
+	defaultPurgeAfter = 30 * 24 * time.Hour
+	// purgeJob is the lock that one purger at a time holds, purgeLease how long others wait when it dies at work.
+	purgeJob   = "retention"
+	purgeLease = time.Minute
+	// purgeSlice is how many orchestrations are purged between two looks at the clock.
+	purgeSlice = 100
+)
+
+// purgeFrom reads ROUNDHOUSE_ORCHESTRATION_RETENTION.
+func purgeFrom(lookup lookupFunc) (time.Duration, error) {
+	text := setting(lookup, purgeSetting)
+	if text == "" {
+		return defaultPurgeAfter, nil
+	}
+	keep, err := time.ParseDuration(text)
+	if err != nil || keep < time.Hour {
+		return 0, fmt.Errorf("%s is %.64q: set a Go duration of an hour or more, such as 720h", purgeSetting, text)
+	}
+	return keep, nil
+}
+
+// purger is the timer function that purges orchestrations that ended long enough ago: rounds, payloads in blobs, and
+// the records of bulk operations, which are orchestrations, too.
+type purger struct {
+	runtime *orchestrator.Runtime
+	locks   hostlock.Locks
+	log     *slog.Logger
+	now     func() time.Time
+	keep    time.Duration
+	// next is where a run stopped that ran out of time; empty: at the end.
+	next atomic.Value
+}
+
+// handle purges slice by slice for as long as the invocation has time. What is left is the next run's: it goes on where
+// this one stopped, if it runs in this process, else from the start. When another one is at work, there is nothing to do.
+func (r *purger) handle(ctx context.Context, _ trigger.TimerDelivery) error {
+	before, purged := r.now().Add(-r.keep), 0
+	err := r.locks.Do(ctx, purgeJob, purgeLease, func(ctx context.Context) (err error) {
+		purged, err = r.purge(ctx, before)
+		return err
+	})
+	outOfTime := errors.Is(context.Cause(ctx), trigger.ErrBudget)
+	switch {
+	case errors.Is(err, hostlock.ErrHeld):
+		r.log.InfoContext(ctx, "orchestration retention left to another", "reason", err.Error())
+		return nil
+	case err != nil && !outOfTime:
+		return fmt.Errorf("purge orchestrations that ended before %s, after %d: %w", before.Format(time.RFC3339), purged, err)
+	}
+	r.log.InfoContext(ctx, "orchestration retention", "purged", purged, "before", before, "complete", err == nil)
+	return nil
+}
+
+// purge purges what ended before, from where the last run stopped to the end. Its error is the context's when time is up.
+func (r *purger) purge(ctx context.Context, before time.Time) (purged int, err error) {
+	next, _ := r.next.Load().(string)
+	r.next.Store("") // an error that is not the end of the time begins anew: the place could be its cause
+	for {
+		done, err := r.runtime.PurgeAll(ctx, orchestrator.Filter{EndedBefore: before}, purgeSlice, next)
+		purged += done.Orchestrations
+		if err == nil && done.Continuation == "" {
+			return purged, nil
+		}
+		next = done.Continuation
+		if ctx.Err() != nil {
+			r.next.Store(next)
+			return purged, context.Cause(ctx)
+		}
+		if err != nil {
+			return purged, err
+		}
+	}
+}
