@@ -10,12 +10,14 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/alerts"
+	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/marketplace"
 )
@@ -30,11 +32,12 @@ func engines(s Settings, st stores, events hmac.Publisher, log *slog.Logger) ([]
 		return nil, err
 	}
 	if s.Context == managedApp {
-		updates, err := updateSteps(s, st)
-		if err != nil {
+		updates, updatesErr := updateSteps(s, st)
+		checks, checksErr := healthSteps(s, st)
+		if err := errors.Join(updatesErr, checksErr); err != nil {
 			return nil, err
 		}
-		return []engine.Definition{update.Definition(updates), alerts.Definition(alarms)}, nil
+		return []engine.Definition{update.Definition(updates), health.Definition(checks), alerts.Definition(alarms)}, nil
 	}
 	credential, err := s.Storage.Identity()
 	if err != nil {
@@ -44,11 +47,13 @@ func engines(s Settings, st stores, events hmac.Publisher, log *slog.Logger) ([]
 	principals, principalsErr := spnSteps(s, st, credential)
 	certificates, certificatesErr := tlsSteps(s, st, log)
 	instances, instancesErr := provisioningSteps(s, st, credential)
-	if err := errors.Join(keysErr, principalsErr, certificatesErr, instancesErr); err != nil {
+	releases, releasesErr := updatepublisher.New(updatepublisher.Config{Registry: st.registry, Releases: s.Update.Releases,
+		DefaultRing: s.Update.DefaultRing, Wanted: active})
+	if err := errors.Join(keysErr, principalsErr, certificatesErr, instancesErr, releasesErr); err != nil {
 		return nil, err
 	}
 	return []engine.Definition{hmac.Definition(keys), spn.Definition(principals), tls.Definition(certificates),
-		provisioning.Definition(instances), alerts.Definition(alarms)}, nil
+		provisioning.Definition(instances), updatepublisher.Definition(releases), alerts.Definition(alarms)}, nil
 }
 
 func updateSteps(s Settings, st stores) (*update.Steps, error) {
@@ -87,4 +92,12 @@ func provisioningSteps(s Settings, st stores, credential azcore.TokenCredential)
 	}
 	return provisioning.New(provisioning.Config{Marketplace: market, Registry: instances{st.registry}, Plans: s.Outside.Plans,
 		BootstrapDeadline: s.Outside.BootstrapDeadline})
+}
+
+func healthSteps(s Settings, st stores) (*health.Steps, error) {
+	checker, err := health.NewHTTP(s.Update.HealthEndpoint, nil)
+	if err != nil {
+		return nil, err
+	}
+	return health.New(health.Config{Checker: checker, Registry: st.registry, CheckTimeout: s.Update.HealthTimeout})
 }

@@ -45,3 +45,10 @@ func (r instances) Update(ctx context.Context, instanceID, jobID string, change 
 	}
 	return err
 }
+
+// active says whether an instance is told of updates: one that provisioning knows has to be active.
+func active(document registry.Instance) (bool, error) {
+	i := provisioning.Instance{State: provisioning.StateActive}
+	_, err := document.Field(provisioningField, &i)
+	return i.State == provisioning.StateActive, err
+}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+
+	"github.com/vibedata/roundhouse/engine/updatepublisher"
 )
 
 // updateSettings is what the environment tells about the update engine (docs/settings.md).
@@ -13,6 +15,12 @@ type updateSettings struct {
 	VerifyTimeout  time.Duration
 	VerifyInterval time.Duration
 	LockDuration   time.Duration
+	// Releases are what the publisher tells instances of, by their rings, and DefaultRing is the ring of those without one.
+	Releases    []updatepublisher.Release
+	DefaultRing string
+	// HealthEndpoint is where components are looked at; the update endpoint unless set.
+	HealthEndpoint string
+	HealthTimeout  time.Duration
 }
 
 // developmentEndpoint is where components are looked for with the emulator.
@@ -31,13 +39,24 @@ func updateFrom(lookup lookupFunc, required bool) (updateSettings, error) {
 	case err != nil || parsed.Host == "" || parsed.User != nil || required && parsed.Scheme != "https":
 		errs = append(errs, errors.New(prefix+"ENDPOINT: set the https address where components are managed"))
 	}
-	for name, field := range map[string]*time.Duration{"VERIFY_TIMEOUT": &u.VerifyTimeout, "VERIFY_INTERVAL": &u.VerifyInterval, "LOCK_DURATION": &u.LockDuration} {
-		if text := setting(lookup, prefix+name); text != "" {
+	for name, field := range map[string]*time.Duration{prefix + "VERIFY_TIMEOUT": &u.VerifyTimeout, prefix + "VERIFY_INTERVAL": &u.VerifyInterval,
+		prefix + "LOCK_DURATION": &u.LockDuration, "ROUNDHOUSE_HEALTH_CHECK_TIMEOUT": &u.HealthTimeout} {
+		if text := setting(lookup, name); text != "" {
 			var err error
 			if *field, err = time.ParseDuration(text); err != nil || *field <= 0 {
-				errs = append(errs, fmt.Errorf("%s%s: set a Go duration of more than 0, such as 30m", prefix, name))
+				errs = append(errs, fmt.Errorf("%s: set a Go duration of more than 0, such as 30m", name))
 			}
 		}
+	}
+	if text := setting(lookup, prefix+"RELEASES"); text != "" {
+		var err error
+		if u.Releases, err = updatepublisher.ParseReleases(text); err != nil {
+			errs = append(errs, fmt.Errorf("%sRELEASES: %w", prefix, err))
+		}
+	}
+	u.DefaultRing = setting(lookup, prefix+"DEFAULT_RING")
+	if u.HealthEndpoint = setting(lookup, "ROUNDHOUSE_HEALTH_ENDPOINT"); u.HealthEndpoint == "" {
+		u.HealthEndpoint = u.Endpoint
 	}
 	return u, errors.Join(errs...)
 }

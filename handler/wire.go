@@ -99,6 +99,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	}
 	ended := &purger{runtime: runtime, locks: locks, log: log, now: time.Now, keep: s.Retention}
 	a.Timers[purgeTimer] = trigger.Timer{Parameter: timerParameter, Handle: ended.handle}
+	maps.Copy(a.Timers, slots(s.Context, stores))
 	maps.Copy(a.Timers, schedules(s.Rotations, definitions, stores.queues, log))
 	for _, d := range definitions {
 		if d.Name == alerts.Engine { // the standard has a name of its own for its function

@@ -1,0 +1,132 @@
+package health
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// Input is the engine's own part of a message.
+type Input struct {
+	// Slot is when the check was due: a check that began later makes it unnecessary. Without it, there is one in any case.
+	Slot time.Time `json:"slot,omitzero"`
+}
+
+// Result is what a run leaves behind.
+type Result struct {
+	// Superseded says that a later check had been there already, and nothing was done.
+	Superseded bool `json:"superseded,omitempty"`
+	// Status is that of the instance.
+	Status Status `json:"status,omitempty"`
+	// Ill are the components that are not healthy.
+	Ill []Finding `json:"ill,omitempty"`
+}
+
+// Definition is the engine over the steps.
+func Definition(steps *Steps) engine.Definition {
+	c := steps.config
+	locks := engine.NewLockSteps(Engine, c.Registry)
+	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5, Retryable: worthwhile})
+	// A single request that goes wrong is no outage.
+	twice := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 2, FirstInterval: time.Second})
+	checks := checker{
+		list:      orchestrator.NewActivity(Engine+"/list", permanently(steps.List), retry, orchestrator.WithTimeout(time.Minute)),
+		check:     orchestrator.NewActivity(Engine+"/"+OperationCheck, permanently(steps.Check), twice, orchestrator.WithTimeout(c.CheckTimeout)),
+		aggregate: orchestrator.NewActivity(Engine+"/"+OperationAggregate, permanently(steps.Aggregate), retry, orchestrator.WithTimeout(time.Minute), orchestrator.WithError[*registry.LockedError]()),
+	}
+	run := func(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
+		if err := validate(r); err != nil {
+			return Result{}, orchestrator.Permanent(err)
+		}
+		began := ctx.Now()
+		list, err := checks.list.Call(ctx, ListInput{InstanceID: r.InstanceID, Slot: r.Input.Slot, Execution: ctx.Execution()}).Await()
+		if err != nil || list.Superseded {
+			return Result{Superseded: list.Superseded}, err
+		}
+		findings, err := checks.all(ctx, r.InstanceID, list.Components)
+		if err != nil {
+			return Result{}, err
+		}
+		var result Result
+		err = engine.Locked(ctx, locks, r.InstanceID, c.LockDuration, func(ctx *orchestrator.Context) error {
+			out, err := checks.aggregate.Call(ctx, AggregateInput{InstanceID: r.InstanceID, JobID: engine.JobID(ctx), CheckedAt: began,
+				Findings: findings, Execution: ctx.Execution()}).Await()
+			result.Status = out.Status
+			return err
+		})
+		if err != nil {
+			return Result{}, err
+		}
+		for _, f := range findings {
+			if f.Status != Healthy {
+				result.Ill = append(result.Ill, f)
+			}
+		}
+		return result, nil
+	}
+	return engine.Definition{
+		Name:         Engine,
+		Queue:        Queue,
+		Orchestrator: engine.Orchestrate(Engine, run),
+		Operations:   []orchestrator.AnyActivity{checks.check, checks.aggregate},
+		Activities:   append(locks.Activities(), checks.list),
+		Singleton:    engine.PerInstance,
+	}
+}
+
+// validate checks what a message asks for.
+func validate(r engine.Request[Input]) error {
+	switch {
+	case r.InstanceID == engine.PublisherInstance:
+		return fmt.Errorf("%w: instanceId is required", ErrInput)
+	case r.Operation != "" && r.Operation != OperationCheck:
+		return fmt.Errorf("%w: the operation %.64q cannot be asked for, only %s", ErrInput, r.Operation, OperationCheck)
+	default:
+		return nil
+	}
+}
+
+// checker is the steps as activities.
+type checker struct {
+	list      *orchestrator.Activity[ListInput, List]
+	check     *orchestrator.Activity[CheckInput, Finding]
+	aggregate *orchestrator.Activity[AggregateInput, AggregateOutput]
+}
+
+// all checks the components, all at once. One that gives no answer is unhealthy; the error is a cancellation.
+func (c checker) all(ctx *orchestrator.Context, instanceID string, components []string) ([]Finding, error) {
+	calls := make([]*orchestrator.Future[Finding], len(components))
+	for n, name := range components {
+		calls[n] = c.check.Call(ctx, CheckInput{InstanceID: instanceID, Component: name, Execution: ctx.Execution()})
+	}
+	findings := make([]Finding, len(components))
+	for n, call := range calls {
+		finding, err := call.Await()
+		if errors.Is(err, orchestrator.ErrCanceled) {
+			return nil, err
+		}
+		if err != nil {
+			finding = Finding{Component: components[n], Report: Report{Status: Unhealthy, Message: brief(reason(err))}}
+		}
+		findings[n] = finding
+	}
+	return findings, nil
+}
+
+// reason is why an activity failed, without the number of its attempts.
+func reason(err error) string {
+	if e, ok := errors.AsType[*orchestrator.ActivityError](err); ok {
+		return e.Failure.Error()
+	}
+	return err.Error()
+}
+
+// worthwhile says that another attempt can help: a lock that is another's is lost.
+func worthwhile(err error) bool {
+	locked, ok := errors.AsType[*registry.LockedError](err)
+	return !ok || locked.Holder == ""
+}

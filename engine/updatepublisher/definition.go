@@ -1,0 +1,104 @@
+package updatepublisher
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Input is the engine's own part of a message.
+type Input struct {
+	// Slot is when the timer was due; it is there for people.
+	Slot time.Time `json:"slot,omitzero"`
+}
+
+// Result is what a run leaves behind.
+type Result struct {
+	// Evaluated counts the instances, Notified those that were told of a version.
+	Evaluated int `json:"evaluated"`
+	Notified  int `json:"notified"`
+	// Unreadable counts those whose documents make no sense; the operations evaluate name them.
+	Unreadable int `json:"unreadable,omitempty"`
+}
+
+// Definition is the engine over the steps. A message with the operation evaluate, or none, tells all instances that need
+// it; one with notify tells its instance again, if that needs it still.
+func Definition(steps *Steps) engine.Definition {
+	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
+	timeout := orchestrator.WithTimeout(2 * time.Minute)
+	t := teller{
+		evaluate: orchestrator.NewActivity(Engine+"/"+OperationEvaluate, permanently(steps.Evaluate), retry, timeout),
+		notify:   orchestrator.NewActivity(Engine+"/"+OperationNotify, permanently(steps.Notify), retry, timeout),
+	}
+	run := func(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
+		switch {
+		case r.Operation == OperationNotify && r.InstanceID != engine.PublisherInstance:
+			told, err := t.tell(ctx, []string{r.InstanceID}, r.CorrelationID)
+			return Result{Notified: told}, err
+		case (r.Operation == "" || r.Operation == OperationEvaluate) && r.InstanceID == engine.PublisherInstance:
+			return t.all(ctx)
+		default:
+			return Result{}, orchestrator.Permanent(fmt.Errorf("%w: the operation %.64q for instance %.128q: %s is for all instances, %s for one of them",
+				ErrInput, r.Operation, r.InstanceID, OperationEvaluate, OperationNotify))
+		}
+	}
+	return engine.Definition{
+		Name:         Engine,
+		Queue:        Queue,
+		Orchestrator: engine.Orchestrate(Engine, run),
+		Operations:   []orchestrator.AnyActivity{t.evaluate, t.notify},
+	}
+}
+
+// teller is the steps as activities.
+type teller struct {
+	evaluate *orchestrator.Activity[EvaluateInput, Evaluated]
+	notify   *orchestrator.Activity[NotifyInput, Notified]
+}
+
+// all goes through the registry, and tells the instances of each page before it reads the next.
+func (t teller) all(ctx *orchestrator.Context) (Result, error) {
+	var result Result
+	for from, more := "", true; more; more = from != "" {
+		page, err := t.evaluate.Call(ctx, EvaluateInput{From: from, Execution: ctx.Execution()}).Await()
+		if err != nil {
+			return result, fmt.Errorf("evaluate the instances: %w", err)
+		}
+		told, err := t.tell(ctx, page.Due, "")
+		if err != nil {
+			return result, err
+		}
+		result.Evaluated += page.Instances
+		result.Unreadable += len(page.Unreadable)
+		result.Notified += told
+		from = page.Next
+	}
+	return result, nil
+}
+
+// tell publishes the events of instances. They are the same for the same version and occasion, whichever run tells them.
+func (t teller) tell(ctx *orchestrator.Context, instances []string, occasion string) (int, error) {
+	if len(instances) == 0 {
+		return 0, nil
+	}
+	out, err := t.notify.Call(ctx, NotifyInput{Instances: instances, Execution: ctx.Execution()}).Await()
+	if err != nil {
+		return 0, fmt.Errorf("notify %d instances: %w", len(instances), err)
+	}
+	for _, n := range out.Notices {
+		payload, err := json.Marshal(n)
+		if err != nil {
+			return 0, orchestrator.Permanent(fmt.Errorf("notify instance %s: %w", n.InstanceID, err))
+		}
+		err = ctx.Publish(orchestrator.Publication{TenantID: cmp.Or(n.TenantID, engine.PublisherInstance), Type: EventAvailable, Payload: payload,
+			Key: engine.DeriveCorrelationID("update-available", n.InstanceID, n.Ring, n.Version, occasion), OrderKey: n.InstanceID})
+		if err != nil {
+			return 0, fmt.Errorf("notify instance %s: %w", n.InstanceID, err)
+		}
+	}
+	return len(out.Notices), nil
+}

@@ -1,0 +1,104 @@
+package updatepublisher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// EvaluateInput says which page of the registry to evaluate.
+type EvaluateInput struct {
+	// From is the Next of the page before, "" for the first.
+	From string `json:"from,omitempty"`
+	// Execution sets the calls of an execution apart: what one that failed has seen is out of date.
+	Execution int `json:"execution"`
+}
+
+// Evaluated is what a page holds.
+type Evaluated struct {
+	// Instances is how many instances there are, and Due which of them need the version of their ring.
+	Instances int      `json:"instances"`
+	Due       []string `json:"due,omitempty"`
+	// Unreadable are those whose documents make no sense. They are left out, so that they do not stop the others.
+	Unreadable []string `json:"unreadable,omitempty"`
+	// Next is the next page, "" when there is none.
+	Next string `json:"next,omitempty"`
+}
+
+// Evaluate finds out which instances of a page of the registry need the version of their ring.
+func (s *Steps) Evaluate(ctx context.Context, in EvaluateInput) (Evaluated, error) {
+	page, err := s.config.Registry.List(ctx, s.config.Page, in.From)
+	if err != nil {
+		return Evaluated{}, fmt.Errorf("evaluate: %w", err)
+	}
+	out := Evaluated{Instances: len(page.Instances), Next: page.Next}
+	for _, i := range page.Instances {
+		switch _, _, due, err := s.due(i); {
+		case err != nil:
+			out.Unreadable = append(out.Unreadable, i.InstanceID)
+		case due:
+			out.Due = append(out.Due, i.InstanceID)
+		}
+	}
+	return out, nil
+}
+
+// NotifyInput says which instances are to be told.
+type NotifyInput struct {
+	Instances []string `json:"instances"`
+	// Execution is that of EvaluateInput.
+	Execution int `json:"execution"`
+}
+
+// Notified is what the instances are told.
+type Notified struct {
+	Notices []Notice `json:"notices,omitempty"`
+}
+
+// Notice is the payload of EventAvailable: what the instance's update engine takes as its input, and for whom.
+type Notice struct {
+	InstanceID string      `json:"instanceId"`
+	TenantID   string      `json:"tenantId,omitempty"`
+	Ring       string      `json:"ring"`
+	Version    string      `json:"version"`
+	Components []Component `json:"components,omitempty"`
+}
+
+// Notify makes the notices for instances, from what the registry says now: one that is gone, or has its version, is left
+// out.
+func (s *Steps) Notify(ctx context.Context, in NotifyInput) (Notified, error) {
+	var out Notified
+	for _, id := range in.Instances {
+		i, err := s.config.Registry.Get(ctx, id)
+		if errors.Is(err, registry.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return Notified{}, fmt.Errorf("notify: %w", err)
+		}
+		release, _, due, err := s.due(i)
+		if err != nil {
+			return Notified{}, fmt.Errorf("notify instance %s: %w: %w", id, registry.ErrDamaged, err)
+		}
+		if due {
+			out.Notices = append(out.Notices, Notice{InstanceID: id, TenantID: i.TenantID, Ring: release.Ring, Version: release.Version, Components: release.Components})
+		}
+	}
+	return out, nil
+}
+
+// permanently marks the errors of a step that repeating it cannot mend.
+func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		out, err := step(ctx, in)
+		for _, hopeless := range []error{ErrInput, registry.ErrInvalid, registry.ErrDamaged} {
+			if errors.Is(err, hopeless) {
+				return out, orchestrator.Permanent(err)
+			}
+		}
+		return out, err
+	}
+}

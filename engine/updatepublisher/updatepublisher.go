@@ -1,0 +1,209 @@
+// Package updatepublisher is the publisher's engine that tells managed instances of updates (standard, section 4: the
+// operations evaluate and notify). Evaluate goes through the registry, page by page, and finds the instances that do not
+// have the version of their ring; Notify makes the event for each of them, which leaves through the outbox. A timer asks
+// for a run (Tick), or a message does.
+//
+// It promises that a slot of the timer is evaluated once, however often the timer fires for it, and that an instance is
+// told of a version once for as long as the outbox remembers, unless a message asks for it again. It changes nothing in
+// the registry, so it takes no lock.
+//
+// Storage keys: it reads the registry's fields "ring" and "version". It owns no table.
+package updatepublisher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/vibedata/roundhouse/registry"
+)
+
+// Engine is the engine's name (standard, section 2, "Engine Values"), and Queue where its messages arrive. The standard
+// gives it no queue; this one is between its timer and itself.
+const (
+	Engine = "update-publisher"
+	Queue  = "update-publisher-queue"
+)
+
+// The engine's operations, as the history shows them (standard, section 4, "Engine Values").
+const (
+	OperationEvaluate = "evaluate"
+	OperationNotify   = "notify"
+)
+
+// EventAvailable is the type of the events that the engine publishes. Their payload is a Notice.
+const EventAvailable = "update.available"
+
+// ErrInput says that a message is malformed; repeating it cannot help. It is told apart with errors.Is.
+var ErrInput = errors.New("invalid input")
+
+// Release is what the instances of a ring have to have.
+type Release struct {
+	// Ring is the ring's name, and Version the version: 1 to 64 letters, digits and . _ + - each.
+	Ring    string `json:"ring"`
+	Version string `json:"version"`
+	// Components are the components of the version in the order of their updates, at most 50. They are handed on.
+	Components []Component `json:"components,omitempty"`
+}
+
+// Component is a component and its version.
+type Component struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ParseReleases reads releases from a JSON array, strictly; "" is none. Config.Validate looks at what they say.
+func ParseReleases(text string) ([]Release, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var releases []Release
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&releases); err != nil {
+		return nil, fmt.Errorf("releases: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("releases: there is something behind the JSON array")
+	}
+	return releases, nil
+}
+
+// Registry is what the engine needs of the registry; *registry.Registry has it.
+type Registry interface {
+	Get(ctx context.Context, instanceID string) (registry.Instance, error)
+	List(ctx context.Context, limit int, next string) (registry.Page, error)
+}
+
+// DefaultRing is the ring of instances that name none, unless Config says otherwise.
+const DefaultRing = "stable"
+
+// DefaultPage is how many instances are evaluated at a time, unless Config says otherwise.
+const DefaultPage = 200
+
+// Config is what the engine needs. Registry is required.
+type Config struct {
+	Registry Registry
+	// Releases say what the rings have to have, a ring once. An instance of another ring is told nothing.
+	Releases []Release
+	// DefaultRing is the ring of instances that name none; default DefaultRing.
+	DefaultRing string
+	// Wanted, if it is set, says which instances are told of updates at all, such as those that are not being removed.
+	Wanted func(registry.Instance) (bool, error)
+	// Page is how many instances are evaluated at a time; default DefaultPage, at most registry.MaxPage.
+	Page int
+}
+
+const maxComponents = 50
+
+// word is what names and versions may be: those that take them make them parts of paths.
+var word = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+
+// Validate names everything that is wrong.
+func (c Config) Validate() error {
+	var errs []error
+	complain := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("updatepublisher: "+format, args...))
+	}
+	if c.Registry == nil {
+		complain("Config.Registry is required")
+	}
+	if c.DefaultRing != "" && !word.MatchString(c.DefaultRing) {
+		complain("the default ring %.80q", c.DefaultRing)
+	}
+	if c.Page < 0 || c.Page > registry.MaxPage {
+		complain("a page of %d: 1 to %d", c.Page, registry.MaxPage)
+	}
+	rings := map[string]bool{}
+	for _, r := range c.Releases {
+		if !word.MatchString(r.Ring) || !word.MatchString(r.Version) {
+			complain("the release %.80q of ring %.80q", r.Version, r.Ring)
+		}
+		if rings[r.Ring] {
+			complain("the ring %.80q has two releases", r.Ring)
+		}
+		rings[r.Ring] = true
+		errs = append(errs, r.validateComponents())
+	}
+	return errors.Join(errs...)
+}
+
+func (r Release) validateComponents() error {
+	var errs []error
+	if len(r.Components) > maxComponents {
+		errs = append(errs, fmt.Errorf("updatepublisher: ring %.80q: %d components, %d are allowed", r.Ring, len(r.Components), maxComponents))
+	}
+	seen := map[string]bool{}
+	for _, c := range r.Components {
+		if !word.MatchString(c.Name) || !word.MatchString(c.Version) || seen[c.Name] {
+			errs = append(errs, fmt.Errorf("updatepublisher: ring %.80q: component %.80q in version %.80q, which has to be there once", r.Ring, c.Name, c.Version))
+		}
+		seen[c.Name] = true
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	if c.DefaultRing == "" {
+		c.DefaultRing = DefaultRing
+	}
+	if c.Page == 0 {
+		c.Page = DefaultPage
+	}
+	c.Releases = slices.Clone(c.Releases)
+	return c
+}
+
+// Steps are the engine's steps, to be registered as activities. They are safe for concurrent use.
+type Steps struct{ config Config }
+
+// New validates the configuration and returns the steps over it.
+func New(c Config) (*Steps, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Steps{c.withDefaults()}, nil
+}
+
+// The fields of the registry's documents that the engine reads.
+const (
+	fieldRing    = "ring"
+	fieldVersion = "version"
+)
+
+// due says which release an instance has to be told of, and what it has now.
+func (s *Steps) due(i registry.Instance) (release Release, has string, due bool, err error) {
+	if s.config.Wanted != nil {
+		if wanted, err := s.config.Wanted(i); err != nil || !wanted {
+			return Release{}, "", false, err
+		}
+	}
+	ring := s.config.DefaultRing
+	_, ringErr := i.Field(fieldRing, &ring)
+	_, versionErr := i.Field(fieldVersion, &has)
+	if err := errors.Join(ringErr, versionErr); err != nil {
+		return Release{}, "", false, err
+	}
+	at := slices.IndexFunc(s.config.Releases, func(r Release) bool { return r.Ring == ring })
+	if at < 0 {
+		return Release{}, has, false, nil
+	}
+	release = s.config.Releases[at]
+	return release, has, older(has, release.Version), nil
+}
+
+// older says that an instance with a version has to become another. One that is ahead of its ring, because it was in an
+// earlier one before, stays where it is; versions that have no order are updated whenever they differ.
+func older(has, wants string) bool {
+	if semver.IsValid("v"+has) && semver.IsValid("v"+wants) {
+		return semver.Compare("v"+has, "v"+wants) < 0
+	}
+	return has != wants
+}
