@@ -12,6 +12,9 @@ import (
 // elsewherePause is for how long a sub-orchestration that runs in another process is left alone.
 const elsewherePause = 5 * time.Second
 
+// resultsAhead is how many results wait for the driver before those who bring more wait for it.
+const resultsAhead = 64
+
 // crew does in this process what one driver's orchestration has called. All but the attempts themselves happens on the
 // driver's goroutine.
 type crew struct {
@@ -53,7 +56,7 @@ type result struct {
 }
 
 func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
-	c := &crew{rt: rt, start: s, results: make(chan result), gone: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
+	c := &crew{rt: rt, start: s, results: make(chan result, resultsAhead), gone: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }

@@ -18,7 +18,11 @@ func (d *driver) status(now time.Time) map[string]any {
 	round := len(d.rounds) + 1
 	number := strconv.Itoa(x.number)
 	status, failure := x.standing()
-	columns := make(map[string]any, 24)
+	if d.columns == nil {
+		d.columns = make(map[string]any, 32)
+	}
+	columns := d.columns
+	clear(columns)
 	columns["Name"] = x.orchestrator.Name()
 	columns["CorrelationId"] = x.correlationID
 	columns["RuntimeProvider"] = provider

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
-	"maps"
+	"slices"
 	"time"
 )
 
@@ -89,18 +89,24 @@ func walk(continuation string, read func(continuation string) (Page, error)) ite
 	}
 }
 
+// property is one of a stored row. A slice of them is cheaper to make, and to keep, than a map.
+type property struct {
+	name  string
+	value any
+}
+
 // stored is a deep copy of properties as the service keeps them: without nils, times in UTC with 100 ns.
-func stored(props map[string]any) map[string]any {
-	out := make(map[string]any, len(props))
+func stored(props map[string]any) []property {
+	out := make([]property, 0, len(props))
 	for name, v := range props {
 		switch v := v.(type) {
 		case nil:
 		case []byte:
-			out[name] = append([]byte{}, v...)
+			out = append(out, property{name, append([]byte{}, v...)})
 		case time.Time:
-			out[name] = storedTime(v)
+			out = append(out, property{name, storedTime(v)})
 		default:
-			out[name] = v
+			out = append(out, property{name, v})
 		}
 	}
 	return out
@@ -109,22 +115,17 @@ func stored(props map[string]any) map[string]any {
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(100 * time.Nanosecond) }
 
 // copied is a deep copy of stored properties, of the selected ones only if any are named.
-func copied(props map[string]any, selected []string) map[string]any {
-	var out map[string]any
-	if len(selected) == 0 {
-		out = maps.Clone(props)
-	} else {
-		out = make(map[string]any, len(selected))
-		for _, name := range selected {
-			if v, ok := props[name]; ok {
-				out[name] = v
-			}
+func copied(props []property, selected []string) map[string]any {
+	out := make(map[string]any, len(props))
+	for _, p := range props {
+		if len(selected) > 0 && !slices.Contains(selected, p.name) {
+			continue
 		}
-	}
-	for name, v := range out {
-		if b, ok := v.([]byte); ok {
-			out[name] = bytes.Clone(b)
+		if b, ok := p.value.([]byte); ok {
+			out[p.name] = bytes.Clone(b)
+			continue
 		}
+		out[p.name] = p.value
 	}
 	return out
 }

@@ -186,11 +186,21 @@ func (r *row) etag() string { return `W/"` + strconv.FormatUint(r.version, 10) +
 
 func (r *row) matches(where map[string]any) bool {
 	for name, want := range where {
-		if !equalValue(r.props[name], want) {
+		if !equalValue(r.value(name), want) {
 			return false
 		}
 	}
 	return true
+}
+
+// value is that of a property, nil when there is none.
+func (r *row) value(name string) any {
+	for _, p := range r.props {
+		if p.name == name {
+			return p.value
+		}
+	}
+	return nil
 }
 
 func equalValue(have, want any) bool {

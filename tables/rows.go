@@ -17,7 +17,7 @@ type rows struct {
 type row struct {
 	key     string
 	version uint64
-	props   map[string]any
+	props   []property
 }
 
 // find gives the place of the first row whose key is not below key, and whether it is that key's row. The place may

@@ -168,7 +168,7 @@ func checkOp(op *Op) error {
 
 func checkPropertyName(name string) error {
 	for i, r := range name {
-		if r == '_' || r != utf8.RuneError && unicode.IsLetter(r) || i > 0 && unicode.IsDigit(r) {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || r == '_' || r != utf8.RuneError && unicode.IsLetter(r) || i > 0 && unicode.IsDigit(r) {
 			continue
 		}
 		return fmt.Errorf("%w: property name %q: use letters, digits and _, no digit first", ErrInvalid, clip(name))
