@@ -11,7 +11,7 @@ func (x *execution) add(t *task) *task {
 	t.number = len(x.tasks) + 1
 	t.began = x.clock.UnixMicro()
 	x.tasks = append(x.tasks, t)
-	if t.kind != eventTask {
+	if !t.kind.outside() {
 		x.open++
 	}
 	return t

@@ -27,8 +27,9 @@ func (d *driver) commit(ctx context.Context) error {
 
 func (d *driver) commitRound(ctx context.Context) error {
 	r := round{Learned: d.learned, Decided: d.execution.decided}
-	drop := d.garbage[:min(len(d.garbage), dropSlice)]
-	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, d.besides(drop)...)
+	people := d.taskOps()
+	drop := d.garbage[:min(len(d.garbage), max(dropSlice-len(people), 0))]
+	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(drop), people...)...)
 	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
 		return d.commitOversize(ctx, err)
 	}
@@ -63,6 +64,7 @@ func (d *driver) settle(r round) {
 	d.committed++
 	d.learned, d.execution.decided, d.urgent = nil, nil, false
 	d.known = len(d.execution.tasks)
+	d.closeTasks()
 	d.acknowledge()
 }
 
@@ -70,11 +72,11 @@ func (d *driver) settle(r round) {
 func (d *driver) commitOversize(ctx context.Context, cause error) error {
 	x := d.execution
 	x.close()
-	x.decided = nil
+	x.decided, x.tasks = nil, x.tasks[:d.known]
 	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
 		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
 	r := round{Learned: d.learned, Decided: x.decided}
-	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, d.besides(nil)...); err != nil {
+	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(nil), d.taskOps()...)...); err != nil {
 		return err
 	}
 	d.settle(r)

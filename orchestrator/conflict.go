@@ -48,14 +48,17 @@ func (d *driver) catchUp(ctx context.Context) error {
 	for _, t := range d.execution.tasks[min(known, len(d.execution.tasks)):] {
 		t.foreign, t.rival = true, true
 	}
-	return d.relearn(learned)
+	if err := d.relearn(learned); err != nil {
+		return err
+	}
+	return d.hearPeople(ctx)
 }
 
 // leaveTo says that a rival goes on with the orchestration. This driver's message has to stay until it is seen that the
 // rival came to rest.
 func (d *driver) leaveTo() error {
 	for _, t := range d.execution.tasks {
-		if t.open() && t.rival && t.kind != eventTask { // an event comes by itself
+		if t.open() && t.rival && !t.kind.outside() { // that comes by itself
 			return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrElsewhere)
 		}
 	}

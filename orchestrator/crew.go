@@ -86,7 +86,7 @@ func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)
 		switch {
-		case t.done, t.kind == eventTask: // events come by themselves
+		case t.done, t.kind.outside(): // that comes by itself
 		case c.inFlight[c.call(t)] != nil: // it comes back
 		case t.remote, t.sent, t.foreign:
 			later = append(later, t)

@@ -130,6 +130,7 @@ func (d *driver) read() error {
 func (d *driver) answer(v *delivery) {
 	d.crew.rouse()
 	d.fromAfar = false
+	d.listens = d.listens || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
 	if v.signal.Payload.Lost {
 		d.crew.sendAgain()
 	}

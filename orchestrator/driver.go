@@ -45,6 +45,8 @@ type driver struct {
 	linger  time.Time // when they have to be
 	urgent  bool      // they have to be now
 
+	listens bool // people may have answered
+
 	broken error // of a call that cannot be made; what else runs comes first
 
 	past *Outcome // of the run that was asked for, when another has the id since: nothing is left to drive
@@ -137,6 +139,11 @@ func (d *driver) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	if d.listens {
+		if err := d.hearPeople(ctx); err != nil {
+			return err
+		}
+	}
 	return d.reuse()
 }
 
@@ -144,6 +151,7 @@ func (d *driver) prepare(ctx context.Context) error {
 // alone what the orchestration had called already: whoever called it has a message that is not acknowledged until it is
 // done. Any other driver may be the last that knows of it, and may come after one that died in the middle.
 func (d *driver) takeOver(ctx context.Context) error {
+	d.listens = !d.start.deliver
 	if d.fromAfar = d.start.deliver && d.bringsOnlyNew(); d.fromAfar {
 		for _, t := range d.execution.tasks {
 			t.foreign = true

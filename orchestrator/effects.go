@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // emit does what a round decided that has an effect outside of the orchestration: messages that it sends, orchestrations
 // that it starts. That comes after the commit and before the next round, so whoever resumes knows that at most the
 // effects of the last round are missing, and repeats those. Repeating is harmless: every receiver knows what it has had.
 func (d *driver) emit(ctx context.Context, r round) error {
-	if !r.hasEffects() {
+	if !r.hasEffects() && !d.endsTasks(r) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -28,19 +29,26 @@ func (d *driver) emit(ctx context.Context, r round) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, d.relay(ctx, r))...)
+	return errors.Join(append(errs, d.showTasks(ctx, r), d.relay(ctx, r))...)
 }
 
 func (r round) hasEffects() bool {
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for i := range events {
 			switch events[i].Kind {
-			case callCanceled, childDetached, eventPublished, executionCanceled, activitiesSent:
+			case callCanceled, childDetached, eventPublished, executionCanceled, activitiesSent, taskCreated, taskEscalated:
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// endsTasks says that the round ends an execution that has asked people for something.
+func (d *driver) endsTasks(r round) bool {
+	return generation{rounds: []round{r}}.end() != nil && slices.ContainsFunc(d.rounds, func(r round) bool {
+		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated })
+	})
 }
 
 // cancelChildren cancels the sub-orchestrations that the event has interrupted the wait for. It looks at the rounds: an

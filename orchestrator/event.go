@@ -25,6 +25,8 @@ const (
 	// activitiesSent: other processes run the activities of Tasks.
 	activitiesSent eventKind = "ActivitiesSent"
 	eventRaised    eventKind = "EventRaised"
+	// taskCompleted: a person, Reason, has answered.
+	taskCompleted eventKind = "TaskCompleted"
 
 	// executionReleased: an execution whose start was held goes on.
 	executionReleased   eventKind = "ExecutionReleased"
@@ -44,6 +46,8 @@ const (
 	childScheduled     eventKind = "OrchestrationScheduled"
 	timerScheduled     eventKind = "TimerScheduled"
 	eventAwaited       eventKind = "EventAwaited"
+	taskCreated        eventKind = "TaskCreated"
+	taskEscalated      eventKind = "TaskEscalated"
 	callCanceled       eventKind = "CallCanceled"
 	childDetached      eventKind = "OrchestrationDetached"
 	eventPublished     eventKind = "EventPublished"
@@ -127,7 +131,7 @@ func sameDecision(recorded, decided event) bool {
 		return false
 	}
 	switch recorded.Kind {
-	case activityScheduled, childScheduled, timerScheduled, eventAwaited:
+	case activityScheduled, childScheduled, timerScheduled, eventAwaited, taskCreated:
 	case childDetached, eventPublished:
 		if recorded.Child != decided.Child {
 			return false
@@ -152,6 +156,10 @@ func (e event) describe() string {
 		return fmt.Sprintf("call %d, a timer of %s", e.Task, e.Payload)
 	case eventAwaited:
 		return fmt.Sprintf("call %d, a wait for event %q", e.Task, e.Name)
+	case taskCreated:
+		return fmt.Sprintf("call %d, a human task %s", e.Task, excerpt(e.Payload))
+	case taskEscalated:
+		return fmt.Sprintf("escalating the human task of call %d", e.Task)
 	case callCanceled:
 		return fmt.Sprintf("cancelling call %d", e.Task)
 	case childDetached:

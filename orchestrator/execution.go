@@ -48,10 +48,13 @@ type execution struct {
 	interrupts bool     // a call has been interrupted
 	canceled   *string  // why
 	publishes  bool     // there is somebody to publish to
+	heard      bool     // signals reach it
 	frames     []*task  // sub-orchestrations that are waited for
 	sent       int      // activities that other processes run
 	open       int      // calls that are not done, events apart
 	running    int      // of these, activities that have not failed and that no other process was given
+	asked      int      // human tasks that are open
+	asks       bool     // there has been one
 	failure    *Failure // the last that it learned of
 
 	patches      map[string]bool
@@ -102,13 +105,16 @@ func (x *execution) idle(t *task) {
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	x.places++
 	t.done, t.place, t.output, t.err = true, x.places, output, err
-	if t.number > 0 && t.kind != eventTask {
+	if t.number > 0 && !t.kind.outside() {
 		x.open--
 	}
 	if t.sent {
 		x.sent--
 	}
 	x.idle(t)
+	if t.kind == humanTask {
+		x.asked--
+	}
 	if t.kind == childTask {
 		x.frames = slices.DeleteFunc(x.frames, func(f *task) bool { return f == t })
 	}
@@ -172,7 +178,7 @@ func (x *execution) waitForAll(ctx *Context, root *task) {
 		waited = false
 		for _, tasks := range [][]*task{x.tasks, x.locals} {
 			for _, t := range tasks {
-				if t == root || t.kind == timerTask || t.kind == eventTask || t.awaited {
+				if t == root || t.kind == timerTask || t.kind.outside() || t.awaited {
 					continue
 				}
 				waited, t.awaited = true, true

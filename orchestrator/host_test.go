@@ -179,6 +179,7 @@ func (s scenario) check(t *testing.T, w *world) {
 		t.Fatalf("%s: %s %v", out.Status, said, err)
 	}
 	w.checkChildren(t, rt, out)
+	w.checkTasks(t, rt, out)
 }
 
 // checkChildren: nothing that an orchestration waited for goes on behind its end, and all of a terminated one is

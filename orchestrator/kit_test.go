@@ -39,6 +39,7 @@ func newWorld(t *testing.T) *world {
 		w.tables.CreateTable(context.Background(), "orchestrations"),
 		w.blobs.CreateContainer(context.Background(), "orchestrations"),
 		w.tables.CreateTable(context.Background(), "orchestrationsParked"),
+		w.tables.CreateTable(context.Background(), "orchestrationTasks"),
 		w.queues.CreateQueue(context.Background(), signalQueue),
 		w.queues.CreateQueue(context.Background(), "orchestration-activities"),
 	} {

@@ -23,7 +23,7 @@ func (x *execution) apply(e event) error {
 		x.failure = e.Failure
 	}
 	switch e.Kind {
-	case activityCompleted, childCompleted, timerFired:
+	case activityCompleted, childCompleted, timerFired, taskCompleted:
 		x.complete(t, e.Payload, nil)
 	case activityFailed, childFailed:
 		t.attempts = e.Attempt

@@ -119,7 +119,7 @@ func (d *driver) fresh(number, base int) {
 		last = max(last, d.earlier[n-1].EndedAt.UnixMicro())
 	}
 	d.execution = &execution{id: d.start.ID, number: number, base: base, correlationID: d.start.CorrelationID, last: last,
-		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil}
+		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil, heard: d.rt.config.Queues != nil}
 	d.crew.serve(d.execution)
 	d.rounds, d.learned, d.reused, d.known, d.urgent = nil, nil, 0, 0, false
 }
@@ -184,6 +184,7 @@ func (d *driver) follow(all []generation) error {
 		d.forget(r)
 	}
 	d.known = len(d.execution.tasks)
+	d.closeTasks()
 	return nil
 }
 

@@ -40,6 +40,7 @@ func operated() map[string]scenario {
 func everyScenario() map[string]scenario {
 	all := scenarios()
 	maps.Copy(all, operated())
+	maps.Copy(all, withPeople())
 	return all
 }
 

@@ -68,6 +68,7 @@ const (
 	OrchestrationCall CallKind = "Orchestration"
 	TimerCall         CallKind = "Timer"
 	EventCall         CallKind = "Event"
+	TaskCall          CallKind = "Task"
 )
 
 // Call is one call as the rounds hold it. Times are distinct within an orchestration.
@@ -124,7 +125,7 @@ func (o *Outcome) decided(execution int, e event) {
 
 // callKinds are the decisions that are calls.
 func callKinds() map[eventKind]CallKind {
-	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall, eventAwaited: EventCall}
+	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall, eventAwaited: EventCall, taskCreated: TaskCall}
 }
 
 // interrupted ends a call that the orchestration does not want any more.
@@ -171,7 +172,7 @@ func (o *Outcome) learned(e event) {
 		c.Attempts = e.Attempt
 	case activityFailed, childFailed:
 		c.Attempts, c.Failure, c.EndedAt = e.Attempt, e.Failure, fromMicros(e.At)
-	case activityCompleted, childCompleted, timerFired:
+	case activityCompleted, childCompleted, timerFired, taskCompleted:
 		c.Attempts, c.Output, c.EndedAt = c.Attempts+1, e.Payload, fromMicros(e.At)
 		c.origin.EndedAt = e.At
 		if e.reused() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -18,6 +19,7 @@ const (
 	columnWithin   = "Within"
 	columnSince    = "SinceUtc"
 	columnTries    = "Tries"
+	columnTask     = "TaskId"
 	// indexSlice bounds what one transaction of the index does.
 	indexSlice = 50
 	// wakeTries bounds how often an orchestration is woken for one time that has passed: it may not wait for it any more.
@@ -34,21 +36,26 @@ type parking struct {
 	// since is the time that it waits for, and tries how often it was woken because that had passed.
 	since time.Time
 	tries int
+	// task is the human task that was about to be completed.
+	task string
 }
 
 func (p parking) row() tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
-		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries)}}
+		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries), columnTask: p.task}}
 }
 
 func parkingOf(e tables.Entity) parking {
-	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries))}
+	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask)}
 }
 
 // next is when the sweeper looks again at what it has just woken; false when it does not.
 func (r *Runtime) next(p parking) (parking, bool) {
 	if p.within {
 		return r.lookAfter(p.id), true
+	}
+	if p.task != "" {
+		return p, false
 	}
 	p.tries++
 	p.due = r.config.Now().Add(r.config.LateAfter << p.tries).Truncate(r.config.LateAfter)
@@ -158,6 +165,11 @@ func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err err
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("sweep: %w", err)
 	}
+	if p.task != "" {
+		if err := r.showTask(ctx, tasks.Ref{Orchestration: p.id, ID: p.task}); err != nil {
+			return false, fmt.Errorf("sweep: %w", err)
+		}
+	}
 	now := r.config.Now()
 	switch {
 	case err != nil || !s.overdue(p, now.Add(-r.config.LateAfter)):
@@ -206,7 +218,7 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
-	case s.Status == Pending:
+	case s.Status == Pending, p.task != "":
 		return true
 	case p.within:
 		return s.WaitingWithin || s.Running

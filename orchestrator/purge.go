@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -38,6 +39,11 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 	}
 	for _, g := range all {
 		for _, c := range summarize(id, g).Calls {
+			if c.Kind == TaskCall {
+				if err := r.Tasks().Forget(ctx, tasks.Ref{Orchestration: id, ID: c.taskToken()}); err != nil {
+					return fmt.Errorf("purge of orchestration %s: %w", id, err)
+				}
+			}
 			if c.Child == "" || seen[c.Child] {
 				continue
 			}

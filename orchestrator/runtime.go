@@ -21,10 +21,11 @@ type Config struct {
 	Tables tables.Store
 	Blobs  blobs.Store
 	// Table and Container hold the orchestrations; default "orchestrations" for both. IndexTable finds those that are
-	// parked; default "orchestrationsParked".
+	// parked, and TaskTable the human tasks; default "orchestrationsParked" and "orchestrationTasks".
 	Table      string
 	Container  string
 	IndexTable string
+	TaskTable  string
 	// Orchestrators and Activities are what this process can run; names are unique.
 	Orchestrators []AnyOrchestrator
 	Activities    []AnyActivity
@@ -164,6 +165,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Table, "orchestrations")
 	setDefault(&c.Container, "orchestrations")
 	setDefault(&c.IndexTable, "orchestrationsParked")
+	setDefault(&c.TaskTable, "orchestrationTasks")
 	setDefault(&c.SignalQueue, "orchestration-signals")
 	setDefault(&c.ScheduleQueue, "orchestration-schedules")
 	setDefault(&c.ActivityQueue, "orchestration-activities")
@@ -210,7 +212,7 @@ func (r *Runtime) ActivityQueue() string { return r.config.ActivityQueue }
 func (r *Runtime) Prepare(ctx context.Context) error {
 	errs := []error{r.config.Tables.CreateTable(ctx, r.config.Table), r.config.Blobs.CreateContainer(ctx, r.config.Container)}
 	if r.config.Queues != nil {
-		errs = append(errs, r.config.Tables.CreateTable(ctx, r.config.IndexTable))
+		errs = append(errs, r.config.Tables.CreateTable(ctx, r.config.IndexTable), r.config.Tables.CreateTable(ctx, r.config.TaskTable))
 		for _, queue := range []string{r.config.SignalQueue, r.config.ScheduleQueue, r.config.ActivityQueue} {
 			errs = append(errs, r.config.Queues.CreateQueue(ctx, queue))
 		}

@@ -50,6 +50,9 @@ func (d *driver) status(now time.Time) map[string]any {
 		token = x.token(wait)
 		columns["WaitingKind"], columns["WaitingToken"] = wait.waitingKind(), token
 	}
+	if t := x.activeTask(); t != nil {
+		columns["ActiveTaskId"] = x.token(t)
+	}
 	columns["StateJson"] = x.state(status, wait, token)
 	if due := x.waitingUntil(); due != 0 {
 		columns["WaitingUntilUtc"] = fromMicros(due)
@@ -159,13 +162,21 @@ func (x *execution) waitingUntil() int64 {
 
 // token names a wait.
 func (x *execution) token(t *task) string {
-	return strconv.Itoa(x.number) + "-" + strconv.Itoa(t.number)
+	return token(x.number, t.number)
 }
+
+func token(execution, number int) string { return strconv.Itoa(execution) + "-" + strconv.Itoa(number) }
+
+// waitingForPerson is the document's word for a wait for a human task.
+const waitingForPerson = "TaskCompletion"
 
 // waitingKind names what a wait is for (persistence document, section 3).
 func (t *task) waitingKind() string {
 	if t.attempts > 0 {
 		return "Retry"
+	}
+	if t.kind == humanTask {
+		return waitingForPerson
 	}
 	return string(t.kind.call())
 }

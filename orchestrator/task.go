@@ -14,6 +14,7 @@ const (
 	timerTask                    // a time
 	eventTask                    // an external event
 	fiberTask                    // a coroutine of the same execution
+	humanTask                    // a person
 )
 
 // call is the public name of a kind; "" for a fiber.
@@ -27,6 +28,8 @@ func (k taskKind) call() CallKind {
 		return TimerCall
 	case eventTask:
 		return EventCall
+	case humanTask:
+		return TaskCall
 	}
 	return ""
 }
@@ -38,6 +41,8 @@ func (k taskKind) completion() eventKind {
 		return childCompleted
 	case timerTask:
 		return timerFired
+	case humanTask:
+		return taskCompleted
 	}
 	return activityCompleted
 }
@@ -48,6 +53,9 @@ func (k taskKind) failure() eventKind {
 	}
 	return activityFailed
 }
+
+// outside says that what a task of this kind waits for comes by itself, from outside of the program.
+func (k taskKind) outside() bool { return k == eventTask || k == humanTask }
 
 // task is something that an orchestrator can wait for.
 type task struct {
@@ -68,6 +76,7 @@ type task struct {
 	foreign  bool            // others see to it, so this driver does not start it
 	rival    bool            // of these: perhaps on behalf of the very message that this driver works for
 	canceled bool            // the orchestration does not want it any more
+	closed   bool            // a human task whose end is committed
 	progress json.RawMessage // what the last recorded heartbeat told
 	done     bool
 	place    int  // in the order in which the execution's tasks were done

@@ -1,0 +1,283 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// HumanTask says what a person is asked for. It must be the same in every replay.
+type HumanTask struct {
+	// Name tells people what there is to do, 1 to 200 bytes. Required.
+	Name string `json:"name"`
+	// Roles are who may take it; none: everybody.
+	Roles []string `json:"roles,omitempty"`
+	// Assignee has it from the start; "" leaves it to those who have a role.
+	Assignee string `json:"assignee,omitempty"`
+	// TenantID is whose task it is, "" for the platform's own.
+	TenantID string `json:"tenantId,omitempty"`
+	// Payload is what the person is shown, up to 64 KiB of JSON. It must not hold secrets.
+	Payload any `json:"payload,omitempty"`
+	// Form is a JSON schema of the answer, which is checked against it; nil takes any.
+	Form json.RawMessage `json:"form,omitempty"`
+	// Due is when it should be done, from now; 0 for no such time. Nothing happens then: see Escalation.
+	Due time.Duration `json:"due,omitempty"`
+	// Escalation gives the task to others when it takes too long; nil does not.
+	Escalation *Escalation `json:"escalation,omitempty"`
+}
+
+// Escalation says what becomes of a task that takes too long.
+type Escalation struct {
+	// After is for how long the task may be open. Required.
+	After time.Duration `json:"after"`
+	// Roles are who may take it from then on; none: who may already. Assignee has it then; "" for nobody.
+	Roles    []string `json:"roles,omitempty"`
+	Assignee string   `json:"assignee,omitempty"`
+}
+
+// maxOpenTasks bounds the human tasks of an execution that are open at a time: they end in one transaction.
+const maxOpenTasks = 40
+
+// AskPerson asks a person for something, and is a Future for the answer. The task is part of the round that decides it, and
+// ends once: completed by one person, or canceled when the orchestration does not want it any more, because it was
+// canceled (Cancel) or has ended. For a task with a time-out, use Any with a Timer, and then Cancel.
+//
+// An answer survives a failure of the orchestration: the execution that follows does not ask again. At most 40 tasks of an
+// execution are open at a time.
+func AskPerson[T any](ctx *Context, h HumanTask) *Future[T] {
+	t, err := ctx.execution.ask(h)
+	if err != nil {
+		return failedFuture[T](ctx, Permanent(fmt.Errorf("human task %.200q: %w", h.Name, err)))
+	}
+	answer := &Future[T]{ctx: ctx, task: t}
+	if h.Escalation == nil || t.done {
+		return answer
+	}
+	watch := Go(ctx, func(ctx *Context) (struct{}, error) {
+		late := Timer(ctx, h.Escalation.After)
+		if Any(ctx, answer, late) == 0 {
+			Cancel(ctx, late)
+			return struct{}{}, nil
+		}
+		ctx.execution.decide(event{Kind: taskEscalated, Task: t.number})
+		return struct{}{}, nil
+	})
+	watch.task.awaited, t.awaited = true, false
+	return answer
+}
+
+func (x *execution) ask(h HumanTask) (*task, error) {
+	if !x.heard {
+		return nil, ErrNoSignals
+	}
+	input, err := marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	if e := h.Escalation; e != nil && e.After <= 0 {
+		return nil, fmt.Errorf("%w: an escalation needs a time after which it happens", tasks.ErrInvalid)
+	}
+	wanted, err := humanTaskOf(input)
+	if err != nil {
+		return nil, err
+	}
+	if e := h.Escalation; e != nil {
+		later := wanted
+		later.Roles, later.Assignee = e.Roles, e.Assignee
+		if err := later.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if err := wanted.Validate(); err != nil {
+		return nil, err
+	}
+	if x.asked >= maxOpenTasks {
+		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
+	}
+	x.asked++
+	x.asks = true
+	t := x.add(&task{kind: humanTask, name: h.Name, input: input})
+	x.decide(event{Kind: taskCreated, Task: t.number, Name: h.Name, Payload: input})
+	return t, nil
+}
+
+// humanTaskOf reads a HumanTask as it was decided.
+func humanTaskOf(input json.RawMessage) (tasks.Task, error) {
+	var h struct {
+		HumanTask
+		Payload json.RawMessage `json:"payload"`
+	}
+	if err := json.Unmarshal(input, &h); err != nil {
+		return tasks.Task{}, err
+	}
+	return tasks.Task{Name: h.Name, Roles: h.Roles, Assignee: h.Assignee, TenantID: h.TenantID, Payload: h.Payload, Form: h.Form}, nil
+}
+
+// escalationOf reads the escalation of a HumanTask as it was decided, and its due time.
+func escalationOf(input json.RawMessage) (HumanTask, error) {
+	var h HumanTask
+	err := json.Unmarshal(input, &h)
+	return h, err
+}
+
+// Tasks is the desk at which people find the tasks of this runtime's orchestrations.
+func (r *Runtime) Tasks() *tasks.Desk {
+	return tasks.NewDesk(tasks.Config{Tables: r.config.Tables, Table: r.config.Table, Index: r.config.TaskTable, Now: r.config.Now,
+		Guard: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
+			return r.remember(ctx, parking{id: ref.Orchestration, due: at, since: at, task: ref.ID})
+		},
+		Wake: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
+			return r.send(ctx, Signal{SignalID: fmt.Sprintf("%s:%s:%s", TaskCompleted, ref.Orchestration, ref.ID), InstanceID: ref.Orchestration,
+				Type: TaskCompleted, WaitingToken: ref.ID, DueAtUtc: &at}, 0)
+		}})
+}
+
+// taskOps are what the round in the making does to human tasks: it creates those that it calls, and ends those that the
+// execution does not want any more.
+func (d *driver) taskOps() []tables.Op {
+	x := d.execution
+	if !x.asks {
+		return nil
+	}
+	var ops []tables.Op
+	at := fromMicros(x.last)
+	for i, t := range x.tasks {
+		if t.kind != humanTask || t.closed || t.done && !t.canceled {
+			continue
+		}
+		ref := tasks.Ref{Orchestration: x.id, ID: x.token(t)}
+		switch unwanted := t.canceled || x.ended; {
+		case i < d.known && unwanted:
+			ops = append(ops, tasks.Cancel(ref, at, ""))
+		case i >= d.known && !unwanted: // else nobody ever sees it
+			ops = append(ops, tasks.Create(d.humanTask(t))...)
+		}
+	}
+	return ops
+}
+
+// humanTask is a task as its orchestration asks for it.
+func (d *driver) humanTask(t *task) tasks.Task {
+	x := d.execution
+	wanted, _ := humanTaskOf(t.input) // it was read before it was decided
+	wanted.Ref = tasks.Ref{Orchestration: x.id, ID: x.token(t)}
+	wanted.Orchestrator, wanted.CorrelationID = x.orchestrator.Name(), x.correlationID
+	wanted.Status, wanted.CreatedAt = tasks.Created, fromMicros(t.began)
+	if wanted.Assignee != "" {
+		wanted.Status = tasks.Assigned
+	}
+	if h, err := escalationOf(t.input); err == nil && h.Due > 0 {
+		wanted.DueAt = wanted.CreatedAt.Add(h.Due)
+	}
+	return wanted
+}
+
+// closeTasks takes note that the tasks that taskOps has ended are recorded as such.
+func (d *driver) closeTasks() {
+	for _, t := range d.execution.tasks {
+		if t.kind == humanTask && (t.done || d.execution.ended) {
+			t.closed = true
+		}
+	}
+}
+
+// hearPeople learns what people have answered.
+func (d *driver) hearPeople(ctx context.Context) error {
+	d.listens = false
+	if !d.execution.asks || d.execution.ended || d.execution.held {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	desk := d.rt.Tasks()
+	for i := 0; i < len(d.execution.tasks); i++ { // an answer can end others
+		t := d.execution.tasks[i]
+		if t.kind != humanTask || t.done || i >= d.known {
+			continue
+		}
+		end, err := desk.Ended(ctx, tasks.Ref{Orchestration: d.start.ID, ID: d.execution.token(t)})
+		if err != nil {
+			return err
+		}
+		if end == nil || end.Status != tasks.Completed {
+			continue
+		}
+		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: end.Output, Reason: end.By}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// showTasks brings the index of human tasks up to date with what a round did to them.
+func (d *driver) showTasks(ctx context.Context, r round) error {
+	desk := d.rt.Tasks()
+	calls := d.summary().Calls
+	for _, events := range [][]event{r.Decided, r.Learned} {
+		for _, e := range events {
+			var err error
+			switch e.Kind {
+			case taskCreated, taskEscalated, callCanceled:
+				if e.Task > 0 && e.Task <= len(calls) {
+					err = d.showTask(ctx, desk, e, calls[e.Task-1])
+				}
+			case executionCompleted, executionFailed, executionStopped, executionContinued, executionCanceled:
+				for i, c := range calls {
+					if c.Kind == TaskCall && (c.EndedAt.IsZero() || c.canceledAt(e.At)) && err == nil {
+						err = d.showTask(ctx, desk, event{Kind: e.Kind, Task: i + 1}, c)
+					}
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *driver) showTask(ctx context.Context, desk *tasks.Desk, e event, c Call) error {
+	if c.Kind != TaskCall || c.Reused {
+		return nil
+	}
+	ref := tasks.Ref{Orchestration: d.start.ID, ID: token(d.execution.number, e.Task)}
+	if e.Kind == taskEscalated {
+		h, err := escalationOf(c.Input)
+		if err != nil || h.Escalation == nil {
+			return err
+		}
+		return desk.Escalate(ctx, ref, h.Escalation.Roles, h.Escalation.Assignee, fromMicros(e.At))
+	}
+	return d.rt.showTask(ctx, ref)
+}
+
+// showTask brings the index up to date with a human task, if there is one.
+func (r *Runtime) showTask(ctx context.Context, ref tasks.Ref) error {
+	desk := r.Tasks()
+	t, err := desk.Get(ctx, ref)
+	if errors.Is(err, tasks.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return desk.Sync(ctx, t)
+}
+
+// activeTask is the human task that is waited for: the first of several; nil when there is none.
+func (x *execution) activeTask() *task {
+	if x.asked == 0 || x.ended {
+		return nil
+	}
+	at := slices.IndexFunc(x.tasks, func(t *task) bool { return t.kind == humanTask && !t.done })
+	return x.tasks[at]
+}
+
+// taskToken is the id of the human task that the call made.
+func (c Call) taskToken() string { return token(c.origin.Execution, c.origin.Task) }

@@ -1,0 +1,358 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
+)
+
+var ann = tasks.Person{Name: "ann", Roles: []string{"approver"}}
+
+type answer struct {
+	Approved bool `json:"approved"`
+}
+
+// withPeople are the scenarios that people have a hand in.
+func withPeople() map[string]scenario {
+	return map[string]scenario{
+		"a person answers":   {make: withQuestion, output: `"ann says true, 3"`, operate: []request{{time.Hour, answers(ann, 0, true)}}},
+		"nobody answers":     {make: withQuestion, output: `"too late"`, operate: []request{{30 * time.Hour, tooLate}}},
+		"an escalation":      {make: withEscalation, output: `"true"`, operate: []request{{3 * time.Hour, answers(tasks.Person{Name: "boss", Roles: []string{"manager"}}, 0, true)}}},
+		"three are asked":    {make: withThreeQuestions, output: `"first 1"`, operate: []request{{time.Hour, answers(ann, 1, true)}}},
+		"ends with a task":   {make: withLeftTask, output: `2`},
+		"terminated tasks":   {make: withQuestion, status: Terminated, output: "the orchestration was terminated: enough", operate: []request{{time.Hour, func(ctx context.Context, rt *Runtime) error { return rt.Terminate(ctx, "a", "enough") }}}},
+		"generations of it":  {make: withTaskGenerations, output: `"3 true"`, operate: []request{{time.Hour, answersAny(ann)}}},
+		"fails, asks anew":   {make: withFailureAfterAnswer, output: `"true 2"`, most: map[string]int{"picky": 4}, operate: []request{{time.Hour, answers(ann, 0, true)}, {3 * time.Hour, runAgain}}},
+		"canceled by others": {make: withQuestion, status: Canceled, output: "the orchestration was canceled: enough", operate: []request{{time.Hour, func(ctx context.Context, rt *Runtime) error { return rt.Cancel(ctx, "a", "enough") }}}},
+	}
+}
+
+// answers completes the n-th of the tasks that orchestration a ever made.
+func answers(by tasks.Person, n int, approved bool) func(context.Context, *Runtime) error {
+	return func(ctx context.Context, rt *Runtime) error {
+		ref, err := taskOf(ctx, rt, n)
+		if err != nil {
+			return err
+		}
+		_, err = rt.Tasks().Complete(ctx, ref, by, fmt.Appendf(nil, `{"approved":%v}`, approved), "", "")
+		return err
+	}
+}
+
+// answersAny completes the task that is open.
+func answersAny(by tasks.Person) func(context.Context, *Runtime) error {
+	return func(ctx context.Context, rt *Runtime) error {
+		done, err := rt.Tasks().List(ctx, tasks.Filter{Status: tasks.Completed}, 1, "")
+		if err != nil || len(done.Tasks) > 0 {
+			return err
+		}
+		page, err := rt.Tasks().List(ctx, tasks.Filter{Role: by.Roles[0]}, 1, "")
+		if err == nil && len(page.Tasks) == 0 {
+			err = errors.New("no task yet")
+		}
+		if err != nil {
+			return err
+		}
+		_, err = rt.Tasks().Complete(ctx, page.Tasks[0].Ref, by, []byte(`{"approved":true}`), "", "")
+		return err
+	}
+}
+
+func taskOf(ctx context.Context, rt *Runtime, n int) (tasks.Ref, error) {
+	out, err := rt.Get(ctx, "a")
+	if err != nil {
+		return tasks.Ref{}, err
+	}
+	for _, o := range append(out.Earlier, out) {
+		for _, c := range o.Calls {
+			if c.Kind != TaskCall {
+				continue
+			}
+			if n == 0 {
+				return tasks.Ref{Orchestration: "a", ID: c.taskToken()}, nil
+			}
+			n--
+		}
+	}
+	return tasks.Ref{}, errors.New("no such task yet")
+}
+
+// tooLate: what the orchestration has given up cannot be completed any more.
+func tooLate(ctx context.Context, rt *Runtime) error {
+	err := answers(ann, 0, true)(ctx, rt)
+	if errors.Is(err, tasks.ErrConflict) {
+		return nil
+	}
+	return fmt.Errorf("completion of a canceled task: %v", err)
+}
+
+func question() HumanTask {
+	return HumanTask{Name: "approve the update", Roles: []string{"approver"}, Payload: map[string]int{"version": 2}, Due: 4 * time.Hour,
+		Form: json.RawMessage(`{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}}}`)}
+}
+
+func withQuestion(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+		v, err := step.Call(ctx, n).Await()
+		if err != nil {
+			return "", err
+		}
+		asked := AskPerson[answer](ctx, question())
+		if Any(ctx, asked, Timer(ctx, 24*time.Hour)) == 1 {
+			Cancel(ctx, asked)
+			return "too late", nil
+		}
+		said, err := asked.Await()
+		if err != nil {
+			return "", err
+		}
+		v, err = step.Call(ctx, v).Await()
+		return fmt.Sprintf("ann says %v, %d", said.Approved, v), err
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step}
+}
+
+func withEscalation(*ledger) ([]AnyOrchestrator, []AnyActivity) {
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		h := question()
+		h.Escalation = &Escalation{After: 2 * time.Hour, Roles: []string{"manager"}}
+		said, err := AskPerson[answer](ctx, h).Await()
+		return fmt.Sprint(said.Approved), err
+	})
+	return []AnyOrchestrator{o}, nil
+}
+
+// withThreeQuestions wants the first of three answers.
+func withThreeQuestions(*ledger) ([]AnyOrchestrator, []AnyActivity) {
+	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+		a, b, c := AskPerson[answer](ctx, question()), AskPerson[answer](ctx, question()), AskPerson[answer](ctx, question())
+		first := Any(ctx, a, b, c)
+		Cancel(ctx, a, b, c)
+		return fmt.Sprint("first ", first), nil
+	})
+	return []AnyOrchestrator{o}, nil
+}
+
+// withLeftTask ends although somebody has been asked.
+func withLeftTask(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step := l.step("step")
+	o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+		AskPerson[answer](ctx, question())
+		return step.Call(ctx, n).Await()
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step}
+}
+
+// withTaskGenerations leaves a task behind in each generation but the last.
+func withTaskGenerations(*ledger) ([]AnyOrchestrator, []AnyActivity) {
+	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+		asked := AskPerson[answer](ctx, question())
+		if n < 3 {
+			ctx.Sleep(time.Minute)
+			return "", ContinueAsNew(n + 1)
+		}
+		said, err := asked.Await()
+		return fmt.Sprint(n, " ", said.Approved), err
+	})
+	return []AnyOrchestrator{o}, nil
+}
+
+// withFailureAfterAnswer fails once behind the answer, which the next execution has.
+func withFailureAfterAnswer(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	picky := NewActivity("picky", func(ctx context.Context, n int) (int, error) {
+		l.add("picky")
+		if Info(ctx).Execution == 1 {
+			return 0, errors.New("not yet")
+		}
+		return n + 1, nil
+	})
+	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+		said, err := AskPerson[answer](ctx, question()).Await()
+		if err != nil {
+			return "", err
+		}
+		v, err := picky.Call(ctx, n).Await()
+		return fmt.Sprint(said.Approved, " ", v), err
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{picky}
+}
+
+// checkTasks: each task of an orchestration has ended as its rounds say, and the index says the same.
+func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
+	t.Helper()
+	desk := rt.Tasks()
+	ended := map[string]tasks.Status{}
+	for _, o := range append(out.Earlier, out) {
+		for _, c := range o.Calls {
+			if c.Kind != TaskCall || c.Reused {
+				continue
+			}
+			want := tasks.Canceled
+			if c.Output != nil {
+				want = tasks.Completed
+			}
+			got, err := desk.Get(t.Context(), tasks.Ref{Orchestration: out.ID, ID: c.taskToken()})
+			if errors.Is(err, tasks.ErrNotFound) && want == tasks.Canceled && c.EndedAt.IsZero() && len(out.Calls) >= maxOpenTasks {
+				continue // made and canceled in one turn: nobody ever saw it
+			}
+			if err != nil || got.Status != want {
+				t.Errorf("task %s is %s, the rounds say %s: %v", got.Ref, got.Status, want, err)
+			}
+			ended[got.ID] = got.Status
+		}
+	}
+	open, err := desk.List(t.Context(), tasks.Filter{}, 100, "")
+	if err != nil || len(open.Tasks) != 0 {
+		t.Errorf("the index has %d open tasks: %v %v", len(open.Tasks), open.Tasks, err)
+	}
+	listed := map[string]tasks.Status{}
+	for _, status := range []tasks.Status{tasks.Completed, tasks.Canceled} {
+		page, err := desk.List(t.Context(), tasks.Filter{Status: status}, 100, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page.Tasks {
+			listed[e.ID] = e.Status
+		}
+	}
+	for id, status := range ended {
+		if listed[id] != status {
+			t.Errorf("the index says that task %s is %q, it is %s", id, listed[id], status)
+		}
+	}
+}
+
+// A task is completed, the process dies before it tells anybody, and the person does not try again.
+func TestCompletionThatNobodyHearsOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		orchestrators, activities := withQuestion(l)
+		rt := w.signalling(t, nil, orchestrators, activities)
+		mustRun(t, rt, startOf("a", 1))
+		ref, err := taskOf(t.Context(), rt, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := &faults.Plan{At: 4, Fault: faults.CrashBefore} // read, guard, end, then the signal
+		dying := w.signalling(t, plan, orchestrators, activities)
+		if _, err := dying.Tasks().Complete(t.Context(), ref, ann, []byte(`{"approved":true}`), "", ""); err == nil {
+			t.Fatal("it was told")
+		}
+		if open, err := rt.Tasks().List(t.Context(), tasks.Filter{Role: "approver"}, 10, ""); err != nil || len(open.Tasks) != 1 {
+			t.Fatalf("the index knows already: %v %v", open, err)
+		}
+		time.Sleep(time.Hour)
+		if n, err := rt.Sweep(t.Context(), 10); n != 1 || err != nil {
+			t.Fatalf("the sweeper woke %d: %v", n, err)
+		}
+		for w.deliver(t.Context(), t, rt) {
+		}
+		out, err := rt.Get(t.Context(), "a")
+		if err != nil || string(out.Output) != `"ann says true, 3"` {
+			t.Fatalf("%s %s %v", out.Status, out.Output, err)
+		}
+		w.checkTasks(t, rt, out)
+	})
+}
+
+// Two people complete a task at once: one wins, the other hears who did and when.
+func TestTwoPeopleAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		orchestrators, activities := withQuestion(l)
+		rt := w.signalling(t, nil, orchestrators, activities)
+		mustRun(t, rt, startOf("a", 1))
+		ref, err := taskOf(t.Context(), rt, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := make(chan error)
+		for _, name := range []string{"ann", "bob"} {
+			go func() {
+				_, err := rt.Tasks().Complete(t.Context(), ref, tasks.Person{Name: name, Roles: []string{"approver"}}, []byte(`{"approved":true}`), "", "")
+				results <- err
+			}()
+		}
+		one, two := <-results, <-results
+		if one != nil {
+			one, two = two, one
+		}
+		var conflict *tasks.ConflictError
+		if one != nil || !errors.As(two, &conflict) || conflict.Status != tasks.Completed || conflict.At.IsZero() {
+			t.Fatalf("%v, %v", one, two)
+		}
+	})
+}
+
+// The snapshot names the task that is waited for.
+func TestSnapshotOfAWaitForAPerson(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		orchestrators, activities := withQuestion(l)
+		rt := w.signalling(t, nil, orchestrators, activities)
+		mustRun(t, rt, startOf("a", 1))
+		row := w.status(t, "a")
+		got := []string{row.String("ActiveTaskId"), row.String("WaitingKind"), row.String("WaitingToken")}
+		if diff := cmp.Diff([]string{"1-2", "TaskCompletion", "1-2"}, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+// What cannot be a task fails the call, and names what is wrong.
+func TestTasksThatCannotBe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		bad := map[string]func(*HumanTask){
+			"no name":       func(h *HumanTask) { h.Name = "" },
+			"no schema":     func(h *HumanTask) { h.Form = json.RawMessage(`{"type":"nothing"}`) },
+			"remote schema": func(h *HumanTask) { h.Form = json.RawMessage(`{"$ref":"https://example.com/schema"}`) },
+			"large":         func(h *HumanTask) { h.Payload = make([]byte, tasks.MaxPayload) },
+			"no time":       func(h *HumanTask) { h.Escalation = &Escalation{} },
+			"no role":       func(h *HumanTask) { h.Roles = []string{""} },
+		}
+		o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
+			refused := 0
+			for _, spoil := range bad {
+				h := question()
+				spoil(&h)
+				if _, err := AskPerson[answer](ctx, h).Await(); errors.Is(err, tasks.ErrInvalid) {
+					refused++
+				}
+			}
+			for range maxOpenTasks {
+				AskPerson[answer](ctx, question())
+			}
+			if _, err := AskPerson[answer](ctx, question()).Await(); errors.Is(err, tasks.ErrInvalid) {
+				refused++
+			}
+			return refused, nil
+		})
+		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
+		out := mustRun(t, rt, startOf("a", 1))
+		if string(out.Output) != fmt.Sprint(len(bad)+1) {
+			t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+		}
+		w.checkTasks(t, rt, out)
+		if err := rt.Purge(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := rt.Tasks().List(t.Context(), tasks.Filter{Status: tasks.Canceled}, 100, ""); err != nil || len(left.Tasks) != 0 {
+			t.Errorf("%d tasks of a purged orchestration are listed: %v", len(left.Tasks), err)
+		}
+	})
+}

@@ -1,0 +1,282 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Config is what a Desk works with. All but Now are required.
+type Config struct {
+	Tables tables.Store
+	// Table is that of the orchestrations, Index that of the index.
+	Table, Index string
+	// Guard sees to it that the orchestration looks at the task later on, should Wake not be reached; Wake tells it that the
+	// task was completed. The time is the same for both.
+	Guard, Wake func(ctx context.Context, r Ref, at time.Time) error
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+}
+
+// Desk is where people find tasks, take and complete them. It is safe for concurrent use.
+type Desk struct{ config Config }
+
+// NewDesk makes a Desk; c is the caller's to check.
+func NewDesk(c Config) *Desk {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Desk{c}
+}
+
+func (d *Desk) now() time.Time { return d.config.Now().UTC().Truncate(time.Microsecond) }
+
+// Get reads a task with its events: ErrNotFound, or what storage said. It costs one transaction.
+func (d *Desk) Get(ctx context.Context, r Ref) (Task, error) {
+	if !validID.MatchString(r.ID) || r.Orchestration == "" {
+		return Task{}, fmt.Errorf("task %.100q of %.100q: %w", r.ID, r.Orchestration, ErrNotFound)
+	}
+	var t Task
+	from := r.key("").Row
+	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-")}
+	for e, err := range tables.All(ctx, d.config.Tables, d.config.Table, q) {
+		switch {
+		case err != nil:
+			return Task{}, fmt.Errorf("task %s: %w", r, err)
+		case e.Row == from:
+			t = taskOf(r, e)
+		case e.Row == r.key(endSuffix).Row:
+			t.End = endOf(e)
+		default:
+			t.Events = append(t.Events, eventOf(e))
+		}
+	}
+	if t.Name == "" {
+		return Task{}, fmt.Errorf("task %s: %w", r, ErrNotFound)
+	}
+	if t.End != nil {
+		t.Status = t.End.Status
+		t.Events = append(t.Events, t.End.event(t))
+	}
+	return t, nil
+}
+
+// validID is the form of a waiting token.
+var validID = regexp.MustCompile(`^[0-9]{1,9}-[0-9]{1,9}$`)
+
+// Ended tells how a task ended, nil when it has not. It costs one transaction.
+func (d *Desk) Ended(ctx context.Context, r Ref) (*End, error) {
+	e, err := d.config.Tables.Get(ctx, d.config.Table, r.key(endSuffix))
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("end of task %s: %w", r, err)
+	}
+	return endOf(e), nil
+}
+
+// open reads a task for somebody who wants to change it; etag is that which the person has seen, "" for any.
+func (d *Desk) open(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := d.Get(ctx, r)
+	switch {
+	case err != nil:
+		return t, err
+	case !by.sees(t):
+		return Task{}, fmt.Errorf("task %s: %w", r, ErrNotFound)
+	case t.End == nil && etag != "" && etag != t.ETag:
+		return t, fmt.Errorf("task %s: %w", r, ErrChanged)
+	}
+	return t, validName(by.Name)
+}
+
+// Claim gives a task to the person who asks for it: one who has an effective role. Repeating it changes nothing.
+func (d *Desk) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := d.open(ctx, r, by, etag)
+	switch {
+	case err != nil:
+		return t, err
+	case t.End == nil && by.Is(t.Assignee):
+		return t, d.Sync(ctx, t)
+	case !by.may(t):
+		return t, fmt.Errorf("%w: claim task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
+	case t.End != nil || t.Assignee != "":
+		return t, t.conflict()
+	}
+	return d.change(ctx, t, Event{Kind: EventAssigned, By: by.Name, Assignee: by.Name, Roles: t.Roles})
+}
+
+// Release puts a task back for others: its assignee may, and who may do everything.
+func (d *Desk) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
+	t, err := d.open(ctx, r, by, etag)
+	switch {
+	case err != nil:
+		return t, err
+	case t.End != nil:
+		return t, t.conflict()
+	case t.Assignee == "":
+		return t, d.Sync(ctx, t)
+	case !by.All && !by.Is(t.Assignee):
+		return t, fmt.Errorf("%w: release task %s: it is %s's", ErrForbidden, r, t.Assignee)
+	}
+	return d.change(ctx, t, Event{Kind: EventReleased, By: by.Name, Roles: t.Roles, Note: note})
+}
+
+// Assign gives a task to somebody: an unassigned one at the word of who may claim it, one that is somebody's at that
+// person's word, or of who may do everything.
+func (d *Desk) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
+	if to == "" {
+		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
+	}
+	t, err := d.open(ctx, r, by, etag)
+	if err == nil {
+		err = validName(to)
+	}
+	e := Event{Kind: EventAssigned, By: by.Name, Assignee: to, Roles: t.Roles, Note: note}
+	switch {
+	case err != nil:
+		return t, err
+	case t.End != nil:
+		return t, t.conflict()
+	case (Person{Name: to}).Is(t.Assignee):
+		return t, d.Sync(ctx, t)
+	case t.Assignee == "" && !by.may(t), t.Assignee != "" && !by.All && !by.Is(t.Assignee):
+		return t, fmt.Errorf("%w: assign task %s", ErrForbidden, r)
+	case t.Assignee != "":
+		e.Kind = EventReassigned
+	}
+	return d.change(ctx, t, e)
+}
+
+// Escalate gives an open task other roles and takes it from its assignee, once, at the word of its orchestration.
+func (d *Desk) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
+	for range changeTries {
+		t, err := d.Get(ctx, r)
+		if err != nil || t.End != nil {
+			return err
+		}
+		if slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == EventEscalated }) {
+			return d.Sync(ctx, t)
+		}
+		if len(roles) == 0 {
+			roles = t.Roles
+		}
+		_, err = d.change(ctx, t, Event{Kind: EventEscalated, At: at, Assignee: assignee, Roles: roles})
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("escalate task %s: %w", r, ErrChanged)
+}
+
+// changeTries bounds how often a change is tried that others get in the way of.
+const changeTries = 5
+
+// change writes an event and the task as it is from then on, unless somebody has changed it since it was read.
+func (d *Desk) change(ctx context.Context, t Task, e Event) (Task, error) {
+	if len(e.Note) > MaxNote {
+		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
+	}
+	if e.At.IsZero() {
+		e.At = d.now()
+	}
+	next := t
+	next.Seq, next.ChangedAt, next.Assignee, next.Roles = t.Seq+1, e.At, e.Assignee, e.Roles
+	if next.Status = Created; e.Assignee != "" {
+		next.Status = Assigned
+	}
+	row := next.entity()
+	row.ETag = t.ETag
+	err := d.config.Tables.Apply(ctx, d.config.Table, tables.Replace(row), tables.Insert(e.entity(t.Ref, next.Seq)))
+	if err := d.sure(ctx, t, err, func(now Task) bool { return now.Seq >= next.Seq && sameEvent(now.Events[next.Seq-1], e) }); err != nil {
+		return t, fmt.Errorf("%s task %s: %w", e.Kind, t.Ref, err)
+	}
+	now, err := d.Get(ctx, t.Ref)
+	if err != nil {
+		return next, err
+	}
+	return now, d.Sync(ctx, now)
+}
+
+func sameEvent(a, b Event) bool {
+	return a.Kind == b.Kind && a.By == b.By && a.At.Equal(b.At) && a.Assignee == b.Assignee
+}
+
+// sure finds out what came of a transaction whose answer does not say. A task that is not as it was read is ErrChanged.
+func (d *Desk) sure(ctx context.Context, t Task, err error, applied func(Task) bool) error {
+	unsure := errors.Is(err, tables.ErrOutcomeUnknown)
+	if err == nil || !unsure && !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
+		return err
+	}
+	now, lookErr := d.Get(ctx, t.Ref)
+	switch {
+	case lookErr != nil:
+		return errors.Join(err, lookErr)
+	case applied(now):
+		return nil
+	case now.End != nil:
+		return now.conflict()
+	case unsure && now.ETag == t.ETag:
+		return err
+	}
+	return ErrChanged
+}
+
+// Complete ends a task with an answer: its assignee may, who may claim it if it is nobody's, and who may do everything. One
+// of several wins; the others get a *ConflictError. Repeated by the same person with the same answer it changes nothing,
+// and tells the orchestration again.
+func (d *Desk) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
+	t, err := d.open(ctx, r, by, etag)
+	if err != nil {
+		return t, err
+	}
+	if t.End != nil {
+		if t.End.Status == Completed && by.Is(t.End.By) && string(t.End.Output) == string(output) {
+			return t, errors.Join(d.config.Wake(ctx, r, t.End.At), d.Sync(ctx, t))
+		}
+		return t, t.conflict()
+	}
+	switch {
+	case t.Assignee != "" && !by.All && !by.Is(t.Assignee):
+		if by.may(t) {
+			return t, t.conflict()
+		}
+		return t, fmt.Errorf("%w: complete task %s: it is somebody else's", ErrForbidden, r)
+	case t.Assignee == "" && !by.may(t):
+		return t, fmt.Errorf("%w: complete task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
+	case len(note) > MaxNote:
+		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(note))
+	}
+	if err := t.fits(output); err != nil {
+		return t, fmt.Errorf("complete task %s: %w", r, err)
+	}
+	return d.end(ctx, t, End{Status: Completed, By: by.Name, At: d.now(), Note: note, Output: output})
+}
+
+// end is the decision, and then what follows from it.
+func (d *Desk) end(ctx context.Context, t Task, n End) (Task, error) {
+	if err := d.config.Guard(ctx, t.Ref, n.At); err != nil {
+		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
+	}
+	row := t.entity()
+	row.ETag = t.ETag
+	err := d.config.Tables.Apply(ctx, d.config.Table, tables.Replace(row), tables.Insert(n.entity(t.Ref)))
+	err = d.sure(ctx, t, err, func(now Task) bool {
+		return now.End != nil && now.End.By == n.By && now.End.At.Equal(n.At)
+	})
+	if err != nil {
+		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
+	}
+	t.End, t.Status = &n, n.Status
+	t.Events = append(t.Events, n.event(t))
+	if err := d.config.Wake(ctx, t.Ref, n.At); err != nil {
+		return t, fmt.Errorf("complete task %s: it is completed, and its orchestration will hear of it later: %w", t.Ref, err)
+	}
+	return t, d.Sync(ctx, t)
+}

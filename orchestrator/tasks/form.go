@@ -1,0 +1,58 @@
+package tasks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// noReferences refuses to load schemas from elsewhere: a form stands for itself.
+type noReferences struct{}
+
+func (noReferences) Load(url string) (any, error) {
+	return nil, errors.New("a form refers to no other document")
+}
+
+// compile reads a form; nil for none.
+func compile(form json.RawMessage) (*jsonschema.Schema, error) {
+	if len(form) == 0 {
+		return nil, nil
+	}
+	const name = "form:///form"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(noReferences{})
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(form))
+	if err == nil {
+		err = c.AddResource(name, document)
+	}
+	var schema *jsonschema.Schema
+	if err == nil {
+		schema, err = c.Compile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the form is no JSON schema: %w", ErrInvalid, err)
+	}
+	return schema, nil
+}
+
+// fits checks an answer against the task's form.
+func (t Task) fits(output json.RawMessage) error {
+	if len(output) > MaxOutput {
+		return fmt.Errorf("%w: the output has %d bytes, at most %d are allowed", ErrInvalid, len(output), MaxOutput)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(output))
+	if err != nil {
+		return fmt.Errorf("%w: the output is not JSON: %w", ErrInvalid, err)
+	}
+	schema, err := compile(t.Form)
+	if err == nil && schema != nil {
+		err = schema.Validate(value)
+	}
+	if err != nil && !errors.Is(err, ErrInvalid) {
+		err = fmt.Errorf("%w: the output does not fit the task's form: %w", ErrInvalid, err)
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package tasks
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	indexPartition = "tasks"
+	markPrefix     = "m-"
+	columnKeys     = "Keys"
+	columnRank     = "Rank"
+)
+
+// The views of the index.
+const (
+	viewOpen         = "o-"
+	viewAssignee     = "a-"
+	viewRole         = "r-"
+	viewOrchestrator = "e-"
+	viewTenant       = "t-"
+	viewEnded        = "c-"
+)
+
+// never sorts behind every due time.
+const never = int64(math.MaxInt64)
+
+// rank orders the states of a task.
+func (t Task) rank() int64 {
+	if t.End != nil {
+		return math.MaxInt32
+	}
+	return int64(t.Seq)
+}
+
+// digest names a text in a key of bounded length.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
+}
+
+func (r Ref) digest() string { return digest(r.Orchestration + "\n" + r.ID) }
+
+func micros(at time.Time) string { return fmt.Sprintf("%019d", at.UnixMicro()) }
+
+// place is where the task stands in a view of open tasks: by due time, then by age.
+func (t Task) place() string {
+	due := fmt.Sprintf("%019d", never)
+	if !t.DueAt.IsZero() {
+		due = micros(t.DueAt)
+	}
+	return due + "-" + micros(t.CreatedAt) + "-" + t.digest()
+}
+
+// named is the part of a key that stands for a name.
+func named(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
+
+// views are the keys under which lists find the task.
+func (t Task) views() []string {
+	if t.End != nil {
+		return []string{viewEnded + fmt.Sprintf("%019d", never-t.End.At.UnixMicro()) + "-" + t.digest()}
+	}
+	place := t.place()
+	keys := []string{viewOpen + place, named(viewOrchestrator, t.Orchestrator) + place, named(viewTenant, t.TenantID) + place}
+	if t.Assignee != "" {
+		keys = append(keys, named(viewAssignee, t.Assignee)+place)
+	}
+	for _, role := range t.Roles {
+		keys = append(keys, named(viewRole, role)+place)
+	}
+	return keys
+}
+
+// Sync lets the index show the task as it is. It may be repeated, and does nothing when the index knows more.
+func (d *Desk) Sync(ctx context.Context, t Task) error {
+	var err error
+	for range changeTries {
+		if err = d.sync(ctx, t); !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) &&
+			!errors.Is(err, tables.ErrOutcomeUnknown) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("index of task %s: %w", t.Ref, err)
+	}
+	return nil
+}
+
+func (d *Desk) sync(ctx context.Context, t Task) error {
+	mark := tables.Key{Partition: indexPartition, Row: markPrefix + t.digest()}
+	keys := t.views()
+	known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		known = tables.Entity{}
+	case err != nil:
+		return err
+	case known.Int(columnRank) >= t.rank():
+		return nil
+	}
+	text, err := json.Marshal(keys)
+	if err != nil {
+		return err
+	}
+	row := tables.Entity{Key: mark, ETag: known.ETag, Properties: map[string]any{columnRank: t.rank(), columnKeys: string(text)}}
+	ops := []tables.Op{tables.Insert(row)}
+	if known.ETag != "" {
+		ops[0] = tables.Replace(row)
+	}
+	written := map[string]bool{}
+	for _, key := range keys {
+		if !written[key] {
+			ops = append(ops, tables.Upsert(t.shown(key)))
+		}
+		written[key] = true
+	}
+	for _, key := range listOf(known.String(columnKeys)) {
+		if !written[key] {
+			ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: key}, ""))
+		}
+		written[key] = true
+	}
+	return d.config.Tables.Apply(ctx, d.config.Index, ops...)
+}
+
+// shown is the task as a list shows it.
+func (t Task) shown(key string) tables.Entity {
+	p := map[string]any{"Orchestration": t.Orchestration, "TaskId": t.ID, "Name": t.Name, "Orchestrator": t.Orchestrator,
+		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee,
+		"CreatedAtUtc": t.CreatedAt, "ChangedAtUtc": t.ChangedAt}
+	if !t.DueAt.IsZero() {
+		p["DueAtUtc"] = t.DueAt
+	}
+	if t.End != nil {
+		p["EndedBy"], p["EndedAtUtc"] = t.End.By, t.End.At
+	}
+	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: key}, Properties: p}
+}
+
+func shownOf(e tables.Entity) Task {
+	t := taskOf(Ref{e.String("Orchestration"), e.String("TaskId")}, e)
+	t.Status, t.ETag = Status(e.String("Status")), ""
+	if at := e.Time("EndedAtUtc"); !at.IsZero() {
+		t.End = &End{Status: t.Status, By: e.String("EndedBy"), At: at}
+	}
+	return t
+}
+
+// Forget takes a task out of the index, for an orchestration that is purged.
+func (d *Desk) Forget(ctx context.Context, r Ref) error {
+	for range changeTries {
+		mark := tables.Key{Partition: indexPartition, Row: markPrefix + r.digest()}
+		known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
+		if errors.Is(err, tables.ErrNotFound) {
+			return nil
+		}
+		if err == nil {
+			ops := []tables.Op{tables.Delete(mark, known.ETag)}
+			for _, key := range listOf(known.String(columnKeys)) {
+				ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: key}, ""))
+			}
+			err = d.config.Tables.Apply(ctx, d.config.Index, ops...)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrNotFound) && !errors.Is(err, tables.ErrOutcomeUnknown) {
+			return fmt.Errorf("index of task %s: %w", r, err)
+		}
+	}
+	return fmt.Errorf("index of task %s: %w", r, ErrChanged)
+}

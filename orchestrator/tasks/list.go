@@ -1,0 +1,151 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Filter says which tasks are meant; a zero field does not matter.
+type Filter struct {
+	// Status is one status, or "" for the tasks that are open.
+	Status   Status
+	Assignee string
+	Role     string
+	// Orchestrator is the engine.
+	Orchestrator string
+	TenantID     string
+	// DueBefore leaves out what is due later, or never.
+	DueBefore time.Time
+}
+
+// Page is one page of a list; Continuation is for the next, "" on the last.
+type Page struct {
+	Tasks        []Task
+	Continuation string
+}
+
+// MaxPage bounds a page.
+const MaxPage = 100
+
+// most is how many rows of the index one call of List looks at, at most.
+const most = 10_000
+
+// List gives tasks: open ones by due time, ended ones newest first. A page of the tasks of an assignee, of a role, of an
+// orchestrator or of a tenant costs that page, whatever else there is; several of these together are looked for among the
+// rows of the first that is given, in this order. A page may be short where that takes too long, and is empty only at the
+// end.
+func (d *Desk) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
+	if limit < 1 || limit > MaxPage {
+		return Page{}, fmt.Errorf("%w: a page has 1 to %d tasks, not %d", ErrInvalid, MaxPage, limit)
+	}
+	q := f.query()
+	q.Continuation = continuation
+	var page Page
+	for seen := 0; ; {
+		q.Limit = limit - len(page.Tasks)
+		found, err := d.config.Tables.Query(ctx, d.config.Index, q)
+		if err != nil {
+			return Page{}, fmt.Errorf("list of tasks: %w", err)
+		}
+		for _, e := range found.Entities {
+			if t := shownOf(e); f.fits(t) {
+				page.Tasks = append(page.Tasks, t)
+			}
+		}
+		seen += len(found.Entities)
+		q.Continuation, page.Continuation = found.Next, found.Next
+		if found.Next == "" || len(page.Tasks) == limit || seen >= most && len(page.Tasks) > 0 {
+			return page, nil
+		}
+	}
+}
+
+// ended says that the filter is about tasks that have ended.
+func (f Filter) ended() bool { return f.Status == Completed || f.Status == Canceled }
+
+// query is the range of the index that holds what is meant, and as little else as possible.
+func (f Filter) query() tables.Query {
+	prefix := viewOpen
+	switch {
+	case f.ended():
+		prefix = viewEnded
+	case f.Assignee != "":
+		prefix = named(viewAssignee, f.Assignee)
+	case f.Role != "":
+		prefix = named(viewRole, f.Role)
+	case f.Orchestrator != "":
+		prefix = named(viewOrchestrator, f.Orchestrator)
+	case f.TenantID != "":
+		prefix = named(viewTenant, f.TenantID)
+	}
+	q := tables.Query{Partition: indexPartition, From: prefix, To: tables.PrefixEnd(prefix), Where: map[string]any{}}
+	if !f.ended() && !f.DueBefore.IsZero() {
+		q.To = prefix + micros(f.DueBefore)
+	}
+	if f.Status != "" {
+		q.Where["Status"] = string(f.Status)
+	}
+	if f.Orchestrator != "" {
+		q.Where["Orchestrator"] = f.Orchestrator
+	}
+	return q
+}
+
+func (f Filter) fits(t Task) bool {
+	has := func(role string) bool { return strings.EqualFold(role, f.Role) }
+	switch {
+	case f.Status == "" && t.End != nil, f.Status != "" && t.Status != f.Status:
+		return false
+	case f.Assignee != "" && !strings.EqualFold(f.Assignee, t.Assignee), f.Role != "" && !slices.ContainsFunc(t.Roles, has):
+		return false
+	case f.TenantID != "" && !strings.EqualFold(f.TenantID, t.TenantID), f.Orchestrator != "" && f.Orchestrator != t.Orchestrator:
+		return false
+	default:
+		return f.DueBefore.IsZero() || !t.DueAt.IsZero() && t.DueAt.Before(f.DueBefore)
+	}
+}
+
+// Retention deletes tasks that ended before a time, and their events, a slice of at most limit; more says that some are
+// left. Open tasks are never deleted.
+func (d *Desk) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
+	from := viewEnded + fmt.Sprintf("%019d", never-before.UnixMicro())
+	page, err := d.config.Tables.Query(ctx, d.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})
+	if err != nil {
+		return 0, false, fmt.Errorf("retention of tasks: %w", err)
+	}
+	for _, e := range page.Entities {
+		t := shownOf(e)
+		if err := d.delete(ctx, t.Ref); err != nil {
+			return deleted, true, fmt.Errorf("retention of tasks: %w", err)
+		}
+		deleted++
+	}
+	return deleted, page.Next != "", nil
+}
+
+// delete deletes a task's rows and its index. How it ended stays until the orchestration is purged: that it has ended may
+// still be news to it.
+func (d *Desk) delete(ctx context.Context, r Ref) error {
+	from := r.key("").Row
+	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-"), Select: []string{"Kind"}}
+	var ops []tables.Op
+	for e, err := range tables.All(ctx, d.config.Tables, d.config.Table, q) {
+		if err != nil {
+			return err
+		}
+		if !EndsTask(e.Key) {
+			ops = append(ops, tables.Delete(e.Key, ""))
+		}
+	}
+	for slice := range slices.Chunk(ops, 100) {
+		if err := d.config.Tables.Apply(ctx, d.config.Table, slice...); err != nil {
+			return err
+		}
+	}
+	return d.Forget(ctx, r)
+}
