@@ -28,13 +28,12 @@ type driver struct {
 	previous  []string // rows that are, when this execution continues as new
 	earlier   []Outcome
 	memo      memo
-	reused    int            // calls of this execution that the memo has seen
-	known     int            // calls of this execution that are committed
-	conflicts int            // rounds that others committed first
-	fromAfar  bool           // what this driver found is secured by the messages of others
-	columns   map[string]any // of the status, used again for each round
-	etag      string         // that the status has to have at the first commit; "" for any
-	owed      *round         // the last round that it found, whose effects may be missing
+	reused    int    // calls of this execution that the memo has seen
+	known     int    // calls of this execution that are committed
+	conflicts int    // rounds that others committed first
+	fromAfar  bool   // what this driver found is secured by the messages of others
+	etag      string // that the status has to have at the first commit; "" for any
+	owed      *round // the last round that it found, whose effects may be missing
 
 	inbox     []*delivery   // guarded by rt.mu
 	mail      chan struct{} // says that the inbox is not empty

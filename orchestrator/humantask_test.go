@@ -266,6 +266,42 @@ func TestCompletionThatNobodyHearsOf(t *testing.T) {
 	})
 }
 
+// A task is completed while its orchestration is about to give it up: what was promised to the person counts.
+func TestCompletionBeforeTheRoundThatGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		orchestrators, activities := withQuestion(l)
+		rt := w.signalling(t, nil, orchestrators, activities)
+		mustRun(t, rt, startOf("a", 1))
+		ref, err := taskOf(t.Context(), rt, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(25 * time.Hour)
+		completed := false
+		late := w.configured(t, nil, Config{Orchestrators: orchestrators, Activities: activities, Queues: w.queues})
+		before := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+			if c.Operation == "Apply" && c.Target == "orchestrations" && !completed {
+				completed = true
+				if _, err := rt.Tasks().Complete(ctx, ref, ann, []byte(`{"approved":true}`), "", ""); err != nil {
+					t.Errorf("completion: %v", err)
+				}
+			}
+			return next(ctx)
+		}
+		late.config.Tables = faults.Tables(w.tables, before)
+		late.journal.tables = late.config.Tables
+		for w.deliver(t.Context(), t, late) {
+		}
+		out, err := rt.Get(t.Context(), "a")
+		if err != nil || !completed || string(out.Output) != `"ann says true, 3"` {
+			t.Fatalf("%s %s %v", out.Status, out.Output, err)
+		}
+		w.checkTasks(t, rt, out)
+	})
+}
+
 // Two people complete a task at once: one wins, the other hears who did and when.
 func TestTwoPeopleAtOnce(t *testing.T) {
 	t.Parallel()

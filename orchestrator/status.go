@@ -18,11 +18,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	round := len(d.rounds) + 1
 	number := strconv.Itoa(x.number)
 	status, failure := x.standing()
-	if d.columns == nil {
-		d.columns = make(map[string]any, 32)
-	}
-	columns := d.columns
-	clear(columns)
+	columns := make(map[string]any, 24)
 	columns["Name"] = x.orchestrator.Name()
 	columns["CorrelationId"] = x.correlationID
 	columns["RuntimeProvider"] = provider
