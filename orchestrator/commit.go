@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -73,6 +74,7 @@ func (d *driver) commitOversize(ctx context.Context, cause error) error {
 	x := d.execution
 	x.close()
 	x.decided, x.tasks = nil, x.tasks[:d.known]
+	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.number > d.known })
 	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
 		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
 	r := round{Learned: d.learned, Decided: x.decided}

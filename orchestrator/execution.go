@@ -54,7 +54,7 @@ type execution struct {
 	open       int      // calls that are not done, events apart
 	running    int      // of these, activities that have not failed and that no other process was given
 	asked      int      // human tasks that are open
-	asks       bool     // there has been one
+	people     []*task  // human tasks whose end is not committed
 	failure    *Failure // the last that it learned of
 
 	patches      map[string]bool

@@ -101,8 +101,8 @@ func (x *execution) ask(h HumanTask) (*task, error) {
 		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
 	}
 	x.asked++
-	x.asks = true
 	t := x.add(&task{kind: humanTask, name: h.Name, input: input})
+	x.people = append(x.people, t)
 	x.decide(event{Kind: taskCreated, Task: t.number, Name: h.Name, Payload: input})
 	return t, nil
 }
@@ -142,20 +142,17 @@ func (r *Runtime) Tasks() *tasks.Desk {
 // execution does not want any more.
 func (d *driver) taskOps() []tables.Op {
 	x := d.execution
-	if !x.asks {
-		return nil
-	}
 	var ops []tables.Op
 	at := fromMicros(x.last)
-	for i, t := range x.tasks {
-		if t.kind != humanTask || t.closed || t.done && !t.canceled {
+	for _, t := range x.people {
+		if t.done && !t.canceled {
 			continue
 		}
 		ref := tasks.Ref{Orchestration: x.id, ID: x.token(t)}
 		switch unwanted := t.canceled || x.ended; {
-		case i < d.known && unwanted:
+		case t.number <= d.known && unwanted:
 			ops = append(ops, tasks.Cancel(ref, at, ""))
-		case i >= d.known && !unwanted: // else nobody ever sees it
+		case t.number > d.known && !unwanted: // else nobody ever sees it
 			ops = append(ops, tasks.Create(d.humanTask(t))...)
 		}
 	}
@@ -180,25 +177,22 @@ func (d *driver) humanTask(t *task) tasks.Task {
 
 // closeTasks takes note that the tasks that taskOps has ended are recorded as such.
 func (d *driver) closeTasks() {
-	for _, t := range d.execution.tasks {
-		if t.kind == humanTask && (t.done || d.execution.ended) {
-			t.closed = true
-		}
-	}
+	x := d.execution
+	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.done || x.ended })
 }
 
 // hearPeople learns what people have answered.
 func (d *driver) hearPeople(ctx context.Context) error {
 	d.listens = false
-	if !d.execution.asks || d.execution.ended || d.execution.held {
+	if len(d.execution.people) == 0 || d.execution.ended || d.execution.held {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	desk := d.rt.Tasks()
-	for i := 0; i < len(d.execution.tasks); i++ { // an answer can end others
-		t := d.execution.tasks[i]
-		if t.kind != humanTask || t.done || i >= d.known {
+	for i := 0; i < len(d.execution.people); i++ { // an answer can end others
+		t := d.execution.people[i]
+		if t.done || t.number > d.known {
 			continue
 		}
 		end, err := desk.Ended(ctx, tasks.Ref{Orchestration: d.start.ID, ID: d.execution.token(t)})
@@ -275,8 +269,7 @@ func (x *execution) activeTask() *task {
 	if x.asked == 0 || x.ended {
 		return nil
 	}
-	at := slices.IndexFunc(x.tasks, func(t *task) bool { return t.kind == humanTask && !t.done })
-	return x.tasks[at]
+	return x.people[slices.IndexFunc(x.people, func(t *task) bool { return !t.done })]
 }
 
 // taskToken is the id of the human task that the call made.

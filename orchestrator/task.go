@@ -76,7 +76,6 @@ type task struct {
 	foreign  bool            // others see to it, so this driver does not start it
 	rival    bool            // of these: perhaps on behalf of the very message that this driver works for
 	canceled bool            // the orchestration does not want it any more
-	closed   bool            // a human task whose end is committed
 	progress json.RawMessage // what the last recorded heartbeat told
 	done     bool
 	place    int  // in the order in which the execution's tasks were done
