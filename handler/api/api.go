@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -39,6 +40,10 @@ type Config struct {
 	Snapshot   metrics.SnapshotFunc
 	// Orchestrations tells of an orchestration, as orchestrator.Runtime.Status does; nil leaves them out of timelines.
 	Orchestrations func(ctx context.Context, id string) (orchestrator.Summary, error)
+	// Tasks are the human tasks; without them, their paths do not exist. HomeTenant is the tenant whose people see the tasks of
+	// all tenants, "" for none, and AdminRole makes one of them do everything with them, "" for nobody.
+	Tasks                 *tasks.Desk
+	HomeTenant, AdminRole string
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
@@ -93,6 +98,9 @@ type api struct {
 
 	orchestrations func(ctx context.Context, id string) (orchestrator.Summary, error)
 	easyAuth       bool
+
+	tasks                 *tasks.Desk
+	homeTenant, adminRole string
 }
 
 // endpoint answers one method of one resource: with a reply, or an error that failureOf understands.
@@ -106,6 +114,7 @@ const (
 	retries
 	operations
 	outboxes
+	humanTasks
 	scrapes
 	probes
 )
@@ -140,6 +149,13 @@ func (a *api) resources() []resource {
 		{"/api/workflow/outbox/:tenant/:id/retry", outboxes, post(a.retry)},
 		{"/api/workflow/outbox/:tenant/:id/skip", outboxes, post(a.skip)},
 		{"/api/workflow/outbox/:tenant/:id/replay", outboxes, post(a.replay)},
+		{"/api/tasks", humanTasks, get(a.listTasks)},
+		{"/api/tasks/:orchestration/:task", humanTasks, get(a.getTask)},
+		{"/api/tasks/:orchestration/:task/claim", humanTasks, post(a.acted("claim"))},
+		{"/api/tasks/:orchestration/:task/release", humanTasks, post(a.acted("release"))},
+		{"/api/tasks/:orchestration/:task/assign", humanTasks, post(a.acted("assign"))},
+		{"/api/tasks/:orchestration/:task/reassign", humanTasks, post(a.acted("reassign"))},
+		{"/api/tasks/:orchestration/:task/complete", humanTasks, post(a.acted("complete"))},
 		{"/api/operations/:operation", operations, get(a.getOperation)},
 		{"/api/operations/:operation/cancel", operations, post(a.cancelOperation)},
 		{"/api/metrics", scrapes, get(a.scrape)},
@@ -151,7 +167,7 @@ func (a *api) resources() []resource {
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
 // Route is one method of one path of the API; segments that begin with a colon are parameters.
@@ -190,6 +206,10 @@ func Register(e *echo.Echo, c Config) error {
 
 		orchestrations: c.Orchestrations,
 		easyAuth:       c.EasyAuth,
+
+		tasks:      c.Tasks,
+		homeTenant: c.HomeTenant,
+		adminRole:  c.AdminRole,
 	}
 	if a.now == nil {
 		a.now = time.Now

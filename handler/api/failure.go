@@ -26,6 +26,9 @@ const (
 	codeRetryUnsupported   = "RetryNotSupported"
 	codeCanary             = "CanaryReturned"
 	codeKeyReused          = "IdempotencyKeyReused"
+	codeForbidden          = "Forbidden"
+	codeTaskTaken          = "TaskTaken"
+	codeInvalidOutput      = "InvalidTaskOutput"
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
 	codeServiceUnavailable = "ServiceUnavailable"
@@ -67,7 +70,7 @@ func internal() *failure {
 
 // failureOf is the one place that turns errors into answers.
 func failureOf(err error, now time.Time) *failure {
-	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err)); f != nil {
+	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err)); f != nil {
 		return f
 	}
 	var f *failure

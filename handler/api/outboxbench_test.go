@@ -134,6 +134,9 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	b.dispatcher, errs[1] = outbox.NewDispatcher(b.outbox, outbox.DispatcherConfig{Router: router})
 	admin := outbox.NewAdmin(b.outbox)
 	other := orchestrator.NewOrchestrator("other", func(*orchestrator.Context, int) (int, error) { return 0, nil })
+	people := orchestrator.NewOrchestrator("hmac", func(ctx *orchestrator.Context, h orchestrator.HumanTask) (json.RawMessage, error) {
+		return orchestrator.AskPerson[json.RawMessage](ctx, h).Await()
+	})
 	b.letters, b.history = letters, history
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now})
 	if err != nil {
@@ -141,7 +144,7 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	}
 	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}, Now: b.now}.Kind()}
 	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet,
-		Orchestrators: append(bulk.Orchestrators(kinds...), other), Activities: bulk.Activities(kinds...)})
+		Orchestrators: append(bulk.Orchestrators(kinds...), other, people), Activities: bulk.Activities(kinds...)})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -158,6 +161,7 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
 		Retrier: retrier, Orchestrations: b.runtime.Status, EasyAuth: true,
+		Tasks: b.runtime.Tasks(), HomeTenant: "home", AdminRole: "keeper",
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

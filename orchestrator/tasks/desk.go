@@ -88,7 +88,7 @@ func (d *Desk) open(ctx context.Context, r Ref, by Person, etag string) (Task, e
 	switch {
 	case err != nil:
 		return t, err
-	case !by.sees(t):
+	case !by.Sees(t):
 		return Task{}, fmt.Errorf("task %s: %w", r, ErrNotFound)
 	case t.End == nil && etag != "" && etag != t.ETag:
 		return t, fmt.Errorf("task %s: %w", r, ErrChanged)
@@ -273,7 +273,7 @@ func (d *Desk) end(ctx context.Context, t Task, n End) (Task, error) {
 	if err != nil {
 		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
 	}
-	t.End, t.Status = &n, n.Status
+	t.End, t.Status, t.ETag = &n, n.Status, ""
 	t.Events = append(t.Events, n.event(t))
 	if err := d.config.Wake(ctx, t.Ref, n.At); err != nil {
 		return t, fmt.Errorf("complete task %s: it is completed, and its orchestration will hear of it later: %w", t.Ref, err)

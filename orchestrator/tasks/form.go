@@ -41,18 +41,18 @@ func compile(form json.RawMessage) (*jsonschema.Schema, error) {
 // fits checks an answer against the task's form.
 func (t Task) fits(output json.RawMessage) error {
 	if len(output) > MaxOutput {
-		return fmt.Errorf("%w: the output has %d bytes, at most %d are allowed", ErrInvalid, len(output), MaxOutput)
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrOutput, len(output), MaxOutput)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(output))
 	if err != nil {
-		return fmt.Errorf("%w: the output is not JSON: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: it is not JSON: %w", ErrOutput, err)
 	}
 	schema, err := compile(t.Form)
-	if err == nil && schema != nil {
-		err = schema.Validate(value)
+	if err != nil || schema == nil {
+		return err
 	}
-	if err != nil && !errors.Is(err, ErrInvalid) {
-		err = fmt.Errorf("%w: the output does not fit the task's form: %w", ErrInvalid, err)
+	if err := schema.Validate(value); err != nil {
+		return fmt.Errorf("%w: the task's form does not allow it: %.1000s", ErrOutput, err.Error())
 	}
-	return err
+	return nil
 }

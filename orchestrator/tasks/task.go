@@ -20,8 +20,10 @@ var (
 	ErrConflict = errors.New("the task is somebody else's, or has ended")
 	// ErrChanged: the task is not as the ETag says any more.
 	ErrChanged = errors.New("the task has changed")
-	// ErrInvalid: what a task is to hold breaks a limit, or its output its form.
+	// ErrInvalid: what a task is to hold breaks a limit.
 	ErrInvalid = errors.New("invalid")
+	// ErrOutput: the answer is not one that the task's form allows.
+	ErrOutput = errors.New("invalid output")
 )
 
 // The limits of a task, in bytes.
@@ -165,8 +167,8 @@ func (p Person) may(t Task) bool {
 	})
 }
 
-// sees says that the task is no other tenant's.
-func (p Person) sees(t Task) bool {
+// Sees says that the task is no other tenant's.
+func (p Person) Sees(t Task) bool {
 	return p.TenantID == "" || strings.EqualFold(p.TenantID, t.TenantID)
 }
 

@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
+)
+
+// taskChange is the body of what somebody does to a human task; each action has its own members.
+type taskChange struct {
+	Assignee *string         `json:"assignee"`
+	Output   json.RawMessage `json:"output"`
+	Note     string          `json:"note"`
+}
+
+// taskAction is something that somebody does to a human task. assign and output say which members its body has to have, note
+// that it may have one.
+type taskAction struct {
+	assign, output, note bool
+	run                  func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error)
+}
+
+// taskActions are the endpoints below a human task, by the last word of the path.
+func taskActions() map[string]taskAction {
+	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+		return desk.Assign(ctx, ref, by, *c.Assignee, etag, c.Note)
+	}}
+	return map[string]taskAction{
+		"claim": {run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, _ taskChange, etag string) (tasks.Task, error) {
+			return desk.Claim(ctx, ref, by, etag)
+		}},
+		"release": {note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+			return desk.Release(ctx, ref, by, etag, c.Note)
+		}},
+		"assign":   assign,
+		"reassign": assign,
+		"complete": {output: true, note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+			return desk.Complete(ctx, ref, by, c.Output, etag, c.Note)
+		}},
+	}
+}
+
+// acted does one of the actions.
+func (a *api) acted(name string) endpoint {
+	action := taskActions()[name]
+	return func(ctx context.Context, r *request) (reply, error) {
+		person, err := a.person(r)
+		if err != nil {
+			return reply{}, err
+		}
+		ref, err := taskRef(r)
+		if err != nil {
+			return reply{}, err
+		}
+		var c taskChange
+		if err := r.decode(&c); err != nil {
+			return reply{}, err
+		}
+		if err := action.check(c); err != nil {
+			return reply{}, err
+		}
+		t, err := action.run(ctx, a.tasks, ref, person, c, ifMatch(r.http.Header))
+		if err != nil {
+			return reply{}, err
+		}
+		return taskReply(t), nil
+	}
+}
+
+// check holds a body against what the action takes.
+func (t taskAction) check(c taskChange) error {
+	if len(c.Output) > tasks.MaxOutput {
+		return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
+			Code: codeBodyTooLarge, Message: fmt.Sprintf("The output may have %d bytes at most.", tasks.MaxOutput), Target: "output"}}
+	}
+	q := &query{values: url.Values{"note": {c.Note}}}
+	q.text("note", tasks.MaxNote)
+	switch {
+	case !t.assign && c.Assignee != nil:
+		q.problem("assignee", "Leave this member out: the task is given to nobody by this.")
+	case t.assign && (c.Assignee == nil || *c.Assignee == ""):
+		q.problem("assignee", "Say to whom the task is given.")
+	case t.assign:
+		q.values.Set("assignee", *c.Assignee)
+		q.text("assignee", tasks.MaxPerson)
+	}
+	switch {
+	case t.output && c.Output == nil:
+		q.problem("output", "Give the answer to the task, as JSON.")
+	case !t.output && c.Output != nil:
+		q.problem("output", "Leave this member out: the task does not end by this.")
+	case !t.note && c.Note != "":
+		q.problem("note", "Leave this member out: this leaves no note.")
+	}
+	return q.err()
+}
+
+// taskFailure is what errors about human tasks answer, nil for others.
+func taskFailure(err error) *failure {
+	var conflict *tasks.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		text := fmt.Sprintf("The task is %s since %s", conflict.Status, conflict.At.Format(time.RFC3339))
+		if conflict.By != "" {
+			text += ", by " + conflict.By
+		}
+		return &failure{status: http.StatusConflict, problem: problem{Code: codeTaskTaken, Message: text + "."}}
+	case errors.Is(err, tasks.ErrNotFound):
+		return notFound("There is no such task.")
+	case errors.Is(err, tasks.ErrForbidden):
+		return forbidden("The task is for somebody else: its roles and its assignee say for whom.")
+	case errors.Is(err, tasks.ErrChanged):
+		return &failure{status: http.StatusPreconditionFailed, problem: problem{
+			Code: codePrecondition, Message: "The task is not any more what If-Match names. Read it again.", Target: "If-Match"}}
+	case errors.Is(err, tasks.ErrOutput):
+		return &failure{status: http.StatusUnprocessableEntity, problem: problem{Code: codeInvalidOutput, Message: err.Error(), Target: "output"}}
+	case errors.Is(err, tasks.ErrInvalid):
+		return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidParameter, Message: err.Error()}}
+	default:
+		return nil
+	}
+}
