@@ -26,15 +26,15 @@ const (
 	purgeSlice = 100
 )
 
-// purgeFrom reads ROUNDHOUSE_ORCHESTRATION_RETENTION.
-func purgeFrom(lookup lookupFunc) (time.Duration, error) {
-	text := setting(lookup, purgeSetting)
+// keepSetting reads how long something is kept.
+func keepSetting(lookup lookupFunc, name string, unset time.Duration) (time.Duration, error) {
+	text := setting(lookup, name)
 	if text == "" {
-		return defaultPurgeAfter, nil
+		return unset, nil
 	}
 	keep, err := time.ParseDuration(text)
 	if err != nil || keep < time.Hour {
-		return 0, fmt.Errorf("%s is %.64q: set a Go duration of an hour or more, such as 720h", purgeSetting, text)
+		return 0, fmt.Errorf("%s is %.64q: set a Go duration of an hour or more, such as 720h", name, text)
 	}
 	return keep, nil
 }

@@ -69,6 +69,9 @@ type Settings struct {
 	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
 	// duration of an hour or more; 30 days unless set).
 	Retention time.Duration
+	// Tasks say who may do what with human tasks (ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE), and for how long they are
+	// kept once they have ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
+	Tasks taskSettings
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host hostFile
 }
@@ -76,7 +79,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [15]error
+	var errs [16]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -94,7 +97,8 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.Update, errs[12] = updateFrom(lookup, errs[1] == nil && !s.Storage.Emulator && s.Context == managedApp)
 	s.Outside, errs[11] = outsideSettings(lookup)
 	s.Rotations, errs[13] = rotationsFrom(lookup)
-	s.Retention, errs[14] = purgeFrom(lookup)
+	s.Retention, errs[14] = keepSetting(lookup, purgeSetting, defaultPurgeAfter)
+	s.Tasks, errs[15] = tasksFrom(lookup)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

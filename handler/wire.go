@@ -93,6 +93,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	rule := engine.Retention{Engines: names}
 	for function, slice := range map[string]func(context.Context, engine.Retention, time.Time, int) (int, bool, error){
 		"dlq-retention-timer": deadLetters.Retention, "history-retention-timer": history.Retention,
+		taskTimer: taskRetention(runtime.Tasks(), s.Tasks.Retention),
 	} {
 		r := retention{job: function, slice: slice, rule: rule, locks: locks, log: log}
 		a.Timers[function] = trigger.Timer{Parameter: timerParameter, Handle: r.handle}
@@ -118,7 +119,8 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
 		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes,
-		Retrier: retrier, Orchestrations: runtime.Status, EasyAuth: s.EasyAuth}
+		Retrier: retrier, Orchestrations: runtime.Status, EasyAuth: s.EasyAuth,
+		Tasks: runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: stores.queues, Claims: claims, Log: log})
 	if err != nil {
 		return app{}, err

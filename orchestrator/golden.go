@@ -62,7 +62,7 @@ func Replay(o AnyOrchestrator, history []byte) error {
 			return fmt.Errorf("exported history of %s: execution %d does not begin with a start: %w", h.ID, e.Execution, ErrCorrupt)
 		}
 		x := &execution{id: h.ID, number: e.Execution, base: max(started.Base, 1), correlationID: h.CorrelationID,
-			orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true}
+			orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, heard: true}
 		if err := x.replayAll(e.Rounds); err != nil {
 			return err
 		}

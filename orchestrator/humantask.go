@@ -41,6 +41,12 @@ type Escalation struct {
 	Assignee string   `json:"assignee,omitempty"`
 }
 
+// Answer is what a person has answered, and who it was.
+type Answer[T any] struct {
+	Output T      `json:"output"`
+	By     string `json:"by"`
+}
+
 // maxOpenTasks bounds the human tasks of an execution that are open at a time: they end in one transaction.
 const maxOpenTasks = 40
 
@@ -50,12 +56,12 @@ const maxOpenTasks = 40
 //
 // An answer survives a failure of the orchestration: the execution that follows does not ask again. At most 40 tasks of an
 // execution are open at a time.
-func AskPerson[T any](ctx *Context, h HumanTask) *Future[T] {
+func AskPerson[T any](ctx *Context, h HumanTask) *Future[Answer[T]] {
 	t, err := ctx.execution.ask(h)
 	if err != nil {
-		return failedFuture[T](ctx, Permanent(fmt.Errorf("human task %.200q: %w", h.Name, err)))
+		return failedFuture[Answer[T]](ctx, Permanent(fmt.Errorf("human task %.200q: %w", h.Name, err)))
 	}
-	answer := &Future[T]{ctx: ctx, task: t}
+	answer := &Future[Answer[T]]{ctx: ctx, task: t}
 	if h.Escalation == nil || t.done {
 		return answer
 	}
@@ -202,7 +208,11 @@ func (d *driver) hearPeople(ctx context.Context) error {
 		if end == nil || end.Status != tasks.Completed {
 			continue
 		}
-		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: end.Output, Reason: end.By}); err != nil {
+		said, err := marshal(Answer[json.RawMessage]{end.Output, end.By})
+		if err != nil {
+			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: the desk takes JSON only
+		}
+		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: said, Reason: end.By}); err != nil {
 			return err
 		}
 	}
@@ -272,5 +282,10 @@ func (x *execution) activeTask() *task {
 	return x.people[slices.IndexFunc(x.people, func(t *task) bool { return !t.done })]
 }
 
-// taskToken is the id of the human task that the call made.
-func (c Call) taskToken() string { return token(c.origin.Execution, c.origin.Task) }
+// TaskID is with the orchestration's id the address of the human task that the call made (tasks.Ref); "" for other calls.
+func (c Call) TaskID() string {
+	if c.Kind != TaskCall {
+		return ""
+	}
+	return token(c.origin.Execution, c.origin.Task)
+}

@@ -78,7 +78,7 @@ func taskOf(ctx context.Context, rt *Runtime, n int) (tasks.Ref, error) {
 				continue
 			}
 			if n == 0 {
-				return tasks.Ref{Orchestration: "a", ID: c.taskToken()}, nil
+				return tasks.Ref{Orchestration: "a", ID: c.TaskID()}, nil
 			}
 			n--
 		}
@@ -117,7 +117,7 @@ func withQuestion(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 			return "", err
 		}
 		v, err = step.Call(ctx, v).Await()
-		return fmt.Sprintf("ann says %v, %d", said.Approved, v), err
+		return fmt.Sprintf("%s says %v, %d", said.By, said.Output.Approved, v), err
 	})
 	return []AnyOrchestrator{o}, []AnyActivity{step}
 }
@@ -127,7 +127,7 @@ func withEscalation(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 		h := question()
 		h.Escalation = &Escalation{After: 2 * time.Hour, Roles: []string{"manager"}}
 		said, err := AskPerson[answer](ctx, h).Await()
-		return fmt.Sprint(said.Approved), err
+		return fmt.Sprint(said.Output.Approved), err
 	})
 	return []AnyOrchestrator{o}, nil
 }
@@ -162,7 +162,7 @@ func withTaskGenerations(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 			return "", ContinueAsNew(n + 1)
 		}
 		said, err := asked.Await()
-		return fmt.Sprint(n, " ", said.Approved), err
+		return fmt.Sprint(n, " ", said.Output.Approved), err
 	})
 	return []AnyOrchestrator{o}, nil
 }
@@ -182,7 +182,7 @@ func withFailureAfterAnswer(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 			return "", err
 		}
 		v, err := picky.Call(ctx, n).Await()
-		return fmt.Sprint(said.Approved, " ", v), err
+		return fmt.Sprint(said.Output.Approved, " ", v), err
 	})
 	return []AnyOrchestrator{o}, []AnyActivity{picky}
 }
@@ -201,7 +201,7 @@ func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 			if c.Output != nil {
 				want = tasks.Completed
 			}
-			got, err := desk.Get(t.Context(), tasks.Ref{Orchestration: out.ID, ID: c.taskToken()})
+			got, err := desk.Get(t.Context(), tasks.Ref{Orchestration: out.ID, ID: c.TaskID()})
 			if errors.Is(err, tasks.ErrNotFound) && want == tasks.Canceled && c.EndedAt.IsZero() && len(out.Calls) >= maxOpenTasks {
 				continue // made and canceled in one turn: nobody ever saw it
 			}

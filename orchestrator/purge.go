@@ -40,7 +40,7 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 	for _, g := range all {
 		for _, c := range summarize(id, g).Calls {
 			if c.Kind == TaskCall {
-				if err := r.Tasks().Forget(ctx, tasks.Ref{Orchestration: id, ID: c.taskToken()}); err != nil {
+				if err := r.Tasks().Forget(ctx, tasks.Ref{Orchestration: id, ID: c.TaskID()}); err != nil {
 					return fmt.Errorf("purge of orchestration %s: %w", id, err)
 				}
 			}

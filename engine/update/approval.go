@@ -1,7 +1,7 @@
 package update
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -9,45 +9,45 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// EventApproval is the external event that an update waits for which needs an approval. Its data is a Decision.
-const EventApproval = "approval"
+// TaskApproval is the name of the human task that an update waits for which needs an approval. Its answer is a Decision.
+const TaskApproval = "approve update"
 
 // Decision is what a person says of an update.
 type Decision struct {
-	// CorrelationID names the update: those of an instance share an orchestration, so one that names another is passed
-	// over.
-	CorrelationID string `json:"correlationId"`
-	Approved      bool   `json:"approved"`
-	// By is who decided.
-	By string `json:"by,omitempty"`
+	Approved bool `json:"approved"`
+	// Note says why, up to 2,000 characters.
+	Note string `json:"note,omitempty"`
+}
+
+// decisionForm is the JSON schema of a Decision.
+const decisionForm = `{"type":"object","required":["approved"],"additionalProperties":false,
+"properties":{"approved":{"type":"boolean","title":"Start the update"},"note":{"type":"string","title":"Why","maxLength":2000}}}`
+
+// proposal is what the person is shown.
+type proposal struct {
+	InstanceID string   `json:"instanceId"`
+	Version    string   `json:"version,omitempty"`
+	Components []Target `json:"components"`
 }
 
 // approval waits for the decision that a message asks for; without one, it is given. When the deadline passes, that is
 // an error that another attempt does not mend: a person has not answered, and another has to know.
-func approval(ctx *orchestrator.Context, r engine.Request[Input]) (Decision, error) {
-	if r.Input.Approval == nil {
-		return Decision{Approved: true}, nil
+func approval(ctx *orchestrator.Context, r engine.Request[Input]) (orchestrator.Answer[Decision], error) {
+	a := r.Input.Approval
+	if a == nil {
+		return orchestrator.Answer[Decision]{Output: Decision{Approved: true}}, nil
 	}
-	deadline := r.Input.Approval.deadline()
+	task := orchestrator.AskPerson[Decision](ctx, orchestrator.HumanTask{Name: TaskApproval, Roles: a.Roles, Assignee: a.Assignee, TenantID: a.TenantID,
+		Payload: proposal{r.InstanceID, r.Input.Version, r.Input.Components}, Form: json.RawMessage(decisionForm), Due: a.deadline()})
 	// An execution that follows a failed one would take over the timer that has passed, if it were for the same time.
-	timer := orchestrator.Timer(ctx, deadline+time.Duration(ctx.Execution())*time.Millisecond)
-	for {
-		event := orchestrator.Event[Decision](ctx, EventApproval)
-		if orchestrator.Any(ctx, event, timer) == 1 {
-			if _, err := timer.Await(); err != nil {
-				return Decision{}, err
-			}
-			orchestrator.Cancel(ctx, event)
-			return Decision{}, orchestrator.Permanent(fmt.Errorf("nobody has approved the update within %v: retry it to ask again", deadline))
-		}
-		decision, err := event.Await()
-		switch {
-		case errors.Is(err, orchestrator.ErrCanceled):
-			return Decision{}, err
-		case err == nil && decision.CorrelationID == r.CorrelationID:
-			orchestrator.Cancel(ctx, timer)
-			return decision, nil
-		}
-		ctx.Logger().Warn("an approval of something else is passed over", "event", EventApproval, "for", decision.CorrelationID, "reason", err)
+	timer := orchestrator.Timer(ctx, a.deadline()+time.Duration(ctx.Execution())*time.Millisecond)
+	if orchestrator.Any(ctx, task, timer) == 0 {
+		orchestrator.Cancel(ctx, timer)
+		return task.Await()
 	}
+	orchestrator.Cancel(ctx, task)
+	if _, err := timer.Await(); err != nil {
+		return orchestrator.Answer[Decision]{}, err
+	}
+	return orchestrator.Answer[Decision]{}, orchestrator.Permanent(fmt.Errorf("nobody has approved the update within %v: retry it to ask again", a.deadline()))
 }

@@ -52,7 +52,7 @@ func Definition(steps *Steps) engine.Definition {
 		if err != nil {
 			return Result{}, err
 		}
-		if !decision.Approved {
+		if !decision.Output.Approved {
 			return Result{Status: Rejected, ApprovedBy: decision.By}, nil
 		}
 		result := Result{Status: Updated, ApprovedBy: decision.By}

@@ -32,9 +32,12 @@ type Target struct {
 	Version string `json:"version"`
 }
 
-// ApprovalRequest says how long the update waits for the event "approval": 1 s to 30 days, 24 h for 0.
+// ApprovalRequest says who is asked, as orchestrator.HumanTask has it, and for how long: 1 s to 30 days, 24 h for 0.
 type ApprovalRequest struct {
-	DeadlineSeconds int64 `json:"deadlineSeconds,omitempty"`
+	DeadlineSeconds int64    `json:"deadlineSeconds,omitempty"`
+	Roles           []string `json:"roles,omitempty"`
+	Assignee        string   `json:"assignee,omitempty"`
+	TenantID        string   `json:"tenantId,omitempty"`
 }
 
 func (a ApprovalRequest) deadline() time.Duration {

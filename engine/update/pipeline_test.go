@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/registry"
 )
@@ -191,10 +192,14 @@ func TestAnApprovalIsAskedForAgain(t *testing.T) {
 			t.Errorf("after %v: %+v", took, dead)
 		}
 		p.send(t, "c1", asked)
-		decision := update.Decision{CorrelationID: "c1", Approved: true, By: "somebody"}
 		go func() {
 			time.Sleep(20 * time.Hour)
-			if err := rt.Raise(t.Context(), "update-"+instance, update.EventApproval, decision, "e1"); err != nil {
+			asked, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 2, "")
+			if err != nil || len(asked.Tasks) != 1 {
+				t.Errorf("open tasks: %+v, %v", asked, err)
+				return
+			}
+			if _, err := rt.Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{Name: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
 				t.Error(err)
 			}
 		}()

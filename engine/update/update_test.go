@@ -44,8 +44,8 @@ func before() state {
 // done in which order, and that the lock is free.
 func TestUpdates(t *testing.T) {
 	t.Parallel()
-	approve := func(id string, yes bool) orchestratortest.Step {
-		return orchestratortest.Step{Event: "approval", Data: update.Decision{CorrelationID: id, Approved: yes, By: "somebody"}}
+	decide := func(yes bool) []orchestratortest.Step {
+		return []orchestratortest.Step{{At: time.Minute, Task: update.TaskApproval, Data: update.Decision{Approved: yes}, By: "ann"}}
 	}
 	asked := strings.Replace(twoUp, "{", `{"approval":{"deadlineSeconds":3600},`, 1)
 	done := func(change func(*state)) state {
@@ -75,8 +75,8 @@ func TestUpdates(t *testing.T) {
 		log              string // what the components were asked for, in order
 	}{
 		"updated":         {input: twoUp, state: updated, log: "web 1.1, db 8"},
-		"approved":        {input: asked, state: updated, log: "web 1.1, db 8", steps: []orchestratortest.Step{approve("other", false), approve("test", true)}},
-		"rejected":        {input: asked, state: before(), steps: []orchestratortest.Step{approve("other", true), approve("test", false)}},
+		"approved":        {input: asked, state: updated, log: "web 1.1, db 8", steps: decide(true)},
+		"rejected":        {input: asked, state: before(), steps: decide(false)},
 		"nobody approves": {input: asked, state: before(), want: "nobody has approved"},
 		"one component": {operation: "component-update", input: `{"components":[{"name":"web","version":"1.1"}]}`, log: "web 1.1",
 			state: done(func(s *state) { s.Web, s.Noted["web"] = "1.1", "1.1" })},

@@ -135,7 +135,8 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	admin := outbox.NewAdmin(b.outbox)
 	other := orchestrator.NewOrchestrator("other", func(*orchestrator.Context, int) (int, error) { return 0, nil })
 	people := orchestrator.NewOrchestrator("hmac", func(ctx *orchestrator.Context, h orchestrator.HumanTask) (json.RawMessage, error) {
-		return orchestrator.AskPerson[json.RawMessage](ctx, h).Await()
+		said, err := orchestrator.AskPerson[json.RawMessage](ctx, h).Await()
+		return said.Output, err
 	})
 	b.letters, b.history = letters, history
 	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: letters, Queues: b.queues, Now: b.now})

@@ -38,7 +38,7 @@ type Scenario[In, Out any] struct {
 	Check func(t *testing.T, r Result[Out])
 }
 
-// Step is something that happens to an orchestration from outside: an event or a command.
+// Step is something that happens to an orchestration from outside: an event, a person's answer, or a command.
 type Step struct {
 	// At is when, in virtual time since the start. With 0, an event comes when it is waited for, and a command as soon as
 	// the orchestration waits for anything.
@@ -46,6 +46,10 @@ type Step struct {
 	// Event is the name of an event (case does not matter), Data its value, which travels as JSON.
 	Event string
 	Data  any
+	// Task is the name of a human task, Data its answer, By who gives it ("somebody" for ""). It is given when the task is
+	// open.
+	Task string
+	By   string
 	// Command is "suspend", "resume", "cancel" or "terminate", Reason why.
 	Command string
 	Reason  string
@@ -172,12 +176,17 @@ func (s Scenario[In, Out]) world(t *testing.T) (*world, error) {
 }
 
 func (s Step) validate() error {
-	known := slices.Contains([]string{"suspend", "resume", "cancel", "terminate"}, s.Command)
+	kinds := 0
+	for _, what := range []string{s.Event, s.Task, s.Command} {
+		if what != "" {
+			kinds++
+		}
+	}
 	switch {
 	case s.At < 0:
 		return errors.New("its time is negative")
-	case known == (s.Event != ""), !known && s.Command != "":
-		return errors.New("it needs an Event or one of the Commands suspend, resume, cancel and terminate")
+	case kinds != 1, !slices.Contains([]string{"", "suspend", "resume", "cancel", "terminate"}, s.Command):
+		return errors.New("it needs an Event, a Task or one of the Commands suspend, resume, cancel and terminate, and only one of them")
 	}
 	return nil
 }
@@ -187,6 +196,9 @@ func (s Step) String() string {
 	what := s.Command
 	if s.Event != "" {
 		what = fmt.Sprintf("event %q", s.Event)
+	}
+	if s.Task != "" {
+		what = fmt.Sprintf("the answer to task %q", s.Task)
 	}
 	if s.To != "" {
 		what += " to " + s.To

@@ -1,12 +1,15 @@
 package orchestratortest
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
 // schedule sees to it that steps are looked at when their time comes.
@@ -30,10 +33,22 @@ func (w *world) step(ctx context.Context) (bool, error) {
 			}
 		}
 		for _, out := range all {
-			if w.fits(s, out) {
-				w.done[i] = true
-				return true, w.do(ctx, i, s, out)
+			if !w.fits(s, out) {
+				continue
 			}
+			if s.Task != "" {
+				ref, err := w.openTask(ctx, s.Task, out)
+				if err != nil {
+					return false, err
+				}
+				if ref.ID == "" {
+					continue
+				}
+				w.done[i] = true
+				return true, w.answer(ctx, s, ref)
+			}
+			w.done[i] = true
+			return true, w.do(ctx, i, s, out)
 		}
 	}
 	return false, nil
@@ -63,6 +78,36 @@ func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome)
 	}
 	w.raised[raisedEvent{out.ID, out.Execution, strings.ToLower(s.Event)}]++
 	return w.outside.Raise(ctx, out.ID, s.Event, s.Data, fmt.Sprintf("step-%d", i+1))
+}
+
+// openTask is the first task of that name that is open; the zero Ref when there is none.
+func (w *world) openTask(ctx context.Context, name string, out orchestrator.Outcome) (tasks.Ref, error) {
+	for _, c := range out.Calls {
+		if c.Kind != orchestrator.TaskCall || c.Name != name || !c.EndedAt.IsZero() {
+			continue
+		}
+		ref := tasks.Ref{Orchestration: out.ID, ID: c.TaskID()}
+		t, err := w.outside.Tasks().Get(ctx, ref)
+		if err != nil {
+			return tasks.Ref{}, err
+		}
+		if t.Open() {
+			return ref, nil
+		}
+	}
+	return tasks.Ref{}, nil
+}
+
+// answer completes a task, as somebody who may.
+func (w *world) answer(ctx context.Context, s Step, ref tasks.Ref) error {
+	said, err := json.Marshal(s.Data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	if _, err := w.outside.Tasks().Complete(ctx, ref, tasks.Person{Name: cmp.Or(s.By, "somebody"), All: true}, said, "", ""); err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	return nil
 }
 
 // coming says whether a step will happen by time alone.
