@@ -129,4 +129,7 @@ func TestGolden(t *testing.T) {
 			orchestratortest.Golden(t, "testdata/"+file+".json", newSite(t).scenario(t, message("", input), nil))
 		})
 	}
+	asked := strings.Replace(twoUp, "{", `{"approval":{"roles":["approver"]},`, 1)
+	orchestratortest.Golden(t, "testdata/golden-approval.json", newSite(t).scenario(t, message("", asked), nil,
+		orchestratortest.Step{At: time.Hour, Task: update.TaskApproval, Data: update.Decision{Approved: true, Note: "go"}, By: "ann"}))
 }
