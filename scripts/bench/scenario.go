@@ -30,7 +30,8 @@ func scenarios() []scenario {
 	all = append(all, lists())
 	all = append(all, speeds()...)
 	all = append(all, replays(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
-	return append(all, outboxes()...)
+	all = append(all, outboxes()...)
+	return append(all, taskCompletion(), taskLists())
 }
 
 // selected gives the scenarios that measure something with a name that begins with prefix.

@@ -18,6 +18,7 @@ import (
 const (
 	nothing = ""
 	anHour  = "an hour"
+	aPerson = "a person"
 )
 
 // waitingRoom is a runtime whose orchestrations wait for signals, with a clock that can be put forward. Each process is
@@ -46,6 +47,8 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 		case anHour:
 			ctx.Sleep(time.Hour)
 			return "", nil
+		case aPerson:
+			return askClerk(ctx)
 		default:
 			return orchestrator.Event[string](ctx, what).Await()
 		}
@@ -54,7 +57,7 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
 }
 
-// start starts an orchestration that waits for nothing, for an hour or for an event, and counts from there.
+// start starts an orchestration that waits for nothing, for an hour, for a person or for an event, and counts from there.
 func (w *waitingRoom) start(ctx context.Context, what string) (*orchestrator.Runtime, error) {
 	rt, err := w.process()
 	if err != nil {
