@@ -117,7 +117,12 @@ type DeadLetterPage struct {
 type DeadLetters struct {
 	store tables.Store
 	table string
+	added func(ctx context.Context, letter DeadLetter) error
 }
+
+// OnAdd has fn told of every pending dead letter that Add is given, at least once; when fn fails, so does Add. It is to be
+// called before the first Add.
+func (d *DeadLetters) OnAdd(fn func(ctx context.Context, letter DeadLetter) error) { d.added = fn }
 
 // NewDeadLetters uses a table of the store; "" means DefaultDeadLetterTable.
 func NewDeadLetters(store tables.Store, table string) *DeadLetters {
@@ -143,6 +148,7 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 		return false, fmt.Errorf("add dead letter %s/%s: %w", letter.Engine, clip(letter.MessageID, MaxIDLength), err)
 	}
 	main := letter.entity()
+	letter.RowKey = main.Row
 	ops := []tables.Op{tables.Insert(main)}
 	for _, row := range letter.indexRows(main) {
 		ops = append(ops, tables.Insert(row))
@@ -153,11 +159,18 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // nothing is lost on the strength of an answer alone
 			return false, fmt.Errorf("add dead letter %s, which exists: %w", main.Key, err)
 		}
-		return false, nil
+		return false, d.announce(ctx, letter)
 	case err != nil:
 		return false, fmt.Errorf("add dead letter %s: %w", main.Key, err)
 	}
-	return true, nil
+	return true, d.announce(ctx, letter)
+}
+
+func (d *DeadLetters) announce(ctx context.Context, letter DeadLetter) error {
+	if d.added == nil || letter.Status != StatusPending {
+		return nil
+	}
+	return d.added(ctx, letter)
 }
 
 // Pending reads the pending dead letters of a run, newest first, with what a list shows of them; none is no error.
