@@ -24,22 +24,30 @@ func TestCrashAtEveryCall(t *testing.T) {
 		}
 		return nil
 	}
-	never := func(*world) error { return orchestrator.Permanent(errors.New("broken")) }
+	broken := func(*world) error { return orchestrator.Permanent(errors.New("broken")) }
+	well := func(*world) error { return nil }
 	scenarios := map[string]struct {
 		body  string
 		waits bool
+		rests rest
+		dry   error
 		turn  func(w *world) error
 		check func(t *testing.T, w *world)
 		parts int
 	}{
-		"succeeds":                 {good, false, func(*world) error { return nil }, succeeded, 1},
-		"fails once":               {good, false, once, succeeded, 1},
-		"fails for good":           {good, false, never, checkDead("broken"), 1},
-		"undecodable":              {"garbage", false, nil, checkDead("not a JSON object"), 1},
-		"waits":                    {good, true, func(*world) error { return nil }, succeeded, 1},
-		"waits and fails once":     {good, true, once, succeeded, 1},
-		"spreads":                  {good, false, func(*world) error { return nil }, succeeded, spreadAbove + 3},
-		"waits and fails for good": {good, true, never, checkDead("broken"), 1},
+		"succeeds":                   {body: good, turn: well, check: succeeded, parts: 1},
+		"fails once":                 {body: good, turn: once, check: succeeded, parts: 1},
+		"fails for good":             {body: good, turn: broken, check: checkDead("broken"), parts: 1},
+		"undecodable":                {body: "garbage", check: checkDead("not a JSON object"), parts: 1},
+		"waits":                      {body: good, waits: true, turn: well, check: succeeded, parts: 1},
+		"waits and fails once":       {body: good, waits: true, turn: once, check: succeeded, parts: 1},
+		"spreads":                    {body: good, turn: well, check: succeeded, parts: spreadAbove + 3},
+		"waits and fails for good":   {body: good, waits: true, turn: broken, check: checkDead("broken"), parts: 1},
+		"rests between operations":   {body: good, rests: between, turn: well, check: succeeded, parts: 1},
+		"rests after operations":     {body: good, rests: after, turn: well, check: succeeded, parts: 1},
+		"waits and rests":            {body: good, waits: true, rests: between, turn: once, check: succeeded, parts: 1},
+		"rests and fails for good":   {body: good, rests: between, dry: orchestrator.Permanent(errors.New("dry")), turn: well, check: checkDead("dry"), parts: 1},
+		"spreads, rests and spreads": {body: good, rests: after, turn: well, check: succeeded, parts: spreadAbove + 3},
 	}
 	for name, s := range scenarios {
 		t.Run(name, func(t *testing.T) {
@@ -47,6 +55,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 			run := func(t *testing.T, plan *faults.Plan) {
 				w := newWorld()
 				w.turn, w.waits, w.parts = func(context.Context) error { return s.turn(w) }, s.waits, s.parts
+				w.rests, w.dry = s.rests, s.dry
 				w.prepare(t)
 				w.send(t, s.body)
 				if s.waits {

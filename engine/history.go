@@ -47,7 +47,7 @@ type Entry struct {
 	CreatedAtUtc time.Time
 	// CorrelationID names the run.
 	CorrelationID string
-	// RunStatus is how the whole run ended. Only the run's last entry has it; lists leave it out.
+	// RunStatus is how the whole run ended. Only the last entry of a run that has ended has it; lists leave it out.
 	RunStatus Status
 	// ETag is the version of the row. Get sets it; Record ignores it.
 	ETag string
@@ -104,6 +104,16 @@ func (h *History) CreateTable(ctx context.Context) error {
 // row must never be what makes a run fail. The errors are ErrIDTooLong, an entry that breaks the rules of Entry, and
 // those of the store.
 func (h *History) Record(ctx context.Context, entries ...Entry) error {
+	return h.write(ctx, tables.Upsert, entries)
+}
+
+// add is Record for entries that are not there yet; when one is, the error is tables.ErrExists. So it never takes the place
+// of an entry that says more than the one at hand.
+func (h *History) add(ctx context.Context, entries ...Entry) error {
+	return h.write(ctx, tables.Insert, entries)
+}
+
+func (h *History) write(ctx context.Context, op func(tables.Entity) tables.Op, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -116,7 +126,7 @@ func (h *History) Record(ctx context.Context, entries ...Entry) error {
 		entries[i].prepare()
 	}
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(len(a.RunStatus), len(b.RunStatus)) })
-	for _, ops := range transactions(entries) {
+	for _, ops := range transactions(op, entries) {
 		if err := h.store.Apply(ctx, h.table, ops...); err != nil {
 			return fmt.Errorf("record history of %s/%s: %w", first.Engine, first.CorrelationID, err)
 		}

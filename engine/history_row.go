@@ -82,8 +82,8 @@ func document(doc json.RawMessage) json.RawMessage {
 	return fmt.Appendf(nil, `{"omittedBytes":%d}`, len(doc))
 }
 
-// transactions divides prepared entries into transactions, in order.
-func transactions(entries []Entry) [][]tables.Op {
+// transactions divides prepared entries into transactions, in order; op writes a row.
+func transactions(op func(tables.Entity) tables.Op, entries []Entry) [][]tables.Op {
 	var all [][]tables.Op
 	var ops []tables.Op
 	size := 0
@@ -94,7 +94,7 @@ func transactions(entries []Entry) [][]tables.Op {
 		}
 		main := e.entity()
 		index := indexRow(main, statusPrefix(string(e.Status)), e.CreatedAtUtc, historyListColumns())
-		ops = append(ops, tables.Upsert(main), tables.Upsert(index))
+		ops = append(ops, op(main), op(index))
 		size += n
 	}
 	return append(all, ops)

@@ -14,32 +14,48 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// The budget of one message (design, section 13): its activities, and five.
+// The budget of one message (design, section 13): its activities, and five. A run that rests costs what its timer costs,
+// and one more that shows what it has done.
 func TestTransactionsOfOneMessage(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, plan := newWorld(), &faults.Plan{}
-		w.prepare(t)
-		w.send(t, good)
-		const activities, byHost = 3, 2 // the host gets and deletes the message
-		w.host(t, w.always(w.process(t, plan)))
-		if got := len(plan.Calls()) + byHost; got > activities+5 {
-			t.Errorf("%d storage transactions for %d activities: %v", got, activities, plan.Calls())
-		}
-		w.checkSucceeded(t, "c1")
-		// A duplicate costs the look-up.
-		again := &faults.Plan{}
-		p := w.process(t, again)
-		w.send(t, good)
-		w.host(t, w.always(p))
-		if got := len(again.Calls()); got != 1 || p.Count(engine.Duplicate) != 1 {
-			t.Errorf("a duplicate cost %d transactions, %d were counted", got, p.Count(engine.Duplicate))
-		}
-		if w.turns.Load() != 1 {
-			t.Errorf("%d turns", w.turns.Load())
-		}
-		w.checkSucceeded(t, "c1")
-	})
+	const timer, shows = 7, 1 // the look-up of the history by who ends the run is the seventh
+	for name, tt := range map[string]struct {
+		rests      rest
+		activities int
+		besides    int
+	}{
+		"never rests":              {never, 3, 0},
+		"rests between operations": {between, 3, timer + shows},
+		"rests after operations":   {after, 4, timer + shows},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, plan := newWorld(), &faults.Plan{}
+				w.rests = tt.rests
+				w.prepare(t)
+				w.send(t, good)
+				deliveries := w.host(t, w.always(w.process(t, plan)))
+				byHost := 2 * deliveries // the host gets and deletes each message
+				if got := len(plan.Calls()) + byHost; got > tt.activities+5+tt.besides {
+					t.Errorf("%d storage transactions for %d activities: %v", got, tt.activities, plan.Calls())
+				}
+				w.checkSucceeded(t, "c1")
+				// A duplicate costs the look-up.
+				again := &faults.Plan{}
+				p := w.process(t, again)
+				w.send(t, good)
+				w.host(t, w.always(p))
+				if got := len(again.Calls()); got != 1 || p.Count(engine.Duplicate) != 1 {
+					t.Errorf("a duplicate cost %d transactions, %d were counted", got, p.Count(engine.Duplicate))
+				}
+				if w.turns.Load() != 1 {
+					t.Errorf("%d turns", w.turns.Load())
+				}
+				w.checkSucceeded(t, "c1")
+			})
+		})
+	}
 }
 
 func TestHistoryEntries(t *testing.T) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -11,8 +12,22 @@ import (
 // for it. Results that the execution took over from an earlier one are in the history already. All times come from the
 // rounds, so the entries of an execution are always the same.
 func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
+	entries := operationsOf(d, m, o)
+	failed := slices.ContainsFunc(entries, func(e Entry) bool { return e.Status == StatusFailed })
+	if len(entries) == 0 || (o.Failure != nil && !failed) {
+		entries = append(entries, runEntry(d, m, o))
+	}
+	last := latest(entries)
+	last.RunStatus = StatusSucceeded
+	if o.Failure != nil {
+		last.RunStatus = StatusFailed
+	}
+	return entries
+}
+
+// operationsOf gives the entries of the operations that an execution has done so far, none of which says how it ended.
+func operationsOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	var entries []Entry
-	failed := false
 	for _, c := range o.Calls {
 		if c.Reused || c.EndedAt.IsZero() || !d.isOperation(c) {
 			continue
@@ -21,18 +36,9 @@ func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 			DurationMs: wholeMillis(c.ScheduledAt, c.EndedAt), Input: c.Input, Output: c.Output,
 			CreatedAtUtc: c.EndedAt, CorrelationID: m.CorrelationID}
 		if c.Failure != nil {
-			failed = true
 			e.Status, e.Error = StatusFailed, c.Failure.Message
 		}
 		entries = append(entries, e)
-	}
-	if len(entries) == 0 || (o.Failure != nil && !failed) {
-		entries = append(entries, runEntry(d, m, o))
-	}
-	last := latest(entries)
-	last.RunStatus = StatusSucceeded
-	if o.Failure != nil {
-		last.RunStatus = StatusFailed
 	}
 	return entries
 }
@@ -93,6 +99,15 @@ func (p pastRun) has(execution []Entry) bool {
 		}
 	}
 	return false
+}
+
+// missing are those of the entries of an execution that the history does not hold, or holds without how the run ended.
+func (p pastRun) missing(execution []Entry) []Entry {
+	return slices.DeleteFunc(slices.Clone(execution), func(e Entry) bool {
+		return slices.ContainsFunc(p.entries, func(k Entry) bool {
+			return k.Operation == e.Operation && k.CreatedAtUtc.Equal(e.CreatedAtUtc) && (e.RunStatus == "" || e.RunStatus == k.RunStatus)
+		})
+	})
 }
 
 // failures gives when attempts failed first and last, and the last error; zero and nil when none left word.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -56,6 +58,25 @@ func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
 	}
 }
 
+// goesOn shows what a run has done that a signal has woken and that goes on. The signal that brought it further wakes once,
+// unless it is delivered again: then what was done before may be missing, too.
+func (p *Pipeline) goesOn(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
+	def, ok := p.byName[out.Orchestrator]
+	if !ok || len(out.Carry) == 0 {
+		return nil // it was not started by a message
+	}
+	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
+	if again {
+		if !v.recall(ctx) {
+			return v.err
+		}
+		return v.show(ctx, out)
+	}
+	since = since.Truncate(time.Microsecond) // as the rounds have it
+	out.Calls = slices.DeleteFunc(slices.Clone(out.Calls), func(c orchestrator.Call) bool { return c.EndedAt.Before(since) })
+	return v.show(ctx, out)
+}
+
 // HandleSignal takes one delivery of the runtime's signal queue or of its schedule queue. What cannot be understood is a
 // dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
@@ -64,10 +85,15 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	if err != nil {
 		return m.bury(ctx, ReasonUndecodable, err)
 	}
+	began := p.config.Now()
 	out, err := p.config.Runtime.Deliver(ctx, s)
 	applied := err == nil
-	if errors.Is(err, orchestrator.ErrElsewhere) {
+	switch {
+	case errors.Is(err, orchestrator.ErrElsewhere):
 		err = m.putBack(ctx)
+	case applied && !out.Ended():
+		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
+		err = p.goesOn(ctx, out, began, again)
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
 		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))

@@ -161,9 +161,14 @@ func (v *visit) run(ctx context.Context) {
 		v.settle(ctx, out)
 	case out.Woken:
 		v.fate = Parked
+		if err := v.show(ctx, out); err != nil {
+			v.cause = err
+			v.putBack(ctx, v.def.Queue, v.attempt-1, v.config.ElsewhereDelay, Parked) // to show it then
+		}
 	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(v.config.Now()):
 		v.broke(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
 	default:
+		v.cause = v.show(ctx, out) // what cannot be written now, the next delivery writes
 		v.putBack(ctx, v.def.Queue, v.attempt-1, max(0, out.ResumeAt.Sub(v.config.Now())), Parked)
 	}
 }
@@ -214,15 +219,11 @@ func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 // record writes the history of a run, executions that failed before and that it does not have yet included.
 func (v *visit) record(ctx context.Context, out orchestrator.Outcome) error {
 	for _, earlier := range out.Earlier {
-		entries := entriesOf(v.def, v.message, earlier)
-		if v.past.has(entries) {
-			continue
-		}
-		if err := v.config.History.Record(ctx, entries...); err != nil {
+		if err := v.config.History.Record(ctx, v.past.missing(entriesOf(v.def, v.message, earlier))...); err != nil {
 			return err
 		}
 	}
-	entries := entriesOf(v.def, v.message, out)
+	entries := v.past.missing(entriesOf(v.def, v.message, out))
 	if err := v.config.History.Record(ctx, entries...); err != nil {
 		return err
 	}

@@ -37,10 +37,20 @@ type world struct {
 	oiled atomic.Int32                    // how often the activity in between ran
 	dry   error                           // what it fails with
 	waits bool                            // for an event, and an hour, before it does anything
+	rests rest                            // where it waits for an hour between what it does
 	parts int                             // how many activities it calls at once at the end, most of which run elsewhere
 
 	runtime *orchestrator.Runtime // of the process that was made last
 }
+
+// rest is where a run of the engine waits, besides.
+type rest int
+
+const (
+	never   rest = iota
+	between      // its operations
+	after        // its last operation, with something to do yet that is none
+)
 
 func newWorld() *world {
 	return &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
@@ -90,10 +100,18 @@ func (w *world) definition() engine.Definition {
 			if _, err := turn.Call(ctx, r.Input).Await(); err != nil {
 				return "", err
 			}
+			if w.rests == between {
+				ctx.Sleep(time.Hour)
+			}
 			if err := oils(ctx); err != nil {
 				return "", err
 			}
-			return lock.Call(ctx, r.InstanceID).Await()
+			locked, err := lock.Call(ctx, r.InstanceID).Await()
+			if err == nil && w.rests == after {
+				ctx.Sleep(time.Hour)
+				err = oils(ctx)
+			}
+			return locked, err
 		}),
 	}
 }
@@ -166,23 +184,13 @@ func (w *world) host(t *testing.T, next func(delivery int) *engine.Pipeline) (de
 				t.Fatal(err)
 			}
 			left += n
-			messages, err := w.queues.Receive(t.Context(), queue, 1, visibility)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(messages) == 0 {
-				continue
-			}
-			if idle, deliveries = false, deliveries+1; deliveries > 60 {
-				t.Fatal("the message does not come to rest")
-			}
-			m := messages[0]
-			if handle(next(deliveries), t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text),
-				DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}) != nil {
-				continue
-			}
-			if err := w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
-				t.Fatal(err)
+			if w.handOut(t, queue, func(ctx context.Context, d engine.Delivery) error {
+				if deliveries++; deliveries > 60 {
+					t.Fatal("the message does not come to rest")
+				}
+				return handle(next(deliveries), ctx, d)
+			}) {
+				idle = false
 			}
 		}
 		if left == 0 {
@@ -192,6 +200,25 @@ func (w *world) host(t *testing.T, next func(delivery int) *engine.Pipeline) (de
 			time.Sleep(visibility) // virtual: every caller runs under synctest
 		}
 	}
+}
+
+// handOut delivers one message of a queue, and deletes it unless that failed. It reports whether there was one.
+func (w *world) handOut(t *testing.T, queue string, handle func(context.Context, engine.Delivery) error) bool {
+	t.Helper()
+	messages, err := w.queues.Receive(t.Context(), queue, 1, visibility)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range messages {
+		d := engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt}
+		if handle(t.Context(), d) != nil {
+			continue
+		}
+		if err := w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(messages) > 0
 }
 
 // take takes the one message that is visible in a queue out of it.

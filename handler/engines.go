@@ -43,7 +43,7 @@ func engines(s Settings, st stores, events hmac.Publisher, log *slog.Logger) ([]
 	if err != nil {
 		return nil, err
 	}
-	keys, keysErr := hmac.New(hmac.Config{Vault: st.vault, Tables: st.tables, Publisher: events})
+	keys, keysErr := hmac.New(hmac.Config{Vault: st.vault, Tables: st.tables, Publisher: events, Timing: &s.HMAC})
 	principals, principalsErr := spnSteps(s, st, credential)
 	certificates, certificatesErr := tlsSteps(s, st, log)
 	instances, instancesErr := provisioningSteps(s, st, credential)

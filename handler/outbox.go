@@ -155,7 +155,7 @@ type eventPublisher struct{ writer *outbox.Writer }
 
 // Publish adds an event of the hmac engine to the outbox.
 func (p eventPublisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
-	added, err := p.writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, CorrelationID: e.CorrelationID,
+	added, err := p.writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
 		Key: p.writer.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
 	if errors.Is(err, outbox.ErrInvalid) || errors.Is(err, outbox.ErrPayloadTooLarge) {
 		return "", fmt.Errorf("%w: %w", hmac.ErrInput, err)

@@ -413,7 +413,7 @@ func TestEnginesPublish(t *testing.T) {
 	t.Parallel()
 	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
 	publisher := eventPublisher{e.writer}
-	event := hmac.Event{TenantID: "contoso", Type: hmac.EventRotated, Category: "hmac", Entity: "i1", Kind: "rotated", Version: "s/1", CorrelationID: "c1", Payload: []byte(`{}`)}
+	event := hmac.Event{TenantID: "contoso", Type: hmac.EventRotated, Category: "hmac", Entity: "i1", Kind: "rotated", Version: "s/1", OrderKey: "s", CorrelationID: "c1", Payload: []byte(`{}`)}
 	for range 2 {
 		id, err := publisher.Publish(t.Context(), event)
 		if err != nil || id != outbox.Key("contoso", "hmac", "i1", "rotated", "s/1").String() {

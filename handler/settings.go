@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/account"
 )
@@ -60,6 +61,8 @@ type Settings struct {
 	TLS tlsSettings
 	// Outside is what provisioning, alerts and their intakes need.
 	Outside outside
+	// HMAC says when the versions of a key change places (what begins with ROUNDHOUSE_HMAC_).
+	HMAC hmac.Timing
 	// SPN is what the spn engine needs (what begins with ROUNDHOUSE_SPN_).
 	SPN spnSettings
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
@@ -79,7 +82,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [16]error
+	var errs [17]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -99,6 +102,7 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.Rotations, errs[13] = rotationsFrom(lookup)
 	s.Retention, errs[14] = keepSetting(lookup, purgeSetting, defaultPurgeAfter)
 	s.Tasks, errs[15] = tasksFrom(lookup)
+	s.HMAC, errs[16] = hmacFrom(lookup)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

@@ -12,6 +12,9 @@ import (
 	"github.com/vibedata/roundhouse/secrets"
 )
 
+// activityRetire is the step that the history does not show.
+const activityRetire = Engine + "/retire"
+
 // Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
 const Queue = "hmac-rotation-queue"
 
@@ -21,14 +24,25 @@ type Result struct {
 	Version    string `json:"version"`
 }
 
-// Definition is the engine over the steps. A message with the operation rotate, or none, makes the slot's key and
-// notifies the instance; one with notify only notifies it of the version that its input names. Without a slot, the
-// correlation id is the slot: the message asks for one rotation.
+// calls are the engine's steps as its orchestrator calls them.
+type calls struct {
+	rotate *orchestrator.Activity[RotateInput, RotateOutput]
+	notify *orchestrator.Activity[NotifyInput, NotifyOutput]
+	retire *orchestrator.Activity[RetireInput, RetireOutput]
+}
+
+// Definition is the engine over the steps. A message with the operation rotate, or none, makes the slot's key, notifies the
+// instance, and retires the key before when its grace is over; one with notify only notifies it of the version that its
+// input names. Without a slot, the correlation id is the slot: the message asks for one rotation.
 func Definition(steps *Steps) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
 	timeout := orchestrator.WithTimeout(time.Minute)
-	rotate := orchestrator.NewActivity(OperationRotate, permanently(steps.Rotate), retry, timeout)
-	notify := orchestrator.NewActivity(OperationNotify, permanently(steps.Notify), retry, timeout)
+	later := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 6, FirstInterval: 10 * time.Second, MaxInterval: time.Minute, Jitter: 0.5})
+	c := calls{
+		rotate: orchestrator.NewActivity(OperationRotate, permanently(steps.Rotate), retry, timeout),
+		notify: orchestrator.NewActivity(OperationNotify, permanently(steps.Notify), retry, timeout),
+		retire: orchestrator.NewActivity(activityRetire, permanently(steps.Retire), later, timeout),
+	}
 
 	run := func(ctx *orchestrator.Context, r engine.Request[json.RawMessage]) (Result, error) {
 		in, err := ParseInput(r.Operation, r.InstanceID, r.Input)
@@ -41,26 +55,43 @@ func Definition(steps *Steps) engine.Definition {
 			if slot == "" {
 				slot = r.CorrelationID
 			}
-			made, err := rotate.Call(ctx, RotateInput{InstanceID: r.InstanceID, TenantID: r.TenantID, Slot: slot, JobID: r.CorrelationID}).Await()
+			made, err := c.rotate.Call(ctx, RotateInput{InstanceID: r.InstanceID, TenantID: r.TenantID, Slot: slot, JobID: r.CorrelationID}).Await()
 			if err != nil {
 				return Result{}, fmt.Errorf("rotate the key of instance %s: %w", r.InstanceID, err)
 			}
 			key = Result{SecretName: made.SecretName, Version: made.Version}
 		}
-		_, err = notify.Call(ctx, NotifyInput{InstanceID: r.InstanceID, TenantID: r.TenantID, SecretName: key.SecretName, Version: key.Version}).Await()
+		told, err := c.notify.Call(ctx, NotifyInput{InstanceID: r.InstanceID, TenantID: r.TenantID, SecretName: key.SecretName, Version: key.Version}).Await()
 		if err != nil {
 			return Result{}, fmt.Errorf("notify instance %s: %w", r.InstanceID, err)
 		}
-		return key, nil
+		if in.Operation == OperationNotify || told.PreviousVersion == "" {
+			return key, nil
+		}
+		return key, c.retireAfterGrace(ctx, told)
 	}
 
 	return engine.Definition{
 		Name:         Engine,
 		Queue:        Queue,
 		Orchestrator: engine.Orchestrate(Engine, run),
-		Operations:   []orchestrator.AnyActivity{rotate, notify},
+		Operations:   []orchestrator.AnyActivity{c.rotate, c.notify},
+		Activities:   []orchestrator.AnyActivity{c.retire},
 		Tables:       []string{SlotsTable},
 	}
+}
+
+// retireAfterGrace waits until verifiers do not accept the older key any more, and has it disabled.
+func (c calls) retireAfterGrace(ctx *orchestrator.Context, told NotifyOutput) error {
+	// The end of the grace is a result, and results outlast a failed attempt: the next one does not begin to wait anew.
+	if left := told.GraceEndsAtUtc.Sub(ctx.Now()); left > 0 {
+		ctx.Sleep(left)
+	}
+	in := RetireInput{InstanceID: told.InstanceID, SecretName: told.SecretName, Version: told.Version, GraceEndsAtUtc: told.GraceEndsAtUtc}
+	if _, err := c.retire.Call(ctx, in).Await(); err != nil {
+		return fmt.Errorf("retire the older keys of instance %s: %w", told.InstanceID, err)
+	}
+	return nil
 }
 
 // permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new
@@ -68,7 +99,7 @@ func Definition(steps *Steps) engine.Definition {
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)
-		for _, hopeless := range []error{ErrInput, ErrVersionMissing, secrets.ErrInvalid, secrets.ErrDeleted} {
+		for _, hopeless := range []error{ErrInput, ErrVersionMissing, ErrVersionDisabled, secrets.ErrInvalid, secrets.ErrDeleted} {
 			if errors.Is(err, hopeless) {
 				return out, orchestrator.Permanent(err)
 			}

@@ -2,36 +2,61 @@ package hmac_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-// The engine decides as it did when the golden history was written.
+// The engine decides as it did when the golden histories were written.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden.json", rotation(t))
+	orchestratortest.Golden(t, "testdata/grace.json", following(t))
 }
 
 // Whatever crashes in the runtime, a rotation succeeds and leaves one usable key.
 func TestRotationCrashesEverywhere(t *testing.T) {
 	t.Parallel()
-	orchestratortest.CrashEverywhere(t, rotation)
+	for name, scenario := range map[string]func(*testing.T) orchestratortest.Scenario[engine.Message, struct{}]{"first": rotation, "follows": following} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			orchestratortest.CrashEverywhere(t, scenario)
+		})
+	}
 }
 
 // rotation is a run of the engine over a world of its own. Its output is not compared: versions are random.
 func rotation(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
+	return scenarioOver(t, newWorld(t), 0)
+}
+
+// following is a run over a world with a key that it takes the place of.
+func following(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
+	t.Helper()
 	w := newWorld(t)
+	w.move(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)) // the day before that of the scenario
+	w.turn(t, "before")
+	w.clock = time.Now
+	return scenarioOver(t, w, hmac.DefaultTiming().Grace)
+}
+
+// scenarioOver is a run that lasts as long, but for seconds.
+func scenarioOver(t *testing.T, w *world, lasts time.Duration) orchestratortest.Scenario[engine.Message, struct{}] {
+	t.Helper()
 	d := hmac.Definition(w.steps(t))
 	return orchestratortest.Scenario[engine.Message, struct{}]{
 		Orchestrator: d.Orchestrator,
-		Activities:   d.Operations,
+		Activities:   append(d.Operations, d.Activities...),
 		Input:        engine.Message{CorrelationID: "golden", InstanceID: instance},
 		Check: func(t *testing.T, r orchestratortest.Result[struct{}]) {
-			if left := w.enabled(t, "golden"); r.Err != nil || len(left) != 1 {
-				t.Errorf("%v, usable versions %v", r.Err, left)
+			if r.Err != nil || len(w.usable(t)) != 1 || len(w.enabled(t, "golden")) != 1 {
+				t.Errorf("%v, usable versions %v", r.Err, w.usable(t))
+			}
+			if r.Elapsed < lasts-time.Second || r.Elapsed > lasts+time.Hour {
+				t.Errorf("it took %v", r.Elapsed)
 			}
 		},
 	}

@@ -1,12 +1,17 @@
-// Package hmac holds the steps of the HMAC key rotation engine: Rotate makes an instance's next signing key, Notify
-// publishes that the instance has to fetch it.
+// Package hmac is the engine that rotates the keys with which instances sign: Rotate makes a slot's key, Notify tells from
+// when it is used and until when the one before is accepted, and, when that grace is over, Retire disables the older ones.
 //
-// It promises that a slot of an instance is rotated once: however often and however concurrently the steps run, one
-// version is the slot's, and the versions of those who lost the race, or of an attempt that died half-way, end up
-// disabled. It never returns, logs or stores key material anywhere but in the secret store: outputs name versions.
+// It promises:
 //
-// Which version is a slot's is decided by one insert into a table. The secret store cannot decide it: it has no
-// conditional write, and its creation times, in whole seconds, leave ties.
+//   - A slot of an instance is rotated once: however often and however concurrently the steps run, one version is the
+//     slot's, and the versions of those who lost the race, or of an attempt that died half-way, end up disabled.
+//   - What is told of a version is told once, and the same however often it is told: its times are fixed before the event.
+//   - Only a version is disabled that consumers were told the end of, and only while one that they were told of later is
+//     usable. Versions that no rotation made are left alone.
+//   - Key material is nowhere but in the secret store: no input, output, event or error holds any. Outputs name versions.
+//
+// Which version is a slot's is decided by one insert into a table, and so is, by a change of that row, what is told of it.
+// The secret store cannot decide it: it has no conditional write, and its creation times, in whole seconds, leave ties.
 //
 // Storage keys: the secrets named hmac-{instance} (see secrets.Name) with the tags rotationSlot and rotationJobId; the
 // table keySlots (partition: instance, row: slot).
@@ -17,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/vibedata/roundhouse/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -43,6 +49,9 @@ var (
 	ErrInput = errors.New("invalid input")
 	// ErrVersionMissing: the version that a slot was rotated to is not in the secret store any more.
 	ErrVersionMissing = errors.New("version missing")
+	// ErrVersionDisabled: the version that a slot was rotated to was disabled before consumers were told of it. Rotating
+	// the slot again makes another.
+	ErrVersionDisabled = errors.New("version disabled")
 )
 
 // Config is what the steps need.
@@ -53,8 +62,31 @@ type Config struct {
 	Tables tables.Store
 	// Publisher takes the events. Required.
 	Publisher Publisher
+	// Timing says when versions change places; DefaultTiming() when nil.
+	Timing *Timing
+	// Now is the clock; default time.Now.
+	Now func() time.Time
 	// Random is where keys come from, crypto/rand when nil.
 	Random io.Reader
+}
+
+// Timing says when the versions of a key change places. Both times count from when consumers are told of a version.
+type Timing struct {
+	// Propagation is how long verifiers get to fetch a version before anybody signs with it. Without grace there is none.
+	Propagation time.Duration
+	// Grace is for how long the version before is accepted; 0 retires it at once.
+	Grace time.Duration
+}
+
+// DefaultTiming is a grace of a day, and a propagation of five minutes.
+func DefaultTiming() Timing { return Timing{Propagation: 5 * time.Minute, Grace: 24 * time.Hour} }
+
+// Validate makes sure that signers stop using a version before verifiers stop accepting it.
+func (t Timing) Validate() error {
+	if t.Grace < 0 || t.Propagation < 0 || t.Grace > 0 && t.Propagation >= t.Grace {
+		return fmt.Errorf("the propagation (%s) must be shorter than the grace (%s), unless the grace is 0, and neither negative", t.Propagation, t.Grace)
+	}
+	return nil
 }
 
 // Validate names everything that is missing.
@@ -69,6 +101,11 @@ func (c Config) Validate() error {
 	if c.Publisher == nil {
 		errs = append(errs, errors.New("hmac: Config.Publisher is missing"))
 	}
+	if c.Timing != nil {
+		if err := c.Timing.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("hmac: Config.Timing: %w", err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -77,6 +114,8 @@ type Steps struct {
 	vault     secrets.Store
 	tables    tables.Store
 	publisher Publisher
+	timing    Timing
+	now       func() time.Time
 	random    io.Reader
 }
 
@@ -85,7 +124,13 @@ func New(config Config) (*Steps, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Steps{vault: config.Vault, tables: config.Tables, publisher: config.Publisher, random: config.Random}
+	s := &Steps{vault: config.Vault, tables: config.Tables, publisher: config.Publisher, timing: DefaultTiming(), now: config.Now, random: config.Random}
+	if config.Timing != nil {
+		s.timing = *config.Timing
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
 	if s.random == nil {
 		s.random = rand.Reader
 	}

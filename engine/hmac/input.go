@@ -128,6 +128,14 @@ func (in NotifyInput) validate() error {
 	return nil
 }
 
+// validate checks what another step handed over.
+func (in RetireInput) validate() error {
+	if err := errors.Join(checkInstance(in.InstanceID), checkKeyVersion(in.SecretName, in.Version)); err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return nil
+}
+
 // checkInstance checks an instance id, which becomes a partition key.
 func checkInstance(id string) error {
 	if err := checkText("instanceId", id); err != nil {

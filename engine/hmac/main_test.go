@@ -34,8 +34,11 @@ const (
 
 var start = time.Date(2026, 11, 21, 0, 0, 0, 123456789, time.UTC)
 
-// world is the storage that processes share. Its clock stands still, so that creation times never order versions.
+// world is the storage that processes share. Its clock stands still unless a test moves it, so that creation times never
+// order versions.
 type world struct {
+	clock  func() time.Time
+	timing *hmac.Timing
 	vault  *secrets.Development
 	tables tables.Store
 	queues queues.Store
@@ -51,8 +54,8 @@ func newWorld(t testing.TB) *world {
 		}
 	}
 	vault := secrets.NewDevelopment(store)
-	vault.Now = func() time.Time { return start }
-	w := &world{vault: vault, tables: store, queues: queues.NewMemory(), random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
+	w := &world{clock: func() time.Time { return start }, vault: vault, tables: store, queues: queues.NewMemory(), random: &recorder{source: rand.NewChaCha8([32]byte{1})}}
+	vault.Now = func() time.Time { return w.clock() }
 	if err := w.outbox(t, store).Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +66,7 @@ func newWorld(t testing.TB) *world {
 func (w *world) outbox(t testing.TB, store tables.Store) *outbox.Outbox {
 	t.Helper()
 	o, err := outbox.New(outbox.Config{Tables: store, Queues: w.queues, Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions(),
-		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return start }})
+		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return w.clock() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +77,7 @@ func (w *world) outbox(t testing.TB, store tables.Store) *outbox.Outbox {
 type publisher struct{ *outbox.Writer }
 
 func (p publisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
-	added, err := p.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, CorrelationID: e.CorrelationID,
+	added, err := p.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
 		Key: p.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
 	if added.PayloadDiffers {
 		err = errors.Join(err, errors.New("two events have one key"))
@@ -107,7 +110,8 @@ func (w *world) steps(t testing.TB) *hmac.Steps {
 // stepsOver is a process that reaches this world through decorators.
 func (w *world) stepsOver(t testing.TB, vault secrets.Store, store tables.Store) *hmac.Steps {
 	t.Helper()
-	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox(t, store))}, Random: w.random})
+	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox(t, store))}, Random: w.random,
+		Timing: w.timing, Now: func() time.Time { return w.clock() }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,6 +227,11 @@ type tablesHook struct {
 func (h tablesHook) Get(ctx context.Context, table string, key tables.Key) (e tables.Entity, err error) {
 	err = h.around("Get", func() error { e, err = h.Store.Get(ctx, table, key); return err })
 	return e, err
+}
+
+func (h tablesHook) Query(ctx context.Context, table string, q tables.Query) (p tables.Page, err error) {
+	err = h.around("Query", func() error { p, err = h.Store.Query(ctx, table, q); return err })
+	return p, err
 }
 
 func (h tablesHook) Apply(ctx context.Context, table string, ops ...tables.Op) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -21,6 +22,8 @@ type Event struct {
 	Type string
 	// Category, Entity, Kind and Version make it the same event, together with the tenant.
 	Category, Entity, Kind, Version string
+	// OrderKey keeps the events of an instance in their order.
+	OrderKey string
 	// CorrelationID is that of the run; "" when there is none.
 	CorrelationID string
 	// Payload is JSON, and the same for the same event. It names secrets and holds none.
@@ -45,23 +48,32 @@ type NotifyInput struct {
 	Version    string `json:"version"`
 }
 
-// NotifyOutput says what was published.
+// NotifyOutput says what was published. Times are UTC, in whole seconds.
 type NotifyOutput struct {
 	InstanceID string `json:"instanceId"`
 	SecretName string `json:"secretName"`
-	Version    string `json:"version"`
+	// Version is the one to sign with from ActiveAtUtc on, and to accept at once. Without a time, it is to be used at once.
+	Version     string    `json:"version"`
+	ActiveAtUtc time.Time `json:"activeAtUtc,omitzero"`
+	// PreviousVersion is the one that it takes the place of; verifiers accept it until GraceEndsAtUtc. Both are left out
+	// when there is none.
+	PreviousVersion string    `json:"previousVersion,omitempty"`
+	GraceEndsAtUtc  time.Time `json:"graceEndsAtUtc,omitzero"`
 	// EventID is the id of the event.
 	EventID string `json:"eventId,omitempty"`
 }
 
-// Notify publishes, once, that the instance has to fetch the version. Repeating it returns the event that is there: who
-// wants to have it delivered again replays it. Errors are ErrInput, and those of the Publisher; after any other than
-// ErrInput it can be repeated.
+// Notify publishes, once, that the instance has to fetch the version, and when it takes the place of which. Repeating it
+// returns the event that is there: who wants to have it delivered again replays it. Errors are ErrInput, ErrVersionMissing
+// and ErrVersionDisabled, and those of secrets, of tables and of the Publisher, after which it can be repeated.
 func (s *Steps) Notify(ctx context.Context, in NotifyInput) (NotifyOutput, error) {
 	if err := in.validate(); err != nil {
 		return NotifyOutput{}, fmt.Errorf("notify: %w", err)
 	}
-	out := NotifyOutput{InstanceID: in.InstanceID, SecretName: in.SecretName, Version: in.Version}
+	out, err := s.announce(ctx, in)
+	if err != nil {
+		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
+	}
 	payload, err := json.Marshal(out)
 	if err != nil {
 		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
@@ -70,6 +82,7 @@ func (s *Steps) Notify(ctx context.Context, in NotifyInput) (NotifyOutput, error
 		TenantID: cmp.Or(in.TenantID, engine.PublisherInstance),
 		Type:     EventRotated,
 		Category: Engine, Entity: in.InstanceID, Kind: "rotated", Version: in.SecretName + "/" + in.Version,
+		OrderKey:      in.SecretName,
 		CorrelationID: orchestrator.Info(ctx).CorrelationID,
 		Payload:       payload,
 	})

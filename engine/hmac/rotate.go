@@ -37,8 +37,6 @@ type RotateOutput struct {
 	SecretName string `json:"secretName"`
 	Version    string `json:"version"`
 	Slot       string `json:"slot"`
-	// PreviousVersion is the newest enabled version of another slot when this slot was decided; "" when there was none.
-	PreviousVersion string `json:"previousVersion,omitempty"`
 	// CreatedAtUtc is when the secret store made the version, in whole seconds.
 	CreatedAtUtc time.Time `json:"createdAtUtc"`
 }
@@ -55,8 +53,9 @@ type rotation struct {
 }
 
 // Rotate makes sure that the slot has one key, and returns its version. Repeating it, at any time and from anywhere,
-// returns the same version as long as that is enabled; a slot whose version somebody disabled gets a new one. Errors
-// are ErrInput, ErrVersionMissing, which needs a person, and those of secrets and tables; it is safe to repeat after all.
+// returns the same version as long as that is enabled; a slot whose version somebody disabled gets a new one, unless the
+// version of another slot has taken its place. Errors are ErrInput, ErrVersionMissing, which needs a person, and those of
+// secrets and tables; it is safe to repeat after all.
 func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error) {
 	if err := in.validate(); err != nil {
 		return RotateOutput{}, fmt.Errorf("rotate: %w", err)
@@ -85,13 +84,18 @@ func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err erro
 		return slotRow{}, false, err
 	}
 	candidate, found := r.candidate(versions)
+	if !found && r.turned(versions) {
+		if past, over, err := r.over(ctx, versions); err != nil || over {
+			return past, false, err
+		}
+	}
 	if !found {
 		if candidate, err = r.add(ctx); err != nil {
 			// A version of this slot, whoever made it, settles it: the next look finds it.
 			return slotRow{}, errors.Is(err, secrets.ErrOutcomeUnknown), err
 		}
 	}
-	claim := r.claim(candidate, previous(versions, r.slot))
+	claim := r.claim(candidate)
 	winner, err = r.decide(ctx, claim)
 	if err != nil {
 		return slotRow{}, false, err
@@ -109,12 +113,39 @@ func (r *rotation) try(ctx context.Context) (winner slotRow, open bool, err erro
 			ErrVersionMissing, winner.version)
 	}
 	if !enabled {
-		// Somebody disabled the slot's key on purpose: the slot gets the candidate instead.
-		if winner, open, err = r.replace(ctx, winner, claim, versions); err != nil {
+		if winner, open, err = r.renew(ctx, winner, claim, versions); err != nil {
 			return slotRow{}, open, err
 		}
 	}
 	return winner, false, r.disableLosers(ctx, versions, winner.version)
+}
+
+// turned says that the slot has had a version, of which none is enabled.
+func (r *rotation) turned(versions []secrets.Version) bool {
+	return slices.ContainsFunc(versions, func(v secrets.Version) bool { return v.Tags[TagSlot] == r.slot })
+}
+
+// over says whether the slot's turn is over: consumers were told of its version, and later of another one that is enabled.
+func (r *rotation) over(ctx context.Context, versions []secrets.Version) (slotRow, bool, error) {
+	rows, err := r.slots(ctx, r.in.InstanceID)
+	if err != nil {
+		return slotRow{}, false, err
+	}
+	at := slices.IndexFunc(rows, func(row slotRow) bool { return row.slot == r.slot })
+	told := announced(versions, slotsOf(rows))
+	if at < 0 || !rows[at].announced() || len(told) == 0 {
+		return slotRow{}, false, nil
+	}
+	return rows[at], byActivity(rows[at].known(), told[len(told)-1]) < 0, nil
+}
+
+// renew settles a slot whose decided version is disabled. When it served its time, that is what it came to; otherwise
+// somebody disabled it on purpose, and the slot gets claim's instead.
+func (r *rotation) renew(ctx context.Context, old, claim slotRow, versions []secrets.Version) (winner slotRow, open bool, err error) {
+	if past, over, err := r.over(ctx, versions); err != nil || over {
+		return past, false, err
+	}
+	return r.replace(ctx, old, claim, versions)
 }
 
 // replace has the slot decided anew for claim, unless claim's own version has been disabled meanwhile as a loser.
@@ -123,7 +154,7 @@ func (r *rotation) replace(ctx context.Context, old, claim slotRow, versions []s
 		return slotRow{}, true, fmt.Errorf("versions %s and %s of the slot are both disabled", old.version, claim.version)
 	}
 	claim.etag = old.etag
-	if err := r.replaceSlot(ctx, claim); err != nil {
+	if err := r.replaceSlots(ctx, claim); err != nil {
 		open := errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrOutcomeUnknown)
 		return slotRow{}, open, err
 	}
@@ -172,19 +203,9 @@ func (r *rotation) disableLosers(ctx context.Context, versions []secrets.Version
 }
 
 // claim proposes candidate as the slot's version.
-func (r *rotation) claim(candidate secrets.Version, previous string) slotRow {
+func (r *rotation) claim(candidate secrets.Version) slotRow {
 	return slotRow{
 		instanceID: r.in.InstanceID, tenantID: r.in.TenantID, slot: r.slot, jobID: r.job,
-		secretName: r.name, version: candidate.Version, previous: previous, created: candidate.Created,
+		secretName: r.name, version: candidate.Version, created: candidate.Created,
 	}
-}
-
-// previous is the newest enabled version of another slot, "" when there is none.
-func previous(versions []secrets.Version, slot string) string {
-	for _, v := range slices.Backward(versions) {
-		if v.Enabled && v.Tags[TagSlot] != slot {
-			return v.Version
-		}
-	}
-	return ""
 }

@@ -9,12 +9,32 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// slotRow is a row of SlotsTable: which version a slot was rotated to.
+// slotRow is a row of SlotsTable: which version a slot was rotated to, and what consumers are told of it.
 type slotRow struct {
 	instanceID, tenantID, slot, jobID string
-	secretName, version, previous     string
+	secretName, version               string
 	created                           time.Time // of the version
 	etag                              string    // of the row that was read
+
+	// From here on: zero until consumers are told of the version.
+	previous              string // the version that it takes the place of; "" when there is none
+	activeAt, graceEndsAt time.Time
+}
+
+// announced says that it is decided what consumers are told.
+func (r slotRow) announced() bool { return !r.activeAt.IsZero() }
+
+// known is what States needs to know of the row.
+func (r slotRow) known() Slot {
+	return Slot{Name: r.slot, Version: r.version, ActiveAt: r.activeAt, GraceEndsAt: r.graceEndsAt}
+}
+
+func slotsOf(rows []slotRow) []Slot {
+	slots := make([]Slot, len(rows))
+	for i, r := range rows {
+		slots[i] = r.known()
+	}
+	return slots
 }
 
 // Properties of the rows of SlotsTable.
@@ -25,13 +45,15 @@ const (
 	propVersion    = "Version"
 	propSlot       = "Slot"
 	propJob        = "JobId"
-	propPrevious   = "PreviousVersion"
 	propCreated    = "CreatedAtUtc"
+	propPrevious   = "PreviousVersion"
+	propActive     = "ActiveAtUtc"
+	propGraceEnds  = "GraceEndsAtUtc"
 )
 
 // decide has the slot decided for claim, unless it has been decided before, and returns the decision.
 func (s *Steps) decide(ctx context.Context, claim slotRow) (slotRow, error) {
-	insert := s.tables.Apply(ctx, SlotsTable, tables.Op{Kind: tables.OpInsert, Entity: claim.entity()})
+	insert := s.tables.Apply(ctx, SlotsTable, tables.Insert(claim.entity()))
 	if insert == nil {
 		return claim, nil
 	}
@@ -45,15 +67,35 @@ func (s *Steps) decide(ctx context.Context, claim slotRow) (slotRow, error) {
 	if err != nil {
 		return slotRow{}, fmt.Errorf("read slot: %w", err)
 	}
-	return readSlot(claim, row)
+	return readSlot(claim.instanceID, row)
 }
 
-// replaceSlot decides the slot anew, for claim, if nobody else did since claim.etag was read.
-func (s *Steps) replaceSlot(ctx context.Context, claim slotRow) error {
-	if err := s.tables.Apply(ctx, SlotsTable, tables.Op{Kind: tables.OpReplace, Entity: claim.entity()}); err != nil {
-		return fmt.Errorf("decide slot anew: %w", err)
+// replaceSlots replaces rows of an instance, all or none, if nobody else did since their etags were read.
+func (s *Steps) replaceSlots(ctx context.Context, rows ...slotRow) error {
+	ops := make([]tables.Op, len(rows))
+	for i, r := range rows {
+		ops[i] = tables.Replace(r.entity())
+	}
+	if err := s.tables.Apply(ctx, SlotsTable, ops...); err != nil {
+		return fmt.Errorf("replace slot: %w", err)
 	}
 	return nil
+}
+
+// slots reads the decided slots of an instance.
+func (s *Steps) slots(ctx context.Context, instanceID string) ([]slotRow, error) {
+	var rows []slotRow
+	for e, err := range tables.All(ctx, s.tables, SlotsTable, tables.Query{Partition: tables.EscapeKey(instanceID)}) {
+		if err != nil {
+			return nil, fmt.Errorf("read slots: %w", err)
+		}
+		row, err := readSlot(instanceID, e)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // key addresses the row.
@@ -63,34 +105,40 @@ func (r slotRow) key() tables.Key {
 
 // entity is the row as it is stored.
 func (r slotRow) entity() tables.Entity {
-	return tables.Entity{Key: r.key(), ETag: r.etag, Properties: map[string]any{
+	e := tables.Entity{Key: r.key(), ETag: r.etag, Properties: map[string]any{
 		propInstance:   r.instanceID,
 		propTenant:     r.tenantID,
 		propSlot:       r.slot,
 		propJob:        r.jobID,
 		propSecretName: r.secretName,
 		propVersion:    r.version,
-		propPrevious:   r.previous,
 		propCreated:    r.created,
 	}}
+	if r.announced() {
+		e.Properties[propPrevious], e.Properties[propActive], e.Properties[propGraceEnds] = r.previous, r.activeAt, r.graceEndsAt
+	}
+	return e
 }
 
-// readSlot reads a stored decision about the slot of asked.
-func readSlot(asked slotRow, row tables.Entity) (slotRow, error) {
-	r := slotRow{instanceID: asked.instanceID, slot: asked.slot, secretName: asked.secretName, etag: row.ETag}
-	r.tenantID, _ = row.Properties[propTenant].(string)
-	r.jobID, _ = row.Properties[propJob].(string)
-	r.previous, _ = row.Properties[propPrevious].(string)
-	var okVersion, okCreated bool
-	r.version, okVersion = row.Properties[propVersion].(string)
-	r.created, okCreated = row.Properties[propCreated].(time.Time)
-	if !okVersion || !okCreated {
-		return slotRow{}, fmt.Errorf("read slot %s/%s: %s or %s is missing; delete the row to have it decided anew", row.Partition, row.Row, propVersion, propCreated)
+// readSlot reads a stored decision.
+func readSlot(instanceID string, row tables.Entity) (slotRow, error) {
+	r := slotRow{instanceID: instanceID, etag: row.ETag}
+	for name, field := range map[string]*string{propSlot: &r.slot, propTenant: &r.tenantID, propJob: &r.jobID,
+		propSecretName: &r.secretName, propVersion: &r.version, propPrevious: &r.previous} {
+		*field, _ = row.Properties[name].(string)
+	}
+	for name, field := range map[string]*time.Time{propCreated: &r.created, propActive: &r.activeAt, propGraceEnds: &r.graceEndsAt} {
+		at, _ := row.Properties[name].(time.Time)
+		*field = at.UTC()
+	}
+	if r.slot == "" || r.secretName == "" || r.version == "" || r.created.IsZero() {
+		return slotRow{}, fmt.Errorf("read slot %s: %s, %s, %s or %s is missing; delete the row to have it decided anew",
+			row.Key, propSlot, propSecretName, propVersion, propCreated)
 	}
 	return r, nil
 }
 
 // output is what Rotate returns for a decided slot; slot is its name as the caller wrote it.
 func (r slotRow) output(slot string) RotateOutput {
-	return RotateOutput{SecretName: r.secretName, Version: r.version, Slot: slot, PreviousVersion: r.previous, CreatedAtUtc: r.created.UTC()}
+	return RotateOutput{SecretName: r.secretName, Version: r.version, Slot: slot, CreatedAtUtc: r.created.UTC()}
 }

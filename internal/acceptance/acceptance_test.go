@@ -42,6 +42,7 @@ func rotation(correlationID, instance string) string {
 func TestPlatform(t *testing.T) {
 	p := start(t)
 	t.Run("a message becomes a key and its history", p.testRotation)
+	t.Run("the key before is retired after its grace", p.testGrace)
 	t.Run("the same message twice", p.testDuplicate)
 	t.Run("ids of all kinds", p.testIDs)
 	t.Run("messages that end as dead letters", p.testDeadLetters)
@@ -69,6 +70,36 @@ func (p *platform) testRotation(t *testing.T) {
 	if !ok || output["secretName"] == "" || len(fmt.Sprint(output["version"])) != 32 {
 		t.Errorf("entry %v", entry)
 	}
+}
+
+// testGrace: the run of a key that takes the place of another ends when the other is retired, and shows before what it has done.
+func (p *platform) testGrace(t *testing.T) {
+	const instance = "instance-twice"
+	older, newer := uuid.NewString(), uuid.NewString()
+	p.send(t, hmac.Queue, rotation(older, instance))
+	p.succeeded(t, older, instance)
+	p.send(t, hmac.Queue, rotation(newer, instance))
+	history := engine.NewHistory(p.tables, "")
+	var entries []engine.Entry
+	last := func() engine.Entry { return entries[len(entries)-1] }
+	until(t, "the operations of "+newer, func() bool {
+		var err error
+		entries, err = history.Run(t.Context(), hmac.Engine, newer)
+		return err == nil && len(entries) == 2
+	})
+	var told hmac.NotifyOutput
+	if err := json.Unmarshal(last().Output, &told); err != nil || told.PreviousVersion == "" || told.GraceEndsAtUtc.Sub(told.ActiveAtUtc) != 2*time.Second {
+		t.Errorf("output of %s: %s, %v", last().Operation, last().Output, err)
+	}
+	until(t, "the end of "+newer, func() bool {
+		var err error
+		entries, err = history.Run(t.Context(), hmac.Engine, newer)
+		return err == nil && last().RunStatus != ""
+	})
+	if now := time.Now(); now.Before(told.GraceEndsAtUtc) {
+		t.Errorf("it has ended at %v, before the grace did: %v", now, told.GraceEndsAtUtc)
+	}
+	p.succeeded(t, newer, instance)
 }
 
 func (p *platform) testDuplicate(t *testing.T) {

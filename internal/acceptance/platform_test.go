@@ -88,6 +88,7 @@ func startOver(t *testing.T, account account.Account) *platform {
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
 			"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
 			// What a handler that died had claimed is soon another's.
+			"ROUNDHOUSE_HMAC_GRACE=3s", "ROUNDHOUSE_HMAC_PROPAGATION=1s",
 			"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=1s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=2s",
 		},
 	})
@@ -278,8 +279,8 @@ func (p *platform) checkEvent(t *testing.T, notify engine.Entry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`"version":%q}`, out.Version)
-	if event.EventType != hmac.EventRotated || event.CorrelationID != notify.CorrelationID || !strings.HasSuffix(string(event.Payload), want) {
+	want := fmt.Sprintf(`"version":%q,"activeAtUtc":`, out.Version)
+	if event.EventType != hmac.EventRotated || event.CorrelationID != notify.CorrelationID || !strings.Contains(string(event.Payload), want) {
 		t.Errorf("event %+v with payload %s", event, event.Payload)
 	}
 	p.published = append(p.published, out.EventID)

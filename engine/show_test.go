@@ -1,0 +1,216 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// shown is what the history tells of a run, entry by entry, in the order of a list from its end.
+func (w *world) shown(t *testing.T, correlationID string) (all []string) {
+	t.Helper()
+	for _, e := range w.history(t, correlationID) {
+		all = append(all, strings.TrimSpace(fmt.Sprint(e.Operation, " ", e.Status, " ", e.RunStatus)))
+	}
+	page, err := engine.NewHistory(w.tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, CorrelationID: correlationID})
+	if err != nil || len(page.Entries) != len(all) {
+		t.Errorf("%d entries in a list of %d, %v", len(page.Entries), len(all), err)
+	}
+	return all
+}
+
+// historyCalls are the calls of the history table that a plan has seen.
+func historyCalls(p *faults.Plan) (calls []string) {
+	for _, c := range p.Calls() {
+		if c.Target == engine.DefaultHistoryTable {
+			calls = append(calls, c.Operation)
+		}
+	}
+	return calls
+}
+
+// awake delivers what is due until a time, and then stops.
+func (w *world) awake(t *testing.T, p *engine.Pipeline, until time.Time) {
+	t.Helper()
+	for time.Now().Before(until) {
+		for queue, handle := range map[string]func(context.Context, engine.Delivery) error{
+			testQueue: p.Handle, signalQueue: p.HandleSignal, scheduleQueue: p.HandleSignal, activityQueue: p.HandleActivities} {
+			w.handOut(t, queue, handle)
+		}
+		time.Sleep(visibility) // virtual
+	}
+}
+
+// What a run has done shows while it rests, and does not say how the run ended before it has.
+func TestOperationsShowWhileTheRunRests(t *testing.T) {
+	t.Parallel()
+	dry := orchestrator.Permanent(errors.New("dry"))
+	tests := map[string]struct {
+		rests  rest
+		waits  bool // first, so that a signal brings the run to its rest
+		dry    error
+		during []string
+		at     []string // the end
+		calls  []string // of the history table, in all
+	}{
+		"between operations": {rests: between, during: []string{"turn Succeeded"}, at: []string{"turn Succeeded", "lock Succeeded Succeeded"},
+			calls: []string{"Query", "Apply", "Query", "Apply"}},
+		"after the last": {rests: after, during: []string{"turn Succeeded", "lock Succeeded"}, at: []string{"turn Succeeded", "lock Succeeded Succeeded"},
+			calls: []string{"Query", "Apply", "Query", "Apply"}},
+		"and then fails": {rests: between, dry: dry, during: []string{"turn Succeeded"}, at: []string{"turn Succeeded", "turn Failed Failed"},
+			calls: []string{"Query", "Apply", "Query", "Apply"}},
+		"after a signal": {rests: between, waits: true, during: []string{"turn Succeeded"}, at: []string{"turn Succeeded", "lock Succeeded Succeeded"},
+			calls: []string{"Query", "Apply", "Query", "Apply"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, plan := newWorld(), &faults.Plan{}
+				w.rests, w.waits, w.dry = tt.rests, tt.waits, tt.dry
+				w.prepare(t)
+				w.send(t, good)
+				p, began := w.process(t, plan), time.Now()
+				if tt.waits {
+					w.event(t, "c1", time.Minute)
+					began = began.Add(time.Hour + 2*time.Minute)
+				}
+				w.awake(t, p, began.Add(30*time.Minute))
+				if diff := cmp.Diff(tt.during, w.shown(t, "c1")); diff != "" {
+					t.Errorf("while it rests (-want +got):\n%s", diff)
+				}
+				w.host(t, w.always(p))
+				if diff := cmp.Diff(tt.at, w.shown(t, "c1")); diff != "" {
+					t.Errorf("at the end (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(tt.calls, historyCalls(plan)); diff != "" {
+					t.Errorf("calls of the history table (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A message that comes again while its run rests is no duplicate: nobody knows yet how the run ends.
+func TestARunThatRestsHasNotSucceeded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rests = after
+		w.prepare(t)
+		p := w.process(t, nil)
+		for range 2 {
+			w.send(t, good)
+			w.awake(t, p, time.Now().Add(time.Minute))
+		}
+		if p.Count(engine.Parked) != 2 || p.Count(engine.Duplicate) != 0 || w.turns.Load() != 1 {
+			t.Errorf("%d parked, %d duplicates, %d turns", p.Count(engine.Parked), p.Count(engine.Duplicate), w.turns.Load())
+		}
+		w.host(t, w.always(p))
+		w.send(t, good)
+		w.host(t, w.always(p))
+		if p.Count(engine.Duplicate) == 0 || w.turns.Load() != 1 {
+			t.Errorf("%d duplicates, %d turns", p.Count(engine.Duplicate), w.turns.Load())
+		}
+		w.checkSucceeded(t, "c1")
+	})
+}
+
+// However often a run wakes and goes on waiting: what it has not done costs nothing.
+func TestWakingForNothingCostsNoHistory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, plan := newWorld(), &faults.Plan{}
+		w.rests = between
+		w.prepare(t)
+		w.send(t, good)
+		p := w.process(t, plan)
+		w.awake(t, p, time.Now().Add(time.Minute))
+		before := len(historyCalls(plan))
+		for i := range 10 { // events that nobody waits for yet
+			body := fmt.Sprintf(`{"signalId":"e%d","workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, i)
+			if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
+				t.Fatal(err)
+			}
+			w.awake(t, p, time.Now().Add(time.Minute))
+		}
+		if after := historyCalls(plan); before != 2 || len(after) != before {
+			t.Errorf("%d calls before, then %v", before, after)
+		}
+		w.host(t, w.always(p))
+		w.checkSucceeded(t, "c1")
+	})
+}
+
+// What cannot be written when a run comes to its rest is written by a later delivery, without using up an attempt.
+func TestOperationsShowOnceTheHistoryIsBack(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]bool{"brought by a message": false, "brought by a signal": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.rests, w.waits = between, waits
+				w.prepare(t)
+				w.send(t, good)
+				began, back := time.Now(), time.Now().Add(10*time.Minute)
+				if waits {
+					w.event(t, "c1", time.Minute)
+					began, back = began.Add(time.Hour+time.Minute), back.Add(time.Hour)
+				}
+				away := &faults.Plan{Refuse: func(c faults.Call) bool {
+					return c.Target == engine.DefaultHistoryTable && c.Operation == "Apply" && time.Now().Before(back)
+				}}
+				p := w.process(t, away)
+				w.awake(t, p, back)
+				if got := w.shown(t, "c1"); len(got) != 0 || w.turns.Load() != 1 {
+					t.Fatalf("%v, %d turns", got, w.turns.Load())
+				}
+				w.awake(t, p, began.Add(30*time.Minute))
+				if diff := cmp.Diff([]string{"turn Succeeded"}, w.shown(t, "c1")); diff != "" {
+					t.Errorf("while it rests (-want +got):\n%s", diff)
+				}
+				w.host(t, w.always(p))
+				w.checkSucceeded(t, "c1")
+			})
+		})
+	}
+}
+
+// A process that is slow to show what it has seen does not take back how the run has ended meanwhile.
+func TestTheEndStays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rests = after
+		w.prepare(t)
+		w.send(t, good)
+		once := true
+		slow := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+			if c.Target == engine.DefaultHistoryTable && c.Operation == "Apply" && once {
+				once = false
+				time.Sleep(time.Minute)
+				w.awake(t, w.process(t, nil), time.Now().Add(2*time.Hour))
+				w.checkSucceeded(t, "c1")
+			}
+			return next(context.WithoutCancel(ctx))
+		}
+		if err := w.processOver(t, slow).Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+			t.Fatal(err)
+		}
+		if once {
+			t.Fatal("nothing was shown")
+		}
+		w.checkSucceeded(t, "c1")
+	})
+}
