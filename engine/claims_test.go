@@ -120,6 +120,18 @@ func TestAdaptersComeBeforeTheEnvelope(t *testing.T) {
 	}
 }
 
+// A long id does not make an event unpublishable, nor does it share the order of another one.
+func TestOrderKey(t *testing.T) {
+	t.Parallel()
+	long := "/subscriptions/" + strings.Repeat("x", MaxIDLength)
+	if k := OrderKey(long); len(k) > MaxIDLength || k != OrderKey(long) || k == OrderKey(long+"y") {
+		t.Errorf("the order key of a long id is %q", k)
+	}
+	if short := long[:MaxIDLength]; OrderKey(short) != short || OrderKey("") != "" {
+		t.Error("a short id is not its own order key")
+	}
+}
+
 func TestDeriveCorrelationID(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}

@@ -47,6 +47,15 @@ func DeriveCorrelationID(kind string, parts ...string) string {
 	return uuid.NewSHA1(correlationSpace, key).String()
 }
 
+// OrderKey is the order key of events about something with an id, such as an instance: the id itself, or, since Azure's ids
+// can be longer than an order key may be, what stands for it.
+func OrderKey(id string) string {
+	if len(id) <= MaxIDLength {
+		return id
+	}
+	return DeriveCorrelationID("order-key", id)
+}
+
 // deriveCorrelationID gives the same id for the same message id, always.
 func deriveCorrelationID(messageID string) string {
 	return uuid.NewSHA1(correlationSpace, []byte("message:"+messageID)).String()

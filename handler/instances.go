@@ -28,9 +28,10 @@ func (r instances) Create(ctx context.Context, i provisioning.Instance) error {
 	return err
 }
 
-// Update changes an instance by compare-and-set. What another job has locked waits until it is free.
-func (r instances) Update(ctx context.Context, instanceID, jobID string, change func(*provisioning.Instance) error) error {
-	_, err := r.registry.Update(ctx, instanceID, jobID, func(document *registry.Instance) error {
+// Update changes an instance by compare-and-set. One write needs no lock of its own; what another job has locked stays as
+// it is.
+func (r instances) Update(ctx context.Context, instanceID string, change func(*provisioning.Instance) error) error {
+	_, err := r.registry.Update(ctx, instanceID, "", func(document *registry.Instance) error {
 		i := provisioning.Instance{ID: document.InstanceID, TenantID: document.TenantID}
 		if _, err := document.Field(provisioningField, &i); err != nil {
 			return err
@@ -42,6 +43,9 @@ func (r instances) Update(ctx context.Context, instanceID, jobID string, change 
 	})
 	if errors.Is(err, registry.ErrNotFound) {
 		return fmt.Errorf("%w: %w", provisioning.ErrNotRegistered, err)
+	}
+	if locked, ok := errors.AsType[*registry.LockedError](err); ok {
+		return &provisioning.LockedError{Holder: locked.Holder, Until: locked.Until}
 	}
 	return err
 }

@@ -24,6 +24,8 @@ type outside struct {
 	// MarketplaceURL and ManagementURL are other endpoints than those of the public cloud (ROUNDHOUSE_MARKETPLACE_URL,
 	// ROUNDHOUSE_MANAGEMENT_URL).
 	MarketplaceURL, ManagementURL string
+	// LoginURL is Microsoft Entra of another cloud, whose tokens the intakes take (ROUNDHOUSE_INTAKE_LOGIN_URL).
+	LoginURL string
 	// Plans are those that customers may change to (ROUNDHOUSE_MARKETPLACE_PLANS, separated by commas); all unless set.
 	Plans []string
 	// BootstrapDeadline is how long an instance gets (ROUNDHOUSE_BOOTSTRAP_DEADLINE, a Go duration); 1h unless set.
@@ -37,7 +39,7 @@ type outside struct {
 
 func outsideSettings(lookup lookupFunc) (outside, error) {
 	var o outside
-	var errs [6]error
+	var errs [7]error
 	o.MarketplaceTenant, o.MarketplaceApp, errs[0] = tokenSettings(lookup, "ROUNDHOUSE_MARKETPLACE_TENANT", "ROUNDHOUSE_MARKETPLACE_APP_ID")
 	o.AlertsTenant, o.AlertsApp, errs[1] = tokenSettings(lookup, "ROUNDHOUSE_ALERTS_TENANT", "ROUNDHOUSE_ALERTS_APP_ID")
 	o.Signature, errs[2] = keySetting(lookup, "ROUNDHOUSE_MANAGED_APP_SIGNATURE")
@@ -48,6 +50,7 @@ func outsideSettings(lookup lookupFunc) (outside, error) {
 			o.Plans = append(o.Plans, plan)
 		}
 	}
+	o.LoginURL, errs[6] = cloudSetting(lookup, "ROUNDHOUSE_INTAKE_LOGIN_URL", "")
 	o.BootstrapDeadline, errs[4] = deadlineSetting(lookup)
 	if o.AlertRules, errs[5] = alerts.ParseRules(setting(lookup, "ROUNDHOUSE_ALERT_RULES")); errs[5] != nil {
 		errs[5] = fmt.Errorf("ROUNDHOUSE_ALERT_RULES: %w", errs[5])
@@ -90,7 +93,7 @@ func intakes(o outside, d deployment, c intake.Config) (intake.Config, error) {
 	webhooks := intake.Target{Queue: provisioning.Queue, Adapt: provisioning.Adapt}
 	if d == publisher && o.MarketplaceTenant != "" {
 		c.Webhook = &intake.Webhook{Target: webhooks, Declines: func(body []byte) bool { return provisioning.Declines(body, o.Plans) }}
-		c.Webhook.Tokens, errs[0] = intake.NewEntra(intake.EntraConfig{Tenant: o.MarketplaceTenant, Audiences: []string{o.MarketplaceApp}, Callers: []string{intake.MarketplaceCaller}})
+		c.Webhook.Tokens, errs[0] = intake.NewEntra(intake.EntraConfig{Tenant: o.MarketplaceTenant, Audiences: []string{o.MarketplaceApp}, Callers: []string{intake.MarketplaceCaller}, Authority: o.LoginURL})
 	}
 	if d == publisher && o.Signature != "" {
 		c.Notifications = &intake.Notifications{Target: webhooks, Signature: o.Signature}
@@ -99,7 +102,7 @@ func intakes(o outside, d deployment, c intake.Config) (intake.Config, error) {
 		c.Alerts = &intake.Alerts{Target: intake.Target{Queue: alerts.Queue, Adapt: alerts.Adapt}, Key: o.AlertsKey}
 	}
 	if o.AlertsTenant != "" {
-		c.Alerts.Tokens, errs[1] = intake.NewEntra(intake.EntraConfig{Tenant: o.AlertsTenant, Audiences: []string{o.AlertsApp, "api://" + o.AlertsApp}, Callers: []string{intake.AlertsCaller}})
+		c.Alerts.Tokens, errs[1] = intake.NewEntra(intake.EntraConfig{Tenant: o.AlertsTenant, Audiences: []string{o.AlertsApp, "api://" + o.AlertsApp}, Callers: []string{intake.AlertsCaller}, Authority: o.LoginURL})
 	}
 	return c, errors.Join(errs[:]...)
 }

@@ -56,14 +56,22 @@ func spnFrom(lookup lookupFunc, vaultURL string, required bool) (spnSettings, er
 		}
 	}
 	for name, field := range map[string]*string{"GRAPH_URL": &s.GraphURL, "LOGIN_URL": &s.LoginURL} {
-		if text := setting(lookup, prefix+name); text != "" {
-			u, err := url.Parse(text)
-			if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-				errs = append(errs, fmt.Errorf("%s%s: set https:// and the host name of the cloud that is not the public one", prefix, name))
-				continue
-			}
-			*field = strings.TrimSuffix(text, "/")
-		}
+		var err error
+		*field, err = cloudSetting(lookup, prefix+name, *field)
+		errs = append(errs, err)
 	}
 	return s, errors.Join(errs...)
+}
+
+// cloudSetting is the address of a service in another cloud, without a slash at the end; otherwise that of the public one.
+func cloudSetting(lookup lookupFunc, name, otherwise string) (string, error) {
+	text := setting(lookup, name)
+	if text == "" {
+		return otherwise, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		return otherwise, fmt.Errorf("%s: set https:// and the host name of the cloud that is not the public one", name)
+	}
+	return strings.TrimSuffix(text, "/"), nil
 }

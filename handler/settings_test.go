@@ -66,6 +66,9 @@ func TestLoadSettings(t *testing.T) {
 		{"spn", emulator.with("ROUNDHOUSE_SPN_OWNER", "me", "ROUNDHOUSE_SPN_OVERLAP", "1h", "ROUNDHOUSE_SPN_LOGIN_URL", "https://login.example/"), func(s Settings) bool {
 			return s.SPN.Tenant == "common" && s.SPN.Owner == "me" && s.SPN.Overlap == time.Hour && s.SPN.LoginURL == "https://login.example"
 		}},
+		{"login of the intakes", emulator.with("ROUNDHOUSE_INTAKE_LOGIN_URL", "https://login.example/"), func(s Settings) bool {
+			return s.Outside.LoginURL == "https://login.example"
+		}},
 		{"budget", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "9m30s"), func(s Settings) bool { return s.Budget == 9*time.Minute+30*time.Second }},
 		{"budget follows a short timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:02:00"), func(s Settings) bool {
 			return s.Budget == 90*time.Second && s.Host.FunctionTimeout == 2*time.Minute
@@ -122,6 +125,7 @@ func TestLoadSettingsRefuses(t *testing.T) {
 		{"spn", emulator.with("ROUNDHOUSE_SPN_OWNER", "not me"), []string{`ROUNDHOUSE_SPN_OWNER is "not me"`}},
 		{"spn overlap", emulator.with("ROUNDHOUSE_SPN_OVERLAP", "1"), []string{"ROUNDHOUSE_SPN_OVERLAP: set a Go duration"}},
 		{"spn graph", emulator.with("ROUNDHOUSE_SPN_GRAPH_URL", "http://graph"), []string{"ROUNDHOUSE_SPN_GRAPH_URL: set https://"}},
+		{"login of the intakes", emulator.with("ROUNDHOUSE_INTAKE_LOGIN_URL", "http://login"), []string{"ROUNDHOUSE_INTAKE_LOGIN_URL: set https://"}},
 		{"budget no duration", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "480"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "480"`}},
 		{"budget too short", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "-5m"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "-5m"`}},
 		{"timeout too short", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:00:30"), []string{"functionTimeout of host.json is 30s"}},

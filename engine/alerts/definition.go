@@ -120,5 +120,5 @@ func tell(ctx *orchestrator.Context, r engine.Request[json.RawMessage], a Alert,
 		}
 	}
 	return ctx.Publish(orchestrator.Publication{TenantID: tenant, Type: route.Event, Payload: payload,
-		Key: engine.DeriveCorrelationID("alert-event", a.ID, a.Condition, route.Rule), OrderKey: a.ID})
+		Key: engine.DeriveCorrelationID("alert-event", a.ID, a.Condition, route.Rule), OrderKey: engine.OrderKey(a.ID)})
 }

@@ -48,12 +48,14 @@ type activities struct {
 
 // Definition is the engine over the steps.
 func Definition(steps *Steps) engine.Definition {
-	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
+	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 3, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5,
+		Retryable: func(err error) bool { return !isLocked(err) }})
+	locked := orchestrator.WithError[*LockedError]()
 	timeout := orchestrator.WithTimeout(time.Minute)
 	a := activities{
 		receive:     orchestrator.NewActivity(OperationReceived, permanently(steps.Receive), retry, timeout),
-		register:    orchestrator.NewActivity(OperationRegistered, permanently(steps.Register), retry, timeout),
-		complete:    orchestrator.NewActivity(OperationBootstrapped, permanently(steps.Complete), retry, timeout),
+		register:    orchestrator.NewActivity(OperationRegistered, permanently(steps.Register), retry, timeout, locked),
+		complete:    orchestrator.NewActivity(OperationBootstrapped, permanently(steps.Complete), retry, timeout, locked),
 		acknowledge: orchestrator.NewActivity(Engine+"/acknowledge", permanently(steps.Acknowledge), retry, timeout),
 	}
 	return engine.Definition{
@@ -131,8 +133,8 @@ func (a activities) answer(ctx *orchestrator.Context, seen Received, succeeded b
 
 // provision registers the instance, tells it, and waits for it where it has to come up.
 func (a activities) provision(ctx *orchestrator.Context, job string, seen Received) (Registered, error) {
-	registered, err := a.register.Call(ctx, RegisterInput{InstanceID: seen.InstanceID, TenantID: seen.TenantID, Source: seen.Source, Action: seen.Action,
-		PlanID: seen.PlanID, Quantity: seen.Quantity, At: seen.At, JobID: job}).Await()
+	registered, err := unlocked(ctx, a.register, RegisterInput{InstanceID: seen.InstanceID, TenantID: seen.TenantID, Source: seen.Source, Action: seen.Action,
+		PlanID: seen.PlanID, Quantity: seen.Quantity, At: seen.At, JobID: job})
 	if err != nil || registered.Superseded {
 		return registered, err
 	}
@@ -152,7 +154,33 @@ func (a activities) provision(ctx *orchestrator.Context, job string, seen Receiv
 	if err != nil {
 		return registered, err
 	}
-	return a.complete.Call(ctx, CompleteInput{InstanceID: seen.InstanceID, JobID: job, Bootstrap: bootstrap}).Await()
+	return unlocked(ctx, a.complete, CompleteInput{InstanceID: seen.InstanceID, JobID: job, Bootstrap: bootstrap})
+}
+
+// The pauses between two looks at an instance that another job has locked. The pause doubles, and ends when the lock
+// expires.
+const (
+	firstPause   = 30 * time.Second
+	longestPause = 5 * time.Minute
+)
+
+// unlocked takes a step as soon as no other job has the instance: waiting uses up no attempts of the message.
+func unlocked[In any](ctx *orchestrator.Context, step *orchestrator.Activity[In, Registered], in In) (Registered, error) {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		out, err := step.Call(ctx, in).Await()
+		locked, ok := errors.AsType[*LockedError](err)
+		if !ok {
+			return out, err
+		}
+		if _, err := orchestrator.Timer(ctx, min(pause, max(time.Second, locked.Until.Sub(ctx.Now())))).Await(); err != nil {
+			return out, err
+		}
+	}
+}
+
+func isLocked(err error) bool {
+	_, ok := errors.AsType[*LockedError](err)
+	return ok
 }
 
 // tell publishes a command. Those of one instance keep their order.
@@ -161,7 +189,7 @@ func tell(ctx *orchestrator.Context, tenant, kind string, c Command) error {
 	if err != nil {
 		return orchestrator.Permanent(err)
 	}
-	return ctx.Publish(orchestrator.Publication{TenantID: tenant, Type: kind, Payload: payload, OrderKey: c.InstanceID})
+	return ctx.Publish(orchestrator.Publication{TenantID: tenant, Type: kind, Payload: payload, OrderKey: engine.OrderKey(c.InstanceID)})
 }
 
 // await waits for the word of the instance. Silence is a bootstrap that failed.

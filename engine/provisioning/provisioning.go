@@ -18,6 +18,7 @@ package provisioning
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/vibedata/roundhouse/marketplace"
@@ -81,9 +82,20 @@ type Registry interface {
 	// Create adds an instance, or returns ErrRegistered.
 	Create(ctx context.Context, i Instance) error
 	// Update reads the instance, lets change change it, and stores it if nobody else did in between; else it begins
-	// anew. An error of change leaves all as it is and is returned. jobID says for whom. ErrNotRegistered says that there
-	// is no such instance.
-	Update(ctx context.Context, instanceID, jobID string, change func(*Instance) error) error
+	// anew. An error of change leaves all as it is and is returned. ErrNotRegistered says that there is no such instance,
+	// a *LockedError that another job has locked it.
+	Update(ctx context.Context, instanceID string, change func(*Instance) error) error
+}
+
+// LockedError says that another job, an update for example, has locked the instance.
+type LockedError struct {
+	Holder string    `json:"holder"`
+	Until  time.Time `json:"until"`
+}
+
+// Error says who has it, and until when.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("the instance is locked by job %q until %s", e.Holder, e.Until.UTC().Format(time.RFC3339))
 }
 
 // State is where an instance stands.

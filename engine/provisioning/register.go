@@ -33,7 +33,7 @@ type Registered struct {
 var errSuperseded = errors.New("superseded")
 
 // Register brings the registry up to the notice, under compare-and-set. Repeating it changes nothing. Errors are
-// ErrNotice and those of the registry.
+// ErrNotice, a *LockedError, and those of the registry.
 func (s *Steps) Register(ctx context.Context, in RegisterInput) (Registered, error) {
 	r, err := ruleOf(in.Action)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Steps) Register(ctx context.Context, in RegisterInput) (Registered, err
 		out.State = i.State
 		return err
 	}
-	err = s.config.Registry.Update(ctx, in.InstanceID, in.JobID, change)
+	err = s.config.Registry.Update(ctx, in.InstanceID, change)
 	if errors.Is(err, ErrNotRegistered) {
 		if r.state == StateRemoved || r.state == StateRemoving {
 			return Registered{InstanceID: in.InstanceID, Superseded: true}, nil
@@ -70,7 +70,7 @@ func (s *Steps) create(ctx context.Context, in RegisterInput, change func(*Insta
 	}
 	err := s.config.Registry.Create(ctx, i)
 	if errors.Is(err, ErrRegistered) {
-		return s.config.Registry.Update(ctx, in.InstanceID, in.JobID, change)
+		return s.config.Registry.Update(ctx, in.InstanceID, change)
 	}
 	return err
 }
@@ -153,7 +153,7 @@ func (s *Steps) Complete(ctx context.Context, in CompleteInput) (Registered, err
 	if in.Bootstrap.Status != "Succeeded" {
 		out.State = StateFailed
 	}
-	err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *Instance) error {
+	err := s.config.Registry.Update(ctx, in.InstanceID, func(i *Instance) error {
 		if i.JobID != in.JobID {
 			out.Superseded = true
 			return errSuperseded

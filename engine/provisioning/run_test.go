@@ -38,6 +38,18 @@ func sells(status, action, operationStatus string) func(*testing.T, *world) {
 	return func(_ *testing.T, w *world) { w.sells(status, action, operationStatus) }
 }
 
+// locked lets another job have the instance, for so many looks.
+func locked(looks int) func(*testing.T, *world) {
+	return func(_ *testing.T, w *world) {
+		w.registry.locked = func() *provisioning.LockedError {
+			if looks--; looks < 0 {
+				return nil
+			}
+			return &provisioning.LockedError{Holder: "update-1/job", Until: began.Add(2 * time.Hour)}
+		}
+	}
+}
+
 // both does one thing and then the other.
 func both(a, b func(*testing.T, *world)) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) { a(t, w); b(t, w) }
@@ -83,6 +95,8 @@ func marketplaceRuns() []run {
 			verdict: "act", state: "Active", told: "provisioning.changed", operation: "Succeeded"},
 		{name: "not paid", before: both(sells("Suspended", "Suspend", "Succeeded"), registered("Active")), body: webhook("Suspend"),
 			verdict: "act", state: "Suspended", told: "provisioning.changed", operation: "Succeeded"},
+		{name: "not paid while an update has the instance", before: both(locked(9), both(sells("Suspended", "Suspend", "Succeeded"), registered("Active"))),
+			body: webhook("Suspend"), verdict: "act", state: "Suspended", told: "provisioning.changed", operation: "Succeeded"},
 		{name: "paid again", before: both(sells("Suspended", "Reinstate", "InProgress"), registered("Suspended")), body: webhook("Reinstate"),
 			verdict: "act", state: "Active", told: "provisioning.changed", operation: "Succeeded"},
 		{name: "paid again, in the form without an operation", before: both(sells("Suspended", "Reinstate", "InProgress"), registered("Suspended")),

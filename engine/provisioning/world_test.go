@@ -46,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	}
 	market := marketplacefake.New()
 	market.Now = func() time.Time { return began }
-	return &world{market: market, registry: registry{store}}
+	return &world{market: market, registry: registry{tables: store}}
 }
 
 // steps is a process over this world.
@@ -105,7 +105,11 @@ func notification(event, state string) string {
 var up = orchestratortest.Step{Event: "Bootstrap-Complete", Data: provisioning.Bootstrap{Status: "Succeeded", Version: "1.2.3"}}
 
 // registry is a registry over a table, with the table's compare-and-set.
-type registry struct{ tables tables.Store }
+type registry struct {
+	tables tables.Store
+	// locked, if it is set, says who has locked an instance.
+	locked func() *provisioning.LockedError
+}
 
 func key(id string) tables.Key { return tables.Key{Partition: "p", Row: tables.EscapeKey(id)} }
 
@@ -127,8 +131,13 @@ func (r registry) Create(ctx context.Context, i provisioning.Instance) error {
 }
 
 // Update implements provisioning.Registry.
-func (r registry) Update(ctx context.Context, id, _ string, change func(*provisioning.Instance) error) error {
+func (r registry) Update(ctx context.Context, id string, change func(*provisioning.Instance) error) error {
 	for {
+		if r.locked != nil {
+			if l := r.locked(); l != nil {
+				return l
+			}
+		}
 		i, etag, err := r.get(ctx, id)
 		if err != nil {
 			return err

@@ -95,7 +95,7 @@ func (t teller) tell(ctx *orchestrator.Context, instances []string, occasion str
 			return 0, orchestrator.Permanent(fmt.Errorf("notify instance %s: %w", n.InstanceID, err))
 		}
 		err = ctx.Publish(orchestrator.Publication{TenantID: cmp.Or(n.TenantID, engine.PublisherInstance), Type: EventAvailable, Payload: payload,
-			Key: engine.DeriveCorrelationID("update-available", n.InstanceID, n.Ring, n.Version, occasion), OrderKey: n.InstanceID})
+			Key: engine.DeriveCorrelationID("update-available", n.InstanceID, n.Ring, n.Version, occasion), OrderKey: engine.OrderKey(n.InstanceID)})
 		if err != nil {
 			return 0, fmt.Errorf("notify instance %s: %w", n.InstanceID, err)
 		}

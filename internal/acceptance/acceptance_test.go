@@ -8,12 +8,10 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -109,20 +107,7 @@ func (p *platform) testDuplicate(t *testing.T) {
 	p.succeeded(t, id, "instance-2")
 	p.send(t, hmac.Queue, rotation(id, "instance-2"))
 	p.succeeded(t, id, "instance-2")
-	log, err := os.ReadFile(p.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fates := map[string]int{}
-	for line := range strings.Lines(string(log)) {
-		var l struct{ CorrelationID, Fate string }
-		if json.Unmarshal([]byte(line), &l) == nil && l.CorrelationID == id && l.Fate != "" {
-			fates[l.Fate]++
-		}
-	}
-	if diff := gocmp.Diff(map[string]int{string(engine.Succeeded): 1, string(engine.Duplicate): 2}, fates); diff != "" {
-		t.Errorf("fates of three deliveries (-want +got):\n%s", diff)
-	}
+	p.allWell(t, id, 3)
 }
 
 func (p *platform) testIDs(t *testing.T) {
@@ -180,14 +165,7 @@ func (p *platform) testDeadLetters(t *testing.T) {
 			}
 			known++
 			d := p.get(t, fmt.Sprintf("/api/dlq/%s/%s", items[0]["engine"], url.PathEscape(items[0]["rowKey"].(string))))
-			if d["originalMessage"] != tt.body || !strings.Contains(fmt.Sprint(d["errorMessage"]), tt.want) ||
-				d["dequeueCount"] != tt.count || d["status"] != "Pending" || d["originalQueue"] != cmp.Or(tt.from, hmac.Queue) || d["correlationId"] == "" {
-				t.Errorf("dead letter %v", shorten(d))
-			}
-			first, last := parseTime(t, d["firstFailureAtUtc"]), parseTime(t, d["lastFailureAtUtc"])
-			if first.After(last) || time.Since(last) > patience {
-				t.Errorf("failed from %v to %v", first, last)
-			}
+			checkDeadLetter(t, d, grave{entrance: at("", cmp.Or(tt.from, hmac.Queue)), body: tt.body, reason: tt.want, count: tt.count})
 		})
 	}
 }
@@ -210,17 +188,7 @@ func (p *platform) testAlwaysFails(t *testing.T) {
 	defer p.proxy.refuseIf(nil)
 	body := rotation(id, "instance-fails")
 	p.send(t, hmac.Queue, body)
-	query := url.Values{"correlationId": {id}, "engine": {"hmac"}}
-	until(t, "dead letter", func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
-	p.drained(t, hmac.Queue)
-	items := p.list(t, "/api/dlq", query)
-	if len(items) != 1 {
-		t.Fatalf("%d dead letters", len(items))
-	}
-	d := p.get(t, "/api/dlq/hmac/"+url.PathEscape(items[0]["rowKey"].(string)))
-	if d["originalMessage"] != body || d["dequeueCount"] != 5.0 || !strings.Contains(fmt.Sprint(d["errorMessage"]), "devSecrets") {
-		t.Errorf("dead letter %v", d)
-	}
+	d := p.buried(t, grave{entrance: at(hmac.Engine, hmac.Queue), correlationID: id, body: body, reason: "devSecrets", count: 5})
 	failed := p.list(t, "/api/history", url.Values{"correlationId": {id}, "status": {"Failed"}})
 	if len(failed) != 4 {
 		t.Errorf("%d failed attempts in the history", len(failed))
@@ -243,16 +211,7 @@ func (p *platform) testHostGivesUp(t *testing.T) {
 		return p.seen(func(i localhost.Invocation) bool { return i.MessageID == message && i.Outcome == localhost.Poisoned }) > 0
 	})
 	p.proxy.refuseIf(nil)
-	query := url.Values{"correlationId": {id}, "engine": {"hmac"}}
-	until(t, "dead letter", func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
-	p.drained(t, poisonQueue)
-	items := p.list(t, "/api/dlq", query)
-	if len(items) != 1 || items[0]["dequeueCount"] != 8.0 {
-		t.Fatalf("dead letters: %v", items)
-	}
-	if d := p.get(t, "/api/dlq/hmac/"+url.PathEscape(items[0]["rowKey"].(string))); d["originalMessage"] != body {
-		t.Errorf("dead letter %v", d)
-	}
+	p.buried(t, grave{entrance: at(hmac.Engine, hmac.Queue), correlationID: id, body: body, count: 8})
 }
 
 func (p *platform) testKill(t *testing.T) {

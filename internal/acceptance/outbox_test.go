@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,10 +102,7 @@ type fleet struct {
 
 func newFleet(t *testing.T, storage account.Account) *fleet {
 	t.Helper()
-	f := &fleet{dist: filepath.Join(t.TempDir(), "dist"), account: storage, sink: newSink(t), ended: make(chan struct{})}
-	if out, err := exec.Command("../../scripts/stage", "--local", f.dist).CombinedOutput(); err != nil {
-		t.Fatalf("stage: %v\n%s", err, out)
-	}
+	f := &fleet{dist: stage(t, "publisher"), account: storage, sink: newSink(t), ended: make(chan struct{})}
 	table, err1 := tables.NewAzure(storage)
 	queue, err2 := queues.NewAzure(storage)
 	blob, err3 := blobs.NewAzure(storage)
@@ -245,6 +243,7 @@ func (f *fleet) launch(t *testing.T) *process {
 		return p
 	}
 	lines := bufio.NewReader(stdout)
+	var last []byte
 	for p.url == "" && err == nil {
 		var text []byte
 		text, err = lines.ReadBytes('\n')
@@ -252,9 +251,12 @@ func (f *fleet) launch(t *testing.T) *process {
 		if json.Unmarshal(text, &line) == nil && line.Msg == "listening" {
 			p.url = "http://" + line.Address
 		}
+		if len(text) > 0 {
+			last = text
+		}
 	}
 	if err != nil {
-		t.Errorf("a handler does not listen: %v", err)
+		t.Errorf("a handler does not listen: %v; its last words: %s", err, last)
 	}
 	p.output.Go(func() { _, _ = io.Copy(io.Discard, lines) }) // ends with the process
 	return p
@@ -269,12 +271,19 @@ func (p *process) end() {
 	}
 }
 
+// told is an event as it arrived.
+type told struct {
+	Type, Tenant, CorrelationID string
+	Body                        []byte
+}
+
 // sink takes the events, on the wire.
 type sink struct {
 	url string
 
 	mu       sync.Mutex
 	got      map[string]string // tenant by key
+	events   []told
 	requests int
 	actions  map[int][]func()
 	arrived  chan struct{}
@@ -297,7 +306,12 @@ func (s *sink) document() string {
 func (s *sink) at(number int, do func()) { s.actions[number] = append(s.actions[number], do) }
 
 func (s *sink) take(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // nobody waits for an answer
+	}
 	s.mu.Lock()
+	s.events = append(s.events, told{r.Header.Get("ce-type"), r.Header.Get("ce-tenantid"), r.Header.Get("ce-correlationid"), body})
 	s.requests++
 	s.got[r.Header.Get(outbox.HeaderIdempotencyKey)] = r.Header.Get("ce-tenantid")
 	actions := s.actions[s.requests]
@@ -317,6 +331,36 @@ func (s *sink) received() (map[string]string, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.got, s.requests
+}
+
+// told waits for an event, and gives all of the same type that this correlation id has.
+func (s *sink) told(t *testing.T, kind, correlationID string) []told {
+	t.Helper()
+	var found []told
+	until(t, "the event "+kind+" of "+correlationID, func() bool {
+		found = nil
+		for _, e := range s.all() {
+			if e.Type == kind && e.CorrelationID == correlationID {
+				found = append(found, e)
+			}
+		}
+		return len(found) > 0
+	})
+	return found
+}
+
+func (s *sink) all() []told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.events)
+}
+
+// heard is all events as one text.
+func (s *sink) heard() (text []byte) {
+	for _, e := range s.all() {
+		text = fmt.Appendf(text, "%s %s %s %s\n", e.Type, e.Tenant, e.CorrelationID, e.Body)
+	}
+	return text
 }
 
 // await waits until so many different events have come.

@@ -1,15 +1,19 @@
 package acceptance
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
@@ -25,6 +29,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/secrets"
@@ -36,14 +41,16 @@ const patience = 60 * time.Second
 
 var storage azuritetest.Shared
 
-func TestMain(m *testing.M) { storage.Main(m) }
+func TestMain(m *testing.M) { storage.Main(m, pebble.IgnoreLeak(), goleak.Cleanup(staged.end)) }
 
-// platform is a running host with the real handler. Queues and tables have fixed names, so there is one for the package
+// platform is a running host with the real handler. Queues and tables have fixed names, so there is one for a storage account
 // and its tests share it, one after the other.
 type platform struct {
 	account account.Account
+	key     string // of the functions
 	queues  *queues.Azure
 	tables  *tables.Azure
+	vault   kept
 	proxy   *proxy
 	host    *localhost.Host
 	log     string // the handler's log file
@@ -54,35 +61,51 @@ type platform struct {
 	invocations []localhost.Invocation
 }
 
-func start(t *testing.T) *platform {
-	t.Helper()
-	return startOver(t, storage.Account(t))
+// setup says how a platform is started.
+type setup struct {
+	account account.Account
+	// context is that of the deployment; publisher when it is empty.
+	context string
+	// env is added to the environment of the handler, as NAME=value.
+	env []string
+	// vault is where the handler keeps secrets; the one on a developer's machine when it is nil.
+	vault kept
+	// hostLog takes the log of the host; nil leaves it.
+	hostLog *slog.Logger
 }
 
-// startOver starts a platform on a storage account.
-func startOver(t *testing.T, account account.Account) *platform {
+func start(t *testing.T) *platform {
 	t.Helper()
-	dist := filepath.Join(t.TempDir(), "dist")
-	if out, err := exec.Command("../../scripts/stage", "--local", dist).CombinedOutput(); err != nil {
-		t.Fatalf("stage: %v\n%s", err, out)
+	return startWith(t, setup{account: storage.Account(t)})
+}
+
+// startWith starts a platform.
+func startWith(t *testing.T, s setup) *platform {
+	t.Helper()
+	s.context = cmp.Or(s.context, "publisher")
+	dist := stage(t, s.context)
+	reschedule(t, dist, "outbox-sweep-timer", "* * * * * *")
+	for _, timers := range []string{"*-schedule-timer", "update-publisher-timer", "health-timer"} {
+		reschedule(t, dist, timers, newYear)
 	}
-	everySecond(t, filepath.Join(dist, "outbox-sweep-timer", "function.json"))
-	p := &platform{account: account}
+	p := &platform{account: s.account, key: rand.Text(), vault: s.vault}
 	var err1, err2 error
 	p.queues, err1 = queues.NewAzure(p.account)
 	p.tables, err2 = tables.NewAzure(p.account)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	p.proxy = newProxy(t, p.account)
-	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
-	if err != nil {
-		t.Fatal(err)
+	if p.vault == nil {
+		p.vault = secrets.NewDevelopment(p.tables)
 	}
+	p.proxy = newProxy(t, p.account)
+	log := newLog(t)
 	p.log = log.Name()
+	var err error
 	p.host, err = localhost.New(localhost.Config{
-		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe,
-		Env: []string{
+		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog,
+		Env: append([]string{
+			"ROUNDHOUSE_CONTEXT=" + s.context,
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),
 			// A failed message comes back at once, and an empty queue is looked at often.
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
@@ -90,45 +113,72 @@ func startOver(t *testing.T, account account.Account) *platform {
 			// What a handler that died had claimed is soon another's.
 			"ROUNDHOUSE_HMAC_GRACE=3s", "ROUNDHOUSE_HMAC_PROPAGATION=1s",
 			"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=1s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=2s",
-		},
+		}, s.env...),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.proxy.kill = p.host.KillHandler
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- p.host.Run(ctx) }()
+	runHost(t, p.host)
+	return p
+}
+
+// newLog makes a file for what a handler logs. Its end is shown when the test fails.
+func newLog(t *testing.T) *os.File {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("host: %v", err)
-		}
-		http.DefaultClient.CloseIdleConnections()
 		log.Close()
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
 			t.Logf("the handler's log:\n%s", text[max(0, len(text)-8000):])
 		}
 	})
-	ready, stop := context.WithTimeout(ctx, patience)
-	defer stop()
-	if err := p.host.WaitReady(ready); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return log
 }
 
-// everySecond lets a staged timer fire each second.
-func everySecond(t *testing.T, path string) {
+// runHost runs a host until the test ends, and waits until it is ready.
+func runHost(t *testing.T, host *localhost.Host) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("host: %v", err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	ready, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	if err := host.WaitReady(ready); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newYear is a schedule on which nothing fires while a test runs: two runs by hand are for the same slot.
+const newYear = "0 0 0 1 1 *"
+
+// reschedule gives the staged timers whose names match another schedule.
+func reschedule(t *testing.T, dist, timers, to string) {
 	t.Helper()
 	schedule := regexp.MustCompile(`("schedule": )"[^"]*"`)
-	text, err := os.ReadFile(path)
-	if err != nil || !schedule.Match(text) {
-		t.Fatalf("%s: %v\n%s", path, err, text)
-	}
-	if err := os.WriteFile(path, schedule.ReplaceAll(text, []byte(`$1"* * * * * *"`)), 0o600); err != nil {
+	paths, err := filepath.Glob(filepath.Join(dist, timers, "function.json"))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil || !schedule.Match(text) {
+			t.Fatalf("%s: %v\n%s", path, err, text)
+		}
+		if err := os.WriteFile(path, schedule.ReplaceAll(text, []byte(`$1"`+to+`"`)), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -198,23 +248,48 @@ func (p *platform) drained(t *testing.T, queue string) {
 
 type item map[string]any
 
-// get reads one document of the API.
-func (p *platform) get(t *testing.T, path string) item {
+// ask sends a request as somebody who has the key of the functions, unless the header has one.
+func (p *platform) ask(t *testing.T, method, path string, header http.Header, body []byte) (status int, answer []byte) {
 	t.Helper()
-	resp, err := http.Get(p.host.URL() + path)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, p.host.URL()+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("x-functions-key", p.key)
+	maps.Copy(req.Header, header)
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if answer, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
+	return resp.StatusCode, answer
+}
+
+// get reads one document of the API.
+func (p *platform) get(t *testing.T, path string) item {
+	t.Helper()
 	var answer struct{ Data item }
-	if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s %s", path, resp.Status, body)
+	if status, body := p.ask(t, http.MethodGet, path, nil, nil); status != http.StatusOK || json.Unmarshal(body, &answer) != nil {
+		t.Fatalf("GET %s: %d %s", path, status, body)
 	}
 	return answer.Data
+}
+
+// fire lets a timer function run now, and waits until it has.
+func (p *platform) fire(t *testing.T, function string) {
+	t.Helper()
+	ran := func(i localhost.Invocation) bool { return i.Function == function && i.Err == nil }
+	before := p.seen(ran)
+	if status, body := p.ask(t, http.MethodPost, "/admin/functions/"+function, nil, []byte(`{"input":""}`)); status != http.StatusAccepted {
+		t.Fatalf("%s was answered with %d %s", function, status, body)
+	}
+	until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
 }
 
 // list reads the items of a correlation id; several ids are any of them.
@@ -227,33 +302,16 @@ func (p *platform) list(t *testing.T, path string, query url.Values) []item {
 	return items
 }
 
-// succeeded waits for the run, and checks that it left what one run leaves: each operation once, one usable key, no
-// dead letter and nothing in the queue. It looks past the handler and the proxy.
+// succeeded waits for a rotation of the hmac engine, and checks that it left what one run leaves: each operation once, one
+// usable key, its event, no dead letter and nothing in the queue.
 func (p *platform) succeeded(t *testing.T, correlationID, instance string) {
 	t.Helper()
-	history := engine.NewHistory(p.tables, "")
-	var entries []engine.Entry
-	until(t, "history of "+correlationID, func() bool {
-		var err error
-		entries, err = history.Run(t.Context(), hmac.Engine, correlationID)
-		return err == nil && len(entries) > 0 && p.empty(t, hmac.Queue)
-	})
-	var got []string
-	for _, e := range entries {
-		got = append(got, strings.TrimSpace(fmt.Sprint(e.Operation, " of ", e.InstanceID, " ", e.Status, " ", e.RunStatus)))
-	}
-	want := []string{"rotate of " + instance + " Succeeded", "notify of " + instance + " Succeeded Succeeded"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
-	}
-	dead, err := engine.NewDeadLetters(p.tables, "").Pending(t.Context(), hmac.Engine, correlationID)
-	if err != nil || len(dead) != 0 {
-		t.Errorf("dead letters: %v %v", dead, err)
-	}
+	entries := p.ran(t, at(hmac.Engine, hmac.Queue), correlationID,
+		"rotate of "+instance+" Succeeded", "notify of "+instance+" Succeeded Succeeded")
 	if len(entries) == 2 {
 		p.checkEvent(t, entries[1])
 	}
-	versions, err := secrets.NewDevelopment(p.tables).Versions(t.Context(), secrets.Name(hmac.Engine, instance))
+	versions, err := p.vault.Versions(t.Context(), secrets.Name(hmac.Engine, instance))
 	if err != nil {
 		t.Fatal(err)
 	}

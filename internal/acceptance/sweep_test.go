@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,14 +30,7 @@ func (p *platform) testSweep(t *testing.T) {
 		t.Fatalf("the run has ended before it was swept: %v %v", entries, err)
 	}
 	const function = "orchestration-sweep-timer"
-	resp, err := http.Post(p.host.URL()+"/admin/functions/"+function, "application/json", strings.NewReader(`{"input":""}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusAccepted {
-		t.Fatalf("the sweeper was answered with %s", resp.Status)
-	}
+	p.fire(t, function)
 	p.succeeded(t, id, "instance-swept")
 	p.drained(t, signalQueue)
 	if n := p.seen(func(i localhost.Invocation) bool { return i.Function == function && i.Err != nil }); n != 0 {

@@ -9,12 +9,9 @@ package graphfake
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,11 +28,11 @@ const Tenant = "5c1f7a0e-3d0b-4f57-8a44-0f6f2f6b9d10"
 // Address is where a client whose transport is Do finds both services.
 const Address = "https://graph.fake"
 
-const (
-	token          = "a-token-for-graph"
-	identityPath   = "/msi/token"
-	identityHeader = "identity-header"
-)
+// LoginToken is what the login gives for a password that it accepts.
+const LoginToken = "a-token-that-nobody-keeps"
+
+// token is what Graph takes.
+const token = "a-token-for-graph"
 
 // Server is both services. Set its fields before the first request.
 type Server struct {
@@ -55,7 +52,6 @@ type Server struct {
 	counts       map[string]int
 	values       []string
 	address      string
-	certificate  []byte // PEM
 }
 
 // application is one with its passwords, oldest first.
@@ -77,22 +73,10 @@ func (s *Server) Start(t testing.TB) (address string, options *policy.ClientOpti
 	server := httptest.NewTLSServer(s)
 	t.Cleanup(server.Close)
 	s.address = server.URL
-	s.certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	return server.URL, &policy.ClientOptions{
 		Transport: server.Client(),
 		Retry:     policy.RetryOptions{RetryDelay: time.Millisecond, MaxRetryDelay: time.Second},
 	}
-}
-
-// Environment is what a process of its own needs to trust a started server and to have an identity there, as in App
-// Service. It writes a file that lives as long as the test.
-func (s *Server) Environment(t testing.TB) map[string]string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "graphfake.pem")
-	if err := os.WriteFile(file, s.certificate, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return map[string]string{"SSL_CERT_FILE": file, "IDENTITY_ENDPOINT": s.address + identityPath, "IDENTITY_HEADER": identityHeader}
 }
 
 // Do implements policy.Transporter: it serves a request in the goroutine of its sender.
@@ -118,6 +102,9 @@ func (s *Server) Do(req *http.Request) (resp *http.Response, err error) {
 	resp.Request = req
 	return resp, nil
 }
+
+// Tokens is what this server takes, by the resource that a managed identity asks for.
+func (s *Server) Tokens() map[string]string { return map[string]string{s.address: token} }
 
 // Credential gets tokens that this server takes.
 func (s *Server) Credential() azcore.TokenCredential { return credential{s} }

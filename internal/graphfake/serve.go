@@ -65,10 +65,6 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 		s.token(w, r)
 		return
 	}
-	if r.URL.Path == identityPath {
-		s.identity(w, r)
-		return
-	}
 	if strings.HasSuffix(r.URL.Path, "/oauth2/v2.0/token") {
 		refuseLogin(w, http.StatusBadRequest, "invalid_request", 90002, "Tenant not found.")
 		return
@@ -190,18 +186,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		// The real one is careful with what it was sent. This one is not, so that tests see who passes texts on.
 		refuseLogin(w, http.StatusUnauthorized, "invalid_client", 7000215, "Invalid client secret provided: "+value)
 	default:
-		answer(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": "a-token-that-nobody-keeps"})
+		answer(w, http.StatusOK, map[string]any{"token_type": "Bearer", "expires_in": 3599, "access_token": LoginToken})
 	}
-}
-
-// identity is the token endpoint of a managed identity in App Service.
-func (s *Server) identity(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("X-IDENTITY-HEADER") != identityHeader || r.URL.Query().Get("resource") != s.address {
-		refuse(w, http.StatusBadRequest, "invalid_request", "The header or the resource is not the expected one.")
-		return
-	}
-	expires := strconv.FormatInt(s.now().Add(24*time.Hour).Unix(), 10)
-	answer(w, http.StatusOK, map[string]string{"access_token": token, "expires_on": expires, "resource": s.address, "token_type": "Bearer"})
 }
 
 var (

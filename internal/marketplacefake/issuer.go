@@ -32,9 +32,20 @@ type Issuer struct {
 // NewIssuer starts an issuer that ends with the test.
 func NewIssuer(t testing.TB, tenant string) *Issuer {
 	t.Helper()
+	return newIssuer(t, tenant, httptest.NewServer)
+}
+
+// NewTLSIssuer is NewIssuer over HTTPS.
+func NewTLSIssuer(t testing.TB, tenant string) *Issuer {
+	t.Helper()
+	return newIssuer(t, tenant, httptest.NewTLSServer)
+}
+
+func newIssuer(t testing.TB, tenant string, listen func(http.Handler) *httptest.Server) *Issuer {
+	t.Helper()
 	i := &Issuer{Tenant: tenant}
 	i.Rotate(t)
-	i.server = httptest.NewServer(i)
+	i.server = listen(i)
 	t.Cleanup(i.server.Close)
 	return i
 }

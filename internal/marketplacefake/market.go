@@ -19,10 +19,11 @@ import (
 const AutoAccept = 10 * time.Second
 
 const (
-	saasToken = "a-token-for-the-marketplace"
-	armToken  = "a-token-for-management"
-	saasScope = "20e940b3-4c77-4b0b-9a53-9e16a1b010a7/.default"
-	armScope  = "https://management.azure.com/.default"
+	saasToken    = "a-token-for-the-marketplace"
+	armToken     = "a-token-for-management"
+	saasResource = "20e940b3-4c77-4b0b-9a53-9e16a1b010a7"
+	armResource  = "https://management.azure.com"
+	allScopes    = "/.default"
 )
 
 // Market is the marketplace and the resource manager. It is ready as New makes it.
@@ -204,6 +205,11 @@ func (m *Market) Options() azcore.ClientOptions {
 	return azcore.ClientOptions{Transport: m.Transport(), Retry: policy.RetryOptions{RetryDelay: time.Millisecond, MaxRetryDelay: 10 * time.Millisecond}}
 }
 
+// Tokens is what this market takes, by the resource that a managed identity asks for.
+func (m *Market) Tokens() map[string]string {
+	return map[string]string{saasResource: saasToken, armResource: armToken}
+}
+
 // Credential gets tokens that this market takes.
 func (m *Market) Credential() azcore.TokenCredential { return credential{} }
 
@@ -213,9 +219,9 @@ type credential struct{}
 func (credential) GetToken(_ context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token := ""
 	switch {
-	case slices.Equal(options.Scopes, []string{saasScope}):
+	case slices.Equal(options.Scopes, []string{saasResource + allScopes}):
 		token = saasToken
-	case slices.Equal(options.Scopes, []string{armScope}):
+	case slices.Equal(options.Scopes, []string{armResource + allScopes}):
 		token = armToken
 	default:
 		return azcore.AccessToken{}, errors.New("a token for a scope that nobody has")

@@ -142,6 +142,9 @@ func (s *Server) Roots() *x509.CertPool {
 	return pool
 }
 
+// RootPEM is the one root of Roots, for a file that another process trusts.
+func (s *Server) RootPEM() []byte { return s.ca.GetRootCert(0).PEM() }
+
 // AddTXT adds a TXT record, RemoveTXT removes it.
 func (s *Server) AddTXT(name, value string) { s.names.add(name, value) }
 

@@ -50,8 +50,8 @@ type change struct {
 	} `json:"attributes"`
 }
 
-// serve answers one request.
-func (v *Vault) serve(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler, for tests that put this vault beside another one on one server.
+func (v *Vault) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "Bearer "+token {
 		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer authorization="https://login.microsoftonline.com/%s", resource="%s"`, tenant, resource))
 		refuse(w, http.StatusUnauthorized, "Unauthorized", "", "Request is missing a Bearer or PoP token.")

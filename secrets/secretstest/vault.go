@@ -3,7 +3,6 @@ package secretstest
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ type secret struct {
 func NewVault(t testing.TB) *Vault {
 	t.Helper()
 	v := &Vault{secrets: map[string]*secret{}, counts: map[string]int{}}
-	v.server = httptest.NewTLSServer(http.HandlerFunc(v.serve))
+	v.server = httptest.NewTLSServer(v)
 	t.Cleanup(v.server.Close)
 	return v
 }
@@ -69,6 +68,21 @@ func (v *Vault) Options() *azsecrets.ClientOptions {
 
 // Credential gets tokens that this vault takes.
 func (v *Vault) Credential() azcore.TokenCredential { return staticCredential{} }
+
+// Tokens is what this vault takes, by the resource that a managed identity asks for.
+func (v *Vault) Tokens() map[string]string { return map[string]string{resource: token} }
+
+// Values are the texts of all versions, disabled ones too.
+func (v *Vault) Values() (texts []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.secrets {
+		for _, b := range s.versions {
+			texts = append(texts, b.Value)
+		}
+	}
+	return texts
+}
 
 type staticCredential struct{}
 

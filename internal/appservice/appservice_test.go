@@ -1,4 +1,4 @@
-package graphfake_test
+package appservice_test
 
 import (
 	"context"
@@ -11,12 +11,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/internal/appservice"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 )
 
 const (
 	application  = "0b1f5a2e-7c55-4c2a-9d0f-3f0f6b1f7a11"
-	addressInEnv = "GRAPHFAKE_TEST_ADDRESS"
+	addressInEnv = "APPSERVICE_TEST_ADDRESS"
 )
 
 // TestMain is also the process that a test starts.
@@ -44,7 +45,7 @@ func list(address string) int {
 	return 1
 }
 
-// Another process reaches the server as production reaches Graph, with nothing but its environment.
+// Another process reaches Graph as production does, with nothing but its environment.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	server := graphfake.New()
@@ -53,9 +54,7 @@ func TestEnvironment(t *testing.T) {
 	address, _ := server.Start(t)
 	child := exec.CommandContext(t.Context(), os.Args[0])
 	child.Env = append(os.Environ(), addressInEnv+"="+address)
-	for name, value := range server.Environment(t) {
-		child.Env = append(child.Env, name+"="+value)
-	}
+	child.Env = append(child.Env, appservice.Start(t, server.Tokens()).Environment(t)...)
 	var problem strings.Builder
 	child.Stderr = &problem
 	if out, err := child.Output(); err != nil || string(out) != "by hand" {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestInstances(t *testing.T) {
+	t.Parallel()
+	documents := registry.New(tables.NewMemory(), "")
+	if err := documents.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r := instances{documents}
+	activate := func(i *provisioning.Instance) error {
+		i.State = provisioning.StateActive
+		return nil
+	}
+	state := func(want provisioning.State) {
+		t.Helper()
+		document, err := documents.Get(t.Context(), "i")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var i provisioning.Instance
+		if _, err := document.Field(provisioningField, &i); err != nil || i.State != want || document.TenantID != "contoso" {
+			t.Errorf("%+v of %s, %v; want it %s", i, document.TenantID, err, want)
+		}
+	}
+	if err := r.Update(t.Context(), "i", activate); !errors.Is(err, provisioning.ErrNotRegistered) {
+		t.Errorf("an instance that is not there: %v", err)
+	}
+	if err := r.Create(t.Context(), provisioning.Instance{ID: "i", TenantID: "contoso", State: provisioning.StateProvisioning}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Create(t.Context(), provisioning.Instance{ID: "i"}); !errors.Is(err, provisioning.ErrRegistered) {
+		t.Errorf("an instance that is there: %v", err)
+	}
+	if _, err := documents.Acquire(t.Context(), "i", "an update", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Update(t.Context(), "i", activate)
+	if locked, ok := errors.AsType[*provisioning.LockedError](err); !ok || locked.Holder != "an update" || time.Until(locked.Until) < 30*time.Minute {
+		t.Errorf("a locked instance: %v", err)
+	}
+	state(provisioning.StateProvisioning)
+	if err := documents.Release(t.Context(), "i", "an update"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Update(t.Context(), "i", activate); err != nil {
+		t.Error(err)
+	}
+	state(provisioning.StateActive)
+}

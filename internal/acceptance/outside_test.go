@@ -1,0 +1,136 @@
+package acceptance
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	enginetls "github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/internal/appservice"
+	"github.com/vibedata/roundhouse/internal/graphfake"
+	"github.com/vibedata/roundhouse/internal/marketplacefake"
+	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/internal/tlstarget"
+)
+
+const (
+	// ourApplication is the offer's application, for which webhooks' tokens are.
+	ourApplication = "3f0e8f6e-58a5-4b0e-8d14-6a3f2b9d1c77"
+	// signingSecret is the secret of the vault that events are signed with.
+	signingSecret = "sink-key"
+	// blockedDomain gets no certificate.
+	blockedDomain = "blocked.example"
+	// rotatedDomain has its certificate renewed on schedule, too.
+	rotatedDomain = "www.acceptance.example"
+)
+
+// outside is everybody whom the publisher's engines meet, on the wire.
+type outside struct {
+	vault        vault
+	graph        *graphfake.Server
+	login        *entra.Login
+	graphURL     string
+	market       *marketplacefake.Market
+	marketURL    string
+	issuer       *marketplacefake.Issuer
+	authority    *pebble.Server
+	target       *tlstarget.Target
+	sink         *sink
+	identity     *appservice.Server
+	application  string // whose secret the spn engine rotates
+	signature    string // of managed applications' notifications
+	alertsKey    string
+	signingKey   string
+	bearerTokens []string // of webhooks
+}
+
+// newOutside starts them all, beside the vault of the platform to be.
+func newOutside(t *testing.T, v vault) *outside {
+	t.Helper()
+	o := &outside{vault: v, graph: graphfake.New(), market: marketplacefake.New(), issuer: marketplacefake.NewTLSIssuer(t, uuid.NewString()),
+		authority: pebble.Start(t, pebble.Options{Blocked: []string{blockedDomain}}), sink: newSink(t), application: uuid.NewString(),
+		signature: rand.Text(), alertsKey: rand.Text(), signingKey: rand.Text()}
+	// A new password is listed late, and accepted later.
+	o.graph.ListedAfter, o.graph.AcceptedAfter = 200*time.Millisecond, time.Second
+	o.graph.AddApplication(o.application)
+	graphURL, options := o.graph.Start(t)
+	o.graphURL, o.marketURL = graphURL, o.market.Serve(t).URL
+	o.identity = appservice.Start(t, o.graph.Tokens(), o.market.Tokens(), v.tokens)
+	o.target = tlstarget.Start(t, v.keyPair)
+	var err1, err2 error
+	o.login, err1 = entra.NewLogin(graphURL, graphfake.Tenant, graphURL, options)
+	_, err2 = v.Add(t.Context(), signingSecret, []byte(o.signingKey), nil)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// environment points the handler at them, as the settings of production do.
+func (o *outside) environment(t *testing.T) []string {
+	t.Helper()
+	targets, err1 := json.Marshal(enginetls.StaticTargets{{ID: "gateway", Address: o.target.Address(), NotifyURL: o.target.NotifyURL()}})
+	rotations, err2 := json.Marshal(map[string]any{
+		"hmac": []any{map[string]string{"instanceId": "instance-scheduled"}},
+		"spn":  []any{map[string]string{"applicationId": o.application}},
+		"tls":  []any{map[string]any{"domains": []string{rotatedDomain}}},
+	})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	signed := `"signingKeys":[{"id":"k1","secret":"` + signingSecret + `"}],"allow"`
+	return slices.Concat(o.vault.env, o.identity.Environment(t, o.authority.RootPEM(), o.vault.authority), []string{
+		"ROUNDHOUSE_LOG_LEVEL=debug",
+		"ROUNDHOUSE_ROTATIONS=" + string(rotations),
+		"ROUNDHOUSE_OUTBOX=" + strings.Replace(o.sink.document(), `"allow"`, signed, 1),
+		"ROUNDHOUSE_SPN_TENANT=" + graphfake.Tenant, "ROUNDHOUSE_SPN_GRAPH_URL=" + o.graphURL, "ROUNDHOUSE_SPN_LOGIN_URL=" + o.graphURL,
+		"ROUNDHOUSE_SPN_OVERLAP=1s",
+		"ROUNDHOUSE_ACME_DIRECTORY=" + o.authority.Directory(), "ROUNDHOUSE_TLS_TARGETS=" + string(targets),
+		"ROUNDHOUSE_MARKETPLACE_TENANT=" + o.issuer.Tenant, "ROUNDHOUSE_MARKETPLACE_APP_ID=" + ourApplication,
+		"ROUNDHOUSE_MARKETPLACE_URL=" + o.marketURL + "/api", "ROUNDHOUSE_MANAGEMENT_URL=" + o.marketURL,
+		"ROUNDHOUSE_INTAKE_LOGIN_URL=" + o.issuer.Authority(), "ROUNDHOUSE_MANAGED_APP_SIGNATURE=" + o.signature,
+		"ROUNDHOUSE_ALERTS_KEY=" + o.alertsKey, "ROUNDHOUSE_ALERT_RULES=" + alertRules,
+		"ROUNDHOUSE_UPDATE_RELEASES=" + releases,
+	})
+}
+
+// challenges lets the authority find what the platform answers to its challenges, as the proxy in front of a domain does.
+func (o *outside) challenges(p *platform) {
+	o.authority.Challenges = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := strings.Replace(r.URL.Path, "/.well-known/acme-challenge/", "/api/acme-challenge/", 1)
+		http.Redirect(w, r, p.host.URL()+path, http.StatusFound)
+	})
+}
+
+// secrets are what is secret about them, beside what is in the vault.
+func (o *outside) secrets() [][]byte {
+	texts := append(o.graph.Values(), o.identity.Secrets()...)
+	texts = append(texts, graphfake.LoginToken, o.signature, o.alertsKey)
+	for _, token := range o.bearerTokens {
+		texts = append(texts, token[strings.LastIndex(token, ".")+1:]) // the signature, without which it is of no use
+	}
+	var values [][]byte
+	for _, text := range texts {
+		values = append(values, []byte(text))
+	}
+	return values
+}
+
+// heard is what they were told, and may be known to everybody.
+func (o *outside) heard(t *testing.T) []byte {
+	t.Helper()
+	all := bytes.NewBuffer(o.sink.heard())
+	if err := json.NewEncoder(all).Encode(o.target.Told()); err != nil {
+		t.Fatal(err)
+	}
+	return all.Bytes()
+}

@@ -1,0 +1,158 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// entrance is where an engine's messages come in.
+type entrance struct{ engine, queue string }
+
+func at(engine, queue string) entrance { return entrance{engine, queue} }
+
+// message is the envelope of a message to the engine.
+func (e entrance) message(t *testing.T, m engine.Message) string {
+	t.Helper()
+	m.Engine = e.engine
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// rests waits until the history has something of a run and nothing is left in the engine's queues. It looks past the
+// handler and the proxy.
+func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engine.Entry {
+	t.Helper()
+	var entries []engine.Entry
+	until(t, "history of "+correlationID, func() bool {
+		var err error
+		entries, err = engine.NewHistory(p.tables, "").Run(t.Context(), e.engine, correlationID)
+		return err == nil && len(entries) > 0 && p.empty(t, e.queue) && p.empty(t, e.queue+engine.PoisonSuffix)
+	})
+	return entries
+}
+
+// ran waits until a run is at rest, and checks that it left what one run leaves: in the history exactly these operations,
+// "operation of instance status" and behind the last how the run ended; no dead letter, and nothing in the queues.
+func (p *platform) ran(t *testing.T, e entrance, correlationID string, want ...string) []engine.Entry {
+	t.Helper()
+	entries := p.rests(t, e, correlationID)
+	p.checkHistory(t, e, correlationID, entries, want)
+	dead, err := engine.NewDeadLetters(p.tables, "").Pending(t.Context(), e.engine, correlationID)
+	if err != nil || len(dead) != 0 {
+		t.Errorf("dead letters: %v %v", dead, err)
+	}
+	return entries
+}
+
+// checkHistory holds the history of a run against what it should be, and what the API says of it against both.
+func (p *platform) checkHistory(t *testing.T, e entrance, correlationID string, entries []engine.Entry, want []string) {
+	t.Helper()
+	var got, listed []string
+	for _, row := range entries {
+		got = append(got, strings.TrimSpace(fmt.Sprint(row.Operation, " of ", row.InstanceID, " ", row.Status, " ", row.RunStatus)))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	for i, row := range p.list(t, "/api/history", url.Values{"engine": {e.engine}, "correlationId": {correlationID}}) {
+		listed = append(listed, fmt.Sprint(row["operation"], " of ", row["instanceId"], " ", row["status"]))
+		if row["correlationId"] != correlationID || i == 0 && len(entries) > 0 && row["rowKey"] != entries[len(entries)-1].RowKey {
+			t.Errorf("the API lists %v", row)
+		}
+	}
+	slices.Reverse(listed) // the newest is first
+	for i := range got {
+		if i >= len(listed) || !strings.HasPrefix(got[i], listed[i]) {
+			t.Errorf("the API lists %q, the history is %q", listed, got)
+			break
+		}
+	}
+}
+
+// grave says what a dead letter has to be like.
+type grave struct {
+	entrance
+	correlationID string
+	// body is the original message; not looked at when empty.
+	body string
+	// reason is part of the error.
+	reason string
+	count  float64
+}
+
+// buried waits for the one dead letter of a run, checks it, and that nothing is left in the queues.
+func (p *platform) buried(t *testing.T, g grave) item {
+	t.Helper()
+	query := url.Values{"correlationId": {g.correlationID}, "engine": {g.engine}}
+	until(t, "dead letter of "+g.correlationID, func() bool { return len(p.list(t, "/api/dlq", query)) > 0 })
+	p.drained(t, g.queue)
+	p.drained(t, g.queue+engine.PoisonSuffix)
+	items := p.list(t, "/api/dlq", query)
+	if len(items) != 1 {
+		t.Fatalf("%d dead letters", len(items))
+	}
+	d := p.get(t, fmt.Sprintf("/api/dlq/%s/%s", items[0]["engine"], url.PathEscape(items[0]["rowKey"].(string))))
+	checkDeadLetter(t, d, g)
+	return d
+}
+
+func checkDeadLetter(t *testing.T, d item, g grave) {
+	t.Helper()
+	if g.body != "" && d["originalMessage"] != g.body || g.correlationID != "" && d["correlationId"] != g.correlationID || d["correlationId"] == "" ||
+		!strings.Contains(fmt.Sprint(d["errorMessage"]), g.reason) || d["dequeueCount"] != g.count || d["status"] != "Pending" || d["originalQueue"] != g.queue {
+		t.Errorf("dead letter %v\nwant %+.1000v", shorten(d), g)
+	}
+	first, last := parseTime(t, d["firstFailureAtUtc"]), parseTime(t, d["lastFailureAtUtc"])
+	if first.After(last) || time.Since(last) > patience {
+		t.Errorf("failed from %v to %v", first, last)
+	}
+}
+
+// fates counts, by the handler's log, what became of the deliveries of a correlation id.
+func (p *platform) fates(t *testing.T, correlationID string) map[string]int {
+	t.Helper()
+	log, err := os.ReadFile(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fates := map[string]int{}
+	for line := range strings.Lines(string(log)) {
+		var l struct{ CorrelationID, Fate string }
+		if json.Unmarshal([]byte(line), &l) == nil && l.CorrelationID == correlationID && l.Fate != "" {
+			fates[l.Fate]++
+		}
+	}
+	return fates
+}
+
+// allWell waits until so many deliveries of a correlation id have had their fate, and checks that none of them failed: that
+// they did something once only shows in the history and outside.
+func (p *platform) allWell(t *testing.T, correlationID string, deliveries int) {
+	t.Helper()
+	var fates map[string]int
+	until(t, "the fates of "+correlationID, func() bool {
+		fates = p.fates(t, correlationID)
+		all := 0
+		for n := range maps.Values(fates) {
+			all += n
+		}
+		return all >= deliveries
+	})
+	if fates[string(engine.Succeeded)] == 0 || fates[string(engine.Failed)] != 0 || fates[string(engine.DeadLettered)] != 0 {
+		t.Errorf("fates of %d deliveries: %v", deliveries, fates)
+	}
+}

@@ -1,0 +1,131 @@
+// Package keyvaultfake is, for tests, a Key Vault at an address of the kind that real ones have, for a process of its own:
+// the vaults of secretstest and certificatestest on one TLS server, which is found through a proxy. So clients check the
+// name in the vault's challenge as they do in production.
+package keyvaultfake
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/secrets/secretstest"
+)
+
+const (
+	host = "roundhouse-tests.vault.azure.net"
+	// URL is the address of the vault.
+	URL = "https://" + host
+)
+
+// Server is the vault.
+type Server struct {
+	// Secrets and Certificates are what is in it. They have addresses of their own, too.
+	Secrets      *secretstest.Vault
+	Certificates *certificatestest.Vault
+
+	proxy     *httptest.Server
+	authority []byte // PEM
+}
+
+// Start starts a vault that ends with the test.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s := &Server{Secrets: secretstest.NewVault(t), Certificates: certificatestest.NewVault(t)}
+	both := http.NewServeMux()
+	both.Handle("/secrets/", s.Secrets)
+	both.Handle("/certificates/", s.Certificates)
+	tunnels := &tunnels{conns: make(chan net.Conn), closed: make(chan struct{})}
+	vault := httptest.NewUnstartedServer(both)
+	vault.Listener.Close()
+	vault.Listener, vault.TLS = tunnels, &tls.Config{Certificates: []tls.Certificate{s.certify(t)}, MinVersion: tls.VersionTLS12}
+	vault.StartTLS()
+	t.Cleanup(vault.Close)
+	s.proxy = httptest.NewServer(tunnels)
+	t.Cleanup(s.proxy.Close)
+	return s
+}
+
+// certify makes the certificate of the vault.
+func (s *Server) certify(t testing.TB) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{DNSNames: []string{host}}, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain := certificatestest.NewAuthority(t).Sign(t, request, time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour))
+	s.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: chain[len(chain)-1]})
+	return tls.Certificate{Certificate: chain, PrivateKey: key}
+}
+
+// AuthorityPEM is the root that the vault's certificate leads to, for a file that another process trusts.
+func (s *Server) AuthorityPEM() []byte { return s.authority }
+
+// Proxy is the address of the proxy, which leads to the vault and nowhere else.
+func (s *Server) Proxy() string { return s.proxy.URL }
+
+// Environment lets a process find the vault. What is on the loopback interface, it finds without a proxy.
+func (s *Server) Environment() []string {
+	return []string{"HTTPS_PROXY=" + s.proxy.URL, "NO_PROXY=localhost"}
+}
+
+// tunnels is a proxy, and the listener of the server to which it leads.
+type tunnels struct {
+	conns  chan net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+// ServeHTTP implements http.Handler: the proxy.
+func (u *tunnels) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect || r.Host != host+":443" {
+		http.Error(w, "this proxy leads to "+host+" only", http.StatusForbidden)
+		return
+	}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		conn.Close()
+		return
+	}
+	select {
+	case u.conns <- conn:
+	case <-u.closed:
+		conn.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (u *tunnels) Accept() (net.Conn, error) {
+	select {
+	case conn := <-u.conns:
+		return conn, nil
+	case <-u.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (u *tunnels) Close() error {
+	u.once.Do(func() { close(u.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (u *tunnels) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 443} }
