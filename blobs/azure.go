@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
 	"github.com/vibedata/roundhouse/internal/account"
@@ -129,32 +133,70 @@ func (a *Azure) Delete(ctx context.Context, container, name string) error {
 	return nil
 }
 
+// DeleteVersion removes a blob that is still that version.
+func (a *Azure) DeleteVersion(ctx context.Context, container string, v Version) error {
+	err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(v.Name))
+	if err == nil {
+		same := &blob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(`"` + v.ETag + `"`))}
+		_, err = a.service.NewContainerClient(container).NewBlobClient(v.Name).Delete(ctx,
+			&blob.DeleteOptions{AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: same}})
+		err = account.Classify(ctx, err)
+	}
+	if errors.Is(err, ErrNotFound) {
+		err = fmt.Errorf("%w: %w", ErrPrecondition, err) // the emulator says so itself
+	}
+	if err != nil {
+		return fmt.Errorf("delete old blob %s/%s: %w", container, v.Name, err)
+	}
+	return nil
+}
+
 // List gives one page of the names that begin with prefix, in the service's order, with one request. Names that other
 // programs gave may break the rules of a Store.
 func (a *Azure) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
-	names, next, err := a.list(ctx, container, prefix, continuation)
+	items, next, err := a.list(ctx, position{Container: container, Prefix: prefix}, continuation)
 	if err != nil {
 		return nil, "", fmt.Errorf("list blobs %s/%s: %w", container, prefix, err)
+	}
+	names := make([]string, len(items))
+	for i, item := range items {
+		names[i] = *item.Name
 	}
 	return names, next, nil
 }
 
-func (a *Azure) list(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkPrefix(prefix)); err != nil {
+// ListOld gives those of one page of all blobs that were written last before a time, with one request. A blob whose time
+// the service does not tell is not old.
+func (a *Azure) ListOld(ctx context.Context, container string, before time.Time, continuation string) ([]Version, string, error) {
+	items, next, err := a.list(ctx, position{Container: container, Old: true}, continuation)
+	if err != nil {
+		return nil, "", fmt.Errorf("list old blobs of %s: %w", container, err)
+	}
+	var old []Version
+	for _, item := range items {
+		if p := item.Properties; p != nil && p.ETag != nil && p.LastModified != nil && p.LastModified.Before(before) {
+			old = append(old, Version{*item.Name, strings.Trim(string(*p.ETag), `"`)}) // lists leave the quotes out, or not
+		}
+	}
+	return old, next, nil
+}
+
+func (a *Azure) list(ctx context.Context, first position, continuation string) ([]*container.BlobItem, string, error) {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", first.Container), checkPrefix(first.Prefix)); err != nil {
 		return nil, "", err
 	}
-	at, err := resume(container, prefix, continuation)
+	at, err := first.resume(continuation)
 	if err != nil {
 		return nil, "", err
 	}
 	options := &azblob.ListBlobsFlatOptions{MaxResults: to.Ptr(int32(maxPage))}
-	if prefix != "" {
-		options.Prefix = &prefix
+	if first.Prefix != "" {
+		options.Prefix = &first.Prefix
 	}
 	if at.Marker != "" {
 		options.Marker = &at.Marker
 	}
-	page, err := a.service.NewContainerClient(container).NewListBlobsFlatPager(options).NextPage(ctx)
+	page, err := a.service.NewContainerClient(first.Container).NewListBlobsFlatPager(options).NextPage(ctx)
 	if err != nil {
 		return nil, "", account.Classify(ctx, err)
 	}
@@ -162,21 +204,19 @@ func (a *Azure) list(ctx context.Context, container, prefix, continuation string
 	if page.NextMarker != nil {
 		at.Marker = *page.NextMarker
 	}
-	names, err := namesOf(page)
-	return names, at.continuation(), err
+	items, err := itemsOf(page)
+	return items, at.continuation(), err
 }
 
-// namesOf reads a page. An answer that is cut or of another form must not pass for an empty list.
-func namesOf(page azblob.ListBlobsFlatResponse) ([]string, error) {
+// itemsOf reads a page. An answer that is cut or of another form must not pass for an empty list.
+func itemsOf(page azblob.ListBlobsFlatResponse) ([]*container.BlobItem, error) {
 	if page.Segment == nil {
 		return nil, fmt.Errorf("%w: the answer holds no list", ErrOutcomeUnknown)
 	}
-	names := make([]string, len(page.Segment.BlobItems))
-	for i, item := range page.Segment.BlobItems {
+	for _, item := range page.Segment.BlobItems {
 		if item == nil || item.Name == nil {
 			return nil, fmt.Errorf("%w: the answer holds a blob without a name", ErrOutcomeUnknown)
 		}
-		names[i] = *item.Name
 	}
-	return names, nil
+	return page.Segment.BlobItems, nil
 }

@@ -44,6 +44,8 @@ func All(ctx context.Context, store Store, container, prefix string) iter.Seq2[s
 type position struct {
 	Container string `json:"c"`
 	Prefix    string `json:"p,omitempty"`
+	// Old says that it is a list of old blobs.
+	Old bool `json:"o,omitempty"`
 	// Marker is the service's own, or in memory the name of the next blob. The empty one begins the list.
 	Marker string `json:"m"`
 }
@@ -58,22 +60,21 @@ func (p position) continuation() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// resume gives the place in a list that a continuation names.
-func resume(container, prefix, continuation string) (position, error) {
-	first := position{Container: container, Prefix: prefix}
+// resume gives the place in the list that begins at p which a continuation names.
+func (p position) resume(continuation string) (position, error) {
 	if continuation == "" {
-		return first, nil
+		return p, nil
 	}
 	if len(continuation) > maxContinuation {
-		return first, fmt.Errorf("%w: the continuation is none of this store's", ErrInvalid)
+		return p, fmt.Errorf("%w: the continuation is none of this store's", ErrInvalid)
 	}
-	var p position
+	var at position
 	text, err := base64.RawURLEncoding.DecodeString(continuation)
-	if err != nil || json.Unmarshal(text, &p) != nil || p.Marker == "" {
-		return first, fmt.Errorf("%w: the continuation is none of this store's", ErrInvalid)
+	if err != nil || json.Unmarshal(text, &at) != nil || at.Marker == "" {
+		return p, fmt.Errorf("%w: the continuation is none of this store's", ErrInvalid)
 	}
-	if p.Container != container || p.Prefix != prefix {
-		return first, fmt.Errorf("%w: the continuation belongs to another list", ErrInvalid)
+	if at.Container != p.Container || at.Prefix != p.Prefix || at.Old != p.Old {
+		return p, fmt.Errorf("%w: the continuation belongs to another list", ErrInvalid)
 	}
-	return p, nil
+	return at, nil
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vibedata/roundhouse/internal/account"
 )
@@ -14,17 +16,35 @@ import (
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. It is
 // ready after NewMemory.
 type Memory struct {
+	// Now is the clock, time.Now when nil.
+	Now func() time.Time
+
 	mu         sync.RWMutex
-	containers map[string]map[string][]byte
+	containers map[string]map[string]held
+	puts       int // so far
 	// pageLimit is the most names of a page; tests of paging make it small.
 	pageLimit int
 }
 
 var _ Store = (*Memory)(nil)
 
+// held is a blob.
+type held struct {
+	data    []byte
+	etag    string
+	written time.Time
+}
+
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{containers: map[string]map[string][]byte{}, pageLimit: maxPage}
+	return &Memory{containers: map[string]map[string]held{}, pageLimit: maxPage}
+}
+
+func (m *Memory) now() time.Time {
+	if m.Now == nil {
+		return time.Now()
+	}
+	return m.Now()
 }
 
 // CreateContainer makes sure that a container exists.
@@ -35,7 +55,7 @@ func (m *Memory) CreateContainer(ctx context.Context, container string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.containers[container] == nil {
-		m.containers[container] = map[string][]byte{}
+		m.containers[container] = map[string]held{}
 	}
 	return nil
 }
@@ -45,13 +65,14 @@ func (m *Memory) Put(ctx context.Context, container, name string, data []byte) e
 	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name), checkSize(int64(len(data)))); err != nil {
 		return fmt.Errorf("put blob %s/%s: %w", container, name, err)
 	}
-	held := append([]byte{}, data...)
+	copied := append([]byte{}, data...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.containers[container] == nil {
 		return fmt.Errorf("put blob %s/%s: %w: there is no such container", container, name, ErrNotFound)
 	}
-	m.containers[container][name] = held
+	m.puts++
+	m.containers[container][name] = held{data: copied, etag: strconv.Itoa(m.puts), written: m.now().Truncate(time.Second)}
 	return nil
 }
 
@@ -62,11 +83,11 @@ func (m *Memory) Get(ctx context.Context, container, name string) ([]byte, error
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	data, ok := m.containers[container][name]
+	blob, ok := m.containers[container][name]
 	if !ok {
 		return nil, fmt.Errorf("get blob %s/%s: %w", container, name, ErrNotFound)
 	}
-	return append([]byte{}, data...), nil
+	return append([]byte{}, blob.data...), nil
 }
 
 // Delete removes a blob; a missing one is not an error, nor is a missing container.
@@ -80,24 +101,55 @@ func (m *Memory) Delete(ctx context.Context, container, name string) error {
 	return nil
 }
 
+// DeleteVersion removes a blob that is still that version.
+func (m *Memory) DeleteVersion(ctx context.Context, container string, v Version) error {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(v.Name)); err != nil {
+		return fmt.Errorf("delete old blob %s/%s: %w", container, v.Name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if blob, ok := m.containers[container][v.Name]; !ok || blob.etag != v.ETag {
+		return fmt.Errorf("delete old blob %s/%s: %w: it was written since, or is gone", container, v.Name, ErrPrecondition)
+	}
+	delete(m.containers[container], v.Name)
+	return nil
+}
+
 // List gives one page of the names that begin with prefix, in the order of their bytes.
 func (m *Memory) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
-	names, next, err := m.list(ctx, container, prefix, continuation)
+	names, next, err := m.list(ctx, position{Container: container, Prefix: prefix}, continuation)
 	if err != nil {
 		return nil, "", fmt.Errorf("list blobs %s/%s: %w", container, prefix, err)
 	}
 	return names, next, nil
 }
 
-func (m *Memory) list(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkPrefix(prefix)); err != nil {
+// ListOld gives those of one page of all blobs that were written last before a time.
+func (m *Memory) ListOld(ctx context.Context, container string, before time.Time, continuation string) ([]Version, string, error) {
+	names, next, err := m.list(ctx, position{Container: container, Old: true}, continuation)
+	if err != nil {
+		return nil, "", fmt.Errorf("list old blobs of %s: %w", container, err)
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var old []Version
+	for _, name := range names {
+		if blob, ok := m.containers[container][name]; ok && blob.written.Before(before) {
+			old = append(old, Version{name, blob.etag})
+		}
+	}
+	return old, next, nil
+}
+
+func (m *Memory) list(ctx context.Context, first position, continuation string) ([]string, string, error) {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", first.Container), checkPrefix(first.Prefix)); err != nil {
 		return nil, "", err
 	}
-	at, err := resume(container, prefix, continuation)
+	at, err := first.resume(continuation)
 	if err != nil {
 		return nil, "", err
 	}
-	names, err := m.names(container, prefix, at.Marker)
+	names, err := m.names(first.Container, first.Prefix, at.Marker)
 	if err != nil {
 		return nil, "", err
 	}

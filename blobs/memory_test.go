@@ -100,7 +100,7 @@ func TestLongestContinuation(t *testing.T) {
 	t.Parallel()
 	longest := strings.Repeat("<", maxNameUnits)
 	want := position{Container: strings.Repeat("c", 63), Prefix: longest, Marker: longest}
-	got, err := resume(want.Container, want.Prefix, want.continuation())
+	got, err := position{Container: want.Container, Prefix: want.Prefix}.resume(want.continuation())
 	if err != nil || got != want {
 		t.Errorf("a token of %d characters: %v", len(want.continuation()), err)
 	}
@@ -111,14 +111,14 @@ func FuzzResume(f *testing.F) {
 	f.Add("", "e30")
 	f.Add("", "")
 	f.Fuzz(func(t *testing.T, prefix, continuation string) {
-		p, err := resume("payloads", prefix, continuation)
+		p, err := position{Container: "payloads", Prefix: prefix}.resume(continuation)
 		if err != nil {
 			return
 		}
 		if p.Container != "payloads" || p.Prefix != prefix || (p.Marker == "") != (continuation == "") {
 			t.Errorf("%q goes on at %+v", continuation, p)
 		}
-		if again, err := resume("payloads", prefix, p.continuation()); err != nil || again != p {
+		if again, err := (position{Container: "payloads", Prefix: prefix}).resume(p.continuation()); err != nil || again != p {
 			t.Errorf("%+v became %+v, %v", p, again, err)
 		}
 	})

@@ -2,6 +2,7 @@ package blobs
 
 import (
 	"context"
+	"time"
 
 	"github.com/vibedata/roundhouse/internal/account"
 )
@@ -15,6 +16,8 @@ var (
 	ErrTooLarge = account.ErrTooLarge
 	// ErrInvalid: a name that the service does not take; repeating it cannot help.
 	ErrInvalid = account.ErrInvalid
+	// ErrPrecondition: the blob was written since, or is gone; nothing was changed.
+	ErrPrecondition = account.ErrPrecondition
 	// ErrDenied: the service refuses the credential; nothing was applied.
 	ErrDenied = account.ErrDenied
 	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
@@ -48,4 +51,18 @@ type Store interface {
 	// Names compare by their characters' code points. Where one above U+FFFF stands against one of U+E000 to U+FFFF, the
 	// order is the store's own.
 	List(ctx context.Context, container, prefix, continuation string) (names []string, next string, err error)
+	// ListOld looks at one page of all blobs of a container, in the order and with the promises of List, and gives those
+	// that were written last before a time. The service counts in seconds: a blob is up to one older than it was written.
+	// The continuations are its own.
+	ListOld(ctx context.Context, container string, before time.Time, continuation string) (old []Version, next string, err error)
+	// DeleteVersion removes a blob that is still that version. One that was written since, or is gone, is an
+	// ErrPrecondition; so may be one that a try removed whose answer was lost.
+	DeleteVersion(ctx context.Context, container string, v Version) error
+}
+
+// Version is a blob as one Put has left it.
+type Version struct {
+	Name string
+	// ETag is no other Put's.
+	ETag string
 }

@@ -20,7 +20,7 @@ var errClaim = errors.New("the input of the message cannot be had")
 // Claims keeps inputs in blobs that are too large for a queue message (claim check): the message then carries the name
 // of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that names it, and
 // writing it again changes nothing, so a crash in between leaves a blob that nobody names, and never a message without its
-// blob. Blobs are not deleted here: a dead letter may need its own as long as it is kept.
+// blob. A blob outlives its message, because a dead letter may need it; Pipeline.SweepClaims deletes what nothing needs.
 type Claims struct {
 	blobs     blobs.Store
 	container string

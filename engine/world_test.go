@@ -40,6 +40,8 @@ type world struct {
 	rests rest                            // where it waits for an hour between what it does
 	parts int                             // how many activities it calls at once at the end, most of which run elsewhere
 
+	claims *engine.Claims // of large inputs; nil for none
+
 	runtime *orchestrator.Runtime // of the process that was made last
 }
 
@@ -142,6 +144,7 @@ func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.
 	p, err = engine.NewPipeline(engine.Config{
 		Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
 		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, intercept),
+		Claims: w.claims,
 	})
 	if err != nil {
 		t.Fatal(err)

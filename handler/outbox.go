@@ -135,6 +135,11 @@ func (e *events) retain(ctx context.Context, _ trigger.TimerDelivery) error {
 	return nil
 }
 
+// sweepData deletes what went out by queues and that no receiver can want any more.
+func (e *events) sweepData(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
+	return e.admin.SweepData(ctx, e.transports.queues, before, from)
+}
+
 // publish adds what the rounds of orchestrations published to the outbox, a transaction a tenant.
 func (e *events) publish(ctx context.Context, all []orchestrator.Publication) error {
 	byTenant := map[string][]outbox.Message{}

@@ -26,15 +26,15 @@ const (
 	purgeSlice = 100
 )
 
-// keepSetting reads how long something is kept.
-func keepSetting(lookup lookupFunc, name string, unset time.Duration) (time.Duration, error) {
+// keepSetting reads how long something is kept: least or longer.
+func keepSetting(lookup lookupFunc, name string, unset, least time.Duration) (time.Duration, error) {
 	text := setting(lookup, name)
 	if text == "" {
 		return unset, nil
 	}
 	keep, err := time.ParseDuration(text)
-	if err != nil || keep < time.Hour {
-		return 0, fmt.Errorf("%s is %.64q: set a Go duration of an hour or more, such as 720h", name, text)
+	if err != nil || keep < least {
+		return 0, fmt.Errorf("%s is %.64q: set a Go duration of %v or more, such as %v", name, text, least, unset)
 	}
 	return keep, nil
 }

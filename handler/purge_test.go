@@ -192,7 +192,7 @@ func TestRetentionInterrupted(t *testing.T) {
 func TestOrchestrationRetentionSetting(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0} {
-		got, err := keepSetting(emulator.with(purgeSetting, text).lookup, purgeSetting, defaultPurgeAfter)
+		got, err := keepSetting(emulator.with(purgeSetting, text).lookup, purgeSetting, defaultPurgeAfter, time.Hour)
 		if got != want || (err == nil) != (want != 0) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}

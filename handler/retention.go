@@ -21,10 +21,14 @@ const (
 // retention is a timer function that deletes what was kept long enough.
 type retention struct {
 	job   string
-	slice func(ctx context.Context, r engine.Retention, now time.Time, limit int) (removed int, more bool, err error)
-	rule  engine.Retention
+	slice func(ctx context.Context) (removed int, more bool, err error)
 	locks hostlock.Locks
 	log   *slog.Logger
+}
+
+// rows are slices of a table of engines.
+func rows(rule engine.Retention, slice func(context.Context, engine.Retention, time.Time, int) (int, bool, error)) func(context.Context) (int, bool, error) {
+	return func(ctx context.Context) (int, bool, error) { return slice(ctx, rule, time.Now(), retentionSlice) }
 }
 
 // handle deletes slice after slice until nothing is left or the invocation's time is over; the next run goes on. When
@@ -35,7 +39,7 @@ func (r retention) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 		for more := true; more && ctx.Err() == nil; {
 			var n int
 			var err error
-			if n, more, err = r.slice(ctx, r.rule, time.Now(), retentionSlice); err != nil {
+			if n, more, err = r.slice(ctx); err != nil {
 				return err
 			}
 			removed += n

@@ -75,6 +75,9 @@ type Settings struct {
 	// Tasks say who may do what with human tasks (ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE), and for how long they are
 	// kept once they have ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
 	Tasks taskSettings
+	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
+	// or more; 180 days unless set).
+	BlobAge time.Duration
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host hostFile
 }
@@ -82,7 +85,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [17]error
+	var errs [18]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -100,9 +103,10 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.Update, errs[12] = updateFrom(lookup, errs[1] == nil && !s.Storage.Emulator && s.Context == managedApp)
 	s.Outside, errs[11] = outsideSettings(lookup)
 	s.Rotations, errs[13] = rotationsFrom(lookup)
-	s.Retention, errs[14] = keepSetting(lookup, purgeSetting, defaultPurgeAfter)
+	s.Retention, errs[14] = keepSetting(lookup, purgeSetting, defaultPurgeAfter, time.Hour)
 	s.Tasks, errs[15] = tasksFrom(lookup)
 	s.HMAC, errs[16] = hmacFrom(lookup)
+	s.BlobAge, errs[17] = keepSetting(lookup, blobSetting, defaultBlobAge, leastBlobAge)
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

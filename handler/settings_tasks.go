@@ -37,7 +37,7 @@ func tasksFrom(lookup lookupFunc) (taskSettings, error) {
 	if s.AdminRole != "" && s.HomeTenant == "" {
 		errs[1] = errors.New("ROUNDHOUSE_ADMIN_ROLE is set, but ROUNDHOUSE_HOME_TENANT is not: the role is given to people of that tenant only")
 	}
-	s.Retention, errs[2] = keepSetting(lookup, taskSetting, defaultTaskRetention)
+	s.Retention, errs[2] = keepSetting(lookup, taskSetting, defaultTaskRetention, time.Hour)
 	return s, errors.Join(errs[:]...)
 }
 

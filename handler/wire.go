@@ -95,9 +95,11 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		"dlq-retention-timer": deadLetters.Retention, "history-retention-timer": history.Retention,
 		taskTimer: taskRetention(runtime.Tasks(), s.Tasks.Retention),
 	} {
-		r := retention{job: function, slice: slice, rule: rule, locks: locks, log: log}
+		r := retention{job: function, slice: rows(rule, slice), locks: locks, log: log}
 		a.Timers[function] = trigger.Timer{Parameter: timerParameter, Handle: r.handle}
 	}
+	left := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{pipeline.SweepClaims, events.admin.SweepPayloads, events.sweepData}}
+	a.Timers[blobTimer] = trigger.Timer{Parameter: timerParameter, Handle: retention{job: blobTimer, slice: left.slice, locks: locks, log: log}.handle}
 	ended := &purger{runtime: runtime, locks: locks, log: log, now: time.Now, keep: s.Retention}
 	a.Timers[purgeTimer] = trigger.Timer{Parameter: timerParameter, Handle: ended.handle}
 	maps.Copy(a.Timers, slots(s.Context, stores))
@@ -119,7 +121,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
 		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes,
-		Retrier: retrier, Orchestrations: runtime.Status, EasyAuth: s.EasyAuth,
+		Retrier: retrier, Orchestrations: pipeline.Runs, EasyAuth: s.EasyAuth,
 		Tasks: runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: stores.queues, Claims: claims, Log: log})
 	if err != nil {

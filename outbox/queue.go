@@ -16,8 +16,8 @@ import (
 )
 
 // DataContainer holds the payloads of events that do not fit a queue message (claim check). A dataref is
-// "outbox-claims/{blob}", relative to the blob endpoint of the account. Nothing here deletes them: a lifecycle rule of
-// the account does, once every receiver must have read them.
+// "outbox-claims/{blob}", relative to the blob endpoint of the account. Admin.SweepData deletes them once every receiver
+// must have read them.
 const DataContainer = "outbox-claims"
 
 // ErrDataRef: a text is no dataref of this package.
@@ -159,14 +159,19 @@ func dataName(event cloudEvent) string {
 	return hex.EncodeToString(tenant[:]) + "/" + event.ID
 }
 
+// isDataName says whether dataName gives such names.
+func isDataName(name string) bool {
+	tenant, id, parts := strings.Cut(name, "/")
+	key, err := uuid.Parse(id)
+	return parts && len(tenant) == 2*sha256.Size && strings.Trim(tenant, "0123456789abcdef") == "" && err == nil && key.String() == id
+}
+
 // ReadData is for receivers: it reads the payload that the attribute dataref of a message names. A reference that
 // leads anywhere but to such a payload is an ErrDataRef, so that nobody who can write messages reads other blobs through it;
 // other errors are those of blobs.
 func ReadData(ctx context.Context, store blobs.Store, dataref string) ([]byte, error) {
 	name, ok := strings.CutPrefix(dataref, DataContainer+"/")
-	tenant, id, parts := strings.Cut(name, "/")
-	key, err := uuid.Parse(id)
-	if !ok || !parts || len(tenant) != 2*sha256.Size || strings.Trim(tenant, "0123456789abcdef") != "" || err != nil || key.String() != id {
+	if !ok || !isDataName(name) {
 		return nil, fmt.Errorf("read payload %.128q: %w", dataref, ErrDataRef)
 	}
 	data, err := store.Get(ctx, DataContainer, name)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
 )
@@ -32,6 +33,8 @@ func Run(t *testing.T, open func(t *testing.T) blobs.Store) {
 		{"List", testList},
 		{"ListPrefixes", testListPrefixes},
 		{"ListPages", testListPages},
+		{"ListOld", testListOld},
+		{"DeleteVersion", testDeleteVersion},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -170,10 +173,13 @@ func testCancelled(t *testing.T, e env) {
 	cancel()
 	_, getErr := e.store.Get(ctx, e.container, "b")
 	_, _, listErr := e.store.List(ctx, e.container, "", "")
+	_, _, oldErr := e.store.ListOld(ctx, e.container, time.Now(), "")
 	for name, err := range map[string]error{
 		"create": e.store.CreateContainer(ctx, e.container),
 		"get":    getErr,
 		"list":   listErr,
+		"old":    oldErr,
+		"unless": e.store.DeleteVersion(ctx, e.container, blobs.Version{Name: "b"}),
 		"put":    e.store.Put(ctx, e.container, "b", []byte("x")),
 		"delete": e.store.Delete(ctx, e.container, "b"),
 	} {

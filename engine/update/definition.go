@@ -95,7 +95,8 @@ func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input], vers
 		return nil, fmt.Errorf("plan the update of instance %s: %w", r.InstanceID, err)
 	}
 	step := func(c Change, rollback bool) error {
-		_, err := u.component.Call(ctx, ComponentInput{InstanceID: r.InstanceID, JobID: job, Change: c, Rollback: rollback, Execution: execution}).Await()
+		_, err := u.component.Call(ctx, ComponentInput{InstanceID: r.InstanceID, JobID: job, Change: c, Rollback: rollback, Execution: execution,
+			Revision: plan.Revision}).Await()
 		return err
 	}
 	finish := func(version string) error {

@@ -304,6 +304,29 @@ func TestKilledWhileItHoldsTheLock(t *testing.T) {
 	}
 }
 
+// The runtime counts from 1 again when it has forgotten an orchestration. The components remember what they were asked for
+// then, and are to take nothing that they are asked for now for a repetition of it.
+func TestAfterAPurge(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlant(t)
+		pipeline, rt := p.process(t, &faults.Plan{})
+		var want []string
+		for _, id := range []string{"c1", "c1", "c2"} {
+			p.send(t, id, withNew+updatetest.Broken+`"}]}`)
+			p.host(t, func() *engine.Pipeline { return pipeline })
+			want = append(want, "new 1", "web 1.1", "db "+updatetest.Broken, "db 7", "web 1.0", "new -")
+			if err := rt.Purge(t.Context(), "update-"+instance); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := strings.ReplaceAll(strings.Join(p.server.Log(), ", "), instance+" ", "")
+		if diff := cmp.Diff(strings.Join(want, ", "), got); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // An update that was cut off and planned again goes back, if it must, to what was before it, not to what it left behind.
 func TestPlanOfAnUpdateThatWasCutOff(t *testing.T) {
 	t.Parallel()

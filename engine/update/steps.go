@@ -2,6 +2,8 @@ package update
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -30,6 +32,9 @@ type ProcessInput struct {
 // Plan is what an update changes, in order.
 type Plan struct {
 	Changes []Change `json:"changes"`
+	// Revision is the version of the registry's document that has the plan: no other execution has the same, also when
+	// nothing else remembers the one before.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // pending is the plan of the update that goes on, as the registry keeps it. One that was cut off and begins again has to
@@ -50,7 +55,7 @@ func (s *Steps) Process(ctx context.Context, in ProcessInput) (Plan, error) {
 		}
 		plan.Changes = append(plan.Changes, Change{Component: target.Name, From: now.Version, To: target.Version})
 	}
-	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
+	noted, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
 		var before pending
 		if _, err := i.Field(fieldPending, &before); err != nil {
 			return err
@@ -63,6 +68,7 @@ func (s *Steps) Process(ctx context.Context, in ProcessInput) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan the update: %w", err)
 	}
+	plan.Revision = noted.Version
 	return plan, nil
 }
 
@@ -87,6 +93,15 @@ type ComponentInput struct {
 	Rollback bool `json:"rollback,omitempty"`
 	// Execution is that of ProcessInput.
 	Execution int `json:"execution"`
+	// Revision is that of the plan.
+	Revision int64 `json:"revision,omitempty"`
+}
+
+// key names the request of a call, the same in all its attempts. What the runtime knows of the call does not do: when an
+// orchestration is purged, the next one of the instance counts from 1 again, and components remember for longer.
+func (in ComponentInput) key(info orchestrator.ActivityInfo) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", in.JobID, in.Revision, info.IdempotencyKey()))
+	return hex.EncodeToString(sum[:16])
 }
 
 // ComponentOutput says what the component is now.
@@ -103,7 +118,7 @@ func (s *Steps) ComponentUpdate(ctx context.Context, in ComponentInput) (Compone
 		return ComponentOutput{}, err
 	}
 	info := orchestrator.Info(ctx)
-	if err := s.bring(ctx, in, info.Attempt <= 1, info.IdempotencyKey()); err != nil {
+	if err := s.bring(ctx, in, info.Attempt <= 1, in.key(info)); err != nil {
 		return ComponentOutput{}, fmt.Errorf("bring component %s to version %q: %w", in.Component, in.To, err)
 	}
 	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {

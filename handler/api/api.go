@@ -38,12 +38,13 @@ type Config struct {
 	Retrier    *engine.Retrier
 	Outbox     *outbox.Admin
 	Snapshot   metrics.SnapshotFunc
-	// Orchestrations tells of an orchestration, as orchestrator.Runtime.Status does; nil leaves them out of timelines.
-	Orchestrations func(ctx context.Context, id string) (orchestrator.Summary, error)
 	// Tasks are the human tasks; without them, their paths do not exist. HomeTenant is the tenant whose people see the tasks of
 	// all tenants, "" for none, and AdminRole makes one of them do everything with them, "" for nobody.
 	Tasks                 *tasks.Desk
 	HomeTenant, AdminRole string
+	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
+	// of timelines.
+	Orchestrations func(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error)
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
@@ -96,7 +97,7 @@ type api struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	orchestrations func(ctx context.Context, id string) (orchestrator.Summary, error)
+	orchestrations func(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error)
 	easyAuth       bool
 
 	tasks                 *tasks.Desk

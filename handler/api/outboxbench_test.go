@@ -161,13 +161,19 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	errs[4] = Register(b.echo, Config{
 		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Retrier: retrier, Orchestrations: b.runtime.Status, EasyAuth: true,
 		Tasks: b.runtime.Tasks(), HomeTenant: "home", AdminRole: "keeper",
+		Retrier: retrier, Orchestrations: b.runs, EasyAuth: true,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// runs are all orchestrations of an engine under a correlation id.
+func (b *outboxBench) runs(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error) {
+	found, next, err := b.runtime.List(ctx, orchestrator.Filter{Prefix: engine + "-", CorrelationID: correlationID}, 2, "")
+	return found, next != "", err
 }
 
 func key(n int) uuid.UUID { return outbox.Key("test", "key", fmt.Sprint(n), "", "") }

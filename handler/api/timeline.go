@@ -3,7 +3,6 @@ package api
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -35,7 +34,8 @@ type orchestrationItem struct {
 	EndedAt      time.Time           `json:"endedAtUtc,omitzero"`
 }
 
-// timeline is oldest first. Truncated says that there are more entries or dead letters than the newest hundred of each.
+// timeline is oldest first. Truncated says that there are more entries or dead letters than the newest hundred of each, or
+// more orchestrations than a hundred of an engine.
 type timeline struct {
 	CorrelationID string         `json:"correlationId"`
 	Items         []timelineItem `json:"items"`
@@ -43,7 +43,7 @@ type timeline struct {
 }
 
 // getTimeline shows what all engines did under one correlation id. It costs a query an engine for the history and one for
-// the dead letters, and a read an engine for the orchestrations.
+// the dead letters, and what Config.Orchestrations costs for the orchestrations.
 func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	id, ok := r.param("correlationId")
 	if !ok || len(id) > engine.MaxIDLength || !utf8.ValidString(id) {
@@ -57,7 +57,7 @@ func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	items, err := a.orchestrationsOf(ctx, id)
+	items, more, err := a.orchestrationsOf(ctx, id)
 	if err != nil {
 		return reply{}, err
 	}
@@ -70,27 +70,27 @@ func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 		items = append(items, timelineItem{At: d.LastFailureAtUtc, Kind: "deadLetter", Engine: d.Engine, DeadLetter: &item})
 	}
 	slices.SortStableFunc(items, func(a, b timelineItem) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Engine, b.Engine)) })
-	return reply{data: timeline{id, items, entries.Token != "" || letters.Token != ""}}, nil
+	return reply{data: timeline{id, items, more || entries.Token != "" || letters.Token != ""}}, nil
 }
 
 // orchestrationsOf are the runs of the correlation id that the runtime still knows, at the time they began.
-func (a *api) orchestrationsOf(ctx context.Context, correlationID string) ([]timelineItem, error) {
-	items := []timelineItem{}
+func (a *api) orchestrationsOf(ctx context.Context, correlationID string) (items []timelineItem, more bool, err error) {
+	items = []timelineItem{}
 	if a.orchestrations == nil {
-		return items, nil
+		return items, false, nil
 	}
 	for _, name := range a.engines {
-		s, err := a.orchestrations(ctx, name+"-"+correlationID)
-		if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.CorrelationID != correlationID {
-			continue
-		}
+		found, cut, err := a.orchestrations(ctx, name, correlationID)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		items = append(items, timelineItem{At: s.CreatedAt, Kind: "orchestration", Engine: name, Orchestration: &orchestrationItem{
-			ID: s.ID, Status: s.Status, Execution: s.Execution, WaitingFor: s.WaitingKind, WaitingUntil: s.WaitingUntil,
-			CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt,
-		}})
+		more = more || cut
+		for _, s := range found {
+			items = append(items, timelineItem{At: s.CreatedAt, Kind: "orchestration", Engine: name, Orchestration: &orchestrationItem{
+				ID: s.ID, Status: s.Status, Execution: s.Execution, WaitingFor: s.WaitingKind, WaitingUntil: s.WaitingUntil,
+				CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt,
+			}})
+		}
 	}
-	return items, nil
+	return items, more, nil
 }

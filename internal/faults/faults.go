@@ -143,6 +143,22 @@ func (s blobStore) List(ctx context.Context, container, prefix, continuation str
 	return p.names, p.next, err
 }
 
+func (s blobStore) ListOld(ctx context.Context, container string, before time.Time, continuation string) ([]blobs.Version, string, error) {
+	type page struct {
+		old  []blobs.Version
+		next string
+	}
+	p, err := value(ctx, s.intercept, Call{"blobs", "ListOld", container}, func(ctx context.Context) (p page, err error) {
+		p.old, p.next, err = s.inner.ListOld(ctx, container, before, continuation)
+		return p, err
+	})
+	return p.old, p.next, err
+}
+
+func (s blobStore) DeleteVersion(ctx context.Context, container string, v blobs.Version) error {
+	return s.intercept(ctx, Call{"blobs", "DeleteVersion", container}, func(ctx context.Context) error { return s.inner.DeleteVersion(ctx, container, v) })
+}
+
 // value carries the result of a call past an Interceptor. A call that is made to fail gives no result.
 func value[T any](ctx context.Context, i Interceptor, c Call, do func(context.Context) (T, error)) (T, error) {
 	var out T // not read after an error, so what comes late can still write it

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// endingTakes is for how long an orchestration that has ended counts as one that has not: its message is put back, or
+// becomes a dead letter, a little later.
+const endingTakes = 24 * time.Hour
+
+// SweepClaims deletes the inputs in blobs (Claims) that were written before a time and that nothing refers to, of one page
+// of the container; next continues behind it, "" after the last. Before is to lie days in the past at least: who packs a
+// message sends it a little later.
+//
+// An input goes when all of this is true, looked at in this order, in which no message slips through that moves meanwhile:
+// the engine's queue and its poison queue are empty, hidden messages included; no orchestration of the engine with its
+// correlation id goes on; no dead letter has that correlation id, whatever its status: one that is pending stays for ever,
+// and one that was sent again for longer than a message waits. Blobs of engines that this program does not know stay.
+func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
+	c := p.config.Claims
+	if c == nil {
+		return 0, "", nil
+	}
+	removed, next, err = blobs.Sweep(ctx, c.blobs, c.container, before, from, p.unclaimed)
+	if err != nil {
+		return removed, next, fmt.Errorf("retention of the inputs in %s: %w", c.container, err)
+	}
+	return removed, next, nil
+}
+
+// claimant is whose input a blob is.
+type claimant struct{ engine, correlationID string }
+
+// claimantOf reads the name of a blob; false for one that Claims has not given.
+func claimantOf(name string) (claimant, bool) {
+	parts := strings.Split(name, "/")
+	if len(parts) != 3 {
+		return claimant{}, false
+	}
+	engine, err1 := tables.UnescapeKey(parts[0])
+	id, err2 := tables.UnescapeKey(parts[1])
+	return claimant{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
+}
+
+// unclaimed gives those of the names that nothing refers to.
+func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, error) {
+	byEngine := map[string]map[string][]string{} // names by engine and correlation id
+	for _, name := range names {
+		c, ok := claimantOf(name)
+		if _, known := p.byName[c.engine]; !ok || !known {
+			continue
+		}
+		if byEngine[c.engine] == nil {
+			byEngine[c.engine] = map[string][]string{}
+		}
+		byEngine[c.engine][c.correlationID] = append(byEngine[c.engine][c.correlationID], name)
+	}
+	var free []string
+	for engine, byID := range byEngine {
+		empty, err := p.drained(ctx, p.byName[engine].Queue)
+		if err != nil {
+			return nil, err
+		}
+		if !empty {
+			p.config.Log.InfoContext(ctx, "inputs in blobs are kept: the engine's queue is not empty", "engine", engine, "blobs", len(byID))
+			continue
+		}
+		if err := p.spareRunning(ctx, engine, byID); err != nil {
+			return nil, err
+		}
+		for id, names := range byID {
+			dead, err := p.config.DeadLetters.List(ctx, DeadLetterFilter{Engines: slices.Sorted(maps.Keys(p.byName)), CorrelationID: id, Limit: 1})
+			if err != nil {
+				return nil, err
+			}
+			if len(dead.DeadLetters) == 0 {
+				free = append(free, names...)
+			}
+		}
+	}
+	return free, nil
+}
+
+// drained says that a queue and its poison queue hold nothing. Storage never counts too few.
+func (p *Pipeline) drained(ctx context.Context, queue string) (bool, error) {
+	for _, name := range []string{queue, queue + PoisonSuffix} {
+		n, err := p.config.Queues.Length(ctx, name)
+		if err != nil && !errors.Is(err, queues.ErrNotFound) {
+			return false, err
+		}
+		if n > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// spareRunning takes out of byID the correlation ids whose orchestrations go on.
+func (p *Pipeline) spareRunning(ctx context.Context, engine string, byID map[string][]string) error {
+	const page = 1000
+	settled := p.config.Now().Add(-endingTakes)
+	for next, more := "", true; more; more = next != "" {
+		var found []orchestrator.Summary
+		var err error
+		found, next, err = p.config.Runtime.List(ctx, orchestrator.Filter{Prefix: engine + "-", Orchestrator: engine}, page, next)
+		if err != nil {
+			return err
+		}
+		for _, s := range found {
+			if !s.Ended() || s.EndedAt.After(settled) {
+				delete(byID, s.CorrelationID)
+			}
+		}
+	}
+	return nil
+}

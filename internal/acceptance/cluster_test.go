@@ -1,0 +1,342 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/engine/update/updatetest"
+	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// clusterSize is how many instances of the app there are, batchSize how many messages each takes at once.
+	clusterSize = 3
+	batchSize   = 4
+)
+
+// cluster is a managed application: hosts with a handler each, as the instances of an app that scales out, over one
+// storage account and one management endpoint of components.
+type cluster struct {
+	components *updatetest.Server
+	queues     *queues.Azure
+	tables     *tables.Azure
+	registry   *registry.Registry
+	hosts      [clusterSize]*localhost.Host
+	logs       [clusterSize]string
+
+	mu         sync.Mutex
+	watch      func(host int, r *http.Request) moment
+	violations int
+}
+
+// startCluster starts hosts whose handlers have these settings besides.
+func startCluster(t *testing.T, env ...string) *cluster {
+	t.Helper()
+	storage := storage.Account(t)
+	c := &cluster{components: updatetest.Listen(t)}
+	var err1, err2 error
+	c.queues, err1 = queues.NewAzure(storage)
+	c.tables, err2 = tables.NewAzure(storage)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	c.registry = registry.New(c.tables, "")
+	dist := stage(t, "managed-app")
+	for i := range c.hosts {
+		log := newLog(t)
+		c.logs[i] = log.Name()
+		var err error
+		c.hosts[i], err = localhost.New(localhost.Config{ScriptRoot: dist, Queues: c.queues, CrashWindow: 1, Output: log, OnInvocation: c.observe,
+			Env: append([]string{
+				"ROUNDHOUSE_CONTEXT=managed-app", "ROUNDHOUSE_UPDATE_ENDPOINT=" + c.front(t, i), "ROUNDHOUSE_UPDATE_VERIFY_INTERVAL=200ms",
+				"AzureWebJobsStorage=" + storage.ConnectionString(),
+				// A failed message comes back at once, an empty queue is looked at often, and nobody takes all there is.
+				"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
+				"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
+				fmt.Sprintf("AzureFunctionsJobHost__extensions__queues__batchSize=%d", batchSize),
+				"AzureFunctionsJobHost__extensions__queues__newBatchThreshold=0",
+				// It would look at the same components, and write into the same documents.
+				"AzureWebJobs.health-timer.Disabled=true",
+			}, env...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runHost(t, c.hosts[i])
+	}
+	return c
+}
+
+// front is where the handler of one host finds the components.
+func (c *cluster) front(t *testing.T, host int) string {
+	t.Helper()
+	target, err := url.Parse(c.components.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch c.judge(host, r) {
+		case before:
+			hangUp(w)
+		case after:
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			hangUp(w)
+		default:
+			forward.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (c *cluster) judge(host int, r *http.Request) moment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.watch == nil {
+		return ""
+	}
+	return c.watch(host, r)
+}
+
+// onRequest calls watch for each request about an instance's components, one at a time, before the components see it. It
+// says whether they see it at all (not before, but after), and that its sender never hears of it.
+func (c *cluster) onRequest(instance string, watch func(host int, r *http.Request) moment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watch = func(host int, r *http.Request) moment {
+		if !strings.HasPrefix(r.URL.Path, "/instances/"+instance+"/") {
+			return ""
+		}
+		return watch(host, r)
+	}
+}
+
+func (c *cluster) observe(i localhost.Invocation) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i.Violation() != nil {
+		c.violations++
+	}
+}
+
+// obeyed checks that no handler broke the host's contract.
+func (c *cluster) obeyed(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.violations != 0 {
+		t.Errorf("%d violations of the host's contract", c.violations)
+	}
+}
+
+// create makes an instance.
+func (c *cluster) create(t *testing.T, instance string) {
+	t.Helper()
+	if _, err := c.registry.Create(t.Context(), registry.Instance{InstanceID: instance}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// an upgrade is one update of an instance: it brings components to versions, in order.
+type upgrade struct {
+	instance, id, version string
+	targets               []update.Target
+}
+
+func (u upgrade) job() string { return update.Engine + "-" + u.instance + "/" + u.id }
+
+// requests is what the components are asked for, if nobody gets in between.
+func (u upgrade) requests() (lines []string) {
+	for _, target := range u.targets {
+		lines = append(lines, u.instance+" "+target.Name+" "+target.Version)
+	}
+	return lines
+}
+
+// send puts the updates' messages into the queue.
+func (c *cluster) send(t *testing.T, all ...upgrade) {
+	t.Helper()
+	for _, u := range all {
+		input, err1 := json.Marshal(update.Input{Version: u.version, Components: u.targets})
+		body, err2 := json.Marshal(engine.Message{CorrelationID: u.id, Engine: update.Engine, InstanceID: u.instance, Input: input})
+		_, err3 := c.queues.Send(t.Context(), update.Queue, body, 0)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// requested are the requests about an instance that the components have carried out.
+func (c *cluster) requested(instance string) (lines []string) {
+	for _, line := range c.components.Log() {
+		if strings.HasPrefix(line, instance+" ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// succeeded waits until an update has. Its history is that of a run that has succeeded once.
+func (c *cluster) succeeded(t *testing.T, u upgrade) {
+	t.Helper()
+	history := engine.NewHistory(c.tables, "")
+	var entries []engine.Entry
+	until(t, "history of "+u.id, func() bool {
+		var err error
+		entries, err = history.Run(t.Context(), update.Engine, u.id)
+		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != ""
+	})
+	want := []string{update.OperationProcess + " Succeeded "}
+	for range u.targets {
+		want = append(want, update.OperationComponentUpdate+" Succeeded ")
+	}
+	want[len(want)-1] += "Succeeded"
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Operation+" "+string(e.Status)+" "+string(e.RunStatus))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("history of %s: %q, want %q", u.id, got, want)
+	}
+	dead, err := engine.NewDeadLetters(c.tables, "").Pending(t.Context(), update.Engine, u.id)
+	if err != nil || len(dead) != 0 {
+		t.Errorf("dead letters of %s: %v, %v", u.id, dead, err)
+	}
+}
+
+// registered holds the registry's document of an instance against what the updates have to leave, if they came in this
+// order: the version of the last, what each component was brought to last, and nothing that is under way.
+func (c *cluster) registered(t *testing.T, instance string, ordered ...upgrade) registry.Instance {
+	t.Helper()
+	i, err := c.registry.Get(t.Context(), instance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err1 := update.VersionOf(i)
+	components, err2 := update.ComponentsOf(i)
+	var pending any
+	underWay, err3 := i.Field("pendingUpdate", &pending)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, u := range ordered {
+		for _, target := range u.targets {
+			want[target.Name] = target.Version
+		}
+	}
+	same := len(want) == len(components)
+	for name, v := range want {
+		same = same && components[name].Version == v
+	}
+	if last := ordered[len(ordered)-1]; version != last.version || !same || underWay || i.Lock.JobID != "" {
+		t.Errorf("the registry says of %s: version %q, components %v, under way %v, locked by %q; want version %q, components %v",
+			instance, version, components, pending, i.Lock.JobID, last.version, want)
+	}
+	return i
+}
+
+// timeline is what the API tells of a correlation id: the kinds of what happened, and with an orchestration its id.
+func (c *cluster) timeline(t *testing.T, id string) (told []string) {
+	t.Helper()
+	resp, err := http.Get(c.hosts[0].URL() + "/api/timeline/" + id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Data struct {
+			Items []struct {
+				Kind          string
+				Orchestration struct{ ID string }
+			}
+		}
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("timeline of %s: %s, %v", id, resp.Status, err)
+	}
+	for _, item := range answer.Data.Items {
+		told = append(told, strings.TrimSpace(item.Kind+" "+item.Orchestration.ID))
+	}
+	return told
+}
+
+// forget deletes the rows of an orchestration.
+func (c *cluster) forget(t *testing.T, id string) {
+	t.Helper()
+	const table = "orchestrations"
+	n := 0
+	for e, err := range tables.All(t.Context(), c.tables, table, tables.Query{Partition: tables.EscapeKey(id)}) {
+		if err == nil {
+			err = c.tables.Apply(t.Context(), table, tables.Delete(e.Key, ""))
+		}
+		if err != nil {
+			t.Errorf("delete a row of %s: %v", id, err)
+			return
+		}
+		n++
+	}
+	if n == 0 {
+		t.Errorf("orchestration %s has no rows", id)
+	}
+}
+
+// fates are what became of the deliveries of each correlation id, by the host that had them.
+func (c *cluster) fates(t *testing.T) (all [clusterSize]map[string][]engine.Fate) {
+	t.Helper()
+	for host, path := range c.logs {
+		all[host] = map[string][]engine.Fate{}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			var l struct {
+				CorrelationID string
+				Fate          engine.Fate
+			}
+			if json.Unmarshal([]byte(line), &l) == nil && l.Fate != "" {
+				all[host][l.CorrelationID] = append(all[host][l.CorrelationID], l.Fate)
+			}
+		}
+	}
+	return all
+}
+
+// killOn is what onRequest calls to kill the handler that sends the request with this number, once. It tells of the lock
+// at that time to killed.
+func (c *cluster) killOn(t *testing.T, number int, m moment, instance string, killed func(registry.Lock)) func(int, *http.Request) moment {
+	seen := 0
+	return func(host int, _ *http.Request) moment {
+		if seen++; seen != number {
+			return ""
+		}
+		if err := c.hosts[host].KillHandler(); err != nil {
+			t.Errorf("kill the handler: %v", err)
+		}
+		i, err := c.registry.Get(t.Context(), instance)
+		if err != nil {
+			t.Errorf("the registry: %v", err)
+		}
+		killed(i.Lock)
+		return m
+	}
+}
