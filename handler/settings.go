@@ -72,7 +72,7 @@ type Settings struct {
 	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
 	// duration of an hour or more; 30 days unless set).
 	Retention time.Duration
-	// Tasks say who may do what with human tasks (ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE), and for how long they are
+	// Tasks say who may do what with human tasks (ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE, ROUNDHOUSE_REVIEW_ROLES), and how long they are
 	// kept once they have ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
 	Tasks taskSettings
 	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week

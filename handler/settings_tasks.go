@@ -25,12 +25,14 @@ const (
 type taskSettings struct {
 	HomeTenant, AdminRole string
 	Retention             time.Duration
+	// ReviewRoles are who is asked about dead letters.
+	ReviewRoles []string
 }
 
-// tasksFrom reads ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE and ROUNDHOUSE_TASK_RETENTION.
+// tasksFrom reads ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE, ROUNDHOUSE_TASK_RETENTION and ROUNDHOUSE_REVIEW_ROLES.
 func tasksFrom(lookup lookupFunc) (taskSettings, error) {
 	s := taskSettings{HomeTenant: setting(lookup, "ROUNDHOUSE_HOME_TENANT"), AdminRole: setting(lookup, "ROUNDHOUSE_ADMIN_ROLE")}
-	var errs [3]error
+	var errs [4]error
 	if _, err := uuid.Parse(cmp.Or(s.HomeTenant, uuid.Nil.String())); err != nil {
 		errs[0] = fmt.Errorf("ROUNDHOUSE_HOME_TENANT is %.64q: set the id of a Microsoft Entra tenant", s.HomeTenant)
 	}
@@ -38,6 +40,7 @@ func tasksFrom(lookup lookupFunc) (taskSettings, error) {
 		errs[1] = errors.New("ROUNDHOUSE_ADMIN_ROLE is set, but ROUNDHOUSE_HOME_TENANT is not: the role is given to people of that tenant only")
 	}
 	s.Retention, errs[2] = keepSetting(lookup, taskSetting, defaultTaskRetention, time.Hour)
+	s.ReviewRoles, errs[3] = reviewRoles(lookup)
 	return s, errors.Join(errs[:]...)
 }
 

@@ -4,24 +4,28 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTaskSettings(t *testing.T) {
 	t.Parallel()
 	const home = "7d6a8a3e-0a0c-4c8e-9f0b-1d2c3b4a5e6f"
 	for _, c := range []struct {
-		home, admin, retention string
-		want                   taskSettings
-		complaint              string
+		home, admin, retention, review string
+		want                           taskSettings
+		complaint                      string
 	}{
 		{want: taskSettings{Retention: 90 * day}},
-		{home: home, admin: "Keeper", retention: "48h", want: taskSettings{home, "Keeper", 48 * time.Hour}},
+		{home: home, admin: "Keeper", retention: "48h", want: taskSettings{HomeTenant: home, AdminRole: "Keeper", Retention: 48 * time.Hour}},
 		{home: "contoso.com", complaint: "ROUNDHOUSE_HOME_TENANT"},
 		{admin: "Keeper", complaint: "ROUNDHOUSE_ADMIN_ROLE"},
 		{retention: "90d", complaint: taskSetting},
+		{review: "operator, keeper", want: taskSettings{Retention: 90 * day, ReviewRoles: []string{"operator", "keeper"}}},
+		{review: "operator,,keeper", complaint: reviewSetting},
 	} {
-		got, err := tasksFrom(emulator.with("ROUNDHOUSE_HOME_TENANT", c.home).with("ROUNDHOUSE_ADMIN_ROLE", c.admin).with(taskSetting, c.retention).lookup)
-		if c.complaint == "" && (err != nil || got != c.want) || c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
+		got, err := tasksFrom(emulator.with("ROUNDHOUSE_HOME_TENANT", c.home).with("ROUNDHOUSE_ADMIN_ROLE", c.admin).with(taskSetting, c.retention).with(reviewSetting, c.review).lookup)
+		if c.complaint == "" && (err != nil || !cmp.Equal(got, c.want)) || c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}
 	}

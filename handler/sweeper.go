@@ -9,6 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 )
 
 const (
@@ -21,9 +22,10 @@ const (
 	sweepLimit = 25_000
 )
 
-// sweeper is the timer function that wakes orchestrations whose messages are lost.
+// sweeper is the timer function that wakes orchestrations whose messages are lost, and repairs a slice of their list.
 type sweeper struct {
 	runtime *orchestrator.Runtime
+	list    *catalog.Catalog // nil for none
 	locks   hostlock.Locks
 	log     *slog.Logger
 }
@@ -31,15 +33,19 @@ type sweeper struct {
 // handle runs when the timer is due, late or not: what it looks for is a matter of the clock and not of the occurrence.
 // When another sweeper is at work, there is nothing to do.
 func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
-	woken := 0
+	woken, mended := 0, 0
 	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
 		woken, err = s.runtime.Sweep(ctx, sweepLimit)
+		if err != nil || s.list == nil {
+			return err
+		}
+		mended, err = s.list.Repair(ctx)
 		return err
 	})
 	if errors.Is(err, hostlock.ErrHeld) {
 		s.log.Info("sweep left to another", "reason", err.Error())
 		return nil
 	}
-	s.log.Info("sweep", "woken", woken, "complete", err == nil)
+	s.log.Info("sweep", "woken", woken, "mended", mended, "complete", err == nil)
 	return err
 }

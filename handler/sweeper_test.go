@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -36,8 +37,12 @@ func TestSweeper(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := sweeper{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log}
-				for _, prepare := range []func(context.Context) error{rt.Prepare, s.locks.CreateTable} {
+				list, err := catalog.New(catalog.Config{Tables: store, Runtime: func() *orchestrator.Runtime { return rt }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := sweeper{runtime: rt, list: list, locks: hostlock.Locks{Tables: store}, log: log}
+				for _, prepare := range []func(context.Context) error{rt.Prepare, list.Prepare, s.locks.CreateTable} {
 					if err := prepare(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -58,6 +63,10 @@ func TestSweeper(t *testing.T) {
 				}
 				if n, err := messages.Length(t.Context(), rt.SignalQueue()); err != nil || n != tt.woken {
 					t.Errorf("%d signals, %v", n, err)
+				}
+				// It has repaired the list, too, which had not heard of the orchestration.
+				if all, _, err := list.List(t.Context(), orchestrator.Filter{}, 10, ""); err != nil || len(all) != tt.woken {
+					t.Errorf("%+v %v", all, err)
 				}
 			})
 		})

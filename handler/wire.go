@@ -18,10 +18,12 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/registry"
@@ -67,14 +69,24 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	for _, d := range definitions {
 		names = append(names, d.Name)
 	}
-	kinds := []bulk.Kind{bulk.Outbox(events.admin), bulk.DeadLetters{Letters: deadLetters, Retrier: retrier, Engines: names}.Kind()}
+	var runtime *orchestrator.Runtime // a kind of operations works on what runs it
+	kinds := []bulk.Kind{bulk.Outbox(events.admin), bulk.DeadLetters{Letters: deadLetters, Retrier: retrier, Engines: names}.Kind(),
+		bulk.Orchestrations(func() bulk.Purger { return runtime })}
+	list, err := catalog.New(catalog.Config{Tables: stores.tables, Runtime: func() *orchestrator.Runtime { return runtime }, Log: log})
+	if err != nil {
+		return app{}, err
+	}
+	config.Noted = list.Note
+	if err := wireReviews(&config, s.Tasks.ReviewRoles, deadLetters, retrier, func() *orchestrator.Runtime { return runtime }); err != nil {
+		return app{}, err
+	}
 	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrators(kinds...)...)
 	config.Activities = append(config.Activities, bulk.Activities(kinds...)...)
 	for _, d := range definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
 	}
-	runtime, err := orchestrator.New(config)
+	runtime, err = orchestrator.New(config)
 	if err != nil {
 		return app{}, err
 	}
@@ -86,8 +98,8 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	}
 
 	locks := hostlock.Locks{Tables: stores.tables}
-	sweeps := sweeper{runtime: runtime, locks: locks, log: log}
-	a := app{Close: func() { events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
+	sweeps := sweeper{runtime: runtime, list: list, locks: locks, log: log}
+	a := app{Close: func() { list.Close(); events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
 		Timers: map[string]trigger.Timer{"orchestration-sweep-timer": {Parameter: timerParameter, Handle: sweeps.handle}}}
 	events.register(&a)
 	rule := engine.Retention{Engines: names}
@@ -121,7 +133,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
 	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
 		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes,
-		Retrier: retrier, Orchestrations: pipeline.Runs, EasyAuth: s.EasyAuth,
+		Retrier: retrier, Orchestrations: pipeline.Runs, Runtime: runtime, Admit: pipeline.Admit, List: list.List, EasyAuth: s.EasyAuth,
 		Tasks: runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: stores.queues, Claims: claims, Log: log})
 	if err != nil {
@@ -131,10 +143,11 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 		if s.Context == publisher {
 			e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: stores.tables}))
 		}
-		return errors.Join(api.Register(e, web), intake.Register(e, doors))
+		return errors.Join(api.Register(e, web), intake.Register(e, doors),
+			durable.Register(e, durable.Config{Runtime: runtime, Admit: pipeline.Admit, List: list.List, Log: log}))
 	}
 	a.Start = func(ctx context.Context) error {
-		errs := []error{runtime.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareVault(ctx), stores.registry.CreateTable(ctx), events.prepare(ctx)}
+		errs := []error{runtime.Prepare(ctx), list.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareVault(ctx), stores.registry.CreateTable(ctx), events.prepare(ctx)}
 		for _, d := range definitions {
 			for _, table := range d.Tables {
 				errs = append(errs, stores.tables.CreateTable(ctx, table))

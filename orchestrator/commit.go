@@ -60,6 +60,7 @@ func (d *driver) besides(drop []string) []tables.Op {
 
 // settle takes note that a round is durable.
 func (d *driver) settle(r round) {
+	d.note()
 	d.rounds, d.etag = append(d.rounds, r), ""
 	d.version++
 	d.committed++

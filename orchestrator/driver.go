@@ -20,6 +20,7 @@ type driver struct {
 	execution *execution
 	rounds    []round // of this execution, committed
 	version   int     // rounds of all executions
+	noted     Status  // after the last round, "" before the first
 	committed int     // rounds that this driver has added
 	createdAt time.Time
 	lineage   lineage

@@ -2,9 +2,11 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/tables"
@@ -21,6 +23,9 @@ type Filter struct {
 	// CreatedFrom <= creation < CreatedTo, and end < EndedBefore.
 	CreatedFrom, CreatedTo time.Time
 	EndedBefore            time.Time
+	// Tag is the key of the business reference, CustomStatus a text that the custom status holds.
+	Tag          string
+	CustomStatus string
 	// TopLevel leaves sub-orchestrations out.
 	TopLevel bool
 }
@@ -52,6 +57,8 @@ type Summary struct {
 	EndedAt   time.Time // of its execution; zero while it runs
 	// ErrorCode is that of the last failure that it had or learned of.
 	ErrorCode string
+	// Tag is the key of its business reference, "" for none.
+	Tag string
 }
 
 // Ended reports whether the execution has ended, well or not.
@@ -66,6 +73,9 @@ const maxList = 1000
 func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)
+	}
+	if f.Prefix != "" && !validID(f.Prefix) {
+		return nil, "", nil // no id begins so
 	}
 	from := tables.EscapeKey(f.Prefix)
 	scan := tables.Scan{Row: statusRow, FromPartition: from, ToPartition: tables.PrefixEnd(from), Continuation: continuation, Where: map[string]any{}}
@@ -82,6 +92,9 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 	for {
 		scan.Limit = limit - len(found)
 		page, err := r.config.Tables.Scan(ctx, r.config.Table, scan)
+		if errors.Is(err, tables.ErrInvalid) && continuation != "" {
+			err = fmt.Errorf("%w: %w", ErrContinuation, err)
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
 		}
@@ -90,7 +103,7 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 			if err != nil {
 				return nil, "", fmt.Errorf("list of orchestrations: %w", err)
 			}
-			if f.fits(s) {
+			if f.Matches(s) {
 				found = append(found, s)
 			}
 		}
@@ -100,9 +113,15 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 	}
 }
 
-func (f Filter) fits(s Summary) bool {
+// Matches says whether the filter means this orchestration.
+func (f Filter) Matches(s Summary) bool {
+	same := func(want, got string) bool { return want == "" || want == got }
 	switch {
 	case s.Orchestrator == "": // it is being purged
+		return false
+	case !strings.HasPrefix(s.ID, f.Prefix), !same(f.Orchestrator, s.Orchestrator), !same(f.CorrelationID, s.CorrelationID), !same(f.Tag, s.Tag):
+		return false
+	case !strings.Contains(s.CustomStatus, f.CustomStatus):
 		return false
 	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, s.Status), f.TopLevel && s.Parent != "":
 		return false
@@ -119,11 +138,24 @@ func summaryOf(e tables.Entity) (Summary, error) {
 		Parent: e.String("ParentId"), Status: Status(e.String("RuntimeStatus")), Execution: int(e.Int("Execution")),
 		StateVersion: e.Int("StateVersion"), CustomStatus: e.String("CustomStatus"), WaitingKind: e.String("WaitingKind"),
 		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), Running: e.Bool("Running"), CreatedAt: e.Time("CreatedAtUtc"),
-		UpdatedAt: e.Time("LastExecutedOnUtc"), EndedAt: e.Time("CompletedAtUtc"), ErrorCode: e.String("LastErrorCode")}, err
+		UpdatedAt: e.Time("LastExecutedOnUtc"), EndedAt: e.Time("CompletedAtUtc"), ErrorCode: e.String("LastErrorCode"),
+		Tag: tagOf(e.String("BusinessReference"))}, err
+}
+
+// tagOf is the key of a business reference, "" for what is none.
+func tagOf(text string) string {
+	var r Reference
+	if text == "" || json.Unmarshal([]byte(text), &r) != nil {
+		return ""
+	}
+	return r.Key
 }
 
 // Status tells what the status row of an orchestration tells, in one transaction, or ErrNotFound.
 func (r *Runtime) Status(ctx context.Context, id string) (Summary, error) {
+	if !validID(id) {
+		return Summary{}, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
+	}
 	e, err := r.config.Tables.Get(ctx, r.config.Table, tables.Key{Partition: tables.EscapeKey(id), Row: statusRow})
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return Summary{}, fmt.Errorf("orchestration %s: %w", id, err)

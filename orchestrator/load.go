@@ -19,30 +19,37 @@ func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
 
 // loadTagged is load, with the ETag of the status: as long as it is that, there are these rounds.
 func (j *journal) loadTagged(ctx context.Context, id string) ([]generation, string, error) {
+	all, status, err := j.loadWith(ctx, id)
+	return all, status.ETag, err
+}
+
+// loadWith is load, with the status.
+func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+	var none tables.Entity
 	rows, status, err := j.rows(ctx, id)
 	if err != nil {
-		return nil, "", err
+		return nil, none, err
 	}
 	if len(rows) > 0 {
 		if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
-			return nil, "", nil
+			return nil, none, nil
 		}
 	}
 	all, err := generations(rows)
 	if err != nil {
-		return nil, "", fmt.Errorf("load orchestration %s: %w", id, err)
+		return nil, none, fmt.Errorf("load orchestration %s: %w", id, err)
 	}
 	switch n, version := int64(countOf(all)), status.Int("StateVersion"); {
 	case n == version:
 	case version == 0:
-		return nil, "", fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
+		return nil, none, fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
 	default:
-		return nil, "", fmt.Errorf("load orchestration %s: the status counts %d rounds, there are %d; round %d is missing: %w", id, version, n, n+1, ErrCorrupt)
+		return nil, none, fmt.Errorf("load orchestration %s: the status counts %d rounds, there are %d; round %d is missing: %w", id, version, n, n+1, ErrCorrupt)
 	}
 	if err := j.fetch(ctx, id, all); err != nil {
-		return nil, "", err
+		return nil, none, err
 	}
-	return all, status.ETag, resolve(id, all)
+	return all, status, resolve(id, all)
 }
 
 // rows are the rounds as they are stored, and the status.

@@ -151,6 +151,9 @@ func (d *driver) survey(all []generation) {
 	started, _ := latest.start()
 	d.version, d.earlier, d.lineage = countOf(all), nil, latest.lineage()
 	d.garbage, d.previous = oldRows(all)
+	if end := latest.end(); end != nil {
+		d.noted = endStatus(*end)
+	}
 	for _, g := range all {
 		if g.number >= max(started.Base, 1) && g.number < latest.number {
 			d.earlier = append(d.earlier, summarize(d.start.ID, g))
@@ -184,6 +187,7 @@ func (d *driver) follow(all []generation) error {
 		d.forget(r)
 	}
 	d.known = len(d.execution.tasks)
+	d.noted, _ = d.execution.standing()
 	d.closeTasks()
 	return nil
 }

@@ -49,6 +49,9 @@ type Config struct {
 	// acknowledged. An error brings the signal again. It is called, too, before the next run under an id begins
 	// (ReuseEnded), with the end of the one before it, which may have been told already.
 	Ended func(ctx context.Context, out Outcome) error
+	// Noted hears of every orchestration that begins, and of every change of a status, once that is durable. It is called
+	// by whoever commits a round, so it must not wait; what a crash keeps from it, nobody tells it. Optional.
+	Noted func(n Note)
 	// Node names this process in what it writes; default host name and process id.
 	Node string
 	// ProgressInterval is how often the progress that an activity's heartbeats tell is recorded; default 30 s.
@@ -328,12 +331,17 @@ func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	return outcomeOf(id, all), nil
+}
+
+// outcomeOf is the latest execution, with those that failed before it.
+func outcomeOf(id string, all []generation) Outcome {
 	last := len(all) - 1
 	out := summarize(id, all[last])
 	for _, g := range all[:last] {
 		out.Earlier = append(out.Earlier, summarize(id, g))
 	}
-	return out, nil
+	return out
 }
 
 // loadKnown reads an orchestration that there has to be.

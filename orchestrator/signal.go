@@ -164,6 +164,16 @@ func (r *Runtime) Terminate(ctx context.Context, orchestration, reason string) e
 	return r.signal(ctx, orchestration, Payload{Command: commandTerminate, Reason: reason}, "")
 }
 
+// Send sends a signal as it is, to whom it names. It is for what Raise and the commands leave out: an ExternalSignal with
+// an ExpectedVersion is dropped when the orchestration has gone on meanwhile. Without a SignalID it gets a new one. ErrSignal
+// says that it is none.
+func (r *Runtime) Send(ctx context.Context, s Signal) error {
+	if s.SignalID == "" {
+		s.SignalID = uuid.NewString()
+	}
+	return r.send(ctx, s, 0)
+}
+
 func (r *Runtime) signal(ctx context.Context, orchestration string, p Payload, id string) error {
 	if id == "" {
 		id = uuid.NewString()

@@ -32,8 +32,8 @@ type Config struct {
 	// History and DeadLetters are the tables; both are required.
 	History     *engine.History
 	DeadLetters *engine.DeadLetters
-	// Operations works on many rows at a time; without it, the paths of operations do not exist. Retrier, and Outbox with
-	// Snapshot, which measures it, need it; without one of them, its paths do not exist.
+	// Operations works on many rows at a time; without it, the paths of operations do not exist. Retrier, Runtime, and Outbox
+	// with Snapshot, which measures it, need it; without one of them, its paths do not exist.
 	Operations *bulk.Operations
 	Retrier    *engine.Retrier
 	Outbox     *outbox.Admin
@@ -45,6 +45,12 @@ type Config struct {
 	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
 	// of timelines.
 	Orchestrations func(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error)
+	// Runtime is what runs the orchestrations; without it, and without Operations, their paths do not exist. Admit, if it is
+	// set, makes of a start what its orchestrator needs, or refuses it, as engine.Pipeline.Admit does.
+	Runtime *orchestrator.Runtime
+	Admit   func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
+	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads past all their rounds.
+	List func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
@@ -70,8 +76,8 @@ func (c Config) Validate() error {
 	if (c.Outbox == nil) != (c.Snapshot == nil) {
 		errs = append(errs, errors.New("the outbox and its snapshot are needed together"))
 	}
-	if c.Operations == nil && (c.Outbox != nil || c.Retrier != nil) {
-		errs = append(errs, errors.New("the outbox and the retrier need operations"))
+	if c.Operations == nil && (c.Outbox != nil || c.Retrier != nil || c.Runtime != nil) {
+		errs = append(errs, errors.New("the outbox, the retrier and the runtime need operations"))
 	}
 	if len(c.Engines) == 0 || slices.Contains(c.Engines, "") {
 		errs = append(errs, errors.New("name at least one engine, and none without a name"))
@@ -92,6 +98,9 @@ type api struct {
 	measure metrics.SnapshotFunc
 	metrics *metrics.Metrics
 	health  *health.Checks
+	runtime *orchestrator.Runtime
+	admit   func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
+	list    func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 	engines []string
 	timeout time.Duration
 	now     func() time.Time
@@ -116,6 +125,7 @@ const (
 	operations
 	outboxes
 	humanTasks
+	orchestrations
 	scrapes
 	probes
 )
@@ -157,6 +167,17 @@ func (a *api) resources() []resource {
 		{"/api/tasks/:orchestration/:task/assign", humanTasks, post(a.acted("assign"))},
 		{"/api/tasks/:orchestration/:task/reassign", humanTasks, post(a.acted("reassign"))},
 		{"/api/tasks/:orchestration/:task/complete", humanTasks, post(a.acted("complete"))},
+		{"/api/orchestrations", orchestrations, map[string]endpoint{http.MethodGet: a.listOrchestrations, http.MethodPost: a.startOrchestration}},
+		{"/api/orchestrations/purge", orchestrations, post(a.purgeMany)},
+		{"/api/orchestrations/:orchestration", orchestrations, map[string]endpoint{http.MethodGet: a.getOrchestration, http.MethodDelete: a.purgeOrchestration}},
+		{"/api/orchestrations/:orchestration/rounds", orchestrations, get(a.listRounds)},
+		{"/api/orchestrations/:orchestration/events/:event", orchestrations, post(a.raiseEvent)},
+		{"/api/orchestrations/:orchestration/suspend", orchestrations, post(a.commanded("suspend"))},
+		{"/api/orchestrations/:orchestration/resume", orchestrations, post(a.commanded("resume"))},
+		{"/api/orchestrations/:orchestration/cancel", orchestrations, post(a.commanded("cancel"))},
+		{"/api/orchestrations/:orchestration/terminate", orchestrations, post(a.commanded("terminate"))},
+		{"/api/orchestrations/:orchestration/rewind", orchestrations, post(a.revived((*orchestrator.Runtime).Rewind))},
+		{"/api/orchestrations/:orchestration/restart", orchestrations, post(a.revived((*orchestrator.Runtime).Restart))},
 		{"/api/operations/:operation", operations, get(a.getOperation)},
 		{"/api/operations/:operation/cancel", operations, post(a.cancelOperation)},
 		{"/api/metrics", scrapes, get(a.scrape)},
@@ -168,7 +189,8 @@ func (a *api) resources() []resource {
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil,
+		orchestrations: c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
 // Route is one method of one path of the API; segments that begin with a colon are parameters.
@@ -200,6 +222,9 @@ func Register(e *echo.Echo, c Config) error {
 		measure: c.Snapshot,
 		metrics: c.Metrics,
 		health:  c.Health,
+		runtime: c.Runtime,
+		admit:   c.Admit,
+		list:    c.List,
 		engines: slices.Compact(slices.Sorted(slices.Values(c.Engines))),
 		timeout: cmp.Or(c.Timeout, DefaultTimeout),
 		now:     c.Now,
@@ -214,6 +239,9 @@ func Register(e *echo.Echo, c Config) error {
 	}
 	if a.now == nil {
 		a.now = time.Now
+	}
+	if a.list == nil && a.runtime != nil {
+		a.list = a.runtime.List
 	}
 	parts := c.parts()
 	resources := slices.DeleteFunc(a.resources(), func(r resource) bool { return !parts[r.part] })

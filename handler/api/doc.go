@@ -1,5 +1,6 @@
 // Package api is the HTTP API over the history and the dead letters of the engines (standard, sections 3 and 5), over the
-// outbox (outbox document, "API (Optional Admin)" and "Observability / Metrics"), and of the program's metrics and health.
+// outbox (outbox document, "API (Optional Admin)" and "Observability / Metrics"), over the orchestrations, and of the program's metrics
+// and health.
 //
 //	GET  /api/history                     list history entries, newest first
 //	GET  /api/history/{engine}/{rowKey}   one entry, with its input, output and error
@@ -27,6 +28,19 @@
 //	POST /api/workflow/outbox/replay                 the same for all that {"status", "tenant", "eventType", "fromDate",
 //	                                                 "toDate", "by"} select, of which status is required: an operation
 //	GET  /api/workflow/outbox/metrics                the outbox in the document's five numbers
+//
+//	GET    /api/orchestrations                list orchestrations, newest first: orchestrator, status, fromDate, toDate (of their
+//	                                          creation), tag (the key of their business reference), customStatus; by id with
+//	                                          idPrefix
+//	POST   /api/orchestrations                start one: {"orchestrator", "id", "input", "correlationId", "businessReference", "reuse"}
+//	GET    /api/orchestrations/{id}           one: its snapshot, what it waits for, events that nobody has asked for yet
+//	DELETE /api/orchestrations/{id}           purge one that has ended
+//	GET    /api/orchestrations/{id}/rounds    what it learned and decided, oldest first
+//	POST   /api/orchestrations/{id}/events/{name}   raise an event, whose value is the body
+//	POST   /api/orchestrations/{id}/suspend, /resume, /cancel, /terminate   {"reason"}: a command
+//	POST   /api/orchestrations/{id}/rewind, /restart   {"reason"}: run again what failed, or what ended
+//	POST   /api/orchestrations/purge          purge all that have ended {"endedBefore"} or {"olderThanDays"} ago, and that the
+//	                                          filter of the list selects: an operation
 //
 //	GET  /api/operations/{id}             an operation: its status and its progress
 //	POST /api/operations/{id}/cancel      end it early; {"by"} says who decided

@@ -15,20 +15,29 @@ import (
 
 // The error codes are part of the API: callers tell errors apart by them.
 const (
-	codeInvalidParameter   = "InvalidParameter"
-	codeInvalidToken       = "InvalidContinuationToken"
-	codeInvalidBody        = "InvalidRequestBody"
-	codeNotFound           = "NotFound"
-	codeInvalidState       = "InvalidState"
-	codeBeingDelivered     = "MessageBeingDelivered"
-	codeNewerSchema        = "NewerSchemaVersion"
-	codePrecondition       = "PreconditionFailed"
-	codeRetryUnsupported   = "RetryNotSupported"
-	codeCanary             = "CanaryReturned"
-	codeKeyReused          = "IdempotencyKeyReused"
-	codeForbidden          = "Forbidden"
-	codeTaskTaken          = "TaskTaken"
-	codeInvalidOutput      = "InvalidTaskOutput"
+	codeInvalidParameter = "InvalidParameter"
+	codeInvalidToken     = "InvalidContinuationToken"
+	codeInvalidBody      = "InvalidRequestBody"
+	codeNotFound         = "NotFound"
+	codeInvalidState     = "InvalidState"
+	codeBeingDelivered   = "MessageBeingDelivered"
+	codeNewerSchema      = "NewerSchemaVersion"
+	codePrecondition     = "PreconditionFailed"
+	codeRetryUnsupported = "RetryNotSupported"
+	codeCanary           = "CanaryReturned"
+	codeKeyReused        = "IdempotencyKeyReused"
+	// Of orchestrations.
+	codeUnknownOrchestrator = "UnknownOrchestrator"
+	codeExists              = "OrchestrationExists"
+	codeActive              = "OrchestrationActive"
+	codeInstanceLocked      = "InstanceLocked"
+	codeDamaged             = "OrchestrationDamaged"
+
+	// Of human tasks.
+	codeForbidden     = "Forbidden"
+	codeTaskTaken     = "TaskTaken"
+	codeInvalidOutput = "InvalidTaskOutput"
+
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
 	codeServiceUnavailable = "ServiceUnavailable"
@@ -70,7 +79,7 @@ func internal() *failure {
 
 // failureOf is the one place that turns errors into answers.
 func failureOf(err error, now time.Time) *failure {
-	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err)); f != nil {
+	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
 		return f
 	}
 	var f *failure

@@ -25,6 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -44,6 +45,7 @@ type outboxBench struct {
 	writer     *outbox.Writer
 	dispatcher *outbox.Dispatcher
 	runtime    *orchestrator.Runtime
+	list       *catalog.Catalog
 	metrics    *metrics.Metrics
 	letters    *engine.DeadLetters
 	history    *engine.History
@@ -143,9 +145,15 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}, Now: b.now}.Kind()}
-	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet,
-		Orchestrators: append(bulk.Orchestrators(kinds...), other, people), Activities: bulk.Activities(kinds...)})
+	kinds := []bulk.Kind{bulk.Outbox(admin), bulk.DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}, Now: b.now}.Kind(),
+		bulk.Orchestrations(func() bulk.Purger { return b.runtime })}
+	b.list, err = catalog.New(catalog.Config{Tables: b.tables, Runtime: func() *orchestrator.Runtime { return b.runtime }, Linger: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.list.Close)
+	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet, Noted: b.list.Note,
+		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval()), Activities: append(bulk.Activities(kinds...), order())})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
@@ -156,13 +164,13 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 		t.Fatal(err)
 	}
 	b.metrics.Collect(lease(true), snapshot)
-	errs[0], errs[1] = b.outbox.Create(t.Context()), b.runtime.Prepare(t.Context())
+	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
 	errs[2], errs[3] = history.CreateTable(t.Context()), letters.CreateTable(t.Context())
 	errs[4] = Register(b.echo, Config{
 		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
 		Tasks: b.runtime.Tasks(), HomeTenant: "home", AdminRole: "keeper",
-		Retrier: retrier, Orchestrations: b.runs, EasyAuth: true,
+		Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List, EasyAuth: true,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

@@ -33,8 +33,8 @@ func caller(name, tenant string, roles ...string) string {
 
 const yesOrNo = `{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}},"additionalProperties":false}`
 
-// approval is a task of a tenant's approvers.
-func approval(tenant string) orchestrator.HumanTask {
+// question is a task of a tenant's approvers.
+func question(tenant string) orchestrator.HumanTask {
 	return orchestrator.HumanTask{Name: "approve", Roles: []string{"approver"}, TenantID: tenant, Payload: map[string]int{"version": 2},
 		Form: json.RawMessage(yesOrNo), Due: time.Hour}
 }
@@ -81,7 +81,7 @@ func (b *outboxBench) tasks(t *testing.T, query, as string) []string {
 func TestTaskIsTakenAndCompleted(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
-	target := b.ask(t, "a/1 é", approval("red"))
+	target := b.ask(t, "a/1 é", question("red"))
 	ann, bob := caller("ann", "red", "Approver"), caller("bob", "red", "approver")
 
 	rec := b.get(t, target, "X-MS-CLIENT-PRINCIPAL", ann)
@@ -144,7 +144,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 func TestTasksRefuse(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
-	target, platforms := b.ask(t, "a", approval("red")), b.ask(t, "p", approval(""))
+	target, platforms := b.ask(t, "a", question("red")), b.ask(t, "p", question(""))
 	ann := caller("ann", "red", "approver")
 	long := strings.Repeat("x", tasks.MaxOutput)
 	for name, c := range map[string]struct {
@@ -206,14 +206,14 @@ func TestListTasks(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
 	for i, tenant := range []string{"red", "blue", "red", ""} {
-		h := approval(tenant)
+		h := question(tenant)
 		h.Due = time.Duration(4-i) * time.Hour
 		if i == 2 {
 			h.Roles, h.Assignee = nil, "Ann"
 		}
 		b.ask(t, fmt.Sprint("t", i), h)
 	}
-	ended := b.ask(t, "t4", approval("red"))
+	ended := b.ask(t, "t4", question("red"))
 	if rec := b.act(t, ended, "complete", `{"output":{"approved":true}}`, ""); rec.Code != http.StatusOK {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
@@ -276,7 +276,7 @@ func TestTwoPeopleCompleteATask(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
 	for round := range 20 {
-		target := b.ask(t, fmt.Sprint("r", round), approval("red"))
+		target := b.ask(t, fmt.Sprint("r", round), question("red"))
 		var both sync.WaitGroup
 		var recs [2]*httptest.ResponseRecorder
 		for i, name := range []string{"ann", "bob"} {
@@ -303,7 +303,7 @@ func TestTwoPeopleCompleteATask(t *testing.T) {
 func TestTheKeeperReassigns(t *testing.T) {
 	t.Parallel()
 	b := newOutboxBench(t)
-	h := approval("red")
+	h := question("red")
 	h.Assignee = "ann"
 	target := b.ask(t, "a", h)
 	for who, want := range map[string]int{caller("kay", "home"): http.StatusForbidden, caller("eve", "red", "keeper"): http.StatusForbidden} {

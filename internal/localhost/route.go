@@ -58,6 +58,11 @@ func parseRoute(f *function, prefix string) (route, error) {
 	if f.trigger.Route != nil {
 		template = strings.Trim(*f.trigger.Route, "/")
 	}
+	for _, kept := range []string{"admin", "runtime"} { // the real host looks at the beginning only, and not at the prefix
+		if strings.HasPrefix(strings.ToLower(template), kept) {
+			return route{}, fmt.Errorf("route %q: %s is the host's own", template, kept)
+		}
+	}
 	full := strings.Trim(prefix+"/"+template, "/")
 	r := route{function: f, template: full}
 	if full == "" {
@@ -73,9 +78,6 @@ func parseRoute(f *function, prefix string) (route, error) {
 			return route{}, fmt.Errorf("route %q: %s can only be the last part", template, part)
 		}
 		r.segments = append(r.segments, s)
-	}
-	if strings.EqualFold(parts[0], "admin") {
-		return route{}, fmt.Errorf("route %q: admin is the host's own", template)
 	}
 	return r, nil
 }

@@ -96,8 +96,17 @@ func TestRouteErrors(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", template, err, want)
 		}
 	}
-	if _, err := parseRoute(httpFunction("f", "admin/x"), ""); err == nil {
-		t.Error("a route under admin is accepted")
+	for _, template := range []string{"admin/x", "/Administration", "runtime/webhooks/x", "Runtimes"} {
+		for _, prefix := range []string{"", "api"} {
+			if _, err := parseRoute(httpFunction("f", template), prefix); err == nil {
+				t.Errorf("the route %s is accepted below %q", template, prefix)
+			}
+		}
+	}
+	if r, err := parseRoute(httpFunction("f", "{runtime}/webhooks/{*path}"), "api"); err != nil {
+		t.Error(err)
+	} else if _, ok := r.match("/api/runtime/webhooks/x/y"); !ok {
+		t.Error("a parameter does not stand for the word")
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package bulk carries an action out on all rows that a filter selects, messages of the outbox or dead letters, however
-// many there are: as an operation that a caller starts, watches and cancels.
+// Package bulk carries an action out on all rows that a filter selects, messages of the outbox, dead letters or
+// orchestrations, however many there are: as an operation that a caller starts, watches and cancels.
 //
 // An operation is an orchestration named as its [Kind], with which its id begins, too; it is the program's own runtime that
 // makes it durable. Each activity of it works on one slice, so the invocation that drives it can end, or die, between

@@ -55,8 +55,8 @@ func NewOperations(r *orchestrator.Runtime, now func() time.Time) *Operations {
 	return &Operations{r, now}
 }
 
-// Start starts an operation of a kind, OutboxKind or DeadLetterKind; when it returns without error, the operation is durable. Without Request.To, what is
-// added from now on is not meant. A key that is not "" makes it the same operation when the request is repeated,
+// Start starts an operation of a kind, OutboxKind, DeadLetterKind or OrchestrationKind; when it returns without error, the
+// operation is durable. Without Request.To, what is added from now on is not meant. A key that is not "" makes it the same operation when the request is repeated,
 // with ErrKeyReused for another request; without one, each Start is an operation. The other errors are those of
 // Runtime.Start and Get.
 func (o *Operations) Start(ctx context.Context, kind string, r Request, key, correlationID string) (Operation, error) {
@@ -107,7 +107,7 @@ func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
 
 // kindOf is the kind of an operation with this id; ok is false for the id of none.
 func kindOf(id string) (kind string, ok bool) {
-	for _, kind := range []string{OutboxKind, DeadLetterKind} {
+	for _, kind := range []string{OutboxKind, DeadLetterKind, OrchestrationKind} {
 		if rest, ok := strings.CutPrefix(id, kind+"-"); ok && uuid.Validate(rest) == nil {
 			return kind, true
 		}

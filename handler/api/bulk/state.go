@@ -29,8 +29,12 @@ type Request struct {
 	Engine         string    `json:"engine,omitempty"`
 	InstanceID     string    `json:"instanceId,omitempty"`
 	ErrorSignature string    `json:"errorSignature,omitempty"`
+	Orchestrator   string    `json:"orchestrator,omitempty"`
+	IDPrefix       string    `json:"idPrefix,omitempty"`
 	From           time.Time `json:"fromDate,omitzero"`
 	To             time.Time `json:"toDate,omitzero"`
+	// CreatedTo is where To means something else than the creation.
+	CreatedTo time.Time `json:"createdTo,omitzero"`
 	// OlderThanDays moves To back by so many days.
 	OlderThanDays int `json:"olderThanDays,omitempty"`
 	// By is who decided on it, "" for unknown.
@@ -46,8 +50,10 @@ type Request struct {
 // sameAs says whether other, an operation's, is what r asks for. What r has no To for may have any.
 func (r Request) sameAs(other Request) bool {
 	sameTo := r.To.IsZero() || r.To.Equal(other.To)
-	sameFrom := r.From.Equal(other.From)
-	r.From, r.To, other.From, other.To = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	sameFrom := r.From.Equal(other.From) && r.CreatedTo.Equal(other.CreatedTo)
+	for _, q := range []*Request{&r, &other} {
+		q.From, q.To, q.CreatedTo = time.Time{}, time.Time{}, time.Time{}
+	}
 	return sameFrom && sameTo && r == other
 }
 

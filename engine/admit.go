@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+var (
+	// ErrNoEngine: what is to be started is no engine.
+	ErrNoEngine = errors.New("no such engine")
+	// ErrRefused: an engine does not run what it is asked for; the message says what would be right.
+	ErrRefused = errors.New("refused")
+)
+
+// Admit makes of a start that did not come by a queue one that is settled like a message: it writes history, failures are
+// tried again by way of the engine's queue, and what fails for good is a dead letter. s.Orchestrator is the engine, s.Input
+// the message, null for none; s.CorrelationID goes before the message's, and without either there is a new one. The
+// engine's rule makes the id; s.ID may be empty or has to be that one, or, where the id ends with the correlation id, gives
+// it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and what storage says.
+func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
+	def, ok := p.byName[s.Orchestrator]
+	if !ok {
+		return s, fmt.Errorf("start of %.128q: %w", s.Orchestrator, ErrNoEngine)
+	}
+	m, err := def.asked(s)
+	if err != nil {
+		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
+	}
+	v := &visit{Pipeline: p, def: def, message: m}
+	id := v.orchestrationID()
+	if s.ID != "" && s.ID != id {
+		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idForm(id))
+	}
+	if err := p.Conflict(ctx, m); err != nil {
+		return s, err
+	}
+	if p.config.Claims == nil && len(m.Input) > MaxMessage/2 {
+		return s, fmt.Errorf("start of engine %s: %w: this program keeps no large inputs: set Config.Claims", def.Name, ErrRefused)
+	}
+	body, err := p.config.Claims.Pack(ctx, m)
+	if err != nil {
+		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
+	}
+	j := journey{MessageID: uuid.NewString(), InsertedAt: p.config.Now().UTC(), Attempts: 1}
+	if s.Carry, err = j.wrap(body); err != nil {
+		return s, err
+	}
+	if s.Input, err = json.Marshal(m); err != nil {
+		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
+	}
+	s.ID, s.CorrelationID, s.Timeout = id, m.CorrelationID, def.Timeout
+	if def.Singleton != "" {
+		s.Reuse = orchestrator.ReuseEnded
+	}
+	return s, nil
+}
+
+// idForm is what the id of a run with this id looks like.
+func (d Definition) idForm(id string) string {
+	if d.Singleton == "" {
+		return d.Name + "-{correlationId}"
+	}
+	return id
+}
+
+// asked is the message of a start.
+func (d Definition) asked(s orchestrator.Start) (Message, error) {
+	input := bytes.TrimSpace(s.Input)
+	if len(input) == 0 || bytes.Equal(input, []byte("null")) {
+		input = []byte("{}")
+	}
+	var m Message
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return m, fmt.Errorf("the input is not the engine's message, an object with operation, instanceId, tenantId and input: %w", err)
+	}
+	if s.CorrelationID != "" {
+		m.CorrelationID = s.CorrelationID
+	}
+	if rest, ok := strings.CutPrefix(s.ID, d.Name+"-"); ok && d.Singleton == "" && m.CorrelationID == "" {
+		m.CorrelationID = rest
+	}
+	if m.CorrelationID == "" {
+		m.CorrelationID = uuid.NewString()
+	}
+	if m.InstanceID == "" {
+		m.InstanceID = PublisherInstance
+	}
+	switch {
+	case m.Blob != "":
+		return m, errors.New("the input of the message has to be in it, not in a blob")
+	case m.Engine != "" && m.Engine != d.Name:
+		return m, fmt.Errorf("the message is for the engine %.128q", m.Engine)
+	case d.Singleton == PerTenant && m.TenantID == "":
+		return m, errors.New("it has one run at a time for a tenant, and the message names none")
+	}
+	m.Engine = d.Name
+	return m, errors.Join(checkID("correlation id", m.CorrelationID),
+		checkLength("operation", m.Operation, MaxInstanceIDLength),
+		checkLength("instance id", m.InstanceID, MaxInstanceIDLength),
+		checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
+}

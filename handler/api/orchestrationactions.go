@@ -1,0 +1,186 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const (
+	// maxEventName bounds the name of an event, maxOperatorReason what an operator gives as the reason of a command, in bytes.
+	maxEventName      = 256
+	maxOperatorReason = 1 << 10
+)
+
+// command is the body of a command to an orchestration.
+type command struct {
+	Reason string `json:"reason"`
+}
+
+// purgedItem tells what was purged.
+type purgedItem struct {
+	ID string `json:"id"`
+}
+
+// raiseEvent hands an event to an orchestration; the body is its value, any JSON, and none is null. It is durable when it is
+// answered, and kept until the orchestration asks for it.
+func (a *api) raiseEvent(ctx context.Context, r *request) (reply, error) {
+	name, ok := r.param("event")
+	if !ok || len(name) > maxEventName || !utf8.ValidString(name) {
+		return reply{}, notFound("No event is called like this: names have 1 to %d bytes.", maxEventName)
+	}
+	value, err := r.value()
+	if err != nil {
+		return reply{}, err
+	}
+	return a.tell(ctx, r, orchestrator.Payload{Event: name, Data: value})
+}
+
+// value reads the body, one JSON value; no body is null.
+func (r *request) value() (json.RawMessage, error) {
+	text, err := io.ReadAll(r.http.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, bodyTooLarge()
+	case err != nil:
+		return nil, badBody("", "The body broke off.")
+	case len(text) == 0:
+		return json.RawMessage("null"), nil
+	case !utf8.Valid(text) || !json.Valid(text):
+		return nil, badBody("", "Use one JSON value in UTF-8.")
+	}
+	return text, nil
+}
+
+// commanded is the endpoint of a command.
+func (a *api) commanded(name string) endpoint {
+	return func(ctx context.Context, r *request) (reply, error) {
+		reason, err := a.reason(r)
+		if err != nil {
+			return reply{}, err
+		}
+		return a.tell(ctx, r, orchestrator.Payload{Command: name, Reason: reason})
+	}
+}
+
+// reason reads the body of a command: its reason, with who gave it.
+func (a *api) reason(r *request) (string, error) {
+	var c command
+	if err := r.decode(&c); err != nil {
+		return "", err
+	}
+	q := newQuery("")
+	q.values.Set("reason", c.Reason)
+	reason := q.text("reason", maxOperatorReason)
+	return strings.TrimSpace(reason + " (by " + a.identity(r) + ")"), q.err()
+}
+
+// tell sends an orchestration that has not ended an event or a command. With If-Match, it is for that state only: should
+// the orchestration go on before it hears of it, it is dropped.
+func (a *api) tell(ctx context.Context, r *request, p orchestrator.Payload) (reply, error) {
+	id, s, version, err := a.orchestration(ctx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	if s.Ended() {
+		return reply{}, &failure{status: http.StatusConflict, problem: problem{Code: codeInvalidState, Message: "The orchestration has ended: " + string(s.Status) + "."}}
+	}
+	key, err := requestKey(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if key != "" {
+		key = "request:" + key
+	}
+	if err := a.runtime.Send(ctx, orchestrator.Signal{SignalID: key, InstanceID: id, Type: orchestrator.ExternalSignal, ExpectedVersion: version, Payload: p}); err != nil {
+		return reply{}, err
+	}
+	return taken(s), nil
+}
+
+// orchestration is where the orchestration of the path stands, and the version that If-Match asks for, 0 for any.
+func (a *api) orchestration(ctx context.Context, r *request) (id string, s orchestrator.Summary, version int64, err error) {
+	if id, err = orchestrationID(r); err != nil {
+		return id, s, 0, err
+	}
+	if s, err = a.runtime.Status(ctx, id); err != nil {
+		return id, s, 0, err
+	}
+	tag := ifMatch(r.http.Header)
+	if tag == "" {
+		return id, s, 0, nil
+	}
+	if tag != tagOf(s.StateVersion) {
+		return id, s, 0, &failure{status: http.StatusPreconditionFailed, header: map[string]string{"ETag": tagOf(s.StateVersion)}, problem: problem{
+			Code: codePrecondition, Message: "The orchestration is not any more what If-Match names. Read it again.", Target: "If-Match",
+		}}
+	}
+	return id, s, s.StateVersion, nil
+}
+
+// requestKey reads the header that makes a request the same when it is repeated.
+func requestKey(r *request) (string, error) {
+	q := newQuery("")
+	key := q.idempotencyKey(r)
+	return key, q.err()
+}
+
+// taken is the answer to what an orchestration is going to hear: where it stood.
+func taken(s orchestrator.Summary) reply {
+	return reply{data: summaryItemOf(s), status: http.StatusAccepted, header: map[string]string{"Location": orchestrationPath(s.ID), "Retry-After": pollAfter}}
+}
+
+// revived is the endpoint of what makes an orchestration run again that has ended.
+func (a *api) revived(do func(rt *orchestrator.Runtime, ctx context.Context, id, requestID string) (orchestrator.Outcome, error)) endpoint {
+	return func(ctx context.Context, r *request) (reply, error) {
+		reason, err := a.reason(r)
+		if err != nil {
+			return reply{}, err
+		}
+		id, _, _, err := a.orchestration(ctx, r)
+		if err != nil {
+			return reply{}, err
+		}
+		key, err := requestKey(r)
+		if err != nil {
+			return reply{}, err
+		}
+		out, err := do(a.runtime, ctx, id, key)
+		if err != nil {
+			return reply{}, err
+		}
+		a.log.Info("orchestration runs again", "orchestration", id, "execution", strconv.Itoa(out.Execution), "reason", reason, "correlationId", r.correlationID)
+		s, err := a.runtime.Status(ctx, id)
+		if err != nil {
+			return reply{}, err
+		}
+		return taken(s), nil
+	}
+}
+
+// purgeOrchestration deletes everything of an orchestration that has ended, and of those that it waited for. Should the
+// time not suffice, the same request goes on.
+func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error) {
+	id, err := orchestrationID(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if ifMatch(r.http.Header) != "" {
+		if _, _, _, err := a.orchestration(ctx, r); err != nil {
+			return reply{}, err
+		}
+	}
+	if err := a.runtime.Purge(ctx, id); err != nil {
+		return reply{}, err
+	}
+	a.log.Info("orchestration purged", "orchestration", id, "by", a.identity(r), "correlationId", r.correlationID)
+	return reply{data: purgedItem{id}}, nil
+}

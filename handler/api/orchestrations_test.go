@@ -1,0 +1,465 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const orchestrationsPath = "/api/orchestrations"
+
+// asked is the input of the approval: what is to be ordered. "broken" cannot be.
+type asked struct {
+	Item string `json:"item"`
+}
+
+// order is an activity that fails for one item.
+func order() *orchestrator.Activity[string, string] {
+	return orchestrator.NewActivity("order", func(_ context.Context, item string) (string, error) {
+		if item == "broken" {
+			return "", orchestrator.Permanent(errors.New("it is broken"))
+		}
+		return "ordered " + item, nil
+	})
+}
+
+// approval waits for the event "decision", true or false, and then orders.
+func approval() orchestrator.AnyOrchestrator {
+	return orchestrator.NewOrchestrator("approval", func(ctx *orchestrator.Context, in asked) (string, error) {
+		if err := ctx.SetStatus(map[string]string{"step": "waiting"}); err != nil {
+			return "", err
+		}
+		yes, err := orchestrator.Event[bool](ctx, "decision").Await()
+		if err != nil {
+			return "", err
+		}
+		if !yes {
+			return "refused", nil
+		}
+		return order().Call(ctx, in.Item).Await()
+	})
+}
+
+// begin starts an approval and lets it run to its wait.
+func (b *outboxBench) begin(t *testing.T, id, item string) {
+	t.Helper()
+	rec := b.send(t, http.MethodPost, orchestrationsPath, fmt.Sprintf(`{"orchestrator":"approval","id":%q,"input":{"item":%q},"correlationId":"c-1"}`, id, item))
+	if rec.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+}
+
+// tell sends a request to an orchestration and lets it take effect.
+func (b *outboxBench) tell(t *testing.T, id, path, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	rec := b.send(t, http.MethodPost, orchestrationPath(id)+path, body, headers...)
+	b.drive(t)
+	return rec
+}
+
+func (b *outboxBench) shown(t *testing.T, id string) orchestrationDetail {
+	t.Helper()
+	return data[orchestrationDetail](t, b.get(t, orchestrationPath(id)))
+}
+
+func code(t *testing.T, rec *httptest.ResponseRecorder) string {
+	t.Helper()
+	a := decode(t, rec)
+	if a.Error.Code == "" || rec.Header().Get("x-ms-error-code") != a.Error.Code {
+		t.Fatalf("%d %s: no error", rec.Code, rec.Body)
+	}
+	return a.Error.Code
+}
+
+func TestOrchestrationFromStartToEnd(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	const id = "an id/with+signs ü"
+	rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"an id/with+signs ü","input":{"item":"book"},"businessReference":{"key":"o-1","parts":{"n":"1"}}}`,
+		"x-correlation-id", "mine")
+	item := data[summaryItem](t, rec)
+	if rec.Code != http.StatusAccepted || rec.Header().Get("Location") != orchestrationPath(id) || item.Status != orchestrator.Pending || item.CorrelationID != "mine" || item.ID != id {
+		t.Fatalf("%d %v %+v", rec.Code, rec.Header(), item)
+	}
+	b.drive(t)
+	rec = b.get(t, rec.Header().Get("Location"))
+	got := data[orchestrationDetail](t, rec)
+	if rec.Header().Get("ETag") != tagOf(got.StateVersion) || got.Status != orchestrator.Running || got.WaitingFor != "Event" || string(got.Input) != `{"item":"book"}` ||
+		got.Reference == nil || got.Reference.Parts["n"] != "1" || got.State == nil || got.ResumePointer == nil || got.LastExecutedBy == "" {
+		t.Errorf("%s: %s", rec.Header().Get("ETag"), rec.Body)
+	}
+	want := []waitItem{{Kind: orchestrator.EventCall, Name: "decision", ScheduledAt: got.Waits[0].ScheduledAt}}
+	if diff := cmp.Diff(want, got.Waits); diff != "" || cmp.Diff(got.CustomStatus, map[string]any{"step": "waiting"}) != "" {
+		t.Error(diff, got.CustomStatus)
+	}
+	if rec := b.tell(t, id, "/events/other", `{"kept":1}`); rec.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	if got := b.shown(t, id); !slices.Equal(got.PendingEvents, []string{"other"}) || got.LastSignalID == "" {
+		t.Errorf("%+v", got)
+	}
+	if rec := b.tell(t, id, "/events/Decision", "true"); rec.Code != http.StatusAccepted || rec.Header().Get("Location") != orchestrationPath(id) {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	got = b.shown(t, id)
+	if got.Status != orchestrator.Completed || string(got.Output) != `"ordered book"` || got.EndedAt.IsZero() || got.Calls != 2 || len(got.Waits) != 0 || got.Failure != nil {
+		t.Errorf("%+v", got)
+	}
+	for path, want := range map[string]string{"/events/decision": codeInvalidState, "/suspend": codeInvalidState, "/terminate": codeInvalidState, "/rewind": codeInvalidState} {
+		if rec := b.tell(t, id, path, ""); rec.Code != http.StatusConflict || code(t, rec) != want {
+			t.Errorf("%s at the end: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestOrchestrationRounds(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.begin(t, "a1", "book")
+	b.tell(t, "a1", "/events/decision", "true")
+	all := data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds"))
+	if len(all.Items) < 3 || all.ContinuationToken != "" || all.Items[0].Learned[0].Kind != "ExecutionStarted" || string(all.Items[0].Learned[0].Payload) != `{"item":"book"}` {
+		t.Fatalf("%+v", all)
+	}
+	var paged []roundItem
+	token := ""
+	for range 20 {
+		page := data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds?limit=1"+token))
+		paged = append(paged, page.Items...)
+		if page.ContinuationToken == "" {
+			break
+		}
+		token = "&continuationToken=" + page.ContinuationToken
+	}
+	if diff := cmp.Diff(all.Items, paged); diff != "" {
+		t.Error(diff)
+	}
+	b.begin(t, "a2", "book")
+	for path, want := range map[string]string{
+		"a2/rounds?limit=1" + token:               codeInvalidToken,
+		"a1/rounds?continuationToken=e30":         codeInvalidToken,
+		"a1/rounds?limit=0":                       codeInvalidParameter,
+		"a1/rounds?limit=101":                     codeInvalidParameter,
+		"nobody/rounds":                           codeNotFound,
+		strings.Repeat("x", 401):                  codeNotFound,
+		"nobody":                                  codeNotFound,
+		"a1/rounds/1":                             codeNotFound,
+		"a1/rounds?status=Running":                codeInvalidParameter,
+		"a1/rounds?continuationToken=" + "%00%01": codeInvalidToken,
+	} {
+		if rec := b.get(t, orchestrationsPath+"/"+path); code(t, rec) != want {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestOrchestrationCommands(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.begin(t, "a1", "book")
+	if rec := b.tell(t, "a1", "/suspend", `{"reason":"lunch"}`); rec.Code != http.StatusAccepted || b.shown(t, "a1").Status != orchestrator.Suspended {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	rounds := data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds")).Items
+	if last := rounds[len(rounds)-1].Learned[0]; last.Kind != "ExecutionSuspended" || last.Reason != "lunch (by "+keyIdentity+")" {
+		t.Errorf("%+v", last)
+	}
+	b.tell(t, "a1", "/events/decision", "true")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Suspended {
+		t.Errorf("an event got through: %+v", got)
+	}
+	b.tell(t, "a1", "/resume", "")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Completed {
+		t.Errorf("%+v", got)
+	}
+	b.begin(t, "a2", "book")
+	b.tell(t, "a2", "/cancel", `{}`)
+	b.begin(t, "a3", "book")
+	b.tell(t, "a3", "/terminate", `{"reason":"no"}`)
+	for id, want := range map[string]orchestrator.Status{"a2": orchestrator.Canceled, "a3": orchestrator.Terminated} {
+		if got := b.shown(t, id); got.Status != want || got.Failure == nil {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	for _, body := range []string{`{"reason":"` + strings.Repeat("x", 1025) + `"}`, `{"why":""}`, `"no"`, `{"reason":1}`} {
+		if rec := b.tell(t, "a1", "/terminate", body); rec.Code != http.StatusBadRequest {
+			t.Errorf("%.40s: %d", body, rec.Code)
+		}
+	}
+	for _, path := range []string{"/suspend", "/resume", "/cancel", "/terminate", "/rewind", "/restart", "/events/x"} {
+		if rec := b.tell(t, "nobody", path, ""); rec.Code != http.StatusNotFound || code(t, rec) != codeNotFound {
+			t.Errorf("%s of nobody: %d %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
+func TestOrchestrationRunsAgain(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.begin(t, "a1", "broken")
+	if rec := b.tell(t, "a1", "/restart", ""); rec.Code != http.StatusConflict || code(t, rec) != codeActive || rec.Header().Get("Retry-After") == "" {
+		t.Errorf("restart of one that runs: %d %s", rec.Code, rec.Body)
+	}
+	b.tell(t, "a1", "/events/decision", "true")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Failed || got.Failure.Message == "" || !got.Failure.Permanent {
+		t.Fatalf("%+v", got)
+	}
+	for range 2 { // the same request, once more
+		if rec := b.tell(t, "a1", "/rewind", `{"reason":"mended"}`, "Idempotency-Key", "k1"); rec.Code != http.StatusAccepted {
+			t.Fatalf("%d %s", rec.Code, rec.Body)
+		}
+		if got := b.shown(t, "a1"); got.Execution != 2 || got.Status != orchestrator.Failed {
+			t.Errorf("%+v", got)
+		}
+	}
+	b.tell(t, "a1", "/restart", "")
+	if got := b.shown(t, "a1"); got.Execution != 3 || got.Status != orchestrator.Running {
+		t.Errorf("%+v", got)
+	}
+	if rec := b.tell(t, "a1", "/terminate", ""); rec.Code != http.StatusAccepted {
+		t.Fatal(rec.Code)
+	}
+	if rec := b.tell(t, "a1", "/rewind", ""); rec.Code != http.StatusConflict || code(t, rec) != codeInvalidState {
+		t.Errorf("rewind of what was terminated: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// A request that is repeated under its key has one effect, and one for a state that is over has none.
+func TestOrchestrationRequestsAreIdempotent(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	const body = `{"orchestrator":"approval","input":{"item":"book"}}`
+	first := data[summaryItem](t, b.send(t, http.MethodPost, orchestrationsPath, body, "Idempotency-Key", "k1"))
+	b.drive(t)
+	again := data[summaryItem](t, b.send(t, http.MethodPost, orchestrationsPath, body, "Idempotency-Key", "k1"))
+	if again.ID != first.ID || again.Execution != 1 {
+		t.Errorf("%+v after %+v", again, first)
+	}
+	rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","input":{"item":"car"}}`, "Idempotency-Key", "k1")
+	if rec.Code != http.StatusUnprocessableEntity || code(t, rec) != codeKeyReused {
+		t.Errorf("another body: %d %s", rec.Code, rec.Body)
+	}
+	if other := data[summaryItem](t, b.send(t, http.MethodPost, orchestrationsPath, body)); other.ID == first.ID {
+		t.Error("no key, the same orchestration")
+	}
+	for range 2 {
+		b.tell(t, first.ID, "/events/other", "1", "Idempotency-Key", "e1")
+	}
+	got := b.shown(t, first.ID)
+	if !slices.Equal(got.PendingEvents, []string{"other"}) {
+		t.Errorf("pending %v", got.PendingEvents)
+	}
+	rec = b.tell(t, first.ID, "/terminate", "", "If-Match", `"1"`)
+	if rec.Code != http.StatusPreconditionFailed || code(t, rec) != codePrecondition || rec.Header().Get("ETag") != tagOf(got.StateVersion) {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	// The event overtakes the command, which was for the state before it.
+	tag := tagOf(got.StateVersion)
+	b.send(t, http.MethodPost, orchestrationPath(first.ID)+"/events/other", "2", "If-Match", tag)
+	b.tell(t, first.ID, "/terminate", "", "If-Match", tag)
+	if got := b.shown(t, first.ID); got.Status != orchestrator.Running || len(got.PendingEvents) != 2 {
+		t.Errorf("%+v", got)
+	}
+	if rec := b.tell(t, first.ID, "/events/other", "", "Idempotency-Key", "é"); rec.Code != http.StatusBadRequest {
+		t.Errorf("key: %d", rec.Code)
+	}
+}
+
+func TestStartIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.begin(t, "a1", "book")
+	type want struct {
+		status       int
+		code, target string
+	}
+	for body, w := range map[string]want{
+		``:                          {400, codeInvalidParameter, "orchestrator"},
+		`{}`:                        {400, codeInvalidParameter, "orchestrator"},
+		`{"orchestrator":"nobody"}`: {400, codeUnknownOrchestrator, "orchestrator"},
+		`{"orchestrator":"approval","reuse":"sometimes"}`:                             {400, codeInvalidParameter, "reuse"},
+		`{"orchestrator":"approval","id":"` + strings.Repeat("x", 401) + `"}`:         {400, codeInvalidParameter, "id"},
+		`{"orchestrator":"approval","correlationId":"a b"}`:                           {400, codeInvalidParameter, "correlationId"},
+		`{"orchestrator":"approval","businessReference":{}}`:                          {400, codeInvalidParameter, "businessReference"},
+		`{"orchestrator":"approval","more":1}`:                                        {400, codeInvalidBody, "more"},
+		`{"orchestrator":"approval","input":}`:                                        {400, codeInvalidBody, ""},
+		`{"orchestrator":"approval","input":"` + strings.Repeat("x", maxBody) + `"}`:  {413, codeBodyTooLarge, ""},
+		`{"orchestrator":"approval","id":"a1","correlationId":"c-2"}`:                 {409, codeExists, ""},
+		`{"orchestrator":"approval","id":"a1","correlationId":"c-2","reuse":"ended"}`: {409, codeActive, ""},
+	} {
+		rec := b.send(t, http.MethodPost, orchestrationsPath, body)
+		if a := decode(t, rec); rec.Code != w.status || a.Error.Code != w.code || a.Error.Target != w.target {
+			t.Errorf("%.70s: %d %s", body, rec.Code, rec.Body)
+		}
+	}
+	if got := b.shown(t, "a1"); got.Execution != 1 || got.Status != orchestrator.Running {
+		t.Errorf("%+v", got)
+	}
+	if rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"a1","correlationId":"c-2","reuse":"any"}`); rec.Code != http.StatusAccepted {
+		t.Errorf("any: %d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	if got := b.shown(t, "a1"); got.Execution != 2 || got.CorrelationID != "c-2" {
+		t.Errorf("%+v", got)
+	}
+	if rec := b.send(t, http.MethodPost, orchestrationPath("a1")+"/events/e", "{"); rec.Code != http.StatusBadRequest || code(t, rec) != codeInvalidBody {
+		t.Errorf("bad JSON: %d %s", rec.Code, rec.Body)
+	}
+	if rec := b.send(t, http.MethodPost, orchestrationPath("a1")+"/events/"+strings.Repeat("x", 257), "1"); rec.Code != http.StatusNotFound {
+		t.Errorf("long name: %d", rec.Code)
+	}
+	for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if rec := b.send(t, method, orchestrationsPath, ""); rec.Code != http.StatusMethodNotAllowed {
+			t.Errorf("%s: %d", method, rec.Code)
+		}
+	}
+}
+
+func TestOrchestrationsArePurged(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for _, id := range []string{"a1", "a2", "b1", "b2"} {
+		b.begin(t, id, "book")
+	}
+	remove := func(id string, headers ...string) *httptest.ResponseRecorder {
+		return b.send(t, http.MethodDelete, orchestrationPath(id), "", headers...)
+	}
+	if rec := remove("a1"); rec.Code != http.StatusConflict || code(t, rec) != codeActive {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	for _, id := range []string{"a1", "a2", "b1"} {
+		b.tell(t, id, "/events/decision", "false")
+	}
+	if rec := remove("a1", "If-Match", `"1"`); rec.Code != http.StatusPreconditionFailed {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	if rec := remove("a1"); rec.Code != http.StatusOK || data[purgedItem](t, rec).ID != "a1" {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	if rec := remove("a1"); rec.Code != http.StatusNotFound {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"orchestrator":"approval","idPrefix":"b","status":"Completed","olderThanDays":0,"fromDate":"2020-01-01"}`)
+	if rec.Code != http.StatusAccepted || rec.Header().Get("Operation-Location") == "" {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	// The runtime's clock is the real one: the bench's lies before what it has ended.
+	op := data[operationItem](t, b.get(t, rec.Header().Get("Operation-Location")))
+	if op.Status != "Succeeded" || op.Kind != "orchestration-bulk" {
+		t.Errorf("%+v", op)
+	}
+	rec = b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"idPrefix":"b","endedBefore":"2999-01-01"}`)
+	b.drive(t)
+	op = data[operationItem](t, b.get(t, rec.Header().Get("Operation-Location")))
+	if op.Progress.Done != 1 || op.Progress.PassedOver != 0 {
+		t.Errorf("%+v", op)
+	}
+	for id, want := range map[string]int{"a2": 200, "b1": 404, "b2": 200} {
+		if rec := b.get(t, orchestrationPath(id)); rec.Code != want {
+			t.Errorf("%s: %d", id, rec.Code)
+		}
+	}
+	for body, target := range map[string]string{
+		`{}`: "olderThanDays",
+		`{"olderThanDays":1,"endedBefore":"2026-01-01"}`: "olderThanDays",
+		`{"olderThanDays":-1}`:                           "olderThanDays",
+		`{"olderThanDays":1,"status":"Running"}`:         "status",
+		`{"olderThanDays":1,"engine":"hmac"}`:            "engine",
+		`{"endedBefore":"yesterday"}`:                    "endedBefore",
+	} {
+		rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", body)
+		if a := decode(t, rec); rec.Code != http.StatusBadRequest || a.Error.Target != target {
+			t.Errorf("%s: %d %s", body, rec.Code, rec.Body)
+		}
+	}
+}
+
+// A payload that would make an answer large is shown by its size.
+func TestLargePayloadsAreLeftOut(t *testing.T) {
+	t.Parallel()
+	if shown, size := shownPayload(json.RawMessage(strings.Repeat(" ", maxShownPayload))); len(shown) != maxShownPayload || size != 0 {
+		t.Error(len(shown), size)
+	}
+	if shown, size := shownPayload(json.RawMessage(strings.Repeat(" ", maxShownPayload+1))); shown != nil || size != maxShownPayload+1 {
+		t.Error(len(shown), size)
+	}
+}
+
+// The list shows what the index leads to, newest first; a page leads to the next one of the same list only.
+func TestOrchestrationsAreListed(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for _, id := range []string{"a/1", "a/2", "b/1", "b/2"} {
+		b.begin(t, id, "book")
+	}
+	b.tell(t, "a/2", "/events/decision", "true")
+	b.tell(t, "b/1", "/suspend", "")
+	rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"other","id":"c","input":1,"businessReference":{"key":"order 7"}}`)
+	if rec.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	if err := b.list.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ids := func(items []summaryItem) (all []string) {
+		for _, i := range items {
+			all = append(all, i.ID)
+		}
+		slices.Sort(all)
+		return all
+	}
+	for query, want := range map[string][]string{
+		"":                                      {"a/1", "a/2", "b/1", "b/2", "c"},
+		"?orchestrator=approval":                {"a/1", "a/2", "b/1", "b/2"},
+		"?orchestrator=approval&status=Running": {"a/1", "b/2"},
+		"?status=Completed":                     {"a/2", "c"},
+		"?status=Suspended&limit=1":             {"b/1"},
+		"?idPrefix=a/":                          {"a/1", "a/2"},
+		"?idPrefix=a/&status=Completed":         {"a/2"},
+		"?tag=order%207":                        {"c"},
+		"?customStatus=waiting&status=Running":  {"a/1", "b/2"},
+		"?fromDate=2999-01-01":                  nil,
+		"?toDate=2001-01-01":                    nil,
+		"?fromDate=2001-01-01&idPrefix=b":       {"b/1", "b/2"},
+	} {
+		page := data[list[summaryItem]](t, b.get(t, orchestrationsPath+query))
+		if diff := cmp.Diff(want, ids(page.Items)); diff != "" || page.ContinuationToken != "" {
+			t.Errorf("%s: %q %s", query, page.ContinuationToken, diff)
+		}
+	}
+	var paged []summaryItem
+	token := ""
+	for range 5 {
+		page := data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?limit=1"+token))
+		paged = append(paged, page.Items...)
+		if token = "&continuationToken=" + page.ContinuationToken; page.ContinuationToken == "" {
+			break
+		}
+		for _, other := range []string{"?status=Running" + token, "?idPrefix=a" + token, "?continuationToken=e30"} {
+			if rec := b.get(t, orchestrationsPath+other); rec.Code != http.StatusBadRequest || code(t, rec) != codeInvalidToken {
+				t.Errorf("%s: %d %s", other, rec.Code, rec.Body)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"a/1", "a/2", "b/1", "b/2", "c"}, ids(paged)); diff != "" || paged[0].CreatedAt.Before(paged[4].CreatedAt) {
+		t.Error(diff)
+	}
+	for _, query := range []string{"?status=Ended", "?limit=0", "?limit=101", "?engine=x", "?tag=", "?idPrefix=" + strings.Repeat("x", 401), "?fromDate=x"} {
+		if rec := b.get(t, orchestrationsPath+query); rec.Code != http.StatusBadRequest || code(t, rec) != codeInvalidParameter {
+			t.Errorf("%s: %d %s", query, rec.Code, rec.Body)
+		}
+	}
+}

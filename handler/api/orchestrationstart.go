@@ -1,0 +1,134 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// launch is the body of a start.
+type launch struct {
+	Orchestrator      string                  `json:"orchestrator"`
+	ID                string                  `json:"id"`
+	Input             json.RawMessage         `json:"input"`
+	CorrelationID     string                  `json:"correlationId"`
+	BusinessReference *orchestrator.Reference `json:"businessReference"`
+	// Reuse says what becomes of an orchestration that has the id: never, ended or any.
+	Reuse string `json:"reuse"`
+}
+
+// check names everything that is wrong with it.
+func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err error) {
+	q := &query{values: url.Values{"orchestrator": {l.Orchestrator}, "id": {l.ID}, "correlationId": {l.CorrelationID}, "reuse": {l.Reuse}}}
+	if q.text("orchestrator", maxOrchestrator) == "" {
+		q.problem("orchestrator", "Say which orchestrator is to run.")
+	}
+	q.text("id", maxOrchestrationID)
+	if l.CorrelationID != "" && !usableID.MatchString(l.CorrelationID) {
+		q.problem("correlationId", "Use 1 to 128 visible ASCII characters.")
+	}
+	policies := []string{"never", "ended", "any"}
+	if policy := q.oneOf("reuse", policies...); policy != "" {
+		reuse = orchestrator.Reuse(slices.Index(policies, policy)) // they are in the order of the constants
+	}
+	if l.BusinessReference != nil && (l.BusinessReference.Key == "" || !utf8.ValidString(l.BusinessReference.Key)) {
+		q.problem("businessReference", "It needs a key.")
+	}
+	key = q.idempotencyKey(r)
+	return reuse, key, q.err()
+}
+
+// startOrchestration starts an orchestration. It is durable when it is answered. The header Idempotency-Key makes it one
+// orchestration however often the request is sent: its id, if there is none in the body, and its correlation id come of it.
+func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error) {
+	var l launch
+	if err := r.decode(&l); err != nil {
+		return reply{}, err
+	}
+	reuse, key, err := l.check(r)
+	if err != nil {
+		return reply{}, err
+	}
+	s := orchestrator.Start{ID: l.ID, Orchestrator: l.Orchestrator, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
+		Reuse: reuse, RequestID: key}
+	if len(s.Input) == 0 {
+		s.Input = json.RawMessage("null")
+	}
+	s = a.named(s, r, key)
+	if a.admit != nil {
+		if s, err = a.admit(ctx, s); err != nil {
+			return reply{}, err
+		}
+	}
+	out, err := a.runtime.Start(ctx, s)
+	if err != nil {
+		return reply{}, err
+	}
+	if key != "" && out.Execution == 1 && !sameDocument(s.Input, out.Input) {
+		return reply{}, &failure{status: http.StatusUnprocessableEntity, problem: problem{
+			Code: codeKeyReused, Message: "The Idempotency-Key belongs to another request. Repeat that one, or use another key.", Target: "Idempotency-Key",
+		}}
+	}
+	status, err := a.runtime.Status(ctx, s.ID)
+	if err != nil {
+		return reply{}, err
+	}
+	return taken(status), nil
+}
+
+// named gives a start what its request leaves out. An engine makes its ids itself.
+func (a *api) named(s orchestrator.Start, r *request, key string) orchestrator.Start {
+	derived := func(what string) string {
+		return uuid.NewSHA1(uuid.NameSpaceOID, []byte("start\n"+what+"\n"+s.Orchestrator+"\n"+key)).String()
+	}
+	if s.CorrelationID == "" && key != "" && s.ID == "" {
+		s.CorrelationID = derived("correlation")
+	}
+	if a.admit != nil {
+		return s
+	}
+	if s.ID == "" && key != "" {
+		s.ID = derived("id")
+	}
+	if s.ID == "" {
+		s.ID = uuid.NewString()
+	}
+	if s.CorrelationID == "" && key == "" {
+		s.CorrelationID = r.correlationID
+	}
+	return s
+}
+
+// sameDocument compares JSON apart from its blanks.
+func sameDocument(a, b json.RawMessage) bool {
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// admissionFailure is what the refusals of engines answer, nil for other errors.
+func admissionFailure(err error) *failure {
+	var conflict *engine.ConflictError
+	switch {
+	case errors.As(err, &conflict):
+		return &failure{status: http.StatusConflict, header: map[string]string{"Retry-After": strconv.Itoa(int(math.Ceil(max(1, conflict.RetryAfter.Seconds()))))},
+			problem: problem{Code: codeInstanceLocked, Message: conflict.Error()}}
+	case errors.Is(err, engine.ErrNoEngine):
+		return &failure{status: http.StatusBadRequest, problem: problem{Code: codeUnknownOrchestrator, Message: "There is no such engine here.", Target: "orchestrator"}}
+	case errors.Is(err, engine.ErrRefused):
+		return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidBody, Message: err.Error()}}
+	default:
+		return nil
+	}
+}

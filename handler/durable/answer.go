@@ -1,0 +1,109 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// answer is what a request gets: a body as JSON, or none.
+type answer struct {
+	status int
+	body   any // nil for none
+	header map[string]string
+}
+
+func nothing(status int) answer { return answer{status: status} }
+
+// document is a body of any JSON.
+func document(status int, body any) answer { return answer{status: status, body: body} }
+
+// problem is an error as the extension shows one.
+type problem struct {
+	Message string `json:"Message"`
+	// ExceptionMessage says more.
+	ExceptionMessage string `json:"ExceptionMessage,omitempty"`
+}
+
+func message(status int, text string, cause error) answer {
+	p := problem{Message: text}
+	if cause != nil {
+		p.ExceptionMessage = cause.Error()
+	}
+	return document(status, p)
+}
+
+// refusal is a request that is refused, with what is wrong.
+type refusal struct {
+	status int
+	text   string
+	cause  error
+}
+
+// Error is the text of the answer.
+func (r *refusal) Error() string { return r.text }
+
+func badArgument(why string) error {
+	return &refusal{http.StatusBadRequest, "One or more of the arguments submitted is incorrect", errors.New(why)}
+}
+
+// failed is the answer to an error.
+func (s *server) failed(in *call, err error) answer {
+	var refused *refusal
+	var conflict *engine.ConflictError
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &refused):
+		return message(refused.status, refused.text, refused.cause)
+	case errors.As(err, &tooLarge):
+		return message(http.StatusRequestEntityTooLarge, "The body may have "+strconv.Itoa(maxBody)+" bytes at most.", nil)
+	case errors.Is(err, orchestrator.ErrNotFound):
+		return nothing(http.StatusNotFound)
+	case errors.Is(err, orchestrator.ErrUnknownOrchestrator), errors.Is(err, engine.ErrNoEngine):
+		return s.failed(in, badArgument("The function doesn't exist, is disabled, or is not an orchestrator function."))
+	case errors.Is(err, engine.ErrRefused):
+		return s.failed(in, badArgument(err.Error()))
+	case errors.Is(err, orchestrator.ErrContinuation):
+		return s.failed(in, badArgument("The continuation token does not belong to this list."))
+	case errors.As(err, &conflict):
+		out := message(http.StatusConflict, conflict.Error(), nil)
+		out.header = map[string]string{"Retry-After": strconv.Itoa(int(math.Ceil(max(1, conflict.RetryAfter.Seconds()))))}
+		return out
+	case errors.Is(err, orchestrator.ErrActive), errors.Is(err, orchestrator.ErrExists):
+		return message(http.StatusConflict, "An orchestration of this instance id exists already and has not ended.", nil)
+	default:
+		if !errors.Is(err, context.Canceled) { // a caller who left is no trouble
+			s.Log.Error("request of the API of Durable Functions failed", "method", in.http.Method, "path", in.http.URL.Path, "error", engine.Redact(err.Error()))
+		}
+		return message(http.StatusInternalServerError, "Something went wrong while processing your request", nil)
+	}
+}
+
+func (a answer) send(c echo.Context) error {
+	header := c.Response().Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	for name, value := range a.header {
+		header.Set(name, value)
+	}
+	if a.body == nil {
+		return c.NoContent(a.status)
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(a.body); err != nil {
+		return err // unreachable unless a row holds what is no JSON
+	}
+	header.Set(echo.HeaderContentLength, strconv.Itoa(b.Len()))
+	return c.Blob(a.status, "application/json; charset=utf-8", b.Bytes())
+}

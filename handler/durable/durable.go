@@ -1,0 +1,235 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// bases are the addresses that the API answers at.
+func bases() []string {
+	return []string{"/api/runtime/webhooks/durabletask", "/runtime/webhooks/durabletask"}
+}
+
+const (
+	// maxBody bounds what is read of a request's body, in bytes.
+	maxBody = 1 << 20
+	// DefaultTimeout is how long a request may take when Config does not say. It lies below the 230 s after which the load
+	// balancer of a Functions app gives up on an answer.
+	DefaultTimeout = 220 * time.Second
+	// settle is what of that time a request has left for its answer when it has waited.
+	settle = 10 * time.Second
+)
+
+// Config says what the API works on.
+type Config struct {
+	// Runtime runs the orchestrations; required.
+	Runtime *orchestrator.Runtime
+	// Admit, if it is set, makes of a start what its orchestrator needs, or refuses it, as engine.Pipeline.Admit does.
+	Admit func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
+	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads past all their rounds.
+	List func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
+	// Timeout bounds one request, waits included; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes what goes wrong; nil means no log.
+	Log *slog.Logger
+}
+
+// server is what the endpoints share.
+type server struct {
+	Config
+}
+
+// Register mounts the API on e. Its error says what is wrong with c.
+func Register(e *echo.Echo, c Config) error {
+	if c.Runtime == nil || c.Timeout < 0 {
+		return errors.New("register the API of Durable Functions: a runtime is required, and a time-out that is not negative")
+	}
+	if c.List == nil {
+		c.List = c.Runtime.List
+	}
+	if c.Timeout == 0 {
+		c.Timeout = DefaultTimeout
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &server{c}
+	e.Pre(canonical)
+	for _, base := range bases() {
+		// As the API does, for whatever method: others of the server must not take them.
+		e.RouteNotFound(base, s.serve)
+		e.RouteNotFound(base+"/*", s.serve)
+	}
+	return nil
+}
+
+// canonical puts the base address into its own letters.
+func canonical(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		u := c.Request().URL
+		if base, rest, ok := split(u); ok {
+			escaped := base + rest
+			if path, err := url.PathUnescape(escaped); err == nil {
+				u.Path, u.RawPath = path, escaped
+			}
+		}
+		return next(c)
+	}
+}
+
+// split takes a path apart: the base address, and the rest, which begins with a slash or is empty, still escaped.
+func split(u *url.URL) (base, rest string, ok bool) {
+	path := u.EscapedPath()
+	for _, base := range bases() {
+		if len(path) >= len(base) && strings.EqualFold(path[:len(base)], base) && (len(path) == len(base) || path[len(base)] == '/') {
+			return base, path[len(base):], true
+		}
+	}
+	return "", "", false
+}
+
+// Routes lists what the API answers to, as api.Routes does, at the address that a Functions host forwards.
+func Routes() []api.Route {
+	base := bases()[0]
+	routes := []api.Route{
+		{Method: http.MethodPost, Path: base + "/orchestrators/:name/:instance"},
+		{Method: http.MethodPost, Path: base + "/instances/:instance/raiseEvent/:event"},
+		{Method: http.MethodPost, Path: base + "/makeprimary"},
+		{Method: http.MethodGet, Path: base + "/entities/:name/:key"},
+	}
+	for _, path := range []string{"/instances", "/instances/:instance"} {
+		routes = append(routes, api.Route{Method: http.MethodGet, Path: base + path}, api.Route{Method: http.MethodDelete, Path: base + path})
+	}
+	for operation := range (&server{}).operations() {
+		routes = append(routes, api.Route{Method: http.MethodPost, Path: base + "/instances/:instance/" + operation})
+	}
+	return routes
+}
+
+// call is a request at work.
+type call struct {
+	ctx  context.Context
+	http *http.Request
+	base string // the address that it came to, below which links lie
+	path []string
+	query
+}
+
+// serve is the way of every request: its limits, its endpoint, its answer.
+func (s *server) serve(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.Timeout)
+	defer cancel()
+	r := c.Request().WithContext(ctx)
+	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxBody)
+	base, rest, _ := split(r.URL)
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		q = r.URL.Query() // what of it can be read
+	}
+	in := &call{ctx: ctx, http: r, base: origin(r) + base, query: query(q)}
+	for part := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
+		word, err := url.PathUnescape(part)
+		if err != nil || word == "" {
+			in.path = nil
+			break
+		}
+		in.path = append(in.path, word)
+	}
+	out := s.answer(in)
+	return out.send(c)
+}
+
+// answer finds the endpoint and runs it.
+func (s *server) answer(in *call) (out answer) {
+	defer func() {
+		if p := recover(); p != nil {
+			out = s.failed(in, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	run := s.route(in)
+	if run == nil {
+		return nothing(http.StatusNotFound)
+	}
+	out, err := run(in)
+	if err != nil {
+		return s.failed(in, err)
+	}
+	return out
+}
+
+// endpoint answers a request, with an error that failed understands.
+type endpoint func(in *call) (answer, error)
+
+// operations are what can be done to an instance, by their names in small letters.
+func (s *server) operations() map[string]endpoint {
+	return map[string]endpoint{
+		"terminate": s.told((*orchestrator.Runtime).Terminate),
+		"suspend":   s.told((*orchestrator.Runtime).Suspend),
+		"resume":    s.told((*orchestrator.Runtime).Resume),
+		"rewind":    s.rewind,
+		"restart":   s.restart,
+	}
+}
+
+// route finds the endpoint of a request, nil for none.
+func (s *server) route(in *call) endpoint {
+	method := in.http.Method
+	switch words := len(in.path); {
+	case words == 0:
+		return nil
+	case in.is(0, "orchestrators") && (words == 2 || words == 3) && method == http.MethodPost:
+		return s.start
+	case in.is(0, "instances") && words == 1:
+		return map[string]endpoint{http.MethodGet: s.list, http.MethodDelete: s.purgeMany}[method]
+	case in.is(0, "instances") && words == 2:
+		return map[string]endpoint{http.MethodGet: s.status, http.MethodDelete: s.purge}[method]
+	case in.is(0, "instances") && words == 3 && method == http.MethodPost:
+		return s.operations()[strings.ToLower(in.path[2])]
+	case in.is(0, "instances") && words == 4 && in.is(2, "raiseEvent") && method == http.MethodPost:
+		return s.raise
+	case in.is(0, "entities") && words <= 3:
+		return func(*call) (answer, error) {
+			return message(http.StatusNotImplemented, "There are no entities here: an orchestration that waits for events does their work.", nil), nil
+		}
+	case in.is(0, "makeprimary") && words == 1:
+		return func(*call) (answer, error) { return nothing(http.StatusOK), nil }
+	default:
+		return nil
+	}
+}
+
+// is compares a word of the path.
+func (in *call) is(at int, word string) bool { return strings.EqualFold(in.path[at], word) }
+
+// instance is the id in the path.
+func (in *call) instance() string { return in.path[1] }
+
+// origin is the scheme and the host that the caller used. The Functions host hands both on, and nobody else reaches this
+// server.
+func origin(r *http.Request) string {
+	scheme, host := "http", r.Host
+	if forwarded := r.Header.Get("X-Forwarded-Proto"); strings.EqualFold(forwarded, "https") {
+		scheme = "https"
+	}
+	if forwarded, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Host"), ","); forwarded != "" {
+		host = strings.TrimSpace(forwarded)
+	}
+	return (&url.URL{Scheme: scheme, Host: host}).String()
+}

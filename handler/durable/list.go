@@ -1,0 +1,145 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const (
+	// defaultTop and maxTop are how many instances a page of a list has, and may have.
+	defaultTop = 100
+	maxTop     = 500
+	// continuationHeader carries the place behind a page, in and out.
+	continuationHeader = "x-ms-continuation-token"
+	// parallel is how many instances of a page are read at the same time.
+	parallel = 8
+	// purgeSlice is how many instances are purged between two looks at the clock.
+	purgeSlice = 50
+)
+
+// list shows instances. With the input of those that go on, and the output of those that have ended, a page costs a query
+// an instance.
+func (s *server) list(in *call) (answer, error) {
+	f := orchestrator.Filter{Prefix: in.text("instanceIdPrefix")}
+	f.CreatedFrom, _ = in.when("createdTimeFrom")
+	if to, ok := in.when("createdTimeTo"); ok {
+		f.CreatedTo = to
+	}
+	f.Statuses, _ = in.statuses()
+	top, ok := in.number("top")
+	if !ok || top < 1 {
+		top = defaultTop
+	}
+	found, next, err := s.List(in.ctx, f, min(top, maxTop), in.http.Header.Get(continuationHeader))
+	if err != nil {
+		return answer{}, err
+	}
+	views, err := s.inspectAll(in, found)
+	if err != nil {
+		return answer{}, err
+	}
+	out := document(http.StatusOK, views)
+	if next != "" {
+		out.header = map[string]string{continuationHeader: next}
+	}
+	return out, nil
+}
+
+// inspectAll reads the instances of a page. What was purged meanwhile is left out.
+func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, error) {
+	views := make([]*shown, len(found))
+	input := in.flag("showInput", true)
+	group, ctx := errgroup.WithContext(in.ctx)
+	group.SetLimit(parallel)
+	one := *in
+	one.ctx = ctx
+	for i, summary := range found {
+		if !input && !summary.Ended() {
+			view := summaryOf(summary)
+			views[i] = &view
+			continue
+		}
+		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil { // nobody above this goroutine could recover for it
+					err = fmt.Errorf("panic: %v", p)
+				}
+			}()
+			view, _, err := s.inspect(&one, summary.ID, input, false, false)
+			if errors.Is(err, orchestrator.ErrNotFound) {
+				return nil
+			}
+			views[i] = &view
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	all := []shown{}
+	for _, view := range views {
+		if view != nil {
+			all = append(all, *view)
+		}
+	}
+	return all, nil
+}
+
+// purged says how many instances were purged.
+type purged struct {
+	InstancesDeleted int `json:"instancesDeleted"`
+}
+
+// purge deletes an instance that has ended. One that goes on is left alone.
+func (s *server) purge(in *call) (answer, error) {
+	err := s.Runtime.Purge(in.ctx, in.instance())
+	switch {
+	case errors.Is(err, orchestrator.ErrActive):
+		return document(http.StatusOK, purged{0}), nil
+	case err != nil:
+		return answer{}, err
+	}
+	return document(http.StatusOK, purged{1}), nil
+}
+
+// purgeMany deletes the instances that a filter selects and that have ended, as many as there is time for.
+func (s *server) purgeMany(in *call) (answer, error) {
+	var f orchestrator.Filter
+	var ok bool
+	if f.CreatedFrom, ok = in.when("createdTimeFrom"); !ok {
+		return document(http.StatusBadRequest, "Please provide value for 'createdTimeFrom' parameter."), nil
+	}
+	if f.CreatedTo, ok = in.when("createdTimeTo"); !ok {
+		if in.text("createdTimeTo") != "" {
+			return answer{}, badArgument("createdTimeTo is not a time")
+		}
+		f.CreatedTo = s.Now()
+	}
+	if f.Statuses, ok = in.statuses(); !ok {
+		return answer{}, badArgument("runtimeStatus holds what is no status")
+	}
+	ctx, cancel := context.WithTimeout(in.ctx, s.Timeout-settle)
+	defer cancel()
+	total := 0
+	for next := ""; ; {
+		p, err := s.Runtime.PurgeAll(ctx, f, purgeSlice, next)
+		total += p.Orchestrations
+		outOfTime := ctx.Err() != nil && in.ctx.Err() == nil
+		if err != nil && !outOfTime {
+			return answer{}, err
+		}
+		if next = p.Continuation; next == "" || outOfTime {
+			break
+		}
+	}
+	if total == 0 {
+		return nothing(http.StatusNotFound), nil
+	}
+	return document(http.StatusOK, purged{total}), nil
+}

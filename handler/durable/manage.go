@@ -1,0 +1,142 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const (
+	// maxReason bounds the reason of a command, maxEventName the name of an event, in bytes.
+	maxReason    = 1 << 10
+	maxEventName = 256
+)
+
+// going is an instance that has not ended. The answer is 404 or 410 for any other.
+func (s *server) going(in *call) (orchestrator.Summary, error) {
+	status, err := s.Runtime.Status(in.ctx, in.instance())
+	if err == nil && status.Ended() {
+		err = errGone
+	}
+	return status, err
+}
+
+// errGone: the instance has ended.
+var errGone = &refusal{status: http.StatusGone}
+
+// told is the endpoint of a command.
+func (s *server) told(tell func(rt *orchestrator.Runtime, ctx context.Context, id, reason string) error) endpoint {
+	return func(in *call) (answer, error) {
+		reason, err := in.reason()
+		if err != nil {
+			return answer{}, err
+		}
+		if _, err := s.going(in); err != nil {
+			return gone(err)
+		}
+		if err := tell(s.Runtime, in.ctx, in.instance(), reason); err != nil {
+			return answer{}, err
+		}
+		return nothing(http.StatusAccepted), nil
+	}
+}
+
+func (in *call) reason() (string, error) {
+	reason := in.text("reason")
+	if len(reason) > maxReason {
+		return "", badArgument("the reason has more than 1,024 bytes")
+	}
+	return strings.ToValidUTF8(reason, "\uFFFD"), nil
+}
+
+// gone answers with 410, and without a body, if that is what the error says.
+func gone(err error) (answer, error) {
+	if errors.Is(err, errGone) {
+		return nothing(http.StatusGone), nil
+	}
+	return answer{}, err
+}
+
+// raise hands an event to an instance.
+func (s *server) raise(in *call) (answer, error) {
+	if _, err := s.going(in); err != nil {
+		return gone(err)
+	}
+	name := in.path[3]
+	if len(name) > maxEventName {
+		return answer{}, badArgument("the name of the event has more than 256 bytes")
+	}
+	if media, _, err := mime.ParseMediaType(in.http.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return answer{}, &refusal{status: http.StatusBadRequest, text: "Only application/json request content is supported"}
+	}
+	value, err := in.json(true)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := s.Runtime.Raise(in.ctx, in.instance(), name, value, ""); err != nil {
+		return answer{}, err
+	}
+	return nothing(http.StatusAccepted), nil
+}
+
+// rewind lets an instance go on that has failed.
+func (s *server) rewind(in *call) (answer, error) {
+	if _, err := in.reason(); err != nil {
+		return answer{}, err
+	}
+	status, err := s.Runtime.Status(in.ctx, in.instance())
+	switch {
+	case err != nil:
+		return answer{}, err
+	case status.Ended() && status.Status != orchestrator.Failed:
+		return nothing(http.StatusGone), nil
+	}
+	_, err = s.Runtime.Rewind(in.ctx, in.instance(), "")
+	switch {
+	case errors.Is(err, orchestrator.ErrActive):
+		return answer{}, badArgument("Only orchestrations that have failed can be rewound.")
+	case errors.Is(err, orchestrator.ErrEnded):
+		return nothing(http.StatusGone), nil
+	case err != nil:
+		return answer{}, err
+	}
+	return nothing(http.StatusAccepted), nil
+}
+
+// restart starts an instance over: as a new one, or under the same id.
+func (s *server) restart(in *call) (answer, error) {
+	wait, err := in.patience()
+	if err != nil {
+		return answer{}, err
+	}
+	id := in.instance()
+	found, err := s.Runtime.Inspect(in.ctx, id)
+	if errors.Is(err, orchestrator.ErrNotFound) {
+		return answer{}, &refusal{http.StatusBadRequest, "InstanceId does not match a valid orchestration instance.", nil}
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	if in.flag("restartWithNewInstanceId", true) {
+		return s.begin(in, orchestrator.Start{Orchestrator: found.Orchestrator, Input: inputOf(found), Reference: found.Reference, CorrelationID: uuid.NewString()}, wait)
+	}
+	if _, err := s.Runtime.Restart(in.ctx, id, ""); err != nil {
+		return answer{}, err
+	}
+	return s.begun(in, id, wait)
+}
+
+// inputOf is the input of an instance.
+func inputOf(in orchestrator.Inspection) json.RawMessage {
+	if len(in.Outcome.Input) == 0 {
+		return json.RawMessage("null")
+	}
+	return in.Outcome.Input
+}

@@ -1,0 +1,96 @@
+package durable
+
+import (
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// query reads parameters as the extension does: names in any case, and what cannot be read is not there.
+type query url.Values
+
+func (q query) values(name string) []string {
+	var all []string
+	for key, values := range q {
+		if strings.EqualFold(key, name) {
+			all = append(all, values...)
+		}
+	}
+	return all
+}
+
+func (q query) text(name string) string { return strings.Join(q.values(name), ",") }
+
+// flag reads true or false.
+func (q query) flag(name string, otherwise bool) bool {
+	switch value := strings.TrimSpace(q.text(name)); {
+	case strings.EqualFold(value, "true"):
+		return true
+	case strings.EqualFold(value, "false"):
+		return false
+	default:
+		return otherwise
+	}
+}
+
+func (q query) number(name string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimSpace(q.text(name)))
+	return n, err == nil
+}
+
+// maxSeconds bounds a time that is given in seconds: a day.
+const maxSeconds = 86_400
+
+// seconds reads a time in seconds.
+func (q query) seconds(name string) (time.Duration, bool) {
+	n, err := strconv.ParseFloat(strings.TrimSpace(q.text(name)), 64)
+	if err != nil || math.IsNaN(n) {
+		return 0, false
+	}
+	return time.Duration(min(max(n, -maxSeconds), maxSeconds) * float64(time.Second)), true
+}
+
+// when reads a time; without an offset it is UTC. The + of an offset becomes a blank when the sender does not encode it.
+func (q query) when(name string) (time.Time, bool) {
+	value := strings.TrimSpace(q.text(name))
+	for _, text := range []string{value, strings.ReplaceAll(value, " ", "+")} {
+		for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly, "01/02/2006 15:04:05", "01/02/2006"} {
+			t, err := time.Parse(layout, text)
+			if y := t.Year(); err == nil && y >= 1601 && y <= 9999 {
+				return t.UTC(), true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// statuses reads runtimeStatus. all is false when there is one that does not exist.
+func (q query) statuses() (known []orchestrator.Status, all bool) {
+	all = true
+	for _, value := range q.values("runtimeStatus") {
+		for name := range strings.SplitSeq(value, ",") {
+			status, ok := statusOf(strings.TrimSpace(name))
+			if !ok {
+				all = false
+				continue
+			}
+			known = append(known, status)
+		}
+	}
+	return known, all
+}
+
+// statusOf is a status of the extension here. What has continued as new is running.
+func statusOf(name string) (orchestrator.Status, bool) {
+	for _, s := range []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended, orchestrator.Completed,
+		orchestrator.Failed, orchestrator.Terminated, orchestrator.Canceled} {
+		if string(s) == name {
+			return s, true
+		}
+	}
+	return orchestrator.Running, name == "ContinuedAsNew"
+}

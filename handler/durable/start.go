@@ -1,0 +1,161 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// maxInstanceID bounds the id of an instance, in characters.
+const maxInstanceID = 256
+
+// start starts an orchestration, in place of one that has ended, and waits for it if it is asked to.
+func (s *server) start(in *call) (answer, error) {
+	input, err := in.json(false)
+	if err != nil {
+		return answer{}, err
+	}
+	wait, err := in.patience()
+	if err != nil {
+		return answer{}, err
+	}
+	id := ""
+	if len(in.path) == 3 {
+		id = in.path[2]
+	}
+	if err := checkInstanceID(id); err != nil {
+		return answer{}, err
+	}
+	return s.begin(in, orchestrator.Start{ID: id, Orchestrator: in.path[1], Input: input}, wait)
+}
+
+func checkInstanceID(id string) error {
+	switch {
+	case strings.HasPrefix(id, "@"):
+		return badArgument("Orchestration instance ids must not start with @.")
+	case !utf8.ValidString(id), strings.ContainsAny(id, `/\#?`), strings.ContainsFunc(id, unicode.IsControl):
+		return badArgument(`Orchestration instance ids must not contain /, \, #, ?, or control characters.`)
+	case utf8.RuneCountInString(id) > maxInstanceID:
+		return badArgument("Instance ID lengths must not exceed 256 characters.")
+	default:
+		return nil
+	}
+}
+
+// begin starts an orchestration and answers when it is durable, or when the wait is over.
+func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answer, error) {
+	what.Reuse = orchestrator.ReuseEnded
+	var err error
+	if s.Admit != nil {
+		if what, err = s.Admit(in.ctx, what); err != nil {
+			return answer{}, err
+		}
+	}
+	if what.ID == "" {
+		what.ID = strings.ReplaceAll(uuid.NewString(), "-", "")
+	}
+	if what.CorrelationID == "" {
+		what.CorrelationID = uuid.NewString()
+	}
+	if _, err := s.Runtime.Start(in.ctx, what); err != nil {
+		return answer{}, err
+	}
+	return s.begun(in, what.ID, wait)
+}
+
+// begun is the answer to what has begun.
+func (s *server) begun(in *call, id string, wait *patience) (answer, error) {
+	if wait == nil {
+		return in.checkStatus(id), nil
+	}
+	ended, err := s.wait(in.ctx, id, *wait)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case !ended:
+		return in.checkStatus(id), nil
+	}
+	shown, status, err := s.inspect(in, id, true, false, false)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case status == orchestrator.Completed:
+		return document(http.StatusOK, shown.Output), nil
+	default:
+		return document(http.StatusOK, shown), nil
+	}
+}
+
+// patience says how long to wait, and how often to look.
+type patience struct{ timeout, interval time.Duration }
+
+// leastInterval keeps a wait from looking all the time: each look is a transaction.
+const leastInterval = 100 * time.Millisecond
+
+// patience reads timeout and pollingInterval; nil when one of them is missing.
+func (in *call) patience() (*patience, error) {
+	timeout, given := in.seconds("timeout")
+	interval, too := in.seconds("pollingInterval")
+	switch {
+	case !given || !too:
+		return nil, nil
+	case interval > timeout:
+		return nil, badArgument("Total timeout should be bigger than retry timeout")
+	case timeout < 0 || interval < 0:
+		return nil, badArgument("timeout and pollingInterval must not be negative")
+	}
+	return &patience{timeout, max(interval, leastInterval)}, nil
+}
+
+// wait looks until the orchestration has ended or the time is over.
+func (s *server) wait(ctx context.Context, id string, p patience) (ended bool, err error) {
+	timeout := max(0, min(p.timeout, s.Timeout-settle))
+	over := time.NewTimer(timeout)
+	defer over.Stop()
+	for {
+		status, err := s.Runtime.Status(ctx, id)
+		if err != nil || status.Ended() {
+			return err == nil, err
+		}
+		next := time.NewTimer(p.interval)
+		select {
+		case <-next.C:
+		case <-over.C:
+			next.Stop()
+			status, err := s.Runtime.Status(ctx, id)
+			return err == nil && status.Ended(), err
+		case <-ctx.Done():
+			next.Stop()
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// json reads the body, one JSON value. No body is null, unless there has to be one.
+func (in *call) json(required bool) (json.RawMessage, error) {
+	text, err := io.ReadAll(in.http.Body)
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			return nil, err
+		}
+		return nil, &refusal{http.StatusBadRequest, "The body broke off", err}
+	}
+	if len(text) == 0 && !required {
+		return json.RawMessage("null"), nil
+	}
+	if !utf8.Valid(text) || !json.Valid(text) {
+		return nil, &refusal{status: http.StatusBadRequest, text: "Invalid JSON content"}
+	}
+	return text, nil
+}

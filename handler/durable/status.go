@@ -1,0 +1,97 @@
+package durable
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// timeLayout is how the extension writes the times of an instance.
+const timeLayout = "2006-01-02T15:04:05Z"
+
+// shown is an instance as the extension shows it.
+type shown struct {
+	Name          string              `json:"name"`
+	InstanceID    string              `json:"instanceId"`
+	RuntimeStatus orchestrator.Status `json:"runtimeStatus"`
+	Input         json.RawMessage     `json:"input"`
+	CustomStatus  json.RawMessage     `json:"customStatus"`
+	Output        json.RawMessage     `json:"output"`
+	CreatedTime   string              `json:"createdTime"`
+	LastUpdated   string              `json:"lastUpdatedTime"`
+	HistoryEvents []historyEvent      `json:"historyEvents,omitempty"`
+}
+
+// status shows one instance.
+func (s *server) status(in *call) (answer, error) {
+	view, status, err := s.inspect(in, in.instance(), in.flag("showInput", true), in.flag("showHistory", false), in.flag("showHistoryOutput", false))
+	if err != nil {
+		return answer{}, err
+	}
+	switch status {
+	case orchestrator.Completed, orchestrator.Terminated, orchestrator.Canceled:
+		return document(http.StatusOK, view), nil
+	case orchestrator.Failed:
+		if in.flag("returnInternalServerErrorOnFailure", false) {
+			return document(http.StatusInternalServerError, view), nil
+		}
+		return document(http.StatusOK, view), nil
+	default:
+		out := document(http.StatusAccepted, view)
+		out.header = map[string]string{"Location": origin(in.http) + in.http.URL.RequestURI(), "Retry-After": "5"}
+		return out, nil
+	}
+}
+
+// inspect reads an instance. One that goes on and of which neither input nor history is wanted costs a read of one row.
+func (s *server) inspect(in *call, id string, input, history, results bool) (shown, orchestrator.Status, error) {
+	if !input && !history {
+		summary, err := s.Runtime.Status(in.ctx, id)
+		if err != nil || !summary.Ended() {
+			return summaryOf(summary), summary.Status, err
+		}
+	}
+	found, err := s.Runtime.Inspect(in.ctx, id)
+	if err != nil {
+		return shown{}, "", err
+	}
+	view := summaryOf(found.Summary)
+	if input {
+		view.Input = inputOf(found)
+	}
+	view.Output = outputOf(found.Outcome)
+	if history && found.Status != orchestrator.Pending {
+		view.HistoryEvents = historyOf(found, input, results)
+	}
+	return view, found.Status, nil
+}
+
+func summaryOf(s orchestrator.Summary) shown {
+	return shown{Name: s.Orchestrator, InstanceID: s.ID, RuntimeStatus: s.Status, CustomStatus: textOrJSON(s.CustomStatus),
+		CreatedTime: timeOf(s.CreatedAt), LastUpdated: timeOf(s.UpdatedAt)}
+}
+
+func timeOf(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+// textOrJSON is a text as JSON: as it is, if it is that already.
+func textOrJSON(text string) json.RawMessage {
+	if text == "" {
+		return nil
+	}
+	if json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	quoted, _ := json.Marshal(text) // strings always marshal
+	return quoted
+}
+
+// outputOf is the result of an instance, or the text of its failure.
+func outputOf(out orchestrator.Outcome) json.RawMessage {
+	if out.Failure != nil {
+		quoted, _ := json.Marshal(out.Failure.Message) // strings always marshal
+		return quoted
+	}
+	return out.Output
+}

@@ -1,0 +1,261 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// DefaultTable is the table when Config does not say.
+const DefaultTable = "orchestrationsList"
+
+const (
+	// maxPending bounds the orchestrations that wait to be written. The repair finds those beyond.
+	maxPending = 10_000
+	// maxOps bounds a transaction.
+	maxOps = 100
+	// writeTimeout bounds the writing of what waits.
+	writeTimeout = 30 * time.Second
+)
+
+// Config says what a Catalog works with. Tables and Runtime are required.
+type Config struct {
+	Tables tables.Store
+	// Table is the index; default DefaultTable.
+	Table string
+	// Runtime has the orchestrations. It is asked for at work, because its own configuration names the Catalog.
+	Runtime func() *orchestrator.Runtime
+	// Linger is how long what was heard waits for company; default 2 s.
+	Linger time.Duration
+	// RepairEvery is how long a repair that has come to its end is not begun again; default 1 h.
+	RepairEvery time.Duration
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Log takes what cannot be written; nil means no log.
+	Log *slog.Logger
+}
+
+// Catalog is the index. It is safe for concurrent use.
+type Catalog struct {
+	config Config
+
+	mu      sync.Mutex
+	pending map[string]change // by id
+	timer   *time.Timer       // nil when nothing waits
+	closed  bool
+	lost    int // heard of, and not kept
+	writing sync.WaitGroup
+
+	rest time.Time // the repair has nothing to do before
+}
+
+// change is what waits to be written.
+type change struct {
+	entry
+	began bool                  // all rows are new
+	was   []orchestrator.Status // in the order of their ends; their rows are in the way
+}
+
+// New checks the configuration.
+func New(c Config) (*Catalog, error) {
+	if c.Tables == nil || c.Runtime == nil || c.Linger < 0 || c.RepairEvery < 0 {
+		return nil, errors.New("catalog of orchestrations: tables and a runtime are required, and times that are not negative")
+	}
+	if c.Table == "" {
+		c.Table = DefaultTable
+	}
+	if c.Linger == 0 {
+		c.Linger = 2 * time.Second
+	}
+	if c.RepairEvery == 0 {
+		c.RepairEvery = time.Hour
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Catalog{config: c, pending: map[string]change{}}, nil
+}
+
+// Prepare creates the table if it is missing.
+func (c *Catalog) Prepare(ctx context.Context) error {
+	return c.config.Tables.CreateTable(ctx, c.config.Table)
+}
+
+// Note takes in what a runtime tells (orchestrator.Config.Noted). It does not wait for storage.
+func (c *Catalog) Note(n orchestrator.Note) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known, waits := c.pending[n.ID]
+	if c.closed || !waits && len(c.pending) >= maxPending {
+		c.lost++
+		return
+	}
+	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, began: n.Began || known.began, was: known.was}
+	if n.Was != "" && (!waits || known.status != n.Was) {
+		next.was = append(next.was, n.Was) // what waits has not been written
+	}
+	c.pending[n.ID] = next
+	if c.timer == nil {
+		c.arm(c.config.Linger)
+	}
+}
+
+// arm has what waits written after a while; c.mu is held.
+func (c *Catalog) arm(after time.Duration) {
+	c.writing.Add(1)
+	c.timer = time.AfterFunc(after, func() {
+		defer c.writing.Done()
+		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+		defer cancel()
+		if err := c.Flush(ctx); err != nil {
+			c.config.Log.Warn("the list of orchestrations is behind: it is written again later", "reason", err.Error())
+		}
+	})
+}
+
+// disarm undoes arm, unless the writing has begun; c.mu is held.
+func (c *Catalog) disarm() {
+	if c.timer != nil && c.timer.Stop() {
+		c.writing.Done()
+	}
+	c.timer = nil
+}
+
+// Close writes what waits, and takes in nothing more.
+func (c *Catalog) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.disarm()
+	c.mu.Unlock()
+	c.writing.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout/3)
+	defer cancel()
+	if err := c.Flush(ctx); err != nil {
+		c.config.Log.Warn("the list of orchestrations misses what ended last, until it is repaired", "reason", err.Error())
+	}
+}
+
+// Flush writes what waits, now. What it cannot write goes on waiting.
+func (c *Catalog) Flush(ctx context.Context) error {
+	c.mu.Lock()
+	work, lost := c.pending, c.lost
+	c.disarm()
+	c.pending, c.lost = map[string]change{}, 0
+	c.mu.Unlock()
+	if lost > 0 {
+		c.config.Log.Warn("the list of orchestrations misses some, until it is repaired", "orchestrations", lost)
+	}
+	var batch []change
+	size := 0
+	var errs []error
+	write := func() {
+		if err := c.write(ctx, batch); err != nil {
+			errs = append(errs, err)
+			c.keep(batch)
+		}
+		batch, size = nil, 0
+	}
+	for _, one := range work {
+		n := len(one.upserts()) + len(one.deletions())
+		if size+n > maxOps {
+			write()
+		}
+		batch, size = append(batch, one), size+n
+	}
+	if len(batch) > 0 {
+		write()
+	}
+	return errors.Join(errs...)
+}
+
+// keep puts back what could not be written, under what was heard since.
+func (c *Catalog) keep(batch []change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range batch {
+		if since, ok := c.pending[one.id]; ok {
+			since.began, since.was = since.began || one.began, append(one.was, since.was...)
+			one = since
+		}
+		c.pending[one.id] = one
+	}
+	if c.timer == nil && !c.closed {
+		c.arm(max(c.config.Linger, writeTimeout))
+	}
+}
+
+func (n change) upserts() []tables.Op {
+	names := append([]string{idView(n.id)}, n.moving()...)
+	if n.began {
+		names = n.all()
+	}
+	ops := make([]tables.Op, len(names))
+	for i, name := range names {
+		ops[i] = tables.Upsert(n.row(name))
+	}
+	return ops
+}
+
+// deletions are of the rows of what it was before.
+func (n change) deletions() []tables.Op {
+	var ops []tables.Op
+	var gone []orchestrator.Status
+	for _, status := range n.was {
+		if status == n.status || slices.Contains(gone, status) {
+			continue
+		}
+		gone = append(gone, status)
+		before := n.entry
+		before.status = status
+		ops = append(ops, deletions(before.moving())...)
+	}
+	return ops
+}
+
+func deletions(rows []string) []tables.Op {
+	ops := make([]tables.Op, len(rows))
+	for i, row := range rows {
+		ops[i] = tables.Delete(key(row), "")
+	}
+	return ops
+}
+
+// write writes changes in one transaction. A row that is to go and that is not there would fail all of it: then these go
+// one by one.
+func (c *Catalog) write(ctx context.Context, batch []change) error {
+	var upserts, gone []tables.Op
+	for _, one := range batch {
+		upserts, gone = append(upserts, one.upserts()...), append(gone, one.deletions()...)
+	}
+	err := c.config.Tables.Apply(ctx, c.config.Table, append(slices.Clip(upserts), gone...)...)
+	if errors.Is(err, tables.ErrNotFound) && len(gone) > 0 {
+		if err = c.config.Tables.Apply(ctx, c.config.Table, upserts...); err == nil {
+			err = c.remove(ctx, gone)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("list of orchestrations: %w", err)
+	}
+	return nil
+}
+
+// remove deletes rows one by one. Some may be gone already, or have come back.
+func (c *Catalog) remove(ctx context.Context, gone []tables.Op) error {
+	for _, op := range gone {
+		err := c.config.Tables.Apply(ctx, c.config.Table, op)
+		if err != nil && !errors.Is(err, tables.ErrNotFound) && !errors.Is(err, tables.ErrPrecondition) {
+			return err
+		}
+	}
+	return nil
+}

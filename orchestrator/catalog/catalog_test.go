@@ -1,0 +1,468 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// house has orchestrations and their list, over stores in memory whose calls are counted.
+type house struct {
+	*Catalog
+	runtime *orchestrator.Runtime
+	store   *tables.Memory
+	queues  *queues.Memory
+	meter   *meter
+}
+
+// meter counts the list's calls of storage, and may let them fail.
+type meter struct {
+	mu    sync.Mutex
+	calls map[string]int
+	fail  error
+}
+
+func (m *meter) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+	m.mu.Lock()
+	m.calls[c.Operation]++
+	fail := m.fail
+	m.mu.Unlock()
+	if fail != nil {
+		return fail
+	}
+	return next(ctx)
+}
+
+func (m *meter) failing(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = err
+}
+
+func (m *meter) count(operation string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls[operation]
+}
+
+// newHouse has the orchestrators short, which ends, bad, which fails, and gate, which waits for the event open.
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{store: tables.NewMemory(), queues: queues.NewMemory(), meter: &meter{calls: map[string]int{}}}
+	short := orchestrator.NewOrchestrator("short", func(ctx *orchestrator.Context, n int) (int, error) { return n, nil })
+	bad := orchestrator.NewOrchestrator("bad", func(*orchestrator.Context, int) (int, error) {
+		return 0, orchestrator.Permanent(errors.New("no"))
+	})
+	gate := orchestrator.NewOrchestrator("gate", func(ctx *orchestrator.Context, n int) (int, error) {
+		if err := ctx.SetStatus(fmt.Sprintf("gate %d", n)); err != nil {
+			return 0, err
+		}
+		return orchestrator.Event[int](ctx, "open").Await()
+	})
+	h.begin(t)
+	var err error
+	h.runtime, err = orchestrator.New(orchestrator.Config{Tables: h.store, Blobs: blobs.NewMemory(), Queues: h.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Noted: func(n orchestrator.Note) { h.Note(n) }, Orchestrators: []orchestrator.AnyOrchestrator{short, bad, gate}})
+	if err := errors.Join(err, h.Prepare(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.runtime.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// begin is a process that begins: what the one before has not written is gone.
+func (h *house) begin(t *testing.T) {
+	t.Helper()
+	c, err := New(Config{Tables: faults.Tables(h.store, h.meter.intercept), Runtime: func() *orchestrator.Runtime { return h.runtime }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Catalog = c
+	t.Cleanup(func() {
+		h.meter.failing(nil)
+		c.Close()
+	})
+}
+
+func (h *house) start(t *testing.T, id, name, tag string, n int) {
+	t.Helper()
+	input, _ := json.Marshal(n)
+	s := orchestrator.Start{ID: id, Orchestrator: name, Input: input, CorrelationID: "c"}
+	if tag != "" {
+		s.Reference = &orchestrator.Reference{Key: tag}
+	}
+	if _, err := h.runtime.Start(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	h.drive(t)
+}
+
+// drive delivers all signals.
+func (h *house) drive(t *testing.T) {
+	t.Helper()
+	for {
+		batch, err := h.queues.Receive(t.Context(), h.runtime.SignalQueue(), 32, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range batch {
+			s, err := orchestrator.DecodeSignal(queues.Decode(m.Text))
+			if err == nil {
+				_, err = h.runtime.Deliver(t.Context(), s)
+			}
+			if err := errors.Join(err, h.queues.Delete(t.Context(), h.runtime.SignalQueue(), m.ID, m.PopReceipt)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(batch) == 0 {
+			return
+		}
+	}
+}
+
+// rows are those of the list.
+func (h *house) rows(t *testing.T) (names []string) {
+	t.Helper()
+	for row, err := range tables.All(t.Context(), h.store, DefaultTable, tables.Query{Partition: listPartition}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, row.Row)
+	}
+	return names
+}
+
+// right are the rows that there have to be for what storage holds.
+func (h *house) right(t *testing.T) (names []string) {
+	t.Helper()
+	all, _, err := h.runtime.List(t.Context(), orchestrator.Filter{}, 1000, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		names = append(names, entryFor(s).all()...)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// pages lists everything, a page after the other.
+func (h *house) pages(t *testing.T, f orchestrator.Filter, limit int) []string {
+	t.Helper()
+	ids := []string{}
+	for next, first := "", true; first || next != ""; first = false {
+		page, then, err := h.List(t.Context(), f, limit, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) > limit || len(page) == 0 && then != "" {
+			t.Fatalf("a page of %d, limit %d", len(page), limit)
+		}
+		for _, s := range page {
+			ids = append(ids, s.ID)
+		}
+		next = then
+	}
+	return ids
+}
+
+// filled has one orchestration a minute: in turn completed, failed and waiting.
+func filled(t *testing.T, n int) *house {
+	h := newHouse(t)
+	for i := range n {
+		h.start(t, fmt.Sprintf("%c/%02d", 'a'+i%2, i), []string{"short", "bad", "gate"}[i%3], []string{"", "red"}[i%2], i)
+		time.Sleep(time.Minute)
+	}
+	return h
+}
+
+func TestListSelects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const n = 40
+		begin := time.Now()
+		h := filled(t, n)
+		everything, _, err := h.runtime.List(t.Context(), orchestrator.Filter{}, 1000, "")
+		if err != nil || len(everything) != n {
+			t.Fatal(len(everything), err)
+		}
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
+			t.Fatalf("rows (-want +got):\n%s", diff)
+		}
+		for name, f := range map[string]orchestrator.Filter{
+			"all":             {},
+			"orchestrator":    {Orchestrator: "gate"},
+			"status":          {Statuses: []orchestrator.Status{orchestrator.Failed}},
+			"both":            {Orchestrator: "short", Statuses: []orchestrator.Status{orchestrator.Completed}},
+			"neither":         {Orchestrator: "short", Statuses: []orchestrator.Status{orchestrator.Failed}},
+			"statuses":        {Statuses: []orchestrator.Status{orchestrator.Failed, orchestrator.Running, orchestrator.Failed}},
+			"tag":             {Tag: "red"},
+			"no tag":          {Tag: "blue"},
+			"tag and status":  {Tag: "red", Statuses: []orchestrator.Status{orchestrator.Completed}},
+			"custom status":   {CustomStatus: "gate 1"},
+			"from":            {CreatedFrom: begin.Add(7 * time.Minute)},
+			"to":              {CreatedTo: begin.Add(7 * time.Minute)},
+			"to, nearly":      {CreatedTo: begin.Add(7*time.Minute + 1)},
+			"period":          {CreatedFrom: begin.Add(3 * time.Minute), CreatedTo: begin.Add(9 * time.Minute), Orchestrator: "bad"},
+			"backwards":       {CreatedFrom: begin.Add(9 * time.Minute), CreatedTo: begin.Add(3 * time.Minute)},
+			"long ago":        {CreatedTo: time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)},
+			"far away":        {CreatedFrom: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)},
+			"prefix":          {Prefix: "b/"},
+			"prefix, status":  {Prefix: "b", Statuses: []orchestrator.Status{orchestrator.Failed}},
+			"prefix, nobody":  {Prefix: "c"},
+			"prefix, no id's": {Prefix: string(make([]byte, 600))},
+			"correlation id":  {CorrelationID: "d"},
+		} {
+			want := []string{}
+			for _, s := range everything { // in the order of the ids
+				if f.Matches(s) {
+					want = append(want, s.ID)
+				}
+			}
+			if f.Prefix == "" {
+				slices.SortFunc(want, func(a, b string) int { return strings.Compare(b[2:], a[2:]) })
+			}
+			for _, limit := range []int{1, 3, 16, 100} {
+				if diff := cmp.Diff(want, h.pages(t, f, limit)); diff != "" {
+					t.Errorf("%s, %d a page (-want +got):\n%s", name, limit, diff)
+				}
+			}
+		}
+	})
+}
+
+// What changes is written behind, together, and a list shows where things stand before that.
+func TestListFollows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		for i := range 10 {
+			h.start(t, fmt.Sprint("g", i), "gate", "", i)
+		}
+		if rows := h.rows(t); len(rows) > 0 {
+			t.Errorf("written at once: %v", rows)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if n := h.meter.count("Apply"); n != 1 {
+			t.Errorf("%d transactions for ten that began together", n)
+		}
+		for i := range 10 {
+			if err := h.runtime.Raise(t.Context(), fmt.Sprint("g", i), "open", []byte("1"), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.drive(t)
+		running := orchestrator.Filter{Statuses: []orchestrator.Status{orchestrator.Running}}
+		if got := h.pages(t, running, 100); len(got) > 0 {
+			t.Errorf("run: %v", got)
+		}
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A page costs as much in a long list as in a short one.
+func TestListCostsItsPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cost := func(n int) int {
+			h := filled(t, n)
+			before := h.meter.count("Query")
+			if page, _, err := h.List(t.Context(), orchestrator.Filter{Orchestrator: "short"}, 5, ""); err != nil || len(page) != 5 {
+				t.Fatal(len(page), err)
+			}
+			return h.meter.count("Query") - before
+		}
+		if few, many := cost(20), cost(300); few != many || few != 1 {
+			t.Errorf("%d queries of 20, %d of 300", few, many)
+		}
+	})
+}
+
+func TestContinuations(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := filled(t, 4)
+		_, next, err := h.List(t.Context(), orchestrator.Filter{}, 1, "")
+		if err != nil || next == "" {
+			t.Fatal(err)
+		}
+		for name, bad := range map[string]struct {
+			f    orchestrator.Filter
+			next string
+		}{"text": {next: "x"}, "blank": {next: " "}, "key": {next: next + "x"}, "another list's": {f: orchestrator.Filter{Prefix: "a"}, next: "b"}, "no key": {f: orchestrator.Filter{Prefix: "a"}, next: "a/"}} {
+			if _, _, err := h.List(t.Context(), bad.f, 1, bad.next); !errors.Is(err, orchestrator.ErrContinuation) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		for _, limit := range []int{0, -1, 1001} {
+			if _, _, err := h.List(t.Context(), orchestrator.Filter{}, limit, ""); err == nil {
+				t.Errorf("a page of %d", limit)
+			}
+		}
+	})
+}
+
+// What cannot be written waits, and what a process takes with it the repair finds.
+func TestStorageFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		h.meter.failing(tables.ErrThrottled)
+		h.start(t, "g", "gate", "red", 1)
+		if err := h.Flush(t.Context()); !errors.Is(err, tables.ErrThrottled) {
+			t.Fatal(err)
+		}
+		if err := h.runtime.Suspend(t.Context(), "g", ""); err != nil {
+			t.Fatal(err)
+		}
+		h.drive(t)
+		if err := h.Flush(t.Context()); !errors.Is(err, tables.ErrThrottled) {
+			t.Fatal(err)
+		}
+		h.meter.failing(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := filled(t, 12)
+		time.Sleep(time.Minute)
+		crash := func() {
+			h.Catalog.mu.Lock()
+			clear(h.pending)
+			h.Catalog.mu.Unlock()
+			h.begin(t)
+		}
+		// It dies with what began, changed, ended and was purged.
+		h.start(t, "new", "gate", "", 1)
+		for _, id := range []string{"a/02", "b/05"} {
+			if err := h.runtime.Terminate(t.Context(), id, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.drive(t)
+		if err := errors.Join(h.runtime.Purge(t.Context(), "a/00"), h.runtime.Purge(t.Context(), "a/02")); err != nil {
+			t.Fatal(err)
+		}
+		crash()
+		if slices.Equal(h.right(t), h.rows(t)) {
+			t.Fatal("nothing is wrong")
+		}
+		mended, err := h.Repair(t.Context())
+		if err != nil || mended != 4 { // new, b/05, a/00 and a/02
+			t.Errorf("%d mended, %v", mended, err)
+		}
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+		// It rests for an hour, in whatever process.
+		h.start(t, "newer", "gate", "", 1)
+		crash()
+		for _, want := range []int{0, 0, 1} {
+			if mended, err := h.Repair(t.Context()); err != nil || mended != want {
+				t.Errorf("%d mended, want %d, %v", mended, want, err)
+			}
+			time.Sleep(40 * time.Minute)
+		}
+	})
+}
+
+// A list takes out what a status row has gone past, and what was purged.
+func TestListTidies(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := filled(t, 9)
+		time.Sleep(time.Minute)
+		e := entryFor(must(h.runtime.Status(t.Context(), "a/00")))
+		e.status = orchestrator.Running
+		if err := h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e.row(e.moving()[0]))); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.pages(t, orchestrator.Filter{Statuses: []orchestrator.Status{orchestrator.Running, orchestrator.Completed}}, 100); len(got) != 6 {
+			t.Errorf("%v", got)
+		}
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+		if err := h.runtime.Purge(t.Context(), "a/00"); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range []orchestrator.Filter{{}, {Orchestrator: "short"}, {Prefix: "a"}, {Statuses: []orchestrator.Status{orchestrator.Completed}},
+			{Orchestrator: "short", Statuses: []orchestrator.Status{orchestrator.Completed}}} {
+			if slices.Contains(h.pages(t, f, 100), "a/00") {
+				t.Error("it is listed")
+			}
+		}
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
+			t.Errorf("rows (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	store, runtime := tables.NewMemory(), func() *orchestrator.Runtime { return nil }
+	for _, c := range []Config{{}, {Tables: store}, {Runtime: runtime}, {Tables: store, Runtime: runtime, Linger: -1}, {Tables: store, Runtime: runtime, RepairEvery: -1}} {
+		if _, err := New(c); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+	// Beyond its bound, and when it is closed, it takes in no more.
+	c, err := New(Config{Tables: store, Runtime: runtime, Linger: time.Hour})
+	if err == nil {
+		err = c.Prepare(context.Background())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxPending + 5 {
+		c.Note(orchestrator.Note{ID: fmt.Sprint(i), Orchestrator: "o", Status: orchestrator.Running, Began: true, CreatedAt: time.Unix(1, 0)})
+	}
+	if len(c.pending) != maxPending || c.lost != 5 {
+		t.Error(len(c.pending), c.lost)
+	}
+	c.Close()
+	if c.Note(orchestrator.Note{ID: "late"}); len(c.pending) != 0 {
+		t.Error("it is closed")
+	}
+}

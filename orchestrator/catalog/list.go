@@ -1,0 +1,215 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// maxPage bounds a page.
+	maxPage = 1000
+	// leastLook is how many rows a list reads at once, however short its page.
+	leastLook = 16
+	// maxEscapedID bounds ids, as keys have them.
+	maxEscapedID = 512
+	// parallel is how many status rows are read at the same time.
+	parallel = 8
+)
+
+// anyPlace is what a place looks like.
+var anyPlace = regexp.MustCompile(`^[0-9]{19}-[0-9a-f]{24}$`)
+
+// found is a row of a view.
+type found struct {
+	place, id string
+	row       tables.Entity
+}
+
+// List gives orchestrations, newest first, or by their ids if the filter has a prefix: up to limit (1 to 1,000), and a
+// continuation for those that follow; "" at the end. A page is empty only at the end. The errors are
+// orchestrator.ErrContinuation, or what storage says.
+func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error) {
+	if limit < 1 || limit > maxPage {
+		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxPage, limit)
+	}
+	if len(tables.EscapeKey(f.Prefix)) > maxEscapedID || !utf8.ValidString(f.Prefix) {
+		return nil, "", nil // no id begins so
+	}
+	v := viewOf(f)
+	if continuation != "" && !v.has(continuation) {
+		return nil, "", fmt.Errorf("list of orchestrations: %w", orchestrator.ErrContinuation)
+	}
+	var shown []orchestrator.Summary
+	var stale []tables.Op
+	for after := continuation; ; {
+		rows, more, err := c.look(ctx, v, after, max(limit-len(shown), leastLook))
+		if err != nil {
+			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
+		}
+		summaries, err := c.read(ctx, rows)
+		if err != nil {
+			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
+		}
+		for i, s := range summaries {
+			if wrong(rows[i], s) {
+				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // unless it was written again meanwhile
+			}
+			// An orchestration whose status has just changed is in two views, at one place.
+			if rows[i].place != after && s.ID != "" && f.Matches(s) {
+				shown = append(shown, s)
+			}
+			after = rows[i].place
+			if len(shown) == limit && (more || i < len(summaries)-1) {
+				c.tidy(ctx, stale)
+				return shown, after, nil
+			}
+		}
+		if !more {
+			c.tidy(ctx, stale)
+			return shown, "", nil
+		}
+	}
+}
+
+// tidy removes what the index has wrong, if that is easily done. A list does not fail for it.
+func (c *Catalog) tidy(ctx context.Context, stale []tables.Op) {
+	if len(stale) > 0 {
+		if err := c.remove(ctx, stale[:min(len(stale), maxOps)]); err != nil {
+			c.config.Log.Warn("the list of orchestrations could not be tidied", "reason", err.Error())
+		}
+	}
+}
+
+// view says where in the index a list looks: some ranges of rows, whose names go on with the same places.
+type view struct {
+	prefixes []string
+	from, to string // bound the places; "" does not
+	ids      bool   // the places are ids
+	prefix   string // of the ids, as keys have it
+}
+
+func viewOf(f orchestrator.Filter) view {
+	if f.Prefix != "" {
+		prefix := tables.EscapeKey(f.Prefix)
+		return view{prefixes: []string{viewID}, ids: true, prefix: prefix, from: prefix, to: tables.PrefixEnd(prefix)}
+	}
+	v := view{prefixes: []string{viewAll}}
+	switch {
+	case f.Tag != "":
+		v.prefixes = []string{tagView(f.Tag)}
+	case len(f.Statuses) > 0:
+		v.prefixes = nil
+		for _, s := range slices.Compact(slices.Sorted(slices.Values(f.Statuses))) {
+			if f.Orchestrator != "" {
+				v.prefixes = append(v.prefixes, bothView(f.Orchestrator, s))
+			} else {
+				v.prefixes = append(v.prefixes, statusView(s))
+			}
+		}
+	case f.Orchestrator != "":
+		v.prefixes = []string{orchestratorView(f.Orchestrator)}
+	}
+	// Later times come first. The digest behind the time is above "" and below "~".
+	if !f.CreatedTo.IsZero() {
+		v.from = newest(f.CreatedTo.Add(time.Microsecond-1)) + "~"
+	}
+	if !f.CreatedFrom.IsZero() {
+		v.to = newest(f.CreatedFrom) + "~"
+	}
+	return v
+}
+
+// has says whether a continuation can be one of this view.
+func (v view) has(continuation string) bool {
+	if !v.ids {
+		return anyPlace.MatchString(continuation)
+	}
+	id, err := tables.UnescapeKey(continuation)
+	return err == nil && len(continuation) <= maxEscapedID && tables.EscapeKey(id) == continuation && strings.HasPrefix(continuation, v.prefix)
+}
+
+// wrong says that the row is none of the orchestration's, as it is now.
+func wrong(r found, s orchestrator.Summary) bool {
+	return s.ID == "" || !slices.Contains(entryFor(s).all(), r.row.Row)
+}
+
+// entryFor is what the index has to know of an orchestration.
+func entryFor(s orchestrator.Summary) entry {
+	return entry{s.ID, s.Orchestrator, s.Tag, s.Status, s.CreatedAt}
+}
+
+// look reads up to limit rows behind a place, in the order of the places. more says that others follow.
+func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (rows []found, more bool, err error) {
+	from := v.from
+	if after != "" {
+		from = after + " " // the first that can follow: keys have no control characters
+	}
+	for _, prefix := range v.prefixes {
+		q := tables.Query{Partition: listPartition, From: prefix + from, To: tables.PrefixEnd(prefix), Limit: limit}
+		if v.to != "" {
+			q.To = prefix + v.to
+		}
+		if q.From >= q.To {
+			continue
+		}
+		part, rest, err := c.some(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, row := range part {
+			rows = append(rows, found{strings.TrimPrefix(row.Row, prefix), row.String(columnID), row})
+		}
+		more = more || rest
+	}
+	slices.SortStableFunc(rows, func(a, b found) int { return cmp.Compare(a.place, b.place) })
+	if len(rows) > limit {
+		rows, more = rows[:limit], true
+	}
+	return rows, more, nil
+}
+
+// some reads q.Limit rows, or all there are.
+func (c *Catalog) some(ctx context.Context, q tables.Query) (rows []tables.Entity, more bool, err error) {
+	limit := q.Limit
+	for {
+		q.Limit = limit - len(rows)
+		page, err := c.config.Tables.Query(ctx, c.config.Table, q)
+		if err != nil {
+			return nil, false, err
+		}
+		rows = append(rows, page.Entities...)
+		if q.Continuation = page.Next; page.Next == "" || len(rows) >= limit {
+			return rows, page.Next != "", nil
+		}
+	}
+}
+
+// read reads the status rows, with a zero Summary for what is gone.
+func (c *Catalog) read(ctx context.Context, rows []found) ([]orchestrator.Summary, error) {
+	summaries := make([]orchestrator.Summary, len(rows))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, row := range rows {
+		group.Go(func() error {
+			s, err := c.config.Runtime().Status(ctx, row.id)
+			if errors.Is(err, orchestrator.ErrNotFound) {
+				return nil
+			}
+			summaries[i] = s
+			return err
+		})
+	}
+	return summaries, group.Wait()
+}

@@ -1,0 +1,99 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	listPartition = "list"
+
+	viewID           = "i-"
+	viewAll          = "a-"
+	viewOrchestrator = "n-"
+	viewStatus       = "s-"
+	viewBoth         = "e-"
+	viewTag          = "t-"
+
+	columnID           = "Id"
+	columnOrchestrator = "Orchestrator"
+	columnStatus       = "Status"
+	columnTag          = "Tag"
+	columnCreated      = "CreatedAtUtc"
+)
+
+// entry is what the index knows of an orchestration.
+type entry struct {
+	id, orchestrator, tag string
+	status                orchestrator.Status
+	created               time.Time
+}
+
+// digest names a text in a key of bounded length.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
+}
+
+// newest sorts later times first.
+func newest(at time.Time) string {
+	return fmt.Sprintf("%019d", math.MaxInt64-max(0, at.UnixMicro()))
+}
+
+// place is where the orchestration stands in all views but that of ids.
+func (e entry) place() string { return newest(e.created) + "-" + digest(e.id) }
+
+func idView(id string) string                 { return viewID + tables.EscapeKey(id) }
+func orchestratorView(name string) string     { return viewOrchestrator + digest(name) + "-" }
+func tagView(tag string) string               { return viewTag + digest(tag) + "-" }
+func statusView(s orchestrator.Status) string { return viewStatus + string(s) + "-" }
+func bothView(name string, s orchestrator.Status) string {
+	return viewBoth + digest(name) + "-" + string(s) + "-"
+}
+
+// moving are the rows that depend on the status, standing those that do not.
+func (e entry) moving() []string {
+	place := e.place()
+	return []string{statusView(e.status) + place, bothView(e.orchestrator, e.status) + place}
+}
+
+func (e entry) standing() []string {
+	place := e.place()
+	rows := []string{idView(e.id), viewAll + place, orchestratorView(e.orchestrator) + place}
+	if e.tag != "" {
+		rows = append(rows, tagView(e.tag)+place)
+	}
+	return rows
+}
+
+// all are the rows of the orchestration.
+func (e entry) all() []string { return append(e.standing(), e.moving()...) }
+
+func key(row string) tables.Key { return tables.Key{Partition: listPartition, Row: row} }
+
+// row is one of the orchestration's.
+func (e entry) row(name string) tables.Entity {
+	p := map[string]any{columnID: e.id}
+	if name == idView(e.id) {
+		p[columnOrchestrator], p[columnStatus], p[columnTag], p[columnCreated] = e.orchestrator, string(e.status), e.tag, e.created
+	}
+	return tables.Entity{Key: key(name), Properties: p}
+}
+
+// entryOf reads a row of the view of ids.
+func entryOf(row tables.Entity) entry {
+	return entry{id: row.String(columnID), orchestrator: row.String(columnOrchestrator), tag: row.String(columnTag),
+		status: orchestrator.Status(row.String(columnStatus)), created: row.Time(columnCreated)}
+}
+
+// equal says that both have the same rows.
+func (e entry) equal(other entry) bool {
+	return e.id == other.id && e.orchestrator == other.orchestrator && e.tag == other.tag && e.status == other.status &&
+		e.created.UnixMicro() == other.created.UnixMicro()
+}

@@ -1,0 +1,140 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Round is one atomic commit of an orchestration, as it is stored.
+type Round struct {
+	Execution int
+	Number    int
+	// Learned is what the orchestration heard, Decided what that led to; each in its order.
+	Learned []RoundEvent
+	Decided []RoundEvent
+}
+
+// RoundEvent is one entry of a Round. What does not apply to its kind is zero.
+type RoundEvent struct {
+	// Kind says what happened: ExecutionStarted, ActivityScheduled, TimerFired and so on.
+	Kind string
+	At   time.Time
+	// Call is the number of the call that it is about, from 1 in each execution.
+	Call int
+	// Name is that of an orchestrator, activity or event.
+	Name string
+	// Payload is an input or a result. InBlob says that a blob holds it, and an empty Payload then that it was not read.
+	Payload json.RawMessage
+	InBlob  bool
+	Failure *Failure
+	// Attempt is the one that failed, Due when the next one is, or a timer.
+	Attempt int
+	Due     time.Time
+	// Child is the id of the orchestration that was called or started.
+	Child string
+	// Signal is the id of the signal that brought it, Reason what an operator gave.
+	Signal string
+	Reason string
+	// Reused says that an earlier execution made the call, and this one took its result over.
+	Reused bool
+}
+
+// pageBytes ends a page of Rounds, in bytes of payloads.
+const pageBytes = 1 << 20
+
+// ErrContinuation: a continuation that no page gave.
+var ErrContinuation = errors.New("not a continuation of this list")
+
+// Rounds gives the rounds of an orchestration in their order, up to limit (1 to 1,000) and to about a megabyte, and a
+// continuation for those that follow; "" at the end. A page is one query. Rounds of executions that nobody needs any more
+// are deleted. The error is ErrNotFound, ErrContinuation, ErrCorrupt, or what storage said.
+func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation string) ([]Round, string, error) {
+	if limit < 1 || limit > maxList {
+		return nil, "", fmt.Errorf("rounds of orchestration %s: a page has 1 to %d, not %d", id, maxList, limit)
+	}
+	from := roundPrefix
+	if continuation != "" {
+		var execution, number int
+		if _, err := fmt.Sscanf(continuation, "%d-%d", &execution, &number); err != nil || execution < 1 || number < 1 || continuation != placeOf(execution, number) {
+			return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, ErrContinuation)
+		}
+		from = roundKey(execution, number) + "0" // behind it, and before the next
+	}
+	if !validID(id) {
+		return nil, "", fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
+	}
+	var found []Round
+	size := 0
+	q := tables.Query{Partition: tables.EscapeKey(id), From: from, To: tables.PrefixEnd(roundPrefix)}
+	for {
+		q.Limit = limit - len(found)
+		page, err := r.config.Tables.Query(ctx, r.config.Table, q)
+		if err != nil {
+			return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, err)
+		}
+		for i, e := range page.Entities {
+			one, bytes, err := roundOf(e)
+			if err != nil {
+				return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, err)
+			}
+			found, size = append(found, one), size+bytes
+			more := page.Next != "" || i < len(page.Entities)-1
+			if more && (size >= pageBytes || len(found) == limit) {
+				return found, placeOf(one.Execution, one.Number), nil
+			}
+		}
+		if q.Continuation = page.Next; q.Continuation == "" {
+			break
+		}
+	}
+	if len(found) == 0 && continuation == "" {
+		return nil, "", fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	return found, "", nil
+}
+
+// placeOf names a round in a continuation.
+func placeOf(execution, number int) string { return fmt.Sprintf("%d-%d", execution, number) }
+
+// roundOf is a row as a list shows it, with the bytes of its payloads.
+func roundOf(e tables.Entity) (Round, int, error) {
+	var execution, number int
+	if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+		return Round{}, 0, fmt.Errorf("row %s: %w: %w", e.Row, ErrCorrupt, err)
+	}
+	r, err := decodeRound(e)
+	if err != nil {
+		return Round{}, 0, err
+	}
+	size := 0
+	for _, x := range slices.Concat(r.Learned, r.Decided) {
+		size += len(x.Payload)
+	}
+	return r.shown(execution, number), size, nil
+}
+
+func (r round) shown(execution, number int) Round {
+	out := Round{execution, number, make([]RoundEvent, len(r.Learned)), make([]RoundEvent, len(r.Decided))}
+	for i, x := range r.Learned {
+		out.Learned[i] = x.shown()
+	}
+	for i, x := range r.Decided {
+		out.Decided[i] = x.shown()
+	}
+	return out
+}
+
+func (e event) shown() RoundEvent {
+	s := RoundEvent{Kind: string(e.Kind), At: fromMicros(e.At), Call: e.Task, Name: e.Name, Payload: e.Payload, InBlob: e.Blob != "", Failure: e.Failure,
+		Attempt: e.Attempt, Child: e.Child, Signal: e.Signal, Reason: e.Reason, Reused: e.reused()}
+	if e.Due != 0 {
+		s.Due = fromMicros(e.Due)
+	}
+	return s
+}
