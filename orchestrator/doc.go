@@ -27,6 +27,7 @@
 //
 //	r-{execution:08d}-{round:08d}   a round, inserted once and never changed
 //	status                          the snapshot of the runtime, replaced with every round, in the same transaction
+//	task-...                        human tasks, which the package tasks owns
 //	x-{execution:08d}               keeps a process that sleeps from adding to an execution whose rounds were deleted
 //	purge                           stands in place of the status while the rows are being deleted
 //
