@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
@@ -68,16 +70,36 @@ func (a *Azure) CreateContainer(ctx context.Context, container string) error {
 
 // Put writes a blob.
 func (a *Azure) Put(ctx context.Context, container, name string, data []byte) error {
-	err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name), checkSize(int64(len(data))))
-	if err == nil {
-		client := a.service.NewContainerClient(container).NewBlockBlobClient(name)
-		_, err = client.Upload(ctx, streaming.NopCloser(bytes.NewReader(data)), nil)
-		err = account.Classify(ctx, err)
-	}
-	if err != nil {
+	if err := a.put(ctx, container, name, data, nil); err != nil {
 		return fmt.Errorf("put blob %s/%s: %w", container, name, err)
 	}
 	return nil
+}
+
+// PutIf writes a blob if its ETag is still this one.
+func (a *Azure) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
+	condition := &blob.ModifiedAccessConditions{IfMatch: to.Ptr(azcore.ETag(etag))}
+	if etag == "" {
+		condition = &blob.ModifiedAccessConditions{IfNoneMatch: to.Ptr(azcore.ETagAny)}
+	}
+	err := a.put(ctx, container, name, data, &blockblob.UploadOptions{AccessConditions: &blob.AccessConditions{ModifiedAccessConditions: condition}})
+	if missing, ok := errors.AsType[*account.Failure](err); ok && (missing.Kind == account.ErrExists || missing.Code == "BlobNotFound") {
+		// The service has three answers for one thing: somebody else was faster.
+		err = fmt.Errorf("%w: %w", ErrPrecondition, account.Answer(http.StatusPreconditionFailed, missing.Code))
+	}
+	if err != nil {
+		return fmt.Errorf("put blob %s/%s if unchanged: %w", container, name, err)
+	}
+	return nil
+}
+
+func (a *Azure) put(ctx context.Context, container, name string, data []byte, options *blockblob.UploadOptions) error {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name), checkSize(int64(len(data)))); err != nil {
+		return err
+	}
+	client := a.service.NewContainerClient(container).NewBlockBlobClient(name)
+	_, err := client.Upload(ctx, streaming.NopCloser(bytes.NewReader(data)), options)
+	return account.Classify(ctx, err)
 }
 
 // Get reads a blob.

@@ -1,7 +1,7 @@
 // Package blobs is Azure Blob Storage as this program uses it: whole blobs of at most MaxSize bytes, a small Store
 // interface, its adapter to the service (NewAzure) and its twin in memory (NewMemory) with the same limits.
 //
-// It promises that a Get sees one whole Put, the latest that finished before it or one that runs beside it, and
+// It promises that PutIf writes only over the version that its caller has read, that a Get sees one whole Put, the latest that finished before it or one that runs beside it, and
 // that a List sees every blob whose Put finished before it and that is not deleted, once and in order. Every failure is
 // one of the sentinel errors, whichever store it comes from. Package blobstest holds both to this.
 //

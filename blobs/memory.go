@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,17 +61,39 @@ func (m *Memory) CreateContainer(ctx context.Context, container string) error {
 
 // Put writes a blob.
 func (m *Memory) Put(ctx context.Context, container, name string, data []byte) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name), checkSize(int64(len(data)))); err != nil {
+	if err := m.put(ctx, container, name, data, func(string) bool { return true }); err != nil {
 		return fmt.Errorf("put blob %s/%s: %w", container, name, err)
+	}
+	return nil
+}
+
+// PutIf writes a blob if its ETag is still this one.
+func (m *Memory) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
+	if err := m.put(ctx, container, name, data, func(have string) bool { return have == etag }); err != nil {
+		return fmt.Errorf("put blob %s/%s if unchanged: %w", container, name, err)
+	}
+	return nil
+}
+
+// put writes a blob if the ETag of the one that is there, "" for none, may be replaced.
+func (m *Memory) put(ctx context.Context, container, name string, data []byte, may func(etag string) bool) error {
+	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name), checkSize(int64(len(data)))); err != nil {
+		return err
 	}
 	copied := append([]byte{}, data...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.containers[container] == nil {
-		return fmt.Errorf("put blob %s/%s: %w: there is no such container", container, name, ErrNotFound)
+		return fmt.Errorf("%w: there is no such container", ErrNotFound)
+	}
+	if !may(m.containers[container][name].etag) {
+		account.Tell(ctx, m.now(), "")
+		return ErrPrecondition
 	}
 	m.puts++
-	m.containers[container][name] = held{data: copied, etag: strconv.Itoa(m.puts), written: m.now().Truncate(time.Second)}
+	etag := fmt.Sprintf("\"0x%X\"", m.puts)
+	m.containers[container][name] = held{data: copied, etag: etag, written: m.now().Truncate(time.Second)}
+	account.Tell(ctx, m.now(), etag)
 	return nil
 }
 
@@ -84,6 +105,7 @@ func (m *Memory) Get(ctx context.Context, container, name string) ([]byte, error
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	blob, ok := m.containers[container][name]
+	account.Tell(ctx, m.now(), blob.etag)
 	if !ok {
 		return nil, fmt.Errorf("get blob %s/%s: %w", container, name, ErrNotFound)
 	}

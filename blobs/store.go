@@ -12,17 +12,18 @@ import (
 var (
 	// ErrNotFound: no such blob, or no such container.
 	ErrNotFound = account.ErrNotFound
+	// ErrPrecondition: the blob changed since its ETag was read, or is there although it should not be. It may be by one's
+	// own request: the adapter repeats one whose answer was lost. Read the blob to know.
+	ErrPrecondition = account.ErrPrecondition
 	// ErrTooLarge: the blob exceeds MaxSize; repeating it cannot help.
 	ErrTooLarge = account.ErrTooLarge
 	// ErrInvalid: a name that the service does not take; repeating it cannot help.
 	ErrInvalid = account.ErrInvalid
-	// ErrPrecondition: the blob was written since, or is gone; nothing was changed.
-	ErrPrecondition = account.ErrPrecondition
 	// ErrDenied: the service refuses the credential; nothing was applied.
 	ErrDenied = account.ErrDenied
 	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
 	ErrThrottled = account.ErrThrottled
-	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. All operations may be repeated.
+	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. All operations but PutIf may be repeated.
 	ErrOutcomeUnknown = account.ErrOutcomeUnknown
 )
 
@@ -38,6 +39,9 @@ type Store interface {
 	CreateContainer(ctx context.Context, container string) error
 	// Put writes a blob, replacing one that is there.
 	Put(ctx context.Context, container, name string, data []byte) error
+	// PutIf writes a blob if its ETag is still this one, "" for a blob that must not be there yet, or gives
+	// ErrPrecondition. The ETags of what Get has read and PutIf has written come by account.WithTold.
+	PutIf(ctx context.Context, container, name string, data []byte, etag string) error
 	// Get reads a blob, or ErrNotFound.
 	Get(ctx context.Context, container, name string) ([]byte, error)
 	// Delete removes a blob; a missing one is not an error.

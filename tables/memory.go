@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/account"
 )
 
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Rows are
@@ -73,14 +75,17 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 	}
 	p := t.partition(key.Partition)
 	if p == nil {
+		account.Tell(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
 	p.mu.RLock()
 	row := p.rows.get(key.Row)
 	p.mu.RUnlock()
 	if row == nil {
+		account.Tell(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
+	account.Tell(ctx, time.Now(), row.etag())
 	return row.entity(key.Partition, nil), nil
 }
 
@@ -112,6 +117,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	defer p.mu.Unlock()
 	for i := range ops {
 		if err := p.allows(&ops[i]); err != nil {
+			account.Tell(ctx, time.Now(), "")
 			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
 		}
 	}
@@ -122,6 +128,11 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 			p.rows.put(news[i])
 		}
 	}
+	etag := ""
+	if len(ops) == 1 && news[0] != nil {
+		etag = news[0].etag()
+	}
+	account.Tell(ctx, time.Now(), etag)
 	return nil
 }
 

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) blobs.Store) {
 		{"CreateContainer", testCreateContainer},
 		{"MissingContainer", testMissingContainer},
 		{"PutGetDelete", testPutGetDelete},
+		{"PutIf", testPutIf},
 		{"Sizes", testSizes},
 		{"Names", testNames},
 		{"Copies", testCopies},

@@ -85,13 +85,13 @@ func (p *proxy) serve(t *testing.T, endpoint string) int {
 }
 
 func (p *proxy) judge(r *http.Request) (refuse bool, kill moment) {
-	dispatched := dispatching(r)
+	aside := beside(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refuse != nil && p.refuse(r) {
 		return true, ""
 	}
-	if dispatched {
+	if aside {
 		return false, ""
 	}
 	p.count++
@@ -102,15 +102,17 @@ func (p *proxy) judge(r *http.Request) (refuse bool, kill moment) {
 	return false, ""
 }
 
-// dispatching says whether a request is the outbox's own work, which goes on beside that of the engines and at its own
-// pace: wake-ups, and all on its table but for the transaction that adds an event. That is the only one without a deletion.
-func dispatching(r *http.Request) bool {
+// beside says whether a request is work that goes on beside that of the engines and at its own pace: the index of the
+// orchestrations, and the outbox's own, which is wake-ups, and all on its table but for the transaction that adds an event.
+// That is the only one without a deletion.
+func beside(r *http.Request) bool {
 	if !strings.HasSuffix(r.URL.Path, "/$batch") {
-		return strings.Contains(r.URL.Path, "/outbox")
+		return strings.Contains(r.URL.Path, "/outbox") || strings.Contains(r.URL.Path, "/orchestrationsList")
 	}
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return err == nil && bytes.Contains(body, []byte("/outbox(")) && bytes.Contains(body, []byte("DELETE "))
+	return err == nil && (bytes.Contains(body, []byte("/orchestrationsList(")) ||
+		bytes.Contains(body, []byte("/outbox(")) && bytes.Contains(body, []byte("DELETE ")))
 }
 
 func (p *proxy) murder(t *testing.T) {

@@ -89,7 +89,7 @@ func (a Account) ClientOptions(tryTimeout time.Duration) azcore.ClientOptions {
 			RetryDelay:    retryDelay,
 			MaxRetryDelay: maxRetryDelay,
 		},
-		PerRetryPolicies: []policy.Policy{markUnanswered{}},
+		PerRetryPolicies: []policy.Policy{markUnanswered{}, tellPolicy{}},
 	}
 	if a.pool != nil {
 		options.Transport = a.pool

@@ -123,6 +123,12 @@ func (s blobStore) Put(ctx context.Context, container, name string, data []byte)
 	return s.intercept(ctx, Call{"blobs", "Put", container}, func(ctx context.Context) error { return s.inner.Put(ctx, container, name, data) })
 }
 
+func (s blobStore) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
+	return s.intercept(ctx, Call{"blobs", "PutIf", container}, func(ctx context.Context) error {
+		return s.inner.PutIf(ctx, container, name, data, etag)
+	})
+}
+
 func (s blobStore) Get(ctx context.Context, container, name string) ([]byte, error) {
 	return value(ctx, s.intercept, Call{"blobs", "Get", container}, func(ctx context.Context) ([]byte, error) { return s.inner.Get(ctx, container, name) })
 }

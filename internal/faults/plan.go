@@ -69,6 +69,8 @@ func (f Fault) Refusal(c Call) error {
 		return tables.ErrPrecondition
 	case f == Conflict && held:
 		return queues.ErrNotFound
+	case (f == Conflict || f == Precondition) && c.Operation == "PutIf":
+		return tables.ErrPrecondition
 	case f == Precondition && held:
 		return queues.ErrPopReceipt
 	default:

@@ -1,0 +1,77 @@
+// Package postgres starts a PostgreSQL server for tests and measurements: an empty one, on a Unix socket in a temporary
+// folder, that ends with Close and at the latest with this process. It owns no storage keys.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/daemon"
+)
+
+// User is the owner of everything on the server.
+const User = "postgres"
+
+// Server is a running PostgreSQL.
+type Server struct {
+	home     *daemon.Home
+	process  *daemon.Process
+	password string
+}
+
+// Start makes a cluster and starts it. Data is not written through to disk: a crash of the machine loses it. ctx bounds
+// the start only. The programs are looked for in PATH and in /usr/lib/postgresql.
+func Start(ctx context.Context) (*Server, error) {
+	bin, err := daemon.Find([]string{"initdb", "postgres"}, []string{"/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"})
+	if err != nil {
+		return nil, fmt.Errorf("start postgres (install the package postgresql, version 14 or later): %w", err)
+	}
+	home, err := daemon.NewHome("pg", "postgres")
+	if err != nil {
+		return nil, fmt.Errorf("start postgres: %w", err)
+	}
+	s := &Server{home: home, password: uuid.NewString()}
+	if err := s.start(ctx, bin); err != nil {
+		return nil, fmt.Errorf("start postgres: %w", errors.Join(err, home.Remove()))
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, bin string) error {
+	password, err := s.home.WriteFile("password", s.password)
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(s.home.Dir, "data")
+	if err := s.home.Run(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", User, "--pwfile", password,
+		"--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"); err != nil {
+		return err
+	}
+	args := []string{"-D", data, "-k", s.home.Dir}
+	for _, setting := range []string{"listen_addresses=", "fsync=off", "synchronous_commit=off", "full_page_writes=off",
+		"shared_buffers=128MB", "max_connections=100", "max_prepared_transactions=4", "timezone=UTC"} {
+		args = append(args, "-c", setting)
+	}
+	s.process, err = s.home.Start(ctx, "ready to accept connections", filepath.Join(bin, "postgres"), args...)
+	return err
+}
+
+// DSN says how to reach a database of the server as its owner.
+func (s *Server) DSN(database string) string { return s.DSNFor(User, s.password, database) }
+
+// DSNFor says how to reach a database as somebody else.
+func (s *Server) DSNFor(user, password, database string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Path: "/" + database,
+		RawQuery: url.Values{"host": {s.home.Dir}, "sslmode": {"disable"}}.Encode()}
+	return u.String()
+}
+
+// Close ends the server and deletes its data.
+func (s *Server) Close() error {
+	return errors.Join(s.process.Close(), s.home.Remove())
+}

@@ -1,0 +1,52 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+)
+
+// freeze fixes the end of a backfill, once.
+func (t *tick) freeze(ctx context.Context) error {
+	end, err := t.config.Source.End(ctx)
+	if err != nil {
+		return fmt.Errorf("find the end of the source: %w", t.cause(err))
+	}
+	t.doc, err = t.lease.write(func(d *Document) {
+		d.Backfill = &BackfillState{End: end, FrozenAt: t.terms.clock.time(), Done: end.IsZero()}
+	})
+	if err != nil {
+		return fmt.Errorf("freeze the end of the backfill: %w", err)
+	}
+	return nil
+}
+
+// upToEnd is the rows of a batch that are not behind the end of a backfill, and whether the end is reached. Rows whose
+// order only the source knows are taken.
+func (t *tick) upToEnd(b *Batch) (rows []Row, ended bool) {
+	if t.doc.Backfill == nil {
+		return b.Rows, false
+	}
+	end := t.doc.Backfill.End
+	if end.IsZero() {
+		return nil, true
+	}
+	for i, row := range b.Rows {
+		if order, ok := compare(row.Cursor, end); ok && order > 0 {
+			return b.Rows[:i], true
+		} else if ok && order == 0 {
+			return b.Rows[:i+1], true
+		}
+	}
+	return b.Rows, !b.More && b.HeldBack == ""
+}
+
+// finish writes that a backfill is done.
+func (t *tick) finish() error {
+	var err error
+	t.result.Done, t.result.Drained = true, true
+	t.doc, err = t.lease.write(func(d *Document) { d.setBackfillDone(true) })
+	if err != nil {
+		return fmt.Errorf("finish the backfill: %w", err)
+	}
+	return nil
+}

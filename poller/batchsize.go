@@ -1,0 +1,32 @@
+package poller
+
+import "time"
+
+// batchSize is how many rows a batch has: it doubles while the handler is quick, then grows by steps, and halves when the
+// handler is slow or fails.
+type batchSize struct {
+	least, most, step int
+	// target is how long a handler should take at most.
+	target time.Duration
+
+	size  int
+	steps bool
+}
+
+// took takes how long the handler needed for n rows.
+func (b *batchSize) took(n int, d time.Duration) {
+	switch {
+	case d > b.target:
+		b.shrink()
+	case n < b.size || d > b.target/2:
+	case b.steps:
+		b.size = min(b.most, b.size+b.step)
+	default:
+		b.size = min(b.most, 2*b.size)
+	}
+}
+
+// shrink is for a batch that was too much.
+func (b *batchSize) shrink() {
+	b.size, b.steps = max(b.least, b.size/2), true
+}

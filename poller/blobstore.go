@@ -1,0 +1,109 @@
+package poller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// DefaultContainer is the container of the state documents (checkpoint document, section 3).
+const DefaultContainer = "db-state"
+
+const blobSuffix = ".json"
+
+// BlobStore keeps state documents as blobs, {poller}.json. Blobs is required.
+type BlobStore struct {
+	Blobs blobs.Store
+	// Container defaults to DefaultContainer.
+	Container string
+}
+
+var _ Store = BlobStore{}
+
+func (s BlobStore) container() string { return cmp.Or(s.Container, DefaultContainer) }
+
+// Create makes sure that the container exists.
+func (s BlobStore) Create(ctx context.Context) error {
+	if err := s.Blobs.CreateContainer(ctx, s.container()); err != nil {
+		return fmt.Errorf("create the container of poller states: %w", err)
+	}
+	return nil
+}
+
+// Load reads a document.
+func (s BlobStore) Load(ctx context.Context, poller string) (State, error) {
+	if err := CheckName(poller); err != nil {
+		return State{}, err
+	}
+	var told account.Told
+	data, err := s.Blobs.Get(account.WithTold(ctx, &told), s.container(), poller+blobSuffix)
+	return loaded(poller, data, err, &told)
+}
+
+// Swap writes a document over a version.
+func (s BlobStore) Swap(ctx context.Context, poller string, data []byte, etag string) (State, error) {
+	if err := CheckName(poller); err != nil {
+		return State{}, err
+	}
+	var told account.Told
+	err := s.Blobs.PutIf(account.WithTold(ctx, &told), s.container(), poller+blobSuffix, data, etag)
+	return swapped(poller, data, err, &told)
+}
+
+// List gives the names of the pollers.
+func (s BlobStore) List(ctx context.Context) ([]string, error) {
+	var out []string
+	for name, err := range blobs.All(ctx, s.Blobs, s.container(), "") {
+		switch {
+		case errors.Is(err, blobs.ErrNotFound):
+			return nil, nil
+		case err != nil:
+			return nil, fmt.Errorf("list the states of pollers: %w", err)
+		}
+		if poller, ok := strings.CutSuffix(name, blobSuffix); ok && CheckName(poller) == nil {
+			out = append(out, poller)
+		}
+	}
+	slices.Sort(out) // a hyphen comes before the dot of the suffix
+	return out, nil
+}
+
+// loaded is the answer of a Load.
+func loaded(poller string, data []byte, err error, told *account.Told) (State, error) {
+	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		state.ETag, err = "", ErrNotFound
+	case err != nil:
+	case state.ETag == "" || state.Time.IsZero():
+		err = errors.New("the service told no version or no time")
+	default:
+		return state, nil
+	}
+	return state, fmt.Errorf("load the state of poller %s: %w", poller, err)
+}
+
+// swapped is the answer of a Swap.
+func swapped(poller string, data []byte, err error, told *account.Told) (State, error) {
+	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
+	switch {
+	case err == nil && state.ETag != "" && !state.Time.IsZero():
+		return state, nil
+	case err == nil: // written, but the next write has to know the version
+		err = fmt.Errorf("%w: the service told no version or no time", ErrOutcomeUnknown)
+	case errors.Is(err, account.ErrPrecondition), errors.Is(err, account.ErrExists):
+		err = fmt.Errorf("%w: %w", ErrChanged, err)
+	case errors.Is(err, account.ErrOutcomeUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
+	}
+	return State{Time: state.Time}, fmt.Errorf("write the state of poller %s: %w", poller, err)
+}
+
+// transient says whether a call that was not applied may be repeated.
+func transient(err error) bool { return errors.Is(err, account.ErrThrottled) }

@@ -1,0 +1,44 @@
+package poller
+
+import (
+	"sync"
+	"time"
+)
+
+// Counters are what a Runner has done since it was made, in this process.
+type Counters struct {
+	// Rows and Batches were delivered and committed, Quarantined rows given up.
+	Rows, Batches, Quarantined int64
+	// Ticks is how often Tick ran; Idle of them found nothing, Skipped left the work to another process or time.
+	Ticks, Idle, Skipped int64
+	// Failures are ticks that ended with an error, Failed the deliveries that did, LeasesLost the leases that ended early.
+	Failures, Failed, LeasesLost int64
+	// Unconfirmed are rows that were delivered and are not known to be committed: as many may be delivered twice.
+	Unconfirmed int64
+	// BatchSize is how many rows the next batch may have.
+	BatchSize int
+	// Lag is how old the last row was when it was committed, 0 when there are no more; -1 where the cursor is no time. It
+	// stands still when the poller does: alert on LastSuccess.
+	Lag time.Duration
+	// LastSuccess is when the poller last came to the end of its rows or committed a batch, by the state store's clock.
+	LastSuccess time.Time
+	// HeldBack says why rows that are there are not given yet, "" when none are known to be.
+	HeldBack string
+}
+
+type counters struct {
+	mu sync.Mutex
+	c  Counters
+}
+
+func (c *counters) add(change func(*Counters)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.c)
+}
+
+func (c *counters) snapshot() Counters {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.c
+}

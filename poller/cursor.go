@@ -1,0 +1,176 @@
+package poller
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Kinds are the kinds of cursors that sources use.
+func Kinds() []string {
+	return []string{"integer", "integer+pk", "timestamp", "timestamp+pk", "rowversion", "xid8+seq", "opaque"}
+}
+
+// IsZero says whether a cursor is before the first row.
+func (c Cursor) IsZero() bool { return c.Kind == "" && c.Value == "" && len(c.Tiebreaker) == 0 }
+
+// Equal says whether two cursors are the same place.
+func (c Cursor) Equal(o Cursor) bool {
+	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(compact(c.Tiebreaker), compact(o.Tiebreaker))
+}
+
+// String is the cursor as errors and logs name it.
+func (c Cursor) String() string {
+	switch {
+	case c.IsZero():
+		return "the beginning"
+	case len(c.Tiebreaker) == 0:
+		return c.Value
+	}
+	return fmt.Sprintf("%s %.256s", c.Value, compact(c.Tiebreaker))
+}
+
+// UnmarshalJSON takes a value that is a number, as people write it, with all of its digits.
+func (c *Cursor) UnmarshalJSON(data []byte) error {
+	var text struct {
+		Kind       string          `json:"kind"`
+		Value      json.RawMessage `json:"value"`
+		Tiebreaker json.RawMessage `json:"tiebreaker"`
+	}
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	*c = Cursor{Kind: text.Kind, Tiebreaker: object(text.Tiebreaker)}
+	if len(text.Value) == 0 {
+		return nil
+	}
+	if first := text.Value[0]; first == '-' || first >= '0' && first <= '9' {
+		c.Value = string(text.Value)
+		return nil
+	}
+	return json.Unmarshal(text.Value, &c.Value)
+}
+
+// compare says which of two places comes first, by their values alone: -1, 0 or 1. ok is false where the order is known
+// to the source only: then the values are not those of numbers or times, or they are equal and the keys decide.
+func compare(a, b Cursor) (order int, ok bool) {
+	if a.Equal(b) {
+		return 0, true
+	}
+	if a.Kind != b.Kind {
+		return 0, false
+	}
+	kind, _, _ := strings.Cut(a.Kind, "+")
+	switch kind {
+	case "integer", "xid8", "rowversion":
+		x, okX := bigOf(a.Value)
+		y, okY := bigOf(b.Value)
+		if !okX || !okY {
+			return 0, false
+		}
+		order = x.Cmp(y)
+	case "timestamp":
+		x, okX := timeOf(a)
+		y, okY := timeOf(b)
+		if !okX || !okY {
+			return 0, false
+		}
+		order = x.Compare(y)
+	}
+	return order, order != 0
+}
+
+// bigOf is the number that a cursor's value is: hexadecimal behind 0x, as a rowversion is written.
+func bigOf(value string) (*big.Int, bool) {
+	if digits, hex := strings.CutPrefix(strings.ToLower(value), "0x"); hex {
+		return new(big.Int).SetString(digits, 16)
+	}
+	return new(big.Int).SetString(value, 10)
+}
+
+// timeOf is the time that a cursor's value is.
+func timeOf(c Cursor) (time.Time, bool) {
+	if !strings.HasPrefix(c.Kind, "timestamp") {
+		return time.Time{}, false
+	}
+	for _, form := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
+		if t, err := time.Parse(form, c.Value); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// check reports a cursor that no source can read.
+func (c Cursor) check() error {
+	bad := func(why string) error {
+		return fmt.Errorf("%w: cursor %.64q: %s", ErrInvalid, c.Value, why)
+	}
+	known := false
+	for _, kind := range Kinds() {
+		known = known || kind == c.Kind
+	}
+	kind, tie, _ := strings.Cut(c.Kind, "+")
+	switch {
+	case !known:
+		return bad(fmt.Sprintf("kind %.32q is not one of %s", c.Kind, strings.Join(Kinds(), ", ")))
+	case c.Value == "":
+		return bad("it has no value")
+	case tie == "pk" && len(c.Tiebreaker) == 0:
+		return bad("the key columns are missing: give them as a JSON object")
+	}
+	if len(c.Tiebreaker) > 0 {
+		var keys map[string]json.RawMessage
+		if err := json.Unmarshal(c.Tiebreaker, &keys); err != nil || len(keys) == 0 {
+			return bad("the key columns are no JSON object")
+		}
+	}
+	if _, ok := new(big.Int).SetString(c.Value, 10); kind == "integer" && !ok {
+		return bad("it is no integer")
+	}
+	if _, ok := timeOf(c); kind == "timestamp" && !ok {
+		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
+	}
+	return nil
+}
+
+// EventID is the id of the event that a row is: the same for the same poller, key and place, always. It is a UUID of
+// version 8 out of the SHA-256 of the parts, each behind its length.
+func EventID(poller string, row Row) string {
+	return derive("event", poller, string(compact(row.Key)), row.Cursor.Kind, row.Cursor.Value, string(compact(row.Cursor.Tiebreaker)))
+}
+
+// batchID is the id of a batch: the same for the same rows.
+func batchID(poller string, ids []string) string {
+	return "batch_" + derive(append([]string{"batch", poller}, ids[0], ids[len(ids)-1])...)
+}
+
+func derive(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write([]byte(part))
+	}
+	var id uuid.UUID
+	copy(id[:], h.Sum(nil))
+	id[6], id[8] = id[6]&0x0f|0x80, id[8]&0x3f|0x80
+	return id.String()
+}
+
+// compact is a JSON text without white space, or what is no JSON as it is.
+func compact(text json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, text) != nil {
+		return text
+	}
+	return out.Bytes()
+}

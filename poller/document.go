@@ -1,0 +1,326 @@
+package poller
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+const (
+	// documentVersion is what this program writes and the newest that it touches.
+	documentVersion = 1
+	// maxDocument bounds a state document in bytes: what a row of a table holds as text.
+	maxDocument = 256 << 10
+	// maxErrorText bounds the error in a failure record, in bytes.
+	maxErrorText = 2 << 10
+)
+
+// Document is the state of a poller (checkpoint document, section 4). Fields that it does not have survive a change, on
+// every level.
+type Document struct {
+	Version    int    `json:"version"`
+	PollerName string `json:"poller_name"`
+	// Fingerprint is that of Definition, which is the JSON object of a Definition; "" and nil until the poller first runs.
+	Fingerprint string          `json:"source_fingerprint"`
+	Definition  json.RawMessage `json:"definition,omitempty"`
+	// Checkpoint is nil before the first batch.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Lease      Lease       `json:"lease"`
+	// Failure is nil unless the batch behind the checkpoint has failed.
+	Failure *Failure `json:"failure,omitempty"`
+	// Quarantine counts for the circuit breaker.
+	Quarantine *Quarantine `json:"quarantine,omitempty"`
+	// Backfill is nil for a poller that has no end.
+	Backfill *BackfillState `json:"backfill,omitempty"`
+	// PolledAt is when the poller last wrote that there was nothing to do.
+	PolledAt time.Time `json:"polled_at,omitzero"`
+	// Retired makes it a tombstone, which keeps the fencing token.
+	Retired bool `json:"retired,omitempty"`
+
+	extra fields
+}
+
+// Checkpoint is how far a poller has come: everything up to Cursor has been delivered.
+type Checkpoint struct {
+	Cursor Cursor `json:"cursor"`
+	// LastBatchID names the last batch.
+	LastBatchID string    `json:"last_successful_batch_id"`
+	UpdatedAt   time.Time `json:"updated_at"`
+	Metadata    Metadata  `json:"metadata"`
+
+	extra, cursorExtra fields
+}
+
+// Metadata is of use to people only.
+type Metadata struct {
+	// RowCount is the length of the last batch.
+	RowCount int `json:"row_count"`
+
+	extra fields
+}
+
+// Lease says who may commit. Times are the state store's, for people: what decides is the token and the version of the
+// document.
+type Lease struct {
+	// Owner is "" when nobody has the lease. Nonce tells one acquisition from another by the same owner.
+	Owner string `json:"owner_id"`
+	Nonce string `json:"nonce,omitempty"`
+	// Token grows with every acquisition, reset and break, and never goes back.
+	Token     int64     `json:"fencing_token"`
+	Acquired  time.Time `json:"acquired_at,omitzero"`
+	Heartbeat time.Time `json:"heartbeat_at,omitzero"`
+	Expires   time.Time `json:"expires_at,omitzero"`
+
+	extra fields
+}
+
+// Failure is the record of a batch that was not delivered: the one behind the checkpoint.
+type Failure struct {
+	// First is the event id of its first row, Rows how many it has.
+	First string `json:"batch_first"`
+	Rows  int    `json:"rows"`
+	// Attempts counts the deliveries that failed without any progress.
+	Attempts int    `json:"attempts"`
+	Error    string `json:"error"`
+	// FirstAt and LastAt are when it failed, NextAt is when it is tried again.
+	FirstAt time.Time `json:"first_failure_at"`
+	LastAt  time.Time `json:"last_failure_at"`
+	NextAt  time.Time `json:"next_attempt_at"`
+	// Bisecting: the row at fault is being looked for, among so many Suspects, of which Rows are tried next. Breaker: the
+	// circuit breaker stopped the quarantine.
+	Bisecting bool `json:"bisecting,omitempty"`
+	Suspects  int  `json:"suspects,omitempty"`
+	Breaker   bool `json:"breaker,omitempty"`
+
+	extra fields
+}
+
+// Quarantine counts rows for the circuit breaker; both numbers are halved when Rows reaches the window.
+type Quarantine struct {
+	Rows        int `json:"rows"`
+	Quarantined int `json:"quarantined"`
+
+	extra fields
+}
+
+// BackfillState is the upper bound of a backfill, frozen when it began.
+type BackfillState struct {
+	End      Cursor    `json:"end"`
+	FrozenAt time.Time `json:"frozen_at"`
+	// Done: everything up to End has been delivered.
+	Done bool `json:"done,omitempty"`
+
+	extra fields
+}
+
+var pollerName = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9]|-[a-z0-9]){0,62}$`)
+
+// CheckName reports a name that a poller cannot have: it takes up to 63 of a-z, 0-9 and single hyphens between them.
+func CheckName(name string) error {
+	if len(name) > 63 || !pollerName.MatchString(name) {
+		return fmt.Errorf("%w: %.64q is no name of a poller: use up to 63 of a-z, 0-9 and single hyphens between them", ErrInvalid, name)
+	}
+	return nil
+}
+
+// Decode reads a state document. The errors are ErrCorrupt and ErrVersion.
+func Decode(data []byte) (*Document, error) {
+	if len(data) > maxDocument {
+		return nil, fmt.Errorf("%w: it has %d bytes of at most %d", ErrCorrupt, len(data), maxDocument)
+	}
+	// The version comes first: what a newer program wrote need not have the form of this one.
+	var head struct {
+		Version json.Number `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if v, err := head.Version.Int64(); err != nil || v < 1 {
+		return nil, fmt.Errorf("%w: version %.32q", ErrCorrupt, head.Version)
+	} else if v > documentVersion {
+		return nil, fmt.Errorf("%w: %d, this program knows up to %d: update it", ErrVersion, v, documentVersion)
+	}
+	var d Document
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if err := d.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return &d, nil
+}
+
+func (d *Document) check() error {
+	errs := []error{CheckName(d.PollerName)}
+	if d.Version != documentVersion {
+		errs = append(errs, fmt.Errorf("version %d", d.Version))
+	}
+	if d.Lease.Token < 0 {
+		errs = append(errs, fmt.Errorf("fencing_token %d is negative", d.Lease.Token))
+	}
+	if f := d.Failure; f != nil && (f.Attempts < 0 || f.Rows < 0 || f.Suspects < 0) {
+		errs = append(errs, errors.New("failure has negative numbers"))
+	}
+	if q := d.Quarantine; q != nil && (q.Rows < 0 || q.Quarantined < 0) {
+		errs = append(errs, errors.New("quarantine has negative numbers"))
+	}
+	return errors.Join(errs...)
+}
+
+// Encode writes the document; Decode reads it back. It is the same text for the same document.
+func (d *Document) Encode() ([]byte, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if out.Len() > maxDocument {
+		return nil, fmt.Errorf("%w: it has %d bytes of at most %d", ErrCorrupt, out.Len(), maxDocument)
+	}
+	return out.Bytes(), nil
+}
+
+// Place is the cursor of the checkpoint, zero when there is none.
+func (d *Document) Place() Cursor {
+	if d.Checkpoint == nil {
+		return Cursor{}
+	}
+	return d.Checkpoint.Cursor
+}
+
+// clone is a copy to change. What pointers lead to is shared: it is replaced, and never changed.
+func (d *Document) clone() *Document {
+	c := *d
+	return &c
+}
+
+// setBackfillDone says whether a backfill, if it is one, has reached its end.
+func (d *Document) setBackfillDone(done bool) {
+	if d.Backfill == nil {
+		return
+	}
+	b := *d.Backfill
+	b.Done = done
+	d.Backfill = &b
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (d *Document) UnmarshalJSON(data []byte) (err error) {
+	type plain Document
+	d.extra, err = decodeObject(data, (*plain)(d))
+	d.Definition = object(d.Definition)
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (d *Document) MarshalJSON() ([]byte, error) {
+	type plain Document
+	return encodeObject((*plain)(d), d.extra)
+}
+
+// UnmarshalJSON keeps unknown fields. A value that is a number keeps its digits.
+func (c *Checkpoint) UnmarshalJSON(data []byte) (err error) {
+	type plain Checkpoint
+	if c.extra, err = decodeObject(data, (*plain)(c)); err != nil {
+		return err
+	}
+	var all fields
+	if err = json.Unmarshal(data, &all); err != nil || object(all["cursor"]) == nil {
+		return err
+	}
+	c.cursorExtra, err = decodeObject(all["cursor"], &c.Cursor)
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (c *Checkpoint) MarshalJSON() ([]byte, error) {
+	cursor, err := encodeObject(c.Cursor, c.cursorExtra)
+	if err != nil {
+		return nil, err
+	}
+	return encodeObject(struct {
+		Cursor      json.RawMessage `json:"cursor"`
+		LastBatchID string          `json:"last_successful_batch_id"`
+		UpdatedAt   time.Time       `json:"updated_at"`
+		Metadata    *Metadata       `json:"metadata"`
+	}{cursor, c.LastBatchID, c.UpdatedAt, &c.Metadata}, c.extra)
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (m *Metadata) UnmarshalJSON(data []byte) (err error) {
+	type plain Metadata
+	m.extra, err = decodeObject(data, (*plain)(m))
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (m *Metadata) MarshalJSON() ([]byte, error) {
+	type plain Metadata
+	return encodeObject((*plain)(m), m.extra)
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (l *Lease) UnmarshalJSON(data []byte) (err error) {
+	type plain Lease
+	l.extra, err = decodeObject(data, (*plain)(l))
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (l *Lease) MarshalJSON() ([]byte, error) {
+	type plain Lease
+	return encodeObject((*plain)(l), l.extra)
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (f *Failure) UnmarshalJSON(data []byte) (err error) {
+	type plain Failure
+	f.extra, err = decodeObject(data, (*plain)(f))
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (f *Failure) MarshalJSON() ([]byte, error) {
+	type plain Failure
+	return encodeObject((*plain)(f), f.extra)
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (q *Quarantine) UnmarshalJSON(data []byte) (err error) {
+	type plain Quarantine
+	q.extra, err = decodeObject(data, (*plain)(q))
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (q *Quarantine) MarshalJSON() ([]byte, error) {
+	type plain Quarantine
+	return encodeObject((*plain)(q), q.extra)
+}
+
+// UnmarshalJSON keeps unknown fields.
+func (b *BackfillState) UnmarshalJSON(data []byte) (err error) {
+	type plain BackfillState
+	b.extra, err = decodeObject(data, (*plain)(b))
+	return err
+}
+
+// MarshalJSON writes unknown fields as they came.
+func (b *BackfillState) MarshalJSON() ([]byte, error) {
+	type plain BackfillState
+	return encodeObject((*plain)(b), b.extra)
+}
+
+// object is a JSON value, nil for null.
+func object(data json.RawMessage) json.RawMessage {
+	if string(data) == "null" {
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,152 @@
+package poller_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// specified is the document of the checkpoint document, section 4, with fields of a later program on every level.
+const specified = `{
+  "version": 1,
+  "poller_name": "orders",
+  "source_fingerprint": "sha256:00",
+  "later": {"deep": [1.10, 90071992547409931234567890]},
+  "checkpoint": {
+    "cursor": {
+      "kind": "timestamp+pk",
+      "value": "2026-04-07T01:23:45.123456700Z",
+      "tiebreaker": {"id": 9007199254740993},
+      "shard": 18446744073709551615
+    },
+    "last_successful_batch_id": "batch_20260407_012346_0001",
+    "updated_at": "2026-04-07T01:23:46.02Z",
+    "metadata": {"row_count": 100, "bytes": 1e3},
+    "Cursor": "not the cursor"
+  },
+  "lease": {
+    "owner_id": "funcapp/instance-abc123",
+    "fencing_token": 9007199254740993,
+    "acquired_at": "2026-04-07T01:23:00Z",
+    "heartbeat_at": "2026-04-07T01:23:20Z",
+    "expires_at": "2026-04-07T01:25:00Z",
+    "region": "eu"
+  }
+}`
+
+func TestDocumentKeepsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	d, err := poller.Decode([]byte(specified))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := d.Place(); c.Kind != "timestamp+pk" || c.Value != "2026-04-07T01:23:45.123456700Z" || string(c.Tiebreaker) != `{"id":9007199254740993}` {
+		t.Errorf("the cursor is %+v", c)
+	}
+	if d.Lease.Token != 9007199254740993 || d.Checkpoint.Metadata.RowCount != 100 {
+		t.Errorf("%+v", d)
+	}
+	text, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"90071992547409931234567890", "1.10", "18446744073709551615", "1e3", `"not the cursor"`, `"region": "eu"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is lost:\n%s", want, text)
+		}
+	}
+	again, err := poller.Decode(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := again.Encode(); err != nil || !bytes.Equal(text, second) {
+		t.Errorf("another text the second time: %v\n%s", err, cmp.Diff(string(text), string(second)))
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]error{
+		"":                               poller.ErrCorrupt,
+		"[]":                             poller.ErrCorrupt,
+		"null":                           poller.ErrCorrupt,
+		`{"version":1}`:                  poller.ErrCorrupt, // no name
+		`{"version":0}`:                  poller.ErrCorrupt,
+		`{"version":1.5}`:                poller.ErrCorrupt,
+		`{"version":2,"poller_name":{}}`: poller.ErrVersion,
+		`{"version":1,"poller_name":"a/b","lease":{}}`:                               poller.ErrCorrupt,
+		`{"version":1,"poller_name":"a","lease":{"fencing_token":-1}}`:               poller.ErrCorrupt,
+		`{"version":1,"poller_name":"a","lease":null}`:                               poller.ErrCorrupt,
+		`{"version":1,"poller_name":"a","lease":{"fencing_token":1e30}}`:             poller.ErrCorrupt,
+		`{"version":1,"poller_name":"a","lease":{},"failure":{"attempts":-1}}`:       poller.ErrCorrupt,
+		`{"version":1,"poller_name":"a","lease":{},"x":"` + "\xff" + `"}`:            poller.ErrCorrupt,
+		`{"version":1,"poller_name":"a","x":"` + strings.Repeat("x", 256<<10) + `"}`: poller.ErrCorrupt,
+	} {
+		if _, err := poller.Decode([]byte(text)); !errors.Is(err, want) {
+			t.Errorf("%.80s: got %v, want %v", text, err, want)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(specified))
+	f.Add([]byte(`{"version":1,"poller_name":"a","lease":{},"checkpoint":{"cursor":{"value":-1.5e3}},"failure":{"batch_first":"x","suspects":2},"backfill":{"end":{}},"quarantine":{"rows":1}}`))
+	f.Add([]byte(`{"version":1,"poller_name":"a","lease":{},"definition":null,"Version":3,"x":"<&>"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d, err := poller.Decode(data)
+		if err != nil {
+			if !errors.Is(err, poller.ErrCorrupt) && !errors.Is(err, poller.ErrVersion) {
+				t.Fatalf("an error of another kind: %v", err)
+			}
+			return
+		}
+		text, err := d.Encode()
+		if err != nil {
+			return // a document that is too large when it is indented
+		}
+		again, err := poller.Decode(text)
+		if err != nil {
+			t.Fatalf("what was written cannot be read: %v\n%s", err, text)
+		}
+		second, err := again.Encode()
+		if err != nil || !bytes.Equal(text, second) {
+			t.Fatalf("another text the second time: %v\n%s\n%s", err, text, second)
+		}
+		if !d.Place().Equal(again.Place()) || d.Lease.Token != again.Lease.Token {
+			t.Fatalf("the place or the token changed: %v, %v", d.Place(), again.Place())
+		}
+	})
+}
+
+func TestEventIDs(t *testing.T) {
+	t.Parallel()
+	row := poller.Row{Cursor: poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"id": 2}`)}, Key: []byte(`{"id":2}`)}
+	id := poller.EventID("orders", row)
+	if want := "04752c86-cb61-8495-8c1f-74100fb20af8"; id != want {
+		t.Errorf("got %s", id)
+	}
+	spaced := row
+	spaced.Key = []byte(` { "id" : 2 } `)
+	if poller.EventID("orders", spaced) != id {
+		t.Error("white space makes another event")
+	}
+	for what, other := range map[string]poller.Row{
+		"key":    {Cursor: row.Cursor, Key: []byte(`{"id":3}`)},
+		"value":  {Cursor: poller.Cursor{Kind: "integer+pk", Value: "2", Tiebreaker: row.Cursor.Tiebreaker}, Key: row.Key},
+		"tie":    {Cursor: poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(`{"id":3}`)}, Key: row.Key},
+		"poller": row,
+	} {
+		owner := "orders"
+		if what == "poller" {
+			owner = "order"
+		}
+		if poller.EventID(owner, other) == id {
+			t.Errorf("another %s is the same event", what)
+		}
+	}
+}

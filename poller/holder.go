@@ -1,0 +1,213 @@
+package poller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// lease is a lease that this process holds. One goroutine makes all of its writes, heartbeats and commits alike, so that
+// each knows the version that it replaces without reading it first.
+type lease struct {
+	*terms
+	// hold is the acquisition, acquired the document as it was then.
+	hold     Lease
+	acquired *Document
+	// ctx ends when the lease is lost: by this process's own clock at the latest. Its cause is an ErrLost then.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// expiry cancels ctx; deadline is when.
+	expiry   *time.Timer
+	deadline time.Time
+
+	requests chan request
+	done     chan struct{} // closed when the goroutine has ended
+
+	// What the goroutine alone uses.
+	doc  *Document
+	etag string
+}
+
+// request is a write that the goroutine is asked for.
+type request struct {
+	change func(*Document)
+	// last gives the lease back with the write.
+	last   bool
+	answer chan answer
+}
+
+type answer struct {
+	doc *Document // as it is stored now
+	err error
+}
+
+// errEnded: the lease was given back.
+var errEnded = errors.New("the lease was given back")
+
+// hold starts the goroutine of an acquired lease, which was written at this local time or later.
+func (t *terms) hold(ctx context.Context, doc *Document, etag string, sent time.Time) *lease {
+	l := &lease{terms: t, hold: doc.Lease, acquired: doc, doc: doc, etag: etag, requests: make(chan request), done: make(chan struct{})}
+	// The lease outlives a tick that is cancelled: what was delivered is still to be committed.
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.deadline = l.lasts(sent)
+	l.expiry = time.AfterFunc(l.left(), func() {
+		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.hold.Token))
+	})
+	go l.run()
+	return l
+}
+
+func (l *lease) lasts(sent time.Time) time.Time { return sent.Add(l.ttl - l.margin) }
+
+// left is how long the owner may go on without a heartbeat.
+func (l *lease) left() time.Duration { return l.deadline.Sub(l.clock.now()) }
+
+// write changes the document and renews the lease in the same write (section 8). It gives the document as it is now. An
+// ErrLost says that the change may not have gone in.
+func (l *lease) write(change func(*Document)) (*Document, error) { return l.ask(change, false) }
+
+// release gives the lease back, with the change, and ends the goroutine. Whatever happens, the lease is not held after it.
+func (l *lease) release(change func(*Document)) error {
+	_, err := l.ask(change, true)
+	l.cancel(errEnded)
+	<-l.done
+	return err
+}
+
+func (l *lease) ask(change func(*Document), last bool) (*Document, error) {
+	r := request{change, last, make(chan answer, 1)}
+	select {
+	case l.requests <- r:
+		a := <-r.answer
+		return a.doc, a.err
+	case <-l.done:
+		return nil, context.Cause(l.ctx)
+	}
+}
+
+// run is the goroutine.
+func (l *lease) run() {
+	defer close(l.done)
+	defer l.expiry.Stop()
+	beat := l.ttl / 3
+	timer := time.NewTimer(beat)
+	defer timer.Stop()
+	for l.ctx.Err() == nil {
+		select {
+		case r := <-l.requests:
+			err := l.settle(r.change, r.last)
+			r.answer <- answer{l.doc, err}
+			if r.last {
+				return
+			}
+			timer.Reset(beat)
+		case <-timer.C:
+			if err := l.settle(func(*Document) {}, false); err != nil {
+				timer.Reset(beat / 4) // the time that is left decides, not the number of failures
+				continue
+			}
+			timer.Reset(beat)
+		case <-l.ctx.Done():
+		}
+	}
+}
+
+// settle writes a change until it is known to have gone in, or the lease is lost, or the store refuses it for good.
+func (l *lease) settle(change func(*Document), last bool) error {
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+		if err := l.alive(); err != nil {
+			return err
+		}
+		meant := l.meant(change, last)
+		state, sent, err := l.swap(l.ctx, meant, l.etag)
+		if err == nil {
+			l.adopt(meant, state.ETag, sent)
+			return nil
+		}
+		if !unsettled(err) && !transient(err) {
+			return err
+		}
+		if unsettled(err) {
+			// A 412 may be one's own write, whose answer was lost: what is stored decides.
+			settled, resolveErr := l.resolve(meant, sent)
+			if resolveErr != nil {
+				return resolveErr
+			}
+			if settled {
+				return nil
+			}
+		}
+		if !pause(l.ctx, wait) {
+			return context.Cause(l.ctx)
+		}
+	}
+}
+
+// alive reports a lease that has ended. The timer that says so may be late: after a pause of the whole process all its
+// goroutines go on at once.
+func (l *lease) alive() error {
+	if l.ctx.Err() == nil && l.left() <= 0 {
+		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.hold.Token))
+	}
+	return context.Cause(l.ctx)
+}
+
+// meant is the document as it is to be.
+func (l *lease) meant(change func(*Document), last bool) *Document {
+	meant := l.doc.clone()
+	change(meant)
+	now := l.clock.time()
+	meant.Lease.Heartbeat, meant.Lease.Expires = now, now.Add(l.ttl)
+	if last {
+		meant.Lease.Owner, meant.Lease.Nonce, meant.Lease.Expires = "", "", now
+	}
+	return meant
+}
+
+// adopt takes a version of the document as the one that is stored.
+func (l *lease) adopt(doc *Document, etag string, sent time.Time) {
+	l.doc, l.etag, l.deadline = doc, etag, l.lasts(sent)
+	l.expiry.Reset(l.left())
+}
+
+// resolve reads the document after a write whose outcome is not known, until it can be read. It says whether the write
+// has gone in; if it has not, what is stored is what the next try replaces. The error is ErrLost.
+func (l *lease) resolve(meant *Document, sent time.Time) (settled bool, err error) {
+	want, err := meant.Encode()
+	if err != nil {
+		return false, err
+	}
+	for wait := firstPause; ; wait = min(2*wait, lastPause) {
+		doc, state, err := l.load(l.ctx)
+		if err == nil {
+			if bytes.Equal(state.Data, want) {
+				l.adopt(meant, state.ETag, sent)
+				return true, nil
+			}
+			if doc == nil || !sameHold(doc.Lease, l.hold) {
+				l.cancel(lostTo(doc, l.hold.Token))
+				return false, context.Cause(l.ctx)
+			}
+			l.doc, l.etag = doc, state.ETag
+			return false, nil
+		}
+		if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion) {
+			l.cancel(fmt.Errorf("%w: %w", ErrLost, err))
+		}
+		if !pause(l.ctx, wait) {
+			return false, context.Cause(l.ctx)
+		}
+	}
+}
+
+func lostTo(doc *Document, token int64) error {
+	switch {
+	case doc == nil:
+		return fmt.Errorf("%w: the state document of token %d is gone", ErrLost, token)
+	case doc.Lease.Owner == "":
+		return fmt.Errorf("%w: token %d was fenced by %d", ErrLost, token, doc.Lease.Token)
+	}
+	return fmt.Errorf("%w: %s took it with token %d, after %d", ErrLost, doc.Lease.Owner, doc.Lease.Token, token)
+}

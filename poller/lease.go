@@ -1,0 +1,175 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// acquireTries bounds how often an acquisition is decided again because the document changed, or because nobody knows.
+const acquireTries = 5
+
+// terms are how a process holds leases.
+type terms struct {
+	store  Store
+	poller string
+	owner  string
+	// ttl is how long a lease lasts without a heartbeat, margin how much sooner its owner stops, and how much later
+	// others take it. The two are apart by twice the margin, which is for the store's precision and clocks of uneven speed.
+	ttl, margin time.Duration
+	clock       *clock
+}
+
+// sighting is when a version of the document was first seen here.
+type sighting struct {
+	etag string
+	at   time.Time
+}
+
+// load reads the document. It is nil when there is none, and then the error is, too.
+func (t *terms) load(ctx context.Context) (*Document, State, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
+	defer cancel()
+	sent := t.clock.now()
+	state, err := t.store.Load(ctx, t.poller)
+	t.clock.told(state.Time, sent)
+	if errors.Is(err, ErrNotFound) {
+		return nil, state, nil
+	}
+	if err != nil {
+		return nil, state, err
+	}
+	doc, err := decodeFor(t.poller, state.Data)
+	return doc, state, err
+}
+
+// decodeFor reads the document of a poller.
+func decodeFor(poller string, data []byte) (*Document, error) {
+	doc, err := Decode(data)
+	if err == nil && doc.PollerName != poller {
+		err = fmt.Errorf("%w: it is that of poller %s", ErrCorrupt, doc.PollerName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the state: %w", err)
+	}
+	return doc, nil
+}
+
+// swap writes the document. sent is when, by the clock of this process.
+func (t *terms) swap(ctx context.Context, doc *Document, etag string) (state State, sent time.Time, err error) {
+	data, err := doc.Encode()
+	if err != nil {
+		return State{}, time.Time{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
+	defer cancel()
+	sent = t.clock.now()
+	state, err = t.store.Swap(ctx, t.poller, data, etag)
+	t.clock.told(state.Time, sent)
+	return state, sent, err
+}
+
+// callTimeout leaves time for others within a lease.
+func (t *terms) callTimeout() time.Duration { return t.ttl / 6 }
+
+// held reports who has the lease, nil when it may be taken: because it is free or this owner's from before, because it has
+// expired by the store's clock, or because it was not renewed for as long as it lasts by the clock here.
+func (t *terms) held(doc *Document, state State, seen sighting) error {
+	l := doc.Lease
+	if l.Owner == "" || l.Owner == t.owner || !state.Time.Before(l.Expires.Add(t.margin)) {
+		return nil
+	}
+	lasts := l.Expires.Sub(l.Heartbeat)
+	if lasts > 0 && seen.etag == state.ETag && t.clock.now().Sub(seen.at) >= lasts+t.margin {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, with token %d, until %s", ErrHeld, l.Owner, l.Token, l.Expires.Format(time.RFC3339))
+}
+
+// empty is the document of a poller that has never run.
+func empty(poller string) *Document {
+	return &Document{Version: documentVersion, PollerName: poller}
+}
+
+// acquire takes the lease of a document that was loaded (section 6), and changes the document in the same write, if prepare
+// lets it. The errors are ErrHeld, ErrRetired, those of prepare and those of the store.
+func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen sighting, prepare func(*Document) error) (*lease, error) {
+	var last error
+	for range acquireTries {
+		if doc == nil {
+			doc = empty(t.poller)
+		}
+		if doc.Retired {
+			return nil, ErrRetired
+		}
+		if err := t.held(doc, state, seen); err != nil {
+			return nil, err
+		}
+		meant := doc.clone()
+		now := t.clock.time()
+		meant.Lease = Lease{Owner: t.owner, Nonce: uuid.NewString(), Token: doc.Lease.Token + 1,
+			Acquired: now, Heartbeat: now, Expires: now.Add(t.ttl), extra: doc.Lease.extra}
+		if err := prepare(meant); err != nil {
+			return nil, err
+		}
+		written, sent, err := t.swap(ctx, meant, state.ETag)
+		if err == nil {
+			return t.hold(ctx, meant, written.ETag, sent), nil
+		}
+		if !unsettled(err) {
+			return nil, err
+		}
+		last = err
+		if doc, state, err = t.loadAgain(ctx); err != nil {
+			return nil, errors.Join(err, last)
+		}
+		if doc != nil && sameHold(doc.Lease, meant.Lease) {
+			return t.hold(ctx, doc, state.ETag, sent), nil
+		}
+	}
+	return nil, last
+}
+
+// unsettled says whether an error of a swap leaves open what the document is now.
+func unsettled(err error) bool {
+	return errors.Is(err, ErrChanged) || errors.Is(err, ErrOutcomeUnknown)
+}
+
+// sameHold says whether two leases are one acquisition.
+func sameHold(a, b Lease) bool { return a.Owner == b.Owner && a.Nonce == b.Nonce && a.Token == b.Token }
+
+// loadAgain reads the document after a write that may have gone in, with some patience.
+func (t *terms) loadAgain(ctx context.Context) (doc *Document, state State, err error) {
+	wait := firstPause
+	for range acquireTries {
+		if doc, state, err = t.load(ctx); err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion) {
+			return doc, state, err
+		}
+		if !pause(ctx, wait) {
+			break
+		}
+		wait = min(2*wait, lastPause)
+	}
+	return doc, state, err
+}
+
+// The pauses between tries of a storage call.
+const (
+	firstPause = 100 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
+// pause waits, and says whether the context is still good.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

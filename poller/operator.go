@@ -1,0 +1,210 @@
+package poller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// operateTries bounds how often an operation is decided again because the document changed, or because nobody knows.
+const operateTries = 5
+
+// Operator is what people do to pollers (checkpoint document, section 10). Store is required. It needs no Runner, and
+// works when the program is down. It is safe for concurrent use.
+type Operator struct {
+	Store Store
+}
+
+// View is a state as it is now.
+type View struct {
+	Document *Document
+	// Text is the document as it is stored.
+	Text []byte
+	// Time is the state store's clock. Live says that a process has the lease.
+	Time time.Time
+	Live bool
+}
+
+// How says how an operation is carried out.
+type How struct {
+	// DryRun changes nothing.
+	DryRun bool
+	// Force goes on under a live lease. Its owner is fenced: it cannot commit any more, and its batch comes again. It also
+	// lets a checkpoint of another poller or definition in.
+	Force bool
+}
+
+// Change is what an operation does, or would do.
+type Change struct {
+	Poller string
+	// Before is nil where there was no document. After is what is stored now, or would be.
+	Before, After *Document
+	// Applied is false for a dry run. Fenced says that a process had the lease.
+	Applied, Fenced bool
+}
+
+// List gives the names of the pollers that have a state, ascending.
+func (o Operator) List(ctx context.Context) ([]string, error) { return o.Store.List(ctx) }
+
+// Show reads the state of a poller. The errors are ErrNotFound, ErrCorrupt, ErrVersion and those of the store; View has the
+// text in any case but the first and the last.
+func (o Operator) Show(ctx context.Context, poller string) (View, error) {
+	state, err := o.Store.Load(ctx, poller)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Text: state.Data, Time: state.Time}
+	if v.Document, err = decodeFor(poller, state.Data); err != nil {
+		return v, within(poller, "show", err)
+	}
+	v.Live = live(v.Document, state.Time)
+	return v, nil
+}
+
+// live says whether a process has the lease, by the clock of the store.
+func live(d *Document, now time.Time) bool { return d.Lease.Owner != "" && now.Before(d.Lease.Expires) }
+
+// ResetToBeginning lets the poller deliver everything again. A backfill gets a new end. The definition is taken from the
+// poller's next run.
+func (o Operator) ResetToBeginning(ctx context.Context, poller string, how How) (Change, error) {
+	return o.change(ctx, poller, "reset to the beginning", how, func(d *Document, _ time.Time) error {
+		d.Checkpoint, d.Backfill = nil, nil
+		d.Fingerprint, d.Definition = "", nil
+		d.start()
+		return nil
+	})
+}
+
+// ResetToCursor lets the poller deliver everything behind a place. Without a Kind it has that of the checkpoint.
+func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how How) (Change, error) {
+	return o.change(ctx, poller, "reset to a cursor", how, func(d *Document, now time.Time) error {
+		cursor := to
+		if cursor.Kind == "" {
+			if d.Checkpoint == nil {
+				return fmt.Errorf("%w: there is no checkpoint to take the kind of the cursor from: name it", ErrInvalid)
+			}
+			cursor.Kind = d.Checkpoint.Cursor.Kind
+		}
+		if err := cursor.check(); err != nil {
+			return err
+		}
+		d.Checkpoint = &Checkpoint{Cursor: cursor, UpdatedAt: now}
+		d.setBackfillDone(false)
+		d.start()
+		return nil
+	})
+}
+
+// AcceptFingerprint lets a checkpoint stand for another definition of the source. It is for changes that leave the order
+// of the rows as it was: what another filter or table would have given before the checkpoint is not delivered.
+func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how How) (Change, error) {
+	fingerprint, text, err := Fingerprint(now)
+	if err != nil {
+		return Change{}, within(poller, "accept the fingerprint", err)
+	}
+	return o.change(ctx, poller, "accept the fingerprint", how, func(d *Document, _ time.Time) error {
+		d.Fingerprint, d.Definition = fingerprint, text
+		return nil
+	})
+}
+
+// BreakLease takes the lease from its owner, and gives it to nobody.
+func (o Operator) BreakLease(ctx context.Context, poller string, how How) (Change, error) {
+	return o.change(ctx, poller, "break the lease", how, func(*Document, time.Time) error { return nil })
+}
+
+// Retire makes a tombstone: the poller does not run any more. The fencing token stays, and a reset brings the poller back.
+func (o Operator) Retire(ctx context.Context, poller string, how How) (Change, error) {
+	return o.change(ctx, poller, "retire", how, func(d *Document, _ time.Time) error {
+		d.Retired = true
+		return nil
+	})
+}
+
+// start makes a document ready for a run from another place.
+func (d *Document) start() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
+
+// change changes a document that is there.
+func (o Operator) change(ctx context.Context, poller, what string, how How, change func(d *Document, now time.Time) error) (Change, error) {
+	return o.put(ctx, poller, what, how, func(doc *Document, state State) (*Document, error) {
+		switch {
+		case doc == nil && state.ETag != "":
+			return nil, fmt.Errorf("%w: restore it with reset-to-checkpoint, forced", ErrCorrupt)
+		case doc == nil:
+			return nil, ErrNotFound
+		}
+		after := doc.clone()
+		return after, change(after, state.Time)
+	})
+}
+
+// put writes what build makes of a document, nil for none, and fences: the lease is free afterwards, and the token has
+// grown, in the same write. It reads again after a write that met another one or whose outcome is not known.
+func (o Operator) put(ctx context.Context, poller, what string, how How, build func(doc *Document, state State) (*Document, error)) (Change, error) {
+	out, err := o.tryPut(ctx, poller, how, build)
+	return out, within(poller, what, err)
+}
+
+func (o Operator) tryPut(ctx context.Context, poller string, how How, build func(doc *Document, state State) (*Document, error)) (Change, error) {
+	var written []byte
+	out := Change{Poller: poller}
+	var last error
+	for range operateTries {
+		doc, state, err := o.load(ctx, poller, how)
+		if err != nil {
+			return out, errors.Join(err, last)
+		}
+		if written != nil && bytes.Equal(state.Data, written) {
+			out.Applied = true // the try before, whose answer was lost
+			return out, nil
+		}
+		out.Before, out.Fenced = doc, doc != nil && live(doc, state.Time)
+		if out.Fenced && !how.Force {
+			return out, fmt.Errorf("%w: %s has the lease, with token %d, until %s: wait, stop it, or force",
+				ErrLeaseLive, doc.Lease.Owner, doc.Lease.Token, doc.Lease.Expires.Format(time.RFC3339))
+		}
+		if out.After, err = build(doc, state); err != nil {
+			return out, err
+		}
+		if doc != nil {
+			out.After.fence(max(doc.Lease.Token+1, out.After.Lease.Token), state.Time)
+		}
+		if how.DryRun {
+			return out, nil
+		}
+		if written, err = out.After.Encode(); err != nil {
+			return out, err
+		}
+		if _, last = o.Store.Swap(ctx, poller, written, state.ETag); last == nil {
+			out.Applied = true
+			return out, nil
+		}
+		if !unsettled(last) {
+			return out, last
+		}
+	}
+	return out, fmt.Errorf("%w: run it again", last)
+}
+
+// load reads a document, nil for none. A damaged one counts as none when forced: that is how it is repaired.
+func (o Operator) load(ctx context.Context, poller string, how How) (*Document, State, error) {
+	state, err := o.Store.Load(ctx, poller)
+	if errors.Is(err, ErrNotFound) {
+		return nil, state, nil
+	}
+	if err != nil {
+		return nil, state, err
+	}
+	doc, err := decodeFor(poller, state.Data)
+	if errors.Is(err, ErrCorrupt) && how.Force {
+		return nil, state, nil
+	}
+	return doc, state, err
+}
+
+// fence frees the lease under a new token.
+func (d *Document) fence(token int64, now time.Time) {
+	d.Lease = Lease{Token: token, Acquired: d.Lease.Acquired, Heartbeat: d.Lease.Heartbeat, Expires: now, extra: d.Lease.extra}
+}

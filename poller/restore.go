@@ -1,0 +1,112 @@
+package poller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// ResetToCheckpoint puts a poller to the checkpoint of a file: a whole state document, as Show gives it, or a checkpoint
+// alone. Of a whole one, the poller and the definition have to be the same, unless forced. The fencing token is higher
+// than both that of the file and the one there is. A state that is missing, or damaged (when forced), is made new.
+func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how How) (Change, error) {
+	from, err := readCheckpoint(poller, file)
+	if err != nil {
+		return Change{}, within(poller, "reset to a checkpoint", err)
+	}
+	return o.put(ctx, poller, "reset to a checkpoint", how, func(doc *Document, state State) (*Document, error) {
+		after := empty(poller)
+		token := from.Lease.Token + 1
+		if doc != nil {
+			after = doc.clone()
+			if from.Fingerprint != "" && doc.Fingerprint != "" && from.Fingerprint != doc.Fingerprint && !how.Force {
+				return nil, fmt.Errorf("the file: %w", &FingerprintError{Poller: poller, Differences: differences(from.Definition, doc.Definition)})
+			}
+			token = max(token, doc.Lease.Token+1)
+		} else {
+			after.Fingerprint, after.Definition = from.Fingerprint, from.Definition
+			token = max(token, salvagedToken(state.Data)+1)
+		}
+		if from.PollerName != poller && !how.Force {
+			return nil, fmt.Errorf("%w: the file is of poller %s: use clone-checkpoint, or force", ErrInvalid, from.PollerName)
+		}
+		after.Checkpoint = from.Checkpoint
+		after.setBackfillDone(false)
+		after.start()
+		after.fence(token, state.Time)
+		return after, nil
+	})
+}
+
+// readCheckpoint reads a file: a document, or what would be the checkpoint of one.
+func readCheckpoint(poller string, file []byte) (*Document, error) {
+	var members fields
+	if err := json.Unmarshal(file, &members); err != nil {
+		return nil, fmt.Errorf("%w: the file is no JSON object: %w", ErrInvalid, err)
+	}
+	if _, whole := members["version"]; whole {
+		d, err := Decode(file)
+		if err != nil {
+			return nil, fmt.Errorf("the file: %w", err)
+		}
+		return d, checkPlace(d)
+	}
+	d := empty(poller)
+	d.Checkpoint = &Checkpoint{}
+	if err := json.Unmarshal(file, d.Checkpoint); err != nil {
+		return nil, fmt.Errorf("%w: the file is neither a state document nor a checkpoint: %w", ErrInvalid, err)
+	}
+	return d, checkPlace(d)
+}
+
+// checkPlace reports a file without a place; that of a poller that has not come anywhere has none.
+func checkPlace(d *Document) error {
+	if d.Checkpoint == nil {
+		return fmt.Errorf("%w: the file has no checkpoint: use reset-to-beginning", ErrInvalid)
+	}
+	if err := d.Checkpoint.Cursor.check(); err != nil {
+		return fmt.Errorf("the file: %w", err)
+	}
+	return nil
+}
+
+var tokenText = regexp.MustCompile(`"fencing_token"\s*:\s*(\d{1,18})\b`)
+
+// salvagedToken is the highest token that can be found in a damaged document, 0 for none.
+func salvagedToken(data []byte) int64 {
+	var most int64
+	for _, found := range tokenText.FindAllSubmatch(data, -1) {
+		if n, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// Clone gives a new poller the checkpoint and the definition of another one. Its lease is free, and its token 0, or more
+// than that of a tombstone of its name. The errors are those of the others, and ErrExists.
+func (o Operator) Clone(ctx context.Context, from, to string, how How) (Change, error) {
+	source, err := o.Show(ctx, from)
+	if err == nil && source.Document.Retired {
+		err = ErrRetired
+	}
+	if err == nil {
+		err = CheckName(to)
+	}
+	if err != nil {
+		return Change{}, within(from, "clone the checkpoint", err)
+	}
+	return o.put(ctx, to, "clone the checkpoint of "+from, how, func(doc *Document, state State) (*Document, error) {
+		if doc != nil && !doc.Retired || doc == nil && state.ETag != "" {
+			return nil, ErrExists
+		}
+		after := source.Document.clone()
+		after.PollerName, after.Lease, after.PolledAt = to, Lease{}, time.Time{}
+		after.Backfill = nil
+		after.start()
+		return after, nil
+	})
+}

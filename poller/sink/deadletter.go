@@ -1,0 +1,72 @@
+package sink
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/poller"
+)
+
+const (
+	// maxDeadData is the most data that a dead letter repeats, in bytes. The row keeps it in any case.
+	maxDeadData = 128 << 10
+	// noQueue is the queue of what comes from none.
+	noQueue = "N/A"
+)
+
+// EngineName is the name under which a poller's rows are in the dead letters.
+func EngineName(name string) string { return "poller-" + name }
+
+// DeadLetters is what to quarantine rows with: the dead letter of a row is written once, however often it is quarantined.
+func DeadLetters(letters *engine.DeadLetters) func(context.Context, poller.Quarantined) error {
+	return func(ctx context.Context, q poller.Quarantined) error {
+		event := eventOf(q.Poller, q.EventID, q.Row)
+		if len(event.Data) > maxDeadData {
+			event.Data, event.DataSize = nil, len(event.Data)
+		}
+		original, err := json.Marshal(event)
+		if err != nil {
+			return fmt.Errorf("dead letter of row %.256s: %w", q.Row.Key, err)
+		}
+		_, err = letters.Add(ctx, engine.DeadLetter{
+			Engine:            EngineName(q.Poller),
+			MessageID:         q.EventID,
+			InsertedAtUtc:     time.Unix(0, 0), // the event id is enough
+			OriginalQueue:     noQueue,
+			OriginalMessage:   original,
+			ErrorMessage:      q.Err.Error(),
+			DetectedReason:    engine.ReasonAttemptsExhausted,
+			DequeueCount:      q.Attempts,
+			FirstFailureAtUtc: q.FirstFailureAt,
+			LastFailureAtUtc:  q.LastFailureAt,
+			CorrelationID:     correlationID(q.Poller, q.EventID),
+		})
+		return err
+	}
+}
+
+// Retry delivers a row of a dead letter again, as it was when it was quarantined: register it with the Retrier under
+// EngineName. The handler drops what it has, since the event id is the same; the fencing token is 0.
+func Retry(h poller.Handler) engine.RetryFunc {
+	return func(ctx context.Context, letter engine.DeadLetter) (string, error) {
+		var event Event
+		if err := json.Unmarshal(letter.OriginalMessage, &event); err != nil {
+			return "", fmt.Errorf("%w: the dead letter holds no row: %w", engine.ErrNotRetryable, err)
+		}
+		if event.DataSize > 0 {
+			return "", fmt.Errorf("%w: the row has %d bytes, which the dead letter does not hold: change the row, so that the poller finds it again",
+				engine.ErrNotRetryable, event.DataSize)
+		}
+		row := poller.Row{Cursor: event.Cursor, Key: event.Key, Data: event.Data, Deleted: event.Deleted}
+		if id := poller.EventID(event.Poller, row); id != event.ID || EngineName(event.Poller) != letter.Engine {
+			return "", fmt.Errorf("%w: the dead letter does not hold the row that it names", engine.ErrNotRetryable)
+		}
+		if err := h.Deliver(ctx, poller.Delivery{Poller: event.Poller, BatchID: "retry_" + letter.RetryID, Rows: []poller.Row{row}, EventIDs: []string{event.ID}}); err != nil {
+			return "", err
+		}
+		return event.ID, nil
+	}
+}

@@ -1,0 +1,74 @@
+// Package sink is where the rows of a poller go: Engine sends them to the queue of an engine, Outbox adds them to the
+// outbox as events, and DeadLetters takes those that nobody takes.
+//
+// It promises what a poller does, at least once: a row that comes again has the same correlation id, key and message id,
+// and whoever receives it finds that it is known. It owns no storage: queues, the outbox and the dead letters are those of
+// the packages that it is given.
+package sink
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// correlationKind is what correlation ids of rows are derived of.
+const correlationKind = "poller"
+
+// Event is a row as engines and receivers of events get it.
+type Event struct {
+	// ID is the same for the same poller, key and place.
+	ID     string          `json:"id"`
+	Poller string          `json:"poller"`
+	Key    json.RawMessage `json:"key"`
+	Cursor poller.Cursor   `json:"cursor"`
+	// Deleted says that the row is marked as deleted. Data has all columns.
+	Deleted bool            `json:"deleted,omitempty"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	// DataSize is the length of data that is left out because it is long, as only a dead letter does.
+	DataSize int `json:"dataSize,omitempty"`
+}
+
+func eventOf(name, id string, row poller.Row) Event {
+	return Event{ID: id, Poller: name, Key: row.Key, Cursor: row.Cursor, Deleted: row.Deleted, Data: row.Data}
+}
+
+// correlationID is that of everything that comes of a row.
+func correlationID(name, id string) string {
+	return engine.DeriveCorrelationID(correlationKind, name, id)
+}
+
+// column is the text of a column of a row, or otherwise when the column is "".
+func column(row poller.Row, name, otherwise string) (string, error) {
+	if name == "" {
+		return otherwise, nil
+	}
+	var columns map[string]json.RawMessage
+	if err := json.Unmarshal(row.Data, &columns); err != nil {
+		return "", poller.Permanent(fmt.Errorf("read the columns of row %.256s: %w", row.Key, err))
+	}
+	value, there := columns[name]
+	switch {
+	case !there || bytes.Equal(value, []byte("null")):
+		return "", poller.Permanent(fmt.Errorf("row %.256s has no value in column %s", row.Key, name))
+	case len(value) > 0 && value[0] == '"':
+		var text string
+		err := json.Unmarshal(value, &text)
+		return text, err
+	}
+	return string(value), nil // numbers as they are
+}
+
+// permanentIf marks an error as one that no further try can help, if it is one of these.
+func permanentIf(err error, kinds ...error) error {
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return poller.Permanent(err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package sink_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sink"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// delivery is rows with this data, numbered from 1.
+func delivery(data ...string) poller.Delivery {
+	d := poller.Delivery{Poller: "orders", Token: 7, BatchID: "batch"}
+	for i, text := range data {
+		n := json.RawMessage{'0' + byte(i+1)}
+		row := poller.Row{Cursor: poller.Cursor{Kind: "integer", Value: string(n)}, Key: json.RawMessage(`{"id":` + string(n) + `}`), Data: json.RawMessage(text)}
+		d.Rows, d.EventIDs = append(d.Rows, row), append(d.EventIDs, poller.EventID(d.Poller, row))
+	}
+	return d
+}
+
+func TestEngine(t *testing.T) {
+	t.Parallel()
+	q, b := queues.NewMemory(), blobs.NewMemory()
+	if err := errors.Join(q.CreateQueue(t.Context(), "work"), b.CreateContainer(t.Context(), "engine-messages")); err != nil {
+		t.Fatal(err)
+	}
+	e := sink.Engine{Target: poller.EngineTarget{Engine: "update", Operation: "sync", InstanceColumn: "instance", Tenant: "acme"},
+		Queue: "work", Queues: q, Claims: engine.NewClaims(b, "")}
+	d := delivery(`{"id":1,"instance":"i-1"}`, `{"id":2,"instance":9007199254740993,"long":"`+strings.Repeat("x", 60<<10)+`"}`)
+	for range 2 {
+		if err := e.Deliver(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := map[string]int{}
+	for {
+		received, err := q.Receive(t.Context(), "work", queues.MaxReceive, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(received) == 0 {
+			break
+		}
+		for _, r := range received {
+			var m engine.Message
+			if err := json.Unmarshal(queues.Decode(r.Text), &m); err != nil {
+				t.Fatal(err)
+			}
+			found[m.CorrelationID]++
+			switch m.InstanceID {
+			case "i-1":
+				var event sink.Event
+				if err := json.Unmarshal(m.Input, &event); err != nil || event.ID != d.EventIDs[0] || string(event.Data) != string(d.Rows[0].Data) {
+					t.Errorf("%+v, %v", event, err)
+				}
+			case "9007199254740993":
+				if m.Blob == "" || len(m.Input) > 0 {
+					t.Error("a long row is not in a blob")
+				}
+			default:
+				t.Errorf("instance %q", m.InstanceID)
+			}
+			if m.Engine != "update" || m.Operation != "sync" || m.TenantID != "acme" {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
+	want := map[string]int{engine.DeriveCorrelationID("poller", "orders", d.EventIDs[0]): 2, engine.DeriveCorrelationID("poller", "orders", d.EventIDs[1]): 2}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("correlation ids: -want +got\n%s", diff)
+	}
+	for _, data := range []string{`{"id":1}`, `{"instance":null}`, `[]`} {
+		if err := e.Deliver(t.Context(), delivery(data)); !poller.IsPermanent(err) {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	o, err := outbox.New(outbox.Config{Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := sink.Outbox{Target: poller.OutboxTarget{EventType: "order.changed", TenantColumn: "tenant", Ordered: true}, Writer: outbox.NewWriter(o)}
+	d := delivery(`{"id":1,"tenant":"acme"}`, `{"id":2,"tenant":"contoso"}`, `{"id":3,"tenant":"acme"}`)
+	for range 2 {
+		if err := s.Deliver(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	admin := outbox.NewAdmin(o)
+	for i, tenant := range []string{"acme", "contoso", "acme"} {
+		r, err := admin.Get(t.Context(), tenant, d.EventIDs[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var event sink.Event
+		if err := json.Unmarshal(r.Payload, &event); err != nil || !bytes.Equal(event.Data, d.Rows[i].Data) || r.EventType != "order.changed" || r.OrderKey == "" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if err := s.Deliver(t.Context(), delivery(`{"tenant":"acme","x":"`+strings.Repeat("x", 1<<20)+`"}`)); !poller.IsPermanent(err) || !errors.Is(err, outbox.ErrPayloadTooLarge) {
+		t.Errorf("a row that is too large: %v", err)
+	}
+}
+
+func TestDeadLetters(t *testing.T) {
+	t.Parallel()
+	letters := engine.NewDeadLetters(tables.NewMemory(), "")
+	if err := letters.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d := delivery(`{"id":1}`, `{"id":2,"x":"`+strings.Repeat("x", 200<<10)+`"}`)
+	at := time.Date(2026, 4, 7, 1, 2, 3, 0, time.UTC)
+	quarantine := sink.DeadLetters(letters)
+	for range 2 {
+		for i, row := range d.Rows {
+			q := poller.Quarantined{Poller: d.Poller, Row: row, EventID: d.EventIDs[i], Attempts: 5, Err: errors.New("refused"), FirstFailureAt: at, LastFailureAt: at.Add(time.Duration(i+1) * time.Minute)}
+			if err := quarantine(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"poller-orders"}})
+	if err != nil || len(page.DeadLetters) != 2 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	var got []poller.Delivery
+	retry := sink.Retry(poller.HandlerFunc(func(_ context.Context, d poller.Delivery) error { got = append(got, d); return nil }))
+	for i, wantErr := range []error{engine.ErrNotRetryable, nil} { // newest first: the long one
+		letter, err := letters.Get(t.Context(), "poller-orders", page.DeadLetters[i].RowKey)
+		if err != nil || letter.DequeueCount != 5 || letter.ErrorMessage != "refused" || !letter.FirstFailureAtUtc.Equal(at) {
+			t.Fatalf("%+v, %v", letter, err)
+		}
+		letter.RetryID = "r"
+		if _, err := retry(t.Context(), letter); !errors.Is(err, wantErr) {
+			t.Errorf("retry %d: %v", i, err)
+		}
+		letter.Engine = "poller-other"
+		if _, err := retry(t.Context(), letter); !errors.Is(err, engine.ErrNotRetryable) {
+			t.Errorf("retry of another's letter: %v", err)
+		}
+	}
+	if len(got) != 1 || got[0].EventIDs[0] != d.EventIDs[0] || string(got[0].Rows[0].Data) != `{"id":1}` {
+		t.Errorf("%+v", got)
+	}
+}

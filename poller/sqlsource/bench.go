@@ -1,0 +1,24 @@
+package sqlsource
+
+import (
+	"context"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// ReadAll fetches all rows that a source gives now, in batches of limit, and counts them: what a measurement compares a
+// poller with. The rows are dropped.
+func ReadAll(ctx context.Context, s poller.Source, limit int) (rows int, err error) {
+	var after poller.Cursor
+	for {
+		b, err := s.Fetch(ctx, after, limit, 64<<20)
+		if err != nil {
+			return rows, err
+		}
+		rows += len(b.Rows)
+		if !b.More {
+			return rows, nil
+		}
+		after = b.Rows[len(b.Rows)-1].Cursor
+	}
+}

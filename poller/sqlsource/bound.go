@@ -1,0 +1,201 @@
+package sqlsource
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// upper is what rows must be below to be given.
+type upper struct {
+	where []func(*statement)
+	// nothing says that no row may be given yet, empty that there was none; reason says why rows are held back.
+	nothing, empty bool
+	reason         string
+}
+
+// all says that nothing is held back.
+func (u upper) all() bool { return len(u.where) == 0 && !u.nothing }
+
+// settled is what a source has learned about the settle bound. All of it stays true: rows that nothing can come in front
+// of are never joined by others.
+type settled struct {
+	// looked is when transactions were looked at, last what was seen, both by this process's clock and the database's.
+	looked time.Time
+	last   sighting
+	// time is what cursors that are times must be below.
+	time time.Time
+	// samples are highest values and when they were seen; highest is one that no running transaction can come in front
+	// of, known that there is one.
+	samples []sample
+	highest string
+	known   bool
+}
+
+type sample struct {
+	at    time.Time
+	value string
+}
+
+const (
+	maxSamples = 64
+	// looks and samples are how many there are in a settle window. Few spare the database, and let InnoDB make its list
+	// of transactions anew, which it does only when nobody has read it for 100 ms.
+	looks, samples = 10, 8
+)
+
+// upper finds the bound of now.
+func (s *Source) upper(ctx context.Context, sh *shape) (upper, error) {
+	c := sh.columns[sh.cursor]
+	switch s.config.Bound {
+	case BoundSingleWriter:
+		return upper{}, nil
+	case BoundXID, BoundRowVersion:
+		return s.ceiling(ctx, c)
+	}
+	seen, err := s.look(ctx)
+	if err != nil {
+		return upper{}, err
+	}
+	reason := s.reason(seen)
+	if c.class == classTime || c.class == classLocal {
+		// SQLite has its times as it was given them, in whatever form.
+		if s.config.Dialect != SQLite {
+			return s.timeBound(c, reason), nil
+		}
+	}
+	return s.sampleBound(ctx, c, seen, reason)
+}
+
+// ceiling is read in a statement before that of the rows: what is below it has ended when the rows are read.
+func (s *Source) ceiling(ctx context.Context, c column) (upper, error) {
+	values, _, err := first(ctx, s.db, "SELECT "+s.dialect.ceiling)
+	if err != nil {
+		return upper{}, err
+	}
+	return upper{reason: "an older transaction is open", where: []func(*statement){func(st *statement) {
+		st.add(s.quoted(c), " < ")
+		st.compared(values[0].String, c)
+	}}}, nil
+}
+
+// look looks at the transactions, and moves the bounds that follow from it alone.
+func (s *Source) look(ctx context.Context) (sighting, error) {
+	k := &s.settled
+	if !k.looked.IsZero() && time.Since(k.looked) < s.config.Settle/looks {
+		return k.last, nil
+	}
+	started := time.Now()
+	seen, err := s.dialect.look(ctx, s)
+	if err != nil {
+		return sighting{}, err
+	}
+	k.looked, k.last = started, seen
+	if seen.unknown {
+		return seen, nil
+	}
+	if safe := seen.safe(s.config.Settle); safe.After(k.time) {
+		k.time = safe
+	}
+	return seen, nil
+}
+
+// safe is the time before which everything has been committed: a transaction that is still to be seen began, at the
+// earliest, at the window's length before.
+func (g sighting) safe(settle time.Duration) time.Time {
+	if !g.oldest.IsZero() && g.oldest.Before(g.now) {
+		return g.oldest.Add(-settle)
+	}
+	return g.now.Add(-settle)
+}
+
+func (s *Source) reason(seen sighting) string {
+	switch {
+	case seen.unknown:
+		return seen.holder
+	case !seen.oldest.IsZero() && seen.now.Sub(seen.oldest) > s.config.Settle:
+		return fmt.Sprintf("a transaction is open since %v: %s", seen.now.Sub(seen.oldest).Round(time.Second), seen.holder)
+	}
+	return fmt.Sprintf("rows settle for %v", s.config.Settle)
+}
+
+func (s *Source) timeBound(c column, reason string) upper {
+	if s.settled.time.IsZero() {
+		return upper{nothing: true, reason: reason}
+	}
+	text := s.settled.time.UTC().Format("2006-01-02T15:04:05.000000Z")
+	if c.class == classLocal {
+		text = s.settled.time.In(s.zone).Format("2006-01-02T15:04:05.000000")
+	}
+	if c.typ == "DATE" {
+		text = text[:len(time.DateOnly)]
+	}
+	return upper{reason: reason, where: []func(*statement){func(st *statement) {
+		st.add(s.quoted(c), " < ")
+		st.compared(text, c)
+	}}}
+}
+
+// sampleBound serves cursors that are no times. A value that was the highest at some time is safe when all transactions
+// of that time have ended: who starts later gets a higher one.
+func (s *Source) sampleBound(ctx context.Context, c column, seen sighting, reason string) (upper, error) {
+	k := &s.settled
+	if err := s.takeSample(ctx, c, seen); err != nil {
+		return upper{}, err
+	}
+	safe := k.time
+	for len(k.samples) > 0 && !k.samples[0].at.After(safe) {
+		k.highest, k.known = k.samples[0].value, true
+		k.samples = k.samples[1:]
+	}
+	if !k.known || k.highest == "" {
+		return upper{nothing: true, empty: k.known, reason: reason}, nil
+	}
+	return upper{reason: reason, where: []func(*statement){func(st *statement) {
+		st.add(s.quoted(c), " <= ")
+		st.compared(k.highest, c)
+	}}}, nil
+}
+
+func (s *Source) takeSample(ctx context.Context, c column, seen sighting) error {
+	k := &s.settled
+	now := seen.now.Add(time.Since(k.looked))
+	if n := len(k.samples); n > 0 && now.Sub(k.samples[n-1].at) < s.config.Settle/samples {
+		return nil
+	}
+	plain := *s
+	plain.config.Where = nil
+	text, args, err := plain.build(query{columns: []string{s.dialect.expression("MAX("+s.quoted(c)+")", c)}})
+	if err != nil {
+		return err
+	}
+	values, _, err := first(ctx, s.db, text, args...)
+	if err != nil {
+		return err
+	}
+	// The time is that after the reading: a transaction that began meanwhile may have a value below.
+	got := sample{at: seen.now.Add(time.Since(k.looked)), value: values[0].String}
+	if len(k.samples) == maxSamples {
+		k.samples[maxSamples-1] = got
+		return nil
+	}
+	k.samples = append(k.samples, got)
+	return nil
+}
+
+// less compares canonical texts.
+func less(a, b string, c class) bool {
+	switch c {
+	case classInteger, classDecimal, classXID:
+		x, okX := new(big.Rat).SetString(a)
+		y, okY := new(big.Rat).SetString(b)
+		return okX && okY && x.Cmp(y) < 0
+	case classTime:
+		x, errX := time.Parse(time.RFC3339Nano, a)
+		y, errY := time.Parse(time.RFC3339Nano, b)
+		return errX == nil && errY == nil && x.Before(y)
+	}
+	return strings.ToLower(a) < strings.ToLower(b)
+}

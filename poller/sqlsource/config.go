@@ -1,0 +1,196 @@
+package sqlsource
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// The dialects.
+const (
+	Postgres  = "postgres"
+	SQLite    = "sqlite"
+	MySQL     = "mysql" // MariaDB, too
+	SQLServer = "sqlserver"
+)
+
+// The bounds: how a source keeps from passing over rows whose transactions have not ended.
+const (
+	// BoundXID gives rows of transactions below the oldest that runs. The cursor is an xid8 column of PostgreSQL.
+	BoundXID = "xid"
+	// BoundRowVersion gives rows below the oldest row version in use. The cursor is a rowversion column of SQL Server.
+	BoundRowVersion = "rowversion"
+	// BoundSettle gives rows that are older than the settle window before the start of the oldest running transaction.
+	BoundSettle = "settle"
+	// BoundSingleWriter gives all rows: SQLite lets only one transaction write at a time.
+	BoundSingleWriter = "single-writer"
+)
+
+const (
+	defaultSettle  = 5 * time.Second
+	defaultTimeout = 30 * time.Second
+)
+
+// Config says what to read, where and as whom. Dialect, SourceID, Cursor, Keys, one of Table and Query, and one of DSN and DB
+// are needed.
+type Config struct {
+	Dialect string `json:"dialect"`
+	// DSN is the connection string in the driver's form. It is never part of an error.
+	DSN string `json:"-"`
+	// DB is used instead of DSN, and not closed by Close. Its sessions must be in UTC; limits and read-only sessions are
+	// its owner's business.
+	DB *sql.DB `json:"-"`
+	// SourceID names the database for the fingerprint: it stays when the host or the user changes.
+	SourceID string `json:"sourceId"`
+	// Table is [schema.]table.
+	Table string `json:"table,omitempty"`
+	// Query is read instead of a table: one SELECT without ORDER BY, whose columns are referred to below. ":name" in it
+	// stands for a parameter.
+	Query  string         `json:"query,omitempty"`
+	Params map[string]any `json:"parameters,omitempty"`
+	// Where are conditions that all must hold.
+	Where []Condition `json:"where,omitempty"`
+	// Cursor is the column whose values grow with each change, Keys those that name a row.
+	Cursor string   `json:"cursor"`
+	Keys   []string `json:"keys"`
+	// Deleted is a column that marks deleted rows: by anything but NULL, false, 0 and "".
+	Deleted string `json:"deleted,omitempty"`
+	// Bound is one of the Bound constants; "" means single-writer for SQLite, rowversion for SQL Server and settle else.
+	Bound string `json:"bound,omitempty"`
+	// Settle is the settle window; 0 means 5 s, and MySQL needs 2 s or more. It covers the time between taking a cursor's value and the transaction's
+	// start, and differences between clocks if the value is not the database's.
+	Settle time.Duration `json:"settle,omitempty"`
+	// CursorZone is the time zone of a cursor column that has none; "" means UTC.
+	CursorZone string `json:"cursorZone,omitempty"`
+	// Readers are database users that never write: their transactions hold nothing back (PostgreSQL, MySQL).
+	Readers []string `json:"readers,omitempty"`
+	// Timeout bounds a statement; 0 means 30 s.
+	Timeout time.Duration `json:"timeout,omitempty"`
+}
+
+// Condition is one that a row has to meet.
+type Condition struct {
+	Column string `json:"column"`
+	// Op is =, <>, <, <=, >, >=, in, like, is null or is not null.
+	Op string `json:"op"`
+	// Value is for all of them but is null and is not null; a list for in.
+	Value any `json:"value,omitempty"`
+}
+
+// Validate reports all that is wrong, without asking the database.
+func (c Config) Validate() error {
+	var errs []error
+	wrong := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	d, known := dialects()[c.Dialect]
+	wrong(!known, "dialect %q: want postgres, sqlite, mysql or sqlserver", c.Dialect)
+	wrong((c.DSN == "") == (c.DB == nil), "one of DSN and DB is needed")
+	wrong(c.SourceID == "", "sourceId is needed: a name for the database that stays when its host changes")
+	wrong((c.Table == "") == (c.Query == ""), "one of table and query is needed")
+	wrong(c.Query == "" && len(c.Params) > 0, "parameters are for a query: a table has where")
+	wrong(c.Table != "" && len(tableParts(c.Table)) == 0, "table %q: want table or schema.table", c.Table)
+	wrong(c.Cursor == "", "cursor is needed: a column that grows with each change")
+	wrong(len(c.Keys) == 0, "keys are needed: the columns that name a row")
+	for i, k := range c.Keys {
+		wrong(k == "", "keys: a name is empty")
+		wrong(slices.Contains(c.Keys[:i], k), "keys: %q is named twice", k)
+	}
+	for _, w := range c.Where {
+		errs = append(errs, w.validate())
+	}
+	wrong(c.Settle < 0, "settle %v: must not be negative", c.Settle)
+	if known {
+		wrong(c.Bound != "" && !slices.Contains(d.bounds, c.Bound), "bound %q: %s has %s", c.Bound, c.Dialect, strings.Join(d.bounds, ", "))
+		wrong(c.Settle > 0 && c.Settle < d.minSettle, "settle %v: %s needs %v or more", c.Settle, c.Dialect, d.minSettle)
+	}
+	wrong(c.Timeout < 0, "timeout %v: must not be negative", c.Timeout)
+	if _, err := time.LoadLocation(c.CursorZone); err != nil {
+		errs = append(errs, fmt.Errorf("cursorZone %q: not a known time zone", c.CursorZone))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("source %s: %w", c.object(), err)
+	}
+	return nil
+}
+
+func (w Condition) validate() error {
+	op := strings.ToLower(w.Op)
+	list, isList := w.Value.([]any)
+	switch {
+	case w.Column == "":
+		return errors.New("where: a column is needed")
+	case !slices.Contains([]string{"=", "<>", "<", "<=", ">", ">=", "in", "like", "is null", "is not null"}, op):
+		return fmt.Errorf("where %s: operator %q is not known", w.Column, w.Op)
+	case op == "in" && (!isList || len(list) == 0):
+		return fmt.Errorf("where %s in: want a list of values", w.Column)
+	case op != "in" && isList:
+		return fmt.Errorf("where %s %s: one value is wanted, not a list", w.Column, w.Op)
+	case strings.HasPrefix(op, "is ") != (w.Value == nil):
+		return fmt.Errorf("where %s %s: a value is for all operators but is null and is not null", w.Column, w.Op)
+	}
+	return nil
+}
+
+// object names what is read, for people.
+func (c Config) object() string {
+	if c.Table != "" {
+		return c.Table
+	}
+	return "query"
+}
+
+// withDefaults fills in what was left out.
+func (c Config) withDefaults() Config {
+	if c.Bound == "" {
+		c.Bound = dialects()[c.Dialect].bounds[0]
+	}
+	if c.Settle == 0 {
+		c.Settle = defaultSettle
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	return c
+}
+
+// definition is what of the configuration decides which rows come in which order.
+func (c Config) definition() poller.Definition {
+	d := poller.Definition{Dialect: c.Dialect, SourceID: c.SourceID, Object: c.Table, Cursor: c.Cursor,
+		Keys: slices.Clone(c.Keys), Deleted: c.Deleted, Bound: c.Bound, Params: map[string]any{}}
+	if c.Query != "" {
+		d.Object = c.Query
+	}
+	for name, value := range c.Params {
+		d.Params[name] = value
+	}
+	var filter []string
+	for i, w := range c.Where {
+		op := strings.ToLower(w.Op)
+		if w.Value == nil {
+			filter = append(filter, w.Column+" "+op)
+			continue
+		}
+		name := fmt.Sprintf("where%d", i+1)
+		filter = append(filter, w.Column+" "+op+" :"+name)
+		d.Params[name] = w.Value
+	}
+	d.Filter = strings.Join(filter, " and ")
+	return d
+}
+
+// tableParts splits [schema.]table; it is empty when that is not what the text is.
+func tableParts(table string) []string {
+	parts := strings.Split(table, ".")
+	if len(parts) > 2 || slices.Contains(parts, "") {
+		return nil
+	}
+	return parts
+}

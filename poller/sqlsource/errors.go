@@ -1,0 +1,101 @@
+package sqlsource
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// What can be wrong with a source. The text of the error names the object and says what to do.
+var (
+	// ErrConnection says that the database cannot be reached.
+	ErrConnection = errors.New("the database cannot be reached")
+	// ErrLogin says that the database does not let the user in, or not at the object.
+	ErrLogin = errors.New("the database refuses the user")
+	// ErrNoObject says that the table, or one of the query's, is not there.
+	ErrNoObject = errors.New("the table or database is not there")
+	// ErrNoColumn says that a column is not there.
+	ErrNoColumn = errors.New("the column is not there")
+	// ErrColumnType says that a column's type cannot serve, or is no longer what the place was made of.
+	ErrColumnType = errors.New("the column's type does not fit")
+	// ErrNotUnique says that two rows have the same key.
+	ErrNotUnique = errors.New("the key is not unique")
+	// ErrNull says that the cursor or a key is NULL somewhere.
+	ErrNull = errors.New("a cursor or key column is NULL")
+	// ErrWentBack says that the database is behind the place: it was restored, or its clock or sequence was set back.
+	ErrWentBack = errors.New("the cursor went back")
+	// ErrBound says that the bound cannot be kept here.
+	ErrBound = errors.New("the bound cannot be kept")
+)
+
+// sourceError keeps the driver's error out of reach: its text, and what it wraps, may have the connection string in it.
+type sourceError struct {
+	kind, cause error
+	text        string
+}
+
+func (e *sourceError) Error() string { return e.text }
+
+// Unwrap gives the sentinel and, where it was that, the end of the context.
+func (e *sourceError) Unwrap() []error {
+	var errs []error
+	for _, err := range []error{e.kind, e.cause} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// fail names the operation and the object, translates what the database says and takes secrets out.
+func (s *Source) fail(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &sourceError{}
+	hint := ""
+	for _, end := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, end) {
+			e.cause = end
+		}
+	}
+	if k := kindOf(err); k != nil {
+		e.kind = k
+	} else if hint, e.kind = s.dialect.explain(err); e.kind == nil && unreachable(err) {
+		e.kind, hint = ErrConnection, "check host, port and network"
+	}
+	text := fmt.Sprintf("%s %s %s: %s", op, s.config.Dialect, s.config.object(), err)
+	if hint != "" {
+		text = fmt.Sprintf("%s %s %s: %s: %s (%s)", op, s.config.Dialect, s.config.object(), e.kind, hint, err)
+	}
+	e.text = scrub(text, s.secrets)
+	return e
+}
+
+// kindOf is the sentinel in an error of this package.
+func kindOf(err error) error {
+	for _, k := range []error{ErrConnection, ErrLogin, ErrNoObject, ErrNoColumn, ErrColumnType, ErrNotUnique, ErrNull, ErrWentBack, ErrBound} {
+		if errors.Is(err, k) {
+			return k
+		}
+	}
+	return nil
+}
+
+func unreachable(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) || errors.Is(err, driver.ErrBadConn)
+}
+
+// scrub takes secrets out of a text.
+func scrub(text string, secrets []string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}

@@ -1,0 +1,262 @@
+package sqlsource
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// endPoll is the time between two looks of an End that waits for its bound.
+const endPoll = 200 * time.Millisecond
+
+// Fetch gives at most limit rows behind a place, and at most maxBytes of Data but for the first row. Rows that another
+// one could still come in front of are held back.
+func (s *Source) Fetch(ctx context.Context, after poller.Cursor, limit, maxBytes int) (poller.Batch, error) {
+	b, err := s.fetch(ctx, after, limit, maxBytes)
+	if err != nil {
+		return poller.Batch{}, s.fail("fetch", err)
+	}
+	return b, nil
+}
+
+func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes int) (poller.Batch, error) {
+	if limit < 1 {
+		return poller.Batch{}, fmt.Errorf("a limit of %d: want 1 or more", limit)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	sh, err := s.describe(ctx)
+	if err != nil {
+		return poller.Batch{}, err
+	}
+	place, err := s.behind(sh, after)
+	if err != nil {
+		return poller.Batch{}, err
+	}
+	filters, err := s.filters(sh)
+	if err != nil {
+		return poller.Batch{}, err
+	}
+	up, err := s.upper(ctx, sh)
+	if err != nil {
+		return poller.Batch{}, err
+	}
+	where := slices.Concat(filters, []func(*statement){place})
+	var b poller.Batch
+	if !up.nothing {
+		q := query{columns: s.expressions(sh), where: where, order: s.order(sh, ""), limit: limit + 1}
+		if b, err = s.read(ctx, sh, q, up, limit, maxBytes); err != nil {
+			return poller.Batch{}, err
+		}
+	}
+	if b.More {
+		return b, nil
+	}
+	last := after
+	if len(b.Rows) > 0 {
+		last = b.Rows[len(b.Rows)-1].Cursor
+	}
+	b.HeldBack, err = s.caughtUp(ctx, sh, filters, last, up)
+	return b, err
+}
+
+// caughtUp looks, when all rows that may be given are, at those that may not.
+func (s *Source) caughtUp(ctx context.Context, sh *shape, filters []func(*statement), last poller.Cursor, up upper) (string, error) {
+	if err := s.wentBack(ctx, sh, last); err != nil {
+		return "", err
+	}
+	reason, err := s.nullRows(ctx, sh)
+	if err != nil || reason != "" {
+		return reason, err
+	}
+	if up.all() {
+		return "", nil
+	}
+	place, err := s.behind(sh, last)
+	if err != nil {
+		return "", err
+	}
+	where := slices.Concat(filters, []func(*statement){place})
+	text, args, err := s.build(query{columns: []string{"1"}, where: where, limit: 1})
+	if err != nil {
+		return "", err
+	}
+	_, found, err := first(ctx, s.db, text, args...)
+	if err != nil || !found {
+		return "", err
+	}
+	return up.reason, nil
+}
+
+// wentBack compares a place with the highest value that the cursor can have by now.
+func (s *Source) wentBack(ctx context.Context, sh *shape, last poller.Cursor) error {
+	if s.dialect.frontier == nil || last.Value == "" {
+		return nil
+	}
+	c := sh.columns[sh.cursor]
+	highest, err := s.dialect.frontier(ctx, s, c)
+	if err != nil || highest == "" || !less(highest, last.Value, c.class) {
+		return err
+	}
+	return fmt.Errorf("%w: the place is at %s, but %s cannot be beyond %s: was the database restored, or its clock or sequence set back? Reset the poller to a place that is there",
+		ErrWentBack, last.Value, c.name, highest)
+}
+
+// read runs a query and reads its rows until a limit.
+func (s *Source) read(ctx context.Context, sh *shape, q query, up upper, limit, maxBytes int) (poller.Batch, error) {
+	text, args, err := s.build(q, up.where...)
+	if err != nil {
+		return poller.Batch{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rows, err := s.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return poller.Batch{}, err
+	}
+	// Close would read all rows that are left, were it not for the cancelling before it.
+	defer func() { cancel(); rows.Close() }()
+	var b poller.Batch
+	r := newReader(s, sh, rows)
+	size := 0
+	for rows.Next() {
+		row, err := r.row(len(b.Rows) == limit)
+		if err != nil {
+			return poller.Batch{}, err
+		}
+		size += len(row.Data)
+		if len(b.Rows) == limit || len(b.Rows) > 0 && size > maxBytes {
+			b.More = true
+			if len(b.Rows) < limit {
+				return b, nil
+			}
+			break
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	if err := rows.Err(); err != nil {
+		return poller.Batch{}, err
+	}
+	return b, rows.Close()
+}
+
+// reader makes rows of what a driver gives.
+type reader struct {
+	s       *Source
+	sh      *shape
+	rows    *sql.Rows
+	values  []any
+	targets []any
+	before  poller.Cursor
+	size    int
+}
+
+func newReader(s *Source, sh *shape, rows *sql.Rows) *reader {
+	r := &reader{s: s, sh: sh, rows: rows, values: make([]any, len(sh.columns)), targets: make([]any, len(sh.columns))}
+	for i := range r.values {
+		r.targets[i] = &r.values[i]
+	}
+	return r
+}
+
+// row reads the current row, without its data if it is only looked at.
+func (r *reader) row(peek bool) (poller.Row, error) {
+	if err := r.rows.Scan(r.targets...); err != nil {
+		return poller.Row{}, err
+	}
+	key := make([]byte, 0, 32)
+	for _, i := range r.sh.keys {
+		if r.values[i] == nil {
+			return poller.Row{}, fmt.Errorf("%w: the key %s of a row with %s = %v; give it a value", ErrNull, r.sh.columns[i].name,
+				r.s.config.Cursor, r.values[r.sh.cursor])
+		}
+		key = r.field(key, i)
+	}
+	key = append(key, '}')
+	c := r.sh.columns[r.sh.cursor]
+	row := poller.Row{Key: key, Cursor: poller.Cursor{Kind: r.sh.kind, Value: canonical(r.values[r.sh.cursor], c.class)}}
+	if err := fits(row.Cursor.Value, c); err != nil {
+		return poller.Row{}, fmt.Errorf("the row %s: %w", key, err)
+	}
+	if len(r.sh.ties) > 0 {
+		row.Cursor.Tiebreaker = key
+	}
+	if r.before.Value == row.Cursor.Value && bytes.Equal(r.before.Tiebreaker, row.Cursor.Tiebreaker) {
+		return poller.Row{}, fmt.Errorf("%w: there are two rows %s with %s = %s: keys must name a row, and a unique index sees to it",
+			ErrNotUnique, key, c.name, row.Cursor.Value)
+	}
+	r.before = row.Cursor
+	if peek {
+		return row, nil
+	}
+	data := make([]byte, 0, r.size+16)
+	for i := range r.sh.columns {
+		data = r.field(data, i)
+	}
+	row.Data = append(data, '}')
+	r.size = len(row.Data)
+	row.Deleted = r.sh.deleted >= 0 && marked(r.values[r.sh.deleted])
+	return row, nil
+}
+
+func (r *reader) field(to []byte, i int) []byte {
+	if len(to) == 0 {
+		to = append(to, '{')
+	} else {
+		to = append(to, ',')
+	}
+	return appendJSON(append(to, r.sh.names[i]...), r.values[i], r.sh.columns[i].class)
+}
+
+// End is the place of the last row that Fetch would give now; the zero place without one. Where the bound has to be
+// watched for first, it waits for that.
+func (s *Source) End(ctx context.Context) (poller.Cursor, error) {
+	ticker := time.NewTicker(endPoll)
+	defer ticker.Stop()
+	for {
+		end, reason, err := s.end(ctx)
+		if err != nil || reason == "" {
+			return end, s.fail("find the end of", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return poller.Cursor{}, s.fail("find the end of", fmt.Errorf("%s: %w", reason, ctx.Err()))
+		}
+	}
+}
+
+func (s *Source) end(ctx context.Context) (end poller.Cursor, reason string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	sh, err := s.describe(ctx)
+	if err != nil {
+		return poller.Cursor{}, "", err
+	}
+	filters, err := s.filters(sh)
+	if err != nil {
+		return poller.Cursor{}, "", err
+	}
+	up, err := s.upper(ctx, sh)
+	if err != nil || up.empty {
+		return poller.Cursor{}, "", err
+	}
+	if up.nothing {
+		return poller.Cursor{}, up.reason, nil
+	}
+	place, err := s.behind(sh, poller.Cursor{})
+	if err != nil {
+		return poller.Cursor{}, "", err
+	}
+	q := query{columns: s.expressions(sh), where: slices.Concat(filters, []func(*statement){place}), order: s.order(sh, " DESC"), limit: 1}
+	b, err := s.read(ctx, sh, q, up, 1, 0)
+	if err != nil || len(b.Rows) == 0 {
+		return poller.Cursor{}, "", err
+	}
+	return b.Rows[0].Cursor, "", nil
+}

@@ -1,0 +1,297 @@
+package sqlsource_test
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+var lossDuration = flag.Duration("loss.duration", 8*time.Second, "how long TestLoss writes")
+
+const (
+	lossWriters = 16
+	longestHold = 2 * time.Second
+)
+
+// Writers hold transactions open and roll some back, while each kind of source, and naive readers beside them, read on.
+// The sources lose nothing and repeat nothing; the naive readers lose rows, so that the test is known to bite.
+func TestLoss(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			d.settle = max(d.settle, 500*time.Millisecond)
+			loss(t, d)
+		})
+	}
+}
+
+// follower reads on; it has what it has seen.
+type follower struct {
+	name  string
+	naive bool
+	read  func(ctx context.Context) (ids []int64, more bool, err error)
+	seen  map[int64]int
+}
+
+func (f *follower) once(ctx context.Context) (more bool, err error) {
+	ids, more, err := f.read(ctx)
+	for _, id := range ids {
+		f.seen[id]++
+	}
+	return more, err
+}
+
+func loss(t *testing.T, d database) {
+	db := d.open(t)
+	xid := ""
+	if d.dialect == sqlsource.Postgres {
+		xid = ", xid xid8 NOT NULL DEFAULT pg_current_xact_id()"
+	}
+	run(t, db, fmt.Sprintf("CREATE TABLE orders (id %s, changed %s NOT NULL DEFAULT %s%s)", d.serial, d.timestamp, lossClock(d), xid),
+		"CREATE INDEX orders_changed ON orders (changed, id)")
+	followers := []*follower{followSource(t, "settle by time", d.config(byTime)), followSource(t, "settle by number", d.config()),
+		followNaively(d, db, "naive by time", "changed, id"), followNaively(d, db, "naive by number", "id")}
+	if d.dialect == sqlsource.Postgres {
+		run(t, db, "CREATE INDEX orders_xid ON orders (xid, id)")
+		followers = append(followers, followSource(t, "xid", d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = "xid", sqlsource.BoundXID })))
+	}
+	committed := overtake(t, d, db, followers)
+	committed = append(committed, writeAndFollow(t, d, db, followers)...)
+
+	for _, f := range followers {
+		lost, repeated := 0, 0
+		for _, id := range committed {
+			switch n := f.seen[id]; {
+			case n == 0:
+				lost++
+			case n > 1:
+				repeated++
+			}
+		}
+		t.Logf("%s: of %d rows %d lost, %d repeated", f.name, len(committed), lost, repeated)
+		switch {
+		case f.naive && lost == 0:
+			t.Errorf("%s lost nothing: the test does not bite", f.name)
+		case !f.naive && (lost > 0 || repeated > 0 || len(f.seen) != len(committed)):
+			t.Errorf("%s: of %d rows %d lost, %d repeated, %d seen", f.name, len(committed), lost, repeated, len(f.seen))
+		}
+	}
+}
+
+// lossClock is the clock that loses most: that of the transaction's start where there is one.
+func lossClock(d database) string {
+	if d.dialect == sqlsource.Postgres {
+		return "now()"
+	}
+	return d.now
+}
+
+// overtake has a transaction commit after one that began later, with all readers in between: every naive one passes it.
+func overtake(t *testing.T, d database, db *sql.DB, followers []*follower) []int64 {
+	t.Helper()
+	ctx := t.Context()
+	early, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := insert(ctx, d, early)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := insert(ctx, d, db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range followers {
+		if _, err := f.once(ctx); err != nil {
+			t.Fatalf("%s: %v", f.name, err)
+		}
+	}
+	if err := early.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	return []int64{first, second}
+}
+
+func writeAndFollow(t *testing.T, d database, db *sql.DB, followers []*follower) (committed []int64) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	ctx, cancel := context.WithTimeout(t.Context(), *lossDuration+60*time.Second)
+	defer cancel()
+	written := make(chan []int64, lossWriters)
+	var writers, readers sync.WaitGroup
+	for i := range lossWriters {
+		writers.Go(func() {
+			ids, err := write(ctx, d, db, rand.New(rand.NewPCG(seed, uint64(i))))
+			if err != nil {
+				t.Error(err)
+			}
+			written <- ids
+		})
+	}
+	done := make(chan struct{})
+	for _, f := range followers {
+		readers.Go(func() {
+			if err := f.follow(ctx, done); err != nil {
+				t.Errorf("%s: %v", f.name, err)
+			}
+		})
+	}
+	writers.Wait()
+	close(written)
+	close(done)
+	for ids := range written {
+		committed = append(committed, ids...)
+	}
+	readers.Wait()
+	return committed
+}
+
+// follow reads until the writers are done and nothing is left.
+func (f *follower) follow(ctx context.Context, done <-chan struct{}) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		ended := false
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		more, err := f.once(ctx)
+		if err != nil || ended && !more {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+type queryRower interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+func insert(ctx context.Context, d database, q queryRower) (id int64, err error) {
+	statement := "INSERT INTO orders DEFAULT VALUES RETURNING id"
+	if d.dialect == sqlsource.MySQL {
+		statement = "INSERT INTO orders () VALUES () RETURNING id"
+	}
+	return id, q.QueryRowContext(ctx, statement).Scan(&id)
+}
+
+// write runs transactions of up to three rows for the test's duration and gives what was committed.
+func write(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (committed []int64, err error) {
+	for end := time.Now().Add(*lossDuration); time.Now().Before(end); {
+		ids, err := transaction(ctx, d, db, random)
+		if err != nil {
+			return nil, err
+		}
+		committed = append(committed, ids...)
+	}
+	return committed, nil
+}
+
+func transaction(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (ids []int64, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	for range 1 + random.IntN(3) {
+		// Before the row, too: a transaction that has not written yet has its time already.
+		if err := hold(ctx, d, tx, random); err != nil {
+			return nil, err
+		}
+		id, err := insert(ctx, d, tx)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	if err := hold(ctx, d, tx, random); err != nil {
+		return nil, err
+	}
+	if random.IntN(5) == 0 {
+		return nil, tx.Rollback()
+	}
+	return ids, tx.Commit()
+}
+
+// hold keeps the transaction open: mostly shortly, sometimes long.
+func hold(ctx context.Context, d database, tx *sql.Tx, random *rand.Rand) error {
+	longest := 20 * time.Millisecond
+	if random.IntN(30) == 0 {
+		longest = longestHold
+	}
+	function := "pg_sleep"
+	if d.dialect == sqlsource.MySQL {
+		function = "SLEEP"
+	}
+	_, err := tx.ExecContext(ctx, fmt.Sprintf("SELECT %s(%f)", function, random.Float64()*longest.Seconds()))
+	return err
+}
+
+func followSource(t *testing.T, name string, c sqlsource.Config) *follower {
+	t.Helper()
+	s := source(t, c)
+	if _, err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var after poller.Cursor
+	return &follower{name: name, seen: map[int64]int{}, read: func(ctx context.Context) ([]int64, bool, error) {
+		b, err := s.Fetch(ctx, after, 100, 1<<20)
+		if err != nil {
+			return nil, false, err
+		}
+		if len(b.Rows) > 0 {
+			after = b.Rows[len(b.Rows)-1].Cursor
+		}
+		var ids []int64
+		for _, id := range keys(t, b.Rows) {
+			ids = append(ids, int64(id))
+		}
+		return ids, b.More || b.HeldBack != "" || len(b.Rows) > 0, nil
+	}}
+}
+
+// followNaively reads behind the last row that it has seen, whatever else is going on.
+func followNaively(d database, db *sql.DB, name, order string) *follower {
+	id, changed := int64(0), "1970-01-02 00:00:00"
+	condition := func() string { return fmt.Sprintf("id > %d", id) }
+	if order != "id" {
+		condition = func() string { return fmt.Sprintf("(changed, id) > ('%s', %d)", changed, id) }
+	}
+	text := "changed::text"
+	if d.dialect == sqlsource.MySQL {
+		text = "CAST(changed AS CHAR)"
+	}
+	return &follower{name: name, naive: true, seen: map[int64]int{}, read: func(ctx context.Context) (ids []int64, more bool, err error) {
+		rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT id, %s FROM orders WHERE %s ORDER BY %s LIMIT 100", text, condition(), order))
+		if err != nil {
+			return nil, false, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(&id, &changed); err != nil {
+				return nil, false, err
+			}
+			ids = append(ids, id)
+		}
+		return slices.Clip(ids), len(ids) > 0, rows.Err()
+	}}
+}

@@ -1,0 +1,141 @@
+package sqlsource_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/mariadb"
+	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+const startTimeout = 2 * time.Minute
+
+// The servers are started by the first test that needs them.
+var (
+	postgresServer = sync.OnceValues(func() (*postgres.Server, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		s, err := postgres.Start(ctx)
+		if err == nil {
+			atEnd(s.Close)
+		}
+		return s, err
+	})
+	mariaServer = sync.OnceValues(func() (*mariadb.Server, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		s, err := mariadb.Start(ctx)
+		if err == nil {
+			atEnd(s.Close)
+		}
+		return s, err
+	})
+	endLock sync.Mutex
+	ends    []func() error
+)
+
+func atEnd(f func() error) {
+	endLock.Lock()
+	defer endLock.Unlock()
+	ends = append(ends, f)
+}
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(stopping{m})
+}
+
+// stopping stops the servers after the tests, before goroutines are counted.
+type stopping struct{ m *testing.M }
+
+func (s stopping) Run() int {
+	code := s.m.Run()
+	for _, end := range ends {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// database is an empty one for a test, and how it writes what the tests need.
+type database struct {
+	dialect, dsn, driver string
+	// types by what they are for, and a clock with microseconds.
+	integer, serial, timestamp, decimal, boolean, bytes, now string
+	// settle is short, for the tests have no transaction whose time lies before its start.
+	settle time.Duration
+}
+
+func (d database) open(t testing.TB) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(d.driver, d.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// databases makes an empty one of each dialect. One by one they serve a suite; the names are those of subtests.
+func databases() map[string]func(testing.TB) database {
+	return map[string]func(testing.TB) database{"postgres": newPostgres, "sqlite": newSQLite, "mariadb": newMaria}
+}
+
+func newPostgres(t testing.TB) database {
+	t.Helper()
+	s, err := postgresServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "t" + uuid.NewString()[:8]
+	d := database{dialect: sqlsource.Postgres, driver: "pgx", dsn: s.DSN("postgres"), integer: "bigint",
+		serial: "bigserial PRIMARY KEY", timestamp: "timestamptz", decimal: "numeric", boolean: "boolean", bytes: "bytea",
+		now: "clock_timestamp()", settle: 50 * time.Millisecond}
+	run(t, d.open(t), "CREATE DATABASE "+name)
+	d.dsn = s.DSN(name)
+	return d
+}
+
+func newMaria(t testing.TB) database {
+	t.Helper()
+	s, err := mariaServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "t" + uuid.NewString()[:8]
+	d := database{dialect: sqlsource.MySQL, driver: "mysql", dsn: s.DSN(""), integer: "bigint",
+		serial: "bigint AUTO_INCREMENT PRIMARY KEY", timestamp: "timestamp(6)", decimal: "decimal(38,18)", boolean: "boolean",
+		bytes: "longblob", now: "NOW(6)", settle: 2 * time.Second}
+	run(t, d.open(t), "CREATE DATABASE "+name)
+	d.dsn = s.DSN(name)
+	return d
+}
+
+func newSQLite(t testing.TB) database {
+	t.Helper()
+	d := database{dialect: sqlsource.SQLite, driver: "sqlite", dsn: "file:" + filepath.Join(t.TempDir(), "test.db") + "?_pragma=busy_timeout(5000)",
+		integer: "integer", serial: "integer PRIMARY KEY AUTOINCREMENT", timestamp: "timestamp", decimal: "text", boolean: "boolean",
+		bytes: "blob", now: "strftime('%Y-%m-%dT%H:%M:%fZ')", settle: 50 * time.Millisecond}
+	run(t, d.open(t), "PRAGMA journal_mode = WAL")
+	return d
+}
+
+func run(t testing.TB, db *sql.DB, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if _, err := db.ExecContext(context.Background(), s); err != nil {
+			t.Fatalf("%.200s: %v", s, err)
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package sqlsource
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// maxListAge is the age up to which InnoDB's list of transactions, whose times are whole seconds, may be used. The settle
+// window has to be longer: a transaction that is not in the list yet began after the list was made.
+const maxListAge = 1500 * time.Millisecond
+
+func mysqlDialect() *dialect {
+	d := &dialect{
+		bounds:    []string{BoundSettle},
+		minSettle: 2 * time.Second,
+		connect:   connectMySQL,
+		setup: []string{"SET SESSION TRANSACTION READ ONLY", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+			"SET time_zone = '+00:00'"},
+		quotes:      [2]string{"`", "`"},
+		placeholder: func(int) string { return "?" },
+		backslash:   true,
+		classes:     map[string]class{},
+		other:       classText,
+		expression:  func(quoted string, _ column) string { return quoted },
+		bind: func(placeholder string, c column) string {
+			switch {
+			case c.typ == "DATE":
+				return "CAST(" + placeholder + " AS DATE)"
+			case c.class == classTime || c.class == classLocal:
+				return "CAST(" + placeholder + " AS DATETIME(6))"
+			case c.class == classDecimal:
+				return "CAST(" + placeholder + " AS DECIMAL(65, 30))"
+			}
+			// A cast would have the connection's collation, not the column's.
+			return placeholder
+		},
+		argument: mysqlArgument,
+		look:     lookMySQL,
+		unique: func(ctx context.Context, s *Source) (bool, error) {
+			return uniqueAmong(ctx, s, "SELECT index_name, column_name FROM information_schema.statistics WHERE non_unique = 0 AND table_schema = COALESCE(?, DATABASE()) AND table_name = ?", s.mysqlTable()...)
+		},
+		scans: func(ctx context.Context, s *Source, text string, args []any) (bool, error) {
+			if s.config.Table == "" {
+				return anyRow(ctx, s, "EXPLAIN "+text, args, func(row []string) bool { return slices.Contains(row, "ALL") })
+			}
+			// The plan of a table that is small yet says nothing.
+			_, found, err := first(ctx, s.db, `SELECT 1 FROM information_schema.statistics WHERE table_schema = COALESCE(?, DATABASE())
+				AND table_name = ? AND column_name = ? AND seq_in_index = 1`, append(s.mysqlTable(), s.config.Cursor)...)
+			return err == nil && !found, err
+		},
+		frontier: frontierMySQL,
+		explain:  explainMySQL,
+	}
+	for _, t := range []string{"TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT"} {
+		d.classes[t], d.classes["UNSIGNED "+t] = classInteger, classInteger
+	}
+	for name, c := range map[string]class{"YEAR": classInteger, "DECIMAL": classDecimal, "FLOAT": classFloat, "DOUBLE": classFloat,
+		"TIMESTAMP": classTime, "DATETIME": classLocal, "DATE": classLocal, "BLOB": classBytes, "TINYBLOB": classBytes,
+		"MEDIUMBLOB": classBytes, "LONGBLOB": classBytes, "BINARY": classBytes, "VARBINARY": classBytes, "BIT": classBytes,
+		"GEOMETRY": classBytes, "JSON": classJSON} {
+		d.classes[name] = c
+	}
+	return d
+}
+
+// mysqlTable is the table's schema, nil for the connection's, and its name.
+func (s *Source) mysqlTable() []any {
+	parts := tableParts(s.config.Table)
+	switch len(parts) {
+	case 1:
+		return []any{nil, parts[0]}
+	case 2:
+		return []any{parts[0], parts[1]}
+	}
+	return []any{nil, ""}
+}
+
+func connectMySQL(dsn string, timeout time.Duration) (driver.Connector, []string, error) {
+	c, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Times are read as they are written, with all digits.
+	c.ParseTime, c.Loc, c.MultiStatements = false, time.UTC, false
+	if c.Timeout == 0 {
+		c.Timeout = timeout
+	}
+	if c.ReadTimeout == 0 {
+		c.ReadTimeout = timeout
+	}
+	// The driver writes to the process's standard error otherwise.
+	c.Logger = &mysql.NopLogger{}
+	conn, err := mysql.NewConnector(c)
+	return conn, []string{c.Passwd}, err
+}
+
+func mysqlArgument(text string, c column) any {
+	switch c.class {
+	case classInteger:
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+			return n
+		}
+	case classTime, classLocal:
+		return strings.TrimSuffix(strings.Replace(text, "T", " ", 1), "Z")
+	}
+	return text
+}
+
+// lookMySQL reads InnoDB's list of transactions, which the server makes anew only when nobody has read it for 100 ms. So
+// it opens a transaction of its own first: a list that does not have it is old, and is not used.
+func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return sighting{}, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if _, err := conn.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+		return sighting{}, err
+	}
+	defer func() {
+		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		err = errors.Join(err, rollback)
+	}()
+	readers, args := "", []any(nil)
+	for _, r := range s.config.Readers {
+		readers += " AND COALESCE(p.user, '') <> ?"
+		args = append(args, r)
+	}
+	// Both times are in the server's own zone, and so compared before they are anything else.
+	v, _, err := first(ctx, conn, `SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED),
+	(SELECT MAX(TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM'))) FROM information_schema.innodb_trx t
+		LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+		WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND NOT t.trx_is_read_only`+readers+`),
+	(SELECT t.trx_mysql_thread_id FROM information_schema.innodb_trx t
+		WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND NOT t.trx_is_read_only ORDER BY t.trx_started LIMIT 1),
+	(SELECT TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM')) FROM information_schema.innodb_trx t
+		WHERE t.trx_mysql_thread_id = CONNECTION_ID()),
+	@@global.read_only`, args...)
+	if err != nil {
+		return sighting{}, err
+	}
+	if v[4].String != "0" && v[4].String != "OFF" {
+		return sighting{}, fmt.Errorf("%w: the server is read only, so it is a replica, which does not see the primary's transactions: read from the primary", ErrBound)
+	}
+	seen.now = microseconds(v[0].String)
+	if own, err := strconv.ParseInt(v[3].String, 10, 64); err != nil || time.Duration(own)*time.Microsecond > maxListAge {
+		return sighting{now: seen.now, unknown: true, holder: "the server's list of transactions is old: something else reads it all the time"}, nil
+	}
+	if v[1].Valid {
+		age, err := strconv.ParseInt(v[1].String, 10, 64)
+		if err != nil {
+			return sighting{}, err
+		}
+		seen.oldest, seen.holder = seen.now.Add(-time.Duration(age)*time.Microsecond), "connection "+v[2].String
+	}
+	return seen, nil
+}
+
+// frontierMySQL is the last number that the table has given; it is kept over restarts.
+func frontierMySQL(ctx context.Context, s *Source, c column) (string, error) {
+	switch {
+	case c.class == classTime:
+		v, _, err := first(ctx, s.db, "SELECT NOW(6)")
+		return canonicalText(v[0].String, classTime), err
+	case c.class != classInteger || s.config.Table == "":
+		return "", nil
+	}
+	v, found, err := first(ctx, s.db, `SELECT CAST(t.auto_increment AS DECIMAL(20)) - 1 FROM information_schema.tables t
+		JOIN information_schema.columns c ON c.table_schema = t.table_schema AND c.table_name = t.table_name
+		WHERE t.table_schema = COALESCE(?, DATABASE()) AND t.table_name = ? AND c.column_name = ? AND c.extra LIKE '%auto_increment%'
+		AND t.auto_increment IS NOT NULL`, append(s.mysqlTable(), c.name)...)
+	if err != nil || !found {
+		return "", err
+	}
+	return v[0].String, nil
+}
+
+func explainMySQL(err error) (hint string, kind error) {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		if errors.Is(err, mysql.ErrInvalidConn) {
+			return "it has closed the connection, or a statement took too long", ErrConnection
+		}
+		return "", nil
+	}
+	switch e.Number {
+	case 1146, 1049:
+		return "create it, or correct the definition", ErrNoObject
+	case 1054:
+		return "correct the definition or the table", ErrNoColumn
+	case 1045, 1044, 1698:
+		return "check user and password in the connection string", ErrLogin
+	case 1227:
+		return "the user does not see others' transactions: GRANT PROCESS ON *.* to it", ErrBound
+	case 1142, 1143:
+		return "GRANT it SELECT", ErrLogin
+	case 1040, 1053, 1203:
+		return "it is stopping or full", ErrConnection
+	}
+	return "", nil
+}

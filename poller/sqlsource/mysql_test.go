@@ -1,0 +1,72 @@
+package sqlsource_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+// A user that does not see others' transactions is refused, and an open transaction holds rows back.
+func TestMySQLBound(t *testing.T) {
+	t.Parallel()
+	d := newMaria(t)
+	d.orders(t, 1)
+	db := d.open(t)
+	server, err := mariaServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := d.dsn[strings.LastIndex(d.dsn, "/")+1:]
+	name, _, _ = strings.Cut(name, "?")
+	run(t, db, "CREATE USER "+name+"@localhost IDENTIFIED BY 'geheim'", "GRANT SELECT ON "+name+".* TO "+name+"@localhost")
+	c := d.config(byTime)
+	c.DSN = server.DSNFor(name, "geheim", name)
+	_, err = source(t, c).Check(t.Context())
+	wants(t, err, sqlsource.ErrBound, "orders", "GRANT PROCESS")
+	run(t, db, "GRANT PROCESS ON *.* TO "+name+"@localhost")
+	if _, err := source(t, c).Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c.DSN = server.DSNFor(name, "not-the-password", name)
+	_, err = source(t, c).Check(t.Context())
+	wants(t, err, sqlsource.ErrLogin, "orders")
+	if err != nil && strings.Contains(err.Error(), "not-the-password") {
+		t.Errorf("the password is in %v", err)
+	}
+
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), "INSERT INTO orders (changed) VALUES (NOW(6))"); err != nil {
+		t.Fatal(err)
+	}
+	run(t, db, "INSERT INTO orders (changed) VALUES (NOW(6))", "DO SLEEP(3)")
+	s := source(t, d.config(byTime))
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	// The list of transactions may be in use by other tests; that holds back as well.
+	for {
+		b, err := s.Fetch(t.Context(), poller.Cursor{}, 10, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Rows) > 1 {
+			t.Fatalf("%d rows beside an open transaction", len(b.Rows))
+		}
+		if strings.Contains(b.HeldBack, "connection ") {
+			break
+		}
+		<-ticker.C
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if rows := drain(t, s, poller.Cursor{}, 1); len(rows) != 3 {
+		t.Errorf("%d rows after the transaction", len(rows))
+	}
+}

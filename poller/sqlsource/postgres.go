@@ -1,0 +1,235 @@
+package sqlsource
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+func postgresDialect() *dialect {
+	return &dialect{
+		bounds:      []string{BoundSettle, BoundXID},
+		connect:     connectPostgres,
+		quotes:      [2]string{`"`, `"`},
+		placeholder: func(n int) string { return "$" + strconv.Itoa(n) },
+		rowValues:   true,
+		classes: map[string]class{"INT2": classInteger, "INT4": classInteger, "INT8": classInteger, "OID": classInteger,
+			"NUMERIC": classDecimal, "FLOAT4": classFloat, "FLOAT8": classFloat, "BOOL": classBoolean, "TEXT": classText,
+			"VARCHAR": classText, "BPCHAR": classText, "NAME": classText, "UUID": classText, "TIMESTAMPTZ": classTime,
+			"TIMESTAMP": classLocal, "DATE": classLocal, "TIME": classOther, "BYTEA": classBytes, "JSON": classJSON,
+			"JSONB": classJSON, "XID8": classXID},
+		// What has no class of its own (arrays, composites, intervals) is written as the database writes it in JSON.
+		other: classJSON,
+		expression: func(quoted string, c column) string {
+			_, listed := map[string]bool{"JSON": true, "JSONB": true}[c.typ]
+			switch {
+			case c.class == classJSON && !listed:
+				return "to_jsonb(" + quoted + ")::text"
+			case c.class == classTime || c.class == classLocal || c.class == classXID || c.class == classOther:
+				return quoted + "::text"
+			}
+			return quoted
+		},
+		bind: func(placeholder string, c column) string {
+			if c.class == classJSON {
+				return placeholder
+			}
+			return "CAST(" + placeholder + " AS " + strings.ToLower(c.typ) + ")"
+		},
+		argument: func(text string, _ column) any { return text },
+		ceiling:  "pg_snapshot_xmin(pg_current_snapshot())::text",
+		look:     lookPostgres,
+		unique:   uniquePostgres,
+		notNull:  notNullPostgres,
+		scans:    scansPostgres,
+		sequence: sequencePostgres,
+		frontier: frontierPostgres,
+		explain:  explainPostgres,
+	}
+}
+
+func connectPostgres(dsn string, timeout time.Duration) (driver.Connector, []string, error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, nil, err
+	}
+	// A plan that is kept would fail after a change of the table.
+	c.DefaultQueryExecMode = pgx.QueryExecModeDescribeExec
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = timeout
+	}
+	milliseconds := strconv.FormatInt(timeout.Milliseconds(), 10)
+	for name, value := range map[string]string{"default_transaction_read_only": "on", "TimeZone": "UTC", "DateStyle": "ISO",
+		"statement_timeout": milliseconds, "lock_timeout": milliseconds, "idle_in_transaction_session_timeout": milliseconds} {
+		c.RuntimeParams[name] = value
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "roundhouse-poller"
+	}
+	return stdlib.GetConnector(*c), []string{c.Password}, nil
+}
+
+// lookPostgres is one statement, for the list of transactions is kept from the first look to the transaction's end. The
+// clock is that of its beginning. Transactions that have not written yet count, for their now() is that of their start.
+func lookPostgres(ctx context.Context, s *Source) (sighting, error) {
+	readers := "{}"
+	if len(s.config.Readers) > 0 {
+		var quoted []string
+		for _, r := range s.config.Readers {
+			quoted = append(quoted, `"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(r)+`"`)
+		}
+		readers = "{" + strings.Join(quoted, ",") + "}"
+	}
+	v, _, err := first(ctx, s.db, `WITH others AS MATERIALIZED (
+	SELECT pid, usename, application_name, xact_start, state FROM pg_stat_activity
+	WHERE datname = current_database() AND pid <> pg_backend_pid()
+	AND backend_type NOT IN ('autovacuum worker', 'parallel worker', 'walsender')
+	AND (usename IS NULL OR usename <> ALL (CAST($1 AS text[])))
+), oldest AS (SELECT * FROM others WHERE xact_start IS NOT NULL ORDER BY xact_start LIMIT 1)
+SELECT (extract(epoch FROM statement_timestamp()) * 1000000)::bigint,
+	(SELECT (extract(epoch FROM xact_start) * 1000000)::bigint FROM oldest),
+	(SELECT 'process ' || pid || ' of ' || coalesce(usename, 'the server') || ' (' || application_name || ')' FROM oldest),
+	(SELECT min(gid) FROM pg_prepared_xacts WHERE database = current_database()),
+	pg_is_in_recovery(),
+	pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
+	current_setting('track_activities') = 'on' AND NOT EXISTS (SELECT 1 FROM others WHERE state = 'disabled')`, readers)
+	if err != nil {
+		return sighting{}, err
+	}
+	switch {
+	case v[4].String == "true":
+		return sighting{}, fmt.Errorf("%w: this is a standby, which does not see the primary's transactions: read from the primary, or use the bound xid", ErrBound)
+	case v[5].String != "true":
+		return sighting{}, fmt.Errorf("%w: the user does not see others' transactions: GRANT pg_read_all_stats to it", ErrBound)
+	case v[6].String != "true":
+		return sighting{}, fmt.Errorf("%w: track_activities is off, so that transactions are not seen: set it to on", ErrBound)
+	}
+	seen := sighting{now: microseconds(v[0].String), holder: v[2].String}
+	if v[1].Valid {
+		seen.oldest = microseconds(v[1].String)
+	}
+	if v[3].Valid {
+		seen.unknown, seen.holder = true, "a transaction is prepared and neither committed nor rolled back: "+v[3].String
+	}
+	return seen, nil
+}
+
+func microseconds(text string) time.Time {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil { // unreachable: the statement casts it
+		return time.Time{}
+	}
+	return time.UnixMicro(n)
+}
+
+// regclass is the table as to_regclass reads it; "" for a query.
+func (s *Source) regclass() string {
+	var quoted []string
+	for _, part := range tableParts(s.config.Table) {
+		quoted = append(quoted, s.dialect.quote(part))
+	}
+	return strings.Join(quoted, ".")
+}
+
+func notNullPostgres(ctx context.Context, s *Source) (map[string]bool, error) {
+	return nameSet(ctx, s, "SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass($1) AND attnotnull", s.regclass())
+}
+
+// uniquePostgres looks for an index of columns that are all among the keys.
+func uniquePostgres(ctx context.Context, s *Source) (bool, error) {
+	columns := make([]string, len(s.config.Keys))
+	for i, k := range s.config.Keys {
+		columns[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(k) + `"`
+	}
+	_, found, err := first(ctx, s.db, `SELECT 1 FROM pg_index i WHERE indrelid = to_regclass($1) AND indisunique AND indisvalid AND indpred IS NULL
+		AND NOT EXISTS (SELECT 1 FROM unnest(i.indkey[0:i.indnkeyatts - 1]) k(attnum)
+			LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum AND k.attnum > 0
+			WHERE a.attname IS NULL OR a.attname <> ALL (CAST($2 AS text[])))`, s.regclass(), "{"+strings.Join(columns, ",")+"}")
+	return found, err
+}
+
+// scansPostgres asks for the plan that is taken when the table is large.
+func scansPostgres(ctx context.Context, s *Source, text string, args []any) (bool, error) {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	// Nothing was changed.
+	defer func() { _ = tx.Rollback() }()
+	for _, way := range []string{"seqscan", "bitmapscan", "sort"} {
+		if _, err := tx.ExecContext(ctx, "SET LOCAL enable_"+way+" = off"); err != nil {
+			return false, err
+		}
+	}
+	v, _, err := first(ctx, tx, "EXPLAIN (FORMAT JSON) "+text, args...)
+	if err != nil {
+		return false, err
+	}
+	plan := v[0].String
+	return strings.Contains(plan, `"Node Type": "Seq Scan"`) || strings.Contains(plan, `"Node Type": "Sort"`), nil
+}
+
+// sequencePostgres refuses a sequence of which each session takes several values ahead: they come out of order, whatever
+// their transactions do.
+func sequencePostgres(ctx context.Context, s *Source, c column) error {
+	v, found, err := first(ctx, s.db, `SELECT seqcache, seqrelid::regclass::text FROM pg_sequence
+		WHERE seqrelid = to_regclass(pg_get_serial_sequence($1, $2)) AND seqcache > 1`, s.regclass(), c.name)
+	if err != nil || !found {
+		return err
+	}
+	return fmt.Errorf("%w: sessions take %s values of the sequence %s ahead, which then come out of order: ALTER SEQUENCE %s CACHE 1",
+		ErrBound, v[0].String, v[1].String, v[1].String)
+}
+
+func frontierPostgres(ctx context.Context, s *Source, c column) (string, error) {
+	statement, args := "", []any(nil)
+	switch {
+	case c.class == classTime:
+		statement = "SELECT clock_timestamp()::text"
+	case c.class == classXID:
+		statement = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+	case c.class == classInteger && s.config.Table != "":
+		statement = `SELECT pg_sequence_last_value(to_regclass(pg_get_serial_sequence($1, $2)))::text
+			WHERE pg_get_serial_sequence($1, $2) IS NOT NULL`
+		args = []any{s.regclass(), c.name}
+	default:
+		return "", nil
+	}
+	v, found, err := first(ctx, s.db, statement, args...)
+	if err != nil || !found {
+		return "", err
+	}
+	return canonical(v[0].String, c.class), nil
+}
+
+func explainPostgres(err error) (hint string, kind error) {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		var connect *pgconn.ConnectError
+		if errors.As(err, &connect) {
+			return "check host, port and network in the connection string", ErrConnection
+		}
+		return "", nil
+	}
+	switch e.Code {
+	case "42P01", "3F000", "3D000":
+		return "create it, or correct the definition", ErrNoObject
+	case "42703":
+		return "correct the definition or the table", ErrNoColumn
+	case "28P01", "28000":
+		return "check user and password in the connection string", ErrLogin
+	case "42501":
+		return "GRANT it SELECT", ErrLogin
+	case "57P03", "57P01", "53300":
+		return "it is starting, stopping or full", ErrConnection
+	}
+	return "", nil
+}

@@ -1,0 +1,341 @@
+package sqlsource
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// nullEvery is the time between two looks for rows that no order has a place for.
+const nullEvery = time.Minute
+
+// Source reads one table or query. It implements poller.Source and, like that, is used by one goroutine at a time.
+type Source struct {
+	config  Config
+	dialect *dialect
+	db      *sql.DB
+	owned   bool
+	secrets []string
+	zone    *time.Location
+	settled settled
+	// nulls is when rows without a cursor or key were last looked for, and what was found.
+	nullsAt time.Time
+	nulls   string
+}
+
+var _ poller.Source = (*Source)(nil)
+
+// Open makes a source. It does not connect: an unreachable database shows in Check and Fetch, as ErrConnection.
+func Open(c Config) (*Source, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c = c.withDefaults()
+	s := &Source{config: c, dialect: dialects()[c.Dialect], db: c.DB}
+	var err error
+	if s.zone, err = time.LoadLocation(c.CursorZone); err != nil {
+		return nil, fmt.Errorf("source %s: cursorZone: %w", c.object(), err)
+	}
+	if c.DB != nil {
+		return s, nil
+	}
+	conn, secrets, err := s.dialect.connect(c.DSN, c.Timeout)
+	if err != nil {
+		// What the parsers say may quote the string.
+		return nil, &sourceError{kind: ErrConnection, text: fmt.Sprintf("source %s: the connection string is not one of the %s driver's form", c.object(), c.Dialect)}
+	}
+	s.secrets, s.owned = append(secrets, c.DSN), true
+	s.db = sql.OpenDB(connector{conn, s.dialect.setup})
+	s.db.SetMaxOpenConns(2)
+	s.db.SetMaxIdleConns(1)
+	s.db.SetConnMaxIdleTime(5 * time.Minute)
+	s.db.SetConnMaxLifetime(30 * time.Minute)
+	return s, nil
+}
+
+// Definition is what the source reads.
+func (s *Source) Definition() poller.Definition { return s.config.definition() }
+
+// Close closes the connections that the source has made.
+func (s *Source) Close() error {
+	if !s.owned {
+		return nil
+	}
+	return s.fail("close", s.db.Close())
+}
+
+// shape is what the object looks like now.
+type shape struct {
+	columns []column
+	names   [][]byte // "name": as JSON
+	cursor  int
+	keys    []int
+	deleted int // -1 without one
+	// ties are the keys that decide between rows of one cursor value.
+	ties []int
+	kind string
+}
+
+// describe asks for the object's columns. It is done for each fetch, so that a change of the table shows at once.
+func (s *Source) describe(ctx context.Context) (*shape, error) {
+	text, args, err := s.build(query{where: []func(*statement){func(st *statement) { st.add("1 = 0") }}})
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return nil, err
+	}
+	sh := &shape{deleted: -1}
+	for _, t := range types {
+		c := column{name: t.Name(), typ: t.DatabaseTypeName(), class: s.dialect.other, nullable: true}
+		// SQLite has the length in the type's name.
+		base, _, _ := strings.Cut(c.typ, "(")
+		if known, ok := s.dialect.classes[strings.TrimSpace(base)]; ok {
+			c.class = known
+		}
+		if nullable, ok := t.Nullable(); ok {
+			c.nullable = nullable
+		}
+		name, err := json.Marshal(c.name)
+		if err != nil {
+			return nil, err
+		}
+		sh.columns, sh.names = append(sh.columns, c), append(sh.names, append(name, ':'))
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	return sh, s.locate(sh)
+}
+
+// locate finds the configured columns and says how places are written.
+func (s *Source) locate(sh *shape) error {
+	var err error
+	if sh.cursor, err = sh.find(s.config.Cursor); err != nil {
+		return err
+	}
+	for _, name := range s.config.Keys {
+		i, err := sh.find(name)
+		if err != nil {
+			return err
+		}
+		if c := sh.columns[i]; c.class == classOther || c.class == classFloat || c.class == classJSON || c.class == classBytes {
+			return fmt.Errorf("%w: the key %s is %s; keys are whole or decimal numbers, texts, ids and times", ErrColumnType, c.name, c.typ)
+		}
+		sh.keys = append(sh.keys, i)
+		if i != sh.cursor {
+			sh.ties = append(sh.ties, i)
+		}
+	}
+	if s.config.Deleted != "" {
+		if sh.deleted, err = sh.find(s.config.Deleted); err != nil {
+			return err
+		}
+	}
+	sh.kind, err = s.kind(sh)
+	return err
+}
+
+func (sh *shape) find(name string) (int, error) {
+	fold := -1
+	var names []string
+	for i, c := range sh.columns {
+		if c.name == name {
+			return i, nil
+		}
+		if strings.EqualFold(c.name, name) {
+			fold = i
+		}
+		names = append(names, c.name)
+	}
+	if fold >= 0 {
+		return fold, nil
+	}
+	return 0, fmt.Errorf("%w: %s; there are %s: correct the definition or the table", ErrNoColumn, name, strings.Join(names, ", "))
+}
+
+// kind is that of the places, and refuses cursors that the bound cannot keep safe.
+func (s *Source) kind(sh *shape) (string, error) {
+	c := sh.columns[sh.cursor]
+	needs := map[class]string{classXID: BoundXID, classRowVersion: BoundRowVersion}[c.class]
+	if needs == "" && (s.config.Bound == BoundXID || s.config.Bound == BoundRowVersion) || needs != "" && needs != s.config.Bound {
+		return "", fmt.Errorf("%w: the cursor %s is %s, which does not go with the bound %q", ErrColumnType, c.name, c.typ, s.config.Bound)
+	}
+	if s.config.Bound == BoundSingleWriter && c.class != classInteger {
+		return "", fmt.Errorf("%w: the cursor %s is %s, but the bound single-writer is for integers: set bound to settle", ErrColumnType, c.name, c.typ)
+	}
+	kind := ""
+	switch c.class {
+	case classRowVersion:
+		sh.ties = nil // unique in the whole database
+		return "rowversion", nil
+	case classXID:
+		return "xid8+seq", nil
+	case classInteger, classDecimal:
+		kind = "integer"
+	case classTime, classLocal:
+		kind = "timestamp"
+	case classText:
+		if s.config.Dialect == SQLite {
+			kind = "timestamp"
+		}
+	}
+	if kind == "" {
+		return "", fmt.Errorf("%w: the cursor %s is %s; cursors are whole or decimal numbers and times", ErrColumnType, c.name, c.typ)
+	}
+	if len(sh.ties) > 0 {
+		kind += "+pk"
+	}
+	return kind, nil
+}
+
+// quoted is a column as it stands in a statement.
+func (s *Source) quoted(c column) string { return "q." + s.dialect.quote(c.name) }
+
+// filters are the configured conditions.
+func (s *Source) filters(sh *shape) ([]func(*statement), error) {
+	var all []func(*statement)
+	for _, w := range s.config.Where {
+		i, err := sh.find(w.Column)
+		if err != nil {
+			return nil, err
+		}
+		c, op := sh.columns[i], strings.ToLower(w.Op)
+		values, isList := w.Value.([]any)
+		if !isList && w.Value != nil {
+			values = []any{w.Value}
+		}
+		texts := make([]string, len(values))
+		for i, v := range values {
+			if texts[i], err = textOf(v); err != nil {
+				return nil, fmt.Errorf("where %s: %w", c.name, err)
+			}
+		}
+		all = append(all, func(st *statement) {
+			st.add(s.quoted(c), " ", op)
+			if len(texts) == 0 {
+				return
+			}
+			st.add(" (")
+			for i, text := range texts {
+				if i > 0 {
+					st.add(", ")
+				}
+				st.compared(text, c)
+			}
+			st.add(")")
+		})
+	}
+	return all, nil
+}
+
+// behind is the condition for rows behind a place. Rows without a cursor are never, although some databases sort them first.
+func (s *Source) behind(sh *shape, after poller.Cursor) (func(*statement), error) {
+	if after.Value == "" {
+		return func(st *statement) { st.add(s.quoted(sh.columns[sh.cursor]), " IS NOT NULL") }, nil
+	}
+	if after.Kind != "" && after.Kind != sh.kind {
+		c := sh.columns[sh.cursor]
+		return nil, fmt.Errorf("%w: the place is of kind %s, but %s is now %s and places are of kind %s: reset the poller, or undo the change of the table",
+			ErrColumnType, after.Kind, c.name, c.typ, sh.kind)
+	}
+	columns, texts := []column{sh.columns[sh.cursor]}, []string{after.Value}
+	if err := fits(after.Value, columns[0]); err != nil {
+		return nil, err
+	}
+	if len(after.Tiebreaker) > 0 && len(sh.ties) > 0 {
+		var ties []column
+		for _, i := range sh.ties {
+			ties = append(ties, sh.columns[i])
+		}
+		more, err := keyTexts(after.Tiebreaker, ties)
+		if err != nil {
+			return nil, err
+		}
+		columns, texts = append(columns, ties...), append(texts, more...)
+	}
+	if s.dialect.rowValues {
+		return func(st *statement) { s.rowValue(st, columns, texts) }, nil
+	}
+	return func(st *statement) {
+		// The first condition follows from the second; it is the one that finds the index.
+		st.add(s.quoted(columns[0]), " >= ")
+		st.compared(texts[0], columns[0])
+		st.add(" AND ")
+		s.expanded(st, columns, texts)
+	}, nil
+}
+
+func (s *Source) rowValue(st *statement, columns []column, texts []string) {
+	var names []string
+	for _, c := range columns {
+		names = append(names, s.quoted(c))
+	}
+	st.add("(", strings.Join(names, ", "), ") > (")
+	for i, c := range columns {
+		if i > 0 {
+			st.add(", ")
+		}
+		st.compared(texts[i], c)
+	}
+	st.add(")")
+}
+
+func (s *Source) expanded(st *statement, columns []column, texts []string) {
+	st.add("(", s.quoted(columns[0]), " > ")
+	st.compared(texts[0], columns[0])
+	if len(columns) > 1 {
+		st.add(" OR ", s.quoted(columns[0]), " = ")
+		st.compared(texts[0], columns[0])
+		st.add(" AND ")
+		s.expanded(st, columns[1:], texts[1:])
+	}
+	st.add(")")
+}
+
+// fits refuses a value that databases would take for another one.
+func fits(text string, c column) error {
+	ok := true
+	switch c.class {
+	case classInteger, classXID:
+		ok = strings.Trim(strings.TrimPrefix(text, "-"), "0123456789") == "" && strings.TrimPrefix(text, "-") != ""
+	case classDecimal:
+		ok = isNumber(text)
+	case classRowVersion:
+		ok = strings.HasPrefix(text, "0x") && len(text) == 18
+	case classTime, classLocal:
+		ok = len(text) >= len(time.DateOnly)
+	}
+	if !ok {
+		return fmt.Errorf("%w: the place's value %q is not one of %s, which is %s", ErrColumnType, text, c.name, c.typ)
+	}
+	return nil
+}
+
+// order is the source's, or the other way round.
+func (s *Source) order(sh *shape, direction string) []string {
+	order := []string{s.quoted(sh.columns[sh.cursor]) + direction}
+	for _, i := range sh.ties {
+		order = append(order, s.quoted(sh.columns[i])+direction)
+	}
+	return order
+}
+
+func (s *Source) expressions(sh *shape) []string {
+	var all []string
+	for _, c := range sh.columns {
+		all = append(all, s.dialect.expression(s.quoted(c), c)+" AS "+s.dialect.quote(c.name))
+	}
+	return all
+}

@@ -1,0 +1,207 @@
+package sqlsource
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	params := map[string]any{"a": "x", "b": json.Number("9007199254740993")}
+	for _, test := range []struct {
+		dialect, query, want string
+		args                 []any
+		wrong                string
+	}{
+		{Postgres, "a = :a AND b = :b AND c = :a", "a = $1 AND b = $2 AND c = $3", []any{"x", int64(9007199254740993), "x"}, ""},
+		{Postgres, "c::text = :a AND ':a' <> ':''b' AND \":a\" = :b -- :c\n/* :c */", "c::text = $1 AND ':a' <> ':''b' AND \":a\" = $2 -- :c\n/* :c */", []any{"x", int64(9007199254740993)}, ""},
+		{MySQL, "`:a` = :a AND c = '\\':b' AND d = :b", "`:a` = ? AND c = '\\':b' AND d = ?", []any{"x", int64(9007199254740993)}, ""},
+		{SQLServer, "[:a] = :a AND d = :b", "[:a] = @p1 AND d = @p2", []any{"x", int64(9007199254740993)}, ""},
+		{SQLite, "a = :a AND c = :c", "", nil, "no such parameter"},
+		{SQLite, "a = :a", "", nil, "b is not in the query"},
+		{SQLite, "a = :a AND :b = 'open", "a = ?1 AND ?2 = 'open", []any{"x", int64(9007199254740993)}, ""},
+	} {
+		st := &statement{dialect: dialects()[test.dialect]}
+		err := st.named(test.query, params)
+		if test.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), test.wrong) {
+				t.Errorf("%s: error %v, want %q", test.query, err, test.wrong)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", test.query, err)
+		}
+		if diff := cmp.Diff(test.want, st.text.String()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.query, diff)
+		}
+		if diff := cmp.Diff(test.args, st.args); diff != "" {
+			t.Errorf("%s: args (-want +got):\n%s", test.query, diff)
+		}
+	}
+}
+
+// No server has run these; they are what the documentation says.
+func TestSQLServerStatements(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Config{Dialect: SQLServer, DSN: "sqlserver://app:geheim@localhost?database=db", SourceID: "x", Table: "dbo.Orders", Cursor: "rv",
+		Keys: []string{"Id"}, Where: []Condition{{Column: "State", Op: "in", Value: []any{"a", "b"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	sh := &shape{deleted: -1, columns: []column{{name: "Id", typ: "INT", class: classInteger}, {name: "State", typ: "NVARCHAR", class: classText},
+		{name: "rv", typ: "TIMESTAMP", class: classRowVersion}, {name: "At", typ: "DATETIME2", class: classLocal}}}
+	if err := s.locate(sh); err != nil {
+		t.Fatal(err)
+	}
+	filters, err := s.filters(sh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := s.behind(sh, poller.Cursor{Kind: "rowversion", Value: "0x00000000000007d1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, args, err := s.build(query{columns: s.expressions(sh), where: append(filters, place), order: s.order(sh, ""), limit: 11})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "SELECT TOP (@p1) q.[Id] AS [Id], q.[State] AS [State], q.[rv] AS [rv], CONVERT(varchar(40), CAST(q.[At] AS datetime2(7)), 126) AS [At] " +
+		"FROM [dbo].[Orders] q WHERE q.[State] in (@p2, @p3) AND q.[rv] >= CAST(@p4 AS binary(8)) AND (q.[rv] > CAST(@p5 AS binary(8))) ORDER BY q.[rv]"
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("statement (-want +got):\n%s", diff)
+	}
+	rv := []byte{0, 0, 0, 0, 0, 0, 7, 0xd1}
+	if diff := cmp.Diff([]any{11, "a", "b", rv, rv}, args); diff != "" {
+		t.Errorf("args (-want +got):\n%s", diff)
+	}
+}
+
+// The condition without row values is the same one, written out.
+func TestExpanded(t *testing.T) {
+	t.Parallel()
+	d := dialects()[MySQL]
+	s := &Source{dialect: d}
+	st := &statement{dialect: d}
+	number := func(name string) column { return column{name: name, class: classInteger} }
+	s.expanded(st, []column{number("a"), number("b"), number("c")}, []string{"1", "2", "18446744073709551615"})
+	if diff := cmp.Diff("(q.`a` > ? OR q.`a` = ? AND (q.`b` > ? OR q.`b` = ? AND (q.`c` > ?)))", st.text.String()); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{int64(1), int64(1), int64(2), int64(2), uint64(18446744073709551615)}, st.args); diff != "" {
+		t.Errorf("args (-want +got):\n%s", diff)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	good := Config{Dialect: Postgres, DSN: "postgres://app:geheim@localhost/db", SourceID: "x", Table: "public.orders", Cursor: "id", Keys: []string{"id"}}
+	for want, change := range map[string]func(*Config){
+		"":                                    func(*Config) {},
+		`dialect "oracle"`:                    func(c *Config) { c.Dialect = "oracle" },
+		`bound "rowversion": postgres has`:    func(c *Config) { c.Bound = BoundRowVersion },
+		"one of DSN and DB":                   func(c *Config) { c.DSN = "" },
+		"sourceId is needed":                  func(c *Config) { c.SourceID = "" },
+		"one of table and query":              func(c *Config) { c.Query = "SELECT 1" },
+		`table "a.b.c"`:                       func(c *Config) { c.Table = "a.b.c" },
+		"parameters are for a query":          func(c *Config) { c.Params = map[string]any{"a": 1} },
+		"cursor is needed":                    func(c *Config) { c.Cursor = "" },
+		"keys are needed":                     func(c *Config) { c.Keys = nil },
+		`keys: "id" is named twice`:           func(c *Config) { c.Keys = []string{"id", "id"} },
+		`operator "; DROP TABLE"`:             func(c *Config) { c.Where = []Condition{{Column: "a", Op: "; DROP TABLE", Value: 1}} },
+		"where a in: want a list":             func(c *Config) { c.Where = []Condition{{Column: "a", Op: "in", Value: []any{}}} },
+		"one value is wanted":                 func(c *Config) { c.Where = []Condition{{Column: "a", Op: "=", Value: []any{1}}} },
+		"where a is null: a value is for all": func(c *Config) { c.Where = []Condition{{Column: "a", Op: "is null", Value: 1}} },
+		"where a =: a value is for all":       func(c *Config) { c.Where = []Condition{{Column: "a", Op: "="}} },
+		"settle -1ns":                         func(c *Config) { c.Settle = -1 },
+		"settle 1ms: mysql needs 2s or more":  func(c *Config) { c.Dialect, c.Settle = MySQL, 1e6 },
+		`cursorZone "Nowhere"`:                func(c *Config) { c.CursorZone = "Nowhere" },
+	} {
+		c := good
+		change(&c)
+		err := c.Validate()
+		if want == "" {
+			if err != nil {
+				t.Errorf("a good configuration: %v", err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "geheim") {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// The definition has nothing of where the database is and as whom it is read.
+func TestDefinition(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Config{Dialect: Postgres, DSN: "postgres://app:geheim@db.example/db", SourceID: "shop", Table: "orders", Cursor: "at", Keys: []string{"id"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := json.Marshal(s.Definition())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(`{"dialect":"postgres","sourceId":"shop","object":"orders","cursor":"at","keys":["id"],"bound":"settle"}`, string(got)); diff != "" {
+		t.Errorf("definition (-want +got):\n%s", diff)
+	}
+}
+
+func TestMarked(t *testing.T) {
+	t.Parallel()
+	for _, v := range []any{nil, false, int64(0), uint64(0), 0.0, "", "0", "false", []byte{0}, []byte("0")} {
+		if marked(v) {
+			t.Errorf("%#v marks a row as deleted", v)
+		}
+	}
+	for _, v := range []any{true, int64(1), uint64(1), 0.5, "2026-04-07", []byte{1}} {
+		if !marked(v) {
+			t.Errorf("%#v does not mark a row as deleted", v)
+		}
+	}
+}
+
+// Whatever a database gives is JSON afterwards, and a place reads back as it was written.
+func FuzzJSON(f *testing.F) {
+	for _, seed := range []string{"", "0.1", "-0", "01", "1e400", "NaN", "a\"b\\\n", "\xff", "2026-04-07 01:23:45.1+00", `{"a":1}`, "+1", ".5"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		for c := classOther; c <= classRowVersion; c++ {
+			for _, v := range []any{value, []byte(value)} {
+				object := append(appendJSON([]byte(`{"k":`), v, c), '}')
+				if !json.Valid(object) {
+					t.Fatalf("class %d: %s", c, object)
+				}
+				if c != classText || strings.ToValidUTF8(value, "") != value {
+					continue
+				}
+				texts, err := keyTexts(object, []column{{name: "k", class: c}})
+				if err != nil || texts[0] != value {
+					t.Fatalf("%q came back as %q, %v", value, texts, err)
+				}
+			}
+		}
+	})
+}
+
+// Quotes, comments and parameters of any text are taken apart without a panic, and nothing is lost.
+func FuzzNamed(f *testing.F) {
+	f.Add("a = :a AND ':b' /* :c */ -- :d\n [x] `y` \"z\" ::int")
+	f.Fuzz(func(t *testing.T, query string) {
+		for name, d := range dialects() {
+			st := &statement{dialect: d}
+			if err := st.named(query, nil); err == nil && st.text.String() != query {
+				t.Fatalf("%s: %q became %q", name, query, st.text.String())
+			}
+		}
+	})
+}

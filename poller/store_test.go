@@ -1,0 +1,89 @@
+package poller_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/pollertest"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+var storage azuritetest.Shared
+
+func TestMain(m *testing.M) { storage.Main(m) }
+
+func TestBlobStore(t *testing.T) {
+	t.Parallel()
+	pollertest.RunStore(t, func(*testing.T) poller.Store { return poller.BlobStore{Blobs: blobs.NewMemory()} })
+}
+
+func TestTableStore(t *testing.T) {
+	t.Parallel()
+	pollertest.RunStore(t, func(*testing.T) poller.Store { return poller.TableStore{Tables: tables.NewMemory()} })
+}
+
+func TestAzureBlobStore(t *testing.T) {
+	t.Parallel()
+	store, err := blobs.NewAzure(storage.Account(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pollertest.RunStore(t, func(*testing.T) poller.Store {
+		return poller.BlobStore{Blobs: store, Container: azuritetest.Name("c")}
+	})
+}
+
+func TestAzureTableStore(t *testing.T) {
+	t.Parallel()
+	store, err := tables.NewAzure(storage.Account(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pollertest.RunStore(t, func(*testing.T) poller.Store {
+		return poller.TableStore{Tables: store, Table: azuritetest.Name("t")}
+	})
+}
+
+// A poller runs on the real stores: two processes share the rows, and each finds the other's commits.
+func TestRunsOnAzurite(t *testing.T) {
+	t.Parallel()
+	b, blobsErr := blobs.NewAzure(storage.Account(t))
+	s, tablesErr := tables.NewAzure(storage.Account(t))
+	if err := errors.Join(blobsErr, tablesErr); err != nil {
+		t.Fatal(err)
+	}
+	for what, store := range map[string]poller.Store{
+		"blob":  poller.BlobStore{Blobs: b, Container: azuritetest.Name("c")},
+		"table": poller.TableStore{Tables: s, Table: azuritetest.Name("t")},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			if err := store.Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t)
+			share := func(c *poller.RunnerConfig) { c.Store = store; c.Options.MaxBatch = 100 }
+			first, second := w.process(nil, share), w.process(nil, share)
+			for range 3 {
+				w.source.Append(150)
+				for _, r := range []*poller.Runner{first, second} {
+					if result := w.tick(r); result.Skipped != nil || !result.Drained {
+						t.Errorf("%+v", result)
+					}
+				}
+			}
+			v, err := poller.Operator{Store: store}.Show(t.Context(), name)
+			if err != nil || v.Document.Place().Value != "450" || v.Document.Lease.Token != 3 || v.Live {
+				t.Errorf("%s, %v", v.Text, err)
+			}
+			if diff := cmp.Diff(numbers(1, 450), w.delivered); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

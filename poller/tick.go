@@ -1,0 +1,324 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// tick is one run of a poller.
+type tick struct {
+	*Runner
+	began  time.Time
+	lease  *lease
+	doc    *Document // as it was stored last
+	result Result
+}
+
+// run looks whether there is anything to do before it takes the lease: what was fetched behind a checkpoint is still what
+// is behind it if the document is the same version when the lease is acquired.
+func (t *tick) run(ctx context.Context) error {
+	doc, state, err := t.terms.load(ctx)
+	if err != nil {
+		return err
+	}
+	if t.seen.etag != state.ETag {
+		t.seen = sighting{state.ETag, t.config.Now()}
+	}
+	if doc == nil {
+		doc = empty(t.config.Name)
+	}
+	if err := t.mayRun(doc, state); err != nil || t.result.Done {
+		return err
+	}
+	t.doc = doc
+	if err := t.check(ctx); err != nil {
+		return err
+	}
+	var batch *Batch
+	if !t.options.Backfill || doc.Backfill != nil {
+		if batch, err = t.fetch(ctx); err != nil {
+			return err
+		}
+		if len(batch.Rows) == 0 && doc.Backfill == nil {
+			return t.idle(ctx, state)
+		}
+	}
+	place := doc.Place()
+	if t.lease, err = t.terms.acquire(ctx, doc, state, t.seen, t.define); err != nil {
+		return err
+	}
+	t.doc = t.lease.acquired
+	if !t.doc.Place().Equal(place) {
+		batch = nil // somebody was here in between
+	}
+	err = t.drain(ctx, batch)
+	if releaseErr := t.lease.release(func(*Document) {}); releaseErr != nil && err == nil {
+		// Everything is committed; others have to wait for the lease to end.
+		t.config.Log.InfoContext(ctx, "poller lease not given back", "poller", t.config.Name, "reason", t.errorText(releaseErr))
+	}
+	return err
+}
+
+// define writes the definition beside the checkpoint, if that is of the same one.
+func (t *tick) define(d *Document) error {
+	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
+		return err
+	}
+	d.Fingerprint, d.Definition = t.fingerprint, t.definition
+	return nil
+}
+
+// mayRun looks at a document before anything is done.
+func (t *tick) mayRun(doc *Document, state State) error {
+	if doc.Retired {
+		return ErrRetired
+	}
+	if err := checkFingerprint(doc, t.fingerprint, t.definition); err != nil {
+		return err
+	}
+	if err := t.terms.held(doc, state, t.seen); err != nil {
+		return err
+	}
+	if t.options.Backfill && doc.Backfill != nil && doc.Backfill.Done {
+		t.result.Done, t.result.Drained = true, true
+		return nil
+	}
+	if f := doc.Failure; f != nil && state.Time.Before(f.NextAt) {
+		return fmt.Errorf("%w: %s, after %d attempts: %s", ErrWaiting, f.NextAt.Format(time.RFC3339), f.Attempts, f.Error)
+	}
+	return nil
+}
+
+// check asks the source, once, whether it can be read as it is defined.
+func (t *tick) check(ctx context.Context) error {
+	if t.checked {
+		return nil
+	}
+	advice, err := t.config.Source.Check(ctx)
+	if err != nil {
+		return fmt.Errorf("check the source: %w", err)
+	}
+	for _, text := range advice {
+		t.config.Log.WarnContext(ctx, "poller advice", "poller", t.config.Name, "advice", text)
+	}
+	t.checked = true
+	return nil
+}
+
+// idle is a tick without rows. It writes only when nothing was written for long.
+func (t *tick) idle(ctx context.Context, state State) error {
+	last := t.doc.PolledAt
+	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
+		last = c.UpdatedAt
+	}
+	if state.ETag != "" && state.Time.Sub(last) < t.options.IdleHeartbeat {
+		return nil
+	}
+	meant := t.doc.clone()
+	if err := t.define(meant); err != nil {
+		return err
+	}
+	meant.PolledAt = t.terms.clock.time()
+	// Somebody else's write says as much.
+	if _, _, err := t.terms.swap(ctx, meant, state.ETag); err != nil && !unsettled(err) {
+		return fmt.Errorf("write that there are no rows: %w", err)
+	}
+	return nil
+}
+
+// drain delivers batches until there are no more rows or no more time.
+func (t *tick) drain(ctx context.Context, batch *Batch) error {
+	if t.options.Backfill && t.doc.Backfill == nil {
+		if err := t.freeze(ctx); err != nil {
+			return err
+		}
+	}
+	for {
+		if batch == nil {
+			var err error
+			if batch, err = t.fetch(ctx); err != nil {
+				return err
+			}
+		}
+		began := t.config.Now()
+		rows, ended := t.upToEnd(batch)
+		if len(rows) > 0 {
+			if err := t.process(ctx, rows); err != nil {
+				return err
+			}
+		}
+		if ended {
+			return t.finish()
+		}
+		if !batch.More {
+			t.result.Drained = true
+			return nil
+		}
+		if !t.throttle(ctx, len(rows), began) || t.spent() {
+			return nil
+		}
+		batch = nil
+	}
+}
+
+// spent says whether the tick's time is used up.
+func (t *tick) spent() bool { return t.config.Now().Sub(t.began) >= t.options.Budget }
+
+// fetch reads the next rows, and holds the source to what it promises.
+func (t *tick) fetch(ctx context.Context) (*Batch, error) {
+	limit := t.size.size
+	if f := t.doc.Failure; f != nil && f.Rows > 0 {
+		limit = min(limit, f.Rows) // the batch that has failed, not a longer one
+	}
+	if rate := t.options.RowsPerSecond; rate > 0 {
+		limit = min(limit, rate)
+	}
+	after := t.doc.Place()
+	if t.lease != nil { // a lost lease stops a long query, too
+		var cancel context.CancelFunc
+		ctx, cancel = t.bound(ctx)
+		defer cancel()
+	}
+	batch, err := t.config.Source.Fetch(ctx, after, limit, t.options.MaxBytes)
+	if err != nil {
+		t.checked = false // the table may be another now
+		return nil, fmt.Errorf("fetch behind %s: %w", after, t.cause(err))
+	}
+	if len(batch.Rows) > limit {
+		return nil, fmt.Errorf("%w: %d rows where %d were asked for", ErrOrder, len(batch.Rows), limit)
+	}
+	for i, last := 0, after; i < len(batch.Rows); i++ {
+		next := batch.Rows[i].Cursor
+		if order, ok := compare(last, next); ok && order >= 0 {
+			return nil, fmt.Errorf("%w: %s comes behind %s: the cursor column must not go back, and with the key columns must be unique", ErrOrder, next, last)
+		}
+		last = next
+	}
+	t.result.HeldBack = batch.HeldBack
+	t.result.Drained = !batch.More && len(batch.Rows) == 0
+	return &batch, nil
+}
+
+// bound is a context that ends with the lease, too.
+func (t *tick) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	bounded, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(t.lease.ctx, func() { cancel(context.Cause(t.lease.ctx)) })
+	return bounded, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// cause is why something failed under a lease: when that is lost, this.
+func (t *tick) cause(err error) error {
+	if t.lease != nil && t.lease.ctx.Err() != nil {
+		return errors.Join(context.Cause(t.lease.ctx), err)
+	}
+	return err
+}
+
+// process delivers a batch and commits it.
+func (t *tick) process(ctx context.Context, rows []Row) error {
+	began := t.config.Now()
+	err := t.deliver(ctx, rows)
+	took := t.config.Now().Sub(began)
+	if err == nil {
+		t.size.took(len(rows), took)
+		var left *Failure
+		if f := t.doc.Failure; f != nil && f.Bisecting {
+			left = rest(f, f.Suspects-len(rows))
+		}
+		return t.commit(rows, 0, left)
+	}
+	if took > t.options.HandlerTarget { // an error alone says nothing about the size
+		t.size.shrink()
+	}
+	if t.lease.ctx.Err() != nil {
+		return fmt.Errorf("deliver: %w", t.cause(err))
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("deliver: %w", err) // nobody is to blame
+	}
+	return t.fail(ctx, rows, err)
+}
+
+// deliver hands rows to the handler. Its context ends when the lease is lost.
+func (t *tick) deliver(ctx context.Context, rows []Row) error {
+	ctx, cancel := t.bound(ctx)
+	defer cancel()
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = EventID(t.config.Name, row)
+	}
+	err := delivered(ctx, t.config.Handler, Delivery{Poller: t.config.Name, Token: t.lease.hold.Token,
+		BatchID: batchID(t.config.Name, ids), Rows: rows, EventIDs: ids})
+	if err != nil {
+		t.counters.add(func(c *Counters) { c.Failed++ })
+	}
+	return err
+}
+
+// commit moves the checkpoint behind rows, of which some went to quarantine, and leaves this record of failure.
+func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
+	last := rows[len(rows)-1]
+	id := batchID(t.config.Name, []string{EventID(t.config.Name, rows[0]), EventID(t.config.Name, last)})
+	doc, err := t.lease.write(func(d *Document) {
+		next := Checkpoint{}
+		if d.Checkpoint != nil {
+			next = *d.Checkpoint
+		}
+		next.Cursor, next.cursorExtra = last.Cursor, nil
+		next.LastBatchID, next.UpdatedAt, next.Metadata.RowCount = id, t.terms.clock.time(), len(rows)
+		d.Checkpoint, d.Failure = &next, failure
+		q := Quarantine{}
+		if t.doc.Quarantine != nil {
+			q = *t.doc.Quarantine
+		}
+		q.Rows, q.Quarantined = q.Rows+len(rows), q.Quarantined+quarantined
+		if q.Rows >= t.options.QuarantineWindow {
+			q.Rows, q.Quarantined = q.Rows/2, q.Quarantined/2
+		}
+		d.Quarantine = &q
+	})
+	if err != nil {
+		t.counters.add(func(c *Counters) { c.Unconfirmed += int64(len(rows)) })
+		return fmt.Errorf("commit %s of %d rows, which may be delivered again: %w", id, len(rows), err)
+	}
+	t.doc = doc
+	t.result.Rows += len(rows)
+	t.result.Batches++
+	t.result.Quarantined += quarantined
+	now := t.terms.clock.time()
+	t.counters.add(func(c *Counters) {
+		c.Rows += int64(len(rows))
+		c.Batches++
+		c.Quarantined += int64(quarantined)
+		c.LastSuccess = now
+		if at, ok := timeOf(last.Cursor); ok {
+			c.Lag = max(0, now.Sub(at))
+		}
+	})
+	return nil
+}
+
+// throttle waits as long as the rate asks for, and says whether to go on.
+func (t *tick) throttle(ctx context.Context, rows int, began time.Time) bool {
+	if t.options.RowsPerSecond == 0 {
+		return ctx.Err() == nil
+	}
+	wait := time.Duration(rows)*time.Second/time.Duration(t.options.RowsPerSecond) - t.config.Now().Sub(began)
+	ctx, cancel := t.bound(ctx)
+	defer cancel()
+	return pause(ctx, max(0, min(wait, t.options.Budget-t.config.Now().Sub(t.began))))
+}
+
+// clip is a text of at most so many bytes.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
