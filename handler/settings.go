@@ -12,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/poller"
 )
 
 // lookupFunc looks a variable up, as os.LookupEnv does.
@@ -78,6 +79,9 @@ type Settings struct {
 	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
 	// or more; 180 days unless set).
 	BlobAge time.Duration
+	// Pollers are the pollers of databases (ROUNDHOUSE_POLLERS, a JSON document), and Lookup finds the settings that they name.
+	Pollers []poller.Setting
+	Lookup  lookupFunc
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host hostFile
 }
@@ -85,7 +89,7 @@ type Settings struct {
 // LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
 func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
-	var errs [18]error
+	var errs [19]error
 	s.Port, errs[0] = portSetting(lookup)
 	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
@@ -107,6 +111,8 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	s.Tasks, errs[15] = tasksFrom(lookup)
 	s.HMAC, errs[16] = hmacFrom(lookup)
 	s.BlobAge, errs[17] = keepSetting(lookup, blobSetting, defaultBlobAge, leastBlobAge)
+	s.Pollers, errs[18] = pollersFrom(lookup)
+	s.Lookup = lookup
 	if err := errors.Join(errs[:]...); err != nil {
 		return Settings{}, err
 	}

@@ -60,12 +60,17 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Queues: stores.queues, Log: log,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }}
 	config.Publish = events.publish
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: deadLetters, Queues: stores.queues,
-		Starts: map[string]engine.RetryFunc{outboxEngine: events.dead.retry}})
+	claims := engine.NewClaims(stores.blobs, "")
+	polled, err := wirePollers(s, stores, definitions, claims, events.writer, deadLetters, log)
 	if err != nil {
 		return app{}, err
 	}
-	names := []string{engine.SignalEngine, outboxEngine}
+	polled.starts[outboxEngine] = events.dead.retry
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: deadLetters, Queues: stores.queues, Starts: polled.starts})
+	if err != nil {
+		return app{}, err
+	}
+	names := append([]string{engine.SignalEngine, outboxEngine}, polled.names()...)
 	for _, d := range definitions {
 		names = append(names, d.Name)
 	}
@@ -90,7 +95,6 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
-	claims := engine.NewClaims(stores.blobs, "")
 	pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
 		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Claims: claims, Locks: stores.registry, Log: log})
 	if err != nil {
@@ -99,9 +103,10 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 
 	locks := hostlock.Locks{Tables: stores.tables}
 	sweeps := sweeper{runtime: runtime, list: list, locks: locks, log: log}
-	a := app{Close: func() { list.Close(); events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
+	a := app{Close: func() { list.Close(); polled.close(); events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
 		Timers: map[string]trigger.Timer{"orchestration-sweep-timer": {Parameter: timerParameter, Handle: sweeps.handle}}}
 	events.register(&a)
+	polled.register(&a)
 	rule := engine.Retention{Engines: names}
 	for function, slice := range map[string]func(context.Context, engine.Retention, time.Time, int) (int, bool, error){
 		"dlq-retention-timer": deadLetters.Retention, "history-retention-timer": history.Retention,
@@ -147,7 +152,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 			durable.Register(e, durable.Config{Runtime: runtime, Admit: pipeline.Admit, List: list.List, Log: log}))
 	}
 	a.Start = func(ctx context.Context) error {
-		errs := []error{runtime.Prepare(ctx), list.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareVault(ctx), stores.registry.CreateTable(ctx), events.prepare(ctx)}
+		errs := []error{runtime.Prepare(ctx), list.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareVault(ctx), stores.registry.CreateTable(ctx), events.prepare(ctx), polled.prepare(ctx)}
 		for _, d := range definitions {
 			for _, table := range d.Tables {
 				errs = append(errs, stores.tables.CreateTable(ctx, table))

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ const MaxPollers = 200
 type Setting struct {
 	// Name is the poller's; it is the member's name in the document.
 	Name string
+	// Schedule is when it runs, as NCRONTAB with seconds; default DefaultSchedule.
+	Schedule string
 	// Connection says where the connection string of the database is. It is never in the document itself.
 	Connection Connection
 	// Source is the definition of the source, for the package that reads that kind.
@@ -33,6 +36,12 @@ type Setting struct {
 	NoQuarantine bool
 	Options      Options
 }
+
+// DefaultSchedule is every ten seconds.
+const DefaultSchedule = "*/10 * * * * *"
+
+// Function is the name of the poller's timer function.
+func (s Setting) Function() string { return "poller-" + s.Name + "-timer" }
 
 // The places of state documents.
 const (
@@ -69,6 +78,7 @@ type OutboxTarget struct {
 
 // document is a poller as it is written.
 type document struct {
+	Schedule   string          `json:"schedule"`
 	Connection Connection      `json:"connection"`
 	Source     json.RawMessage `json:"source"`
 	State      string          `json:"state"`
@@ -182,7 +192,7 @@ func parseSetting(name string, text json.RawMessage) (Setting, error) {
 	if err := strict(text, &d); err != nil {
 		return Setting{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	s := Setting{Name: name, Connection: d.Connection, Source: d.Source, State: d.State, Engine: d.Deliver.Engine, Outbox: d.Deliver.Outbox,
+	s := Setting{Name: name, Schedule: cmp.Or(d.Schedule, DefaultSchedule), Connection: d.Connection, Source: d.Source, State: d.State, Engine: d.Deliver.Engine, Outbox: d.Deliver.Outbox,
 		NoQuarantine: d.Quarantine.Off, Options: d.options()}
 	if s.State == "" {
 		s.State = StateBlob
@@ -205,6 +215,9 @@ var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 // Validate reports what is wrong with a setting, but for its source. The errors are ErrInvalid.
 func (s Setting) Validate() error {
 	errs := []error{CheckName(s.Name), s.Connection.validate(), checkSource(s.Source), s.Options.Validate()}
+	if n := len(strings.Fields(s.Schedule)); s.Schedule != "" && n != 6 {
+		errs = append(errs, fmt.Errorf("%w: schedule is %.64q: set six fields, as in %q", ErrInvalid, s.Schedule, DefaultSchedule))
+	}
 	if s.State != StateBlob && s.State != StateTable {
 		errs = append(errs, fmt.Errorf("%w: state is %.32q: set %s or %s", ErrInvalid, s.State, StateBlob, StateTable))
 	}

@@ -91,6 +91,7 @@ func rules() []rule {
 		{"internal/architecture", nil},
 		{"scripts/bench", append([]string{"engine", "orchestrator", "orchestrator/tasks", "outbox", "internal/azurite", "internal/faults"}, storage...)},
 		{"scripts/backfill", append([]string{"outbox", "internal/account"}, storage...)},
+		{"scripts/pollers", []string{"poller"}},
 		{"scripts/start", []string{"internal/account", "internal/azurite", "internal/localhost", "queues", "blobs"}},
 	}
 }

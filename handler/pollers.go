@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sink"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// pollersSetting defines the pollers.
+const pollersSetting = "ROUNDHOUSE_POLLERS"
+
+// pollerJob is a poller and its timer function. Its source is opened by the first tick that can: a database or a secret
+// that cannot be reached holds up this poller only.
+type pollerJob struct {
+	setting poller.Setting
+	source  sqlsource.Config // without DSN
+	config  poller.RunnerConfig
+	dsn     func(context.Context) (string, error)
+
+	mu     sync.Mutex
+	runner *poller.Runner
+	open   *sqlsource.Source
+}
+
+// pollers are those of the program.
+type pollers struct {
+	jobs   []*pollerJob
+	stores map[string]poller.Store
+	starts map[string]engine.RetryFunc
+}
+
+// pollersFrom reads ROUNDHOUSE_POLLERS.
+func pollersFrom(lookup lookupFunc) ([]poller.Setting, error) {
+	settings, err := poller.ParseSettings(setting(lookup, pollersSetting))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", pollersSetting, err)
+	}
+	return settings, nil
+}
+
+// wirePollers makes the jobs. Errors are those of definitions; nothing is sent.
+func wirePollers(s Settings, st stores, definitions []engine.Definition, claims *engine.Claims, writer *outbox.Writer, letters *engine.DeadLetters,
+	log *slog.Logger) (*pollers, error) {
+	p := &pollers{starts: map[string]engine.RetryFunc{}, stores: map[string]poller.Store{
+		poller.StateBlob: poller.BlobStore{Blobs: st.blobs}, poller.StateTable: poller.TableStore{Tables: st.tables}}}
+	var errs []error
+	for _, setting := range s.Pollers {
+		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, s.Lookup, st.vault)}
+		var err error
+		if j.source, err = sqlsource.Decode(setting.Source); err != nil {
+			errs = append(errs, fmt.Errorf("%s: poller %s: %w", pollersSetting, setting.Name, err))
+			continue
+		}
+		handler, err := sinkOf(setting, st, definitions, claims, writer)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		j.config = poller.RunnerConfig{Name: setting.Name, Store: p.stores[setting.State], Handler: handler, Options: setting.Options, Redact: engine.Redact, Log: log}
+		if !setting.NoQuarantine {
+			j.config.Quarantine = sink.DeadLetters(letters)
+		}
+		p.jobs = append(p.jobs, j)
+		p.starts[sink.EngineName(setting.Name)] = sink.Retry(handler)
+	}
+	return p, errors.Join(errs...)
+}
+
+// sinkOf is where a poller's rows go.
+func sinkOf(s poller.Setting, st stores, definitions []engine.Definition, claims *engine.Claims, writer *outbox.Writer) (poller.Handler, error) {
+	if s.Outbox != nil {
+		return sink.Outbox{Target: *s.Outbox, Writer: writer}, nil
+	}
+	at := slices.IndexFunc(definitions, func(d engine.Definition) bool { return d.Name == s.Engine.Engine })
+	if at < 0 {
+		return nil, fmt.Errorf("%s: poller %s: there is no engine %q in this deployment context", pollersSetting, s.Name, s.Engine.Engine)
+	}
+	return sink.Engine{Target: *s.Engine, Queue: definitions[at].Queue, Queues: st.queues, Claims: claims}, nil
+}
+
+// connection says how to get a connection string: out of the environment, or out of the vault, the newest usable version.
+func connection(c poller.Connection, lookup lookupFunc, v vault) func(context.Context) (string, error) {
+	if c.Setting != "" {
+		return func(context.Context) (string, error) {
+			dsn := setting(lookup, c.Setting)
+			if dsn == "" {
+				return "", fmt.Errorf("the setting %s is not set: set it to the connection string", c.Setting)
+			}
+			return dsn, nil
+		}
+	}
+	return func(ctx context.Context) (string, error) {
+		versions, err := v.Versions(ctx, c.Secret)
+		if err != nil {
+			return "", fmt.Errorf("look up the secret %s: %w", c.Secret, err)
+		}
+		for _, version := range slices.Backward(versions) {
+			if version.Enabled {
+				value, err := v.Value(ctx, c.Secret, version.Version)
+				return string(value), err
+			}
+		}
+		return "", fmt.Errorf("the secret %s has no usable version: %w", c.Secret, secrets.ErrNotFound)
+	}
+}
+
+// handle runs the poller until nothing is left to do, or its time is over. What another process does is no error.
+func (j *pollerJob) handle(ctx context.Context, _ trigger.TimerDelivery) error {
+	runner, err := j.start(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = runner.Tick(ctx)
+	if errors.Is(err, sqlsource.ErrLogin) || errors.Is(err, sqlsource.ErrConnection) {
+		j.stop() // the next tick reads the connection string anew
+	}
+	return err
+}
+
+// start opens the source, if it is not open.
+func (j *pollerJob) start(ctx context.Context) (*poller.Runner, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.runner != nil {
+		return j.runner, nil
+	}
+	source := j.source
+	var err error
+	if source.DSN, err = j.dsn(ctx); err != nil {
+		return nil, fmt.Errorf("poller %s: %w", j.setting.Name, err)
+	}
+	open, err := sqlsource.Open(source)
+	if err != nil {
+		return nil, fmt.Errorf("poller %s: %w", j.setting.Name, err)
+	}
+	config := j.config
+	config.Source = open
+	runner, err := poller.NewRunner(config)
+	if err != nil {
+		return nil, errors.Join(err, open.Close())
+	}
+	j.runner, j.open = runner, open
+	return runner, nil
+}
+
+// stop closes the source.
+func (j *pollerJob) stop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.open != nil {
+		_ = j.open.Close() // what it held was read only
+	}
+	j.runner, j.open = nil, nil
+}
+
+// names are those under which rows are in the dead letters.
+func (p *pollers) names() []string {
+	var names []string
+	for _, j := range p.jobs {
+		names = append(names, sink.EngineName(j.setting.Name))
+	}
+	return names
+}
+
+// register adds the timer functions.
+func (p *pollers) register(a *app) {
+	for _, j := range p.jobs {
+		a.Timers[j.setting.Function()] = trigger.Timer{Parameter: timerParameter, Handle: j.handle}
+	}
+}
+
+// prepare creates what state documents need.
+func (p *pollers) prepare(ctx context.Context) error {
+	used := map[string]bool{}
+	for _, j := range p.jobs {
+		used[j.setting.State] = true
+	}
+	var errs []error
+	for state := range used {
+		errs = append(errs, p.stores[state].Create(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *pollers) close() {
+	for _, j := range p.jobs {
+		j.stop()
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// someOrders is a poller of a SQLite file whose rows rotate keys, and one whose database is not there.
+const someOrders = `{
+	"orders": {"connection": {"setting": "ORDERS_DSN"}, "source": {"dialect": "sqlite", "sourceId": "shop", "table": "orders", "cursor": "id", "keys": ["id"]},
+		"deliver": {"engine": {"engine": "hmac", "instanceColumn": "instance"}}, "schedule": "0 * * * * *"},
+	"lost": {"connection": {"secret": "lost-dsn"}, "source": {"dialect": "sqlite", "sourceId": "lost", "table": "nothing", "cursor": "id", "keys": ["id"]}, "state": "table",
+		"deliver": {"outbox": {"eventType": "order", "tenantId": "t"}}}}`
+
+// The functions of pollers are staged as they are defined, and the program serves them.
+func TestPollerFunctions(t *testing.T) {
+	t.Parallel()
+	dist := filepath.Join(t.TempDir(), "dist")
+	if out, err := stage(t, []string{"--local", dist}, "ROUNDHOUSE_POLLERS="+someOrders); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	out, err := stage(t, []string{"--list"}, "ROUNDHOUSE_POLLERS="+someOrders)
+	if err != nil || !slices.Contains(strings.Fields(out), "poller-orders-timer") {
+		t.Errorf("%v: %s", err, out)
+	}
+	s, err := LoadSettings(emulator.with(pollersSetting, someOrders).lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := wire(t.Context(), s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	for function, schedule := range map[string]string{"poller-orders-timer": "0 * * * * *", "poller-lost-timer": poller.DefaultSchedule} {
+		var f struct{ Bindings []binding }
+		readJSON(t, filepath.Join(dist, function, "function.json"), true, &f)
+		if timer, ok := a.Timers[function]; !ok || len(f.Bindings) != 1 || f.Bindings[0].Schedule != schedule || f.Bindings[0].Name != timer.Parameter {
+			t.Errorf("%s: %+v, served: %v", function, f, ok)
+		}
+	}
+	before := names(t, dist)
+	if out, err := stage(t, []string{"--local", dist}, `ROUNDHOUSE_POLLERS={"a": {}}`); err == nil || !strings.Contains(out, `poller "a"`) || !slices.Equal(names(t, dist), before) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// Rows become messages, once; a poller whose database is not there says so, and holds up no other.
+func TestPollersRun(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	dsn := "file:" + filepath.Join(t.TempDir(), "orders.db")
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `CREATE TABLE orders (id INTEGER PRIMARY KEY, instance TEXT); INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (9007199254740993, 'c')`); err != nil {
+		t.Fatal(err)
+	}
+	st := memoryStores(t, &faults.Plan{})
+	s, err := LoadSettings(emulator.with(pollersSetting, someOrders).with("ORDERS_DSN", dsn).lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters := engine.NewDeadLetters(st.tables, "")
+	definitions := []engine.Definition{{Name: "hmac", Queue: "hmac-rotation-queue"}}
+	p, err := wirePollers(s, st, definitions, engine.NewClaims(st.blobs, ""), nil, letters, slog.New(slog.DiscardHandler))
+	if err == nil {
+		err = errors.Join(p.prepare(ctx), st.queues.CreateQueue(ctx, "hmac-rotation-queue"), letters.CreateTable(ctx))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	tick := func(name string) error {
+		at := slices.IndexFunc(p.jobs, func(j *pollerJob) bool { return j.setting.Name == name })
+		return p.jobs[at].handle(ctx, trigger.TimerDelivery{})
+	}
+	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "lost-dsn") || !errors.Is(err, secrets.ErrNotFound) {
+		t.Errorf("without a secret: %v", err)
+	}
+	if _, err := st.vault.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("without a table: %v", err)
+	}
+	for range 2 {
+		if err := tick("orders"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	received, err := st.queues.Receive(ctx, "hmac-rotation-queue", 10, time.Minute)
+	if err != nil || len(received) != 3 {
+		t.Fatalf("%d messages, %v", len(received), err)
+	}
+	var got []string
+	for _, m := range received {
+		var message struct {
+			InstanceID string `json:"instanceId"`
+			Input      struct{ Key json.RawMessage }
+		}
+		if err := json.Unmarshal(queues.Decode(m.Text), &message); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(message.InstanceID, string(message.Input.Key)))
+	}
+	slices.Sort(got)
+	if want := []string{`a{"id":1}`, `b{"id":2}`, `c{"id":9007199254740993}`}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// What is wrong with a definition is told at the start, with the poller's name.
+func TestPollerSettings(t *testing.T) {
+	t.Parallel()
+	for document, complaint := range map[string]string{
+		`{`:          pollersSetting,
+		`{"a":{}}`:   `poller "a"`,
+		`{"A b":{}}`: `A b`,
+		strings.Replace(someOrders, "0 * * * * *", "* * *", 1): "schedule",
+	} {
+		if _, err := LoadSettings(emulator.with(pollersSetting, document).lookup); err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%.40s: %v", document, err)
+		}
+	}
+	for document, complaint := range map[string]string{
+		strings.Replace(someOrders, `"engine": "hmac"`, `"engine": "none"`, 1):       `poller orders: there is no engine "none"`,
+		strings.Replace(someOrders, `"cursor": "id",`, `"cursor": "id", "x": 1,`, 1): `poller orders: source`,
+	} {
+		s, err := LoadSettings(emulator.with(pollersSetting, document).lookup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = wirePollers(s, memoryStores(t, &faults.Plan{}), []engine.Definition{{Name: "hmac", Queue: "q"}}, nil, nil, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%q: %v", complaint, err)
+		}
+	}
+}
