@@ -34,6 +34,9 @@ const (
 	ReasonPermanent         Reason = "Permanent"         // its run failed with an error that another attempt cannot help
 	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // its run failed in every attempt
 	ReasonPoison            Reason = "Poison"            // the host gave it up and moved it to the poison queue
+	// Of signals that the host gave up on (persistence document, section 13):
+	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator" // nobody has the orchestrator, in the version that it is for
+	ReasonInconsistent        Reason = "Inconsistent"        // the rounds are damaged, or the code decides otherwise than they say
 )
 
 // DeadLetter is one row of the dead-letter table: a message that needs a person (standard, section 2).
@@ -85,6 +88,8 @@ type DeadLetter struct {
 	RetryCount   int
 	// CorrelationID names the run.
 	CorrelationID string
+	// Node is the process that gave it up; "" when the one who added it does not tell.
+	Node string
 	// ETag is the version of the row. Get sets it; Add ignores it.
 	ETag string
 }

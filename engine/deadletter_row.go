@@ -128,6 +128,9 @@ func (d DeadLetter) entity() tables.Entity {
 	if d.ParentRowKey != "" {
 		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
+	if d.Node != "" {
+		props["Node"] = clip(storable(d.Node), maxErrorText)
+	}
 	text, encoding := d.MessageText()
 	tables.PutText(props, "OriginalMessage", text)
 	if encoding != "" {
@@ -186,6 +189,7 @@ func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 		ParentRowKey:      e.String("ParentRowKey"),
 		RetryCount:        int(e.Int("RetryCount")),
 		CorrelationID:     e.String("CorrelationId"),
+		Node:              e.String("Node"),
 	}
 	if d.InsertedAtUtc.Unix() == 0 {
 		d.InsertedAtUtc = time.Time{}

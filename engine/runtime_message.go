@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -63,7 +64,7 @@ func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) er
 		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
 		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
 		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(),
-		ParentRowKey: parent, RetryCount: retries,
+		ParentRowKey: parent, RetryCount: retries, Node: m.config.Runtime.Node(),
 	})
 	return err
 }
@@ -73,7 +74,7 @@ func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) er
 func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
 	buried := m
 	buried.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the host counts from the beginning here
-	err := buried.bury(ctx, ReasonPoison, cause)
+	err := buried.bury(ctx, poisonReason(cause), cause)
 	if err == nil {
 		return nil
 	}
@@ -81,6 +82,19 @@ func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
 		return errors.Join(err, back)
 	}
 	return nil
+}
+
+// poisonReason is why no attempt could come to rest.
+func poisonReason(cause error) Reason {
+	_, stalled := errors.AsType[*orchestrator.DeterminismError](cause)
+	switch {
+	case errors.Is(cause, orchestrator.ErrUnknownOrchestrator):
+		return ReasonUnknownOrchestrator
+	case stalled || errors.Is(cause, orchestrator.ErrCorrupt):
+		return ReasonInconsistent
+	default:
+		return ReasonPoison
+	}
 }
 
 // orchestration is the id of the one that the message is for, or an id of its own if it does not tell.

@@ -289,6 +289,7 @@ func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 		CorrelationID:     v.message.CorrelationID,
 		ParentRowKey:      parent,
 		RetryCount:        retries,
+		Node:              v.config.Runtime.Node(),
 	})
 	if err != nil {
 		v.fail(err)

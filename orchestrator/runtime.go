@@ -211,6 +211,9 @@ func (r *Runtime) ScheduleQueue() string { return r.config.ScheduleQueue }
 // ActivityQueue is the name of the queue of activities that any process may run.
 func (r *Runtime) ActivityQueue() string { return r.config.ActivityQueue }
 
+// Node is what this process is called in what it writes.
+func (r *Runtime) Node() string { return r.config.Node }
+
 // Prepare creates the tables, the container and the queues that are missing.
 func (r *Runtime) Prepare(ctx context.Context) error {
 	errs := []error{r.config.Tables.CreateTable(ctx, r.config.Table), r.config.Blobs.CreateContainer(ctx, r.config.Container)}

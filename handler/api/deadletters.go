@@ -33,6 +33,7 @@ type deadLetterDetail struct {
 	MessageID               string        `json:"messageId,omitempty"`
 	InsertedAtUtc           time.Time     `json:"insertedAtUtc,omitzero"`
 	DetectedReason          engine.Reason `json:"detectedReason,omitempty"`
+	Node                    string        `json:"node,omitempty"`
 	ErrorSignature          string        `json:"errorSignature,omitempty"`
 	ResolutionNotes         string        `json:"resolutionNotes,omitempty"`
 	ResolvedAtUtc           time.Time     `json:"resolvedAtUtc,omitzero"`
@@ -115,6 +116,7 @@ func deadLetterDetailOf(d engine.DeadLetter) deadLetterDetail {
 		MessageID:               d.MessageID,
 		InsertedAtUtc:           d.InsertedAtUtc,
 		DetectedReason:          d.DetectedReason,
+		Node:                    d.Node,
 		ErrorSignature:          d.ErrorSignature,
 		ResolutionNotes:         d.ResolutionNotes,
 		ResolvedAtUtc:           d.ResolvedAtUtc,

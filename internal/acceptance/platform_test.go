@@ -72,6 +72,8 @@ type setup struct {
 	vault kept
 	// hostLog takes the log of the host; nil leaves it.
 	hostLog *slog.Logger
+	// visibility is the host's lease of a message; its default when it is 0.
+	visibility time.Duration
 }
 
 func start(t *testing.T) *platform {
@@ -103,7 +105,7 @@ func startWith(t *testing.T, s setup) *platform {
 	p.log = log.Name()
 	var err error
 	p.host, err = localhost.New(localhost.Config{
-		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog,
+		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog, Visibility: s.visibility,
 		Env: append([]string{
 			"ROUNDHOUSE_CONTEXT=" + s.context,
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),

@@ -305,6 +305,44 @@ func TestListCostsItsPage(t *testing.T) {
 	})
 }
 
+// A page of those that are parked costs as much among ten thousand as among a hundred, wherever it begins.
+func TestListOfTenThousandParked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const page = 50
+		costs := func(n int) (each []int) {
+			h := newHouse(t)
+			for i := range n {
+				h.start(t, fmt.Sprintf("a%05d", i), "gate", "", i)
+				if i%1000 == 999 {
+					if err := h.Flush(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := h.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range []orchestrator.Filter{{}, {Orchestrator: "gate"}, {Statuses: []orchestrator.Status{orchestrator.Running}}, {Prefix: "a0"}} {
+				after := ""
+				for range 2 {
+					before := h.meter.count("Query")
+					found, next, err := h.List(t.Context(), f, page, after)
+					if err != nil || len(found) != page {
+						t.Fatalf("%d found with %+v: %v", len(found), f, err)
+					}
+					each, after = append(each, h.meter.count("Query")-before), next
+				}
+			}
+			return each
+		}
+		few, many := costs(2*page), costs(10_000)
+		if diff := cmp.Diff(few, many); diff != "" {
+			t.Errorf("queries of pages (-of %d +of 10,000):\n%s", 2*page, diff)
+		}
+	})
+}
+
 func TestContinuations(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,213 @@
+package engine_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// A signal that no delivery can apply, because its orchestration cannot go on, is a dead letter in the end: the envelope as
+// it came, why, which process gave it up and when. Once the cause is mended, a retry brings the orchestration on.
+func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
+	t.Parallel()
+	const id = "turntable-c1"
+	tests := map[string]struct {
+		spoil  func(t *testing.T, w *world) (mend func())
+		p      func(t *testing.T, w *world) *engine.Pipeline // nil is the right one
+		reason engine.Reason
+		says   string
+	}{
+		"its orchestrator is not deployed": {
+			p: func(t *testing.T, w *world) *engine.Pipeline { return w.deployed(t) }, reason: engine.ReasonUnknownOrchestrator, says: "unknown orchestrator"},
+		"its code has changed": {
+			p: func(t *testing.T, w *world) *engine.Pipeline {
+				other := orchestrator.NewOrchestrator("turntable", func(ctx *orchestrator.Context, _ engine.Message) (string, error) {
+					return orchestrator.Event[string](ctx, "another").Await()
+				})
+				return w.deployed(t, other)
+			}, reason: engine.ReasonInconsistent, says: "is stalled"},
+		"a round is missing":    {spoil: losesRow(id, "r-00000001-00000001"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
+		"its status is missing": {spoil: losesRow(id, "status"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.waits = true
+				w.prepare(t)
+				right := w.process(t, nil)
+				w.send(t, good)
+				if err := right.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
+					t.Fatal(err)
+				}
+				broken, mend := right, func() {}
+				if tt.p != nil {
+					broken = tt.p(t, w)
+				}
+				if tt.spoil != nil {
+					mend = tt.spoil(t, w)
+				}
+				w.event(t, "c1", 0)
+				d := w.delivery(t, signalQueue)
+				for d.DequeueCount = 1; d.DequeueCount <= 2; d.DequeueCount++ {
+					if err := broken.HandleSignal(t.Context(), d); err == nil || !strings.Contains(err.Error(), tt.says) {
+						t.Fatalf("delivery %d: %v", d.DequeueCount, err)
+					}
+				}
+				d.Queue, d.DequeueCount = signalQueue+engine.PoisonSuffix, 1 // the host has given up
+				gaveUp := time.Now()
+				if err := broken.HandleSignalPoison(t.Context(), d); err != nil {
+					t.Fatal(err)
+				}
+				dead := w.deadLettersOf(t, engine.SignalEngine)
+				if len(dead) != 1 {
+					t.Fatalf("%d dead letters", len(dead))
+				}
+				if l := dead[0]; l.DetectedReason != tt.reason || !strings.Contains(l.ErrorMessage, tt.says) || string(l.OriginalMessage) != string(d.Body) ||
+					l.Node != w.runtime.Node() || l.Node == "" || !l.LastFailureAtUtc.Equal(gaveUp) || l.CorrelationID != id || l.OriginalQueue != signalQueue {
+					t.Errorf("%+v", l)
+				}
+				mend()
+				w.retry(t, dead[0])
+				w.host(t, w.always(right))
+				w.checkSucceeded(t, "c1")
+			})
+		})
+	}
+}
+
+// losesRow takes a row of an orchestration away, and mend brings it back.
+func losesRow(id, row string) func(*testing.T, *world) func() {
+	return func(t *testing.T, w *world) func() {
+		t.Helper()
+		key := tables.Key{Partition: tables.EscapeKey(id), Row: row}
+		lost, err := w.tables.Get(t.Context(), "orchestrations", key)
+		if err == nil {
+			err = w.tables.Apply(t.Context(), "orchestrations", tables.Delete(key, ""))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := w.tables.Apply(t.Context(), "orchestrations", tables.Insert(lost)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// deployed is a process of another deployment, which has these orchestrators and no activities.
+func (w *world) deployed(t *testing.T, orchestrators ...orchestrator.AnyOrchestrator) *engine.Pipeline {
+	t.Helper()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	rt, err := orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: w.blobs, Queues: w.queues, Log: log, Orchestrators: orchestrators})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := engine.NewPipeline(engine.Config{Runtime: rt, Log: log, Queues: w.queues,
+		History: engine.NewHistory(w.tables, ""), DeadLetters: engine.NewDeadLetters(w.tables, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// retry sends a dead letter again, as a person does.
+func (w *world) retry(t *testing.T, l engine.DeadLetter) {
+	t.Helper()
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(w.tables, ""), Queues: w.queues})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := retrier.Retry(t.Context(), l.Engine, l.RowKey, "somebody"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a signal is about may be over, or said already, or about an orchestration that is gone. Then it is dropped: counted
+// and acknowledged, without a dead letter, and the orchestration does not change for it.
+func TestSignalsThatAreDropped(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		body       string
+		purged     bool
+		stale, dup int
+	}{
+		"a duplicate":                    {body: `{"signalId":"go","signalType":"ExternalSignal","payload":{"event":"go","data":1}}`, dup: 1},
+		"a wait that is over":            {body: `{"signalId":"s","signalType":"ExternalSignal","waitingToken":"1-1","payload":{"event":"go","data":2}}`, stale: 1},
+		"a wait that never was":          {body: `{"signalId":"s","signalType":"TimerDue","waitingToken":"1-9"}`, stale: 1},
+		"another version expected":       {body: `{"signalId":"s","signalType":"ExternalSignal","expectedVersion":1,"payload":{"event":"go","data":2}}`, stale: 1},
+		"a version that is not yet":      {body: `{"signalId":"s","signalType":"InternalContinue","expectedVersion":99}`, stale: 1},
+		"a timer of one that was purged": {body: `{"signalId":"s","signalType":"TimerDue","waitingToken":"1-2"}`, purged: true, stale: 1},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.waits = true
+				w.prepare(t)
+				p := w.process(t, nil)
+				w.send(t, good)
+				handle := func(queue string, take func(*engine.Pipeline, context.Context, engine.Delivery) error) {
+					t.Helper()
+					if err := take(p, t.Context(), w.delivery(t, queue)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				handle(testQueue, (*engine.Pipeline).Handle)
+				w.event(t, "c1", 0)
+				handle(signalQueue, (*engine.Pipeline).HandleSignal)
+				if tt.purged {
+					if err := w.runtime.Terminate(t.Context(), "turntable-c1", ""); err != nil {
+						t.Fatal(err)
+					}
+					handle(signalQueue, (*engine.Pipeline).HandleSignal)
+					if err := w.runtime.Purge(t.Context(), "turntable-c1"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				rounds := w.rounds(t)
+				body := strings.Replace(tt.body, "{", `{"workflowInstanceId":"turntable-c1","runtimeProvider":"roundhouse",`, 1)
+				if _, err := w.queues.Send(t.Context(), signalQueue, []byte(body), 0); err != nil {
+					t.Fatal(err)
+				}
+				handle(signalQueue, (*engine.Pipeline).HandleSignal) // acknowledged, as it gives no error
+				if got := w.runtime.Counts(); got.Stale != tt.stale || got.Duplicates != tt.dup {
+					t.Errorf("counted %+v", got)
+				}
+				if now := w.rounds(t); now != rounds {
+					t.Errorf("%d rounds, %d before", now, rounds)
+				}
+				if dead := w.deadLettersOf(t, engine.SignalEngine); len(dead) != 0 {
+					t.Errorf("dead letters %+v", dead)
+				}
+				if !tt.purged {
+					w.host(t, w.always(p))
+					w.checkSucceeded(t, "c1")
+				}
+			})
+		})
+	}
+}
+
+// rounds counts the rows of the orchestration.
+func (w *world) rounds(t *testing.T) (n int) {
+	t.Helper()
+	for _, err := range tables.All(t.Context(), w.tables, "orchestrations", tables.Query{Partition: "turntable-c1"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}

@@ -1,0 +1,429 @@
+package recovery
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/azurite"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+var runs = flag.Int("recovery.runs", 12, "how many orchestrations each drill has")
+
+// patience bounds every wait for something that has to come.
+const patience = 3 * time.Minute
+
+// nap is how long the timers of the drill are: long enough to be parked for.
+const nap = time.Second
+
+// drill is one storage account and the nodes that work over it, with what the test has asked them for.
+type drill struct {
+	config  azurite.Config
+	server  *azurite.Server
+	account account.Account
+	tables  *tables.Azure
+	queues  *queues.Azure
+	client  *orchestrator.Runtime // which runs nothing
+	history *engine.History
+	letters *engine.DeadLetters
+	nodes   []*process
+}
+
+// newDrill starts an Azurite that keeps its data, and prepares what the nodes need.
+func newDrill(t *testing.T) *drill {
+	t.Helper()
+	d := &drill{config: azurite.Config{DataDir: t.TempDir()}}
+	d.startStorage(t)
+	d.account = d.server.Account()
+	for port, endpoint := range map[*int]string{&d.config.BlobPort: d.account.BlobEndpoint, &d.config.QueuePort: d.account.QueueEndpoint, &d.config.TablePort: d.account.TableEndpoint} {
+		u, err := url.Parse(endpoint)
+		if err == nil {
+			*port, err = strconv.Atoi(u.Port())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		d.killAll()
+		d.account.CloseIdleConnections()
+		if err := d.server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n, _, err := newNode(nodeConfig{Name: "test", Connection: d.account.ConnectionString(), Legacy: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	payloads, err := blobs.NewAzure(d.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.tables, d.queues = n.tables, n.queues
+	d.history, d.letters = engine.NewHistory(d.tables, ""), engine.NewDeadLetters(d.tables, "")
+	d.client, err = orchestrator.New(orchestrator.Config{Tables: d.tables, Queues: d.queues, Blobs: payloads, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// startStorage starts Azurite, on the same ports as before.
+func (d *drill) startStorage(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	var err error
+	if d.server, err = azurite.Start(ctx, d.config); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stopStorage stops Azurite. It writes its data first, as storage that is away has.
+func (d *drill) stopStorage(t *testing.T) {
+	t.Helper()
+	if err := d.server.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// process is one life of a node.
+type process struct {
+	name   string
+	cmd    *exec.Cmd
+	output sync.WaitGroup
+
+	mu     sync.Mutex
+	counts orchestrator.Counts
+}
+
+// launch starts a node and waits until it is ready.
+func (d *drill) launch(t *testing.T, legacy bool) *process {
+	t.Helper()
+	p := &process{name: fmt.Sprintf("node-%d", len(d.nodes))}
+	document, err := json.Marshal(nodeConfig{Name: p.name, Connection: d.account.ConnectionString(), Legacy: legacy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), p.name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		log.Close()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("the log of %s:\n%s", p.name, text[max(0, len(text)-4000):])
+		}
+	})
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), nodeEnv+"="+string(document))
+	p.cmd.Stderr = log
+	_, err1 := p.cmd.StdinPipe() // the node ends with it, should this process die
+	stdout, err2 := p.cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d.nodes = append(d.nodes, p)
+	ready := make(chan struct{})
+	p.output.Go(func() { p.listen(stdout, ready) })
+	select {
+	case <-ready:
+	case <-time.After(patience):
+		t.Fatalf("%s does not become ready", p.name)
+	}
+	return p
+}
+
+// listen reads what the node says until it has ended.
+func (p *process) listen(out io.Reader, ready chan<- struct{}) {
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var line said
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			continue
+		}
+		p.mu.Lock()
+		p.counts = line.Counts
+		p.mu.Unlock()
+		if ready != nil {
+			close(ready)
+			ready = nil
+		}
+	}
+}
+
+// kill kills the node, as kill -9 does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be dead already
+	p.output.Wait()
+	_ = p.cmd.Wait() // the error says that it was killed
+}
+
+func (d *drill) killAll() {
+	for _, p := range d.nodes {
+		p.kill()
+	}
+}
+
+// counts are those of all nodes that there were.
+func (d *drill) counts() (sum orchestrator.Counts) {
+	for _, p := range d.nodes {
+		p.mu.Lock()
+		sum.Stale += p.counts.Stale
+		sum.Duplicates += p.counts.Duplicates
+		sum.Conflicts += p.counts.Conflicts
+		sum.Woken += p.counts.Woken
+		p.mu.Unlock()
+	}
+	return sum
+}
+
+// until polls until done says so: what it waits for happens in another process.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+// pass lets time pass in which nothing is to happen that could be waited for.
+func pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
+func names() (all []string) {
+	for i := range *runs {
+		all = append(all, fmt.Sprintf("r%03d", i))
+	}
+	return all
+}
+
+// order sends the message that starts a run of an engine.
+func (d *drill) order(t *testing.T, engineName, run string, nap time.Duration) {
+	t.Helper()
+	input, err1 := json.Marshal(work{nap})
+	body, err2 := json.Marshal(engine.Message{CorrelationID: run, Engine: engineName, InstanceID: engine.PublisherInstance, Input: input})
+	_, err3 := d.queues.Send(t.Context(), queueOf(engineName), body, 0)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *drill) orderAll(t *testing.T, nap time.Duration) {
+	t.Helper()
+	for _, run := range names() {
+		d.order(t, drillEngine, run, nap)
+	}
+}
+
+func eventOf(run string, step int) string { return fmt.Sprintf("%s/%d", run, step) }
+
+// raise sends the events of some steps to all.
+func (d *drill) raise(t *testing.T, which ...int) {
+	t.Helper()
+	for _, run := range names() {
+		for _, step := range which {
+			if err := d.client.Raise(t.Context(), drillEngine+"-"+run, "go", eventOf(run, step), eventOf(run, step)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// done counts what was done, by orchestration and by what it was.
+func (d *drill) done(t *testing.T) map[string]map[string]int {
+	t.Helper()
+	all := map[string]map[string]int{}
+	for e, err := range tables.All(t.Context(), d.tables, doneTable, tables.Query{Partition: donePartition}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		by := e.String(columnBy)
+		if all[by] == nil {
+			all[by] = map[string]int{}
+		}
+		all[by][e.String(columnWhat)]++
+	}
+	return all
+}
+
+// under waits until so many things have been done, and gives a node that was seen at work at that moment.
+func (d *drill) under(t *testing.T, least int) (worker *process) {
+	t.Helper()
+	known := map[string]int{}
+	until(t, "work is under way", func() bool {
+		sum, by := 0, map[string]int{}
+		for e, err := range tables.All(t.Context(), d.tables, doneTable, tables.Query{Partition: donePartition}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum++
+			by[e.String(columnNode)]++
+		}
+		for _, p := range d.nodes {
+			if by[p.name] > known[p.name] {
+				worker = p
+			}
+		}
+		known = by
+		return sum >= least
+	})
+	return worker
+}
+
+// finished waits until all runs have succeeded, and checks that every timer has fired once and not before its time, that
+// every event was taken once, and that nothing is left over. It tells how late the latest timer was.
+func (d *drill) finished(t *testing.T) (latest time.Duration) {
+	t.Helper()
+	for _, run := range names() {
+		d.succeeded(t, drillEngine, run)
+	}
+	done, repeated := d.done(t), 0
+	for _, run := range names() {
+		id := drillEngine + "-" + run
+		in, err := d.client.Inspect(t.Context(), id)
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		if in.Status != orchestrator.Completed || in.Execution != 1 {
+			t.Errorf("%s: execution %d is %s: %v", id, in.Execution, in.Status, in.Outcome.Failure)
+		}
+		latest = max(latest, checkRounds(t, id, in.Rounds))
+		var taken, want []string
+		if err := json.Unmarshal(in.Outcome.Output, &taken); err != nil {
+			t.Errorf("%s: output %s", id, in.Outcome.Output)
+		}
+		for i := range steps {
+			want = append(want, eventOf(run, i))
+		}
+		if slices.Sort(taken); !slices.Equal(taken, want) {
+			t.Errorf("%s took %v", id, taken)
+		}
+		if len(done[id]) != 2*steps {
+			t.Errorf("%s did %v", id, done[id])
+		}
+		for _, n := range done[id] {
+			repeated += n - 1
+		}
+	}
+	for _, queue := range []string{d.client.SignalQueue(), d.client.ScheduleQueue(), d.client.ActivityQueue(), queueOf(drillEngine)} {
+		until(t, queue+" is empty", func() bool { n, err := d.queues.Length(t.Context(), queue); return err == nil && n == 0 })
+	}
+	t.Logf("%d orchestrations: %d timers fired, the latest %.1f s late; %d activities ran again; %+v",
+		*runs, *runs*steps, latest.Seconds(), repeated, d.counts())
+	return latest
+}
+
+// succeeded waits until a run has, once.
+func (d *drill) succeeded(t *testing.T, engineName, run string) {
+	t.Helper()
+	until(t, "the end of "+run, func() bool {
+		entries, err := d.history.Run(t.Context(), engineName, run)
+		return err == nil && slices.ContainsFunc(entries, func(e engine.Entry) bool { return e.RunStatus == engine.StatusSucceeded })
+	})
+	if entries, err := d.history.Run(t.Context(), engineName, run); err != nil || len(entries) != 1 {
+		t.Errorf("history of %s: %+v, %v", run, entries, err)
+	}
+	if dead, err := d.letters.Pending(t.Context(), engineName, run); err != nil || len(dead) != 0 {
+		t.Errorf("dead letters of %s: %+v, %v", run, dead, err)
+	}
+}
+
+// checkRounds: the timers have fired once each, when it was time, and every signal has brought its event once.
+func checkRounds(t *testing.T, id string, rounds []orchestrator.Round) (latest time.Duration) {
+	t.Helper()
+	due, fired, raised := map[int]time.Time{}, map[int]int{}, map[string]int{}
+	for _, r := range rounds {
+		for _, e := range r.Decided {
+			if e.Kind == "TimerScheduled" {
+				due[e.Call] = e.Due
+			}
+		}
+		for _, e := range r.Learned {
+			switch e.Kind {
+			case "TimerFired":
+				fired[e.Call]++
+				late := e.At.Sub(due[e.Call])
+				if latest = max(latest, late); late < 0 {
+					t.Errorf("%s: timer %d fired %v early", id, e.Call, -late)
+				}
+			case "EventRaised":
+				raised[e.Signal]++
+			}
+		}
+	}
+	for call := range due {
+		if fired[call] != 1 {
+			t.Errorf("%s: timer %d fired %d times", id, call, fired[call])
+		}
+	}
+	if len(due) != steps || len(raised) != steps {
+		t.Errorf("%s: %d timers, events of %v", id, len(due), raised)
+	}
+	for signal, n := range raised {
+		if n != 1 || !strings.Contains(signal, "/") {
+			t.Errorf("%s: the event of %s was taken %d times", id, signal, n)
+		}
+	}
+	return latest
+}
+
+// empty deletes all messages of a queue, hidden ones included, as a person does with a tool.
+func (d *drill) empty(t *testing.T, queue string) {
+	t.Helper()
+	name, key, _ := d.account.SharedKey()
+	credential, err := azqueue.NewSharedKeyCredential(name, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azqueue.NewQueueClientWithSharedKeyCredential(d.account.QueueEndpoint+"/"+queue, credential, &azqueue.ClientOptions{ClientOptions: d.account.ClientOptions(patience)})
+	if err == nil {
+		_, err = client.ClearMessages(t.Context(), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

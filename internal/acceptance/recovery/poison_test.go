@@ -1,0 +1,110 @@
+package recovery
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// TestPoisonedSignals: signals that nobody can apply end as dead letters that tell what they were, why, where and when,
+// and hold up nobody else. When the cause is mended, a retry brings their orchestrations to the end.
+func TestPoisonedSignals(t *testing.T) {
+	t.Parallel()
+	d := newDrill(t)
+	old := d.launch(t, true)
+	for _, run := range []string{"undeployed", "damaged"} {
+		d.order(t, legacyEngine, run, 0)
+		until(t, run+" waits", func() bool {
+			s, err := d.client.Status(t.Context(), legacyEngine+"-"+run)
+			return err == nil && s.WaitingKind == "Event"
+		})
+	}
+	damaged := tables.Key{Partition: legacyEngine + "-damaged", Row: "r-00000001-00000001"}
+	round, err := d.tables.Get(t.Context(), "orchestrations", damaged)
+	if err == nil {
+		err = d.tables.Apply(t.Context(), "orchestrations", tables.Delete(damaged, ""))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.kill()
+	for range 2 {
+		d.launch(t, false)
+	}
+	began := time.Now()
+	if _, err := d.queues.Send(t.Context(), d.client.SignalQueue(), []byte("garbage"), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"undeployed", "damaged", "unknown"} {
+		if err := d.client.Raise(t.Context(), legacyEngine+"-"+run, "go", run, "event of "+run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.orderAll(t, nap)
+	d.raise(t, 0, 1, 2)
+	d.timed(t, "poisoned signals were sent", began)
+
+	want := map[string]engine.Reason{"garbage": engine.ReasonUndecodable, "undeployed": engine.ReasonUnknownOrchestrator,
+		"damaged": engine.ReasonInconsistent, "unknown": engine.ReasonPoison}
+	until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
+	letters := d.dead(t)
+	if len(letters) != len(want) {
+		t.Errorf("%d dead letters", len(letters))
+	}
+	t.Logf("%.1f s after they were sent, the poisoned signals are dead letters", time.Since(began).Seconds())
+	for _, l := range letters {
+		what := strings.TrimPrefix(l.CorrelationID, legacyEngine+"-")
+		if string(l.OriginalMessage) == "garbage" {
+			what = "garbage"
+		}
+		if l.DetectedReason != want[what] || l.LastFailureAtUtc.Before(began) || l.OriginalQueue != d.client.SignalQueue() ||
+			l.Node != d.nodes[1].name && l.Node != d.nodes[2].name || what != "garbage" && !strings.Contains(string(l.OriginalMessage), `"event of `+what+`"`) {
+			t.Errorf("the dead letter of %q: %+v", what, l)
+		}
+		delete(want, what)
+	}
+	if len(want) != 0 {
+		t.Errorf("no dead letters of %v", want)
+	}
+
+	// The damage is mended, and what was missing is deployed.
+	if err := d.tables.Apply(t.Context(), "orchestrations", tables.Insert(round)); err != nil {
+		t.Fatal(err)
+	}
+	d.killAll()
+	d.launch(t, true)
+	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: d.letters, Queues: d.queues})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range letters {
+		if r := l.DetectedReason; r == engine.ReasonUndecodable || r == engine.ReasonPoison {
+			continue
+		}
+		if _, err := retrier.Retry(t.Context(), l.Engine, l.RowKey, "somebody"); err != nil {
+			t.Error(err)
+		}
+	}
+	d.succeeded(t, legacyEngine, "undeployed")
+	d.succeeded(t, legacyEngine, "damaged")
+}
+
+// dead reads all dead letters of signals.
+func (d *drill) dead(t *testing.T) (all []engine.DeadLetter) {
+	t.Helper()
+	page, err := d.letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{engine.SignalEngine}, Limit: engine.MaxLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range page.DeadLetters {
+		l, err := d.letters.Get(t.Context(), item.Engine, item.RowKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+	return all
+}

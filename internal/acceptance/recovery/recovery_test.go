@@ -1,0 +1,178 @@
+package recovery
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// away is how long storage, or all nodes, are away: timers become due meanwhile.
+const away = 3 * time.Second
+
+// Each drill has processes of its own. It brings orchestrations half way, lets something happen, and checks that all finish.
+
+// halfWay is a drill whose nodes are at work.
+func halfWay(t *testing.T, nodes int) *drill {
+	t.Helper()
+	t.Parallel()
+	d := newDrill(t)
+	for range nodes {
+		d.launch(t, false)
+	}
+	d.orderAll(t, nap)
+	d.raise(t, 0)
+	return d
+}
+
+// TestOneNodeDown: one node of three dies at work, and nobody starts it again. The others do its work (11.1).
+func TestOneNodeDown(t *testing.T) {
+	d := halfWay(t, 3)
+	d.under(t, *runs).kill()
+	began := time.Now()
+	d.raise(t, 1, 2)
+	d.timed(t, "one node of three was killed", began)
+}
+
+// TestAllNodesDown: all nodes die at work. What was sent to them and what became due while there was none waits for the
+// first that is back (11.2).
+func TestAllNodesDown(t *testing.T) {
+	d := halfWay(t, 3)
+	d.under(t, *runs)
+	d.killAll()
+	d.raise(t, 1, 2)
+	pass(t, away)
+	began := time.Now()
+	d.launch(t, false)
+	d.timed(t, "the first node is back", began)
+}
+
+// TestStorageDown: storage goes and comes back with its data, while the nodes stay (11.3).
+func TestStorageDown(t *testing.T) {
+	d := halfWay(t, 2)
+	d.under(t, *runs)
+	d.stopStorage(t)
+	if err := d.client.Raise(t.Context(), drillEngine+"-r000", "go", "", "lost"); err == nil {
+		t.Fatal("storage is not away")
+	}
+	pass(t, away)
+	d.startStorage(t)
+	began := time.Now()
+	d.raise(t, 1, 2)
+	d.timed(t, "storage is back", began)
+}
+
+// TestEverythingDown: nodes and storage go. Storage comes back, then a node (11.4).
+func TestEverythingDown(t *testing.T) {
+	d := halfWay(t, 2)
+	d.raise(t, 1)
+	d.under(t, *runs)
+	d.killAll()
+	d.stopStorage(t)
+	pass(t, away)
+	d.startStorage(t)
+	began := time.Now()
+	d.launch(t, false)
+	d.raise(t, 2)
+	d.timed(t, "a node is back", began)
+}
+
+// TestQueuesEmptied: somebody deletes all messages of the runtime's queues, those that are to wake the orchestrations
+// included, and events that were under way. The sweeper finds the orchestrations; the events have to be sent again, and
+// those that had arrived are not taken twice.
+func TestQueuesEmptied(t *testing.T) {
+	t.Parallel()
+	d := newDrill(t)
+	for range 2 {
+		d.launch(t, false)
+	}
+	d.orderAll(t, 4*nap)
+	schedules := d.client.ScheduleQueue()
+	until(t, "all wait for a timer", func() bool { n, err := d.queues.Length(t.Context(), schedules); return err == nil && n == *runs })
+	d.empty(t, schedules)
+	emptied := time.Now()
+	d.under(t, *runs)
+	t.Logf("%.1f s after the schedules were emptied, %.1f s after they were due, all have been woken", time.Since(emptied).Seconds(), (time.Since(emptied) - 4*nap).Seconds())
+	d.raise(t, 0, 1)
+	for _, queue := range []string{d.client.SignalQueue(), schedules, d.client.ActivityQueue()} {
+		d.empty(t, queue)
+	}
+	d.raise(t, 0, 1, 2)
+	d.timed(t, "the queues were emptied", emptied)
+	if n := d.counts().Woken; n < *runs {
+		t.Errorf("the sweeper has woken %d", n)
+	}
+}
+
+// TestDuplicateAndStaleSignals: every event comes three times, and signals come whose waits and versions are not those of
+// the orchestration, or whose orchestration was purged. All of them are acknowledged, and change nothing.
+func TestDuplicateAndStaleSignals(t *testing.T) {
+	t.Parallel()
+	d := newDrill(t)
+	for range 2 {
+		d.launch(t, false)
+	}
+	d.order(t, legacyEngine, "purged", 0)
+	old := d.launch(t, true)
+	id := legacyEngine + "-purged"
+	until(t, "one to purge", func() bool { _, err := d.client.Status(t.Context(), id); return err == nil })
+	if err := d.client.Terminate(t.Context(), id, "to be purged"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "its end", func() bool { s, err := d.client.Status(t.Context(), id); return err == nil && s.Ended() })
+	if err := d.client.Purge(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	old.kill()
+
+	began := time.Now()
+	d.orderAll(t, nap)
+	dropped := 0
+	send := func(s orchestrator.Signal) {
+		t.Helper()
+		if err := d.client.Send(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		dropped++
+	}
+	for range 3 {
+		d.raise(t, 0, 1)
+	}
+	dropped += 4 * *runs
+	send(orchestrator.Signal{InstanceID: id, Type: orchestrator.TimerDue, WaitingToken: "1-1"})
+	until(t, "all wait for their last event", func() bool {
+		waiting := 0
+		for _, what := range d.done(t) {
+			waiting += what[fmt.Sprint("slept ", steps-1)]
+		}
+		return waiting >= *runs
+	})
+	for _, run := range names() {
+		of := drillEngine + "-" + run
+		event := orchestrator.Payload{Event: "go", Data: []byte(`"stale"`)}
+		send(orchestrator.Signal{InstanceID: of, Type: orchestrator.TimerDue, WaitingToken: "1-99"})
+		send(orchestrator.Signal{InstanceID: of, Type: orchestrator.ExternalSignal, WaitingToken: "1-3", Payload: event})
+		send(orchestrator.Signal{InstanceID: of, Type: orchestrator.ExternalSignal, ExpectedVersion: 1, Payload: event})
+		send(orchestrator.Signal{InstanceID: of, Type: orchestrator.InternalContinue, ExpectedVersion: 1 << 20})
+	}
+	counted := func() bool { c := d.counts(); return c.Stale+c.Duplicates >= dropped }
+	until(t, "all are counted", counted) // before the end: then, what only wakes is not stale
+	for range 3 {
+		d.raise(t, steps-1)
+	}
+	dropped += 2 * *runs
+	d.timed(t, "the first was sent", began)
+	until(t, "all are counted", counted)
+	if letters := d.dead(t); len(letters) != 0 {
+		t.Errorf("dead letters: %+v", letters)
+	}
+	t.Logf("%d signals to be dropped, %+v", dropped, d.counts())
+}
+
+// timed waits until all have finished, and tells how long after something that was.
+func (d *drill) timed(t *testing.T, since string, began time.Time) {
+	t.Helper()
+	d.finished(t)
+	t.Logf("%.1f s after %s, all have finished", time.Since(began).Seconds(), since)
+}

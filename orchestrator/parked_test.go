@@ -1,0 +1,118 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// multitude is how many orchestrations are parked at once.
+const multitude = 10_000
+
+// perWake is what it may cost to wake a parked orchestration by an event: the event's message, the host's receipt and
+// deletion of it, a query of the rounds and a round.
+const perWake = 5
+
+// Ten thousand orchestrations wait for a timer or for an event. A process keeps nothing of them. Half are woken by events,
+// each within its budget; the messages of all timers are lost, and the sweeper wakes the others when they are due.
+func TestTenThousandParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			timer, e := Timer(ctx, 24*time.Hour), Event[int](ctx, "go")
+			if Any(ctx, timer, e) == 0 {
+				return -1, nil
+			}
+			return e.Await()
+		})
+		var calls atomic.Int64
+		count := func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+			calls.Add(1)
+			return next(ctx)
+		}
+		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
+		goroutines := runtime.NumGoroutine()
+		for i := range multitude {
+			if out := mustRun(t, rt, startOf(parkedID(i), i)); !out.Woken {
+				t.Fatalf("%+v", out)
+			}
+		}
+		synctest.Wait()
+		if n := len(rt.active); n != 0 || len(rt.past) > indexSlice {
+			t.Errorf("the process has %d drivers, and %d rows to forget", n, len(rt.past))
+		}
+		if n := runtime.NumGoroutine(); n > goroutines {
+			t.Errorf("%d goroutines, %d before", n, goroutines)
+		}
+
+		// Each event wakes a process that has never heard of the orchestration.
+		cold := w.intercepted(t, count, Config{Orchestrators: []AnyOrchestrator{o}})
+		host := faults.Queues(w.queues, count)
+		most, before := int64(0), int64(0)
+		for i := range multitude / 2 {
+			if err := cold.Raise(t.Context(), parkedID(i), "go", i, ""); err != nil {
+				t.Fatal(err)
+			}
+			if err := handOne(t.Context(), host, cold); err != nil {
+				t.Fatal(err)
+			}
+			now := calls.Load()
+			most, before = max(most, now-before), now
+		}
+		if most > perWake {
+			t.Errorf("an event costs up to %d transactions, of which %d are allowed", most, perWake)
+		}
+
+		w.loseMessages(t)
+		sweeper := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
+		t.Logf("%d events, up to %d transactions each", multitude/2, most)
+		time.Sleep(24*time.Hour + 6*time.Minute)
+		woken, err := sweeper.Sweep(t.Context(), 2*multitude)
+		if err != nil || woken != multitude/2 {
+			t.Errorf("%d woken, %v", woken, err)
+		}
+		for w.deliver(t.Context(), t, sweeper) {
+		}
+		for i := range multitude {
+			want := fmt.Sprint(i)
+			if i >= multitude/2 {
+				want = "-1"
+			}
+			if out := mustGet(t, sweeper, parkedID(i)); out.Status != Completed || string(out.Output) != want {
+				t.Fatalf("%s is %s with %s, want %s", parkedID(i), out.Status, out.Output, want)
+			}
+		}
+		for range 3 { // what was woken needs no more looking after
+			time.Sleep(time.Hour)
+			if n, err := sweeper.Sweep(t.Context(), 2*multitude); err != nil || n != 0 {
+				t.Errorf("%d woken again, %v", n, err)
+			}
+		}
+		if rows := w.parked(t); len(rows) != 0 {
+			t.Errorf("%d rows are left in the index", len(rows))
+		}
+	})
+}
+
+func parkedID(i int) string { return fmt.Sprintf("a%05d", i) }
+
+// handOne hands the one signal that is due to a process, as the host does.
+func handOne(ctx context.Context, q queues.Store, rt *Runtime) error {
+	messages, err := q.Receive(ctx, signalQueue, 1, time.Minute)
+	if err != nil || len(messages) != 1 {
+		return errors.Join(err, fmt.Errorf("%d signals are due", len(messages)))
+	}
+	s, err := DecodeSignal(queues.Decode(messages[0].Text))
+	if err == nil {
+		_, err = rt.Deliver(ctx, s)
+	}
+	return errors.Join(err, q.Delete(ctx, signalQueue, messages[0].ID, messages[0].PopReceipt))
+}
