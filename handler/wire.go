@@ -37,6 +37,9 @@ const (
 	timerParameter   = "timer"
 )
 
+// operatorEngine is under what name the history has what the command line changed past the API.
+const operatorEngine = "operator"
+
 // challengePath is where http-01 challenges of certificate authorities are answered.
 const challengePath = "/api/acme-challenge/:token"
 
@@ -70,7 +73,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
-	names := append([]string{engine.SignalEngine, outboxEngine}, polled.names()...)
+	names := append([]string{engine.SignalEngine, outboxEngine, operatorEngine}, polled.names()...)
 	for _, d := range definitions {
 		names = append(names, d.Name)
 	}

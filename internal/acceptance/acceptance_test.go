@@ -44,6 +44,7 @@ func TestPlatform(t *testing.T) {
 	t.Run("the same message twice", p.testDuplicate)
 	t.Run("ids of all kinds", p.testIDs)
 	t.Run("messages that end as dead letters", p.testDeadLetters)
+	t.Run("the command line", p.testCommandLine)
 	t.Run("an activity that always fails", p.testAlwaysFails)
 	t.Run("the host gives up", p.testHostGivesUp)
 	t.Run("a message that was to wake a run is lost", p.testSweep)

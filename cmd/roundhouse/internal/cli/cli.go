@@ -1,0 +1,175 @@
+// Package cli is the command line roundhouse: its commands, what they show, and the guardrails in front of those that can do
+// harm. docs/cli.md describes it.
+//
+// It promises that output is data (a table, or with -o json what the API gives) on standard output and nothing else; that a
+// dangerous command changes nothing in production without --execute, and nothing anywhere before it was confirmed at a
+// terminal or with --yes; and that nothing that it prints holds a key, or a control character that came from outside. It owns no
+// storage keys: what it changes in storage is written by the packages that own it, and doctor deletes what it creates.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Main is the program. Stdin, Stdout, Stderr and Lookup are required.
+type Main struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Lookup reads the environment, as os.LookupEnv does.
+	Lookup func(string) (string, bool)
+	// Signals interrupts: the first signal ends what goes on, or asks; nil means that nothing does.
+	Signals <-chan os.Signal
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Poll is the time between two looks at an operation; 0 means one second.
+	Poll time.Duration
+	// Pollers opens the pollers' states; nil means that this program has none.
+	Pollers func(Storage) (Pollers, error)
+}
+
+// defaultPoll is the time between two looks at an operation.
+const defaultPoll = time.Second
+
+// app is what the commands share.
+type app struct {
+	Main
+	flags  globals
+	screen screen
+}
+
+// Run runs one command and gives the exit code, which docs/cli.md lists.
+func (m Main) Run(ctx context.Context, args []string) int {
+	if m.Now == nil {
+		m.Now = time.Now
+	}
+	if m.Poll == 0 {
+		m.Poll = defaultPoll
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-m.Signals:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
+	a := &app{Main: m, screen: screenOf(m.Stdin, m.Stdout, m.Stderr)}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err != nil && errors.Is(context.Cause(ctx), errInterrupted) && !errors.Is(err, errLeft) {
+		err = errInterrupted
+	}
+	code := exitCode(err)
+	if text := complaint(err); text != "" {
+		fmt.Fprintln(m.Stderr, "roundhouse: "+text)
+	}
+	return code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "roundhouse",
+		Short: "Operate Roundhouse from the command line",
+		Long: `roundhouse sends messages to engines, shows what became of them, and changes
+what needs a person. It asks the HTTP API of the app, or goes straight to
+storage for what has to work when the app is down (send, poller, doctor, and
+with --storage history, dlq and timeline, too).
+
+Without settings it is for "make run" on this machine.
+
+Environment:
+  ROUNDHOUSE_URL          the address of the app, as --url
+  ROUNDHOUSE_KEY          a function key, as --key
+  ROUNDHOUSE_ENTRA        the scope of the app's tokens, as --entra
+  ROUNDHOUSE_ENVIRONMENT  "production" makes dangerous commands dry runs
+  AzureWebJobsStorage     the storage account, as the app has it, also with
+                          AzureWebJobsStorage__accountName and an identity
+
+Exit codes:
+  0  done                     4    refused: a conflict, no permission, or
+  1  failed                        not confirmed
+  2  used in a wrong way      5    cannot be reached
+  3  there is no such thing   130  interrupted`,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+	}
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	wrapHelp(root)
+	a.flags.register(root.PersistentFlags())
+	root.AddCommand(a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(),
+		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.doctorCommand(), a.completionCommand(root))
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}
+
+// version is that of the build.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	text := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			text += " " + s.Value
+		}
+	}
+	return text
+}
+
+// spec is what makes a command: its words, its flags, and what it does.
+type spec struct {
+	use, short, long, example string
+	args                      cobra.PositionalArgs
+	// complete gives the values of the first argument, for the shell; nil for those that nobody knows.
+	complete []string
+	run      func(ctx context.Context, args []string) error
+}
+
+// command makes a command that does something. What it does may fail; everything that fails before is wrong use.
+func (a *app) command(s spec) *cobra.Command {
+	c := &cobra.Command{Use: s.use, Short: s.short, Long: s.long, Example: s.example, Args: s.args, DisableFlagsInUseLine: true}
+	if c.Args == nil {
+		c.Args = cobra.NoArgs
+	}
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return s.complete, cobra.ShellCompDirectiveNoFileComp
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := a.flags.validate(); err != nil {
+			return err
+		}
+		if err := s.run(c.Context(), args); err != nil {
+			return &failure{err}
+		}
+		return nil
+	}
+	return c
+}
+
+// group makes a command that only has others below it.
+func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return fmt.Errorf("%s needs one of its commands: see %s --help", c.CommandPath(), c.CommandPath())
+	}
+	c.AddCommand(below...)
+	return c
+}

@@ -1,0 +1,267 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+)
+
+// eachCommand walks all commands.
+func eachCommand(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, below := range c.Commands() {
+		eachCommand(below, visit)
+	}
+}
+
+// Every help text fits a terminal of 80 columns, and says what there is to say.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	n := 0
+	a := &app{Main: Main{Lookup: environment(nil), Now: time.Now}}
+	eachCommand(a.root(), func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		var out bytes.Buffer
+		m := Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Lookup: environment(nil)}
+		if code := m.Run(t.Context(), append(path, "--help")); code != exitOK {
+			t.Errorf("%v: exit code %d", path, code)
+		}
+		n++
+		for line := range strings.Lines(out.String()) {
+			if width := utf8.RuneCountInString(strings.TrimRight(line, "\n")); width > helpWidth {
+				t.Errorf("%v: %d columns: %s", path, width, line)
+			}
+			if line != "\n" && strings.TrimRight(line, " \n") == "" {
+				t.Errorf("%v: a line of blanks", path)
+			}
+		}
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || !strings.Contains(out.String(), "Usage:") {
+			t.Errorf("%v: %q\n%s", path, c.Short, out.String())
+		}
+	})
+	if n < 50 {
+		t.Errorf("only %d commands", n)
+	}
+}
+
+// Every command that shows or changes something does so against the real API; those that go straight to storage have tests
+// of their own.
+func TestEveryCommand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	entry := w.record(t, "run-1", now)
+	retried, resolved, expired := w.bury(t, "m1", "vault said no", now.Add(-time.Hour)), w.bury(t, "m2", "vault said \x1b[31mno", now), w.bury(t, "m3", "other", now)
+	good, bad := w.add(t, "acme", `{"n":1}`), w.add(t, "acme", `{"n":"bad"}`)
+	skipped := w.add(t, "blue", `{"n":"bad"}`)
+	must(t, w.sweep(t.Context()))
+	w.begin(t, "asks", "ask")
+	w.begin(t, "waits", "")
+	w.begin(t, "ends", "")
+	w.begin(t, "fails", "fail")
+
+	steps := []struct {
+		args  string
+		code  int
+		texts []string
+	}{
+		{"history list", 0, []string{"CORRELATION ID", "run-1", "Succeeded", "1234"}},
+		{"history list --status failed --from 2h", 0, []string{"There are no such entries."}},
+		{"history list --engine nobody", 2, []string{"Use one of hmac, tls"}},
+		{"history list --status maybe", 2, []string{"use one of Succeeded, Failed"}},
+		{"history show hmac " + entry.RowKey, 0, []string{"correlationId", `{"version":"v2"}`}},
+		{"history show hmac nothing", 3, []string{"404 NotFound"}},
+		{"timeline run-1", 0, []string{"rotate of i-1 in 1234 ms"}},
+		{"timeline nobody", 0, []string{"Nothing is known"}},
+		{"dlq list", 0, []string{"ROW KEY", retried, "vault said \uFFFD[31mno"}},
+		{"dlq show hmac " + resolved, 0, []string{"originalMessage", `{"correlationId":"m2"}`}},
+		{"dlq groups --status pending", 0, []string{"SIGNATURE", "vault said no"}},
+		{"dlq counts", 0, []string{"PENDING", "hmac"}},
+		{"dlq retry hmac " + retried, 0, []string{"messageId", "Resolved"}},
+		{"dlq resolve hmac " + resolved + " --notes done", 0, []string{"Resolved", "done"}},
+		{"dlq expire hmac " + expired, 0, []string{"Expired"}},
+		{"dlq expire hmac " + resolved, 4, []string{"409 InvalidState"}},
+		{"outbox list --tenant acme", 0, []string{"processed", "dead", "gone for good", good}},
+		{"outbox show acme " + bad, 0, []string{"attempts", "gone for good"}},
+		{"outbox show acme " + skipped, 3, nil},
+		{"outbox metrics", 0, []string{"backlogSize"}},
+		{"outbox retry acme " + bad, 0, []string{"retry"}},
+		{"outbox skip blue " + skipped, 0, []string{"skip"}},
+		{"outbox replay acme " + good, 0, []string{"replay"}},
+		{"outbox replay acme", 2, []string{"TENANT ID"}},
+		{"task list", 0, []string{"asks", "approver", "approve"}},
+		{"task show asks 1-1", 0, []string{"created"}},
+		{"task assign asks 1-1 ann --note please", 0, []string{"Assigned", "ann"}},
+		{"task reassign asks 1-1 bob", 0, []string{"bob"}},
+		{"task release asks 1-1", 0, []string{"Created"}},
+		{"task claim asks 1-1", 0, []string{"Assigned"}},
+		{"task complete asks 1-1", 2, []string{"answer"}},
+		{"task complete asks 1-1 --answer {\"yes\":true}", 0, []string{"Completed"}},
+		{"orchestration list --status running", 0, []string{"waits", "Event"}},
+		{"orchestration list --prefix fail", 0, []string{"Failed"}},
+		{"orchestration show waits", 0, []string{"pendingEvents", "decision"}},
+		{"orchestration show waits --rounds", 0, []string{"ExecutionStarted"}},
+		{"orchestration show nobody", 3, nil},
+		{"orchestration suspend waits --reason lunch", 0, []string{"waits"}},
+		{"orchestration show waits", 0, []string{"Suspended"}},
+		{"orchestration resume waits", 0, nil},
+		{"orchestration raise waits decision --input true", 0, []string{"waits"}},
+		{"orchestration show waits", 0, []string{"Completed", "decided"}},
+		{"orchestration raise waits decision", 4, []string{"409 InvalidState"}},
+		{"orchestration restart waits", 0, []string{"waits"}},
+		{"orchestration cancel waits", 0, []string{"waits"}},
+		{"orchestration show waits", 0, []string{"Canceled"}},
+		{"orchestration rewind fails", 0, []string{"fails"}},
+		{"orchestration terminate ends", 4, []string{"add --yes", "before: approval, Running, waits for Event"}},
+		{"orchestration terminate ends --yes --reason why", 0, []string{"before: approval, Running"}},
+		{"orchestration show ends", 0, []string{"Terminated"}},
+		{"orchestration start approval --id new --input \"wait\"", 0, []string{"new"}},
+		{"orchestration start approval --id new --input \"else\"", 4, []string{"409 OrchestrationExists"}},
+		{"orchestration start nobody", 2, []string{"400 UnknownOrchestrator"}},
+		{"orchestration purge new --yes", 4, []string{"409"}},
+		{"orchestration purge ends --yes", 0, []string{"before: approval, Terminated", "ends"}},
+		{"orchestration show ends", 3, nil},
+		{"operation show nobody", 3, nil},
+		{"operation cancel nobody", 3, nil},
+		{"operation wait nobody", 3, nil},
+	}
+	ran := map[string]bool{}
+	for _, step := range steps {
+		args := strings.Fields(step.args)
+		w.want(t, step.code, step.texts, args...)
+		ran[strings.Join(args[:min(2, len(args))], " ")] = true
+		ran[args[0]] = true
+	}
+	a := &app{Main: Main{Lookup: environment(nil), Now: time.Now}}
+	eachCommand(a.root(), func(c *cobra.Command) {
+		path := strings.TrimPrefix(c.CommandPath(), "roundhouse ")
+		first, _, _ := strings.Cut(path, " ")
+		elsewhere := map[string]bool{"roundhouse": true, "send": true, "poller": true, "doctor": true, "completion": true, "help": true}
+		if !c.HasSubCommands() && !ran[path] && !elsewhere[first] {
+			t.Errorf("%s is not tried", path)
+		}
+	})
+}
+
+// -o json gives the API's data as it is.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for i := range 5 {
+		w.record(t, "run-"+string(rune('a'+i)), now.Add(time.Duration(i)*time.Second))
+	}
+	r := w.want(t, 0, nil, "history", "list", "-o", "json", "--limit", "3")
+	var page client.Page
+	if err := json.Unmarshal([]byte(r.out), &page); err != nil || len(page.Items) != 3 || page.Token == "" || r.err != "" {
+		t.Fatalf("%v: %s%s", err, r.out, r.err)
+	}
+	r = w.want(t, 0, nil, "history", "list", "-o", "json", "--limit", "0", "--continue", page.Token)
+	if err := json.Unmarshal([]byte(r.out), &page); err != nil || len(page.Items) != 2 {
+		t.Errorf("%v: %s", err, r.out)
+	}
+	var item client.HistoryItem
+	if err := json.Unmarshal(page.Items[1], &item); err != nil || item.CorrelationID != "run-a" {
+		t.Errorf("%v %+v", err, item)
+	}
+	w.want(t, 2, []string{"-o \"xml\": use table or json"}, "history", "list", "-o", "xml")
+	for _, args := range []string{"dlq groups", "dlq counts", "timeline run-a", "task list", "outbox list", "orchestration list", "outbox metrics"} {
+		r := w.want(t, 0, nil, append(strings.Fields(args), "-o", "json")...)
+		if !json.Valid([]byte(r.out)) || r.out == "" {
+			t.Errorf("%s: %s", args, r.out)
+		}
+	}
+}
+
+// What goes wrong on the way ends with the exit code that says so, and with one line that has no secret.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	status := func(code int, body string) http.HandlerFunc {
+		return func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
+			rw.WriteHeader(code)
+			_, _ = rw.Write([]byte(body))
+		}
+	}
+	for name, tt := range map[string]struct {
+		answer http.HandlerFunc
+		code   int
+		text   string
+	}{
+		"a redirect":          {status(302, ""), 1, "What answers is not the API"},
+		"a page":              {status(200, "<html>"), 1, ""},
+		"no key":              {status(401, ""), 4, "Give a function key"},
+		"no permission":       {status(403, ""), 4, "not accepted"},
+		"no such function":    {status(404, ""), 3, "no such function"},
+		"throttled":           {status(429, ""), 5, ""},
+		"the host is down":    {status(502, "bad gateway"), 5, "does not answer requests now"},
+		"storage is down":     {status(503, `{"status":"Failed","error":{"code":"ServiceUnavailable","message":"Storage did not answer in time."}}`), 5, "Storage did not answer"},
+		"it fails inside":     {status(500, `{"status":"Failed","error":{"code":"InternalError","message":"It failed."}}`), 1, "It failed. (500 InternalError)"},
+		"other shapes":        {status(200, `{"status":"Succeeded","data":{"items":"x"}}`), 1, "not what this version of roundhouse expects"},
+		"several are wrong":   {status(400, `{"status":"Failed","error":{"code":"C","message":"M.","target":"a","details":[{"target":"a","message":"M."},{"target":"b","message":"N."}]}}`), 2, "a: M. b: N. (400 C)"},
+		"a broken off answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 5, "cannot be reached"},
+	} {
+		w.refusing(tt.answer)
+		r := w.run(t, "history", "list")
+		if r.code != tt.code || !strings.Contains(r.err, tt.text) || strings.Count(r.err, "\n") != 1 || r.out != "" || strings.Contains(r.err, functionKey) {
+			t.Errorf("%s: %d, want %d %q\n%s%s", name, r.code, tt.code, tt.text, r.out, r.err)
+		}
+	}
+	for _, tt := range []struct {
+		url  string
+		code int
+		text string
+	}{
+		{"http://127.0.0.1:1", 5, "is the app running"},
+		{"http://example.org", 2, "use https"},
+		{"ftp://example.org", 2, "no http or https URL"},
+		{"https://me:secret@example.org", 2, "has a user"},
+		{"https://example.org/?code=secret", 2, "has a user, a query"},
+	} {
+		r := w.run(t, "history", "list", "--url", tt.url)
+		if r.code != tt.code || !strings.Contains(r.err, tt.text) || strings.Contains(r.err, "secret") {
+			t.Errorf("%s: %d %s", tt.url, r.code, r.err)
+		}
+	}
+	w.refusing(nil)
+	w.want(t, 4, []string{"not accepted"}, "history", "list", "--key", "another")
+	for _, args := range []string{"", "dlq", "dlq nothing", "history show hmac", "send", "send nobody", "history list --limit -1", "history list more", "task assign a b", "--timeout 0s history list", "completion tcsh",
+		"orchestration purge --all --yes", "orchestration purge --all --ended-before tomorrow", "outbox replay --all", "dlq expire --all", "dlq retry --all hmac x", "orchestration raise a b --input {", "orchestration raise a b --input @/nowhere"} {
+		code := exitUsage
+		if args == "" {
+			code = exitOK // the help
+		}
+		w.want(t, code, nil, strings.Fields(args)...)
+	}
+	w.want(t, 3, []string{"nothing with the name"}, "orchestration", "show", "..")
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, shell := range shells() {
+		if r := w.want(t, 0, nil, "completion", shell); len(r.out) < 1000 {
+			t.Errorf("%s: %s", shell, r.out)
+		}
+	}
+	for args, want := range map[string]string{
+		"__complete dlq re":                    "resolve",
+		"__complete send h":                    "hmac",
+		"__complete history list --status ":    "Succeeded",
+		"__complete dlq list --status ":        "Expired",
+		"__complete completion ":               "fish",
+		"__complete orchestration list --stat": "--status",
+	} {
+		parts := strings.Split(args, " ")
+		w.want(t, 0, []string{want}, parts...)
+	}
+}

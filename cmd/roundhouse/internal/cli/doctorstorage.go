@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// many is how long a queue is that nobody seems to empty.
+const many = 1000
+
+// Where orchestrations have their version, and the newest that this program knows: a test holds them against a run.
+const (
+	orchestrationTable = "orchestrations"
+	knownSchema        = 1
+	statusRow          = "status"
+	schemaColumn       = "SnapshotSchemaVersion"
+	// schemaSample is how many orchestrations are looked at for their version.
+	schemaSample = 100
+)
+
+// examineStorage looks at the storage account.
+func (a *app) examineStorage(ctx context.Context, p *patient) {
+	s, err := a.stores()
+	if !p.tried("storage settings", err, "", "set AzureWebJobsStorage as the app has it, or give --storage") {
+		return
+	}
+	defer s.Account.CloseIdleConnections()
+	p.findings[len(p.findings)-1].Found = s.Account.String()
+	scratch := "doctor" + strings.ToLower(rand.Text()[:16])
+	const good = "written, read and deleted"
+	const roles = "give the identity the roles of docs/settings.md, or check the account's key and firewall"
+	ok := p.tried("storage tables", a.probe(ctx, func(ctx context.Context) error { return probeTable(ctx, s, scratch) }), good, roles)
+	began := a.Now()
+	var inserted time.Time
+	err = a.probe(ctx, func(ctx context.Context) (err error) {
+		inserted, err = probeQueue(ctx, s, scratch)
+		return err
+	})
+	ok = p.tried("storage queues", err, good, roles) && ok
+	if !inserted.IsZero() {
+		p.clock("storage clock", inserted, began, a.Now())
+	}
+	ok = p.tried("storage blobs", a.probe(ctx, func(ctx context.Context) error { return probeBlob(ctx, s, scratch) }), good, roles) && ok
+	if !ok {
+		return
+	}
+	a.examineQueues(ctx, s, p)
+	err = a.probe(ctx, func(ctx context.Context) error { return versions(ctx, s.Tables) })
+	p.tried("schema versions", err, "this program knows all that were looked at", "use roundhouse of the app's version")
+	if a.Pollers != nil {
+		a.examinePollers(ctx, s, p)
+	}
+}
+
+// examinePollers looks whether the states of pollers can be read, and how they are.
+func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
+	var rows []pollerRow
+	err := a.probe(ctx, func(ctx context.Context) error {
+		states, err := a.Pollers(s)
+		if err == nil {
+			rows, err = pollerRows(ctx, states)
+		}
+		return err
+	})
+	if !p.tried("pollers", err, fmt.Sprintf("%d have a state", len(rows)), "see docs/pollers.md") {
+		return
+	}
+	for _, row := range rows {
+		if condition := pollerCondition(row); condition == damaged || condition == failing {
+			p.add("poller "+row.Poller, watch, "see docs/pollers.md: roundhouse poller show "+row.Poller, "%s: %s%s", condition, row.Error, stateOf(row.Document).Failure.Error)
+		}
+	}
+}
+
+func (a *app) probe(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	return do(ctx)
+}
+
+// undone is a context to clean up in, whatever became of ctx.
+func undone(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+}
+
+func probeTable(ctx context.Context, s Storage, name string) (err error) {
+	if err := s.Tables.CreateTable(ctx, name); err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := undone(ctx)
+		defer cancel()
+		err = errors.Join(err, s.Tables.DeleteTable(ctx, name))
+	}()
+	row := tables.Entity{Key: tables.Key{Partition: "p", Row: "r"}, Properties: map[string]any{"V": "v"}}
+	if err := s.Tables.Apply(ctx, name, tables.Insert(row)); err != nil {
+		return err
+	}
+	_, err = s.Tables.Get(ctx, name, row.Key)
+	return err
+}
+
+func probeQueue(ctx context.Context, s Storage, name string) (inserted time.Time, err error) {
+	if err := s.Queues.CreateQueue(ctx, name); err != nil {
+		return inserted, err
+	}
+	defer func() {
+		ctx, cancel := undone(ctx)
+		defer cancel()
+		err = errors.Join(err, s.Queues.DeleteQueue(ctx, name))
+	}()
+	if _, err := s.Queues.Send(ctx, name, []byte("probe"), 0); err != nil {
+		return inserted, err
+	}
+	got, err := s.Queues.Receive(ctx, name, 1, time.Minute)
+	if err == nil && len(got) > 0 {
+		inserted = got[0].InsertedAt
+	}
+	return inserted, err
+}
+
+func probeBlob(ctx context.Context, s Storage, name string) (err error) {
+	if err := s.Blobs.CreateContainer(ctx, name); err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := undone(ctx)
+		defer cancel()
+		err = errors.Join(err, s.Blobs.DeleteContainer(ctx, name))
+	}()
+	if err := s.Blobs.Put(ctx, name, "probe", []byte("probe")); err != nil {
+		return err
+	}
+	got, err := s.Blobs.Get(ctx, name, "probe")
+	if err == nil && !bytes.Equal(got, []byte("probe")) {
+		err = errors.New("what was read is not what was written")
+	}
+	return err
+}
+
+// examineQueues looks how full the queues are. Those of the other deployment context do not exist.
+func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
+	found := 0
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(queueNames()))) {
+		n, exists := a.length(ctx, s, p, name)
+		if exists {
+			found++
+		}
+		if n >= many {
+			p.add(name, watch, "is the app running, and fast enough?", "%d messages wait", n)
+		}
+		if n, _ := a.length(ctx, s, p, name+engine.PoisonSuffix); n > 0 {
+			p.add(name+engine.PoisonSuffix, watch, "they become dead letters when the app runs: see roundhouse dlq list", "%d messages", n)
+		}
+	}
+	if found == 0 {
+		p.add("queues", watch, "the app makes them when it starts: has it run with this account?", "there are none")
+		return
+	}
+	p.add("queues", fine, "", "%d looked at, with their poison queues", found)
+}
+
+func (a *app) length(ctx context.Context, s Storage, p *patient, queue string) (n int, exists bool) {
+	err := a.probe(ctx, func(ctx context.Context) (err error) { n, err = s.Queues.Length(ctx, queue); return err })
+	switch {
+	case errors.Is(err, account.ErrNotFound):
+		return 0, false
+	case err != nil:
+		p.tried(queue, err, "", "try again")
+		return 0, true
+	}
+	return n, true
+}
+
+// versions looks for rows of a newer program.
+func versions(ctx context.Context, store tables.Store) error {
+	page, err := store.Scan(ctx, orchestrationTable, tables.Scan{Row: statusRow, Select: []string{schemaColumn}, Limit: schemaSample})
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil // nothing has run yet
+	}
+	if err != nil {
+		return err
+	}
+	for _, row := range page.Entities {
+		if v := row.Int(schemaColumn); v > knownSchema {
+			return fmt.Errorf("orchestration %s has version %d, this program knows up to %d", row.Partition, v, knownSchema)
+		}
+	}
+	return nil
+}

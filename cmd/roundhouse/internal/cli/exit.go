@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitRefused     = 4
+	exitUnreachable = 5
+	exitInterrupted = 130
+)
+
+// These errors decide the exit code; Mark gives an error one of them.
+var (
+	// ErrUsage: arguments that turn out to be wrong.
+	ErrUsage = errors.New("wrong use")
+	// ErrMissing: there is no such thing.
+	ErrMissing = errors.New("not found")
+	// ErrRefused: a conflict, no permission, or not confirmed.
+	ErrRefused = errors.New("refused")
+	// ErrUnreachable: what is to answer does not.
+	ErrUnreachable = errors.New("not reachable")
+)
+
+var (
+	errInterrupted = errors.New("interrupted")
+	// errLeft: an operation was left running when it was interrupted, which has been said already.
+	errLeft = errors.New("left running")
+)
+
+// failure marks an error of a command that was used well.
+type failure struct{ error }
+
+// Unwrap gives the error itself.
+func (f *failure) Unwrap() error { return f.error }
+
+// marked is an error of a kind that its text does not repeat.
+type marked struct {
+	error
+	kind error
+}
+
+// Unwrap gives the kind and the error.
+func (m marked) Unwrap() []error { return []error{m.kind, m.error} }
+
+// Mark gives an error a kind, which its text does not repeat; nil for nil.
+func Mark(kind, err error) error {
+	if err == nil {
+		return nil
+	}
+	return marked{err, kind}
+}
+
+// exitCode is what an error makes of the program.
+func exitCode(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if _, ran := errors.AsType[*failure](err); !ran && !errors.Is(err, errInterrupted) {
+		return exitUsage
+	}
+	if refusal, ok := errors.AsType[*client.Error](err); ok {
+		return codeOfStatus(refusal.Status)
+	}
+	for _, known := range codes() {
+		for _, kind := range known.kinds {
+			if errors.Is(err, kind) {
+				return known.code
+			}
+		}
+	}
+	return exitFailed
+}
+
+type codeOf struct {
+	code  int
+	kinds []error
+}
+
+// codes are the kinds of errors, the first that matches first.
+func codes() []codeOf {
+	return []codeOf{
+		{exitInterrupted, []error{errInterrupted, errLeft}},
+		{exitUsage, []error{ErrUsage, account.ErrInvalid, account.ErrTooLarge}},
+		{exitNotFound, []error{ErrMissing, account.ErrNotFound, engine.ErrNotFound}},
+		{exitRefused, []error{ErrRefused, account.ErrDenied, account.ErrPrecondition, account.ErrExists}},
+		{exitUnreachable, []error{ErrUnreachable, client.ErrUnreachable, account.ErrThrottled, account.ErrOutcomeUnknown}},
+	}
+}
+
+func codeOfStatus(status int) int {
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return exitUsage
+	case http.StatusNotFound, http.StatusGone:
+		return exitNotFound
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
+		return exitRefused
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return exitUnreachable
+	default:
+		return exitFailed
+	}
+}
+
+var lines = regexp.MustCompile(`\s*\n\s*`)
+
+// complaint is an error as one line for people, "" where everything has been said.
+func complaint(err error) string {
+	if err == nil || errors.Is(err, errLeft) {
+		return ""
+	}
+	text := lines.ReplaceAllString(strings.TrimSpace(engine.Redact(err.Error())), "; ")
+	_, ran := errors.AsType[*failure](err)
+	switch {
+	case !ran && !errors.Is(err, errInterrupted):
+		text += " (roundhouse --help)"
+	case errors.Is(err, account.ErrDenied):
+		text += ": check the account key, or the roles of the identity (docs/settings.md)"
+	case errors.Is(err, account.ErrOutcomeUnknown):
+		text += ": is the storage account there? roundhouse doctor says more"
+	case errors.Is(err, client.ErrUnreachable):
+		text += ": is the app running, and --url or ROUNDHOUSE_URL its address?"
+	}
+	return printable(text)
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+)
+
+func (a *app) purgeCommand() *cobra.Command {
+	var b bulkFlags
+	var days int
+	var chosen *selection
+	c := a.command(spec{
+		use: "purge ID | purge --all [flags]", short: "Delete orchestrations that have ended",
+		long: `Delete everything of an orchestration that has ended, and of those that it
+waited for; or of all that ended before a time and that filters mean, as an
+operation. History and dead letters stay.`,
+		example: `  roundhouse orchestration purge hmac-5a1c
+  roundhouse orchestration purge --all --older-than-days 30 --status Failed`,
+		args: func(_ *cobra.Command, args []string) error {
+			if b.all != (len(args) == 0) || len(args) > 1 {
+				return fmt.Errorf("name one by its ID, or give --all with filters")
+			}
+			return nil
+		},
+		run: func(ctx context.Context, args []string) error {
+			if !b.all {
+				return a.purgeOne(ctx, b.guards, args[0])
+			}
+			query, err := chosen.given()
+			if err != nil {
+				return err
+			}
+			return a.purgeMany(ctx, b, query, days)
+		},
+	})
+	b.flags(c, "orchestrations that have ended, and")
+	notGiven(c, &days, "older-than-days", "with --all: those that ended so many `days` ago")
+	chosen = a.selected(c, append([]filter{
+		{flag: "ended-before", param: "endedBefore", usage: "with --all: those that ended before this `time`", time: true},
+		byOrchestrator(), byStatus(endedStatuses()...), byPrefix(),
+	}, period()...)...)
+	return c
+}
+
+func (a *app) purgeOne(ctx context.Context, g guards, id string) error {
+	c, err := a.api()
+	if err != nil {
+		return err
+	}
+	answer, err := a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: []string{"orchestrations", id}})
+	if err != nil {
+		return err
+	}
+	var o client.OrchestrationItem
+	if err := decodeInto(answer.Data, &o); err != nil {
+		return err
+	}
+	d := danger{what: "delete the orchestration " + o.ID, name: o.ID, effect: []string{
+		fmt.Sprintf("before: %s, %s %s", o.Orchestrator, o.Status, day(o.EndedAt)), "after:  gone, with the orchestrations that it waited for",
+	}}
+	return a.guarded(ctx, g, d, func(ctx context.Context) error {
+		// What was shown is what is deleted.
+		return a.tell(ctx, a.api, client.Request{Method: http.MethodDelete, Path: []string{"orchestrations", o.ID}, IfMatch: answer.ETag})
+	})
+}
+
+func (a *app) purgeMany(ctx context.Context, b bulkFlags, query url.Values, days int) error {
+	before, err := endedBefore(query.Get("endedBefore"), days, a.Now())
+	if err != nil {
+		return Mark(ErrUsage, err)
+	}
+	body := members(query)
+	if days >= 0 {
+		body["olderThanDays"] = days
+	}
+	c, err := a.api()
+	if err != nil {
+		return err
+	}
+	list := maps.Clone(query)
+	list.Del("endedBefore")
+	list.Set("limit", fmt.Sprint(pageLimit))
+	n, more, err := a.count(ctx, c, list, func(item json.RawMessage) bool {
+		var o client.OrchestrationItem
+		return json.Unmarshal(item, &o) == nil && !o.EndedAt.IsZero() && o.EndedAt.Before(before)
+	}, "orchestrations")
+	if err != nil {
+		return err
+	}
+	if n == 0 && !more {
+		a.note("No orchestration is meant: there is nothing to delete.")
+		return nil
+	}
+	d := danger{what: "delete orchestrations", name: "purge", effect: []string{
+		fmt.Sprintf("before: %s that ended before %s", about(n, more), day(before)), "after:  gone; history and dead letters stay",
+	}}
+	return a.guarded(ctx, b.guards, d, func(ctx context.Context) error {
+		total := n
+		if more {
+			total = 0
+		}
+		return a.begin(ctx, c, post(body, "orchestrations", "purge"), total, !b.noWait)
+	})
+}
+
+// endedBefore is when what is purged has to have ended: before a time, or so many days ago.
+func endedBefore(text string, days int, now time.Time) (time.Time, error) {
+	switch {
+	case (text == "") == (days < 0):
+		return time.Time{}, errors.New("--all needs either --older-than-days or --ended-before")
+	case days >= 0:
+		return now.AddDate(0, 0, -days), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		err = fmt.Errorf("--ended-before %.64q: use a time such as 2026-11-21T10:00:00Z, a date, or 2h for two hours ago", text)
+	}
+	return t, err
+}

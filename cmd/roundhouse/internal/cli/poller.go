@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// errNoPollers is what a program without pollers says.
+var errNoPollers = errors.New("this build has no pollers: use that of the app's version")
+
+func (a *app) pollerCommands() *cobra.Command {
+	list := a.command(spec{use: "list", short: "List the pollers that have a state", run: a.listPollers})
+	show := a.command(spec{use: "show POLLER", short: "Show the state: checkpoint, lease, failure", args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
+		return a.withPollers(ctx, func(ctx context.Context, p Pollers) error {
+			state, err := p.Show(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.detail(state)
+		})
+	}})
+	lag := a.command(spec{use: "lag POLLER", short: "Show how far it is behind its table", args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
+		return a.withPollers(ctx, func(ctx context.Context, p Pollers) error {
+			found, err := p.Lag(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return a.detail(found)
+		})
+	}})
+	return group("poller", "Database pollers",
+		`Show the states of database pollers, and change them, straight in storage. A
+change frees the lease and fences its owner: what that had not committed is
+delivered again. Every change leaves an entry in the history, under the engine
+"operator".`,
+		append([]*cobra.Command{list, show, lag}, a.pollerChangeCommands()...)...)
+}
+
+// withPollers opens the pollers' states.
+func (a *app) withPollers(ctx context.Context, do func(context.Context, Pollers) error) error {
+	if a.Pollers == nil {
+		return errNoPollers
+	}
+	s, err := a.stores()
+	if err != nil {
+		return err
+	}
+	defer s.Account.CloseIdleConnections()
+	p, err := a.Pollers(s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	return do(ctx, p)
+}
+
+// detail shows a value of this program.
+func (a *app) detail(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return a.printDetail(data)
+}
+
+// pollerRow is a poller as the list shows it.
+type pollerRow struct {
+	Poller string `json:"poller"`
+	PollerState
+	Error string `json:"error,omitempty"`
+}
+
+func (a *app) listPollers(ctx context.Context, _ []string) error {
+	return a.withPollers(ctx, func(ctx context.Context, p Pollers) error {
+		rows, err := pollerRows(ctx, p)
+		if err != nil {
+			return err
+		}
+		if a.asJSON() {
+			return a.printValue(map[string]any{"items": rows})
+		}
+		if len(rows) == 0 {
+			a.note("There are no states of pollers here.")
+			return nil
+		}
+		return a.table(func(width int) error { return writeTable(a.Stdout, width, pollerColumns(), rows) })
+	})
+}
+
+// pollerRows are all states, those that cannot be read with their errors.
+func pollerRows(ctx context.Context, p Pollers) ([]pollerRow, error) {
+	names, err := p.List(ctx)
+	rows := []pollerRow{}
+	for _, name := range names {
+		row := pollerRow{Poller: name}
+		var unread error
+		if row.PollerState, unread = p.Show(ctx, name); unread != nil {
+			row.Error, row.Document = unread.Error(), nil
+		}
+		rows = append(rows, row)
+	}
+	return rows, err
+}
+
+func pollerColumns() []column[pollerRow] {
+	return []column[pollerRow]{
+		{title: "POLLER", text: func(r pollerRow) string { return r.Poller }},
+		{title: "STATE", text: pollerCondition},
+		{title: "PLACE", text: func(r pollerRow) string { return stateOf(r.Document).Checkpoint.Cursor.String() }, cut: true},
+		{title: "COMMITTED", text: func(r pollerRow) string { return stateOf(r.Document).Checkpoint.UpdatedAt }, cut: true},
+		{title: "OWNER", text: func(r pollerRow) string { return stateOf(r.Document).Lease.Owner }, cut: true},
+		{title: "ERROR", text: func(r pollerRow) string { return r.Error + stateOf(r.Document).Failure.Error }, cut: true},
+	}
+}
+
+// What is wrong with a state.
+const (
+	damaged = "damaged"
+	failing = "failing"
+)
+
+func pollerCondition(r pollerRow) string {
+	s := stateOf(r.Document)
+	switch {
+	case r.Error != "":
+		return damaged
+	case s.Retired:
+		return "retired"
+	case s.Failure.Error != "":
+		return failing
+	case r.Live:
+		return "running"
+	default:
+		return "idle"
+	}
+}
+
+// pollerFile reads the file of a checkpoint.
+func pollerFile(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	return data, Mark(ErrUsage, err)
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// pollerAction is a command that changes a state: its words, and what it makes of its arguments behind the poller's name.
+type pollerAction struct {
+	kind               PollerChangeKind
+	args, short, extra string
+	least, most        int
+	read               func(c *PollerChange, args []string) error
+}
+
+func pollerActions() []pollerAction {
+	return []pollerAction{
+		{kind: ResetToBeginning, short: "Deliver everything again", extra: "Everything in the table is delivered again, from its first row on."},
+		{kind: ResetToCheckpoint, args: " FILE", short: "Go back, or on, to the checkpoint of a file", least: 1, most: 1,
+			extra: "FILE is a state document, as poller show -o json has it, or a checkpoint alone.",
+			read: func(c *PollerChange, args []string) (err error) {
+				c.File, err = pollerFile(args[0])
+				return err
+			}},
+		{kind: ResetToCursor, args: " VALUE [PK]", short: "Go back, or on, to a place", least: 1, most: 2,
+			extra: "VALUE is that of the cursor column, PK the key columns of its last row that is\nnot to be delivered, as a JSON object.", read: readCursor},
+		{kind: CloneCheckpoint, args: " NEW", short: "Give a new poller the checkpoint of this one", least: 1, most: 1,
+			extra: "The new poller begins where this one is, with a lease of its own.",
+			read:  func(c *PollerChange, args []string) error { c.To = args[0]; return nil }},
+		{kind: AcceptFingerprint, short: "Let the checkpoint stand for a changed definition",
+			extra: "It is for changes that leave the order of the rows as it was: what another\nfilter or table would have given before the checkpoint is not delivered. The\n" +
+				"definition is that of ROUNDHOUSE_POLLERS here."},
+		{kind: BreakLease, short: "Take the lease from its owner", extra: "The owner is fenced: it cannot commit any more."},
+	}
+}
+
+func readCursor(c *PollerChange, args []string) error {
+	c.Value = args[0]
+	if len(args) == 1 {
+		return nil
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(args[1]), &keys); err != nil || len(keys) == 0 {
+		return Mark(ErrUsage, fmt.Errorf(`PK %.64q is no JSON object of the key columns, such as {"id":5}`, args[1]))
+	}
+	c.Keys = json.RawMessage(args[1])
+	return nil
+}
+
+func (a *app) pollerChangeCommands() []*cobra.Command {
+	var commands []*cobra.Command
+	for _, action := range pollerActions() {
+		commands = append(commands, a.pollerChangeCommand(action))
+	}
+	return commands
+}
+
+func (a *app) pollerChangeCommand(action pollerAction) *cobra.Command {
+	var g guards
+	var change PollerChange
+	c := a.command(spec{
+		use: string(action.kind) + " POLLER" + action.args + " [flags]", short: action.short,
+		long: action.short + ".\n" + action.extra,
+		args: cobra.RangeArgs(1+action.least, 1+action.most),
+		run: func(ctx context.Context, args []string) error {
+			change.Kind = action.kind
+			if action.read != nil {
+				if err := action.read(&change, args[1:]); err != nil {
+					return err
+				}
+			}
+			return a.withPollers(ctx, func(_ context.Context, p Pollers) error {
+				// Asking takes as long as it takes.
+				return a.changePoller(ctx, p, g, args[0], change)
+			})
+		},
+	})
+	g.register(c.Flags())
+	c.Flags().BoolVar(&change.Force, "force", false, "go on under a live lease, which fences its owner; and take a file of another poller or definition")
+	if action.kind == ResetToCursor {
+		c.Flags().StringVar(&change.CursorKind, "kind", "", "the `kind` of the cursor; that of the checkpoint unless given")
+	}
+	return c
+}
+
+// changePoller shows what a change would do, and makes it when it is confirmed.
+func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string, c PollerChange) error {
+	c.DryRun = true
+	would, err := a.tryChange(ctx, p, name, c)
+	if err != nil {
+		return err
+	}
+	d := danger{what: fmt.Sprintf("%s the poller %s", c.Kind, name), name: name, effect: differences(would), storage: true}
+	return a.guarded(ctx, g, d, func(ctx context.Context) error {
+		c.DryRun = false
+		done, err := a.tryChange(ctx, p, name, c)
+		audited := a.audit(ctx, name, c, done, err)
+		switch {
+		case err != nil:
+			return errors.Join(err, within("write it into the history", audited))
+		case audited != nil:
+			return fmt.Errorf("the change is made, but it is not in the history: %w", audited)
+		}
+		return a.detail(done)
+	})
+}
+
+func (a *app) tryChange(ctx context.Context, p Pollers, name string, c PollerChange) (PollerEffect, error) {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	return p.Change(ctx, name, c)
+}
+
+// differences are the members that a change changes, before and after.
+func differences(e PollerEffect) []string {
+	before, after := stateOf(e.Before), stateOf(e.After)
+	fenced := ""
+	if e.Fenced {
+		fenced = ", which is running now and loses its lease"
+	}
+	return []string{
+		fmt.Sprintf("before: at %s, token %d, owner %q%s", before.Checkpoint.Cursor, before.Lease.Token, before.Lease.Owner, fenced),
+		fmt.Sprintf("after:  at %s, token %d, owner %q", after.Checkpoint.Cursor, after.Lease.Token, after.Lease.Owner),
+		fmt.Sprintf("definition: before %.24s, after %.24s", orNone(before.Fingerprint), orNone(after.Fingerprint)),
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// pollerDocument is what the commands show of a state document.
+type pollerDocument struct {
+	Fingerprint string `json:"source_fingerprint"`
+	Retired     bool   `json:"retired"`
+	Checkpoint  struct {
+		Cursor    place  `json:"cursor"`
+		UpdatedAt string `json:"updated_at"`
+	} `json:"checkpoint"`
+	Lease struct {
+		Owner string `json:"owner_id"`
+		Token int64  `json:"fencing_token"`
+	} `json:"lease"`
+	Failure struct {
+		Error string `json:"error"`
+	} `json:"failure"`
+}
+
+// stateOf is empty for no document, and for one that cannot be read.
+func stateOf(document json.RawMessage) (d pollerDocument) {
+	if json.Unmarshal(document, &d) != nil {
+		return pollerDocument{}
+	}
+	return d
+}
+
+// place is a cursor as people read it.
+type place struct {
+	Value json.RawMessage `json:"value"`
+	Keys  json.RawMessage `json:"tiebreaker"`
+}
+
+// String is the place, with the keys where they decide.
+func (p place) String() string {
+	switch {
+	case len(p.Value) == 0:
+		return "the beginning"
+	case len(p.Keys) == 0 || string(p.Keys) == "null":
+		return readable(p.Value)
+	}
+	return readable(p.Value) + " " + string(p.Keys)
+}
+
+// audit writes what an operator has done to a poller into the history.
+func (a *app) audit(ctx context.Context, name string, c PollerChange, done PollerEffect, failed error) error {
+	s, err := a.stores()
+	if err != nil {
+		return err
+	}
+	defer s.Account.CloseIdleConnections()
+	input, err := json.Marshal(map[string]any{"by": a.operator(), "to": c.To, "value": c.Value, "keys": c.Keys, "force": c.Force})
+	if err != nil {
+		return err
+	}
+	e := engine.Entry{Engine: operatorEngine, InstanceID: name, Operation: string(c.Kind), Status: engine.StatusSucceeded, RunStatus: engine.StatusSucceeded,
+		Input: input, CreatedAtUtc: a.Now().UTC().Truncate(1000), CorrelationID: uuid.NewString()}
+	if failed != nil {
+		e.Status, e.RunStatus, e.Error = engine.StatusFailed, engine.StatusFailed, failed.Error()
+	} else if e.Output, err = json.Marshal(done); err != nil {
+		return err
+	}
+	// The change is made: an interruption must not hide it.
+	ctx, cancel := a.bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	history := engine.NewHistory(s.Tables, "")
+	if err := history.CreateTable(ctx); err != nil {
+		return err
+	}
+	return history.Record(ctx, e)
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+// sent is what send tells.
+type sent struct {
+	MessageID     string `json:"messageId"`
+	Queue         string `json:"queue"`
+	CorrelationID string `json:"correlationId"`
+}
+
+func (a *app) sendCommand() *cobra.Command {
+	var m engine.Message
+	var input string
+	c := a.command(spec{
+		use: "send ENGINE [flags]", short: "Send a message to an engine",
+		long: `Send a message to an engine's queue, straight to storage: the engine gets it
+when the app runs. What becomes of it is in the timeline of its correlation id.
+A message with the correlation id of one that has succeeded does nothing.
+
+Engines: ` + wrapList(workNames(), helpWidth-9),
+		example: `  roundhouse send hmac --operation rotate --instance i-1
+  roundhouse send tls --input '{"domains":["example.org"]}'
+  roundhouse send update --instance i-1 --input @update.json`,
+		args: oneOf("engine", workNames()), complete: workNames(),
+		run: func(ctx context.Context, args []string) error { return a.send(ctx, args[0], m, input) },
+	})
+	f := c.Flags()
+	f.StringVar(&m.Operation, "operation", "", "the `operation`; the engine's default unless given")
+	f.StringVar(&m.InstanceID, "instance", "", "the managed `instance`; the publisher unless given")
+	f.StringVar(&m.TenantID, "tenant", "", "the `tenant`")
+	f.StringVar(&m.CorrelationID, "correlation-id", "", "the `id` of the run; a new one unless given")
+	f.StringVar(&input, "input", "", "the engine's input as `JSON`, @file, or - for standard input")
+	return c
+}
+
+func (a *app) send(ctx context.Context, name string, m engine.Message, input string) error {
+	data, err := a.input("input", input)
+	if err != nil {
+		return err
+	}
+	s, err := a.stores()
+	if err != nil {
+		return err
+	}
+	defer s.Account.CloseIdleConnections()
+	m.Engine, m.Input, m.CorrelationID = name, data, cmp.Or(m.CorrelationID, uuid.NewString())
+	queue := queueOf(name)
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	body, err := engine.NewClaims(s.Blobs, "").Pack(ctx, m)
+	if err != nil {
+		return err
+	}
+	id, err := s.Queues.Send(ctx, queue, body, 0)
+	if errors.Is(err, account.ErrNotFound) {
+		return fmt.Errorf("%w: the app makes its queues when it starts: has it run with this storage account, in the context of this engine?", err)
+	}
+	if err != nil {
+		return err
+	}
+	if a.asJSON() {
+		return a.printValue(sent{id, queue, m.CorrelationID})
+	}
+	fmt.Fprintf(a.Stdout, "Sent to %s as message %s.\nCorrelation id %s\n", queue, id, printable(m.CorrelationID))
+	a.note("See what becomes of it: roundhouse timeline %s", m.CorrelationID)
+	return nil
+}
+
+// wrapList is a list of words, with lines of at most width characters.
+func wrapList(words []string, width int) string {
+	var lines []string
+	line := ""
+	for _, word := range slices.Sorted(slices.Values(words)) {
+		if line != "" && len(line)+len(word)+2 > width {
+			lines, line = append(lines, line+","), ""
+		}
+		if line != "" {
+			line += ", "
+		}
+		line += word
+	}
+	return strings.Join(append(lines, line), "\n")
+}

@@ -1,0 +1,55 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ErrUnreachable: nothing answers at the address, or not in time.
+var ErrUnreachable = errors.New("the API cannot be reached")
+
+// Error is what the API says when it refuses.
+type Error struct {
+	// Status is that of HTTP. RetryAfter is when to ask again, 0 when the API does not tell.
+	Status     int           `json:"-"`
+	RetryAfter time.Duration `json:"-"`
+	// Code is for machines, Message for people. Target names the parameter that is to blame, "" for none.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Target  string `json:"target"`
+	// Details are all the things that are wrong when there are several.
+	Details []Error `json:"details"`
+}
+
+// Error is one line.
+func (e *Error) Error() string {
+	text := e.Message
+	if e.Target != "" {
+		text = e.Target + ": " + text
+	}
+	for _, more := range e.Details[min(1, len(e.Details)):] {
+		text += " " + more.Target + ": " + more.Message
+	}
+	if e.RetryAfter > 0 {
+		text += fmt.Sprintf(" Try again in %v.", e.RetryAfter)
+	}
+	return fmt.Sprintf("%s (%d %s)", text, e.Status, e.Code)
+}
+
+// foreign is the error of an answer that is not the API's: from the host, a proxy or another program.
+func foreign(resp *http.Response) *Error {
+	e := &Error{Status: resp.StatusCode, Code: http.StatusText(resp.StatusCode)}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		e.Message = "The key or token is not accepted. Give a function key with --key or ROUNDHOUSE_KEY, or a scope with --entra."
+	case code == http.StatusNotFound:
+		e.Message = "There is no such function at the address. Is it the app's, and is the app of a version that has it?"
+	case code < http.StatusInternalServerError:
+		e.Message = "What answers is not the API. Is --url the address of the app?"
+	default:
+		e.Message = "The app does not answer requests now. Try again later; roundhouse doctor says more."
+	}
+	return e
+}

@@ -1,0 +1,150 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Page is a page of a list; Token continues it, "" on the last page. Items are as the API gives them.
+type Page struct {
+	Items []json.RawMessage `json:"items"`
+	Token string            `json:"continuationToken,omitempty"`
+}
+
+// HistoryItem is an entry of the history as lists show it.
+type HistoryItem struct {
+	Engine        string    `json:"engine"`
+	RowKey        string    `json:"rowKey"`
+	InstanceID    string    `json:"instanceId"`
+	Operation     string    `json:"operation"`
+	Status        string    `json:"status"`
+	DurationMs    int64     `json:"durationMs"`
+	CreatedAt     time.Time `json:"createdAtUtc"`
+	CorrelationID string    `json:"correlationId"`
+}
+
+// DeadLetterItem is a dead letter as lists show it.
+type DeadLetterItem struct {
+	Engine        string    `json:"engine"`
+	RowKey        string    `json:"rowKey"`
+	InstanceID    string    `json:"instanceId"`
+	ErrorMessage  string    `json:"errorMessage"`
+	DequeueCount  int       `json:"dequeueCount"`
+	Status        string    `json:"status"`
+	LastFailureAt time.Time `json:"lastFailureAtUtc"`
+	CorrelationID string    `json:"correlationId"`
+	RetryCount    int       `json:"retryCount"`
+}
+
+// DeadLetterGroup is dead letters of one error.
+type DeadLetterGroup struct {
+	Signature     string         `json:"errorSignature"`
+	Count         int            `json:"count"`
+	Engines       []string       `json:"engines"`
+	LastFailureAt time.Time      `json:"lastFailureAtUtc"`
+	Sample        DeadLetterItem `json:"sample"`
+}
+
+// DeadLetterGroups are the groups of the newest dead letters; Complete says that these were all.
+type DeadLetterGroups struct {
+	Items    []DeadLetterGroup `json:"items"`
+	Examined int               `json:"examined"`
+	Complete bool              `json:"complete"`
+}
+
+// DeadLetterCount is how many dead letters an engine has.
+type DeadLetterCount struct {
+	Engine   string `json:"engine"`
+	Pending  int    `json:"pending"`
+	Resolved int    `json:"resolved"`
+	Expired  int    `json:"expired"`
+}
+
+// OrchestrationItem is an orchestration as lists show it.
+type OrchestrationItem struct {
+	ID           string    `json:"id"`
+	Orchestrator string    `json:"orchestrator"`
+	Status       string    `json:"status"`
+	Execution    int       `json:"execution"`
+	WaitingFor   string    `json:"waitingFor"`
+	CreatedAt    time.Time `json:"createdAtUtc"`
+	UpdatedAt    time.Time `json:"updatedAtUtc"`
+	EndedAt      time.Time `json:"endedAtUtc"`
+	ErrorCode    string    `json:"errorCode"`
+}
+
+// TaskItem is a human task as lists show it.
+type TaskItem struct {
+	OrchestrationID string    `json:"orchestrationId"`
+	TaskID          string    `json:"taskId"`
+	Name            string    `json:"name"`
+	Status          string    `json:"status"`
+	Roles           []string  `json:"roles"`
+	Assignee        string    `json:"assignee"`
+	DueAt           time.Time `json:"dueAtUtc"`
+}
+
+// OutboxItem is a message of the outbox as lists show it.
+type OutboxItem struct {
+	ID         string    `json:"id"`
+	Tenant     string    `json:"tenantId"`
+	EventType  string    `json:"eventType"`
+	Status     string    `json:"status"`
+	CreatedAt  time.Time `json:"createdAt"`
+	RetryCount int       `json:"retryCount"`
+	LastError  string    `json:"lastErrorSnippet"`
+}
+
+// Timeline is what all engines did under a correlation id, oldest first; Truncated says that there is more.
+type Timeline struct {
+	Items     []TimelineItem `json:"items"`
+	Truncated bool           `json:"truncated"`
+}
+
+// TimelineItem is one thing in a timeline: exactly one of the pointers is set.
+type TimelineItem struct {
+	At            time.Time          `json:"atUtc"`
+	Kind          string             `json:"kind"`
+	Engine        string             `json:"engine"`
+	History       *HistoryItem       `json:"history"`
+	DeadLetter    *DeadLetterItem    `json:"deadLetter"`
+	Orchestration *OrchestrationItem `json:"orchestration"`
+}
+
+// Operation is work on many things at a time.
+type Operation struct {
+	ID     string `json:"id"`
+	Kind   string `json:"kind"`
+	Status string `json:"status"`
+	// Request says what it was asked for.
+	Request struct {
+		Action string `json:"action"`
+	} `json:"request"`
+	Progress Progress `json:"progress"`
+	Error    *Error   `json:"error"`
+}
+
+// Progress is how far an operation is: rows that were changed, rows that could not be, rows of the canary that came back.
+type Progress struct {
+	Done       int `json:"done"`
+	PassedOver int `json:"passedOver"`
+	Returned   int `json:"returned"`
+}
+
+// Ended says whether nothing more will happen.
+func (o Operation) Ended() bool { return o.Status != "NotStarted" && o.Status != "Running" }
+
+// Health is the report of a health endpoint, in the form of the draft for application/health+json.
+type Health struct {
+	Status    string                   `json:"status"`
+	ReleaseID string                   `json:"releaseId"`
+	Checks    map[string][]HealthCheck `json:"checks"`
+}
+
+// HealthCheck is one of its checks.
+type HealthCheck struct {
+	Status        string          `json:"status"`
+	Output        string          `json:"output"`
+	ObservedValue json.RawMessage `json:"observedValue"`
+	ObservedUnit  string          `json:"observedUnit"`
+}

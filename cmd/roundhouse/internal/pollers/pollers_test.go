@@ -1,0 +1,202 @@
+package pollers
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+var storage azuritetest.Shared
+
+func TestMain(m *testing.M) { storage.Main(m) }
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// desk is an operator with a table of orders and a poller for it.
+type desk struct {
+	settings map[string]string
+	name     string
+	blob     poller.Store
+	history  *engine.History
+}
+
+const source = `{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"id","keys":["id"]%s}`
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	account := storage.Account(t)
+	path := filepath.Join(t.TempDir(), "shop.db")
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), "create table orders (id integer primary key, state text); insert into orders values (1,'a'),(2,'b'),(3,'c')")
+	must(t, err, db.Close())
+	b, err := blobs.NewAzure(account)
+	must(t, err)
+	store, err := tables.NewAzure(account)
+	must(t, err)
+	d := &desk{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, history: engine.NewHistory(store, "")}
+	d.settings = map[string]string{"AzureWebJobsStorage": account.ConnectionString(), "ORDERS": path}
+	d.define("")
+	must(t, d.blob.Create(t.Context()))
+	d.write(t, d.name, "")
+	return d
+}
+
+func (d *desk) define(more string) {
+	d.settings[Setting] = `{"` + d.name + `":{"connection":{"setting":"ORDERS"},"source":` + strings.Replace(source, "%s", more, 1) + `,"deliver":{"engine":{"engine":"update"}}}}`
+}
+
+// write writes a state at row 2, with a live lease if there is an owner.
+func (d *desk) write(t *testing.T, name, owner string) {
+	t.Helper()
+	doc := &poller.Document{Version: 1, PollerName: name, Fingerprint: "sha256:0", Definition: json.RawMessage(`{}`), Lease: poller.Lease{Token: 7},
+		Checkpoint: &poller.Checkpoint{Cursor: poller.Cursor{Kind: "integer", Value: "2"}, UpdatedAt: time.Now().UTC()}}
+	if owner != "" {
+		doc.Lease.Owner, doc.Lease.Expires = owner, time.Now().Add(time.Hour)
+	}
+	text, err := doc.Encode()
+	must(t, err)
+	old, err := d.blob.Load(t.Context(), name)
+	if err != nil && !errors.Is(err, poller.ErrNotFound) {
+		t.Fatal(err)
+	}
+	_, err = d.blob.Swap(t.Context(), name, text, old.ETag)
+	must(t, err)
+}
+
+func (d *desk) lookup(name string) (string, bool) { v, ok := d.settings[name]; return v, ok }
+
+func (d *desk) want(t *testing.T, code int, texts []string, args ...string) string {
+	t.Helper()
+	var out bytes.Buffer
+	m := cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Lookup: d.lookup, Pollers: Open(d.lookup)}
+	if got := m.Run(t.Context(), append([]string{"poller"}, args...)); got != code {
+		t.Errorf("%v: exit code %d, want %d\n%s", args, got, code, out.String())
+	}
+	for _, text := range texts {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("%v: no %q in\n%s", args, text, out.String())
+		}
+	}
+	return out.String()
+}
+
+func (d *desk) state(t *testing.T) *poller.Document {
+	t.Helper()
+	state, err := d.blob.Load(t.Context(), d.name)
+	must(t, err)
+	doc, err := poller.Decode(state.Data)
+	must(t, err)
+	return doc
+}
+
+// Every command of the group, over a real storage account and a real database.
+func TestPollers(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.want(t, 0, []string{d.name, "idle", "2"}, "list")
+	shown := d.want(t, 0, nil, "show", d.name, "-o", "json")
+	var view struct{ Document json.RawMessage }
+	must(t, json.Unmarshal([]byte(shown), &view))
+	kept := filepath.Join(t.TempDir(), "kept.json")
+	must(t, os.WriteFile(kept, view.Document, 0o600))
+	d.want(t, 0, []string{"caughtUp", "false", "end", "3"}, "lag", d.name)
+	d.want(t, 3, nil, "show", "nobody")
+	d.want(t, 3, nil, "lag", "nobody")
+	d.want(t, 0, []string{"before: at 2, token 7", "after:  at 3, token 8", "applied"}, "reset-to-cursor", d.name, "3", "--yes")
+	d.want(t, 0, []string{"caughtUp", "true"}, "lag", d.name)
+	d.want(t, 2, []string{"no JSON object"}, "reset-to-cursor", d.name, "3", "4", "--yes")
+	d.want(t, 2, []string{"it is no integer"}, "reset-to-cursor", d.name, "x", "--yes")
+	d.want(t, 0, []string{"before: at 3, token 8", "after:  at 2, token 9"}, "reset-to-checkpoint", d.name, kept, "--yes")
+	d.want(t, 2, []string{"no such file"}, "reset-to-checkpoint", d.name, kept+"x", "--yes")
+	d.want(t, 0, []string{"definition: before sha256:0, after sha256:"}, "accept-fingerprint", d.name, "--yes")
+	d.want(t, 0, []string{"before: at the beginning", "after:  at 2"}, "clone-checkpoint", d.name, d.name+"x", "--yes")
+	d.want(t, 4, nil, "clone-checkpoint", d.name, d.name+"x", "--yes")
+	d.want(t, 0, []string{"after:  at the beginning, token 11"}, "reset-to-beginning", d.name, "--yes")
+
+	d.write(t, d.name, "node-1")
+	d.want(t, 4, []string{"node-1 has the lease"}, "break-lease", d.name, "--yes")
+	d.want(t, 0, []string{`owner "node-1", which is running now and loses its lease`, `token 8, owner ""`}, "break-lease", d.name, "--yes", "--force")
+	if doc := d.state(t); doc.Lease.Owner != "" || doc.Lease.Token != 8 {
+		t.Errorf("%+v", doc.Lease)
+	}
+	page, err := d.history.List(t.Context(), engine.HistoryFilter{Engines: []string{"operator"}, InstanceID: d.name})
+	must(t, err)
+	var audited []string
+	for _, e := range page.Entries {
+		audited = append(audited, e.Operation)
+	}
+	want := "break-lease reset-to-beginning clone-checkpoint accept-fingerprint reset-to-checkpoint reset-to-cursor"
+	if strings.Join(audited, " ") != want {
+		t.Errorf("in the history: %v", audited)
+	}
+	entry, err := d.history.Get(t.Context(), "operator", page.Entries[0].RowKey)
+	if must(t, err); !strings.Contains(string(entry.Input), `"force":true`) || !strings.Contains(string(entry.Output), "node-1") {
+		t.Errorf("%s %s", entry.Input, entry.Output)
+	}
+	d.settings[Setting] = `{"a`
+	d.want(t, 2, []string{Setting}, "list")
+}
+
+// Nothing changes before it is confirmed; at a terminal, that is by the poller's name.
+func TestGuards(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.want(t, 4, []string{"add --yes"}, "reset-to-beginning", d.name)
+	d.settings["ROUNDHOUSE_ENVIRONMENT"] = "production"
+	d.want(t, 0, []string{"Dry run", "add --execute"}, "reset-to-beginning", d.name, "--yes")
+	d.want(t, 0, []string{`"dryRun": true`}, "reset-to-beginning", d.name, "-o", "json")
+	for typed, want := range map[string]int{"yes": 4, d.name: 0} {
+		us, program, err := pty.Open()
+		must(t, err)
+		ended := make(chan int, 1)
+		m := cli.Main{Stdin: program, Stdout: program, Stderr: program, Lookup: d.lookup, Pollers: Open(d.lookup)}
+		go func() {
+			ended <- m.Run(context.WithoutCancel(t.Context()), []string{"poller", "reset-to-beginning", d.name, "--execute"})
+		}()
+		var seen strings.Builder
+		piece := make([]byte, 4096)
+		must(t, us.SetReadDeadline(time.Now().Add(30*time.Second)))
+		for !strings.Contains(seen.String(), "to go on: ") {
+			n, err := us.Read(piece)
+			must(t, err)
+			seen.Write(piece[:n])
+		}
+		_, err = us.WriteString(typed + "\n")
+		must(t, err)
+		if code := <-ended; code != want || !strings.Contains(seen.String(), "before: at 2, token 7") {
+			t.Errorf("%q: exit code %d\n%s", typed, code, seen.String())
+		}
+		must(t, us.Close(), program.Close())
+		if doc := d.state(t); typed == "yes" && doc.Lease.Token != 7 {
+			t.Errorf("changed without a confirmation: %+v", doc.Lease)
+		}
+		if want == 0 {
+			if doc := d.state(t); doc.Checkpoint != nil || doc.Lease.Token != 8 {
+				t.Errorf("%+v", doc)
+			}
+			d.write(t, d.name, "") // maps have no order
+		}
+	}
+}

@@ -1,0 +1,21 @@
+// Command roundhouse is the operator's command line: it sends messages to engines, shows what became of them, and changes
+// what needs a person. It talks to the HTTP API, or straight to storage for what has to work when the program is down.
+// docs/cli.md describes it, exit codes included. It owns no storage keys.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/pollers"
+)
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	m := cli.Main{Pollers: pollers.Open(os.LookupEnv), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Signals: signals}
+	os.Exit(m.Run(context.Background(), os.Args[1:]))
+}
