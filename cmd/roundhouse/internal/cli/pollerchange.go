@@ -38,6 +38,7 @@ func pollerActions() []pollerAction {
 			extra: "It is for changes that leave the order of the rows as it was: what another\nfilter or table would have given before the checkpoint is not delivered. The\n" +
 				"definition is that of ROUNDHOUSE_POLLERS here."},
 		{kind: BreakLease, short: "Take the lease from its owner", extra: "The owner is fenced: it cannot commit any more."},
+		{kind: Retire, short: "Let a poller not run any more", extra: "Its state stays, with the fencing token. A reset brings the poller back."},
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 	CloneCheckpoint   PollerChangeKind = "clone-checkpoint"
 	AcceptFingerprint PollerChangeKind = "accept-fingerprint"
 	BreakLease        PollerChangeKind = "break-lease"
+	Retire            PollerChangeKind = "retire"
 )
 
 // PollerChange is a change of a state.

@@ -187,6 +187,8 @@ func (s *states) change(ctx context.Context, o poller.Operator, name string, c c
 		return made, errors.Join(err, source.Close())
 	case cli.BreakLease:
 		return o.BreakLease(ctx, name, how)
+	case cli.Retire:
+		return o.Retire(ctx, name, how)
 	default:
 		return poller.Change{}, fmt.Errorf("there is no change %q", c.Kind)
 	}

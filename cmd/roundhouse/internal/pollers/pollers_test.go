@@ -141,17 +141,21 @@ func TestPollers(t *testing.T) {
 	if doc := d.state(t); doc.Lease.Owner != "" || doc.Lease.Token != 8 {
 		t.Errorf("%+v", doc.Lease)
 	}
+	d.want(t, 0, []string{"applied"}, "retire", d.name, "--yes")
+	if doc := d.state(t); !doc.Retired || doc.Lease.Token != 9 {
+		t.Errorf("%+v", doc)
+	}
 	page, err := d.history.List(t.Context(), engine.HistoryFilter{Engines: []string{"operator"}, InstanceID: d.name})
 	must(t, err)
 	var audited []string
 	for _, e := range page.Entries {
 		audited = append(audited, e.Operation)
 	}
-	want := "break-lease reset-to-beginning clone-checkpoint accept-fingerprint reset-to-checkpoint reset-to-cursor"
+	want := "retire break-lease reset-to-beginning clone-checkpoint accept-fingerprint reset-to-checkpoint reset-to-cursor"
 	if strings.Join(audited, " ") != want {
 		t.Errorf("in the history: %v", audited)
 	}
-	entry, err := d.history.Get(t.Context(), "operator", page.Entries[0].RowKey)
+	entry, err := d.history.Get(t.Context(), "operator", page.Entries[1].RowKey)
 	if must(t, err); !strings.Contains(string(entry.Input), `"force":true`) || !strings.Contains(string(entry.Output), "node-1") {
 		t.Errorf("%s %s", entry.Input, entry.Output)
 	}
