@@ -45,17 +45,18 @@ type execution struct {
 	signals    []string // that have been applied
 	held       bool     // the first turn waits for executionReleased
 	suspended  bool
-	interrupts bool     // a call has been interrupted
-	canceled   *string  // why
-	publishes  bool     // there is somebody to publish to
-	heard      bool     // signals reach it
-	frames     []*task  // sub-orchestrations that are waited for
-	sent       int      // activities that other processes run
-	open       int      // calls that are not done, events apart
-	running    int      // of these, activities that have not failed and that no other process was given
-	asked      int      // human tasks that are open
-	people     []*task  // human tasks whose end is not committed
-	failure    *Failure // the last that it learned of
+	interrupts bool           // a call has been interrupted
+	canceled   *string        // why
+	publishes  bool           // there is somebody to publish to
+	heard      bool           // signals reach it
+	frames     []*task        // sub-orchestrations that are waited for
+	sent       int            // activities that other processes run
+	open       int            // calls that are not done, events apart
+	running    int            // of these, activities that have not failed and that no other process was given
+	columns    map[string]any // of the status row that stay as they are; nil until the first round
+	asked      int            // human tasks that are open
+	people     []*task        // human tasks whose end is not committed
+	failure    *Failure       // the last that it learned of
 
 	patches      map[string]bool
 	children     map[string]int // calls of sub-orchestrations, by what makes them the same

@@ -137,7 +137,7 @@ func summaryOf(e tables.Entity) (Summary, error) {
 	return Summary{ID: id, Orchestrator: e.String("Name"), Version: e.String("Version"), CorrelationID: e.String("CorrelationId"),
 		Parent: e.String("ParentId"), Status: Status(e.String("RuntimeStatus")), Execution: int(e.Int("Execution")),
 		StateVersion: e.Int("StateVersion"), CustomStatus: e.String("CustomStatus"), WaitingKind: e.String("WaitingKind"),
-		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), Running: e.Bool("Running"), CreatedAt: e.Time("CreatedAtUtc"),
+		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), Running: e.Bool("Running"), CreatedAt: e.Time(columnCreated),
 		UpdatedAt: e.Time("LastExecutedOnUtc"), EndedAt: e.Time("CompletedAtUtc"), ErrorCode: e.String("LastErrorCode"),
 		Tag: tagOf(e.String("BusinessReference"))}, err
 }

@@ -98,6 +98,17 @@ type Call struct {
 // summarize tells from its rounds what an execution did. It runs no user code, so it holds whatever code is deployed.
 func summarize(id string, g generation) Outcome {
 	out := Outcome{ID: id, Execution: g.number, Status: Running}
+	calls := 0
+	for _, r := range g.rounds {
+		for i := range r.Decided {
+			if callKind(r.Decided[i].Kind) != "" {
+				calls++
+			}
+		}
+	}
+	if calls > 0 {
+		out.Calls = make([]Call, 0, calls)
+	}
 	for _, r := range g.rounds {
 		// A call's result can stand in the round that made the call, when an earlier execution had it already.
 		for _, e := range r.Decided {
@@ -117,15 +128,27 @@ func (o *Outcome) decided(execution int, e event) {
 	case callCanceled:
 		o.interrupted(e)
 	}
-	if kind, ok := callKinds()[e.Kind]; ok {
+	if kind := callKind(e.Kind); kind != "" {
 		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
 			origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
 	}
 }
 
-// callKinds are the decisions that are calls.
-func callKinds() map[eventKind]CallKind {
-	return map[eventKind]CallKind{activityScheduled: ActivityCall, childScheduled: OrchestrationCall, timerScheduled: TimerCall, eventAwaited: EventCall, taskCreated: TaskCall}
+// callKind is the kind of call that a decision is, "" when it is none.
+func callKind(k eventKind) CallKind {
+	switch k {
+	case activityScheduled:
+		return ActivityCall
+	case childScheduled:
+		return OrchestrationCall
+	case timerScheduled:
+		return TimerCall
+	case eventAwaited:
+		return EventCall
+	case taskCreated:
+		return TaskCall
+	}
+	return ""
 }
 
 // interrupted ends a call that the orchestration does not want any more.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -29,6 +30,10 @@ func (j *journal) encode(ctx context.Context, id string, r round) (map[string]an
 }
 
 func (j *journal) spill(ctx context.Context, id string, r round, threshold int) (round, error) {
+	asIs := func(e event) bool { return len(e.Payload) < threshold && !e.reused() && e.Inherited == nil }
+	if every(r.Learned, asIs) && every(r.Decided, asIs) {
+		return r, nil
+	}
 	out := round{Learned: make([]event, len(r.Learned)), Decided: make([]event, len(r.Decided))}
 	copy(out.Learned, r.Learned)
 	copy(out.Decided, r.Decided)
@@ -54,6 +59,10 @@ func (j *journal) spill(ctx context.Context, id string, r round, threshold int) 
 		}
 	}
 	return out, nil
+}
+
+func every(events []event, is func(event) bool) bool {
+	return !slices.ContainsFunc(events, func(e event) bool { return !is(e) })
 }
 
 func (j *journal) spillOne(ctx context.Context, id string, e *event, threshold int) error {

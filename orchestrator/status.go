@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"maps"
 	"strconv"
 	"time"
 )
@@ -11,6 +12,26 @@ const provider = "roundhouse"
 // snapshotSchema is the version of the status columns.
 const snapshotSchema = 1
 
+const columnCreated = "CreatedAtUtc"
+
+// constant are the columns that no round of an execution changes. They are made once: a round is what everything waits for.
+func (d *driver) constant() map[string]any {
+	x := d.execution
+	if created, ok := x.columns[columnCreated].(time.Time); !ok || !created.Equal(d.createdAt) { // somebody else may have begun it
+		x.columns = map[string]any{
+			"Name":                  x.orchestrator.Name(),
+			"CorrelationId":         x.correlationID,
+			"RuntimeProvider":       provider,
+			"RuntimeInstanceId":     x.id + "/" + strconv.Itoa(x.number),
+			"Execution":             int64(x.number),
+			"SnapshotSchemaVersion": int64(snapshotSchema),
+			columnCreated:           d.createdAt,
+			"LastExecutedBy":        d.rt.config.Node,
+		}
+	}
+	return x.columns
+}
+
 // status gives the columns of the status row as they are after the round that is about to be committed (persistence
 // document, section 3). StateVersion counts the rounds of all executions.
 func (d *driver) status(now time.Time) map[string]any {
@@ -19,18 +40,11 @@ func (d *driver) status(now time.Time) map[string]any {
 	number := strconv.Itoa(x.number)
 	status, failure := x.standing()
 	columns := make(map[string]any, 24)
-	columns["Name"] = x.orchestrator.Name()
-	columns["CorrelationId"] = x.correlationID
-	columns["RuntimeProvider"] = provider
-	columns["RuntimeInstanceId"] = x.id + "/" + number
+	maps.Copy(columns, d.constant())
 	columns["RuntimeStatus"] = string(status)
-	columns["Execution"] = int64(x.number)
 	columns["Round"] = int64(round)
 	columns["StateVersion"] = int64(d.version + 1)
-	columns["SnapshotSchemaVersion"] = int64(snapshotSchema)
 	columns["ResumePointerJson"] = `{"execution":` + number + `,"round":` + strconv.Itoa(round) + `}`
-	columns["CreatedAtUtc"] = d.createdAt
-	columns["LastExecutedBy"] = d.rt.config.Node
 	columns["LastExecutedOnUtc"] = now
 	optional := func(name, value string) {
 		if value != "" {
