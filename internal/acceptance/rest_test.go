@@ -32,15 +32,15 @@ func (e entrance) message(t *testing.T, m engine.Message) string {
 	return string(body)
 }
 
-// rests waits until the history has something of a run and nothing is left in the engine's queues. It looks past the
-// handler and the proxy.
+// rests waits until the history has how a run ended and nothing is left in the engine's queues: what is done shows before, while
+// the run waits for something. It looks past the handler and the proxy.
 func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engine.Entry {
 	t.Helper()
 	var entries []engine.Entry
 	until(t, "history of "+correlationID, func() bool {
 		var err error
 		entries, err = engine.NewHistory(p.tables, "").Run(t.Context(), e.engine, correlationID)
-		return err == nil && len(entries) > 0 && p.empty(t, e.queue) && p.empty(t, e.queue+engine.PoisonSuffix)
+		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != "" && p.empty(t, e.queue) && p.empty(t, e.queue+engine.PoisonSuffix)
 	})
 	return entries
 }
