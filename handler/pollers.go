@@ -31,6 +31,8 @@ type pollerJob struct {
 	mu     sync.Mutex
 	runner *poller.Runner
 	open   *sqlsource.Source
+
+	count pollerCount
 }
 
 // pollers are those of the program.
@@ -151,6 +153,7 @@ func (j *pollerJob) start(ctx context.Context) (*poller.Runner, error) {
 		return nil, errors.Join(err, open.Close())
 	}
 	j.runner, j.open = runner, open
+	j.count.opened(runner)
 	return runner, nil
 }
 
@@ -162,6 +165,7 @@ func (j *pollerJob) stop() {
 		_ = j.open.Close() // what it held was read only
 	}
 	j.runner, j.open = nil, nil
+	j.count.closed()
 }
 
 // names are those under which rows are in the dead letters.

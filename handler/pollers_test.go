@@ -93,8 +93,14 @@ func TestPollersRun(t *testing.T) {
 		at := slices.IndexFunc(p.jobs, func(j *pollerJob) bool { return j.setting.Name == name })
 		return p.jobs[at].handle(ctx, trigger.TimerDelivery{})
 	}
+	if got := p.counters(); len(got) > 0 {
+		t.Errorf("before the first tick: %+v", got)
+	}
 	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "lost-dsn") || !errors.Is(err, secrets.ErrNotFound) {
 		t.Errorf("without a secret: %v", err)
+	}
+	if got := p.counters(); len(got) > 0 {
+		t.Errorf("a source that was never opened: %+v", got)
 	}
 	if _, err := st.vault.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil); err != nil {
 		t.Fatal(err)
@@ -106,6 +112,19 @@ func TestPollersRun(t *testing.T) {
 		if err := tick("orders"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 2 || got["orders"].BatchSize != 100 || got["lost"].Failures != 1 || len(got) != 2 {
+		t.Errorf("counted %+v", got)
+	}
+	p.close()
+	if got := p.counters(); got["orders"].Rows != 3 || got["lost"].Failures != 1 {
+		t.Errorf("counted when the sources are closed: %+v", got)
+	}
+	if err := tick("orders"); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 3 || got["orders"].LastSuccess.IsZero() {
+		t.Errorf("counted over two runners: %+v", got)
 	}
 	received, err := st.queues.Receive(ctx, "hmac-rotation-queue", 10, time.Minute)
 	if err != nil || len(received) != 3 {

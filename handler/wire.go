@@ -135,7 +135,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	snapshot := metrics.Cached(outbox.NewMonitor(events.outbox).Snapshot, 0, nil)
 	probes, err := health.New(health.Config{Tables: stores.tables, Table: outbox.DefaultTable, Queues: stores.queues, Queue: outbox.DefaultQueue,
 		Outbox: snapshot, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: log})
-	if err := errors.Join(err, counted.Runtime(runtime.Counts), counted.Engines(pipeline.Count)); err != nil {
+	if err := errors.Join(err, counted.Runtime(runtime.Counts), counted.Engines(pipeline.Count), counted.Pollers(polled.counters)); err != nil {
 		return app{}, err
 	}
 	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)

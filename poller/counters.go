@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -17,13 +18,36 @@ type Counters struct {
 	Unconfirmed int64
 	// BatchSize is how many rows the next batch may have.
 	BatchSize int
-	// Lag is how old the last row was when it was committed, 0 when there are no more; -1 where the cursor is no time. It
-	// stands still when the poller does: alert on LastSuccess.
+	// Lag is how old the last row was when it was committed, 0 when there are no more; -1 while that is not known: at first,
+	// and with more rows to come where the cursor is no time. It stands still when the poller does: alert on LastSuccess.
 	Lag time.Duration
 	// LastSuccess is when the poller last came to the end of its rows or committed a batch, by the state store's clock.
 	LastSuccess time.Time
 	// HeldBack says why rows that are there are not given yet, "" when none are known to be.
 	HeldBack string
+}
+
+// Plus is what two Runners of the same poller have done, one after the other: c is that of the first one.
+func (c Counters) Plus(later Counters) Counters {
+	sum := later
+	sum.Rows += c.Rows
+	sum.Batches += c.Batches
+	sum.Quarantined += c.Quarantined
+	sum.Ticks += c.Ticks
+	sum.Idle += c.Idle
+	sum.Skipped += c.Skipped
+	sum.Failures += c.Failures
+	sum.Failed += c.Failed
+	sum.LeasesLost += c.LeasesLost
+	sum.Unconfirmed += c.Unconfirmed
+	sum.BatchSize = cmp.Or(later.BatchSize, c.BatchSize)
+	if later.Lag < 0 {
+		sum.Lag = c.Lag
+	}
+	if later.LastSuccess.IsZero() {
+		sum.LastSuccess = c.LastSuccess
+	}
+	return sum
 }
 
 type counters struct {

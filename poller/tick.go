@@ -296,7 +296,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 		c.Rows += int64(len(rows))
 		c.Batches++
 		c.Quarantined += int64(quarantined)
-		c.LastSuccess = now
+		c.LastSuccess, c.Lag = now, -1
 		if at, ok := timeOf(last.Cursor); ok {
 			c.Lag = max(0, now.Sub(at))
 		}

@@ -1,13 +1,14 @@
 // Command bench measures what the runtime costs: storage transactions, counted on the memory store over the whole path
-// of an engine message; speed and memory on the memory store, which has no latency of its own; and how much of what an
-// Azurite can do is left to orchestrations.
+// of an engine message; speed and memory on the memory store, which has no latency of its own; how much of what an
+// Azurite can do is left to orchestrations; and how fast pollers read a PostgreSQL.
 //
 //	go run ./scripts/bench                  a table with the budget or the goal beside each figure
 //	go run ./scripts/bench --json           one JSON object a line: {"name":"tx/sequence/3","value":8,"unit":"transactions"}
 //	go run ./scripts/bench --only memory/   the figures whose names begin so
 //
-// It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports and ends with the
-// command; nothing else is started or kept.
+// It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports, PostgreSQL in a
+// temporary folder, and both end with the command; nothing else is started or kept. PostgreSQL has to be installed: without
+// it the command fails when it comes to poller/postgres and poller/lag_ms.
 package main
 
 import (

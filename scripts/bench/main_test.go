@@ -28,6 +28,7 @@ func TestNames(t *testing.T) {
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",
 		"task/complete_tx", "task/wake_tx", "task/list/10000/ratio",
+		"poller/tx_per_batch", "poller/idle_tx_per_hour", "poller/postgres/rows_per_s", "poller/lag_ms/p99",
 	}
 	var got []string
 	for _, s := range scenarios() {
@@ -49,7 +50,7 @@ func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
 		"": len(scenarios()), "tx/": 10, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
-		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "sequence": 0, "tx/sequence/1/": 0,
+		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "poller/": 3, "poller/postgres": 1, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {
 			t.Errorf("%q: %d scenarios, want %d", prefix, got, want)
@@ -108,6 +109,32 @@ func TestOnlyOneOfAScenario(t *testing.T) {
 	}
 	if got := stdout.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, `{"name":"peers/memory/hello/latency_us/p99/ratio","value":`) {
 		t.Errorf("output %q", got)
+	}
+}
+
+// What pollers do to storage is told to the transaction.
+func TestPollerCost(t *testing.T) {
+	t.Parallel()
+	values, err := pollerCost().measure(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]float64{1, 364}, values); diff != "" {
+		t.Errorf("tx_per_batch and idle_tx_per_hour (-want +got):\n%s", diff)
+	}
+}
+
+// What is measured with a PostgreSQL gives a value for each name.
+func TestPollersWithPostgres(t *testing.T) {
+	t.Parallel()
+	for _, s := range []scenario{pollerThroughput(), pollerLag()} {
+		t.Run(s.metrics[0].name, func(t *testing.T) {
+			t.Parallel()
+			figures, err := s.figures(t.Context(), time.Millisecond)
+			if err != nil || len(figures) != 1 || figures[0].Value <= 0 {
+				t.Errorf("%+v, %v", figures, err)
+			}
+		})
 	}
 }
 

@@ -31,7 +31,8 @@ func scenarios() []scenario {
 	all = append(all, speeds()...)
 	all = append(all, replays(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	all = append(all, outboxes()...)
-	return append(all, taskCompletion(), taskLists())
+	all = append(all, taskCompletion(), taskLists())
+	return append(all, pollers()...)
 }
 
 // selected gives the scenarios that measure something with a name that begins with prefix.

@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/poller"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -66,6 +67,13 @@ func full(t *testing.T) *Metrics {
 			return orchestrator.Counts{Stale: 1, Duplicates: 2, Conflicts: 3, Woken: 4}
 		}),
 		m.Engines(func(f engine.Fate) int { return len(f) }),
+		m.Pollers(func() map[string]poller.Counters {
+			return map[string]poller.Counters{
+				"orders": {Rows: 1, Batches: 2, Quarantined: 3, Ticks: 4, Failures: 5, LeasesLost: 6, Unconfirmed: 7, Idle: 91, Skipped: 92, Failed: 93,
+					BatchSize: 800, Lag: 1500 * time.Millisecond, LastSuccess: time.UnixMilli(1_700_000_000_250)},
+				"new": {Lag: -1},
+			}
+		}),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -105,11 +113,30 @@ func TestNamesAndValues(t *testing.T) {
 		`roundhouse_engine_attempts_total{outcome="terminated"}`:                    "10",
 		`roundhouse_engine_attempts_total{outcome="parked"}`:                        "6",
 		`roundhouse_engine_attempts_total{outcome="elsewhere"}`:                     "9",
+		`roundhouse_poller_rows_total{poller="orders"}`:                             "1",
+		`roundhouse_poller_batches_total{poller="orders"}`:                          "2",
+		`roundhouse_poller_quarantined_total{poller="orders"}`:                      "3",
+		`roundhouse_poller_ticks_total{poller="orders"}`:                            "4",
+		`roundhouse_poller_failures_total{poller="orders"}`:                         "5",
+		`roundhouse_poller_leases_lost_total{poller="orders"}`:                      "6",
+		`roundhouse_poller_unconfirmed_total{poller="orders"}`:                      "7",
+		`roundhouse_poller_lag_seconds{poller="orders"}`:                            "1.5",
+		`roundhouse_poller_last_success_timestamp_seconds{poller="orders"}`:         "1.70000000025e+09",
+		`roundhouse_poller_batch_size{poller="orders"}`:                             "800",
+		`roundhouse_poller_rows_total{poller="new"}`:                                "0",
+		`roundhouse_poller_batches_total{poller="new"}`:                             "0",
+		`roundhouse_poller_quarantined_total{poller="new"}`:                         "0",
+		`roundhouse_poller_ticks_total{poller="new"}`:                               "0",
+		`roundhouse_poller_failures_total{poller="new"}`:                            "0",
+		`roundhouse_poller_leases_lost_total{poller="new"}`:                         "0",
+		`roundhouse_poller_unconfirmed_total{poller="new"}`:                         "0",
+		`roundhouse_poller_last_success_timestamp_seconds{poller="new"}`:            "0",
+		`roundhouse_poller_batch_size{poller="new"}`:                                "0",
 	}
 	if diff := cmp.Diff(want, ours(t, m)); diff != "" {
 		t.Error(diff)
 	}
-	if m.Runtime(nil) == nil || m.Engines(nil) == nil {
+	if m.Runtime(nil) == nil || m.Engines(nil) == nil || m.Pollers(nil) == nil {
 		t.Error("a second registration is no error")
 	}
 }

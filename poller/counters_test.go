@@ -1,0 +1,30 @@
+package poller_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// Counts add up; what is a state is that of the later runner, if that knows.
+func TestCountersPlus(t *testing.T) {
+	t.Parallel()
+	early, late := time.Unix(100, 0), time.Unix(200, 0)
+	first := poller.Counters{Rows: 1, Batches: 2, Quarantined: 3, Ticks: 4, Idle: 5, Skipped: 6, Failures: 7, Failed: 8, LeasesLost: 9, Unconfirmed: 10,
+		BatchSize: 100, Lag: time.Minute, LastSuccess: early, HeldBack: "a transaction is open"}
+	second := poller.Counters{Rows: 10, Batches: 20, Quarantined: 30, Ticks: 40, Idle: 50, Skipped: 60, Failures: 70, Failed: 80, LeasesLost: 90, Unconfirmed: 100,
+		BatchSize: 200, Lag: 0, LastSuccess: late}
+	sum := poller.Counters{Rows: 11, Batches: 22, Quarantined: 33, Ticks: 44, Idle: 55, Skipped: 66, Failures: 77, Failed: 88, LeasesLost: 99, Unconfirmed: 110,
+		BatchSize: 200, Lag: 0, LastSuccess: late}
+	if diff := cmp.Diff(sum, first.Plus(second)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	fresh := first
+	fresh.HeldBack = ""
+	if diff := cmp.Diff(fresh, first.Plus(poller.Counters{Lag: -1})); diff != "" {
+		t.Errorf("with a runner that has done nothing: -want +got\n%s", diff)
+	}
+}
