@@ -62,8 +62,10 @@ type EngineTarget struct {
 	// InstanceColumn and TenantColumn name columns of the row; what is "" comes from Instance and Tenant.
 	InstanceColumn string `json:"instanceColumn"`
 	TenantColumn   string `json:"tenantColumn"`
-	Instance       string `json:"instanceId"`
-	Tenant         string `json:"tenantId"`
+	// InputColumn names the column that has the engine's own input, as JSON; NULL is none. When it is "", the input is the row.
+	InputColumn string `json:"inputColumn"`
+	Instance    string `json:"instanceId"`
+	Tenant      string `json:"tenantId"`
 }
 
 // OutboxTarget adds rows to the outbox, an event each.

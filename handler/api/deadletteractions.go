@@ -122,7 +122,7 @@ func deadLetterFailureOf(err error) *failure {
 		}}
 	case errors.Is(err, engine.ErrNotRetryable):
 		return &failure{status: http.StatusUnprocessableEntity, problem: problem{
-			Code: codeRetryUnsupported, Message: "The dead letter cannot be sent again: it came from no queue that exists here, and nothing else starts its engine, or it is too large for a queue.",
+			Code: codeRetryUnsupported, Message: "The dead letter cannot be sent again: it came from no queue that exists here, and nothing else starts its engine, it is too large for a queue, or nobody can take it as it is.",
 		}}
 	default:
 		return nil

@@ -16,14 +16,26 @@ import (
 type commandLine struct {
 	*platform
 	program string
+	// env is what there is beside where the platform is.
+	env []string
 }
 
-// run runs a command in an environment that has nothing but where the platform is, and fails the test for another exit code.
+// commandLine builds the program.
+func (p *platform) commandLine(t *testing.T, env ...string) commandLine {
+	t.Helper()
+	c := commandLine{p, filepath.Join(t.TempDir(), "roundhouse"), env}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", c.program, "../../cmd/roundhouse").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return c
+}
+
+// run runs a command in an environment that has nothing but env and where the platform is, and fails the test for another exit code.
 func (c commandLine) run(t *testing.T, want int, args ...string) (out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), c.program, args...)
-	cmd.Env = []string{"ROUNDHOUSE_URL=" + c.host.URL(), "ROUNDHOUSE_KEY=" + c.key, "AzureWebJobsStorage=" + c.account.ConnectionString()}
+	cmd.Env = append([]string{"ROUNDHOUSE_URL=" + c.host.URL(), "ROUNDHOUSE_KEY=" + c.key, "AzureWebJobsStorage=" + c.account.ConnectionString()}, c.env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	exit, failed := errors.AsType[*exec.ExitError](err)
@@ -54,10 +66,7 @@ func (c commandLine) shows(t *testing.T, texts map[string]string) {
 // testCommandLine is an operator's day: a message, what became of it, dead letters, and a look at everything. There are dead
 // letters of the hmac engine already.
 func (p *platform) testCommandLine(t *testing.T) {
-	c := commandLine{p, filepath.Join(t.TempDir(), "roundhouse")}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", c.program, "../../cmd/roundhouse").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	c := p.commandLine(t)
 	out, _ := c.run(t, 0, "send", hmac.Engine, "--operation", hmac.OperationRotate, "--instance", "instance-cli", "-o", "json")
 	var sent struct{ CorrelationID string }
 	if err := json.Unmarshal([]byte(out), &sent); err != nil || sent.CorrelationID == "" {

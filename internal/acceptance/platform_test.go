@@ -66,6 +66,8 @@ type setup struct {
 	account account.Account
 	// context is that of the deployment; publisher when it is empty.
 	context string
+	// pollers are the definitions of pollers; none when it is empty.
+	pollers string
 	// env is added to the environment of the handler, as NAME=value.
 	env []string
 	// vault is where the handler keeps secrets; the one on a developer's machine when it is nil.
@@ -85,7 +87,7 @@ func start(t *testing.T) *platform {
 func startWith(t *testing.T, s setup) *platform {
 	t.Helper()
 	s.context = cmp.Or(s.context, "publisher")
-	dist := stage(t, s.context)
+	dist := stageWith(t, s.context, s.pollers)
 	reschedule(t, dist, "outbox-sweep-timer", "* * * * * *")
 	for _, timers := range []string{"*-schedule-timer", "update-publisher-timer", "health-timer"} {
 		reschedule(t, dist, timers, newYear)
@@ -107,7 +109,7 @@ func startWith(t *testing.T, s setup) *platform {
 	p.host, err = localhost.New(localhost.Config{
 		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog, Visibility: s.visibility,
 		Env: append([]string{
-			"ROUNDHOUSE_CONTEXT=" + s.context,
+			"ROUNDHOUSE_CONTEXT=" + s.context, "ROUNDHOUSE_POLLERS=" + s.pollers,
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),
 			// A failed message comes back at once, and an empty queue is looked at often.
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",

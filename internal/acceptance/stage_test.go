@@ -11,17 +11,26 @@ import (
 
 var staged stagings
 
-// stagings are the folders that scripts/stage has laid out, one for each deployment context: building takes its time.
+// stagings are the folders that scripts/stage has laid out, one for each deployment context and definition of pollers:
+// building takes its time.
 type stagings struct {
 	mu   sync.Mutex
 	root string
+	// folders are those that are there, by what they are for.
+	folders map[[2]string]string
 }
 
 // stage gives a test a folder of its own with the functions of a deployment context, and the handler.
 func stage(t *testing.T, deployment string) (dist string) {
 	t.Helper()
+	return stageWith(t, deployment, "")
+}
+
+// stageWith does that with the functions of pollers, too.
+func stageWith(t *testing.T, deployment, pollers string) (dist string) {
+	t.Helper()
 	dist = filepath.Join(t.TempDir(), "dist")
-	folder, err := staged.folder(deployment)
+	folder, err := staged.folder(deployment, pollers)
 	if err == nil {
 		err = os.CopyFS(dist, os.DirFS(folder))
 	}
@@ -31,8 +40,8 @@ func stage(t *testing.T, deployment string) (dist string) {
 	return dist
 }
 
-// folder lays out that of a deployment context, unless it is there. The script leaves nothing that is half done.
-func (s *stagings) folder(deployment string) (string, error) {
+// folder lays out that of a deployment context with pollers, unless it is there.
+func (s *stagings) folder(deployment, pollers string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.root == "" {
@@ -41,15 +50,20 @@ func (s *stagings) folder(deployment string) (string, error) {
 			return "", err
 		}
 	}
-	folder := filepath.Join(s.root, deployment)
-	if _, err := os.Stat(folder); err == nil {
+	folder, ok := s.folders[[2]string{deployment, pollers}]
+	if ok {
 		return folder, nil
 	}
+	folder = filepath.Join(s.root, fmt.Sprintf("%s-%d", deployment, len(s.folders)))
 	cmd := exec.Command("../../scripts/stage", "--local", folder)
-	cmd.Env = append(os.Environ(), "ROUNDHOUSE_CONTEXT="+deployment)
+	cmd.Env = append(os.Environ(), "ROUNDHOUSE_CONTEXT="+deployment, "ROUNDHOUSE_POLLERS="+pollers)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
+	if s.folders == nil {
+		s.folders = map[[2]string]string{}
+	}
+	s.folders[[2]string{deployment, pollers}] = folder
 	return folder, nil
 }
 

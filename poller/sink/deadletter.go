@@ -65,6 +65,9 @@ func Retry(h poller.Handler) engine.RetryFunc {
 			return "", fmt.Errorf("%w: the dead letter does not hold the row that it names", engine.ErrNotRetryable)
 		}
 		if err := h.Deliver(ctx, poller.Delivery{Poller: event.Poller, BatchID: "retry_" + letter.RetryID, Rows: []poller.Row{row}, EventIDs: []string{event.ID}}); err != nil {
+			if poller.IsPermanent(err) {
+				err = fmt.Errorf("%w: change the row, so that the poller finds it again: %w", engine.ErrNotRetryable, err)
+			}
 			return "", err
 		}
 		return event.ID, nil

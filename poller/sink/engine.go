@@ -16,8 +16,8 @@ import (
 // sends is how many messages are on their way at a time.
 const sends = 16
 
-// Engine sends rows to the queue of an engine, a message each, with the Event as input. Queues do not keep order, so
-// neither does it within a batch. All fields are required.
+// Engine sends rows to the queue of an engine, a message each, with the Event as input, or what the target's column says.
+// Queues do not keep order, so neither does it within a batch. All fields are required.
 type Engine struct {
 	Target poller.EngineTarget
 	Queue  string
@@ -47,9 +47,9 @@ func (e Engine) send(ctx context.Context, event Event, row poller.Row) error {
 	if err != nil {
 		return err
 	}
-	input, err := json.Marshal(event)
+	input, err := e.input(event, row)
 	if err != nil {
-		return poller.Permanent(fmt.Errorf("row %.256s is no JSON: %w", row.Key, err))
+		return err
 	}
 	body, err := e.Claims.Pack(ctx, engine.Message{CorrelationID: correlationID(event.Poller, event.ID), Engine: e.Target.Engine,
 		Operation: e.Target.Operation, InstanceID: instance, TenantID: tenant, Input: input})
@@ -60,4 +60,18 @@ func (e Engine) send(ctx context.Context, event Event, row poller.Row) error {
 		return permanentIf(fmt.Errorf("send row %.256s: %w", row.Key, err), queues.ErrTooLarge)
 	}
 	return nil
+}
+
+// input is what the engine gets of a row.
+func (e Engine) input(event Event, row poller.Row) (input json.RawMessage, err error) {
+	name := e.Target.InputColumn
+	if name == "" {
+		input, err = json.Marshal(event)
+	} else if input, err = cell(row, name); err != nil {
+		return nil, err
+	}
+	if err != nil || len(input) > 0 && !json.Valid(input) {
+		return nil, poller.Permanent(fmt.Errorf("row %.256s: its input is no JSON", row.Key))
+	}
+	return input, nil
 }

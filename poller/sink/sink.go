@@ -47,20 +47,31 @@ func column(row poller.Row, name, otherwise string) (string, error) {
 	if name == "" {
 		return otherwise, nil
 	}
+	value, err := cell(row, name)
+	if err == nil && value == nil {
+		err = poller.Permanent(fmt.Errorf("row %.256s has no value in column %s", row.Key, name))
+	}
+	return string(value), err
+}
+
+// cell is a column of a row: texts without quotes, all else as it stands in JSON, nil for NULL.
+func cell(row poller.Row, name string) ([]byte, error) {
 	var columns map[string]json.RawMessage
 	if err := json.Unmarshal(row.Data, &columns); err != nil {
-		return "", poller.Permanent(fmt.Errorf("read the columns of row %.256s: %w", row.Key, err))
+		return nil, poller.Permanent(fmt.Errorf("read the columns of row %.256s: %w", row.Key, err))
 	}
 	value, there := columns[name]
 	switch {
-	case !there || bytes.Equal(value, []byte("null")):
-		return "", poller.Permanent(fmt.Errorf("row %.256s has no value in column %s", row.Key, name))
+	case !there:
+		return nil, poller.Permanent(fmt.Errorf("row %.256s has no column %s", row.Key, name))
+	case bytes.Equal(value, []byte("null")):
+		return nil, nil
 	case len(value) > 0 && value[0] == '"':
 		var text string
 		err := json.Unmarshal(value, &text)
-		return text, err
+		return []byte(text), err
 	}
-	return string(value), nil // numbers as they are
+	return value, nil
 }
 
 // permanentIf marks an error as one that no further try can help, if it is one of these.

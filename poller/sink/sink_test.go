@@ -92,6 +92,34 @@ func TestEngine(t *testing.T) {
 	}
 }
 
+// A column can have the engine's own input, as JSON or as its text.
+func TestEngineInput(t *testing.T) {
+	t.Parallel()
+	q := queues.NewMemory()
+	if err := q.CreateQueue(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	e := sink.Engine{Target: poller.EngineTarget{Engine: "update", InputColumn: "input"}, Queue: "work", Queues: q, Claims: engine.NewClaims(blobs.NewMemory(), "")}
+	for data, want := range map[string]string{`{"input":{"a":9007199254740993}}`: `{"a":9007199254740993}`, `{"input":"{\"a\":1}"}`: `{"a":1}`, `{"input":null}`: ""} {
+		if err := e.Deliver(t.Context(), delivery(data)); err != nil {
+			t.Fatal(err)
+		}
+		received, err := q.Receive(t.Context(), "work", 1, time.Minute)
+		if err != nil || len(received) != 1 {
+			t.Fatalf("%d messages, %v", len(received), err)
+		}
+		var m engine.Message
+		if err := json.Unmarshal(queues.Decode(received[0].Text), &m); err != nil || string(m.Input) != want {
+			t.Errorf("%s: input %s, %v", data, m.Input, err)
+		}
+	}
+	for _, data := range []string{`{"id":1}`, `{"input":"{"}`} {
+		if err := e.Deliver(t.Context(), delivery(data)); !poller.IsPermanent(err) {
+			t.Errorf("%s: %v", data, err)
+		}
+	}
+}
+
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	o, err := outbox.New(outbox.Config{Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions()})
@@ -163,5 +191,15 @@ func TestDeadLetters(t *testing.T) {
 	}
 	if len(got) != 1 || got[0].EventIDs[0] != d.EventIDs[0] || string(got[0].Rows[0].Data) != `{"id":1}` {
 		t.Errorf("%+v", got)
+	}
+	letter, err := letters.Get(t.Context(), "poller-orders", page.DeadLetters[1].RowKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err, notRetryable := range map[error]bool{errors.New("storage is away"): false, poller.Permanent(errors.New("no value")): true} {
+		refuse := sink.Retry(poller.HandlerFunc(func(context.Context, poller.Delivery) error { return err }))
+		if _, got := refuse(t.Context(), letter); !errors.Is(got, err) || errors.Is(got, engine.ErrNotRetryable) != notRetryable {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }
