@@ -9,8 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/certificates"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/alerts"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
@@ -25,10 +23,6 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/registry"
-	"github.com/vibedata/roundhouse/secrets"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 // messageParameter is the name of the trigger binding of every queue function, timerParameter of every timer function.
@@ -43,127 +37,185 @@ const operatorEngine = "operator"
 // challengePath is where http-01 challenges of certificate authorities are answered.
 const challengePath = "/api/acme-challenge/:token"
 
+// parts are those of the program, in the order in which they are made.
+type parts struct {
+	settings Settings
+	log      *slog.Logger
+	stores   stores
+	history  *engine.History
+	letters  *engine.DeadLetters
+	counted  *metrics.Metrics
+	locks    hostlock.Locks
+	claims   *engine.Claims
+
+	events      *events
+	definitions []engine.Definition
+	pollers     *pollers
+	retrier     *engine.Retrier
+	// names are what history and dead letters are of: the engines, and what else has rows there.
+	names []string
+
+	runtime  *orchestrator.Runtime
+	list     *catalog.Catalog
+	pipeline *engine.Pipeline
+}
+
 // wire builds the program out of its settings. It does not go to the network: that is left to the app's Start.
 func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	stores, err := openStores(s)
 	if err != nil {
 		return app{}, err
 	}
-	history, deadLetters := engine.NewHistory(stores.tables, ""), engine.NewDeadLetters(stores.tables, "")
-	counted := metrics.New()
-	events, err := wireOutbox(s, stores, deadLetters, counted.Outbox(), log)
-	if err != nil {
+	p := &parts{settings: s, log: log, stores: stores, history: engine.NewHistory(stores.tables, ""), letters: engine.NewDeadLetters(stores.tables, ""),
+		counted: metrics.New(), locks: hostlock.Locks{Tables: stores.tables}, claims: engine.NewClaims(stores.blobs, "")}
+	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
+		if err := part(); err != nil {
+			return app{}, err
+		}
+	}
+	a := app{Queues: p.queues(), Timers: p.timers(), Start: p.start, Close: p.close}
+	p.events.register(&a)
+	p.pollers.register(&a)
+	if a.API, err = p.web(); err != nil {
 		return app{}, err
 	}
-	definitions, err := engines(s, stores, eventPublisher{events.writer}, log)
-	if err != nil {
-		return app{}, err
+	return a, nil
+}
+
+// wireEngines makes what there is to run, where its events go, and what of it can be retried.
+func (p *parts) wireEngines() (err error) {
+	if p.events, err = wireOutbox(p.settings, p.stores, p.letters, p.counted.Outbox(), p.log); err != nil {
+		return err
 	}
-	var pipeline *engine.Pipeline // the runtime tells it what ends by a signal, and it needs the runtime
-	config := orchestrator.Config{Tables: stores.tables, Blobs: stores.blobs, Queues: stores.queues, Log: log,
-		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }}
-	config.Publish = events.publish
-	claims := engine.NewClaims(stores.blobs, "")
-	polled, err := wirePollers(s, stores, definitions, claims, events.writer, deadLetters, log)
-	if err != nil {
-		return app{}, err
+	if p.definitions, err = engines(p.settings, p.stores, eventPublisher{p.events.writer}, p.log); err != nil {
+		return err
 	}
-	polled.starts[outboxEngine] = events.dead.retry
-	retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: deadLetters, Queues: stores.queues, Starts: polled.starts})
-	if err != nil {
-		return app{}, err
+	if p.pollers, err = wirePollers(p.settings, p.stores, p.definitions, p.claims, p.events.writer, p.letters, p.log); err != nil {
+		return err
 	}
-	names := append([]string{engine.SignalEngine, outboxEngine, operatorEngine}, polled.names()...)
-	for _, d := range definitions {
-		names = append(names, d.Name)
+	p.pollers.starts[outboxEngine] = p.events.dead.retry
+	p.names = append([]string{engine.SignalEngine, outboxEngine, operatorEngine}, p.pollers.names()...)
+	for _, d := range p.definitions {
+		p.names = append(p.names, d.Name)
 	}
-	var runtime *orchestrator.Runtime // a kind of operations works on what runs it
-	kinds := []bulk.Kind{bulk.Outbox(events.admin), bulk.DeadLetters{Letters: deadLetters, Retrier: retrier, Engines: names}.Kind(),
-		bulk.Orchestrations(func() bulk.Purger { return runtime })}
-	list, err := catalog.New(catalog.Config{Tables: stores.tables, Runtime: func() *orchestrator.Runtime { return runtime }, Log: log})
-	if err != nil {
-		return app{}, err
+	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.stores.queues, Starts: p.pollers.starts})
+	return err
+}
+
+// wireRuntime makes what runs it. Some of what it runs works on the runtime itself, which is there when that runs.
+func (p *parts) wireRuntime() (err error) {
+	runtime := func() *orchestrator.Runtime { return p.runtime }
+	if p.list, err = catalog.New(catalog.Config{Tables: p.stores.tables, Runtime: runtime, Log: p.log}); err != nil {
+		return err
 	}
-	config.Noted = list.Note
-	if err := wireReviews(&config, s.Tasks.ReviewRoles, deadLetters, retrier, func() *orchestrator.Runtime { return runtime }); err != nil {
-		return app{}, err
+	config := orchestrator.Config{Tables: p.stores.tables, Blobs: p.stores.blobs, Queues: p.stores.queues, Log: p.log, Noted: p.list.Note, Publish: p.events.publish,
+		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }}
+	if err := wireReviews(&config, p.settings.Tasks.ReviewRoles, p.letters, p.retrier, runtime); err != nil {
+		return err
 	}
+	kinds := []bulk.Kind{bulk.Outbox(p.events.admin), bulk.DeadLetters{Letters: p.letters, Retrier: p.retrier, Engines: p.names}.Kind(),
+		bulk.Orchestrations(func() bulk.Purger { return p.runtime })}
 	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrators(kinds...)...)
 	config.Activities = append(config.Activities, bulk.Activities(kinds...)...)
-	for _, d := range definitions {
+	for _, d := range p.definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
 	}
-	runtime, err = orchestrator.New(config)
-	if err != nil {
-		return app{}, err
-	}
-	pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: runtime, History: history,
-		DeadLetters: deadLetters, Queues: stores.queues, HostMaxDequeueCount: s.Host.MaxDequeueCount, Claims: claims, Locks: stores.registry, Log: log})
-	if err != nil {
-		return app{}, err
-	}
+	p.runtime, err = orchestrator.New(config)
+	return err
+}
 
-	locks := hostlock.Locks{Tables: stores.tables}
-	sweeps := sweeper{runtime: runtime, list: list, locks: locks, log: log}
-	a := app{Close: func() { list.Close(); polled.close(); events.transports.close(); s.Storage.CloseIdleConnections() }, Queues: runtimeQueues(runtime, pipeline),
-		Timers: map[string]trigger.Timer{"orchestration-sweep-timer": {Parameter: timerParameter, Handle: sweeps.handle}}}
-	events.register(&a)
-	polled.register(&a)
-	rule := engine.Retention{Engines: names}
-	for function, slice := range map[string]func(context.Context, engine.Retention, time.Time, int) (int, bool, error){
-		"dlq-retention-timer": deadLetters.Retention, "history-retention-timer": history.Retention,
-		taskTimer: taskRetention(runtime.Tasks(), s.Tasks.Retention),
-	} {
-		r := retention{job: function, slice: rows(rule, slice), locks: locks, log: log}
-		a.Timers[function] = trigger.Timer{Parameter: timerParameter, Handle: r.handle}
-	}
-	left := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{pipeline.SweepClaims, events.admin.SweepPayloads, events.sweepData}}
-	a.Timers[blobTimer] = trigger.Timer{Parameter: timerParameter, Handle: retention{job: blobTimer, slice: left.slice, locks: locks, log: log}.handle}
-	ended := &purger{runtime: runtime, locks: locks, log: log, now: time.Now, keep: s.Retention}
-	a.Timers[purgeTimer] = trigger.Timer{Parameter: timerParameter, Handle: ended.handle}
-	maps.Copy(a.Timers, slots(s.Context, stores))
-	maps.Copy(a.Timers, schedules(s.Rotations, definitions, stores.queues, log))
-	for _, d := range definitions {
+// wirePipeline makes the way of a message.
+func (p *parts) wirePipeline() (err error) {
+	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: p.definitions, Runtime: p.runtime, History: p.history, DeadLetters: p.letters, Queues: p.stores.queues,
+		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.stores.registry, Log: p.log})
+	return err
+}
+
+// queues are the functions of the engines' and of the runtime's queues.
+func (p *parts) queues() map[string]trigger.Queue {
+	functions := runtimeQueues(p.runtime, p.pipeline)
+	for _, d := range p.definitions {
 		if d.Name == alerts.Engine { // the standard has a name of its own for its function
-			a.Queues["alert-processor"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: pipeline.Handle}
-			a.Queues["alert-processor-poison"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: pipeline.HandlePoison}
+			functions["alert-processor"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: p.pipeline.Handle}
+			functions["alert-processor-poison"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: p.pipeline.HandlePoison}
 			continue
 		}
-		subscribe(a.Queues, d.Name+"-queue", d.Queue, pipeline.Handle, pipeline.HandlePoison)
+		subscribe(functions, d.Name+"-queue", d.Queue, p.pipeline.Handle, p.pipeline.HandlePoison)
 	}
-	snapshot := metrics.Cached(outbox.NewMonitor(events.outbox).Snapshot, 0, nil)
-	probes, err := health.New(health.Config{Tables: stores.tables, Table: outbox.DefaultTable, Queues: stores.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: log})
-	if err := errors.Join(err, counted.Runtime(runtime.Counts), counted.Engines(pipeline.Count), counted.Pollers(polled.counters)); err != nil {
-		return app{}, err
+	return functions
+}
+
+// timers are the functions of what is done on schedule.
+func (p *parts) timers() map[string]trigger.Timer {
+	s := p.settings
+	sweeps := sweeper{runtime: p.runtime, list: p.list, locks: p.locks, log: p.log}
+	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
+	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.events.admin.SweepPayloads, p.events.sweepData}}
+	handlers := map[string]trigger.TimerHandler{"orchestration-sweep-timer": sweeps.handle, purgeTimer: ended.handle,
+		blobTimer: retention{job: blobTimer, slice: blobs.slice, locks: p.locks, log: p.log}.handle}
+	rule := engine.Retention{Engines: p.names}
+	for function, slice := range map[string]func(context.Context, engine.Retention, time.Time, int) (int, bool, error){
+		"dlq-retention-timer": p.letters.Retention, "history-retention-timer": p.history.Retention, taskTimer: taskRetention(p.runtime.Tasks(), s.Tasks.Retention),
+	} {
+		handlers[function] = retention{job: function, slice: rows(rule, slice), locks: p.locks, log: p.log}.handle
 	}
-	counted.Collect(&collector{locks: locks, log: log, now: time.Now}, snapshot)
-	web := api.Config{History: history, DeadLetters: deadLetters, Engines: names, Log: log,
-		Outbox: events.admin, Operations: bulk.NewOperations(runtime, nil), Snapshot: snapshot, Metrics: counted, Health: probes,
-		Retrier: retrier, Orchestrations: pipeline.Runs, Runtime: runtime, Admit: pipeline.Admit, List: list.List, EasyAuth: s.EasyAuth,
-		Tasks: runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
-	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: stores.queues, Claims: claims, Log: log})
+	timers := map[string]trigger.Timer{}
+	for function, handle := range handlers {
+		timers[function] = trigger.Timer{Parameter: timerParameter, Handle: handle}
+	}
+	maps.Copy(timers, slots(s.Context, p.stores))
+	maps.Copy(timers, schedules(s.Rotations, p.definitions, p.stores.queues, p.log))
+	return timers
+}
+
+// web is what the program answers over HTTP.
+func (p *parts) web() (func(e *echo.Echo) error, error) {
+	s := p.settings
+	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
+	probes, err := health.New(health.Config{Tables: p.stores.tables, Table: outbox.DefaultTable, Queues: p.stores.queues, Queue: outbox.DefaultQueue,
+		Outbox: snapshot, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
+		return nil, err
+	}
+	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
+	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: p.stores.queues, Claims: p.claims, Log: p.log})
 	if err != nil {
-		return app{}, err
+		return nil, err
 	}
-	a.API = func(e *echo.Echo) error {
+	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
+		Outbox: p.events.admin, Operations: bulk.NewOperations(p.runtime, nil), Snapshot: snapshot, Metrics: p.counted, Health: probes,
+		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, EasyAuth: s.EasyAuth,
+		Tasks: p.runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
+	return func(e *echo.Echo) error {
 		if s.Context == publisher {
-			e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: stores.tables}))
+			e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: p.stores.tables}))
 		}
-		return errors.Join(api.Register(e, web), intake.Register(e, doors),
-			durable.Register(e, durable.Config{Runtime: runtime, Admit: pipeline.Admit, List: list.List, Log: log}))
+		return errors.Join(api.Register(e, config), intake.Register(e, doors),
+			durable.Register(e, durable.Config{Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Log: p.log}))
+	}, nil
+}
+
+// start creates what is missing in storage.
+func (p *parts) start(ctx context.Context) error {
+	var errs []error
+	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.locks.CreateTable, p.stores.prepareVault,
+		p.stores.registry.CreateTable, p.events.prepare, p.pollers.prepare} {
+		errs = append(errs, prepare(ctx))
 	}
-	a.Start = func(ctx context.Context) error {
-		errs := []error{runtime.Prepare(ctx), list.Prepare(ctx), pipeline.Prepare(ctx), sweeps.locks.CreateTable(ctx), stores.prepareVault(ctx), stores.registry.CreateTable(ctx), events.prepare(ctx), polled.prepare(ctx)}
-		for _, d := range definitions {
-			for _, table := range d.Tables {
-				errs = append(errs, stores.tables.CreateTable(ctx, table))
-			}
+	for _, d := range p.definitions {
+		for _, table := range d.Tables {
+			errs = append(errs, p.stores.tables.CreateTable(ctx, table))
 		}
-		return errors.Join(errs...)
 	}
-	return a, nil
+	return errors.Join(errs...)
+}
+
+func (p *parts) close() {
+	p.list.Close()
+	p.pollers.close()
+	p.events.transports.close()
+	p.settings.Storage.CloseIdleConnections()
 }
 
 // runtimeQueues are the functions of the runtime's own queues.
@@ -179,49 +231,4 @@ func runtimeQueues(rt *orchestrator.Runtime, p *engine.Pipeline) map[string]trig
 func subscribe(functions map[string]trigger.Queue, name, queue string, handle, poison trigger.QueueHandler) {
 	functions[name+"-trigger"] = trigger.Queue{Queue: queue, Parameter: messageParameter, Handle: handle}
 	functions[name+"-poison-trigger"] = trigger.Queue{Queue: queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: poison}
-}
-
-// stores are the services that the program keeps its state in.
-type stores struct {
-	tables tables.Store
-	queues queues.Store
-	blobs  blobs.Store
-	// vault keeps secrets, and gives their values to those who use them themselves.
-	vault        vault
-	certificates certificates.Store
-	registry     *registry.Registry
-	// prepareVault creates what the secret and certificate stores need.
-	prepareVault func(context.Context) error
-}
-
-// vault is a secret store that gives out values, too.
-type vault interface {
-	secrets.Store
-	secrets.Reader
-}
-
-func openStores(s Settings) (stores, error) {
-	t, tablesErr := tables.NewAzure(s.Storage)
-	q, queuesErr := queues.NewAzure(s.Storage)
-	b, blobsErr := blobs.NewAzure(s.Storage)
-	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
-		return stores{}, err
-	}
-	st := stores{tables: t, queues: q, blobs: b, registry: registry.New(t, ""), prepareVault: func(context.Context) error { return nil }}
-	if s.KeyVaultURL == "" {
-		// LoadSettings lets this happen with the emulator only.
-		st.vault, st.certificates = secrets.NewDevelopment(t), certificates.NewDevelopment(t)
-		st.prepareVault = func(ctx context.Context) error {
-			return errors.Join(t.CreateTable(ctx, secrets.DevelopmentTable), t.CreateTable(ctx, certificates.DevelopmentTable))
-		}
-		return st, nil
-	}
-	credential, err := s.Storage.Identity()
-	if err != nil {
-		return stores{}, err
-	}
-	kept, secretsErr := secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
-	issued, certificatesErr := certificates.NewKeyVault(s.KeyVaultURL, credential, nil)
-	st.vault, st.certificates = kept, issued
-	return st, errors.Join(secretsErr, certificatesErr)
 }
