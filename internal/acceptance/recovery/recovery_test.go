@@ -110,11 +110,8 @@ func TestQueuesEmptied(t *testing.T) {
 func TestDuplicateAndStaleSignals(t *testing.T) {
 	t.Parallel()
 	d := newDrill(t)
-	for range 2 {
-		d.launch(t, false)
-	}
 	d.order(t, legacyEngine, "purged", 0)
-	old := d.launch(t, true)
+	old := d.launch(t, true) // alone: the others cannot end what they do not know
 	id := legacyEngine + "-purged"
 	until(t, "one to purge", func() bool { _, err := d.client.Status(t.Context(), id); return err == nil })
 	if err := d.client.Terminate(t.Context(), id, "to be purged"); err != nil {
@@ -125,6 +122,9 @@ func TestDuplicateAndStaleSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.kill()
+	for range 2 {
+		d.launch(t, false)
+	}
 
 	began := time.Now()
 	d.orderAll(t, nap)
