@@ -26,19 +26,6 @@ const (
 	purgeSlice = 100
 )
 
-// keepSetting reads how long something is kept: least or longer.
-func keepSetting(lookup lookupFunc, name string, unset, least time.Duration) (time.Duration, error) {
-	text := setting(lookup, name)
-	if text == "" {
-		return unset, nil
-	}
-	keep, err := time.ParseDuration(text)
-	if err != nil || keep < least {
-		return 0, fmt.Errorf("%s is %.64q: set a Go duration of %v or more, such as %v", name, text, least, unset)
-	}
-	return keep, nil
-}
-
 // purger is the timer function that purges orchestrations that ended long enough ago: rounds, payloads in blobs, and
 // the records of bulk operations, which are orchestrations, too.
 type purger struct {

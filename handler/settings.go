@@ -203,3 +203,16 @@ func levelSetting(lookup lookupFunc) (slog.Level, error) {
 	}
 	return level, nil
 }
+
+// keepSetting reads how long something is kept: least or longer.
+func keepSetting(lookup lookupFunc, name string, unset, least time.Duration) (time.Duration, error) {
+	text := setting(lookup, name)
+	if text == "" {
+		return unset, nil
+	}
+	keep, err := time.ParseDuration(text)
+	if err != nil || keep < least {
+		return 0, fmt.Errorf("%s is %.64q: set a Go duration of %v or more, such as %v", name, text, least, unset)
+	}
+	return keep, nil
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -136,7 +137,7 @@ func cut(text string) string {
 	if len(text) <= maxError {
 		return text
 	}
-	return text[:maxError] + "..."
+	return strings.ToValidUTF8(text[:maxError], "") + "..." // a character may have been cut in two
 }
 
 // run asks, and looks from time to time whether there is still something to ask.
