@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+	"unicode/utf8"
 )
 
 // Activity is a step that does real work: it may use the network, the clock and everything else that an orchestrator may
@@ -31,8 +32,8 @@ type AnyActivity interface {
 // stalls the orchestrations that wait for it.
 func NewActivity[In, Out any](name string, fn func(context.Context, In) (Out, error), options ...CallOption) *Activity[In, Out] {
 	a := &Activity[In, Out]{name: name, fn: fn}
-	for _, set := range options {
-		set(&a.options)
+	for _, o := range options {
+		o.applyCall(&a.options)
 	}
 	return a
 }
@@ -43,8 +44,8 @@ func (a *Activity[In, Out]) Name() string { return a.name }
 func (a *Activity[In, Out]) configured() callOptions { return a.options }
 
 func (a *Activity[In, Out]) check() error {
-	if a.name == "" || a.fn == nil {
-		return errors.New("an activity needs a name and a function")
+	if a.name == "" || !utf8.ValidString(a.name) || a.fn == nil {
+		return errors.New("an activity needs a name, in UTF-8, and a function")
 	}
 	if err := a.options.validate(); err != nil {
 		return fmt.Errorf("activity %s: %w", a.name, err)
@@ -55,11 +56,17 @@ func (a *Activity[In, Out]) check() error {
 // Call starts the activity and returns at once. It runs beside everything else that the orchestrator has called; Await
 // waits for its result.
 func (a *Activity[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
+	if ctx.isCanceled() {
+		return failedFuture[Out](ctx, canceledError(a.name))
+	}
 	input, merged, err := prepareCall(in, a.options, options)
+	if err == nil {
+		err = merged.forActivity()
+	}
 	if err != nil {
 		return failedFuture[Out](ctx, fmt.Errorf("call of activity %s: %w", a.name, Permanent(err)))
 	}
-	return &Future[Out]{ctx: ctx, task: ctx.execution.callActivity(a.name, input, merged)}
+	return &Future[Out]{ctx: ctx, task: ctx.execution.callActivity(ctx, a.name, input, merged)}
 }
 
 // invoke runs the function; a panic in it becomes an error.
@@ -84,41 +91,25 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	return output, nil
 }
 
-// CallOption changes how an activity or a sub-orchestration is called.
-type CallOption func(*callOptions)
-
-type callOptions struct {
-	retry     Retry
-	timeout   time.Duration
-	heartbeat time.Duration
-	errors    []errorType
+// Around is an activity in whose place fn runs; next is the activity itself. It is for what many activities have in common,
+// as traces, and for tests.
+func Around(a AnyActivity, fn func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)) AnyActivity {
+	return around{a, fn}
 }
 
-func (o callOptions) validate() error {
-	if o.timeout < 0 || o.heartbeat < 0 {
-		return errors.New("timeout is negative")
-	}
-	return o.retry.validate()
+type around struct {
+	AnyActivity
+	fn func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
 }
 
-// prepareCall is what a call of either kind begins with.
-func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessage, callOptions, error) {
-	for _, set := range more {
-		set(&options)
-	}
-	if err := options.validate(); err != nil {
-		return nil, options, err
-	}
-	input, err := marshal(in)
-	return input, options, err
+func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{value: p, stack: string(debug.Stack())}
+		}
+	}()
+	return a.fn(ctx, input, func(ctx context.Context) (json.RawMessage, error) { return a.AnyActivity.invoke(ctx, input) })
 }
-
-// WithRetry lets what failed run again.
-func WithRetry(r Retry) CallOption { return func(o *callOptions) { o.retry = r } }
-
-// WithTimeout bounds each attempt of an activity: its context ends then, and the attempt counts as failed. 0 means that
-// only the invocation bounds it. A sub-orchestration fails as TimedOut then.
-func WithTimeout(d time.Duration) CallOption { return func(o *callOptions) { o.timeout = d } }
 
 // ActivityInfo tells a running activity what it works for.
 type ActivityInfo struct {

@@ -17,24 +17,42 @@ func (x *execution) add(t *task) *task {
 	return t
 }
 
-func (x *execution) callActivity(name string, input json.RawMessage, options callOptions) *task {
-	t := x.add(&task{kind: activityTask, name: name, input: input, options: options, running: true})
+func (x *execution) callActivity(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
+	x.act()
+	return x.schedule(&task{kind: activityTask, name: name, input: input, options: options, shielded: ctx.shielded})
+}
+
+// schedule decides the call of an activity.
+func (x *execution) schedule(t *task) *task {
+	x.add(t)
+	t.running = true
 	x.running++
-	x.decide(event{Kind: activityScheduled, Task: t.number, Name: name, Payload: input})
+	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Undoes: t.undoes, Shielded: t.shielded})
 	return t
 }
 
 // callChild makes a call of a sub-orchestration.
-func (x *execution) callChild(name string, input json.RawMessage, options callOptions) *task {
-	t := x.add(&task{kind: childTask, name: name, input: input, options: options,
-		child: x.childID(name, input)})
+func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
+	x.act()
+	child := options.id
+	if child == "" {
+		child = x.childID(name, input)
+	}
+	t := x.add(&task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child})
 	x.frames = append(x.frames, t)
-	x.decide(event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child})
+	e := event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child, Shielded: t.shielded}
+	if options.close != CancelChild {
+		e.Close = options.close
+	}
+	if options.retry.MaxAttempts > 1 {
+		e.Attempt = options.retry.MaxAttempts
+	}
+	x.decide(e)
 	return t
 }
 
-// childID is made of what is called, with what, and how often before, so that an execution that follows a failed one
-// finds the same, also when its code has changed.
+// childID is made of what is called, with what, and how often before, so that an attempt that keeps the results of the one
+// before finds the same, also when its code has changed.
 func (x *execution) childID(name string, input json.RawMessage) string {
 	same := name + "-" + hashOf(input)[:16]
 	if x.children == nil {
@@ -50,6 +68,7 @@ func (x *execution) childID(name string, input json.RawMessage) string {
 
 // detach decides the start of an orchestration that nobody waits for.
 func (x *execution) detach(name, id string, input json.RawMessage) string {
+	x.act()
 	if id == "" {
 		id = x.childID(name, input)
 	}
@@ -57,18 +76,27 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 	return id
 }
 
-// timer makes a timer. Its input is how long, which is what makes it the same in an execution that follows a failed one.
-func (x *execution) timer(d time.Duration) *task {
-	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro()})
-	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due})
+// timer makes a timer. Its input is how long, which is what makes it the same in an attempt that keeps results.
+func (x *execution) timer(ctx *Context, d time.Duration) *task {
+	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
+	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due, Shielded: t.shielded})
 	return t
 }
 
-// sideEffect gives the recorded value in a replay, and records what make gives otherwise.
+// sideEffect gives the recorded value in a replay, the one that an attempt before has left, or what make gives, and records
+// it.
 func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)) (json.RawMessage, error) {
+	kept := x.remembered[name]
+	if len(kept) > 0 {
+		x.remembered[name] = kept[1:]
+	}
 	if recorded, ok := x.scripted(sideEffectRecorded, name); ok {
 		x.decide(recorded)
 		return recorded.Payload, nil
+	}
+	if len(kept) > 0 {
+		x.decide(event{Kind: sideEffectRecorded, Name: name, Payload: kept[0]})
+		return kept[0], nil
 	}
 	payload, err := make()
 	if err != nil {

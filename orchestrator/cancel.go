@@ -11,9 +11,9 @@ func Cancel(ctx *Context, futures ...Waitable) {
 	}
 }
 
-// Canceled says whether somebody canceled the orchestration, and why. Everything that it had called then was interrupted
-// and gave ErrCanceled. What it calls from there on runs, so that it can undo what is half done. When it returns an
-// error, it ends as Canceled.
+// Canceled says whether somebody canceled the orchestration, and why. From then on everything that it has called, and all
+// that it calls or waits for, gives ErrCanceled, for good: what is to be cleaned up is called with WithoutCancel. When it
+// returns an error, it ends as Canceled; but as Failed, for a person, if that holds the error of a call that failed.
 func (c *Context) Canceled() (reason string, canceled bool) {
 	if c.execution.canceled == nil {
 		return "", false
@@ -21,10 +21,26 @@ func (c *Context) Canceled() (reason string, canceled bool) {
 	return *c.execution.canceled, true
 }
 
+// WithoutCancel is a Context that is not canceled when the orchestration is: for cleaning up. What is called with it, and
+// the coroutines that Go makes with it, run on.
+func WithoutCancel(ctx *Context) *Context {
+	shielded := *ctx
+	shielded.shielded = true
+	return &shielded
+}
+
+// isCanceled says that what is called with the context gives ErrCanceled.
+func (c *Context) isCanceled() bool { return c.execution.canceled != nil && !c.shielded }
+
+func canceledError(what string) error { return fmt.Errorf("%s: %w", what, ErrCanceled) }
+
 func (x *execution) cancel(t *task) {
 	if t.kind == fiberTask {
 		x.cancelFiber(t)
 		return
+	}
+	if t.kind == conditionTask && !t.done {
+		x.interrupt(t)
 	}
 	if !t.open() {
 		return
@@ -58,19 +74,29 @@ func (x *execution) cancelFiber(t *task) {
 // interrupt ends a call for the orchestration; what is left of it is the driver's to stop.
 func (x *execution) interrupt(t *task) {
 	t.canceled, x.interrupts = true, true
-	x.complete(t, nil, fmt.Errorf("%s: %w", t.name, ErrCanceled))
+	x.complete(t, nil, canceledError(t.name))
 }
 
-// cancelAll interrupts everything that the orchestration has called. One that has not begun ends.
+// cancelAll interrupts everything that the orchestration has called, but for what is shielded. One that has not begun ends.
 func (x *execution) cancelAll(reason string) {
-	x.canceled = &reason
-	if x.held {
-		x.end(event{Kind: executionStopped, Failure: canceledFailure(reason)})
+	if x.canceled != nil {
 		return
 	}
+	if x.held {
+		x.stop(canceledFailure(reason))
+		return
+	}
+	x.canceled, x.saw = &reason, true
 	for _, t := range x.tasks {
-		if t.open() {
+		if t.open() && !t.shielded {
 			x.interrupt(t)
+		}
+	}
+	for _, f := range x.fibers {
+		for _, t := range f.waiting {
+			if t.kind == conditionTask && t.name != "" && !f.ended && !t.done && !t.shielded {
+				x.interrupt(t)
+			}
 		}
 	}
 	x.turn()
@@ -90,6 +116,7 @@ func terminatedFailure(reason string) *Failure {
 const (
 	codeCanceled   = "Canceled"
 	codeTerminated = "Terminated"
+	codeGivenUp    = "GivenUp"
 )
 
 func stoppedFailure(how, code, reason string) *Failure {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -23,30 +24,24 @@ type AnyOrchestrator interface {
 // NewOrchestrator names fn. The name is kept in rounds. In and Out travel as JSON.
 func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error), options ...OrchestratorOption) *Orchestrator[In, Out] {
 	o := &Orchestrator[In, Out]{name: name, fn: fn}
-	for _, set := range options {
-		set(&o.options)
+	for _, option := range options {
+		option.applyOrchestrator(&o.options)
 	}
 	return o
-}
-
-// OrchestratorOption says more about an orchestrator.
-type OrchestratorOption func(*orchestratorOptions)
-
-type orchestratorOptions struct {
-	version string
-	drop    bool
 }
 
 // WithVersion names the version of an orchestrator's code. Several versions of one name may be registered: what begins
 // takes the one that was registered last, and an execution keeps the version that it began with. Remove a version when
 // none of its executions is left; until then those stall with ErrUnknownOrchestrator.
 func WithVersion(version string) OrchestratorOption {
-	return func(o *orchestratorOptions) { o.version = version }
+	return orchestratorOption(func(o *orchestratorOptions) { o.version = version })
 }
 
 // DropEarlyEvents drops, with a warning, an event that nobody waits for when it comes (rounds document). Without it,
 // events are kept until somebody asks for them.
-func DropEarlyEvents() OrchestratorOption { return func(o *orchestratorOptions) { o.drop = true } }
+func DropEarlyEvents() OrchestratorOption {
+	return orchestratorOption(func(o *orchestratorOptions) { o.drop = true })
+}
 
 // Name is the name that the rounds hold.
 func (o *Orchestrator[In, Out]) Name() string { return o.name }
@@ -70,20 +65,33 @@ func (o *Orchestrator[In, Out]) run(ctx *Context, input json.RawMessage) (json.R
 }
 
 // Call runs the orchestrator as a sub-orchestration, and returns at once: it has its own rounds and its own id, which
-// begins with the caller's. It has the caller's correlation id. With WithRetry, a sub-orchestration that failed goes on
-// as its next execution; WithTimeout bounds each execution of it.
+// begins with the caller's unless WithID gives it another. It has the caller's correlation id. It runs once for a call;
+// with WithRetry, one that failed makes another attempt, which keeps what the runtime's rule for attempts says (see the
+// package comment). WithTimeout bounds each attempt.
 func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
+	if ctx.isCanceled() {
+		return failedFuture[Out](ctx, canceledError(o.name))
+	}
 	input, merged, err := prepareCall(in, callOptions{}, options)
+	if err == nil {
+		err = merged.forChild()
+	}
 	if err != nil {
 		return failedFuture[Out](ctx, fmt.Errorf("call of orchestrator %s: %w", o.name, Permanent(err)))
 	}
-	return &Future[Out]{ctx: ctx, task: ctx.execution.callChild(o.name, input, merged)}
+	return &Future[Out]{ctx: ctx, task: ctx.execution.callChild(ctx, o.name, input, merged)}
 }
 
 // Start begins the orchestrator as an orchestration of its own, which nobody waits for: it goes on when this one ends. id
 // is its id, "" for one that begins with this one's; an orchestration that has the id already is left alone. It begins
 // when the round that decided it is committed, exactly if that happens.
 func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, error) {
+	if ctx.isCanceled() {
+		return "", canceledError("start of orchestrator " + o.name)
+	}
+	if !ctx.execution.signals {
+		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(ErrNoSignals))
+	}
 	input, err := marshal(in)
 	if err == nil && id != "" {
 		err = Start{ID: id, Input: input}.validate() // once it is decided, it has to be possible
@@ -92,4 +100,44 @@ func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, e
 		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(err))
 	}
 	return ctx.execution.detach(o.name, id, input), nil
+}
+
+// ParentClose says what becomes of a sub-orchestration when its caller's execution ends while it goes on. One that is
+// terminated terminates all but those that are abandoned.
+type ParentClose string
+
+// The policies.
+const (
+	CancelChild    ParentClose = "cancel" // the default
+	TerminateChild ParentClose = "terminate"
+	AbandonChild   ParentClose = "abandon"
+)
+
+// WithParentClose says what becomes of a sub-orchestration when its caller ends before it.
+func WithParentClose(p ParentClose) CallOption {
+	return callOption(func(o *callOptions) { o.close = p })
+}
+
+// WithID gives a sub-orchestration an id of one's own, 1 to 400 bytes of UTF-8. The call fails permanently when another
+// orchestration has it.
+func WithID(id string) CallOption { return callOption(func(o *callOptions) { o.id = id }) }
+
+// callRef names one attempt at a call of a sub-orchestration, in its caller's words.
+type callRef struct {
+	Execution int `json:"execution"`
+	Task      int `json:"task"`
+	Attempt   int `json:"attempt"`
+	// Since is the first execution of the caller whose calls under the same id count: what the sub-orchestration did for
+	// an earlier one was undone, or belongs to an attempt of which nothing is kept.
+	Since int `json:"since,omitempty"`
+}
+
+// same says that both are attempts at the same call.
+func (c callRef) same(other callRef) bool {
+	return c.Execution == other.Execution && c.Task == other.Task
+}
+
+// before says that the attempt was made before the other.
+func (c callRef) before(other callRef) bool {
+	return cmp.Or(cmp.Compare(c.Execution, other.Execution), cmp.Compare(c.Task, other.Task), cmp.Compare(c.Attempt, other.Attempt)) < 0
 }

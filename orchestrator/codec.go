@@ -19,8 +19,10 @@ const (
 	columnData     = "Data" // Data, Data2, Data3 ...
 	columnCommit   = "Commit"
 
-	// What begins with an encoding and newerSchema was written by a version that has changed what a round means.
-	newerSchema = ";"
+	// What a round means is a version of its own, which stands behind the encoding; none is version 1. A program does not
+	// read newer ones than its own.
+	schemaSeparator = ";"
+	schemaVersion   = ";2"
 
 	encodingJSON    = "json"
 	encodingDeflate = "json+deflate"
@@ -50,7 +52,7 @@ func (c *codec) encode(r round) (map[string]any, error) {
 		return nil, fmt.Errorf("a round of %d events and %d decisions takes %d bytes, %d fit a row: %w",
 			len(r.Learned), len(r.Decided), len(data), maxChunks*chunkBytes, tables.ErrTooLarge)
 	}
-	columns := map[string]any{columnEncoding: encoding}
+	columns := map[string]any{columnEncoding: encoding + schemaVersion}
 	for i := 1; ; i++ {
 		chunk := data[:min(len(data), chunkBytes)]
 		columns[chunkColumn(i)] = chunk
@@ -71,7 +73,12 @@ func decodeRound(e tables.Entity) (round, error) {
 		}
 		data = append(data, chunk...)
 	}
-	switch encoding := e.String(columnEncoding); encoding {
+	encoding, schema, versioned := strings.Cut(e.String(columnEncoding), schemaSeparator)
+	known := encoding == encodingJSON || encoding == encodingDeflate
+	if versioned && known && schemaSeparator+schema != schemaVersion {
+		return r, fmt.Errorf("row %s of %s has the encoding %q: %w", e.Row, e.Partition, e.String(columnEncoding), ErrNewerSchema)
+	}
+	switch encoding {
 	case encodingJSON:
 	case encodingDeflate:
 		var err error
@@ -80,9 +87,6 @@ func decodeRound(e tables.Entity) (round, error) {
 			return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
 		}
 	default:
-		if name, _, newer := strings.Cut(encoding, newerSchema); newer && (name == encodingJSON || name == encodingDeflate) {
-			return r, fmt.Errorf("row %s of %s has the encoding %q: %w", e.Row, e.Partition, encoding, ErrNewerSchema)
-		}
 		return r, fmt.Errorf("row %s of %s has the unknown encoding %q: %w", e.Row, e.Partition, encoding, ErrCorrupt)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {

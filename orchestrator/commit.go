@@ -17,7 +17,7 @@ func (d *driver) commit(ctx context.Context) error {
 		if !errors.Is(err, errLostRace) || d.conflicts >= conflictTries {
 			return err
 		}
-		if err := d.catchUp(ctx); err != nil {
+		if err := d.catchUp(ctx); err != nil || d.past != nil {
 			return err
 		}
 		if len(d.learned) == 0 && len(d.execution.decided) == 0 {
@@ -27,6 +27,9 @@ func (d *driver) commit(ctx context.Context) error {
 }
 
 func (d *driver) commitRound(ctx context.Context) error {
+	if err := d.pay(ctx); err != nil {
+		return err
+	}
 	r := round{Learned: d.learned, Decided: d.execution.decided}
 	people := d.taskOps()
 	drop := d.garbage[:min(len(d.garbage), max(dropSlice-len(people), 0))]
@@ -76,7 +79,7 @@ func (d *driver) commitOversize(ctx context.Context, cause error) error {
 	x.close()
 	x.decided, x.tasks = nil, x.tasks[:d.known]
 	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.number > d.known })
-	x.end(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
+	x.finish(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
 		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
 	r := round{Learned: d.learned, Decided: x.decided}
 	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(nil), d.taskOps()...)...); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -23,13 +24,17 @@ func (d *driver) catchUp(ctx context.Context) error {
 	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	all, err := d.rt.journal.load(ctx, d.start.ID)
+	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err != nil {
 		return err
 	}
 	if len(all) == 0 {
 		return fmt.Errorf("orchestration %s was purged while it ran: %w", d.start.ID, ErrNotFound)
 	}
+	if d.superseded(all) {
+		return nil
+	}
+	d.found(status)
 	number, learned, known := d.execution.number, d.learned, d.known
 	d.keep(d.unsettled)
 	d.unsettled = nil
@@ -52,6 +57,27 @@ func (d *driver) catchUp(ctx context.Context) error {
 		return err
 	}
 	return d.hearPeople(ctx)
+}
+
+// superseded says that another run has begun under the id since: this driver's is over, and stays so.
+func (d *driver) superseded(all []generation) bool {
+	first := d.execution.first
+	if _, latest := latestOf(all); max(latest.First, 1) == first {
+		return false
+	}
+	for _, g := range slices.Backward(all) {
+		if started, ok := g.start(); ok && max(started.First, 1) == first && !g.old {
+			out := summarize(d.start.ID, g)
+			out.Rounds = d.committed
+			d.past = &out
+			d.learned, d.execution.decided = nil, nil
+			return true
+		}
+	}
+	d.past = &Outcome{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Execution: d.execution.number, Status: Terminated,
+		Failure: terminatedFailure("another orchestration was started under its id"), EndedAt: d.rt.config.Now()}
+	d.learned, d.execution.decided = nil, nil
+	return true
 }
 
 // leaveTo says that a rival goes on with the orchestration. This driver's message has to stay until it is seen that the

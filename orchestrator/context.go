@@ -11,6 +11,7 @@ import (
 type Context struct {
 	execution *execution
 	log       *slog.Logger
+	shielded  bool // from cancellation
 }
 
 // ID is the orchestration's id.
@@ -28,7 +29,11 @@ func (c *Context) Now() time.Time { return c.execution.clock }
 // Replaying reports whether the code that runs has run before.
 func (c *Context) Replaying() bool { return c.execution.replaying }
 
-// Logger logs with the orchestration's id, execution and correlation id, and keeps silent in a replay.
+// Parking reports whether the code is being left because the orchestration leaves memory. Deferred functions run then,
+// too, and it is not the end: whoever takes the orchestration over runs them again. What they call has no effect then.
+func (c *Context) Parking() bool { return c.execution.closing }
+
+// Logger logs with the orchestration's id, execution and correlation id, and keeps silent in a replay and in parking.
 func (c *Context) Logger() *slog.Logger { return c.log }
 
 func newContext(x *execution, log *slog.Logger) *Context {
@@ -44,7 +49,7 @@ type replayHandler struct {
 }
 
 func (h replayHandler) Enabled(ctx context.Context, level slog.Level) bool {
-	return !h.execution.replaying && h.Handler.Enabled(ctx, level)
+	return !h.execution.replaying && !h.execution.closing && h.Handler.Enabled(ctx, level)
 }
 
 func (h replayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -88,6 +88,8 @@ func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
 		switch {
 		case t.done, t.kind.outside(): // that comes by itself
 		case c.inFlight[c.call(t)] != nil: // it comes back
+		case c.execution.suspended && t.works() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
+			later = append(later, t)
 		case t.remote, t.sent, t.foreign:
 			later = append(later, t)
 		case due.After(now):
@@ -140,6 +142,10 @@ func (c *crew) launch(t *task) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.inFlight[c.call(t)] = cancel
 	info, execution := c.info(t), c.execution.number
+	var child Start
+	if t.kind == childTask {
+		child, t.begun = c.startOf(t), true
+	}
 	c.do(func() {
 		r := result{err: errors.New("the activity called runtime.Goexit")}
 		defer func() {
@@ -149,7 +155,7 @@ func (c *crew) launch(t *task) {
 			c.post(r)
 		}()
 		if t.kind == childTask {
-			r = c.child(ctx, t)
+			r = c.child(ctx, child)
 			return
 		}
 		r = c.rt.attempt(ctx, attempt{info: info, name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat,
@@ -187,22 +193,38 @@ func (c *crew) post(r result) {
 	}
 }
 
-// child drives a sub-orchestration, in the time that its caller has. A failed one goes on when it is driven again.
-func (c *crew) child(ctx context.Context, t *task) result {
-	out, err := c.rt.Run(ctx, Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID,
-		Parent: c.start.ID, Timeout: t.options.timeout})
+// child drives a sub-orchestration, in the time that its caller has, or hears how it ended. One that is to go on later
+// sees to that by itself and tells its caller when it ends.
+func (c *crew) child(ctx context.Context, s Start) result {
+	out, err := c.rt.runChild(ctx, s)
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewherePause)}
+	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // it is not wanted any more, or not now
+		return result{parked: true}
+	case errors.Is(err, ErrConflict):
+		return result{err: Permanent(err)}
 	case err != nil:
 		return result{err: err, broken: true}
-	case !out.Ended():
+	case !out.Ended() && out.Status != Retrying:
+		if out.Woken {
+			return result{parked: true}
+		}
 		return result{parked: true, resumeAt: out.ResumeAt}
 	case out.Failure != nil:
 		return result{err: out.Failure}
 	default:
 		return result{output: out.Output}
 	}
+}
+
+// startOf is the attempt at a call of a sub-orchestration that is due.
+func (c *crew) startOf(t *task) Start {
+	x := c.execution
+	attempt := t.attempts + 1
+	return Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, Parent: c.start.ID,
+		Timeout: t.options.timeout, Resume: t.begun || attempt > 1, WillRetry: attempt < t.options.retry.MaxAttempts, errors: t.options.errors.names(),
+		call: &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.since[t.child])}}
 }
 
 func (c *crew) info(t *task) ActivityInfo {
@@ -227,11 +249,40 @@ func (c *crew) back(r result) *task {
 		return t // what cannot be made here waits for another Run
 	}
 	if r.parked {
-		t.remote = r.resumeAt.IsZero()
+		t.remote = r.resumeAt.IsZero() && !t.told
 		t.due = max(0, r.resumeAt.UnixMicro())
 	}
+	t.told = false
 	c.waiting = append(c.waiting, t)
 	return t
+}
+
+// rouseChild looks again at a sub-orchestration that has ended.
+func (c *crew) rouseChild(id string) {
+	if t := c.execution.openChild(id); t != nil {
+		t.remote, t.foreign, t.rival, t.begun = false, false, false, true
+		t.told = c.inFlight[c.call(t)] != nil
+	}
+}
+
+// openChild is the call of the sub-orchestration that goes on; nil for none.
+func (x *execution) openChild(id string) *task {
+	for _, t := range x.frames {
+		if t.child == id && !t.done {
+			return t
+		}
+	}
+	return nil
+}
+
+// rouseHeld looks again at what a suspension may have held back: whoever called it need not have a message any more.
+func (c *crew) rouseHeld() {
+	now := c.rt.config.Now().UnixMicro()
+	for _, t := range c.execution.tasks {
+		if t.works() || t.open() && t.due != 0 && t.due <= now {
+			t.foreign, t.rival = false, false
+		}
+	}
 }
 
 // rouse looks again at everything, whoever secured it before: the signal that has come may be the last that does.

@@ -13,6 +13,7 @@ type delivery struct {
 	signal Signal
 	// applied is closed when what it brings is in a committed round, or turns out to bring nothing.
 	applied chan struct{}
+	early   bool // it has to come again later
 }
 
 // hand puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
@@ -42,9 +43,15 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	}
 	out, err := r.deliver(ctx, s)
 	if by := s.Payload.Caller; by != nil && errors.Is(err, ErrNotFound) {
+		if _, gone := r.Status(ctx, by.ID); errors.Is(gone, ErrNotFound) {
+			r.tally(func(c *Counts) { c.Stale++ })
+			return out, nil // both were purged
+		}
 		// It is stopped before it begins, so that a process which is about to begin it finds that it has ended.
+		call := by.Call
+		call.Attempt = 1
 		b := beginning{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
-			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID}}
+			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID, call: &call}}
 		if err = r.hold(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
 			out, err = r.deliver(ctx, s)
 		}
@@ -75,9 +82,12 @@ func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
 			}
 		}
 		<-d.finished
+		if v.early {
+			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrEarly)
+		}
 		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
 		if v.isApplied() || (d.err != nil && !strange) {
-			return r.conclude(ctx, d, s)
+			return r.conclude(ctx, d)
 		}
 		// The driver came to rest without having read it.
 		if err := ctx.Err(); err != nil {
@@ -112,15 +122,20 @@ func (d *driver) read() error {
 			if err := d.takeIn(v.signal); err != nil {
 				return err
 			}
+		case signalEarly:
+			v.early = true
 		case signalStale:
 			d.rt.tally(func(c *Counts) { c.Stale++ })
-			d.staleWake = d.staleWake || v.signal.Type != ExternalSignal
+			d.staleWake = d.staleWake || v.signal.DueAtUtc != nil
 			close(v.applied)
 		case signalKnown:
 			d.rt.tally(func(c *Counts) { c.Duplicates++ })
 			d.answer(v)
 		case signalWakes:
 			d.answer(v)
+		case signalOfChild:
+			d.crew.rouseChild(v.signal.Payload.Child)
+			close(v.applied)
 		}
 	}
 	return nil
@@ -129,7 +144,6 @@ func (d *driver) read() error {
 // answer looks at everything again, for a signal that may be the last that knows of it.
 func (d *driver) answer(v *delivery) {
 	d.crew.rouse()
-	d.fromAfar = false
 	d.listens = d.listens || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
 	if v.signal.Payload.Lost {
 		d.crew.sendAgain()
@@ -143,6 +157,10 @@ func (d *driver) takeIn(s Signal) error {
 		return d.takeResults(s.Payload.Results)
 	}
 	e, _ := s.event()
+	d.late = d.late || d.execution.ended
+	if e.Kind == executionResumed {
+		d.crew.rouseHeld()
+	}
 	return d.learn(e)
 }
 

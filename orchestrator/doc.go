@@ -10,15 +10,46 @@
 // What is promised:
 //
 //   - A result that a round holds is never asked for again; a decision that a round holds is never taken differently.
-//     Code that replays to another decision stalls with a [DeterminismError] and changes nothing.
+//     Code that replays to another decision stalls the orchestration with a [DeterminismError].
 //   - An activity runs at least once for every time it is called, unless the orchestration ends before it, because
 //     another call won a race, it failed, or it was terminated. It may run more than once when a process dies between
 //     its end and the commit of its result, or when two processes drive the same orchestration. [ActivityInfo] carries
 //     an idempotency key for that.
 //   - Two processes that drive one orchestration never both commit the same round: the insert of the round's row is the
 //     lock, and the one that loses takes in what the other committed before it goes on.
-//   - An orchestration ends exactly once per execution. A failed one goes on as its next execution: calls that
-//     completed keep their results, the others run again.
+//   - An orchestration ends exactly once per execution. What its last round decided (messages, publications, starts) is done
+//     before anything else begins under its id, whoever begins that.
+//   - Live code sees what replay will see: every value that it gets has been through the recorded bytes. What a run depends
+//     on is recorded when it begins: whether there are queues and a publisher, and the version of its code.
+//
+// # Attempts
+//
+// An execution that fails is Retrying if whoever started it starts it again (Start.WillRetry), and Failed otherwise. While it
+// is Retrying, events and commands are kept for the next attempt. A redelivered message, [Runtime.Rewind], a retried
+// dead letter and a sub-orchestration called WithRetry all begin the next attempt by one rule:
+//
+//	The next attempt keeps the results of the calls that completed and were not undone, if the attempt before failed
+//	because a call did, its time was over or it was stopped, and did nothing afterwards but undo. Otherwise it begins anew.
+//
+// Kept are results of activities and sub-orchestrations, timers that fired, people's answers, side effects, NewUUID, Rand, and
+// the ids of sub-orchestrations and publications; never failures, nor the time. Events that were raised are there again either
+// way. So a run that undid its work by calls of its own, or that failed by its own judgement, does that work again. [WithUndo]
+// and [Undo] take single calls back, and keep the rest.
+//
+// # Children
+//
+// A sub-orchestration runs once for a call and has rounds, timers and messages of its own; its caller learns once how it ended,
+// and is not woken before. When its caller's execution ends first, it is canceled, terminated or abandoned ([WithParentClose]).
+//
+// # Cancellation
+//
+// A canceled orchestration stays canceled: everything it has called, calls or waits for gives [ErrCanceled], but for what is
+// called with [WithoutCancel], which is for cleaning up. A second cancellation changes nothing.
+//
+// # Code that cannot go on
+//
+// An orchestration whose code replays to another decision, is not registered, or blocks without its Context is Stalled, with
+// the error. Events are kept. It goes on by itself in the sweep that follows when the code has been mended.
 //
 // # Storage
 //

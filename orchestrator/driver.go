@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,18 +22,28 @@ type driver struct {
 	noted     Status  // after the last round, "" before the first
 	committed int     // rounds that this driver has added
 	createdAt time.Time
+	latest    int64 // time of the latest event that was found, in microseconds
 	lineage   lineage
 	before    lineage  // of the execution before
 	garbage   []string // rows of executions that nobody needs any more
 	previous  []string // rows that are, when this execution continues as new
 	earlier   []Outcome
 	memo      memo
-	reused    int    // calls of this execution that the memo has seen
-	known     int    // calls of this execution that are committed
-	conflicts int    // rounds that others committed first
-	fromAfar  bool   // what this driver found is secured by the messages of others
-	etag      string // that the status has to have at the first commit; "" for any
-	owed      *round // the last round that it found, whose effects may be missing
+	reused    int          // calls of this execution that the memo has seen
+	kept      []keptResult // results of the memo that calls are about to get
+	known     int          // calls of this execution that are committed
+	conflicts int          // rounds that others committed first
+	etag      string       // that the status has to have at the first commit; "" for any
+	owed      *round       // the last round that it found, whose effects may be missing
+
+	codeless    bool   // the orchestrator's function takes no part
+	tag         string // ETag of the status row that was found
+	shown       string // the custom status that it has
+	waitsForEnd bool   // a sub-orchestration still runs for an earlier call
+	tells       bool   // its caller, although that did not hear of it by a signal
+	late        bool   // a signal came after the end, and had no part in it
+	blocked     error  // the function did not come back in another driver of this process
+	watch       *watch
 
 	inbox     []*delivery   // guarded by rt.mu
 	mail      chan struct{} // says that the inbox is not empty
@@ -60,73 +69,112 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 	return &driver{rt: r, asked: s, start: s, orchestrator: o, finished: make(chan struct{}), mail: make(chan struct{}, 1)}
 }
 
-// run leaves outcome and err behind. It runs on a goroutine of its own, because user code may end it with Goexit.
+// run drives and leaves. It has a goroutine of its own, because user code may end it with Goexit.
 func (d *driver) run(ctx context.Context) {
-	d.err = fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+	var out Outcome
+	err := fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+	defer func() { d.rt.leave(d, out, err) }()
 	d.crew = newCrew(ctx, d.rt, d.start)
 	defer d.crew.dismiss()
+	d.watch = newWatch(d, ctx)
+	defer d.watch.stop()
 	defer func() {
 		if d.execution != nil {
 			d.execution.close()
 		}
 	}()
-	d.outcome, d.err = d.drive(ctx)
+	out, err = d.drive(ctx)
 }
 
+// drive takes the orchestration as far as it goes. Code that cannot go on stalls it.
 func (d *driver) drive(ctx context.Context) (Outcome, error) {
+	if d.blocked != nil {
+		return d.stall(ctx, d.blocked)
+	}
+	out, err := d.advance(ctx)
+	if stalls(err) {
+		return d.stall(ctx, err)
+	}
+	return out, err
+}
+
+func (d *driver) advance(ctx context.Context) (Outcome, error) {
 	if err := d.open(ctx); err != nil {
 		return Outcome{}, lost(err)
 	}
 	if d.past != nil {
 		return *d.past, nil
 	}
+	if d.waitsForEnd {
+		out := d.summary()
+		out.Woken = true
+		return out, nil
+	}
 	if err := d.takeOver(ctx); err != nil {
 		return Outcome{}, err
 	}
 	for {
-		if next := d.continuation(); next != nil {
-			if err := d.continueAsNew(ctx, *next); err != nil {
-				return Outcome{}, lost(err)
-			}
-		}
-		if err := d.prepare(ctx); err != nil {
-			return Outcome{}, err
-		}
-		if d.mustCommit() {
-			if err := d.commit(ctx); err != nil {
-				return Outcome{}, lost(err)
-			}
-		}
-		if d.ended() {
-			return d.summary(), nil
-		}
-		if ctx.Err() != nil {
-			return d.park(ctx, d.rt.config.Now())
-		}
-		if d.continuation() != nil {
-			continue
-		}
-		if d.overdue() {
-			if err := d.learn(event{Kind: executionTimedOut}); err != nil {
-				return Outcome{}, err
-			}
-			continue
-		}
-		fired, excess, next := d.crew.dispatch()
-		if d.broken != nil && len(d.crew.inFlight)+len(fired)+len(excess) == 0 {
-			return d.park(ctx, d.rt.config.Now())
-		}
-		if len(fired)+len(excess) == 0 && d.crew.idleUntil(ctx, next) {
-			if len(d.learned) == 0 && !d.hasMail() {
-				return d.park(ctx, next)
-			}
-			d.urgent = len(d.learned) > 0 // what others committed meanwhile can give this process something to do
-			continue
-		}
-		if err := d.proceed(ctx, fired, excess, next); err != nil {
-			return Outcome{}, err
+		out, done, err := d.step(ctx)
+		if done || err != nil {
+			return out, err
 		}
 	}
+}
+
+// step commits what there is to commit, and learns what there is to learn next. It says when the orchestration is at rest.
+func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
+	if next := d.continuation(); next != nil {
+		if err := d.continueAsNew(ctx, *next); err != nil {
+			return out, false, lost(err)
+		}
+	}
+	if err := d.prepare(ctx); err != nil {
+		return out, false, err
+	}
+	if d.mustCommit() {
+		if err := d.commit(ctx); err != nil {
+			return out, false, lost(err)
+		}
+	}
+	switch {
+	case d.past != nil:
+		return *d.past, true, nil
+	case d.ended():
+		out, err = d.rest(ctx)
+		return out, true, err
+	case ctx.Err() != nil:
+		out, err = d.park(ctx, d.rt.config.Now())
+		return out, true, err
+	case d.continuation() != nil:
+		return out, false, nil
+	case d.overdue():
+		return out, false, d.learn(event{Kind: executionTimedOut})
+	}
+	fired, excess, next := d.crew.dispatch()
+	nothing := len(fired)+len(excess) == 0
+	switch {
+	case d.broken != nil && nothing && len(d.crew.inFlight) == 0:
+		out, err = d.park(ctx, d.rt.config.Now())
+		return out, true, err
+	case nothing && d.crew.idleUntil(ctx, next) && len(d.learned) == 0 && !d.hasMail():
+		out, err = d.park(ctx, next)
+		return out, true, err
+	case nothing && d.crew.idleUntil(ctx, next):
+		d.urgent = len(d.learned) > 0 // what others committed meanwhile can give this process something to do
+		return out, false, nil
+	}
+	return out, false, d.proceed(ctx, fired, excess, next)
+}
+
+// rest leaves an execution that has ended. Should the message be lost that brings the next attempt, the sweeper makes it.
+func (d *driver) rest(ctx context.Context) (Outcome, error) {
+	out := d.summary()
+	if out.Status != Retrying || d.committed == 0 || d.late || out.Parent != "" || d.rt.config.Queues == nil {
+		return out, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	return out, d.rt.remember(ctx, d.rt.lookAfter(d.start.ID))
 }
 
 // prepare learns what is there without waiting.
@@ -136,6 +184,11 @@ func (d *driver) prepare(ctx context.Context) error {
 	}
 	if d.execution.held && !d.execution.ended {
 		if err := d.learn(event{Kind: executionReleased}); err != nil {
+			return err
+		}
+	}
+	if d.execution.stalled && !d.execution.ended {
+		if err := d.recover(); err != nil {
 			return err
 		}
 	}
@@ -152,7 +205,13 @@ func (d *driver) prepare(ctx context.Context) error {
 // done. Any other driver may be the last that knows of it, and may come after one that died in the middle.
 func (d *driver) takeOver(ctx context.Context) error {
 	d.listens = !d.start.deliver
-	if d.fromAfar = d.start.deliver && d.bringsOnlyNew(); d.fromAfar {
+	if d.start.deliver && d.bringsNothing() {
+		for _, t := range d.execution.tasks {
+			t.foreign = true
+		}
+		return nil // what came had no part in what is, so nothing depends on it
+	}
+	if d.start.deliver && d.bringsOnlyNew() {
 		for _, t := range d.execution.tasks {
 			t.foreign = true
 		}
@@ -203,6 +262,7 @@ func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.T
 
 // learn takes an event in, now.
 func (d *driver) learn(e event) error {
+	e = e.clean()
 	e.At = d.execution.tick()
 	if len(d.learned) == 0 {
 		d.linger = d.rt.config.Now().Add(d.rt.config.Linger)
@@ -263,7 +323,9 @@ func (d *driver) hear(r result) error {
 	t := d.crew.back(r)
 	switch {
 	case r.broken:
-		d.broken = cmp.Or(d.broken, r.err)
+		if d.broken == nil {
+			d.broken = r.err
+		}
 		return nil
 	case t == nil || t.done || r.interrupted || r.parked:
 		return nil
@@ -276,7 +338,7 @@ func (d *driver) hear(r result) error {
 		return nil // another process has noted the failure of this attempt
 	}
 	failure := failureOf(r.err)
-	t.options.keep(failure, r.err)
+	t.options.errors.keep(failure, r.err)
 	return d.failed(t, failure, r.progress)
 }
 

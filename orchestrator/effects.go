@@ -10,8 +10,10 @@ import (
 // emit does what a round decided that has an effect outside of the orchestration: messages that it sends, orchestrations
 // that it starts. That comes after the commit and before the next round, so whoever resumes knows that at most the
 // effects of the last round are missing, and repeats those. Repeating is harmless: every receiver knows what it has had.
+// All that it needs is in the rounds.
 func (d *driver) emit(ctx context.Context, r round) error {
-	if !r.hasEffects() && !d.endsTasks(r) {
+	end := generation{rounds: []round{r}}.end()
+	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.hasOpen()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -22,21 +24,47 @@ func (d *driver) emit(ctx context.Context, r round) error {
 			switch e.Kind {
 			case callCanceled, executionCanceled:
 				errs = append(errs, d.cancelChildren(ctx, e))
-			case childDetached:
-				errs = append(errs, d.launch(ctx, e))
+			case childFailed:
+				errs = append(errs, d.giveUpChild(ctx, e))
 			case activitiesSent:
 				errs = append(errs, d.spread(ctx, e))
 			}
 		}
 	}
-	return errors.Join(append(errs, d.showTasks(ctx, r), d.relay(ctx, r))...)
+	errs = append(errs, d.showTasks(ctx, r))
+	if end != nil {
+		errs = append(errs, d.closeChildren(ctx, *end))
+	}
+	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
+}
+
+// emitOutward is the part of emit that reaches others than those which the orchestration has called.
+func (d *driver) emitOutward(ctx context.Context, r round) error {
+	var errs []error
+	inOrder := true
+	for _, e := range r.Decided {
+		switch e.Kind {
+		case childDetached:
+			errs = append(errs, d.launch(ctx, e))
+		case eventSent:
+			if inOrder { // those behind one that failed come with it
+				err := d.sendEvent(ctx, e)
+				errs, inOrder = append(errs, err), err == nil
+			}
+		}
+	}
+	errs = append(errs, d.relay(ctx, r))
+	if end := (generation{rounds: []round{r}}).end(); end != nil {
+		errs = append(errs, d.tellParent(ctx, *end))
+	}
+	return errors.Join(errs...)
 }
 
 func (r round) hasEffects() bool {
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for i := range events {
 			switch events[i].Kind {
-			case callCanceled, childDetached, eventPublished, executionCanceled, activitiesSent, taskCreated, taskEscalated:
+			case callCanceled, childDetached, childFailed, eventPublished, eventSent, executionCanceled, activitiesSent, taskCreated, taskEscalated:
 				return true
 			}
 		}
@@ -44,39 +72,24 @@ func (r round) hasEffects() bool {
 	return false
 }
 
-// endsTasks says that the round ends an execution that has asked people for something.
-func (d *driver) endsTasks(r round) bool {
-	return generation{rounds: []round{r}}.end() != nil && slices.ContainsFunc(d.rounds, func(r round) bool {
-		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated })
+// hasOpen says that the execution has called sub-orchestrations, or asked people for something, that may go on at its end.
+func (d *driver) hasOpen() bool {
+	return slices.ContainsFunc(d.rounds, func(r round) bool {
+		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated || e.Kind == childScheduled })
 	})
 }
 
-// cancelChildren cancels the sub-orchestrations that the event has interrupted the wait for. It looks at the rounds: an
-// execution that has ended has no calls in memory. Without queues nothing can be told to them: they are left where they
-// are.
-func (d *driver) cancelChildren(ctx context.Context, e event) error {
-	if d.rt.config.Queues == nil {
-		return nil
-	}
-	var errs []error
-	for _, c := range d.summary().Calls {
-		if c.Kind != OrchestrationCall || !c.canceledAt(e.At) {
-			continue
-		}
-		p := Payload{Command: commandCancel, Reason: "its caller " + d.start.ID + " canceled it",
-			Caller: &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: c.Name}}
-		errs = append(errs, d.rt.signal(ctx, c.Child, p, notWanted(c.Child)))
-	}
-	return errors.Join(errs...)
+// payLast has the effects of the last round of an orchestration, which a process may have died before: whatever begins
+// after it hides from others that they are missing.
+func (r *Runtime) payLast(ctx context.Context, id string, all []generation, emit func(*driver, context.Context, round) error) error {
+	latest, started := latestOf(all)
+	d := newDriver(r, startedAs(id, started), r.orchestrators[started.Name])
+	d.crew = newCrew(ctx, r, d.start)
+	defer d.crew.dismiss()
+	d.fresh(latest.number, max(started.Base, 1))
+	d.rounds, d.tells = latest.rounds, true
+	return emit(d, ctx, latest.rounds[len(latest.rounds)-1])
 }
-
-// canceledAt says that the wait for the call was interrupted then.
-func (c Call) canceledAt(micros int64) bool {
-	return c.Failure != nil && c.Failure.Code == codeCanceled && c.EndedAt.Equal(fromMicros(micros))
-}
-
-// notWanted is the id of the signal by which an orchestration cancels one that it has called.
-func notWanted(child string) string { return "cancel:" + child }
 
 // launch starts an orchestration that nobody waits for. One that has the id already is left alone.
 func (d *driver) launch(ctx context.Context, e event) error {

@@ -36,6 +36,8 @@ var (
 	ErrNoSignals = errors.New("the runtime has no queues")
 	// errNoActivity: a function that is for activities was called with another context.
 	errNoActivity = errors.New("not the context of a running activity")
+	// ErrStalled: the code cannot go on with the orchestration, which waits until it is mended. What it wraps says why.
+	ErrStalled = errors.New("the orchestration is stalled")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
 	ErrCorrupt = errors.New("stored rounds are damaged: restore them and run it again")
 )
@@ -119,7 +121,8 @@ type DeterminismError struct {
 
 // Error names both sides.
 func (e *DeterminismError) Error() string {
-	return fmt.Sprintf("orchestration %s is stalled: replay of execution %d, round %d decided %s, but recorded is %s: run it with the code that it was started with",
+	return fmt.Sprintf("orchestration %s is stalled: replay of execution %d, round %d decided %s, but recorded is %s: "+
+		"run it with the code that it was started with; a change under way is made with Context.Patched, or as another version (WithVersion)",
 		e.Orchestration, e.Execution, e.Round, e.Decided, e.Recorded)
 }
 
@@ -139,11 +142,13 @@ func Permanent(err error) error {
 
 // IsPermanent reports whether err, or an error that it wraps, was marked with Permanent, here or before it was recorded.
 func IsPermanent(err error) bool {
-	if _, ok := errors.AsType[permanent](err); ok {
-		return true
-	}
-	f, ok := errors.AsType[*Failure](err)
-	return ok && f.Permanent
+	return walk(err, func(e error) bool {
+		if f, ok := e.(*Failure); ok {
+			return f != nil && f.Permanent
+		}
+		_, marked := e.(permanent)
+		return marked
+	})
 }
 
 // failureOf turns an error of user code into what the rounds keep. An error can panic when it is looked at, as one that is
@@ -153,8 +158,16 @@ func failureOf(err error) (f *Failure) {
 		if p := recover(); p != nil {
 			f = &Failure{Message: fmt.Sprintf("panic in an error of the type %T: %v", err, p), Code: "panic", Stack: string(debug.Stack())}
 		}
+		f = f.clean()
 	}()
+	if recorded, ok := err.(*Failure); ok && recorded != nil {
+		same := *recorded
+		return &same
+	}
 	f = &Failure{Message: clip(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
+	if inner, ok := errors.AsType[*Failure](err); ok { // an error that WithError kept goes on with what wraps it
+		f.Type, f.Detail = inner.Type, inner.Detail
+	}
 	if errors.Is(err, ErrCanceled) {
 		f.Code = codeCanceled
 	}
@@ -162,6 +175,17 @@ func failureOf(err error) (f *Failure) {
 		f.Code, f.Stack = "panic", p.stack
 	}
 	return f
+}
+
+// clean is the failure as reading it back gives it.
+func (f *Failure) clean() *Failure {
+	if f == nil {
+		return nil
+	}
+	same := *f
+	same.Message, same.Code, same.Stack, same.Type = cleanText(f.Message), cleanText(f.Code), cleanText(f.Stack), cleanText(f.Type)
+	same.Detail = compact(f.Detail)
+	return &same
 }
 
 // maxMessage bounds what the rounds keep of an error's text, in bytes.

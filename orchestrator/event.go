@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -35,6 +36,12 @@ const (
 	executionCanceled   eventKind = "ExecutionCanceled"
 	executionTerminated eventKind = "ExecutionTerminated"
 	executionTimedOut   eventKind = "ExecutionTimedOut"
+	// executionStalled: the code cannot go on, because of Failure. What is learned from then on is kept until
+	// executionRecovered, when it can.
+	executionStalled   eventKind = "ExecutionStalled"
+	executionRecovered eventKind = "ExecutionRecovered"
+	// executionGivenUp: nobody makes another attempt.
+	executionGivenUp eventKind = "ExecutionGivenUp"
 
 	// orchestrationPurged stands alone in the first round of an execution that never is: the rows are being deleted.
 	orchestrationPurged eventKind = "OrchestrationPurged"
@@ -50,6 +57,7 @@ const (
 	taskEscalated      eventKind = "TaskEscalated"
 	callCanceled       eventKind = "CallCanceled"
 	childDetached      eventKind = "OrchestrationDetached"
+	eventSent          eventKind = "EventSent" // to another orchestration
 	eventPublished     eventKind = "EventPublished"
 	sideEffectRecorded eventKind = "SideEffectRecorded"
 	patchRecorded      eventKind = "PatchRecorded"
@@ -73,13 +81,14 @@ type event struct {
 	Blob    string          `json:"blob,omitempty"`
 	// Failure is the error of what failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Attempt is the attempt that failed, and Due when the next one is; or when a timer is.
+	// Attempt is the attempt that failed, and Due when the next one is; or when a timer is. Of a start, it is which attempt
+	// at its work the execution is, from 1; of a call of a sub-orchestration, how many attempts it has, 0 for one.
 	Attempt int   `json:"attempt,omitempty"`
 	Due     int64 `json:"due,omitempty"`
 	// CorrelationID is the one of a start.
 	CorrelationID string `json:"correlationId,omitempty"`
-	// Base is the execution that a start began anew with: itself, or the one before the failures that it follows. First
-	// is the one that began from outside: itself, or the one before it continued as new.
+	// Base is the execution that a start began anew with: itself, or an earlier attempt whose results it keeps. First
+	// is the one that began from outside: itself, or the one before it continued as new or was tried again.
 	Base  int `json:"base,omitempty"`
 	First int `json:"first,omitempty"`
 	// Series says of a start from outside that others follow it under the id, again and again: it is not kept for ever.
@@ -93,6 +102,32 @@ type event struct {
 	Held      bool       `json:"held,omitempty"`
 	Drop      bool       `json:"drop,omitempty"`
 	Reference *Reference `json:"reference,omitempty"`
+	// Rules is the version of the runtime's rules that an execution began under. Publishes says that there was somebody to
+	// publish to then, Signals that there were queues, WillRetry that a failure is followed by another attempt.
+	Rules     int  `json:"rules,omitempty"`
+	Publishes bool `json:"publishes,omitempty"`
+	Signals   bool `json:"signals,omitempty"`
+	WillRetry bool `json:"willRetry,omitempty"`
+	// Revived says of a start that the attempt before had ended for good: commands that were given before it do not count.
+	Revived bool `json:"revived,omitempty"`
+	// Call is the call that a sub-orchestration was begun for, Errors are the types of errors that its caller can read.
+	Call   *callRef `json:"call,omitempty"`
+	Errors []string `json:"errors,omitempty"`
+	// Retrying says of a failure that another attempt follows, Keeps of an end that what follows it may keep its results.
+	Retrying bool `json:"retrying,omitempty"`
+	Keeps    bool `json:"keeps,omitempty"`
+	// Undoes is the number of the call that this one takes back, Shielded says that a cancellation does not reach it.
+	Undoes   int  `json:"undoes,omitempty"`
+	Shielded bool `json:"shielded,omitempty"`
+	// Close says what becomes of a sub-orchestration when its caller ends before it; "" is CancelChild.
+	Close ParentClose `json:"close,omitempty"`
+	// Accepted is when a command was given, in microseconds.
+	Accepted int64 `json:"accepted,omitempty"`
+	// Stream and Sequence order the events that one orchestration sends to another; Previous is when the one before was
+	// sent, in microseconds.
+	Stream   string `json:"stream,omitempty"`
+	Sequence int    `json:"sequence,omitempty"`
+	Previous int64  `json:"previous,omitempty"`
 	// Tasks are the calls of activitiesSent.
 	Tasks []int `json:"tasks,omitempty"`
 	// Child is the id of the orchestration that a call started, Parent that of the one that called.
@@ -127,12 +162,12 @@ type origin struct {
 // sameDecision reports whether replay decided what is recorded: kind, call, name and input. Times do not count, and
 // neither does what an execution ends with: newer code may word it better.
 func sameDecision(recorded, decided event) bool {
-	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name {
+	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name || recorded.Undoes != decided.Undoes {
 		return false
 	}
 	switch recorded.Kind {
 	case activityScheduled, childScheduled, timerScheduled, eventAwaited, taskCreated:
-	case childDetached, eventPublished:
+	case childDetached, eventPublished, eventSent:
 		if recorded.Child != decided.Child {
 			return false
 		}
@@ -166,6 +201,8 @@ func (e event) describe() string {
 		return fmt.Sprintf("the start of orchestrator %s as %q with input %s", e.Name, e.Child, excerpt(e.Payload))
 	case eventPublished:
 		return fmt.Sprintf("the event %s with payload %s", e.Name, excerpt(e.Payload))
+	case eventSent:
+		return fmt.Sprintf("the event %s to orchestration %q with payload %s", e.Name, e.Child, excerpt(e.Payload))
 	case sideEffectRecorded:
 		return fmt.Sprintf("side effect %q", e.Name)
 	case patchRecorded:
@@ -200,7 +237,7 @@ func (r round) check() error {
 	for _, events := range [][]event{r.Learned, r.Decided} {
 		for _, e := range events {
 			switch e.Kind {
-			case activityFailed, attemptFailed, childFailed, executionFailed, executionStopped:
+			case activityFailed, attemptFailed, childFailed, executionFailed, executionStopped, executionStalled, executionGivenUp:
 				if e.Failure == nil {
 					return fmt.Errorf("%s without an error: %w", e.describe(), ErrCorrupt)
 				}
@@ -214,6 +251,24 @@ func (r round) check() error {
 type round struct {
 	Learned []event `json:"learned,omitempty"`
 	Decided []event `json:"decided,omitempty"`
+}
+
+// clean makes of an event's texts what reading them back gives. Payloads come from marshal or compact, which do so.
+func (e event) clean() event {
+	e.Name, e.Reason, e.Failure = cleanText(e.Name), cleanText(e.Reason), e.Failure.clean()
+	return e
+}
+
+// cleanText makes UTF-8 of a text.
+func cleanText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
+
+// compact makes of JSON what reading it back from a round gives: without white space around its tokens.
+func compact(raw json.RawMessage) json.RawMessage {
+	var buf bytes.Buffer
+	if err := json.Compact(&buf, raw); err != nil {
+		return raw
+	}
+	return buf.Bytes()
 }
 
 // marshal is json.Marshal without the escapes for HTML, which only make payloads longer.

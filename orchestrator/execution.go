@@ -16,14 +16,14 @@ import (
 type execution struct {
 	id            string
 	number        int
-	base          int // the execution that began anew: this one, or the one before the failures that it follows
+	base          int // the execution that began anew: this one, or an earlier attempt whose results it keeps
 	correlationID string
-	orchestrator  AnyOrchestrator
+	name          string          // of its orchestrator
+	orchestrator  AnyOrchestrator // nil where its code takes no part
 	log           *slog.Logger
 	now           func() time.Time
 
 	tasks   []*task // that are decisions, by number from 1
-	locals  []*task // of fibers
 	fibers  []*fiber
 	current *fiber // that runs
 	places  int    // of tasks that are done
@@ -35,20 +35,31 @@ type execution struct {
 	decided   []event // what the round in the making decides
 	ended     bool    // the last of them ends the execution
 	continues bool    // and another follows by itself
+	end       event   // that decision
+	closing   bool    // its fibers are being ended
+	watch     *watch  // nil for none
 
-	first      int    // the execution that began from outside: this one, or the one before it continued as new
-	version    string // of the orchestrator's code
+	first      int      // the execution that began from outside: this one, or one before it
+	attempt    int      // at its work, from 1
+	willRetry  bool     // whoever began it brings it again when it fails
+	call       *callRef // that began it; nil for none
+	errors     []string // types of errors that whoever called it wants to know
+	version    string   // of the orchestrator's code
 	reference  *Reference
 	deadline   int64    // microseconds; 0 for none
 	drop       bool     // events that nobody waits for
 	unread     []event  // external events that nobody has asked for
-	signals    []string // that have been applied
+	applied    []string // ids of the signals that have been
 	held       bool     // the first turn waits for executionReleased
+	stalled    bool     // the code cannot go on
 	suspended  bool
+	commanded  int64          // when the last suspend or resume was given, microseconds
+	saw        bool           // the code has been given the error of a call, or was canceled
+	acted      bool           // it did something after that
 	interrupts bool           // a call has been interrupted
 	canceled   *string        // why
 	publishes  bool           // there is somebody to publish to
-	heard      bool           // signals reach it
+	signals    bool           // there are queues, so signals reach it
 	frames     []*task        // sub-orchestrations that are waited for
 	sent       int            // activities that other processes run
 	open       int            // calls that are not done, events apart
@@ -59,7 +70,11 @@ type execution struct {
 	failure    *Failure       // the last that it learned of
 
 	patches      map[string]bool
-	children     map[string]int // calls of sub-orchestrations, by what makes them the same
+	children     map[string]int               // calls of sub-orchestrations, by what makes them the same
+	remembered   map[string][]json.RawMessage // side effects of the attempt before, by name
+	since        map[string]int               // for a sub-orchestration whose work was undone: callRef.Since
+	streams      map[string]int               // events that came from another orchestration, by stream: how many, in order
+	outgoing     map[string]sentStream        // events to other orchestrations, by their ids
 	uuids        int
 	random       *rand.Rand
 	customStatus string
@@ -72,6 +87,7 @@ func (x *execution) tick() int64 {
 }
 
 func (x *execution) decide(e event) {
+	e.Name = cleanText(e.Name)
 	e.At = x.tick()
 	x.decided = append(x.decided, e)
 }
@@ -136,7 +152,7 @@ func (x *execution) start(input json.RawMessage) {
 		output, err := x.orchestrator.run(ctx, input)
 		again, continues := errors.AsType[continueAsNew](err)
 		if err == nil || continues {
-			x.waitForAll(ctx, root)
+			x.carryOut(ctx)
 		}
 		if continues { // here, where a panic is caught
 			input, bad := marshal(again.input)
@@ -151,16 +167,23 @@ func (x *execution) start(input json.RawMessage) {
 }
 
 // spawn makes a fiber that runs body when its turn comes. When body has returned, t is done and then is called. A panic
-// is an error.
+// ends the execution.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
 	f := &fiber{task: t}
 	f.coroutine = newCoroutine(func() {
+		if x.watch != nil {
+			f.goroutine = goroutineID()
+			x.watch.runs(f.goroutine)
+		}
 		output, err := protect(body)
 		x.complete(t, output, err)
 		f.ended = true
+		if _, panicked := errors.AsType[*panicError](err); panicked && !x.ended {
+			x.fail(err)
+			return
+		}
 		then(t)
 	})
-	x.locals = append(x.locals, t)
 	x.fibers = append(x.fibers, f)
 }
 
@@ -173,28 +196,11 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 	return body()
 }
 
-// waitForAll waits for the calls that nobody has looked at: what is called is carried out. To wait is no work.
-func (x *execution) waitForAll(ctx *Context, root *task) {
-	for waited := true; waited; { // what one waits for can call more
-		waited = false
-		for _, tasks := range [][]*task{x.tasks, x.locals} {
-			for _, t := range tasks {
-				if t == root || t.kind == timerTask || t.kind.outside() || t.awaited {
-					continue
-				}
-				waited, t.awaited = true, true
-				x.wait(t)
-				if t.err != nil {
-					ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "reason", t.err)
-				}
-			}
-		}
-	}
-}
-
 // turn runs the fibers until all wait, or the execution has ended.
 func (x *execution) turn() {
-	for progress := !x.suspended && !x.held; progress; {
+	x.watch.begin()
+	defer x.watch.end()
+	for progress := !x.suspended && !x.held && !x.stalled; progress; {
 		progress = false
 		for i := 0; i < len(x.fibers) && !x.ended; i++ { // a fiber can make more of them
 			f := x.fibers[i]
@@ -203,31 +209,11 @@ func (x *execution) turn() {
 			}
 			progress = true
 			x.current = f
+			x.watch.runs(f.goroutine)
 			f.coroutine.resume()
 		}
 	}
 	x.current = nil
-}
-
-// settle decides the end of the execution from that of its orchestrator function.
-func (x *execution) settle(root *task) {
-	again, ok := errors.AsType[continueAsNew](root.err)
-	switch {
-	case root.err != nil && x.canceled != nil:
-		x.end(event{Kind: executionStopped, Failure: canceledFailure(*x.canceled)})
-	case ok:
-		input, _ := again.input.(json.RawMessage)
-		x.end(event{Kind: executionContinued, Payload: input, Inherited: x.inheritance()})
-	case root.err != nil:
-		x.end(event{Kind: executionFailed, Failure: failureOf(root.err)})
-	default:
-		x.end(event{Kind: executionCompleted, Payload: root.output})
-	}
-}
-
-func (x *execution) end(e event) {
-	x.decide(e)
-	x.ended, x.continues = true, e.Kind == executionContinued
 }
 
 // replay brings the execution to where a recorded round ended, and checks that it decides what is recorded.
@@ -257,6 +243,7 @@ func (x *execution) replay(number int, r round) error {
 
 // close ends the fibers that still wait.
 func (x *execution) close() {
+	x.closing = true
 	for _, f := range x.fibers {
 		f.coroutine.close()
 	}

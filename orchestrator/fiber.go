@@ -1,30 +1,42 @@
 package orchestrator
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // fiber is one of the coroutines of an execution. Fibers take turns in the order in which they were made, one at a time,
 // so that a replay runs them as before.
 type fiber struct {
 	task      *task // what it is for others
 	coroutine *coroutine
-	waiting   []*task // any of them lets it go on; none before its first turn
+	waiting   []*task     // any of them lets it go on; none before its first turn
+	until     func() bool // lets it go on, too
 	ended     bool
+	goroutine int64 // number, for those who look where it stands; 0 when nobody does
 }
 
 func (f *fiber) ready() bool {
-	if len(f.waiting) == 0 {
+	if len(f.waiting) == 0 || slices.ContainsFunc(f.waiting, func(t *task) bool { return t.done }) {
 		return true
 	}
-	for _, t := range f.waiting {
-		if t.done {
-			return true
+	return f.until != nil && holds(f.until)
+}
+
+// holds asks a condition outside of its coroutine. One that panics counts as true, so that it panics where it belongs.
+func holds(condition func() bool) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = true
 		}
-	}
-	return false
+	}()
+	return condition()
 }
 
 // Go runs fn beside the orchestrator, as a coroutine: it may call and wait on its own, and only one of the two runs at a
-// time. The Future gives what fn returns; its error is the very one that fn returned.
+// time. The Future gives what fn returns; its error is the very one that fn returned. A panic in fn fails the
+// orchestration. When the orchestrator's function returns, a coroutine ends once nothing that it waits for is an activity
+// or a sub-orchestration.
 func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
 	x := ctx.execution
 	t := &task{kind: fiberTask, name: "Go"}
@@ -58,9 +70,40 @@ func Any(ctx *Context, futures ...Waitable) int {
 	ctx.execution.waitAny(tasks)
 	first := -1
 	for i, t := range tasks {
-		if t.done && (first < 0 || t.place < tasks[first].place) {
+		if !t.done {
+			continue
+		}
+		ctx.execution.see(t)
+		if first < 0 || t.place < tasks[first].place {
 			first = i
 		}
 	}
 	return first
+}
+
+// WaitUntil waits until condition says true. It is asked whenever the orchestration has learned something or another
+// coroutine has run, so it only looks at variables that coroutines share, and changes nothing. The error is ErrCanceled.
+func WaitUntil(ctx *Context, condition func() bool) error {
+	return ctx.execution.waitUntil(ctx, "a condition", condition)
+}
+
+// waitUntil returns when the condition holds, or when the wait is canceled. Only the fiber that runs may call it.
+func (x *execution) waitUntil(ctx *Context, name string, condition func() bool) error {
+	if condition() {
+		return nil
+	}
+	if ctx.isCanceled() {
+		return canceledError(name)
+	}
+	t := &task{kind: conditionTask, name: name, shielded: ctx.shielded}
+	f := x.current
+	f.waiting, f.until = []*task{t}, condition
+	for !f.ready() {
+		f.coroutine.pause()
+	}
+	f.until = nil
+	if condition() {
+		return nil
+	}
+	return t.err
 }

@@ -18,14 +18,21 @@ func failedFuture[T any](ctx *Context, err error) *Future[T] {
 }
 
 // Done reports whether Await would return at once.
-func (f *Future[T]) Done() bool { return f.task.done }
+func (f *Future[T]) Done() bool {
+	if f.task.done {
+		f.ctx.execution.see(f.task)
+	}
+	return f.task.done
+}
 
-// Await waits for the result. An activity that failed for good gives an *ActivityError.
+// Await waits for the result. An activity that failed for good gives an *ActivityError, a sub-orchestration an
+// *OrchestrationError, and what was interrupted ErrCanceled.
 func (f *Future[T]) Await() (T, error) {
 	var out T
 	f.task.awaited = true
 	f.ctx.execution.wait(f.task)
 	if f.task.err != nil {
+		f.ctx.execution.see(f.task)
 		return out, f.task.err
 	}
 	if err := json.Unmarshal(f.task.output, &out); err != nil {

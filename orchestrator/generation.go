@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -32,21 +34,29 @@ func (g generation) start() (event, bool) {
 	return g.rounds[0].Learned[0], true
 }
 
-// raised are the external events of the execution, for the one that follows its failure and asks for them again.
+// raised are the external events of the execution, for the attempt that follows it and asks for them again, and what else
+// that has to know.
 func (g generation) raised() *inheritance {
-	h := inheritance{Signals: g.signals()}
+	h := inheritance{Signals: g.signals(), Streams: map[string]int{}}
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
-			if e.Kind == eventRaised {
-				h.Unread = append(h.Unread, e)
+			if in := e.Inherited; in != nil {
+				h.Unread = append(h.Unread, in.Unread...)
+				h.Suspended, h.Commanded = in.Suspended, in.Commanded
+				maps.Copy(h.Streams, in.Streams)
 			}
-			h.Unread = append(h.Unread, e.Inherited.unread()...)
+			switch e.Kind {
+			case eventRaised:
+				h.Unread = append(h.Unread, e)
+				if e.Stream != "" {
+					h.Streams[e.Stream] = max(h.Streams[e.Stream], e.Sequence)
+				}
+			case executionSuspended, executionResumed:
+				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.Accepted, h.Commanded)
+			}
 		}
 	}
-	if len(h.Unread)+len(h.Signals) == 0 {
-		return nil
-	}
-	return &h
+	return h.orNone()
 }
 
 // signals are the ids of the signals that the execution has applied, or knows from the one before.
@@ -63,6 +73,19 @@ func (g generation) signals() []string {
 		}
 	}
 	return ids
+}
+
+// last is the time of the latest event of the execution, in microseconds.
+func (g generation) last() int64 {
+	var last int64
+	if n := len(g.rounds); n > 0 {
+		for _, events := range [][]event{g.rounds[n-1].Learned, g.rounds[n-1].Decided} {
+			for _, e := range events {
+				last = max(last, e.At)
+			}
+		}
+	}
+	return last
 }
 
 // end is the decision that ended the execution, nil while it goes on.
@@ -85,7 +108,28 @@ func (g generation) end() *event {
 // active says that the execution has not ended, or is followed by another of itself.
 func (g generation) active() bool {
 	end := g.end()
-	return end == nil || end.Kind == executionContinued
+	return end == nil || end.Kind == executionContinued || end.Retrying
+}
+
+// chain is the first of the attempts of which the execution is the last.
+func (g generation) chain() int {
+	started, _ := g.start()
+	return g.number - started.attempt(g.number) + 1
+}
+
+// stalled says that the code could not go on with the execution, as far as is known.
+func (g generation) stalled() bool {
+	for _, r := range slices.Backward(g.rounds) {
+		for _, e := range slices.Backward(r.Learned) {
+			switch e.Kind {
+			case executionStalled:
+				return true
+			case executionRecovered:
+				return false
+			}
+		}
+	}
+	return false
 }
 
 // countOf is how many rounds the executions have had, those included whose rows are deleted.
@@ -120,11 +164,11 @@ func generations(rows []tables.Entity) ([]generation, error) {
 		return nil, nil
 	}
 	latest := all[len(all)-1]
-	started, ok := latest.start()
+	_, ok := latest.start()
 	if n := latest.missing(); n > 0 || !ok {
 		return nil, fmt.Errorf("execution %d does not begin with a start, round %d is missing: %w", latest.number, max(n, 1), ErrCorrupt)
 	}
-	oldest := max(started.Base, 1) - 1
+	oldest := latest.chain() - 1
 	for i := range all {
 		g := &all[i]
 		g.old = g.number < oldest

@@ -32,6 +32,9 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 		if started, ok := g.start(); ok {
 			out.CorrelationID = started.CorrelationID
 		}
+		if g.old {
+			continue // some of it is gone
+		}
 		out.Executions = append(out.Executions, exportedRounds{g.number, g.rounds})
 	}
 	text, err := marshal(out)
@@ -62,7 +65,7 @@ func Replay(o AnyOrchestrator, history []byte) error {
 			return fmt.Errorf("exported history of %s: execution %d does not begin with a start: %w", h.ID, e.Execution, ErrCorrupt)
 		}
 		x := &execution{id: h.ID, number: e.Execution, base: max(started.Base, 1), correlationID: h.CorrelationID,
-			orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, heard: true}
+			orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, signals: true}
 		if err := x.replayAll(e.Rounds); err != nil {
 			return err
 		}

@@ -9,7 +9,9 @@ import (
 )
 
 // WithHeartbeat lets each attempt of an activity fail that does not call Heartbeat at least so often. 0 does not.
-func WithHeartbeat(d time.Duration) CallOption { return func(o *callOptions) { o.heartbeat = d } }
+func WithHeartbeat(d time.Duration) CallOption {
+	return callOption(func(o *callOptions) { o.heartbeat = d })
+}
 
 // Heartbeat tells that a long activity goes on, and how far it is: progress travels as JSON, like an output, and is what
 // ActivityInfo.Progress gives to the attempts that follow. It is recorded now and then (Config.ProgressInterval) and when

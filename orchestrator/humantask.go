@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -54,10 +55,13 @@ const maxOpenTasks = 40
 // ends once: completed by one person, or canceled when the orchestration does not want it any more, because it was
 // canceled (Cancel) or has ended. For a task with a time-out, use Any with a Timer, and then Cancel.
 //
-// An answer survives a failure of the orchestration: the execution that follows does not ask again. At most 40 tasks of an
-// execution are open at a time.
+// An attempt that keeps the results of the one before does not ask again what was answered. At most 40 tasks of an execution
+// are open at a time.
 func AskPerson[T any](ctx *Context, h HumanTask) *Future[Answer[T]] {
-	t, err := ctx.execution.ask(h)
+	if ctx.isCanceled() {
+		return failedFuture[Answer[T]](ctx, canceledError(h.Name))
+	}
+	t, err := ctx.execution.ask(ctx, h)
 	if err != nil {
 		return failedFuture[Answer[T]](ctx, Permanent(fmt.Errorf("human task %.200q: %w", h.Name, err)))
 	}
@@ -67,7 +71,7 @@ func AskPerson[T any](ctx *Context, h HumanTask) *Future[Answer[T]] {
 	}
 	watch := Go(ctx, func(ctx *Context) (struct{}, error) {
 		late := Timer(ctx, h.Escalation.After)
-		if Any(ctx, answer, late) == 0 {
+		if Any(ctx, answer, late) == 0 || late.task.err != nil {
 			Cancel(ctx, late)
 			return struct{}{}, nil
 		}
@@ -78,8 +82,8 @@ func AskPerson[T any](ctx *Context, h HumanTask) *Future[Answer[T]] {
 	return answer
 }
 
-func (x *execution) ask(h HumanTask) (*task, error) {
-	if !x.heard {
+func (x *execution) ask(ctx *Context, h HumanTask) (*task, error) {
+	if !x.signals {
 		return nil, ErrNoSignals
 	}
 	input, err := marshal(h)
@@ -107,9 +111,9 @@ func (x *execution) ask(h HumanTask) (*task, error) {
 		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
 	}
 	x.asked++
-	t := x.add(&task{kind: humanTask, name: h.Name, input: input})
+	t := x.add(&task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
 	x.people = append(x.people, t)
-	x.decide(event{Kind: taskCreated, Task: t.number, Name: h.Name, Payload: input})
+	x.decide(event{Kind: taskCreated, Task: t.number, Name: t.name, Payload: input, Shielded: t.shielded})
 	return t, nil
 }
 
@@ -170,7 +174,7 @@ func (d *driver) humanTask(t *task) tasks.Task {
 	x := d.execution
 	wanted, _ := humanTaskOf(t.input) // it was read before it was decided
 	wanted.Ref = tasks.Ref{Orchestration: x.id, ID: x.token(t)}
-	wanted.Orchestrator, wanted.CorrelationID = x.orchestrator.Name(), x.correlationID
+	wanted.Orchestrator, wanted.CorrelationID = x.name, x.correlationID
 	wanted.Status, wanted.CreatedAt = tasks.Created, fromMicros(t.began)
 	if wanted.Assignee != "" {
 		wanted.Status = tasks.Assigned

@@ -84,7 +84,7 @@ func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.
 			err = j.verify(ctx, row.Key, token, err)
 		}
 		if errors.Is(err, tables.ErrNotFound) {
-			err = fmt.Errorf("the orchestration was purged meanwhile: %w: %w", ErrNotFound, err)
+			err = fmt.Errorf("the orchestration was purged meanwhile, or Prepare has not created the tables: %w: %w", ErrNotFound, err)
 		}
 		if errors.Is(err, tables.ErrPrecondition) {
 			err = fmt.Errorf("%w: %w", errLostRace, err)

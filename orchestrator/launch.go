@@ -104,10 +104,15 @@ func (r *Runtime) hold(ctx context.Context, b beginning, all []generation, etag 
 	d.crew = newCrew(ctx, r, b.start)
 	defer d.crew.dismiss()
 	if d.etag = etag; len(all) > 0 {
+		if err := r.payLast(ctx, b.start.ID, all, (*driver).emit); err != nil {
+			return err
+		}
 		d.survey(all)
 		first, _ := all[0].start()
 		d.createdAt = createdOf(first)
-		d.earlier = append(d.earlier, summarize(b.start.ID, all[len(all)-1])) // times go on from its end
+		latest := all[len(all)-1]
+		d.earlier = append(d.earlier, summarize(b.start.ID, latest))
+		d.memo = b.event.inherit(b.start.ID, latest)
 	}
 	b.event.Held = true
 	defer func() { d.execution.close() }()
@@ -130,14 +135,11 @@ func (r *Runtime) reuse(ctx context.Context, s Start, all []generation) (*beginn
 	case active && s.Reuse == ReuseEnded:
 		return nil, fmt.Errorf("orchestration %s: %w", s.ID, ErrActive)
 	case active:
-		if err := r.stop(ctx, s.ID, latest); err != nil {
+		reason := "another orchestration was started under its id"
+		if err := r.amend(ctx, s.ID, latest, event{Kind: executionTerminated, Reason: reason}); err != nil {
 			return nil, err
 		}
 		return nil, errStopped
-	}
-	// Whoever terminated it may have died before it told the sub-orchestrations.
-	if err := r.stopChildren(ctx, summarize(s.ID, latest)); err != nil {
-		return nil, err
 	}
 	return anew(s, latest, s.RequestID), nil
 }
@@ -146,8 +148,9 @@ func (r *Runtime) reuse(ctx context.Context, s Start, all []generation) (*beginn
 func anew(s Start, latest generation, requestID string) *beginning {
 	number := latest.number + 1
 	e := event{Base: number, First: number, Payload: s.Input, Signal: requestID}
-	if signals := latest.signals(); len(signals) > 0 {
-		e.Inherited = &inheritance{Signals: signals[max(0, len(signals)-rememberedSignals):]}
+	h := latest.raised()
+	if h != nil {
+		e.Inherited = inheritance{Signals: h.Signals[max(0, len(h.Signals)-rememberedSignals):], Streams: h.Streams}.orNone()
 	}
 	return &beginning{start: s, number: number, event: e}
 }
@@ -160,37 +163,9 @@ func requested(all []generation, requestID string) bool {
 	})
 }
 
-// stop terminates an execution here and now: that runs no code. Whoever drives it finds out at its next commit.
-func (r *Runtime) stop(ctx context.Context, id string, latest generation) error {
-	d := newDriver(r, Start{ID: id, deliver: true}, nil)
-	d.crew = newCrew(ctx, r, d.start)
-	defer d.crew.dismiss()
-	all, err := r.loadKnown(ctx, id)
-	if err != nil {
-		return err
-	}
-	if err := d.identify(all); err != nil {
-		return err
-	}
-	if err := d.follow(all); err != nil {
-		return err
-	}
-	defer func() { d.execution.close() }()
-	if d.execution.ended || d.execution.number != latest.number {
-		return nil
-	}
-	if err := d.pay(ctx); err != nil {
-		return err
-	}
-	if err := d.learn(event{Kind: executionTerminated, Reason: "another orchestration was started under its id"}); err != nil {
-		return err
-	}
-	return d.commitRound(ctx)
-}
-
-// Rewind lets an orchestration that failed go on as its next execution: calls that completed keep their results, the
-// others run again; sub-orchestrations that failed go on the same way. requestID makes it the same when it is repeated.
-// ErrActive and ErrEnded say that it has not failed.
+// Rewind makes another attempt at an orchestration that failed, which keeps the results that the rule for attempts says
+// (see the package comment); so do the sub-orchestrations that it calls again. requestID makes it the same when it is
+// repeated. ErrActive and ErrEnded say that it has not failed.
 func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, error) {
 	return r.afterEnd(ctx, id, requestID, func(all []generation) (*beginning, error) {
 		latest, started := latestOf(all)
@@ -238,7 +213,8 @@ func (r *Runtime) afterEnd(ctx context.Context, id, requestID string, next func(
 // startedAs is the Start that an execution began with.
 func startedAs(id string, started event) Start {
 	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: started.CorrelationID, Carry: started.Carry,
-		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference}
+		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference,
+		WillRetry: started.WillRetry, call: started.Call, errors: started.Errors}
 }
 
 // latestOf is the latest execution and its start.

@@ -2,7 +2,7 @@ package orchestrator
 
 import (
 	"fmt"
-	"time"
+	"maps"
 )
 
 // apply takes one event in and lets the fibers run on as far as the event allows.
@@ -51,17 +51,23 @@ func unknownKind(e event) error {
 
 // applyCommon takes in what is not about a call.
 func (x *execution) applyCommon(e event) error {
-	if x.knows(e.Signal) || x.ended {
+	if x.knows(e.Signal) || x.ended && !x.end.Retrying {
 		return nil
 	}
 	x.learned(e)
 	if e.Signal != "" && e.Kind != executionStarted { // whose request id is no signal's
-		x.signals = append(x.signals, e.Signal)
+		x.applied = append(x.applied, e.Signal)
+	}
+	if x.ended {
+		x.between(e)
+		return nil
 	}
 	switch e.Kind {
 	case executionStarted:
-		x.started(e)
+		x.began(e)
+		x.start(e.Payload)
 	case eventRaised:
+		x.follow(e)
 		if x.raised(e) {
 			x.turn()
 		}
@@ -70,22 +76,38 @@ func (x *execution) applyCommon(e event) error {
 	case executionReleased:
 		x.held = false
 		x.turn()
-	case executionSuspended:
-		x.suspended = true
+	case executionSuspended, executionResumed:
+		x.command(e)
+		x.turn()
 	case executionCanceled:
 		x.cancelAll(e.Reason)
-	case executionResumed:
-		x.suspended = false
-		x.turn()
 	case executionTimedOut:
-		x.end(event{Kind: executionFailed, Failure: &Failure{Code: "TimedOut",
-			Message: fmt.Sprintf("the orchestration did not end by %s", fromMicros(x.deadline).Format(time.RFC3339))}})
+		x.timeOut()
 	case executionTerminated:
-		x.end(event{Kind: executionStopped, Failure: terminatedFailure(e.Reason)})
+		x.stop(terminatedFailure(e.Reason))
+	case executionGivenUp:
+		x.giveUp(e.Failure)
+	case executionStalled:
+		x.stalled, x.failure = true, e.Failure
+	case executionRecovered:
+		x.stalled = false
+		x.turn()
 	default:
 		return unknownKind(e)
 	}
 	return nil
+}
+
+// command suspends or resumes. Commands count in the order in which they were given: an older one that comes later does
+// nothing.
+func (x *execution) command(e event) {
+	given := e.Accepted
+	if given == 0 {
+		given = e.At
+	}
+	if given >= x.commanded {
+		x.commanded, x.suspended = given, e.Kind == executionSuspended
+	}
 }
 
 // handedOut takes note of the activities that other processes run.
@@ -104,17 +126,46 @@ func (x *execution) handedOut(e event) error {
 	return nil
 }
 
-func (x *execution) started(e event) {
-	x.held, x.drop, x.version, x.reference = e.Held, e.Drop, e.Version, e.Reference
-	x.first = max(e.First, 1)
+// began takes note of how the execution begins.
+func (x *execution) began(e event) {
+	x.name, x.held, x.drop, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
+	x.first, x.attempt, x.willRetry, x.call = max(e.First, 1), e.attempt(x.number), e.WillRetry, e.Call
+	x.errors = e.Errors
+	if e.Rules > 0 {
+		x.publishes, x.signals = e.Publishes, e.Signals
+	}
 	if e.Timeout > 0 {
 		x.deadline = e.At + e.Timeout
 	}
 	if h := e.Inherited; h != nil {
 		x.unread = append(x.unread, h.Unread...)
-		x.signals = append(x.signals, h.Signals...)
+		x.applied = append(x.applied, h.Signals...)
+		x.suspended, x.commanded = h.Suspended, h.Commanded
+		x.streams, x.outgoing = maps.Clone(h.Streams), maps.Clone(h.Sent)
 	}
-	x.start(e.Payload)
+	if e.Revived {
+		x.commanded = e.At
+	}
+}
+
+// follow takes note of how far a sender of events is.
+func (x *execution) follow(e event) {
+	if e.Stream == "" {
+		return
+	}
+	if x.streams == nil {
+		x.streams = map[string]int{}
+	}
+	x.streams[e.Stream] = max(x.streams[e.Stream], e.Sequence)
+}
+
+// attempt is which attempt at its work the execution of that number is, of which e is the start. Those that began before
+// attempts were numbered kept the results of all since Base.
+func (e event) attempt(number int) int {
+	if e.Attempt == 0 {
+		return number - max(e.Base, 1) + 1
+	}
+	return e.Attempt
 }
 
 func (x *execution) learned(e event) { x.clock = fromMicros(e.At) }

@@ -66,13 +66,13 @@ func (g generation) rows() []string {
 
 // oldRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.
 func oldRows(all []generation) (garbage, previous []string) {
-	started, _ := all[len(all)-1].start()
+	chain := all[len(all)-1].chain()
 	for _, g := range all {
 		switch {
 		case g.lineage().kept:
 		case g.old:
 			garbage = append(garbage, g.rows()...)
-		case g.number < max(started.Base, 1):
+		case g.number < chain:
 			previous = append(previous, g.rows()...)
 		}
 	}

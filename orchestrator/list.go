@@ -61,7 +61,7 @@ type Summary struct {
 	Tag string
 }
 
-// Ended reports whether the execution has ended, well or not.
+// Ended reports whether the orchestration has ended, well or not: nothing follows by itself.
 func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
 
 // maxList bounds a page of List.
@@ -153,18 +153,38 @@ func tagOf(text string) string {
 
 // Status tells what the status row of an orchestration tells, in one transaction, or ErrNotFound.
 func (r *Runtime) Status(ctx context.Context, id string) (Summary, error) {
+	s, _, err := r.statusState(ctx, id)
+	return s, err
+}
+
+// stateColumn is the column of the status row that holds what state gives.
+type stateColumn string
+
+// statusState is Status, with the state.
+func (r *Runtime) statusState(ctx context.Context, id string) (Summary, stateColumn, error) {
 	if !validID(id) {
-		return Summary{}, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
+		return Summary{}, "", fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
 	e, err := r.config.Tables.Get(ctx, r.config.Table, tables.Key{Partition: tables.EscapeKey(id), Row: statusRow})
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
-		return Summary{}, fmt.Errorf("orchestration %s: %w", id, err)
+		return Summary{}, "", fmt.Errorf("orchestration %s: %w", id, err)
 	}
 	s, bad := summaryOf(e)
 	if err != nil || bad != nil || s.Orchestrator == "" {
-		return Summary{}, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+		return Summary{}, "", fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
 	}
-	return s, nil
+	return s, stateColumn(e.String("StateJson")), nil
+}
+
+// waitsFor says whether the sub-orchestration is one that is waited for, as far as the state shows them.
+func (c stateColumn) waitsFor(child string) bool {
+	var state struct {
+		Frames []string `json:"subWorkflowFrames"`
+	}
+	if err := json.Unmarshal([]byte(c), &state); err != nil || len(state.Frames) >= shownInState {
+		return true // it may be
+	}
+	return slices.Contains(state.Frames, clipName(child))
 }
 
 // Purged is what a PurgeAll did.

@@ -68,11 +68,17 @@ func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, st
 	return rows, status, nil
 }
 
-// resolve gives results that an execution took over from an earlier one their payload.
+// resolve gives results that an execution took over from an earlier one their payload. What an execution took over that only
+// tells how it went may be gone: then that is old, too.
 func resolve(id string, all []generation) error {
+	if len(all) == 0 {
+		return nil
+	}
+	chain := all[len(all)-1].chain()
 	type call struct{ execution, task int }
 	results := map[call]event{}
-	for _, g := range all {
+	for n := range all {
+		g := &all[n]
 		for _, r := range g.rounds {
 			for i := range r.Learned {
 				e := &r.Learned[i]
@@ -81,6 +87,10 @@ func resolve(id string, all []generation) error {
 					continue
 				}
 				from, ok := results[call{e.Origin.Execution, e.Origin.Task}]
+				if !ok && g.number < chain {
+					g.old = true
+					continue
+				}
 				if !ok || from.Kind != e.Kind {
 					return fmt.Errorf("load orchestration %s: execution %d takes over a result that execution %d does not have: %w",
 						id, g.number, e.Origin.Execution, ErrCorrupt)
@@ -107,7 +117,7 @@ func (j *journal) fetch(ctx context.Context, id string, all []generation) error 
 			for i := range r.Decided {
 				e := &r.Decided[i]
 				switch e.Kind {
-				case executionCompleted, executionContinued, sideEffectRecorded, childDetached, eventPublished:
+				case executionCompleted, executionContinued, sideEffectRecorded, childDetached, eventPublished, eventSent:
 					if err := j.fetchOne(ctx, id, e); err != nil {
 						return err
 					}

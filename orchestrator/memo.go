@@ -1,19 +1,35 @@
 package orchestrator
 
-// memo holds the results of the execution before, which failed, for the one that follows it. A result serves the call
-// of the same kind and name with the same input, each result once and in order; so the code may change between the two,
-// and no call that completed is made again.
-type memo map[memoKey][]Call
+import (
+	"encoding/json"
+	"slices"
+)
+
+// memo holds what the attempt before has left for the one that follows it: results of calls, and side effects. A result
+// serves the call of the same kind and name with the same input, each result once and in order; so the code may change
+// between the two, and no call that completed is made again. The zero value holds nothing.
+type memo struct {
+	calls       map[memoKey][]Call
+	sideEffects map[string][]json.RawMessage
+}
 
 type memoKey struct {
 	kind        CallKind
 	name, input string
 }
 
-func newMemo(before Outcome) memo {
-	m := memo{}
-	for _, c := range before.Calls {
-		if c.Output == nil {
+// newMemo leaves out what was taken back, and what took it back.
+func newMemo(id string, before generation) memo {
+	m := memo{map[memoKey][]Call{}, map[string][]json.RawMessage{}}
+	for _, r := range before.rounds {
+		for _, e := range r.Decided {
+			if e.Kind == sideEffectRecorded {
+				m.sideEffects[e.Name] = append(m.sideEffects[e.Name], e.Payload)
+			}
+		}
+	}
+	for _, c := range summarize(id, before).Calls {
+		if c.Output == nil || c.Undone || c.Undoes > 0 {
 			continue
 		}
 		hash := c.spilled
@@ -21,21 +37,81 @@ func newMemo(before Outcome) memo {
 			hash = hashOf(c.Input)
 		}
 		key := memoKey{c.Kind, c.Name, hash}
-		m[key] = append(m[key], c)
+		m.calls[key] = append(m.calls[key], c)
 	}
 	return m
 }
 
+// key is what makes a call the same as one of the attempt before.
+func (t *task) key() memoKey { return memoKey{t.kind.call(), t.name, hashOf(t.input)} }
+
 // take gives the next result for a call, if there is one.
 func (m memo) take(t *task) (Call, bool) {
-	if len(m) == 0 {
+	if len(m.calls) == 0 || t.undoes > 0 {
 		return Call{}, false
 	}
-	key := memoKey{t.kind.call(), t.name, hashOf(t.input)}
-	calls := m[key]
+	key := t.key()
+	calls := m.calls[key]
 	if len(calls) == 0 {
 		return Call{}, false
 	}
-	m[key] = calls[1:]
+	m.calls[key] = calls[1:]
 	return calls[0], true
+}
+
+// forget takes the result out that a call has got already.
+func (m memo) forget(t *task, from origin) {
+	key := t.key()
+	m.calls[key] = slices.DeleteFunc(slices.Clone(m.calls[key]), func(c Call) bool {
+		return c.origin.Execution == from.Execution && c.origin.Task == from.Task
+	})
+}
+
+// keptResult is one that a call is about to get.
+type keptResult struct {
+	task *task
+	call Call
+}
+
+// reuse answers calls that the attempt before has made already, in the order in which they were answered then, so that
+// races have the same winners. Each answer can lead to the next call.
+func (d *driver) reuse() error {
+	for {
+		for ; d.reused < len(d.execution.tasks); d.reused++ {
+			t := d.execution.tasks[d.reused]
+			if t.done {
+				continue
+			}
+			if c, ok := d.memo.take(t); ok {
+				d.kept = append(d.kept, keptResult{t, c})
+			}
+		}
+		if len(d.kept) == 0 {
+			return nil
+		}
+		first := 0
+		for i, k := range d.kept {
+			if k.call.origin.EndedAt < d.kept[first].call.origin.EndedAt {
+				first = i
+			}
+		}
+		k := d.kept[first]
+		d.kept = slices.Delete(d.kept, first, first+1)
+		if k.task.done {
+			continue
+		}
+		from := k.call.origin
+		if err := d.learn(event{Kind: k.task.kind.completion(), Task: k.task.number, Payload: k.call.Output, Origin: &from}); err != nil {
+			return err
+		}
+	}
+}
+
+// forget takes what a replayed round has reused out of the memo.
+func (d *driver) forget(r round) {
+	for _, e := range r.Learned {
+		if e.reused() {
+			d.memo.forget(d.execution.tasks[e.Task-1], *e.Origin)
+		}
+	}
 }

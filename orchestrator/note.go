@@ -26,7 +26,7 @@ func (d *driver) note() {
 	if d.noted = status; !began && status == was {
 		return
 	}
-	n := Note{ID: d.start.ID, Orchestrator: x.orchestrator.Name(), CreatedAt: d.createdAt, Status: status, Began: began, Was: was}
+	n := Note{ID: d.start.ID, Orchestrator: x.name, CreatedAt: d.createdAt, Status: status, Began: began, Was: was}
 	if x.reference != nil {
 		n.Tag = x.reference.Key
 	}

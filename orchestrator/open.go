@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // lastDecision is the last of the committed rounds of the execution; nil when they end without one.
@@ -33,10 +35,11 @@ func (d *driver) open(ctx context.Context) error {
 			return err
 		}
 	}
-	all, err := d.rt.journal.load(ctx, d.start.ID)
+	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err != nil {
 		return err
 	}
+	d.found(status)
 	if len(all) == 0 && d.start.deliver {
 		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
 	}
@@ -73,11 +76,6 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	return nil
 }
 
-// again is the start of the execution that follows a failed one.
-func again(before generation, started event) event {
-	return event{Base: max(started.Base, 1), First: max(started.First, 1), Payload: started.Payload, Inherited: before.raised()}
-}
-
 // begin makes the first round of an execution. Nothing outside has happened before it is committed.
 func (d *driver) begin(ctx context.Context, number int, started event) error {
 	if current := d.rt.orchestrators[d.orchestrator.Name()]; current != nil {
@@ -86,13 +84,23 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	d.fresh(number, started.Base)
 	started.Series = d.start.Reuse == ReuseEnded && started.First == number && number > 1 && !started.Held
 	d.before, d.lineage = d.lineage, lineage{number, started.First == number && !started.Series}
-	if number == started.Base {
-		d.earlier, d.memo = nil, nil // it begins anew, and inherits nothing
+	if started.Attempt == 0 {
+		started.Attempt = 1
 	}
+	if started.Attempt == 1 {
+		d.earlier = nil
+	}
+	if number == started.Base {
+		d.memo = memo{}
+	}
+	d.execution.recall(d.memo, d.earlier)
 	options := d.orchestrator.configured()
 	started.Kind, started.Name, started.CorrelationID = executionStarted, d.orchestrator.Name(), d.start.CorrelationID
 	started.Parent, started.Carry, started.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
 	started.Version, started.Drop, started.Reference = options.version, options.drop, d.start.Reference
+	started.Rules, started.Publishes, started.Signals = rules, d.rt.config.Publish != nil, d.rt.config.Queues != nil
+	started.WillRetry, started.Call, started.Errors = d.start.WillRetry, d.start.call, d.start.errors
+	started.Payload = compact(started.Payload)
 	if started.Before = d.version; number > 1 {
 		started.Created = d.createdAt.UnixMicro()
 	}
@@ -110,37 +118,33 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 
 // fresh replaces the execution in memory by an empty one.
 func (d *driver) fresh(number, base int) {
-	last := int64(0)
+	last := d.latest
 	if d.execution != nil {
-		last = d.execution.last
+		last = max(last, d.execution.last)
 		d.execution.close()
 	}
-	if n := len(d.earlier); n > 0 {
-		last = max(last, d.earlier[n-1].EndedAt.UnixMicro())
-	}
 	d.execution = &execution{id: d.start.ID, number: number, base: base, correlationID: d.start.CorrelationID, last: last,
-		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil, heard: d.rt.config.Queues != nil}
+		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil, signals: d.rt.config.Queues != nil}
+	d.execution.watch = d.watch
 	d.crew.serve(d.execution)
-	d.rounds, d.learned, d.reused, d.known, d.urgent = nil, nil, 0, 0, false
+	d.rounds, d.learned, d.reused, d.kept, d.known, d.urgent = nil, nil, 0, nil, 0, false
 }
 
-// resume takes over what the rounds hold: it replays what runs, and starts the next execution of what failed, unless a
+// resume takes over what the rounds hold: it replays what runs, and makes the next attempt at what failed, unless a
 // signal woke it: that does not revive what has failed.
 func (d *driver) resume(ctx context.Context, all []generation) error {
+	if d.start.call != nil && !d.start.deliver {
+		return d.resumeCalled(ctx, all)
+	}
 	if d.follows(all) {
 		return d.succeed(ctx, all)
 	}
 	if err := d.identify(all); err != nil {
 		return err
 	}
-	latest := all[len(all)-1]
-	if end := latest.end(); end != nil && end.Kind == executionFailed && !d.start.deliver {
-		started, _ := latest.start()
-		d.survey(all)
-		before := summarize(d.start.ID, latest)
-		d.earlier = append(d.earlier, before)
-		d.memo = newMemo(before)
-		return d.begin(ctx, latest.number+1, again(latest, started))
+	latest, started := latestOf(all)
+	if end := latest.end(); end != nil && end.Kind == executionFailed && (!d.start.deliver || d.isOverdue(*end)) {
+		return d.tryAgain(ctx, all, again(latest, started))
 	}
 	return d.follow(all)
 }
@@ -148,14 +152,14 @@ func (d *driver) resume(ctx context.Context, all []generation) error {
 // survey takes note of what lies before the latest execution.
 func (d *driver) survey(all []generation) {
 	latest := all[len(all)-1]
-	started, _ := latest.start()
 	d.version, d.earlier, d.lineage = countOf(all), nil, latest.lineage()
 	d.garbage, d.previous = oldRows(all)
+	d.latest = max(d.latest, latest.last())
 	if end := latest.end(); end != nil {
 		d.noted = endStatus(*end)
 	}
 	for _, g := range all {
-		if g.number >= max(started.Base, 1) && g.number < latest.number {
+		if g.number >= latest.chain() && g.number < latest.number {
 			d.earlier = append(d.earlier, summarize(d.start.ID, g))
 		}
 	}
@@ -166,20 +170,27 @@ func (d *driver) follow(all []generation) error {
 	d.survey(all)
 	latest := all[len(all)-1]
 	started, _ := latest.start()
-	if err := d.pin(started); err != nil {
-		return err
-	}
+	pinned := d.pin(started)
 	d.fresh(latest.number, max(started.Base, 1))
 	d.rounds = latest.rounds
 	d.owed = &latest.rounds[len(latest.rounds)-1]
-	if end := latest.end(); end != nil {
-		x := d.execution
-		x.first, x.last, x.ended, x.continues = max(started.First, 1), end.At, true, end.Kind == executionContinued
+	if latest.end() != nil || d.codeless {
+		d.execution.adopt(latest)
+		if d.execution.end.Retrying {
+			d.etag = d.tag // while it is that, the next attempt has not begun
+		}
+		d.known = len(d.summary().Calls)
+		d.execution.customStatus = d.shown
+		d.noted, _ = d.execution.standing()
 		return nil
 	}
-	if n := len(d.earlier); n > 0 {
-		d.memo = newMemo(d.earlier[n-1])
+	if pinned != nil {
+		return pinned
 	}
+	if n := len(all); n > 1 && len(d.earlier) > 0 {
+		d.memo = started.inherit(d.start.ID, all[n-2])
+	}
+	d.execution.recall(d.memo, d.earlier)
 	for i, r := range latest.rounds {
 		if err := d.execution.replay(i+1, r); err != nil {
 			return err
@@ -191,6 +202,14 @@ func (d *driver) follow(all []generation) error {
 	d.closeTasks()
 	return nil
 }
+
+// found takes note of the status that belongs to the rounds which were loaded.
+func (d *driver) found(status tables.Entity) {
+	d.tag, d.shown = status.ETag, status.String("CustomStatus")
+}
+
+// rules is the version of what a round means that this code writes: an execution keeps to those that it began under.
+const rules = 2
 
 // createdOf is when the orchestration was created that the start is one of.
 func createdOf(started event) time.Time {
@@ -224,37 +243,10 @@ func (d *driver) identify(all []generation) error {
 		d.crew.start = d.start
 		return nil
 	}
+	d.start.call = started.Call
 	if started.Name != d.start.Orchestrator || started.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
 			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
 	}
 	return nil
-}
-
-// reuse answers calls that the execution before has made already. Each answer can lead to the next call.
-func (d *driver) reuse() error {
-	for ; d.reused < len(d.execution.tasks); d.reused++ {
-		t := d.execution.tasks[d.reused]
-		if t.done {
-			continue
-		}
-		c, ok := d.memo.take(t)
-		if !ok {
-			continue
-		}
-		from := c.origin
-		if err := d.learn(event{Kind: t.kind.completion(), Task: t.number, Payload: c.Output, Origin: &from}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// forget takes what a replayed round has reused out of the memo.
-func (d *driver) forget(r round) {
-	for _, e := range r.Learned {
-		if e.reused() {
-			d.memo.take(d.execution.tasks[e.Task-1])
-		}
-	}
 }

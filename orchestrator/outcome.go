@@ -13,11 +13,18 @@ const (
 	Pending    Status = "Pending" // started, and nobody has taken it up yet
 	Running    Status = "Running"
 	Suspended  Status = "Suspended"
+	Retrying   Status = "Retrying" // an attempt failed and another one follows, for which events and commands are kept
+	Stalled    Status = "Stalled"  // the code cannot go on; it does so when it was mended, by itself
 	Completed  Status = "Completed"
 	Failed     Status = "Failed"
 	Terminated Status = "Terminated"
 	Canceled   Status = "Canceled"
 )
+
+// Ended reports whether nothing follows by itself.
+func (s Status) Ended() bool {
+	return s == Completed || s == Failed || s == Terminated || s == Canceled
+}
 
 // Outcome is what Run leaves behind: where the orchestration's execution stands and what it did.
 type Outcome struct {
@@ -37,7 +44,8 @@ type Outcome struct {
 	// Output is the result of a completed execution, Failure the error of a failed one.
 	Output  json.RawMessage
 	Failure *Failure
-	// StartedAt and EndedAt bound the execution (UTC, microseconds); EndedAt is zero while it runs.
+	// StartedAt and EndedAt bound the execution (UTC, microseconds); EndedAt is zero while it runs. Of one that is Retrying,
+	// it is when the attempt failed.
 	StartedAt time.Time
 	EndedAt   time.Time
 	// ResumeAt says when one that goes on has something to do again: now or before, when only the time ran out; zero when
@@ -47,7 +55,7 @@ type Outcome struct {
 	Woken bool
 	// Calls holds everything that the execution called, in order.
 	Calls []Call
-	// Earlier holds the executions that failed before this one, since the orchestration began or last continued as new;
+	// Earlier holds the attempts that failed before this one, since the orchestration began or last continued as new;
 	// oldest first.
 	Earlier []Outcome
 	// Joined says that another Run of this process did the work, and this one waited for it.
@@ -56,8 +64,8 @@ type Outcome struct {
 	Rounds int
 }
 
-// Ended reports whether the execution has ended, well or not.
-func (o Outcome) Ended() bool { return !o.EndedAt.IsZero() }
+// Ended reports whether the orchestration has ended, well or not: nothing follows by itself.
+func (o Outcome) Ended() bool { return o.Status.Ended() }
 
 // CallKind says what was called.
 type CallKind string
@@ -90,9 +98,16 @@ type Call struct {
 	EndedAt     time.Time
 	// Reused says that an earlier execution made the call, and this one took its result over.
 	Reused bool
+	// Undoes is the number of the call that this one takes back, 0 for none, and Undone says that this one was taken back.
+	Undoes int
+	Undone bool
+	// Close is what becomes of a sub-orchestration when its caller ends before it.
+	Close ParentClose
 
-	origin  origin
-	spilled string // hash of an input that a blob holds, in place of Input
+	attempts int  // that a sub-orchestration has, 0 for one
+	shielded bool // from cancellation
+	origin   origin
+	spilled  string // hash of an input that a blob holds, in place of Input
 }
 
 // summarize tells from its rounds what an execution did. It runs no user code, so it holds whatever code is deployed.
@@ -109,13 +124,15 @@ func summarize(id string, g generation) Outcome {
 	if calls > 0 {
 		out.Calls = make([]Call, 0, calls)
 	}
+	suspended := false
 	for _, r := range g.rounds {
 		// A call's result can stand in the round that made the call, when an earlier execution had it already.
 		for _, e := range r.Decided {
 			out.decided(g.number, e)
 		}
 		for _, e := range r.Learned {
-			out.learned(e)
+			suspended = e.suspends(suspended)
+			out.learned(e, suspended)
 		}
 	}
 	return out
@@ -130,7 +147,10 @@ func (o *Outcome) decided(execution int, e event) {
 	}
 	if kind := callKind(e.Kind); kind != "" {
 		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
-			origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
+			Undoes: e.Undoes, Close: e.Close, attempts: e.Attempt, shielded: e.Shielded, origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
+	}
+	if e.Undoes > 0 && e.Undoes <= len(o.Calls) {
+		o.Calls[e.Undoes-1].Undone = true
 	}
 }
 
@@ -160,28 +180,53 @@ func (o *Outcome) interrupted(e event) {
 	c.Failure, c.EndedAt = &Failure{Message: ErrCanceled.Error(), Code: codeCanceled, Permanent: true}, fromMicros(e.At)
 }
 
-func (o *Outcome) learned(e event) {
+// suspends says whether an execution is suspended behind the event that was so before it, or was not.
+func (e event) suspends(before bool) bool {
+	switch e.Kind {
+	case executionStarted:
+		return e.Inherited.suspended()
+	case executionSuspended, executionResumed:
+		return e.Kind == executionSuspended
+	}
+	return before
+}
+
+// onward is the status of an execution that goes on.
+func onward(suspended bool) Status {
+	if suspended {
+		return Suspended
+	}
+	return Running
+}
+
+func (o *Outcome) learned(e event, suspended bool) {
 	if e.Kind == executionStarted {
 		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
 		o.Input, o.Carry, o.Parent, o.Reference, o.Version = e.Payload, e.Carry, e.Parent, e.Reference, e.Version
-		if e.Held {
+		switch {
+		case !o.EndedAt.IsZero():
+		case e.Held:
 			o.Status = Pending
+		default:
+			o.Status = onward(suspended)
 		}
 		return
 	}
 	switch {
-	case e.Kind == executionReleased && o.EndedAt.IsZero():
-		o.Status = Running
+	case e.Kind == executionStalled:
+		o.Status, o.Failure = Stalled, e.Failure
+	case (e.Kind == executionReleased || e.Kind == executionRecovered) && o.EndedAt.IsZero():
+		o.Status, o.Failure = onward(suspended), nil
 	case e.Kind == executionCanceled:
 		for i, c := range o.Calls {
-			if c.ScheduledAt.Before(fromMicros(e.At)) { // what it called since then goes on
+			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // what it called since then goes on
 				o.interrupted(event{Task: i + 1, At: e.At})
 			}
 		}
-	case e.Kind == executionSuspended && o.EndedAt.IsZero():
-		o.Status = Suspended
-	case e.Kind == executionResumed && o.EndedAt.IsZero():
-		o.Status = Running
+	case e.Kind == executionSuspended, e.Kind == executionResumed:
+		if o.EndedAt.IsZero() && o.Status != Stalled && o.Status != Pending {
+			o.Status = onward(suspended)
+		}
 	}
 	if e.Task < 1 || e.Task > len(o.Calls) {
 		return // replay reports it

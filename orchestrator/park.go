@@ -17,8 +17,11 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 			return Outcome{}, lost(err)
 		}
 	}
+	if d.past != nil {
+		return *d.past, nil
+	}
 	out := d.summary()
-	if out.Ended() {
+	if d.ended() {
 		return out, nil
 	}
 	if err := d.leaveTo(); err != nil {
@@ -32,8 +35,8 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	}
 	out.ResumeAt = resumeAt
 	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
-	if !out.Woken || (d.start.Parent != "" && !d.start.deliver) {
-		return out, nil // who called it sees to it
+	if !out.Woken {
+		return out, nil // who drives it sees to it
 	}
 	return out, d.wake(ctx, resumeAt)
 }

@@ -20,6 +20,8 @@ const (
 	columnSince    = "SinceUtc"
 	columnTries    = "Tries"
 	columnTask     = "TaskId"
+	columnChild    = "ChildId"
+	columnMessage  = "MessageAtUtc"
 	// indexSlice bounds what one transaction of the index does.
 	indexSlice = 50
 	// wakeTries bounds how often an orchestration is woken for one time that has passed: it may not wait for it any more.
@@ -36,29 +38,42 @@ type parking struct {
 	// since is the time that it waits for, and tries how often it was woken because that had passed.
 	since time.Time
 	tries int
-	// task is the human task that was about to be completed.
-	task string
+	// task is the human task that was about to be completed, child the sub-orchestration that has ended, of which the
+	// orchestration was to hear.
+	task    string
+	child   string
+	unheard bool // of that it still waits to hear
+	// message is when the message becomes visible that wakes it; zero for none.
+	message time.Time
 }
 
 func (p parking) row() tables.Entity {
-	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id, p.due)},
-		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries), columnTask: p.task}}
+	e := tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id+p.child, p.due)},
+		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries), columnTask: p.task, columnChild: p.child}}
+	if !p.message.IsZero() {
+		e.Properties[columnMessage] = p.message
+	}
+	return e
 }
 
 func parkingOf(e tables.Entity) parking {
-	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask)}
+	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask), child: e.String(columnChild)}
 }
 
-// next is when the sweeper looks again at what it has just woken; false when it does not.
-func (r *Runtime) next(p parking) (parking, bool) {
-	if p.within {
+// next is when the sweeper looks again at what it has just woken; false when it does not. What is stalled it wakes in every
+// sweep.
+func (r *Runtime) next(p parking, s Summary) (parking, bool) {
+	now := r.config.Now()
+	switch {
+	case s.Status == Stalled:
+		return r.lookSoon(p.id), true
+	case p.within:
 		return r.lookAfter(p.id), true
-	}
-	if p.task != "" {
+	case p.task != "":
 		return p, false
 	}
 	p.tries++
-	p.due = r.config.Now().Add(r.config.LateAfter << p.tries).Truncate(r.config.LateAfter)
+	p.due = now.Add(r.config.LateAfter << p.tries).Truncate(r.config.LateAfter)
 	return p, p.tries < wakeTries
 }
 
@@ -68,6 +83,13 @@ func (r *Runtime) lookAfter(id string) parking {
 	step := r.config.LostAfter / 4
 	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
 	return parking{id: id, due: due, since: due, within: true}
+}
+
+// lookSoon is the parking of what is stalled, for the next sweep. Its times are coarse, as those of lookAfter: it is written by
+// the sweeper, and by the driver that the sweeper wakes.
+func (r *Runtime) lookSoon(id string) parking {
+	due := r.config.Now().Truncate(r.config.LateAfter)
+	return parking{id: id, due: due, since: due}
 }
 
 func indexRow(id string, due time.Time) string {
@@ -132,7 +154,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 	woken := 0
 	before := r.config.Now().Add(-r.config.LateAfter)
-	q := tables.Query{Partition: indexPartition, To: fmt.Sprintf("%016x", before.UnixMicro()), Limit: min(limit, 1000)}
+	q := tables.Query{Partition: indexPartition, To: fmt.Sprintf("%016x", before.UnixMicro()+1), Limit: min(limit, 1000)}
 	for {
 		page, err := r.config.Tables.Query(ctx, r.config.IndexTable, q)
 		if err != nil {
@@ -140,7 +162,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 		}
 		var done []tables.Op
 		for _, e := range page.Entities {
-			late, err := r.look(ctx, e)
+			late, err := r.look(ctx, parkingOf(e))
 			if err != nil {
 				return woken, errors.Join(err, r.tidy(ctx, done))
 			}
@@ -158,10 +180,9 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 }
 
-// look wakes the orchestration of a row if nobody has since it was due. It has a row for later then, before this one goes.
-func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err error) {
-	p := parkingOf(e)
-	s, err := r.Status(ctx, p.id)
+// look wakes an orchestration if nobody has since it was due. It has a row for later then, before the one goes that says so.
+func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
+	s, state, err := r.statusState(ctx, p.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("sweep: %w", err)
 	}
@@ -171,13 +192,20 @@ func (r *Runtime) look(ctx context.Context, e tables.Entity) (late bool, err err
 		}
 	}
 	now := r.config.Now()
+	p.unheard = p.child != "" && state.waitsFor(p.child)
 	switch {
-	case err != nil || !s.overdue(p, now.Add(-r.config.LateAfter)):
+	case err == nil && s.Ended() && s.Parent != "" && p.child == "":
+		return r.look(ctx, parking{id: s.Parent, child: p.id, due: p.due, since: now}) // it may not have been told
+	case err != nil || s.Ended():
 		return false, nil
+	case !s.overdue(p, now.Add(-r.config.LateAfter)):
+		return false, r.keepWatch(ctx, p, s)
+	case s.Status == Retrying && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
+		return false, r.remember(ctx, r.lookAfter(p.id)) // the message comes that brings the next attempt
 	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
 		return false, r.remember(ctx, r.lookAfter(p.id)) // somebody may be at it: who is commits something now and then
 	}
-	if next, ok := r.next(p); ok {
+	if next, ok := r.next(p, s); ok {
 		if err := r.remember(ctx, next); err != nil {
 			return false, err
 		}
@@ -218,11 +246,36 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
-	case s.Status == Pending, p.task != "":
+	case s.Status == Pending, s.Status == Stalled, s.Status == Retrying, p.task != "", p.unheard:
 		return true
+	case s.Status == Suspended: // it waits to be resumed, or for its own time to be over
+		return !p.within && s.Busy && s.UpdatedAt.Before(p.since)
+	case !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late):
+		return true
+	case p.child != "":
+		return false
 	case p.within:
 		return s.WaitingWithin || s.Running
 	default:
-		return s.Busy && s.UpdatedAt.Before(p.since) || !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late)
+		return s.Busy && s.UpdatedAt.Before(p.since)
 	}
+}
+
+// keepWatch leaves another row for an orchestration that is not overdue, but goes on: whoever goes on with it may have died
+// before it wrote one.
+func (r *Runtime) keepWatch(ctx context.Context, p parking, s Summary) error {
+	switch {
+	case s.Status == Suspended:
+		return nil
+	case s.Running:
+		return r.remember(ctx, r.lookAfter(p.id))
+	case s.WaitingUntil.IsZero() || s.WaitingUntil.Equal(p.due):
+		return nil
+	}
+	row := parking{id: p.id, due: s.WaitingUntil, since: s.WaitingUntil}.row()
+	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(row)) // one that is there knows more
+	if err != nil && !errors.Is(err, tables.ErrExists) {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Publication is an event that an orchestration tells the outside.
@@ -35,6 +36,9 @@ func (c *Context) Publish(p Publication) error {
 	if !c.execution.publishes {
 		return Permanent(fmt.Errorf("publish %s: %w", p.Type, ErrNoPublisher))
 	}
+	if c.isCanceled() {
+		return canceledError("publish " + p.Type)
+	}
 	c.execution.publish(p)
 	return nil
 }
@@ -47,8 +51,10 @@ const (
 
 func (p Publication) validate() error {
 	switch {
-	case p.TenantID == "" || p.Type == "" || !json.Valid(p.Payload):
-		return errors.New("a tenant, a type and a payload of JSON are required")
+	case p.TenantID == "" || p.Type == "" || !json.Valid(p.Payload) || !utf8.Valid(p.Payload):
+		return errors.New("a tenant, a type and a payload of JSON in UTF-8 are required")
+	case !utf8.ValidString(p.TenantID + p.Type + p.OrderKey + p.Key):
+		return errors.New("tenant, type, order key and key are UTF-8")
 	case max(len(p.TenantID), len(p.Type), len(p.OrderKey)) > maxPublicationName:
 		return fmt.Errorf("tenant, type and order key have at most %d bytes", maxPublicationName)
 	case len(p.Payload) > maxPublication:
@@ -59,9 +65,11 @@ func (p Publication) validate() error {
 }
 
 func (x *execution) publish(p Publication) {
+	x.act()
 	if p.Key == "" {
 		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
 	}
+	p.Payload = compact(p.Payload)
 	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey, Payload: p.Payload})
 }
 

@@ -37,6 +37,14 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 	if latest.active() {
 		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
 	}
+	alone := len(seen) == 1 // else its caller goes, too
+	owed := func(d *driver, ctx context.Context, last round) error {
+		d.tells = alone
+		return d.emitOutward(ctx, last) // what it has called has ended, and goes with it
+	}
+	if err := r.payLast(ctx, id, all, owed); err != nil {
+		return fmt.Errorf("purge of orchestration %s: %w", id, err)
+	}
 	for _, g := range all {
 		for _, c := range summarize(id, g).Calls {
 			if c.Kind == TaskCall {

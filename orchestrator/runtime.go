@@ -2,78 +2,11 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"sync"
-	"time"
 	"unicode/utf8"
-
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
-
-// Config says what a Runtime works with. Tables and Blobs are required.
-type Config struct {
-	Tables tables.Store
-	Blobs  blobs.Store
-	// Table and Container hold the orchestrations; default "orchestrations" for both. IndexTable finds those that are
-	// parked, and TaskTable the human tasks; default "orchestrationsParked" and "orchestrationTasks".
-	Table      string
-	Container  string
-	IndexTable string
-	TaskTable  string
-	// Orchestrators and Activities are what this process can run; names are unique.
-	Orchestrators []AnyOrchestrator
-	Activities    []AnyActivity
-	// Queues carries signals; without it, orchestrations cannot wait for events, and what they wait for beyond the time of
-	// a Run is the caller's to wait for. SignalQueue is for what is due now, ScheduleQueue for what is due later, and
-	// ActivityQueue for activities that are too many for one process; default "orchestration-signals",
-	// "orchestration-schedules" and "orchestration-activities".
-	Queues        queues.Store
-	SignalQueue   string
-	ScheduleQueue string
-	ActivityQueue string
-	// SpreadAbove is how many activities of one orchestration run at once in this process before others get the rest;
-	// default 1,000.
-	SpreadAbove int
-	// InlineWait is how far away a timer may be that Run waits for, when there are queues to wake it; default 30 s.
-	InlineWait time.Duration
-	// Publish takes the events that orchestrations publish, after the round that did. It may get the same again, and knows
-	// them by tenant and key. Without it, Context.Publish is an error.
-	Publish func(ctx context.Context, events []Publication) error
-	// Ended is called when a signal has brought an orchestration without a parent to its end, before the signal is
-	// acknowledged. An error brings the signal again. It is called, too, before the next run under an id begins
-	// (ReuseEnded), with the end of the one before it, which may have been told already.
-	Ended func(ctx context.Context, out Outcome) error
-	// Noted hears of every orchestration that begins, and of every change of a status, once that is durable. It is called
-	// by whoever commits a round, so it must not wait; what a crash keeps from it, nobody tells it. Optional.
-	Noted func(n Note)
-	// Node names this process in what it writes; default host name and process id.
-	Node string
-	// ProgressInterval is how often the progress that an activity's heartbeats tell is recorded; default 30 s.
-	ProgressInterval time.Duration
-	// LostAfter is after what time an orchestration that waits for others of this program is looked after, in case that
-	// their message is lost; default 1 h. LateAfter is the same for one whose timer is overdue; default 5 min.
-	LostAfter time.Duration
-	LateAfter time.Duration
-	// MaxActivities bounds the activities that run at once in this process; default 64.
-	MaxActivities int
-	// Linger is how long a result that leads to no decision waits for others, so that they share a round; default 250 ms.
-	// LingerResults bounds how many such results wait; default 100. A crash loses what waits, and those activities run
-	// again.
-	Linger        time.Duration
-	LingerResults int
-	// Grace is how long activities may take to return once their time is over; default 2 s.
-	Grace time.Duration
-	// Now is the clock; default time.Now.
-	Now func() time.Time
-	// Log takes what the runtime and the orchestrators log; default slog.Default().
-	Log *slog.Logger
-}
 
 // Runtime runs orchestrations. It is safe for concurrent use and has nothing to close: everything it does belongs to a
 // call of Run.
@@ -85,10 +18,11 @@ type Runtime struct {
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one for each running activity
 
-	mu     sync.Mutex
-	active map[string]*driver // by orchestration id: at most one in a process
-	counts Counts
-	past   []string // rows of the index that say nothing any more
+	mu      sync.Mutex
+	active  map[string]*driver // by orchestration id: at most one in a process
+	blocked map[string]error   // why the code of an orchestration does not come back, by id
+	counts  Counts
+	past    []string // rows of the index that say nothing any more
 }
 
 // version is an orchestrator's name and the version of its code.
@@ -128,18 +62,19 @@ func New(c Config) (*Runtime, error) {
 		activities:    map[string]AnyActivity{},
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
+		blocked:       map[string]error{},
 	}
 	var errs []error
 	if c.Tables == nil || c.Blobs == nil {
 		errs = append(errs, errors.New("tables and blobs are required"))
 	}
-	if c.MaxActivities < 1 || c.SpreadAbove < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 ||
+	if c.MaxActivities < 1 || c.SpreadAbove < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
 		c.ProgressInterval < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
 	for _, o := range c.Orchestrators {
-		if o == nil || o.Name() == "" {
-			errs = append(errs, errors.New("an orchestrator needs a name"))
+		if o == nil || o.Name() == "" || !utf8.ValidString(o.Name()) {
+			errs = append(errs, errors.New("an orchestrator needs a name, in UTF-8"))
 			continue
 		}
 		v := version{o.Name(), o.configured().version}
@@ -162,43 +97,6 @@ func New(c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("orchestrator runtime: %w", err)
 	}
 	return r, nil
-}
-
-func (c Config) withDefaults() Config {
-	setDefault(&c.Table, "orchestrations")
-	setDefault(&c.Container, "orchestrations")
-	setDefault(&c.IndexTable, "orchestrationsParked")
-	setDefault(&c.TaskTable, "orchestrationTasks")
-	setDefault(&c.SignalQueue, "orchestration-signals")
-	setDefault(&c.ScheduleQueue, "orchestration-schedules")
-	setDefault(&c.ActivityQueue, "orchestration-activities")
-	setDefault(&c.SpreadAbove, 1000)
-	setDefault(&c.ProgressInterval, 30*time.Second)
-	setDefault(&c.LostAfter, time.Hour)
-	setDefault(&c.LateAfter, 5*time.Minute)
-	setDefault(&c.InlineWait, 30*time.Second)
-	setDefault(&c.MaxActivities, 64)
-	setDefault(&c.Linger, 250*time.Millisecond)
-	setDefault(&c.LingerResults, 100)
-	setDefault(&c.Grace, 2*time.Second)
-	if c.Node == "" {
-		host, _ := os.Hostname() // without one, the process id has to do
-		c.Node = fmt.Sprintf("%s/%d", host, os.Getpid())
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
-	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // SignalQueue is the name of the queue that signals come through at once, ScheduleQueue of that for those that are due
@@ -239,65 +137,18 @@ func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 	}
 }
 
-// Start says which orchestration to run.
-type Start struct {
-	// ID identifies the orchestration, at most 400 bytes of UTF-8.
-	ID string
-	// Orchestrator is the name of the registered function, Input its argument as JSON.
-	Orchestrator string
-	Input        json.RawMessage
-	// CorrelationID is handed to everything that the orchestration starts. It is part of its identity: another one under
-	// the same id is ErrConflict.
-	CorrelationID string
-	// Carry is handed on to every Outcome, up to 48 KiB: what the caller needs to settle an end that comes by a signal.
-	Carry []byte
-	// Timeout bounds each execution: one that has not ended then fails with the code TimedOut, wherever it waits. 0 does
-	// not.
-	Timeout time.Duration
-	// Parent is the id of the orchestration that calls, "" for none.
-	Parent string
-	// Reference is what the business calls what the orchestration works on; optional.
-	Reference *Reference
-	// Reuse says what Runtime.Start does when the id is taken, and RequestID makes it the same start when it is repeated.
-	// Of these, Run knows ReuseEnded only: runs with different correlation ids then share the id, one after the other.
-	Reuse     Reuse
-	RequestID string
-	// deliver says that the orchestration has to exist: a signal wakes it.
-	deliver bool
-	// Resume is a hint that the orchestration exists. It saves a transaction when right and costs one when wrong.
-	Resume bool
-}
-
-// maxCarry bounds Start.Carry, in bytes.
-const maxCarry = 48 << 10
-
-// validID says whether table keys and blob names can be made of an id.
-func validID(id string) bool {
-	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= 512 && utf8.ValidString(id)
-}
-
-func (s Start) validate() error {
-	switch {
-	case !validID(s.ID):
-		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, not %d", len(s.ID))
-	case len(s.Carry) > maxCarry:
-		return fmt.Errorf("orchestration %s carries %d bytes, at most %d: %w", s.ID, len(s.Carry), maxCarry, tables.ErrTooLarge)
-	case !json.Valid(s.Input) || !utf8.Valid(s.Input):
-		return fmt.Errorf("the input of orchestration %s is not JSON in UTF-8", s.ID)
-	}
-	return s.Reference.validate()
-}
-
 // Run starts an orchestration, or resumes it where its last round ended, and drives it until it ends, until it has
-// nothing to do for longer than ctx lasts, or until ctx ends. One that completed before is only looked up. One that
-// failed goes on as its next execution.
+// nothing to do for longer than ctx lasts, or until ctx ends. One that completed before is only looked up. At one that
+// failed, it makes another attempt.
 //
 // With ReuseEnded, an id has one run at a time: another correlation id than that of the latest execution begins the next,
 // once Config.Ended has taken the end of the latest, and is ErrConflict until that has ended. A run that has completed is
 // looked up for as long as the one after it is the latest.
 //
 // The error is about driving, not about the orchestration, which ends with Outcome.Failure: ErrElsewhere, ErrConflict,
-// ErrUnknownOrchestrator, ErrUnknownActivity, ErrCorrupt, a *DeterminismError, or what storage said. After an error, Run may be repeated.
+// ErrUnknownOrchestrator, ErrCorrupt, or what storage said. After an error, Run may be repeated. It is ErrStalled when the
+// code cannot go on, beside the cause: a *DeterminismError, a *BlockedError, ErrUnknownActivity, or ErrUnknownOrchestrator
+// for a version. A stalled orchestration needs no Run: the sweeper brings it on when the code is mended.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	if err := s.validate(); err != nil {
 		return Outcome{}, err
@@ -325,6 +176,30 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 		out := d.outcome
 		out.Joined = joined
 		return out, d.err
+	}
+}
+
+// runChild is Run for a call of a sub-orchestration by another orchestration of this process.
+func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
+	if err := s.validate(); err != nil {
+		return Outcome{}, err
+	}
+	o := r.orchestrators[s.Orchestrator]
+	if o == nil {
+		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
+	}
+	for {
+		d, joined := r.enter(ctx, s, o, nil)
+		if !joined {
+			<-d.finished
+			return d.outcome, d.err
+		}
+		select {
+		case <-d.finished: // it may have been made for something else: look at the orchestration itself
+			s.Resume = true
+		case <-ctx.Done():
+			return Outcome{ID: s.ID, Status: Running, ResumeAt: r.config.Now()}, nil
+		}
 	}
 }
 
@@ -365,16 +240,21 @@ func (r *Runtime) enter(ctx context.Context, s Start, o AnyOrchestrator, v *deli
 		return d, true
 	}
 	d = newDriver(r, s, o)
+	d.blocked = r.blocked[s.ID]
 	d.hand(v)
 	r.active[s.ID] = d
-	go func() {
-		defer func() {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			delete(r.active, s.ID)
-			close(d.finished)
-		}()
-		d.run(ctx)
-	}()
+	go d.run(ctx)
 	return d, false
+}
+
+// leave ends a driver, once.
+func (r *Runtime) leave(d *driver, out Outcome, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.active[d.asked.ID] != d {
+		return
+	}
+	delete(r.active, d.asked.ID)
+	d.outcome, d.err = out, err
+	close(d.finished)
 }

@@ -30,7 +30,6 @@ func (d *driver) succeed(ctx context.Context, all []generation) error {
 	}
 	first, _ := all[0].start()
 	d.createdAt = createdOf(first)
-	d.earlier = []Outcome{before} // times go on from its end
 	next := anew(d.start, latest, "")
 	return d.begin(ctx, next.number, next.event)
 }
@@ -54,19 +53,11 @@ func (d *driver) pastRun(all []generation) (Outcome, bool) {
 // close makes sure that the run before has had all its effects, and that those know of its end who have to: a process may
 // have died in between, and what would make up for that is not heard any more once the next run has begun.
 func (d *driver) close(ctx context.Context, out Outcome, latest generation) error {
-	started, _ := latest.start()
-	before := newDriver(d.rt, startedAs(d.start.ID, started), d.orchestrator)
-	before.crew = d.crew
-	before.fresh(latest.number, max(started.Base, 1))
-	before.rounds = latest.rounds
-	if err := before.emit(ctx, latest.rounds[len(latest.rounds)-1]); err != nil {
+	if err := d.rt.payLast(ctx, d.start.ID, []generation{latest}, (*driver).emit); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := d.rt.stopChildren(ctx, out); err != nil {
-		return err
-	}
 	if d.rt.config.Ended == nil || out.Parent != "" {
 		return nil
 	}

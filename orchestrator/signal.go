@@ -49,7 +49,8 @@ type Payload struct {
 	// Event is the name of an event, Data its value.
 	Event string          `json:"event,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
-	// Command is "suspend", "resume", "cancel" or "terminate", Reason why.
+	// Command is "suspend", "resume", "cancel", "terminate", or "giveUp" of an orchestration to one that it has called;
+	// Reason says why.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 	// Results are what activities led to that another process ran, or Blob names the blob that holds them.
@@ -57,6 +58,12 @@ type Payload struct {
 	Blob    string           `json:"blob,omitempty"`
 	// Caller is set on a command that an orchestration gives to one that it has called.
 	Caller *caller `json:"caller,omitempty"`
+	// Child is the sub-orchestration that has ended, of a SubWorkflowCompleted.
+	Child string `json:"child,omitempty"`
+	// Stream, Sequence and Previous order the events of one sender: see event.
+	Stream   string     `json:"stream,omitempty"`
+	Sequence int        `json:"sequence,omitempty"`
+	Previous *time.Time `json:"previous,omitempty"`
 	// Lost says that messages may be gone: what was sent is sent again.
 	Lost bool `json:"lost,omitempty"`
 }
@@ -66,6 +73,8 @@ type caller struct {
 	ID            string `json:"id"`
 	CorrelationID string `json:"correlationId"`
 	Orchestrator  string `json:"orchestrator"` // that is called
+	// Call is the call, whatever the attempt.
+	Call callRef `json:"call"`
 }
 
 // The commands of operators.
@@ -74,12 +83,13 @@ const (
 	commandResume    = "resume"
 	commandCancel    = "cancel"
 	commandTerminate = "terminate"
+	commandGiveUp    = "giveUp"
 )
 
 // commands are the events that operators' commands become.
 func commands() map[string]eventKind {
 	return map[string]eventKind{commandSuspend: executionSuspended, commandResume: executionResumed,
-		commandCancel: executionCanceled, commandTerminate: executionTerminated}
+		commandCancel: executionCanceled, commandTerminate: executionTerminated, commandGiveUp: executionGivenUp}
 }
 
 // maxSignalName bounds a signal's id and the name of its event, in bytes.
@@ -102,7 +112,7 @@ func (s Signal) validate() error {
 	switch s.Type {
 	case TaskCompleted, TimerDue, RetryDue, SubWorkflowCompleted, InternalContinue:
 	case ExternalSignal:
-		if _, known := commands()[s.Payload.Command]; known == (s.Payload.Event != "") {
+		if _, known := commands()[s.Payload.Command]; known == (s.Payload.Event != "") || s.Payload.Command == commandGiveUp && s.Payload.Caller == nil {
 			return fmt.Errorf("%w: an external signal brings an event or one of the commands suspend, resume, cancel and terminate", ErrSignal)
 		}
 	default:
@@ -123,13 +133,21 @@ func (s Signal) event() (event, bool) {
 		return event{}, false
 	}
 	if kind, ok := commands()[s.Payload.Command]; ok {
-		return event{Kind: kind, Signal: s.SignalID, Reason: s.Payload.Reason}, true
+		e := event{Kind: kind, Signal: s.SignalID, Reason: s.Payload.Reason}
+		switch kind {
+		case executionSuspended, executionResumed:
+			e.Accepted = max(0, s.OccurredAtUtc.UnixMicro())
+		case executionGivenUp:
+			e.Failure = &Failure{Message: s.Payload.Reason, Code: codeGivenUp}
+		}
+		return e, true
 	}
 	data := s.Payload.Data
 	if len(data) == 0 {
 		data = json.RawMessage("null")
 	}
-	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: data, Signal: s.SignalID}, true
+	e := event{Kind: eventRaised, Name: s.Payload.Event, Payload: compact(data), Signal: s.SignalID, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}
+	return e, true
 }
 
 // Raise sends an event to an orchestration, with data as its value. It waits for nothing: the event is kept until the

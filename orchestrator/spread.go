@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,8 +94,13 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if stale, err := r.overFor(ctx, b); stale || err != nil {
-		return errors.Join(err, r.dropStale(ctx, b, stale))
+	claimed := b.Blob
+	if b, err = r.wanted(ctx, b); err != nil {
+		return err
+	}
+	if len(b.Activities) == 0 {
+		r.tally(func(c *Counts) { c.Stale++ })
+		return r.dropBlob(ctx, b.Orchestration, claimed)
 	}
 	invocation := ctx
 	var mu sync.Mutex
@@ -203,22 +209,25 @@ func decodeBatch(body []byte) (batch, error) {
 	return b, nil
 }
 
-// dropStale drops the payload of a batch that nobody waits for.
-func (r *Runtime) dropStale(ctx context.Context, b batch, stale bool) error {
-	if !stale {
-		return nil
+// wanted leaves those activities of a batch that are waited for. The others were done before, or are not wanted any more:
+// what runs them again now could come after what has taken them back.
+func (r *Runtime) wanted(ctx context.Context, b batch) (batch, error) {
+	all, err := r.journal.load(ctx, b.Orchestration)
+	if err != nil {
+		return b, err
 	}
-	return r.dropBlob(ctx, b.Orchestration, b.Blob)
-}
-
-// overFor says that nobody waits for the batch any more.
-func (r *Runtime) overFor(ctx context.Context, b batch) (bool, error) {
-	s, err := r.Status(ctx, b.Orchestration)
-	if errors.Is(err, ErrNotFound) || err == nil && (s.Ended() || s.Execution > b.Execution) {
-		r.tally(func(c *Counts) { c.Stale++ })
-		return true, nil
+	var calls []Call
+	if len(all) > 0 && all[len(all)-1].number == b.Execution && all[len(all)-1].end() == nil {
+		calls = summarize(b.Orchestration, all[len(all)-1]).Calls
 	}
-	return false, err
+	b.Activities = slices.DeleteFunc(slices.Clone(b.Activities), func(a activityCall) bool {
+		if a.Task < 1 || a.Task > len(calls) {
+			return true
+		}
+		c := calls[a.Task-1]
+		return !c.EndedAt.IsZero() || c.Attempts+1 != a.Attempt
+	})
+	return b, nil
 }
 
 // wantedNoMore is looked at now and then by an attempt that has heartbeats: an error ends it.
@@ -244,7 +253,7 @@ func (r *Runtime) resultOf(b batch, c activityCall, res result) activityResult {
 	if res.err != nil {
 		out.Failure = failureOf(res.err)
 		if a := r.activities[c.Name]; a != nil {
-			a.configured().keep(out.Failure, res.err)
+			a.configured().errors.keep(out.Failure, res.err)
 		}
 	}
 	return out
@@ -277,7 +286,7 @@ func (d *driver) takeResults(results []activityResult) error {
 		}
 		var err error
 		if r.Failure == nil {
-			err = d.learn(event{Kind: activityCompleted, Task: t.number, Payload: r.Output})
+			err = d.learn(event{Kind: activityCompleted, Task: t.number, Payload: compact(r.Output)})
 		} else {
 			err = d.failed(t, r.Failure, r.Progress)
 		}
@@ -293,8 +302,9 @@ func (d *driver) takeResults(results []activityResult) error {
 func (c *crew) sendAgain() {
 	for _, t := range c.execution.tasks {
 		if t.sent && t.open() {
-			t.sent = false
+			t.sent, t.running = false, true
 			c.execution.sent--
+			c.execution.running++
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (d *driver) constant() map[string]any {
 	x := d.execution
 	if created, ok := x.columns[columnCreated].(time.Time); !ok || !created.Equal(d.createdAt) { // somebody else may have begun it
 		x.columns = map[string]any{
-			"Name":                  x.orchestrator.Name(),
+			"Name":                  x.name,
 			"CorrelationId":         x.correlationID,
 			"RuntimeProvider":       provider,
 			"RuntimeInstanceId":     x.id + "/" + strconv.Itoa(x.number),
@@ -33,28 +33,37 @@ func (d *driver) constant() map[string]any {
 }
 
 // status gives the columns of the status row as they are after the round that is about to be committed (persistence
-// document, section 3). StateVersion counts the rounds of all executions.
+// document, section 3). StateVersion counts the rounds of all executions. What an execution waits for, its code alone
+// knows: without that, the row does not say.
 func (d *driver) status(now time.Time) map[string]any {
 	x := d.execution
 	round := len(d.rounds) + 1
-	number := strconv.Itoa(x.number)
 	status, failure := x.standing()
 	columns := make(map[string]any, 24)
 	maps.Copy(columns, d.constant())
+	d.describe(columns, status)
 	columns["RuntimeStatus"] = string(status)
 	columns["Round"] = int64(round)
 	columns["StateVersion"] = int64(d.version + 1)
-	columns["ResumePointerJson"] = `{"execution":` + number + `,"round":` + strconv.Itoa(round) + `}`
+	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
 	columns["LastExecutedOnUtc"] = now
-	optional := func(name, value string) {
-		if value != "" {
-			columns[name] = value
-		}
+	if n := len(x.applied); n > 0 {
+		columns["LastSignalId"] = x.applied[n-1]
 	}
-	optional("CustomStatus", x.customStatus)
-	optional("Version", x.version)
-	optional("ParentId", d.start.Parent)
-	optional("BusinessReference", x.reference.text())
+	if failure != nil {
+		setText(columns, "LastErrorCode", failure.Code)
+		setText(columns, "LastErrorJson", failure.text())
+	}
+	return columns
+}
+
+// describe adds the columns that tell what the execution is and waits for.
+func (d *driver) describe(columns map[string]any, status Status) {
+	x := d.execution
+	setText(columns, "CustomStatus", x.customStatus)
+	setText(columns, "Version", x.version)
+	setText(columns, "ParentId", d.start.Parent)
+	setText(columns, "BusinessReference", x.reference.text())
 	wait, token := x.waitingFor(), ""
 	if wait != nil {
 		token = x.token(wait)
@@ -67,33 +76,34 @@ func (d *driver) status(now time.Time) map[string]any {
 	if due := x.waitingUntil(); due != 0 {
 		columns["WaitingUntilUtc"] = fromMicros(due)
 	}
-	if len(x.frames)+x.sent > 0 {
-		columns["WaitingWithin"] = true // for sub-orchestrations, or activities in other processes
+	if x.sent > 0 {
+		columns["WaitingWithin"] = true // for activities in other processes
 	}
 	if x.open > 0 && !x.ended {
 		columns["Busy"] = true
 	}
-	if x.running > 0 && !x.ended {
+	if x.running > 0 && !x.ended && !x.suspended {
 		columns["Running"] = true
 	}
-	if n := len(x.signals); n > 0 {
-		columns["LastSignalId"] = x.signals[n-1]
+	if x.ended && status.Ended() {
+		columns["CompletedAtUtc"] = fromMicros(x.end.At)
 	}
-	if x.ended && !x.continues {
-		columns["CompletedAtUtc"] = fromMicros(x.decided[len(x.decided)-1].At)
+}
+
+// setText sets a column, if there is something to say.
+func setText(columns map[string]any, name, value string) {
+	if value != "" {
+		columns[name] = value
 	}
-	if failure != nil {
-		optional("LastErrorCode", failure.Code)
-		optional("LastErrorJson", failure.text())
-	}
-	return columns
 }
 
 // standing is the status of the execution as its events tell it, and its end's failure or the last that it learned of.
 func (x *execution) standing() (Status, *Failure) {
 	switch {
 	case x.ended:
-		return endStatus(x.decided[len(x.decided)-1]), firstOf(x.decided[len(x.decided)-1].Failure, x.failure)
+		return endStatus(x.end), firstOf(x.end.Failure, x.failure)
+	case x.stalled:
+		return Stalled, x.failure
 	case x.suspended:
 		return Suspended, x.failure
 	case x.held:
@@ -109,6 +119,9 @@ func endStatus(end event) Status {
 	case executionCompleted:
 		return Completed
 	case executionFailed:
+		if end.Retrying {
+			return Retrying
+		}
 		return Failed
 	case executionStopped:
 		if end.Failure.Code == codeCanceled {

@@ -9,12 +9,13 @@ import (
 type taskKind int
 
 const (
-	activityTask taskKind = iota // an activity, which a crew runs
-	childTask                    // another orchestration, which a crew runs
-	timerTask                    // a time
-	eventTask                    // an external event
-	fiberTask                    // a coroutine of the same execution
-	humanTask                    // a person
+	activityTask  taskKind = iota // an activity, which a crew runs
+	childTask                     // another orchestration, which a crew runs
+	timerTask                     // a time
+	eventTask                     // an external event
+	fiberTask                     // a coroutine of the same execution
+	humanTask                     // a person
+	conditionTask                 // a condition that other fibers make true
 )
 
 // call is the public name of a kind; "" for a fiber.
@@ -66,11 +67,16 @@ type task struct {
 	child  string // the id of the orchestration that a childTask waits for
 
 	options  callOptions
+	shielded bool  // from cancellation
+	undoes   int   // the number of the call that this one takes back
+	undone   bool  // another call takes it back
 	began    int64 // microseconds
 	attempts int   // that failed
 	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
 
+	begun    bool            // a sub-orchestration that has rounds
 	remote   bool            // a sub-orchestration that waits for a signal
+	told     bool            // it has ended, while this process was still at it
 	running  bool            // an activity that has not failed, and that no other process was given
 	sent     bool            // an activity that another process runs
 	foreign  bool            // others see to it, so this driver does not start it
@@ -103,9 +109,9 @@ func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string)
 // failed is what Await returns for a call whose attempt failed for good.
 func (t *task) failed(f *Failure, attempt int) error {
 	if t.kind == childTask {
-		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.revive(f)}
+		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.errors.revive(f)}
 	}
-	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.revive(f)}
+	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.errors.revive(f)}
 }
 
 // open says that the call is made and has no result.

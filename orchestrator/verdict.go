@@ -8,10 +8,12 @@ import (
 type verdict int
 
 const (
-	signalWakes verdict = iota // it brings nothing by itself
-	signalNew                  // it brings something
-	signalKnown                // it has brought it before
-	signalStale                // what it is about is over
+	signalWakes   verdict = iota // it brings nothing by itself
+	signalNew                    // it brings something
+	signalKnown                  // it has brought it before
+	signalStale                  // what it is about is over
+	signalOfChild                // a sub-orchestration that is waited for has ended
+	signalEarly                  // it comes before what its sender sent earlier
 )
 
 func (d *driver) judge(s Signal) verdict {
@@ -20,18 +22,24 @@ func (d *driver) judge(s Signal) verdict {
 	switch {
 	case s.Type == ExternalSignal && x.knows(s.SignalID):
 		return signalKnown
-	case x.ended && brings:
+	case brings && x.ended && (!x.end.Retrying || s.Type != ExternalSignal):
 		return signalStale
-	case x.ended:
+	case s.Payload.Child != "" && d.neverHeardOf(s.Payload.Child):
+		return signalStale
+	case x.ended && !brings:
 		return signalWakes
-	case s.Payload.Command == commandCancel && x.canceled != nil:
-		return signalKnown // what has been called since then is to undo what is half done
 	case len(s.Payload.Results) > 0:
 		return x.judgeResults(s.Payload.Results)
+	case s.Payload.Child != "" && x.openChild(s.Payload.Child) != nil:
+		return signalOfChild
 	case s.WaitingToken != "" && d.over(s):
 		return signalStale
 	case brings && s.ExpectedVersion != 0 && s.ExpectedVersion != int64(d.version):
 		return signalStale
+	case s.Payload.Command != "":
+		return x.judgeCommand(s)
+	case d.isEarly(s.Payload):
+		return signalEarly
 	case !brings && s.ExpectedVersion > int64(d.version):
 		return signalStale // of an orchestration that had this id before
 	case brings:
@@ -41,12 +49,39 @@ func (d *driver) judge(s Signal) verdict {
 	}
 }
 
+// judgeCommand says what a command is to an execution that has not ended for good.
+func (x *execution) judgeCommand(s Signal) verdict {
+	by, given := s.Payload.Caller, s.OccurredAtUtc.UnixMicro()
+	switch s.Payload.Command {
+	case commandSuspend, commandResume:
+		if given > 0 && given < x.commanded {
+			return signalStale // a later one was here before
+		}
+	case commandCancel:
+		if x.canceled != nil {
+			return signalStale // once is enough
+		}
+	case commandGiveUp:
+		if !x.ended {
+			return signalStale // somebody has revived it
+		}
+	}
+	if by != nil && x.call != nil && by.Call.Execution > 0 && !by.Call.same(*x.call) {
+		return signalStale // for an earlier call
+	}
+	return signalNew
+}
+
 // over says that nobody waits any more where the token says. A timer that has fired is not over for its own signal: that
-// may be the last that knows of what followed. Neither is anything of another execution.
+// may be the last that knows of what followed. Neither is anything of another execution, nor of one whose calls are not
+// known.
 func (d *driver) over(s Signal) bool {
 	var execution, number int
 	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
 		return true
+	}
+	if d.codeless {
+		return false
 	}
 	if execution != d.execution.number {
 		return s.Type == ExternalSignal
@@ -60,9 +95,47 @@ func (d *driver) bringsOnlyNew() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	for _, v := range d.inbox {
-		if j := d.judge(v.signal); j != signalNew && j != signalStale {
+		if j := d.judge(v.signal); j == signalKnown || j == signalWakes {
 			return false
 		}
 	}
 	return true
+}
+
+// bringsNothing says that nothing in the inbox has had a part in what the orchestration is: it is what others sent, or the
+// end of a sub-orchestration, that was not taken in and is stale. Anything else may have been delivered before.
+func (d *driver) bringsNothing() bool {
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	for _, v := range d.inbox {
+		foreign := v.signal.Type == ExternalSignal || v.signal.Payload.Child != ""
+		if !foreign || d.judge(v.signal) != signalStale {
+			return false
+		}
+	}
+	return len(d.inbox) > 0
+}
+
+// neverHeardOf says that the execution has called a sub-orchestration, and has ended before it heard of its end, or did not
+// want it any more. One that it has not called may have been an earlier execution's, which heard of it.
+func (d *driver) neverHeardOf(child string) bool {
+	if d.codeless && !d.execution.ended {
+		return false
+	}
+	called := false
+	for _, c := range d.summary().Calls {
+		if c.Child != child {
+			continue
+		}
+		called = true
+		if !c.wasCanceled() && (!c.EndedAt.IsZero() || !d.execution.ended) {
+			return false
+		}
+	}
+	return called
+}
+
+// wasCanceled says that the call ended because it was interrupted.
+func (c Call) wasCanceled() bool {
+	return c.Failure != nil && c.Failure.Code == codeCanceled && c.Attempts == 0
 }

@@ -2,10 +2,12 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // wake sees to it that a parked orchestration is driven again when it has something to do: a message comes then, and
@@ -17,10 +19,15 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	if d.waitsWithin() {
 		parkings = append(parkings, d.rt.lookAfter(d.start.ID))
 	}
-	if at.IsZero() { // what it waits for comes as a signal by itself
-		if len(parkings) == 0 {
-			return nil
-		}
+	comes := at.IsZero() // what it waits for, as a signal by itself
+	var err error
+	if !comes {
+		comes, err = d.messageComes(ctx, at)
+	}
+	if err != nil || comes && len(parkings) == 0 {
+		return err
+	}
+	if comes {
 		return d.rt.remember(ctx, parkings...)
 	}
 	s := Signal{InstanceID: d.start.ID, Type: TimerDue, DueAtUtc: &at, ExpectedVersion: int64(d.version)}
@@ -31,12 +38,35 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		}
 	}
 	s.SignalID = fmt.Sprintf("%s:%s:%d", s.Type, s.InstanceID, at.UnixMicro())
-	if err := d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at})...); err != nil {
+	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
+	now := d.rt.config.Now()
+	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
+	if err := d.rt.send(ctx, s, delay); err != nil {
 		return err
 	}
-	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
-	return d.rt.send(ctx, s, max(time.Second, min(at.Sub(d.rt.config.Now()), queues.MaxDelay)))
+	// The row comes last: where it is, the message was sent.
+	return d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
 }
+
+// messageComes says that the message which wakes the orchestration at that time was sent before, and is still to come. A
+// driver that has changed nothing asks, so that looking at what is parked does not multiply its messages.
+func (d *driver) messageComes(ctx context.Context, at time.Time) (bool, error) {
+	if d.committed > 0 {
+		return false, nil
+	}
+	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.IndexTable, tables.Key{Partition: indexPartition, Row: indexRow(d.start.ID, at)})
+	if errors.Is(err, tables.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("park orchestration %s: %w", d.start.ID, err)
+	}
+	return row.Time(columnMessage).After(d.rt.config.Now().Add(messageSlack)), nil
+}
+
+// messageSlack is how far the clocks of processes may differ, and that of the queue: a message that comes so much too early
+// is the one that was sent.
+const messageSlack = time.Minute
 
 // dueAt is a call that is due then; nil when it is the execution's deadline.
 func (d *driver) dueAt(at time.Time) *task {
@@ -48,10 +78,10 @@ func (d *driver) dueAt(at time.Time) *task {
 	return nil
 }
 
-// waitsWithin says that what is waited for comes from other processes of this program.
+// waitsWithin says that activities are waited for that other processes run. A sub-orchestration tells of its end by itself.
 func (d *driver) waitsWithin() bool {
 	for _, t := range d.execution.tasks {
-		if t.open() && !t.foreign && (t.kind == childTask || t.sent) {
+		if t.open() && !t.foreign && t.sent {
 			return true
 		}
 	}

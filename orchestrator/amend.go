@@ -1,0 +1,65 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// amend ends an execution here and now by what the event says; that runs no code. Whoever drives it finds out at its next
+// commit. One that has ended meanwhile it leaves alone.
+func (r *Runtime) amend(ctx context.Context, id string, latest generation, e event) error {
+	d := newDriver(r, Start{ID: id, deliver: true}, nil)
+	d.crew = newCrew(ctx, r, d.start)
+	defer d.crew.dismiss()
+	all, status, err := r.journal.loadWith(ctx, id)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.identify(all); err != nil {
+		return err
+	}
+	d.codeless = true
+	d.found(status)
+	if err := d.follow(all); err != nil {
+		return err
+	}
+	if d.execution.ended && !d.execution.end.Retrying || d.execution.number != latest.number {
+		return nil
+	}
+	if err := d.pay(ctx); err != nil {
+		return err
+	}
+	if err := d.learn(e); err != nil {
+		return err
+	}
+	return d.commitRound(ctx)
+}
+
+// GiveUp ends as Failed what was started with Start.WillRetry and is not started again: an orchestration that is Retrying,
+// or that nobody drives any more because the process died in each attempt. cause is its error then, unless it has one. It
+// does nothing to one that has ended, or that is stalled or suspended. ErrConflict says that the id has another run.
+func (r *Runtime) GiveUp(ctx context.Context, id, correlationID string, cause error) error {
+	for try := 0; ; try++ {
+		all, err := r.loadKnown(ctx, id)
+		if err != nil {
+			return err
+		}
+		latest, started := latestOf(all)
+		out := summarize(id, latest)
+		if started.CorrelationID != correlationID {
+			return fmt.Errorf("orchestration %s runs for correlation id %s: %w", id, started.CorrelationID, ErrConflict)
+		}
+		if out.Ended() || out.Status == Stalled || out.Status == Suspended {
+			return nil
+		}
+		err = r.amend(ctx, id, latest, event{Kind: executionGivenUp, Failure: failureOf(cause)})
+		if errors.Is(err, errLostRace) && try < conflictTries {
+			continue
+		}
+		return lost(err)
+	}
+}

@@ -1,0 +1,90 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// cancelChildren cancels the sub-orchestrations that the event has interrupted the wait for. Without queues nothing can be
+// told to them: they are left where they are.
+func (d *driver) cancelChildren(ctx context.Context, e event) error {
+	var errs []error
+	for i, c := range d.summary().Calls {
+		if c.Kind != OrchestrationCall || !c.canceledAt(e.At) {
+			continue
+		}
+		command := commandCancel
+		if e.Kind == executionCanceled && c.Close == AbandonChild {
+			command = string(AbandonChild)
+		}
+		errs = append(errs, d.command(ctx, i+1, c, command, "its caller "+d.start.ID+" canceled it"))
+	}
+	return errors.Join(errs...)
+}
+
+// canceledAt says that the wait for the call was interrupted then.
+func (c Call) canceledAt(micros int64) bool {
+	return c.Failure != nil && c.Failure.Code == codeCanceled && c.EndedAt.Equal(fromMicros(micros))
+}
+
+// closeChildren tells the sub-orchestrations that the end of their caller's execution leaves behind what becomes of them.
+// Those that are abandoned are woken: who has driven them so far may have been their caller.
+func (d *driver) closeChildren(ctx context.Context, end event) error {
+	terminated := end.Kind == executionStopped && end.Failure.Code == codeTerminated
+	var errs []error
+	for i, c := range d.summary().Calls {
+		if c.Kind != OrchestrationCall || !c.EndedAt.IsZero() {
+			continue
+		}
+		policy := cmp.Or(c.Close, CancelChild)
+		if terminated && policy != AbandonChild {
+			policy = TerminateChild
+		}
+		why := "its caller " + d.start.ID + " has ended"
+		errs = append(errs, d.command(ctx, i+1, c, string(policy), why))
+		if policy == AbandonChild && c.attempts > 1 {
+			errs = append(errs, d.command(ctx, i+1, c, commandGiveUp, why)) // nobody makes another attempt
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// giveUpChild tells a sub-orchestration that failed, and expects another attempt, that there is none.
+func (d *driver) giveUpChild(ctx context.Context, e event) error {
+	calls := d.summary().Calls
+	if e.Failure.Permanent || e.Task > len(calls) || calls[e.Task-1].attempts <= e.Attempt {
+		return nil
+	}
+	return d.command(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
+}
+
+// command tells a sub-orchestration something, once for each call.
+func (d *driver) command(ctx context.Context, number int, c Call, command, reason string) error {
+	if d.rt.config.Queues == nil {
+		return nil
+	}
+	id := fmt.Sprintf("%s:%s:%d-%d", command, c.Child, d.execution.number, number)
+	if command == string(AbandonChild) {
+		return d.rt.send(ctx, Signal{SignalID: id, InstanceID: c.Child, Type: InternalContinue, Payload: Payload{Lost: true}}, 0)
+	}
+	by := &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: c.Name, Call: callRef{Execution: d.execution.number, Task: number}}
+	return d.rt.signal(ctx, c.Child, Payload{Command: command, Reason: reason, Caller: by}, id)
+}
+
+// tellParent tells the caller that the execution that it called for has ended. Whoever has driven it for the caller from
+// its beginning hands the end over instead: the caller's message stays until the caller knows. Should the signal be lost,
+// the sweeper finds a caller that still waits.
+func (d *driver) tellParent(ctx context.Context, end event) error {
+	handedOver := d.start.call != nil && !d.start.deliver && !d.tells
+	if d.start.Parent == "" || end.Kind == executionContinued || handedOver || d.rt.config.Queues == nil {
+		return nil
+	}
+	now := d.rt.config.Now()
+	if err := d.rt.remember(ctx, parking{id: d.start.Parent, due: now, since: now, child: d.start.ID}); err != nil {
+		return err
+	}
+	return d.rt.send(ctx, Signal{SignalID: fmt.Sprintf("end:%s:%d", d.start.ID, d.execution.number), InstanceID: d.start.Parent,
+		Type: SubWorkflowCompleted, Payload: Payload{Child: d.start.ID}}, 0)
+}

@@ -1,0 +1,97 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// stalls says that an error is one of code that cannot go on, until it is mended.
+func stalls(err error) bool {
+	_, undetermined := errors.AsType[*DeterminismError](err)
+	return undetermined || errors.Is(err, ErrUnknownActivity) || errors.Is(err, ErrUnknownOrchestrator)
+}
+
+// stall records that the code cannot go on, and takes in what signals bring, without the code: it is kept for when the
+// code can. The sweeper looks then. What has no rounds yet is not stalled: cause is what whoever starts it is told.
+func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		err := d.record(ctx, cause)
+		if _, blocked := errors.AsType[*BlockedError](cause); blocked && errors.Is(err, ErrNotFound) && !d.asked.deliver {
+			// What blocks in its first turn has to begin before it can be stalled.
+			err = d.rt.hold(ctx, beginning{start: d.asked, number: 1, event: event{Base: 1, First: 1, Payload: d.asked.Input}}, nil, "")
+			if err == nil {
+				err = d.record(ctx, cause)
+			}
+		}
+		switch {
+		case errors.Is(err, errLostRace) && try < conflictTries:
+			continue
+		case errors.Is(err, ErrNotFound):
+			return Outcome{}, cause
+		case err != nil:
+			return Outcome{}, errors.Join(cause, lost(err))
+		}
+		out := d.summary()
+		if d.execution.ended {
+			return out, nil
+		}
+		if err := d.rt.remember(ctx, d.rt.lookSoon(d.start.ID)); err != nil {
+			return out, err
+		}
+		return out, fmt.Errorf("%w: %w", ErrStalled, cause)
+	}
+}
+
+// record commits that the execution is stalled, if nobody has before, and what signals bring.
+func (d *driver) record(ctx context.Context, cause error) error {
+	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
+	if err == nil && len(all) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	d.keep(d.unsettled)
+	d.unsettled = nil
+	if d.start.deliver || d.start.call == nil {
+		if err := d.identify(all); err != nil {
+			return err
+		}
+	}
+	d.codeless = true
+	d.found(status)
+	if err := d.follow(all); err != nil {
+		return err
+	}
+	if !d.execution.ended && !d.execution.stalled {
+		if err := d.learn(event{Kind: executionStalled, Failure: failureOf(cause)}); err != nil {
+			return err
+		}
+	}
+	if err := d.read(); err != nil {
+		return err
+	}
+	if len(d.learned) == 0 {
+		return nil
+	}
+	return d.commitRound(ctx)
+}
+
+// recover lets an execution go on that was stalled: its rounds were replayed. It stays stalled as long as an activity that
+// it waits for is unknown.
+func (d *driver) recover() error {
+	for _, t := range d.execution.tasks {
+		if t.kind == activityTask && t.open() && d.rt.activities[t.name] == nil {
+			return fmt.Errorf("orchestration %s calls activity %q: %w", d.start.ID, t.name, ErrUnknownActivity)
+		}
+		if t.kind == childTask && t.open() && d.rt.orchestrators[t.name] == nil {
+			return fmt.Errorf("orchestration %s calls orchestrator %q: %w", d.start.ID, t.name, ErrUnknownOrchestrator)
+		}
+	}
+	d.crew.rouse()
+	d.crew.sendAgain()
+	return d.learn(event{Kind: executionRecovered})
+}

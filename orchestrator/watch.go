@@ -1,0 +1,175 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// BlockedError says that an orchestrator did not come back from a turn: it waits for something other than the calls of its
+// Context, or computes for too long.
+type BlockedError struct {
+	Orchestration string
+	// Place is the function and the line where it stood, Waited for how long.
+	Place  string
+	Waited time.Duration
+}
+
+// Error names the line.
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("orchestration %s is blocked: its code has not come back for %v and stands at %s: "+
+		"an orchestrator waits by its Context only; what blocks or takes time belongs in an activity", e.Orchestration, e.Waited, e.Place)
+}
+
+// watch notices that user code does not come back from a turn, and frees those who wait for its driver. nil watches
+// nothing.
+type watch struct {
+	d     *driver
+	ctx   context.Context
+	limit time.Duration
+	timer *time.Timer
+	// state counts the turns that began and those that ended, so that it is odd during a turn; abandoned when the driver
+	// is given up.
+	state atomic.Int64
+	began atomic.Int64 // when the turn did, in nanoseconds of Unix time
+	fiber atomic.Int64 // the goroutine that runs
+}
+
+const abandoned = -1
+
+func newWatch(d *driver, ctx context.Context) *watch {
+	return &watch{d: d, ctx: ctx, limit: d.rt.config.TurnTimeout}
+}
+
+func (w *watch) begin() {
+	if w == nil {
+		return
+	}
+	w.began.Store(time.Now().UnixNano())
+	w.state.Add(1)
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.limit, w.look)
+		return
+	}
+	w.timer.Reset(w.limit)
+}
+
+// end says that the code came back. If that was too late, nobody waits for the driver any more, and it ends.
+func (w *watch) end() {
+	if w == nil {
+		return
+	}
+	w.timer.Stop()
+	if turn := w.state.Load(); turn == abandoned || !w.state.CompareAndSwap(turn, turn+1) {
+		runtime.Goexit()
+	}
+}
+
+func (w *watch) stop() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.state.Load() == abandoned {
+		w.d.rt.mu.Lock()
+		defer w.d.rt.mu.Unlock()
+		delete(w.d.rt.blocked, w.d.asked.ID)
+	}
+}
+
+// look gives the driver up if its turn has lasted for too long.
+func (w *watch) look() {
+	turn := w.state.Load()
+	if turn == abandoned || turn%2 == 0 {
+		return
+	}
+	if lasted := time.Duration(time.Now().UnixNano() - w.began.Load()); lasted < w.limit {
+		time.AfterFunc(w.limit-lasted, w.look)
+		return
+	}
+	place := standsAt(w.fiber.Load())
+	err := &BlockedError{Orchestration: w.d.asked.ID, Place: place, Waited: w.limit}
+	r := w.d.rt
+	r.mu.Lock()
+	if !w.state.CompareAndSwap(turn, abandoned) {
+		r.mu.Unlock()
+		return
+	}
+	r.blocked[w.d.asked.ID] = err
+	r.mu.Unlock()
+	w.d.crew.cancel()
+	w.d.replace(w.ctx, err)
+}
+
+// replace lets another driver stall the orchestration, and leaves.
+func (d *driver) replace(ctx context.Context, cause error) {
+	other := newDriver(d.rt, d.asked, d.rt.orchestrators[d.asked.Orchestrator])
+	d.rt.mu.Lock()
+	other.inbox, d.inbox = append(d.unsettled, d.inbox...), nil
+	d.rt.mu.Unlock()
+	other.crew = newCrew(ctx, d.rt, other.start)
+	defer other.crew.dismiss()
+	out, err := other.stall(ctx, cause)
+	d.rt.leave(d, out, err)
+}
+
+// standsAt is where a goroutine stands in user code, as "function (file:line)".
+func standsAt(goroutine int64) string {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	for _, stack := range bytes.Split(all, []byte("\n\n")) {
+		if bytes.HasPrefix(stack, fmt.Appendf(nil, "goroutine %d ", goroutine)) {
+			return userFrame(string(stack))
+		}
+	}
+	return "an unknown place"
+}
+
+// userFrame is the innermost frame of a stack that is not the standard library's.
+func userFrame(stack string) string {
+	lines := strings.Split(stack, "\n")
+	for i := 1; i+1 < len(lines); i += 2 {
+		function := lines[i]
+		if j := strings.LastIndexByte(function, '('); j > 0 {
+			function = function[:j]
+		}
+		if standard(function) {
+			continue
+		}
+		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		return fmt.Sprintf("%s (%s)", function, path.Base(place))
+	}
+	return "an unknown place"
+}
+
+// standard says that a function is the standard library's: the path of its package begins with neither a domain nor the
+// name of the program's module, and is not main.
+func standard(function string) bool {
+	slash := strings.LastIndexByte(function, '/') + 1
+	pkg := function[:slash+strings.IndexByte(function[slash:]+".", '.')]
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" && strings.HasPrefix(pkg, info.Main.Path) {
+		return false
+	}
+	first, _, _ := strings.Cut(pkg, "/")
+	return first != "main" && !strings.Contains(first, ".")
+}
+
+// goroutineID is the number of the goroutine that asks, as a stack shows it.
+func goroutineID() int64 {
+	var buf [64]byte
+	var id int64
+	_, _ = fmt.Sscanf(string(buf[:runtime.Stack(buf[:], false)]), "goroutine %d ", &id) // 0 names none
+	return id
+}
+
+// runs says which goroutine is about to run user code.
+func (w *watch) runs(goroutine int64) {
+	if w != nil {
+		w.fiber.Store(goroutine)
+	}
+}
