@@ -1,0 +1,142 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+const (
+	// mostDeliveries is how often the host delivers a message before it gives it up.
+	mostDeliveries = 8
+	// sweepEvery is how often the host sweeps.
+	sweepEvery = 5 * time.Minute
+)
+
+// attend is a host with its sweeper for some time: it delivers what is due, gives up what fails again and again, and
+// sweeps.
+func (w *world) attend(t *testing.T, rt *Runtime, d time.Duration) {
+	t.Helper()
+	end, swept := time.Now().Add(d), time.Time{}
+	for ; time.Now().Before(end); time.Sleep(time.Minute) {
+		if time.Since(swept) >= sweepEvery {
+			swept = time.Now()
+			if _, err := rt.Sweep(t.Context(), 100); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for w.deliverOrGiveUp(t, rt) {
+		}
+	}
+}
+
+// deliverOrGiveUp hands out one signal, if one is visible.
+func (w *world) deliverOrGiveUp(t *testing.T, rt *Runtime) bool {
+	t.Helper()
+	s, m, ok := w.receive(t, budget)
+	if !ok {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), budget)
+	defer cancel()
+	_, err := rt.Deliver(ctx, s)
+	if err == nil || m.DequeueCount >= mostDeliveries {
+		err = w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt)
+	} else {
+		_, err = w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, patience)
+	}
+	if err != nil && !errors.Is(err, queues.ErrNotFound) {
+		t.Fatal(err)
+	}
+	return true
+}
+
+// deliverDue delivers what is visible now.
+func (w *world) deliverDue(t *testing.T, rt *Runtime) {
+	t.Helper()
+	for w.deliver(t.Context(), t, rt) {
+	}
+}
+
+// counting is a runtime that counts the messages that it sends.
+func (w *world) counting(t *testing.T, sent *int, orchestrators ...AnyOrchestrator) *Runtime {
+	t.Helper()
+	count := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if c.Operation == "Send" {
+			*sent++
+		}
+		return next(ctx)
+	}
+	return w.intercepted(t, count, Config{Orchestrators: orchestrators, ScheduleQueue: signalQueue})
+}
+
+// publishing is a runtime with queues that publishes; nil does not. A process that has crashed publishes nothing.
+func (w *world) publishing(t *testing.T, plan *faults.Plan, p *post, orchestrators []AnyOrchestrator, activities []AnyActivity) *Runtime {
+	t.Helper()
+	if plan == nil {
+		plan = &faults.Plan{}
+	}
+	c := Config{Orchestrators: orchestrators, Activities: activities, Queues: faults.Queues(w.queues, plan.Intercept)}
+	if p != nil {
+		c.Publish = func(ctx context.Context, events []Publication) error {
+			if plan.Crashed() {
+				return faults.ErrCrashed
+			}
+			return p.publish(ctx, events)
+		}
+	}
+	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	return w.configured(t, plan, c)
+}
+
+// stands describes where an orchestration stands.
+func stands(t *testing.T, rt *Runtime, id string) string {
+	t.Helper()
+	out, err := rt.Get(t.Context(), id)
+	if err != nil {
+		return err.Error()
+	}
+	if out.Failure != nil {
+		return fmt.Sprintf("%s: %s", out.Status, out.Failure.Message)
+	}
+	return fmt.Sprintf("%s %s", out.Status, out.Output)
+}
+
+// shownStatus is the one that the status row shows.
+func shownStatus(t *testing.T, rt *Runtime, id string) Status {
+	t.Helper()
+	s, err := rt.Status(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Status
+}
+
+// inBubble runs a test under synctest, in parallel with others.
+func inBubble(t *testing.T, test func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// secondChances are the ways in which what has failed is run again.
+func secondChances() map[string]func(context.Context, *Runtime) error {
+	return map[string]func(context.Context, *Runtime) error{
+		"its message comes again": func(ctx context.Context, rt *Runtime) error {
+			_, err := rt.Run(ctx, startOf("a", 1))
+			return err
+		},
+		"it is rewound": func(ctx context.Context, rt *Runtime) error {
+			_, err := rt.Rewind(ctx, "a", "rewind")
+			return err
+		},
+	}
+}
