@@ -1,0 +1,427 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	trialID = "tree"
+	// restless is for how long nothing may happen before a tree that has not ended counts as stuck: longer than what is
+	// lost takes to be looked after.
+	restless, restlessSweeps = 3 * 24 * time.Hour, 10
+	// mostMessages is more than any tree needs.
+	mostMessages = 5_000
+	// deliveries is after how many deliveries the host gives activities up: more than any needs that ends by itself.
+	deliveries = 25
+	// mostUnluck is for how many messages come twice or are not acknowledged. Each of a timer that is far away goes on to
+	// be two.
+	mostUnluck = 60
+)
+
+// trial is one plan under a simulated host.
+type trial struct {
+	*simulation
+	plan  plan
+	deeds *deeds
+
+	state    sync.Mutex // of what follows; chance, nodes and open are the simulation's
+	chains   map[string][]Signal
+	sent     map[string]bool
+	retried  map[int]bool // executions that the start was sent again after
+	quiet    time.Time    // since when nothing happens
+	swept    int          // sweeps since then that went well
+	received int          // messages
+	troubles int          // faults, messages that are lost, delivered twice or not acknowledged
+	unluck   int          // those that are the host's
+	rewinds  int
+	refused  string // the first error that no storage, host or network explains
+}
+
+func newTrial(t *testing.T, seed uint64) *trial {
+	s := &simulation{t: t, seed: seed, world: newWorld(t), chance: rand.New(rand.NewPCG(seed, 0))}
+	r := &trial{simulation: s, plan: generate(seed), deeds: newDeeds(), chains: map[string][]Signal{}, sent: map[string]bool{}, retried: map[int]bool{}}
+	if *programsPlan != "" {
+		r.plan = plan{}
+		if err := json.Unmarshal([]byte(*programsPlan), &r.plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.world.queues.CreateQueue(t.Context(), startQueue); err != nil {
+		t.Fatal(err)
+	}
+	r.deeds.asked = r.asked
+	if *programsCalm {
+		r.plan.Faulty, r.plan.Lossy, r.plan.Skew, r.plan.Spread = 0, 0, 0, 1000
+	}
+	s.faulty, s.lossy, s.skew, s.spread = r.plan.Faulty, r.plan.Lossy, r.plan.Skew, r.plan.Spread
+	for i := range s.nodes {
+		s.nodes[i] = r.newNode()
+	}
+	data, err := json.Marshal(r.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", data)
+	return r
+}
+
+func (r *trial) newNode() *node {
+	n := &node{simulation: r.simulation}
+	n.ctx, n.die = context.WithCancel(r.t.Context())
+	skew := time.Duration(0)
+	if r.skew > 0 {
+		skew = time.Duration(r.chance.Int64N(2*int64(r.skew))) - r.skew
+	}
+	n.now = func() time.Time { return time.Now().Add(skew) }
+	m := newMachine(r.deeds)
+	activities := m.activities()
+	for i, a := range activities {
+		activities[i] = slowActivity{a, r.simulation}
+	}
+	intercept := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		err := n.intercept(ctx, c, next)
+		if errors.Is(err, faults.ErrCrashed) || errors.Is(err, tables.ErrOutcomeUnknown) {
+			r.trouble()
+		}
+		return err
+	}
+	rt, err := New(Config{Tables: faults.Tables(r.world.tables, intercept), Blobs: faults.Blobs(r.world.blobs, intercept),
+		Queues: faults.Queues(r.world.queues, intercept), ScheduleQueue: signalQueue, SpreadAbove: r.spread, Now: n.now,
+		Orchestrators: m.orchestrators(), Activities: activities, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Publish: func(_ context.Context, all []Publication) error { return r.publish(n, all) },
+		Ended:   func(_ context.Context, out Outcome) error { return r.ended(n, out) }})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	n.runtimes = map[string]*Runtime{"": rt}
+	return n
+}
+
+func (r *trial) alive() *node {
+	i := r.upTo(time.Duration(len(r.nodes))) - 1
+	if *programsCalm {
+		i = 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.nodes[i].ctx.Err() != nil {
+		r.nodes[i] = r.newNode()
+	}
+	return r.nodes[i]
+}
+
+// die ends all processes.
+func (r *trial) die() {
+	for _, n := range r.nodes {
+		n.die()
+	}
+}
+
+// refuse fails the test, once: the message comes again and again.
+func (r *trial) refuse(what string) {
+	r.state.Lock()
+	defer r.state.Unlock()
+	if r.refused == "" {
+		r.refused = what
+		r.t.Error(what)
+	}
+}
+
+func (r *trial) trouble() {
+	r.state.Lock()
+	defer r.state.Unlock()
+	r.troubles++
+}
+
+// unlucky is likely for what the host does, and no more of that than a tree can be expected to bear.
+func (r *trial) unlucky(p float64) bool {
+	r.state.Lock()
+	enough := r.unluck >= mostUnluck
+	r.state.Unlock()
+	if *programsCalm || enough || !r.likely(p) {
+		return false
+	}
+	r.state.Lock()
+	defer r.state.Unlock()
+	r.unluck++
+	r.troubles++
+	return true
+}
+
+// run drives the tree until nothing happens any more, and nobody wants anything.
+func (r *trial) run() {
+	r.begin()
+	for r.host(); r.revive(); {
+		r.host()
+	}
+}
+
+// host hands out messages until there are none, nothing runs, and nothing is left to be looked after.
+func (r *trial) host() {
+	idle := time.Second
+	r.quiet = time.Now()
+	for r.received < mostMessages && r.refused == "" {
+		found := false
+		for _, queue := range []string{startQueue, signalQueue, activityQueue} {
+			messages, err := r.world.queues.Receive(r.t.Context(), queue, 1, 30*time.Second+r.upTo(15*time.Minute))
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			for _, m := range messages {
+				found = true
+				r.received++
+				if r.loses(queue, m) {
+					r.trouble()
+					continue
+				}
+				for more := true; more; more = r.unlucky(0.15) {
+					// Who has a message that was handed out again cannot delete it any more: its receipt is an old one.
+					if m.PopReceipt, err = r.world.queues.Renew(r.t.Context(), queue, m.ID, m.PopReceipt, 30*time.Second+r.upTo(15*time.Minute)); err != nil {
+						r.t.Fatal(err)
+					}
+					delivery := m
+					r.later(time.Second, func() { r.handle(queue, delivery) })
+				}
+			}
+		}
+		r.giveUp()
+		if idle = min(2*idle, 3*time.Hour); found {
+			idle, r.quiet = time.Second, time.Now()
+			r.sweeps(0)
+		} else if r.rests() && (r.endedAll() || time.Since(r.quiet) > restless && r.sweeps(-1) > restlessSweeps && !r.waits()) {
+			return
+		}
+		if r.likely(0.2) || idle > time.Hour {
+			r.later(time.Second, r.sweep)
+		}
+		r.pause(idle)
+	}
+	if r.refused == "" {
+		r.t.Errorf("it does not come to rest: %d messages came", r.received)
+	}
+	r.die()
+	for r.busy() {
+		r.pause(time.Minute)
+	}
+}
+
+// busy says that an invocation goes on.
+func (r *trial) busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open > 0
+}
+
+func (r *trial) rests() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.open
+	for _, queue := range []string{startQueue, signalQueue, activityQueue} {
+		waiting, err := r.world.queues.Length(r.t.Context(), queue)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		n += waiting
+	}
+	return n == 0
+}
+
+// all is every orchestration there is, as storage has it.
+func (r *trial) all() []Summary {
+	rt := r.world.process(r.t, nil, newMachine(newDeeds()).root)
+	return r.world.all(r.t, rt)
+}
+
+func (r *trial) endedAll() bool {
+	return !slices.ContainsFunc(r.all(), func(s Summary) bool { return !s.Ended() })
+}
+
+// waits says that an orchestration waits for a time that has not come, so that nobody misses the message yet.
+func (r *trial) waits() bool {
+	return slices.ContainsFunc(r.all(), func(s Summary) bool { return !s.Ended() && time.Since(s.WaitingUntil) < restless })
+}
+
+// sweeps counts a sweep (1), begins to count anew (0), or leaves the count as it is (-1), and gives it.
+func (r *trial) sweeps(n int) int {
+	r.state.Lock()
+	defer r.state.Unlock()
+	switch n {
+	case 0:
+		r.swept = 0
+	case 1:
+		r.swept++
+	}
+	return r.swept
+}
+
+func (r *trial) sweep() {
+	n := r.alive()
+	ctx, cancel := context.WithTimeout(n.ctx, 10*time.Minute)
+	defer cancel()
+	woken, err := n.runtimes[""].Sweep(ctx, 1000)
+	if err == nil {
+		r.sweeps(1)
+	}
+	if woken > 0 || err != nil {
+		r.trace("node %p swept: %d, %v", n, woken, err)
+	}
+}
+
+// trace tells of a single program.
+func (r *trial) trace(format string, args ...any) {
+	if *programsSeed != 0 {
+		r.t.Logf("%s "+format, append([]any{time.Now().Format("01-02 15:04:05.000")}, args...)...)
+	}
+}
+
+// handle is one invocation. The dead acknowledge nothing; acknowledgements get lost.
+func (r *trial) handle(queue string, m queues.Message) {
+	n := r.alive()
+	ctx, cancel := context.WithTimeout(n.ctx, 30*time.Second+r.upTo(10*time.Minute))
+	defer cancel()
+	body := queues.Decode(m.Text)
+	r.trace("node %p takes  %s", n, body)
+	err := r.invoke(ctx, n, queue, body)
+	if err != nil && queue == activityQueue && m.DequeueCount >= deliveries {
+		err = n.runtimes[""].GiveUpActivities(ctx, body, "it was delivered too often")
+	}
+	r.trace("node %p leaves %s: %v, dead %v", n, body, err, n.ctx.Err() != nil)
+	for _, wrong := range []error{ErrConflict, ErrCorrupt, ErrSignal, ErrUnknownOrchestrator, ErrUnknownActivity, ErrStalled} {
+		if errors.Is(err, wrong) || isDeterminismError(err) {
+			r.refuse(fmt.Sprintf("%s: %v", body, err))
+			break
+		}
+	}
+	switch {
+	case n.ctx.Err() != nil || r.unlucky(0.1):
+	case err == nil:
+		_ = r.world.queues.Delete(r.t.Context(), queue, m.ID, m.PopReceipt) // it may be another delivery's by now
+	default:
+		_, _ = r.world.queues.Renew(r.t.Context(), queue, m.ID, m.PopReceipt, r.upTo(time.Minute))
+	}
+}
+
+func (r *trial) invoke(ctx context.Context, n *node, queue string, body []byte) error {
+	rt := n.runtimes[""]
+	switch queue {
+	case startQueue:
+		out, err := rt.Run(ctx, r.start())
+		switch {
+		case err != nil || out.Woken:
+			return err
+		case out.Ended(), out.Status == Retrying:
+			return r.ended(n, out)
+		default:
+			return errors.New("the time ran out")
+		}
+	case activityQueue:
+		return rt.RunActivities(ctx, body)
+	}
+	signal, err := DecodeSignal(body)
+	if err != nil {
+		return err
+	}
+	if _, err = rt.Deliver(ctx, signal); err == nil && n.ctx.Err() == nil {
+		r.delivered(signal)
+	}
+	return err
+}
+
+func (r *trial) start() Start {
+	s := startOf(trialID, order{Program: r.plan.Program})
+	s.WillRetry = true
+	return s
+}
+
+func (r *trial) publish(n *node, all []Publication) error {
+	if r.likely(r.faulty) || n.ctx.Err() != nil {
+		return errors.New("the outbox is away")
+	}
+	r.deeds.publish(all)
+	return nil
+}
+
+// ended is what an engine does at the end of a run: it sees to it that the start comes again after a failure that another
+// attempt can mend, as long as it has attempts.
+func (r *trial) ended(n *node, out Outcome) error {
+	if r.likely(r.faulty) || n.ctx.Err() != nil {
+		r.trouble()
+		return errors.New("the end was not noted")
+	}
+	if out.ID != trialID || out.Status != Retrying {
+		return nil
+	}
+	r.state.Lock()
+	failed := out.Execution
+	known := r.retried[failed]
+	r.retried[failed] = true
+	attempts := len(r.retried)
+	r.state.Unlock()
+	if !known && attempts < r.plan.Attempts {
+		r.post(startQueue, []byte(trialID), 10*time.Minute)
+	}
+	return nil
+}
+
+// giveUp ends a tree that has no attempts left, at a time when nobody makes one all the same.
+func (r *trial) giveUp() {
+	r.state.Lock()
+	exhausted := len(r.retried) >= r.plan.Attempts
+	r.state.Unlock()
+	if !exhausted {
+		return
+	}
+	for r.busy() {
+		r.pause(time.Second)
+	}
+	rt := r.world.configured(r.t, nil, Config{Orchestrators: newMachine(newDeeds()).orchestrators(), Queues: r.world.queues,
+		Publish: func(_ context.Context, all []Publication) error { r.deeds.publish(all); return nil }})
+	out, err := rt.Get(r.t.Context(), trialID)
+	if err == nil && out.Status == Retrying {
+		err = rt.GiveUp(r.t.Context(), trialID, "corr", errors.New("it has no attempts left"))
+	}
+	if err != nil {
+		r.t.Errorf("give up: %v", err)
+	}
+}
+
+// revive is a person who lets what has failed go on. It says whether there is more to see.
+func (r *trial) revive() bool {
+	if r.t.Failed() {
+		return false
+	}
+	r.faulty, r.plan.Faulty = 0, r.faulty
+	defer func() { r.faulty = r.plan.Faulty }()
+	rt := r.alive().runtimes[""]
+	out, err := rt.Get(r.t.Context(), trialID)
+	if err != nil || out.Status != Failed || r.rewinds >= r.plan.Rewinds {
+		return false
+	}
+	r.rewinds++
+	if _, err := rt.Rewind(r.t.Context(), trialID, fmt.Sprint("rewind", r.rewinds)); err != nil {
+		r.t.Errorf("rewind: %v", err)
+	}
+	return true
+}
+
+// pathOf is the path of an orchestration's program.
+func pathOf(out Outcome) string {
+	var o order
+	_ = json.Unmarshal(out.Input, &o) // the input is one
+	return strings.TrimSpace(o.Path)
+}
