@@ -6,17 +6,21 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 // stall is an orchestration that cannot go on. Every way in which that happens has to look the same: a typed error that
-// names the orchestration and what to do, nothing changed, nothing lost, and nothing else affected.
+// names the orchestration and what to do, nothing lost, and nothing else affected. What is stored does not change when it
+// cannot be read; when it is the code that cannot go on, that is noted once, and what signals bring is kept.
 type stall struct {
 	rt *Runtime
 	// is is the error's type, says what its text holds besides the orchestration's id.
@@ -24,10 +28,15 @@ type stall struct {
 	says []string
 }
 
-// check drives a stalled orchestration by a signal and by a start. The signal stays for the time after the repair.
+// check drives a stalled orchestration by a signal and by a start. The signal stays for the time after the repair, unless
+// the code is what has to be repaired.
 func (s stall) check(t *testing.T, w *world, id string, start Start) {
 	t.Helper()
 	before, waiting := w.rows(t, id), w.waitingMessages(t)
+	if len(before) > 0 && stalls(s.is) {
+		s.checkKept(t, w, id, start)
+		return
+	}
 	for range 2 {
 		_, byStart := s.rt.Run(t.Context(), start)
 		s.checkError(t, "Run", id, byStart)
@@ -43,10 +52,86 @@ func (s stall) check(t *testing.T, w *world, id string, start Start) {
 	if n := w.waitingMessages(t); n != waiting {
 		t.Errorf("%d messages of %d are left", n, waiting)
 	}
+	s.checkOther(t)
+}
+
+// checkOther runs another orchestration in the same process.
+func (s stall) checkOther(t *testing.T) {
+	t.Helper()
 	other := startOf("other-"+rand.Text(), 1)
 	other.Orchestrator = "other"
 	if out := mustRun(t, s.rt, other); out.Status != Completed {
 		t.Errorf("another orchestration of the same process: %s %v", out.Status, out.Failure)
+	}
+}
+
+// checkKept is check for code that cannot go on: a start says so, and a signal is acknowledged, because what it brings is
+// in the rounds, as is that the orchestration is stalled.
+func (s stall) checkKept(t *testing.T, w *world, id string, start Start) {
+	t.Helper()
+	before, kept := w.stored(t, id), []string{}
+	for range 2 {
+		_, byStart := s.rt.Run(t.Context(), start)
+		s.checkError(t, "Run", id, byStart)
+		if s.rt.orchestrators[start.Orchestrator] != nil { // a start of what is unknown is refused before it looks
+			isError(t, "Run", byStart, ErrStalled)
+		}
+		if signal, m, ok := w.receive(t, time.Second); ok {
+			for range 2 {
+				out, err := s.rt.Deliver(t.Context(), signal)
+				if err != nil || out.Status != Stalled {
+					t.Errorf("Deliver: %s %v", out.Status, err)
+				}
+			}
+			if !before[len(before)-1].knows(signal.SignalID) {
+				kept = append(kept, signal.SignalID)
+			}
+			if err := w.queues.Delete(t.Context(), signalQueue, m.ID, m.PopReceipt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.onlyStalled(t, id, before, kept...)
+	s.checkText(t, "what it shows", id, mustGet(t, s.rt, id).Failure)
+	s.checkOther(t)
+}
+
+func (g generation) knows(signal string) bool { return slices.Contains(g.signals(), signal) }
+
+// onlyStalled checks that since before, an orchestration has only noted, once, that it is stalled, and kept what these
+// signals brought: nothing was decided.
+func (w *world) onlyStalled(t *testing.T, id string, before []generation, signals ...string) {
+	t.Helper()
+	after := w.stored(t, id)
+	was, is := before[len(before)-1], after[len(after)-1]
+	if len(after) != len(before) || len(is.rounds) < len(was.rounds) {
+		t.Fatalf("%d executions of %d, %d rounds of %d", len(after), len(before), len(is.rounds), len(was.rounds))
+	}
+	if diff := cmp.Diff(was.rounds, is.rounds[:len(was.rounds)]); diff != "" {
+		t.Errorf("the rounds of %s have changed (-before +after):\n%s", id, diff)
+	}
+	want, got := []string{}, []string{}
+	if !was.stalled() {
+		want = append(want, string(executionStalled))
+	}
+	want = append(want, signals...)
+	for _, r := range is.rounds[len(was.rounds):] {
+		for _, e := range r.Learned {
+			if e.Signal == "" {
+				got = append(got, string(e.Kind))
+			} else {
+				got = append(got, e.Signal)
+			}
+		}
+		if len(r.Decided) > 0 {
+			t.Errorf("the stalled orchestration %s has decided %v", id, r.Decided)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what %s has learned since (-want +got):\n%s", id, diff)
+	}
+	if out := summarize(id, is); out.Status != Stalled || out.Failure == nil {
+		t.Errorf("%s shows %s %v", id, out.Status, out.Failure)
 	}
 }
 
@@ -56,6 +141,11 @@ func (s stall) checkError(t *testing.T, operation, id string, err error) {
 		t.Errorf("%s: %v, want %v", operation, err, s.is)
 		return
 	}
+	s.checkText(t, operation, id, err)
+}
+
+func (s stall) checkText(t *testing.T, operation, id string, err error) {
+	t.Helper()
 	for _, want := range append([]string{"orchestration " + id}, s.says...) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %q is not in: %v", operation, want, err)
@@ -66,7 +156,7 @@ func (s stall) checkError(t *testing.T, operation, id string, err error) {
 // other is what goes on meanwhile.
 func other() AnyOrchestrator {
 	return NewOrchestrator("other", func(ctx *Context, n int) (int, error) {
-		ctx.Sleep(time.Second)
+		_ = ctx.Sleep(time.Second)
 		return n, nil
 	})
 }
@@ -133,7 +223,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 			w.apply(t, tables.Insert(tables.Entity{Key: tables.Key{Partition: "a", Row: "r-x"}}))
 		}, says: "r-x"},
 		"unknown result":     {damage: edit(third, replaced(`"ActivityCompleted"`, `"ActivityTeleported"`)), says: "ActivityTeleported", is: ErrNewerSchema},
-		"newer encoding":     {damage: edit(second, func(e tables.Entity) { e.Properties[columnEncoding] = encodingJSON + newerSchema + "2" }), says: second, is: ErrNewerSchema},
+		"newer encoding":     {damage: edit(second, func(e tables.Entity) { e.Properties[columnEncoding] = encodingJSON + schemaSeparator + "3" }), says: second, is: ErrNewerSchema},
 		"status gone":        {damage: remove(statusRow), says: "no status row"},
 		"result of no call":  {damage: edit(third, replaced(`"task":2`, `"task":9`)), says: "call 9"},
 		"a start in between": {damage: edit(third, replaced(`"learned":[{`, `"learned":[{"kind":"Surprise","at":1},{`)), says: "Surprise", is: ErrNewerSchema},
@@ -147,7 +237,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 				rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
 				start := startOf("a", strings.Repeat("x", 5000))
 				mustRun(t, rt, start)
-				if got := w.row(t, "a", first).String(columnEncoding); got != encodingDeflate {
+				if got := w.row(t, "a", first).String(columnEncoding); got != encodingDeflate+schemaVersion {
 					t.Fatalf("the first round is encoded as %s", got)
 				}
 				raise(t, w, "a", 7, 0)
@@ -196,21 +286,19 @@ func TestADecisionOfANewerVersionStalls(t *testing.T) {
 		newer := w.row(t, "a", roundKey(1, 3))
 		newer.Properties[columnData] = bytes.Replace(good.Bytes(columnData), []byte(`"EventAwaited"`), []byte(`"SignalSubscribed"`), 1)
 		w.apply(t, tables.Upsert(newer))
-		before := w.rows(t, "a")
-		signal, _, _ := w.receive(t, time.Second)
+		before := w.stored(t, "a")
 		for range 2 {
-			_, byStart := rt.Run(t.Context(), start)
-			_, bySignal := rt.Deliver(t.Context(), signal)
-			for _, err := range []error{byStart, bySignal} {
-				stalled, ok := errors.AsType[*DeterminismError](err)
-				if !ok || stalled.Orchestration != "a" || stalled.Round != 3 || !strings.Contains(stalled.Recorded, "SignalSubscribed") {
-					t.Errorf("%v", err)
-				}
+			_, err := rt.Run(t.Context(), start)
+			stalled, ok := errors.AsType[*DeterminismError](err)
+			if !ok || !errors.Is(err, ErrStalled) || stalled.Orchestration != "a" || stalled.Round != 3 || !strings.Contains(stalled.Recorded, "SignalSubscribed") {
+				t.Errorf("%v", err)
 			}
+			w.deliverDue(t, rt) // the event is acknowledged, because it is kept
 		}
-		w.unchanged(t, "a", before)
+		wants(t, "messages", w.waitingMessages(t), 0)
+		w.onlyStalled(t, "a", before, "event7")
 		w.apply(t, tables.Upsert(good))
-		w.settle(t, rt)
+		w.attend(t, rt, time.Hour)
 		if out := mustGet(t, rt, "a"); string(out.Output) != "8" {
 			t.Errorf("after the repair: %s %s %v", out.Status, out.Output, out.Failure)
 		}
@@ -318,7 +406,7 @@ func TestUnknownCodeStalls(t *testing.T) {
 			raise(t, w, "a", 7, 0)
 			old := w.signalling(t, nil, []AnyOrchestrator{other()}, []AnyActivity{step})
 			stall{rt: old, is: ErrUnknownOrchestrator, says: []string{`"test"`, "Config.Orchestrators"}}.check(t, w, "a", startOf("a", 1))
-			w.settle(t, rt)
+			w.attend(t, rt, time.Hour)
 			if out := mustGet(t, rt, "a"); string(out.Output) != "8" {
 				t.Errorf("%+v", out)
 			}
@@ -342,15 +430,17 @@ func TestUnknownCodeStalls(t *testing.T) {
 			mustRun(t, old, startOf("a", 1))
 			raise(t, w, "a", 7, 0)
 			signal, m, _ := w.receive(t, time.Hour)
-			// The round that calls the activity is the last that can be committed.
-			if _, err := old.Deliver(t.Context(), signal); !errors.Is(err, ErrUnknownActivity) {
-				t.Errorf("%v", err)
+			// The round that calls the activity is the last that can be committed, before it stalls.
+			rounds := len(w.stored(t, "a")[0].rounds)
+			if out, err := old.Deliver(t.Context(), signal); err != nil || out.Status != Stalled {
+				t.Errorf("%s %v", out.Status, err)
 			}
+			wants(t, "rounds", len(w.stored(t, "a")[0].rounds), rounds+2)
 			if _, err := w.queues.Renew(t.Context(), signalQueue, m.ID, m.PopReceipt, 0); err != nil {
 				t.Fatal(err)
 			}
 			stall{rt: old, is: ErrUnknownActivity, says: []string{`"unknown"`, "Config.Activities"}}.check(t, w, "a", startOf("a", 1))
-			w.settle(t, w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{step, unknown}))
+			w.attend(t, w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{step, unknown}), time.Hour)
 			if out := mustGet(t, old, "a"); string(out.Output) != "2" || l.count("step(1)") != 1 || l.count("unknown(1)") != 1 {
 				t.Errorf("%s %s, calls %v", out.Status, out.Output, l.all())
 			}

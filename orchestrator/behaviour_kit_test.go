@@ -184,7 +184,7 @@ func stepThenTimer(step *Activity[int, int], d time.Duration) *Orchestrator[int,
 		if err != nil {
 			return 0, err
 		}
-		ctx.Sleep(d)
+		_ = ctx.Sleep(d)
 		return step.Call(ctx, v).Await()
 	})
 }

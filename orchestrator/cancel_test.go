@@ -40,7 +40,10 @@ func withCancels(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		if reason, canceled := ctx.Canceled(); !canceled || !strings.Contains(reason, "a canceled it") {
 			return 0, fmt.Errorf("canceled %v: %q", canceled, reason)
 		}
-		if _, undo := step.Call(ctx, n).Await(); undo != nil {
+		if _, undo := step.Call(ctx, n+1).Await(); !errors.Is(undo, ErrCanceled) {
+			return 0, fmt.Errorf("a call that is not shielded gives %w", undo)
+		}
+		if _, undo := step.Call(WithoutCancel(ctx), n).Await(); undo != nil {
 			return 0, undo
 		}
 		return 0, err
@@ -55,7 +58,7 @@ func withCancels(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 			_, err := Event[int](ctx, "never").Await()
 			return 0, err
 		})
-		ctx.Sleep(time.Second)
+		_ = ctx.Sleep(time.Second)
 		Cancel(ctx, finished, activity, timer, event, sub, fiber)
 		Cancel(ctx, activity, timer) // they are done
 		said := []string{}
@@ -93,8 +96,8 @@ func TestCancelOfCalls(t *testing.T) {
 		if child.Status != Canceled || !errors.Is(child.Failure, ErrCanceled) {
 			t.Errorf("the child is %s: %v", child.Status, child.Failure)
 		}
-		if l.count("step(100)") == 0 {
-			t.Error("the child has not undone anything")
+		if l.count("step(100)") == 0 || l.count("step(101)") != 0 {
+			t.Errorf("what the child undid, shielded and not: %v", l.all())
 		}
 		if l.count("slow") != l.count("slow stopped") {
 			t.Errorf("calls: %v", l.all())
@@ -106,7 +109,7 @@ func TestCancelOfCalls(t *testing.T) {
 	f.runs(t, faults.Faults()...)
 }
 
-// An operator cancels: whatever is waited for is interrupted, once; what the code calls then runs.
+// An operator cancels: whatever is waited for is interrupted, for good; what the code calls shielded from that runs, once.
 func TestCancelOfAnOrchestration(t *testing.T) {
 	t.Parallel()
 	make := func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
@@ -122,8 +125,14 @@ func TestCancelOfAnOrchestration(t *testing.T) {
 				return "", fmt.Errorf("the coroutine gave %w", err)
 			}
 			reason, canceled := ctx.Canceled()
-			ctx.Sleep(time.Hour) // what it waits for now is its own affair
-			if _, undo := step.Call(ctx, 7).Await(); undo != nil {
+			if slept := ctx.Sleep(time.Hour); !errors.Is(slept, ErrCanceled) {
+				return "", fmt.Errorf("a sleep gave %w", slept)
+			}
+			calm := WithoutCancel(ctx)
+			if slept := calm.Sleep(time.Hour); slept != nil { // what it waits for now is its own affair
+				return "", slept
+			}
+			if _, undo := step.Call(calm, 7).Await(); undo != nil {
 				return "", undo
 			}
 			return "", fmt.Errorf("canceled %v because of %q: %w", canceled, reason, err)
@@ -138,6 +147,9 @@ func TestCancelOfAnOrchestration(t *testing.T) {
 		out := mustGet(t, rt, "a")
 		if !strings.Contains(out.Failure.Message, "no need") || !errors.Is(out.Failure, ErrCanceled) || !out.Failure.Permanent {
 			t.Errorf("%+v", out.Failure)
+		}
+		if end := out.EndedAt.Sub(out.StartedAt); end < 2*time.Hour {
+			t.Errorf("it ended after %v, before what it slept for", end)
 		}
 		if l.count("step(7)") == 0 {
 			t.Error("it has not undone anything: the second cancellation has interrupted it")
@@ -250,7 +262,7 @@ func TestCancelOfCoroutines(t *testing.T) {
 			var a, b *Future[int]
 			a = Go(ctx, func(*Context) (int, error) { return b.Await() })
 			b = Go(ctx, func(*Context) (int, error) { return a.Await() })
-			ctx.Sleep(time.Second)
+			_ = ctx.Sleep(time.Second)
 			Cancel(ctx, a, b) // nothing can let them go on; they end with the orchestration
 			return "", errors.New(said)
 		})

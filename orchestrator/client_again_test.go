@@ -207,10 +207,42 @@ func TestRewind(t *testing.T) {
 			wants(t, "output", string(mustGet(t, rt, "a").Output), "25")
 			o.executions(t, out.Calls[1].Child)
 		},
+		// A mistake of the code itself is there again with the same results, so nothing of them is kept.
 		"code that was repaired": func(t *testing.T) {
+			o := newOffice(t)
+			step := o.ledger.step("step")
+			fixed := false
+			o.orchestrators = []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+				v, err := step.Call(ctx, n).Await()
+				if err == nil && !fixed {
+					err = errors.New("a mistake")
+				}
+				return v, err
+			})}
+			o.activities = []AnyActivity{step}
+			rt := o.open(t, nil)
+			o.start(t, rt, startOf("a", 1))
+			fixed = true
+			if _, err := rt.Rewind(t.Context(), "a", ""); err != nil {
+				t.Fatal(err)
+			}
+			o.settle(t, rt)
+			out := mustGet(t, rt, "a")
+			if out.Status != Completed || string(out.Output) != "2" || out.Calls[0].Reused {
+				t.Errorf("%+v", out)
+			}
+			wants(t, "calls", o.ledger.all(), map[string]int{"step(1)": 2})
+		},
+		"an activity that was repaired, and its caller": func(t *testing.T) {
 			o := newOffice(t)
 			step, more := o.ledger.step("step"), o.ledger.step("more")
 			fixed := false
+			check := NewActivity("check", func(_ context.Context, n int) (int, error) {
+				if !fixed {
+					return 0, errors.New("a mistake")
+				}
+				return n, nil
+			})
 			o.orchestrators = []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 				if fixed {
 					if _, err := more.Call(ctx, n).Await(); err != nil {
@@ -218,12 +250,12 @@ func TestRewind(t *testing.T) {
 					}
 				}
 				v, err := step.Call(ctx, n).Await()
-				if err == nil && !fixed {
-					err = errors.New("a mistake")
+				if err != nil {
+					return 0, err
 				}
-				return v, err
+				return check.Call(ctx, v).Await()
 			})}
-			o.activities = []AnyActivity{step, more}
+			o.activities = []AnyActivity{step, more, check}
 			rt := o.open(t, nil)
 			o.start(t, rt, startOf("a", 1))
 			fixed = true
@@ -264,7 +296,7 @@ func TestRewind(t *testing.T) {
 			if _, err := rt.Deliver(t.Context(), event); err != nil {
 				t.Error(err)
 			}
-			wants(t, "counts", rt.Counts(), Counts{Stale: 1}) // it is over
+			wants(t, "counts", rt.Counts(), Counts{Duplicates: 1}) // the run has had it
 		},
 		"only after a failure": func(t *testing.T) {
 			o := eventOffice(t)

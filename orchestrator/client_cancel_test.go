@@ -63,11 +63,17 @@ func undoOffice(t *testing.T) *office {
 		if !canceled || !errors.Is(err, ErrCanceled) {
 			return "", fmt.Errorf("canceled %v: %w", canceled, err)
 		}
-		if _, err := undo.Call(ctx, 1).Await(); err != nil {
+		if _, err := undo.Call(ctx, 0).Await(); !errors.Is(err, ErrCanceled) {
+			return "", fmt.Errorf("a call that is not shielded gives %w", err)
+		}
+		calm := WithoutCancel(ctx)
+		if _, err := undo.Call(calm, 1).Await(); err != nil {
 			return "", err
 		}
-		ctx.Sleep(time.Hour)
-		if _, err := undo.Call(ctx, 2).Await(); err != nil {
+		if err := calm.Sleep(time.Hour); err != nil {
+			return "", err
+		}
+		if _, err := undo.Call(calm, 2).Await(); err != nil {
 			return "", err
 		}
 		return "", fmt.Errorf("undone, because %s: %w", reason, err)
@@ -98,6 +104,10 @@ func TestCancelRuns(t *testing.T) {
 				}
 				// A second one does not interrupt the undoing.
 				isError(t, "cancel", rt.Cancel(t.Context(), "a", "again"), nil)
+				stale, rounds := rt.Counts().Stale, len(o.stored(t, "a")[0].rounds)
+				o.rest(t, rt)
+				wants(t, "stale", rt.Counts().Stale, stale+1)
+				wants(t, "rounds", len(o.stored(t, "a")[0].rounds), rounds)
 				o.settle(t, rt)
 				out := mustGet(t, rt, "a")
 				if out.Status != Canceled || out.Failure.Code != "Canceled" || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, "enough") || !errors.Is(out.Failure, ErrCanceled) {
@@ -365,6 +375,6 @@ func TestCommandsAreIdempotent(t *testing.T) {
 				}
 			}
 		}
-		wants(t, "counts", rt.Counts(), Counts{Duplicates: 4, Stale: 2})
+		wants(t, "counts", rt.Counts(), Counts{Duplicates: 6}) // also what came before the end
 	})
 }

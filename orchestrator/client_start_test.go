@@ -241,10 +241,11 @@ func TestStartTerminatesWhatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.settle(t, rt)
-		got := <-done // when it wants to commit, it finds that another execution has begun, and has ended
-		if got.err != nil || got.out.Execution != 2 || string(got.out.Output) != "2" || told {
+		got := <-done // when it wants to commit, it finds that it was terminated, and that the id has another run since
+		if got.err != nil || got.out.Execution != 1 || got.out.Status != Terminated || got.out.Output != nil || told {
 			t.Errorf("%+v, told %v", got, told)
 		}
+		wants(t, "the run that has the id", stands(t, rt, "a"), "Completed 2")
 		wants(t, "executions", o.executions(t, "a"), 2)
 		o.onceEach(t, "a")
 	})

@@ -21,7 +21,7 @@ func TestDetachedStartsAreNotLost(t *testing.T) {
 		"completes at once":    func(*Context, int) (string, error) { return "ok", nil },
 		"waits for an event":   func(ctx *Context, _ int) (string, error) { return Event[string](ctx, "go").Await() },
 		"continues as new":     func(_ *Context, n int) (string, error) { return map[bool]string{true: "ok"}[n > 1], again2(n) },
-		"waits for long times": func(ctx *Context, _ int) (string, error) { ctx.Sleep(time.Hour); return "ok", nil },
+		"waits for long times": func(ctx *Context, _ int) (string, error) { _ = ctx.Sleep(time.Hour); return "ok", nil },
 	}
 	for name, ending := range endings {
 		t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func TestDetachedStartsAreNotLost(t *testing.T) {
 			f := flow{output: `"ok"`, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 				step := l.step("step")
 				other := NewOrchestrator("other", func(ctx *Context, in string) (int, error) {
-					ctx.Sleep(2 * time.Hour) // it goes on when its starter has ended
+					_ = ctx.Sleep(2 * time.Hour) // it goes on when its starter has ended
 					return step.Call(ctx, len(in)).Await()
 				})
 				o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {

@@ -26,9 +26,9 @@ func TestAFailedOrchestrationKeepsItsTimers(t *testing.T) {
 			}
 			return n, nil
 		})
-		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { ctx.Sleep(time.Hour); return n + 1, nil })
+		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { _ = ctx.Sleep(time.Hour); return n + 1, nil })
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
-			ctx.Sleep(time.Hour)
+			_ = ctx.Sleep(time.Hour)
 			n, err := child.Call(ctx, n).Await()
 			if err != nil {
 				return 0, err

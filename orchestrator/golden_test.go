@@ -23,7 +23,7 @@ func TestExportAndReplay(t *testing.T) {
 			if err := Replay(orchestrators[0], history); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			other := NewOrchestrator("test", func(ctx *Context, _ any) (any, error) { ctx.Sleep(1); return nil, errors.New("other") })
+			other := NewOrchestrator("test", func(ctx *Context, _ any) (any, error) { _ = ctx.Sleep(1); return nil, errors.New("other") })
 			if err := Replay(other, history); !isDeterminismError(err) {
 				t.Errorf("%s with other code: %v", name, err)
 			}

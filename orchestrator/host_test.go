@@ -19,6 +19,8 @@ const (
 	longestIdle  = 40 * time.Minute
 	// patience is for how long a message hides, and an operator waits, after a failure.
 	patience = 30 * time.Second
+	// retryPause is for how long a message hides after an attempt that failed: events come in between.
+	retryPause = 90 * time.Minute
 )
 
 // host brings a scenario's messages to one process after the other.
@@ -29,7 +31,8 @@ type host struct {
 	plans    []*faults.Plan // of the processes to come; behind them, nothing goes wrong
 	used     []*faults.Plan
 	runtime  *Runtime
-	started  bool // the message that starts the orchestration is acknowledged
+	started  bool      // the message that starts the orchestration is acknowledged
+	again    time.Time // when that message comes again
 	begin    time.Time
 	requests []request
 	idle     time.Duration
@@ -83,6 +86,9 @@ func (h *host) run(t *testing.T) {
 		if len(h.requests) > 0 {
 			wait = min(wait, time.Until(h.begin.Add(h.requests[0].at)))
 		}
+		if !h.started {
+			wait = min(wait, time.Until(h.again))
+		}
 		time.Sleep(wait)
 		h.idle = min(2*h.idle, longestIdle)
 	}
@@ -98,7 +104,19 @@ func (h *host) launch(t *testing.T) {
 	}
 	h.used = append(h.used, plan)
 	orchestrators, activities := h.scenario.make(h.ledger)
-	h.runtime = h.world.signalling(t, plan, orchestrators, activities)
+	c := Config{Orchestrators: orchestrators, Activities: activities, Queues: faults.Queues(h.world.queues, plan.Intercept)}
+	if h.scenario.retries {
+		c.Ended = func(_ context.Context, out Outcome) error {
+			if plan.Crashed() {
+				return faults.ErrCrashed
+			}
+			if out.Status == Retrying {
+				h.started, h.again = false, time.Now().Add(retryPause)
+			}
+			return nil
+		}
+	}
+	h.runtime = h.world.configured(t, plan, c)
 }
 
 // over says that another process is to take over: this one is dead, or what it was for has happened. One that only counts
@@ -114,9 +132,12 @@ func (h *host) act(t *testing.T) bool {
 	ctx, cancel := context.WithTimeout(t.Context(), budget)
 	defer cancel()
 	switch {
-	case !h.started:
-		out, err := h.runtime.Run(ctx, startOf("a", 1))
+	case !h.started && !time.Now().Before(h.again):
+		out, err := h.runtime.Run(ctx, h.scenario.start("a"))
 		h.started = err == nil && (out.Ended() || out.Woken)
+		if err == nil && out.Status == Retrying {
+			h.again = time.Now().Add(retryPause)
+		}
 	case len(h.requests) > 0 && time.Since(h.begin) >= h.requests[0].at:
 		if err := h.requests[0].send(ctx, h.runtime); err != nil {
 			time.Sleep(patience)
@@ -139,7 +160,7 @@ func (h *host) rests(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n == 0 && len(h.requests) == 0
+	return n == 0 && len(h.requests) == 0 && h.started
 }
 
 // deliver hands out one signal, if one is visible.
@@ -178,8 +199,30 @@ func (s scenario) check(t *testing.T, w *world) {
 	if err != nil || out.Status != s.end() || said != s.output {
 		t.Fatalf("%s: %s %v", out.Status, said, err)
 	}
+	s.checkBeside(t, w, rt, out)
+	w.replays(t, rt)
 	w.checkChildren(t, rt, out)
 	w.checkTasks(t, rt, out)
+}
+
+// checkBeside looks at those that the orchestration has called, started, and told something.
+func (s scenario) checkBeside(t *testing.T, w *world, rt *Runtime, out Outcome) {
+	t.Helper()
+	for id, output := range s.others {
+		other, err := rt.Get(t.Context(), out.ID+id)
+		if err != nil || other.Status != Completed || string(other.Output) != output {
+			t.Errorf("%s%s: %s %s %v %v", out.ID, id, other.Status, other.Output, other.Failure, err)
+		}
+		w.stored(t, out.ID+id)
+	}
+	for _, c := range out.Calls {
+		if c.Kind != OrchestrationCall || s.children == "" {
+			continue
+		}
+		if child, err := rt.Get(t.Context(), c.Child); err != nil || child.Status != s.children {
+			t.Errorf("%s is %s %v, %v, not %s", c.Child, child.Status, child.Failure, err, s.children)
+		}
+	}
 }
 
 // checkChildren: nothing that an orchestration waited for goes on behind its end, and all of a terminated one is

@@ -158,7 +158,7 @@ func withTaskGenerations(*ledger) ([]AnyOrchestrator, []AnyActivity) {
 	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
 		asked := AskPerson[answer](ctx, question())
 		if n < 3 {
-			ctx.Sleep(time.Minute)
+			_ = ctx.Sleep(time.Minute)
 			return "", ContinueAsNew(n + 1)
 		}
 		said, err := asked.Await()

@@ -41,6 +41,7 @@ func everyScenario() map[string]scenario {
 	all := scenarios()
 	maps.Copy(all, operated())
 	maps.Copy(all, withPeople())
+	maps.Copy(all, secondChanceScenarios())
 	return all
 }
 
@@ -52,7 +53,7 @@ func withFailure(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		return 0, errors.New("child trouble")
 	})
 	child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) {
-		ctx.Sleep(time.Hour)
+		_ = ctx.Sleep(time.Hour)
 		return trouble.Call(ctx, n).Await()
 	})
 	o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
@@ -138,7 +139,7 @@ func withSecondChance(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		if err != nil {
 			return 0, err
 		}
-		ctx.Sleep(10 * time.Minute)
+		_ = ctx.Sleep(10 * time.Minute)
 		return v, nil
 	})
 	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
@@ -146,12 +147,12 @@ func withSecondChance(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		if err != nil {
 			return "", err
 		}
-		ctx.Sleep(time.Hour)
+		_ = ctx.Sleep(time.Hour)
 		both, err := All(step.Call(ctx, 10), child.Call(ctx, v+1))
 		if err != nil {
 			return "", err
 		}
-		ctx.Sleep(time.Hour)
+		_ = ctx.Sleep(time.Hour)
 		last, err := step.Call(ctx, both[1]+1).Await()
 		return fmt.Sprint(both, " ", last), err
 	})

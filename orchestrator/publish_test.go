@@ -31,9 +31,15 @@ func (p *post) publish(_ context.Context, events []Publication) error {
 	return nil
 }
 
-// withNews publishes before, between and behind its steps, the same twice, and fails once.
+// withNews publishes before, between and behind its steps, the same twice, and fails once, because of a call.
 func withNews(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
+	late := NewActivity("late", func(ctx context.Context, n int) (int, error) {
+		if Info(ctx).Execution == 1 {
+			return 0, errors.New("not yet")
+		}
+		return n, nil
+	})
 	o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
 		v := 0
 		for i := range 3 {
@@ -49,12 +55,12 @@ func withNews(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		if err := ctx.Publish(Publication{TenantID: "t", Type: "end", Payload: []byte("3"), Key: "mine"}); err != nil {
 			return 0, err
 		}
-		if ctx.Execution() == 1 {
-			return 0, errors.New("not yet")
+		if _, err := late.Call(ctx, v).Await(); err != nil {
+			return 0, err
 		}
 		return v, nil
 	})
-	return []AnyOrchestrator{o}, []AnyActivity{step}
+	return []AnyOrchestrator{o}, []AnyActivity{step, late}
 }
 
 // An event leaves if and only if its round is committed, whatever fails in between: of all rounds, those of the execution

@@ -20,12 +20,25 @@ type scenario struct {
 	outside func(t *testing.T, w *world)
 	// operate is what its operators ask for while it goes on, in this order.
 	operate []request
+	// retries says that its message comes again when it has failed, as Start.WillRetry.
+	retries bool
+	// children is how all that it calls end; "" is in any way.
+	children Status
+	// others are the orchestrations besides that have to complete, by what follows its id in theirs, and their results.
+	others map[string]string
 	// most says how often an activity may run when one process dies; 2 unless it is here.
 	most map[string]int
 }
 
 // end is the status that the scenario ends with.
 func (s scenario) end() Status { return cmp.Or(s.status, Completed) }
+
+// start is the message that starts the scenario under an id.
+func (s scenario) start(id string) Start {
+	start := startOf(id, 1)
+	start.WillRetry = s.retries
+	return start
+}
 
 // scenarios end well, and nobody operates on them.
 func scenarios() map[string]scenario {
@@ -84,7 +97,7 @@ func withTimers(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	})
 	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
 		begin := ctx.Now()
-		ctx.Sleep(48 * time.Hour)
+		_ = ctx.Sleep(48 * time.Hour)
 		fast := slow.Call(ctx, time.Second)
 		Any(ctx, fast, Timer(ctx, time.Hour))
 		v, err := fast.Await()
@@ -104,7 +117,7 @@ func withChildren(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		return 0, errors.New("child trouble")
 	})
 	child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) {
-		ctx.Sleep(time.Hour)
+		_ = ctx.Sleep(time.Hour)
 		return step.Call(ctx, n).Await()
 	})
 	sad := NewOrchestrator("sad", func(ctx *Context, n int) (int, error) { return trouble.Call(ctx, n).Await() })
@@ -135,7 +148,7 @@ func withFibers(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 				if err != nil {
 					return 0, err
 				}
-				ctx.Sleep(time.Duration(3-i) * time.Second)
+				_ = ctx.Sleep(time.Duration(3-i) * time.Second)
 				return step.Call(ctx, v).Await()
 			}))
 		}
@@ -270,7 +283,7 @@ func withWaitingChild(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		if err != nil {
 			return 0, err
 		}
-		ctx.Sleep(time.Hour)
+		_ = ctx.Sleep(time.Hour)
 		return step.Call(ctx, v).Await()
 	})
 	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {

@@ -135,7 +135,12 @@ func (s *simulation) host() {
 					continue
 				}
 				for more := true; more; more = s.likely(0.15) {
-					s.later(time.Second, func() { s.handle(queue, m) })
+					// Who has a message that was handed out again cannot delete it any more: its receipt is an old one.
+					if m.PopReceipt, err = s.world.queues.Renew(s.t.Context(), queue, m.ID, m.PopReceipt, 30*time.Second+s.upTo(15*time.Minute)); err != nil {
+						s.t.Fatal(err)
+					}
+					delivery := m
+					s.later(time.Second, func() { s.handle(queue, delivery) })
 				}
 			}
 		}
@@ -232,7 +237,8 @@ func (s *simulation) handle(queue string, m queues.Message) {
 func (n *node) invoke(ctx context.Context, queue string, body []byte) error {
 	if queue == startQueue {
 		id := string(body)
-		out, err := n.runtimes[n.subjects[id].scenario].Run(ctx, startOf(id, 1))
+		name := n.subjects[id].scenario
+		out, err := n.runtimes[name].Run(ctx, n.scenarios[name].start(id))
 		switch {
 		case err != nil || out.Woken:
 			return err
@@ -266,8 +272,14 @@ func (n *node) ended(_ context.Context, out Outcome) error {
 	if n.likely(n.faulty) || n.ctx.Err() != nil {
 		return errors.New("the end was not noted")
 	}
+	if out.Status == Retrying { // its message comes again
+		n.send(startQueue, []byte(out.ID))
+		return nil
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.subjects[out.ID].told = true
+	if subject := n.subjects[out.ID]; subject != nil { // not one that it only started
+		subject.told = true
+	}
 	return nil
 }

@@ -85,6 +85,8 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	s.scenarios["large values"] = scenario{make: withLargeValues, output: fmt.Sprint(3 * largeValue)}
 	s.scenarios["terminated"] = scenario{make: withNoEnd, status: Terminated}
 	s.scenarios["canceled"] = scenario{make: withNoEnd, status: Canceled}
+	maps.Copy(s.scenarios, secondChanceScenarios())
+	delete(s.scenarios, "a clean-up that fails") // its message, which comes more than once, revives it
 	names := slices.Sorted(maps.Keys(s.scenarios))
 	for _, name := range names {
 		s.ledgers[name] = &ledger{}
@@ -112,11 +114,19 @@ func (s *simulation) outside(id, name string) []Signal {
 		return Signal{SignalID: fmt.Sprint("event", n), InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal,
 			Payload: Payload{Event: "number", Data: fmt.Append(nil, n)}}
 	}
+	command := func(name string, n int) Signal {
+		return Signal{SignalID: fmt.Sprint(name, n), InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal,
+			Payload: Payload{Command: name, Reason: "no need"}}
+	}
 	var all []Signal
 	switch name {
-	case "events", "events and generations":
+	case "events", "events and generations", "drained before it continues as new":
 		all = []Signal{number(id, 1), number(id, 2), number(id, 3)}
-	case "a child that waits":
+	case "tried again by its message", "a signal lets it fail, and it is tried again":
+		all = []Signal{number(id, 1), number(id, 2)}
+	case "canceled, with a clean-up":
+		return []Signal{command(commandCancel, 1), command(commandCancel, 2)}
+	case "a child that waits", "a child that fails by a signal", "a child with a retry":
 		all = []Signal{number(fmt.Sprintf("%s:1-child-%s-1", id, hashOf([]byte("7"))[:16]), 2)}
 	case "events in any order":
 		for n := range 5 {
@@ -130,10 +140,7 @@ func (s *simulation) outside(id, name string) []Signal {
 		return []Signal{{SignalID: "cancel", InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: commandCancel}}}
 	}
 	if s.likely(0.3) {
-		for _, c := range []string{"resume", "suspend"} {
-			command := Signal{SignalID: c, InstanceID: id, RuntimeProvider: provider, Type: ExternalSignal, Payload: Payload{Command: c}}
-			all = append([]Signal{command}, all...)
-		}
+		all = append([]Signal{command(commandSuspend, 1), command(commandResume, 1)}, all...)
 	}
 	return all
 }
@@ -184,7 +191,7 @@ func withNoEnd(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
 		_, err := child.Call(ctx, 1).Await()
 		if _, canceled := ctx.Canceled(); canceled {
-			if _, err := undo.Call(ctx, 1).Await(); err != nil {
+			if _, err := undo.Call(WithoutCancel(ctx), 1).Await(); err != nil {
 				return "", err
 			}
 		}
@@ -275,14 +282,18 @@ func (s *simulation) check() {
 		scenario := s.scenarios[subject.scenario]
 		rt := s.alive().runtimes[subject.scenario]
 		out, err := rt.Get(s.t.Context(), id)
-		if err != nil || out.Status != scenario.end() || string(out.Output) != scenario.output || !subject.told {
+		output := scenario.output
+		if scenario.end() != Completed {
+			output = ""
+		}
+		if err != nil || out.Status != scenario.end() || string(out.Output) != output || !subject.told {
 			s.t.Errorf("%s, %s: %s %s %v %v, told %v", id, subject.scenario, out.Status, out.Output, out.Failure, err, subject.told)
 			continue
 		}
 		ends := 0
 		before := s.world.stored(s.t, id)
 		for _, g := range before {
-			if end := g.end(); !g.old && (end == nil || end.Kind != executionContinued) {
+			if end := g.end(); !g.old && (end == nil || end.Kind != executionContinued && !end.Retrying) {
 				ends++
 			}
 		}
@@ -294,13 +305,14 @@ func (s *simulation) check() {
 				s.world.stored(s.t, c.Child)
 			}
 		}
+		scenario.checkBeside(s.t, s.world, rt, out)
 		history, err := rt.Export(s.t.Context(), id)
 		orchestrators, _ := scenario.make(&ledger{})
 		if err := errors.Join(err, Replay(orchestrators[0], history)); err != nil {
 			s.t.Errorf("%s, %s: replay: %v", id, subject.scenario, err)
 		}
 		calls := s.ledgers[subject.scenario].all()
-		if _, err := rt.Run(s.t.Context(), startOf(id, 1)); err != nil {
+		if _, err := rt.Run(s.t.Context(), scenario.start(id)); err != nil {
 			s.t.Errorf("%s, %s: start after the end: %v", id, subject.scenario, err)
 		}
 		after := s.ledgers[subject.scenario].all()

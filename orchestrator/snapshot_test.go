@@ -57,7 +57,7 @@ func waitsForEverything(step *Activity[int, int], child *Orchestrator[int, int])
 		if _, err := step.Call(ctx, n).Await(); err != nil { // its first attempt fails
 			return 0, err
 		}
-		ctx.Sleep(time.Hour)
+		_ = ctx.Sleep(time.Hour)
 		if _, err := Event[int](ctx, "number").Await(); err != nil {
 			return 0, err
 		}

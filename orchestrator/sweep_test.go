@@ -134,7 +134,7 @@ func TestTheIndexDoesNotGrow(t *testing.T) {
 		w := newWorld(t)
 		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { return Event[int](ctx, "never").Await() })
 		ticking := NewOrchestrator("ticking", func(ctx *Context, n int) (int, error) {
-			ctx.Sleep(45 * time.Minute)
+			_ = ctx.Sleep(45 * time.Minute)
 			return 0, ContinueAsNew(n + 1)
 		})
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return child.Call(ctx, n).Await() })
@@ -198,7 +198,7 @@ func TestSweepOfAThousand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
-		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { ctx.Sleep(time.Hour); l.add("fired"); return n, nil })
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { _ = ctx.Sleep(time.Hour); l.add("fired"); return n, nil })
 		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
 		const n = 1000
 		for i := range n {
