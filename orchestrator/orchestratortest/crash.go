@@ -8,7 +8,8 @@ import (
 )
 
 // CrashEverywhere runs a scenario without a crash and then, for every call that the runtime made of storage, with a
-// process that dies before the call and with one that dies after it; another process goes on. Each is a subtest, which
+// process that dies before the call and with one that dies after it; another process goes on. Attempts, retries and rewinds
+// are covered, too. Each is a subtest, which
 // fails when status, output or error differ from the run without a crash, or Check finds fault. The package comment says
 // what is expected of activities.
 //
@@ -18,14 +19,14 @@ import (
 func CrashEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
 	t.Helper()
 	counted := &faults.Plan{}
-	want := run(t, scenario, counted)
+	want := run(t, scenario, counted, nil)
 	if t.Failed() {
 		return // crashes would only say the same again
 	}
 	for i, call := range counted.Calls() {
 		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
 			t.Run(fmt.Sprintf("%s-%d-%s-%s", fault, i+1, call.Service, call.Operation), func(t *testing.T) {
-				got := run(t, scenario, &faults.Plan{At: i + 1, Fault: fault})
+				got := run(t, scenario, &faults.Plan{At: i + 1, Fault: fault}, nil)
 				if want.ending() != got.ending() {
 					t.Errorf("the crash changes the outcome\nwithout: %s\nwith:    %s", want.ending(), got.ending())
 				}

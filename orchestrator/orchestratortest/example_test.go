@@ -62,7 +62,9 @@ func (s *store) runShip(ctx *orchestrator.Context, order string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	ctx.Sleep(24 * time.Hour) // parcels leave on the next day
+	if err := ctx.Sleep(24 * time.Hour); err != nil { // parcels leave on the next day
+		return "", err
+	}
 	carrier, err := orchestrator.Event[string](ctx, "picked up").Await()
 	return label + " with " + carrier, err
 }
@@ -166,6 +168,45 @@ func TestAnOrderSurvivesCrashes(t *testing.T) {
 		sc.Check = func(t *testing.T, _ orchestratortest.Result[string]) {
 			if len(bank) != 1 || bank["test/1/1"] != 4200 {
 				t.Errorf("charged %v", bank)
+			}
+		}
+		return sc
+	})
+}
+
+// The bank is down for two deliveries of the message that starts the order; the third goes well, and charges once.
+func TestAnOrderIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := newStore()
+	sc := s.scenario()
+	sc.Attempts = 3
+	sc.Activities = append(sc.Activities[1:3:3], orchestratortest.Fake(s.charge, func(ctx context.Context, o Order) (string, error) {
+		if orchestrator.Info(ctx).Execution < 3 {
+			return "", errors.New("the bank is down")
+		}
+		return "receipt of " + o.ID, nil
+	}))
+	got := orchestratortest.Run(t, sc)
+	if ran := got.Ran("charge"); got.Err != nil || len(ran) != 7 || ran[6].Err != nil {
+		t.Errorf("%v\n%v", got, got.Ledger)
+	}
+}
+
+// Whatever call fails for good, before or after it has done its work: after a second chance, the order is shipped, and nobody
+// is charged twice: the bank knows the order.
+func TestAnOrderHasASecondChance(t *testing.T) {
+	t.Parallel()
+	orchestratortest.FailEverywhere(t, func(*testing.T) orchestratortest.Scenario[Order, string] {
+		s := newStore()
+		bank := map[string]int{}
+		sc := s.scenario()
+		sc.Activities = append(sc.Activities[1:3:3], orchestratortest.Fake(s.charge, func(_ context.Context, o Order) (string, error) {
+			bank[o.ID] = o.Cents
+			return "receipt of " + o.ID, nil
+		}))
+		sc.Check = func(t *testing.T, r orchestratortest.Result[string]) {
+			if r.Output != "label of o-1 with a van" || len(bank) != 1 {
+				t.Errorf("%v\ncharged %v", r, bank)
 			}
 		}
 		return sc

@@ -36,7 +36,7 @@ func (w *world) process(ctx context.Context, plan *faults.Plan) (*process, error
 	p := &process{world: w, plan: plan}
 	p.ctx, p.end = context.WithCancel(ctx)
 	var err error
-	p.rt, err = w.runtime(p.intercept)
+	p.rt, err = w.runtime(w.watched(w.activities), p.intercept)
 	return p, err
 }
 
@@ -71,21 +71,21 @@ func (p *process) invoke(run, acknowledge func() error, again func(delay time.Du
 	})
 }
 
-// begin works on the message that starts the orchestration; acknowledged is called at the end of that. One that has ended
-// may have left something to do when its process died.
-func (p *process) begin(ended bool, acknowledged func()) {
+// begin works on the message that starts the orchestration. With over, what it asks for is done, but may have left
+// something to do when its process died.
+func (p *process) begin(over bool) {
 	p.invoke(func() error {
-		if ended {
+		if over {
 			_, err := p.rt.Deliver(p.ctx, orchestrator.Signal{SignalID: "look", InstanceID: id, RuntimeProvider: "roundhouse", Type: orchestrator.InternalContinue})
 			return err
 		}
 		out, err := p.rt.Run(p.ctx, p.world.start)
-		if err == nil && !out.Ended() && !out.Woken {
+		if err == nil && !out.Ended() && !out.Woken && out.Status != orchestrator.Retrying {
 			err = fmt.Errorf("orchestration %s: nothing drives it on: %w", out.ID, context.Cause(p.ctx))
 		}
 		return err
 	}, func() error {
-		acknowledged()
+		p.world.message.acknowledged.Store(true) // of a run that is Retrying, it is put back
 		return nil
 	}, func(delay time.Duration) error {
 		if delay > 0 {
@@ -93,6 +93,13 @@ func (p *process) begin(ended bool, acknowledged func()) {
 		}
 		return nil // the next process begins again
 	})
+}
+
+// giveUp ends the orchestration after its last attempt.
+func (p *process) giveUp() {
+	p.invoke(func() error {
+		return p.rt.GiveUp(p.ctx, id, id, errors.New("it was given up"))
+	}, func() error { return nil }, func(time.Duration) error { return nil }) // the next process finds it Retrying
 }
 
 // deliver works on a signal, if one is visible.

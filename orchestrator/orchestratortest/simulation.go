@@ -2,7 +2,8 @@ package orchestratortest
 
 import (
 	"errors"
-	"sync/atomic"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,6 @@ type simulation struct {
 	t       *testing.T
 	world   *world
 	process *process
-	begun   atomic.Bool // the message that starts the orchestration is acknowledged
 }
 
 // simulate runs the world to its end, the first process with the plan.
@@ -26,11 +26,15 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	s := &simulation{t: t, world: w}
 	limit := time.NewTimer(w.limit)
 	defer limit.Stop()
+	w.on.Store(true)
+	defer w.on.Store(false)
 	w.schedule()
+	w.bring = s.send
 	s.launch(plan)
 	defer func() { s.process.stop() }()
 	for over := false; ; {
 		synctest.Wait()
+		w.beat()
 		if s.process.plan.Crashed() {
 			s.process.stop()
 			s.launch(&faults.Plan{})
@@ -50,34 +54,52 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	}
 }
 
-// launch starts a process. What was begun is not begun again once it ended, but looked after: a host that brings the
-// message of a failed orchestration again asks for another try, which is none of the scenario's.
+// launch starts a process, which gets the start message unless that is acknowledged. The attempt that it asked for is not
+// made again once it ended, but looked after: another one would be none of the scenario's.
 func (s *simulation) launch(plan *faults.Plan) {
 	s.t.Helper()
 	var err error
 	if s.process, err = s.world.process(s.t.Context(), plan); err != nil {
 		s.t.Fatalf("process: %v", err)
 	}
-	if s.begun.Load() {
-		return
-	}
+	s.begin()
+}
+
+// get is where the orchestration stands; the zero value before it begins.
+func (s *simulation) get() orchestrator.Outcome {
+	s.t.Helper()
 	out, err := s.world.outside.Get(s.t.Context(), id)
 	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
 		s.t.Fatal(err)
 	}
-	s.process.begin(out.Ended(), func() { s.begun.Store(true) })
+	return out
+}
+
+// rests says that nobody works on anything, and that the start message is acknowledged.
+func (s *simulation) rests() bool {
+	running, _ := s.process.state()
+	return running == 0 && s.world.message.acknowledged.Load()
 }
 
 // act does the next thing there is to do, if any.
 func (s *simulation) act() bool {
 	s.t.Helper()
 	_, err := s.process.state()
-	if err != nil {
+	switch {
+	case errors.Is(err, orchestrator.ErrStalled):
+		s.t.Fatalf("the run is stalled: %s", strings.TrimPrefix(err.Error(), orchestrator.ErrStalled.Error()+": "))
+	case err != nil:
 		s.t.Fatalf("the run cannot go on: %v", err)
 	}
 	acted, err := s.process.deliver()
 	if err == nil && !acted {
+		acted = s.retry()
+	}
+	if err == nil && !acted {
 		acted, err = s.world.step(s.t.Context())
+	}
+	if err == nil && !acted {
+		acted, err = s.revive()
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -93,7 +115,7 @@ func (s *simulation) idle() bool {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return running == 0 && waiting == 0 && !s.world.coming()
+	return running == 0 && waiting == 0 && s.world.retryAt.IsZero() && !s.world.coming()
 }
 
 // end checks the end of a run and gives the outcome.
@@ -103,8 +125,16 @@ func (s *simulation) end() orchestrator.Outcome {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	for _, out := range all {
+		if out.Status == orchestrator.Stalled {
+			s.t.Fatalf("the run is stalled: %s", out.Failure.Message)
+		}
+	}
 	if len(all) == 0 || !all[0].Ended() {
 		s.t.Fatalf("after %v the orchestration has not ended:%s", time.Since(s.world.begin), s.world.waitsFor(s.t.Context()))
+	}
+	for _, orphan := range orphans(all) {
+		s.t.Errorf("the orchestration that called %s has ended, but it goes on:%s", orphan, s.world.waitsFor(s.t.Context()))
 	}
 	for _, step := range s.world.missed() {
 		s.t.Errorf("the orchestration ended before this step could happen: %v", step)
@@ -115,4 +145,24 @@ func (s *simulation) end() orchestrator.Outcome {
 		}
 	}
 	return all[0]
+}
+
+// orphans are the sub-orchestrations that go on although the execution has ended that called them, and nobody has abandoned
+// them.
+func orphans(all []orchestrator.Outcome) []string {
+	open := map[string]bool{}
+	for _, out := range all {
+		open[out.ID] = !out.Ended()
+	}
+	var found []string
+	for _, out := range all {
+		for _, x := range executions(out) {
+			for _, c := range x.Calls {
+				if out.Ended() && open[c.Child] && c.Close != orchestrator.AbandonChild {
+					found = append(found, fmt.Sprintf("%s (%s)", c.Name, c.Child))
+				}
+			}
+		}
+	}
+	return found
 }

@@ -12,6 +12,18 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
+// The commands that are about attempts.
+const (
+	commandRetry     = "retry"
+	commandRewind    = "rewind"
+	commandRedeliver = "redeliver"
+)
+
+// commands are those that a Step can give.
+func commands() []string {
+	return []string{"suspend", "resume", "cancel", "terminate", commandRetry, commandRewind, commandRedeliver}
+}
+
 // schedule sees to it that steps are looked at when their time comes.
 func (w *world) schedule() {
 	for _, s := range w.steps {
@@ -25,6 +37,9 @@ func (w *world) step(ctx context.Context) (bool, error) {
 	for i, s := range w.steps {
 		if w.done[i] || time.Since(w.begin) < s.At {
 			continue
+		}
+		if w.repeats[i] {
+			s.At = 0 // when it is waited for
 		}
 		if all == nil {
 			var err error
@@ -56,17 +71,41 @@ func (w *world) step(ctx context.Context) (bool, error) {
 
 // fits says whether a step whose time has come is meant for the orchestration as it is now.
 func (w *world) fits(s Step, out orchestrator.Outcome) bool {
-	if s.To == "" && out.ID != id || s.To != "" && (out.ID == id || out.Orchestrator != s.To || out.Ended()) {
+	if s.To == "" && out.ID != id || s.To != "" && (out.ID == id || out.Orchestrator != s.To) {
 		return false
 	}
-	if s.At > 0 {
+	switch {
+	case s.Command == commandRetry:
+		return out.Status == orchestrator.Retrying && w.message.acknowledged.Load()
+	case s.Command == commandRewind:
+		return out.Status == orchestrator.Failed && w.message.acknowledged.Load()
+	case s.Command == commandRedeliver:
+		return out.Status != orchestrator.Retrying && w.message.acknowledged.Load()
+	case s.To != "" && out.Ended():
+		return false
+	case s.At > 0:
 		return true
 	}
-	return !out.Ended() && (s.Event == "" || w.waits(out, s.Event))
+	return !out.Ended() && out.Status != orchestrator.Retrying && (s.Event == "" || w.waits(out, s.Event))
 }
 
 func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome) error {
+	w.stopped = w.stopped || out.ID == id && (s.Command == "cancel" || s.Command == "terminate")
 	switch s.Command {
+	case commandRetry:
+		w.bring(out.Execution)
+		return nil
+	case commandRedeliver:
+		after := out.Execution
+		if !out.Ended() {
+			after-- // it goes on with this one
+		}
+		w.bring(after)
+		return nil
+	case commandRewind:
+		w.again = true
+		_, err := w.outside.Rewind(ctx, out.ID, fmt.Sprintf("step-%d", i+1))
+		return err
 	case "suspend":
 		return w.outside.Suspend(ctx, out.ID, s.Reason)
 	case "resume":
@@ -120,11 +159,11 @@ func (w *world) coming() bool {
 	return false
 }
 
-// missed is the steps that never happened.
+// missed is the steps that never happened, although nothing kept the run from coming to them.
 func (w *world) missed() []Step {
 	var out []Step
 	for i, s := range w.steps {
-		if !w.done[i] {
+		if !w.done[i] && !w.failing.has() {
 			out = append(out, s)
 		}
 	}

@@ -28,6 +28,8 @@ type world struct {
 	orchestrators []orchestrator.AnyOrchestrator
 	activities    []orchestrator.AnyActivity
 	steps         []Step
+	attempts      int
+	failing       *failing
 	limit         time.Duration
 
 	log     *slog.Logger
@@ -40,6 +42,11 @@ type world struct {
 	done    []bool        // steps
 	raised  map[raisedEvent]int
 	news    *news
+	ledger  *ledger
+	*watchdog
+	message *message
+	bring   func(after int) // the message that starts the orchestration
+	chances
 }
 
 // raisedEvent is where an event went.
@@ -53,24 +60,28 @@ func newWorld(t *testing.T, w world) (*world, error) {
 	w.tables, w.blobs = tables.NewMemory(), blobs.NewMemory()
 	w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	w.begin, w.stir = time.Now(), make(chan struct{}, 1)
-	w.done, w.raised, w.news = make([]bool, len(w.steps)), map[raisedEvent]int{}, &news{}
+	w.done, w.raised, w.news, w.ledger = make([]bool, len(w.steps)), map[raisedEvent]int{}, &news{}, &ledger{}
+	w.watchdog = &watchdog{}
+	w.message, w.repeats, w.revived = &message{}, make([]bool, len(w.steps)), map[string]bool{}
 	w.queues = mailbox{queues.NewMemory(), w.poke}
 	var err error
-	if w.outside, err = w.runtime(func(ctx context.Context, _ faults.Call, next func(context.Context) error) error { return next(ctx) }); err == nil {
+	if w.outside, err = w.runtime(w.activities, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error { return next(ctx) }); err == nil {
 		err = w.outside.Prepare(t.Context())
 	}
 	return &w, err
 }
 
 // runtime is one over the world's storage.
-func (w *world) runtime(i faults.Interceptor) (*orchestrator.Runtime, error) {
+func (w *world) runtime(activities []orchestrator.AnyActivity, i faults.Interceptor) (*orchestrator.Runtime, error) {
 	return orchestrator.New(orchestrator.Config{
 		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
 		ScheduleQueue: "orchestration-signals", // one queue is enough to be delivered from
-		Orchestrators: w.orchestrators, Activities: w.activities, Node: "test", Log: w.log,
+		Orchestrators: w.orchestrators, Activities: activities, Node: "test", Log: w.log,
 		Publish:     w.news.take,
 		SpreadAbove: math.MaxInt, // one process does everything
-
+		Stalled: func(_ context.Context, out orchestrator.Outcome) error {
+			return fmt.Errorf("%w: %w", orchestrator.ErrStalled, out.Failure)
+		},
 	})
 }
 
@@ -98,7 +109,9 @@ func (n *news) all() []orchestrator.Publication {
 	return slices.Clone(n.events)
 }
 
+// poke says that something has happened.
 func (w *world) poke() {
+	w.beat()
 	select {
 	case w.stir <- struct{}{}:
 	default: // it is known already
@@ -228,7 +241,7 @@ func (w *world) waits(out orchestrator.Outcome, event string) bool {
 		switch {
 		case x.Execution == out.Execution:
 			return asked > unread
-		case x.Status != orchestrator.Failed:
+		case x.Status == orchestrator.Running: // it continued as new
 			unread = max(0, unread-asked)
 		}
 	}

@@ -1,0 +1,96 @@
+package orchestratortest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Entry is one run of an activity's function: of a real one or of a fake.
+type Entry struct {
+	Activity string
+	Input    json.RawMessage
+	// Info tells for which attempt of which call it ran.
+	Info orchestrator.ActivityInfo
+	// Err is what the caller was told. It is not nil for a run that did its work, but that FailEverywhere made fail
+	// afterwards.
+	Err error
+}
+
+// String shows the entry on a line.
+func (e Entry) String() string {
+	text := fmt.Sprintf("%s %s of %s, attempt %d", e.Activity, e.Input, e.Info.IdempotencyKey(), e.Info.Attempt)
+	if e.Err != nil {
+		text += fmt.Sprintf(", failed: %v", e.Err)
+	}
+	return text
+}
+
+var errLeft = errors.New("it did not return")
+
+// ledger is what activities did, in the order in which they began.
+type ledger struct {
+	mu      sync.Mutex
+	entries []*Entry
+}
+
+// enter notes that a function begins; the result is called when it has ended.
+func (l *ledger) enter(e Entry) (ended func(error)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.entries = append(l.entries, &e)
+	return func(err error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		e.Err = err
+	}
+}
+
+func (l *ledger) all() []Entry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []Entry
+	for _, e := range l.entries {
+		out = append(out, *e)
+	}
+	return out
+}
+
+// watched is the activities with the ledger around their functions, and the failure that the run is to have.
+func (w *world) watched(activities []orchestrator.AnyActivity) []orchestrator.AnyActivity {
+	all := slices.Clone(activities)
+	for i, a := range all {
+		if a == nil {
+			continue // NewRuntime says so
+		}
+		all[i] = orchestrator.Around(a, func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+			return w.perform(ctx, a.Name(), input, next)
+		})
+	}
+	return all
+}
+
+// perform runs an activity's function, unless its call is to fail before.
+func (w *world) perform(ctx context.Context, name string, input json.RawMessage, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	info := orchestrator.Info(ctx)
+	failure := w.failing.of(info)
+	if failure != nil && !w.failing.applied {
+		return nil, failure
+	}
+	w.busy.Add(1)
+	defer w.busy.Add(-1)
+	ended := w.ledger.enter(Entry{Activity: name, Input: slices.Clone(input), Info: info})
+	told := errLeft
+	defer func() { ended(told) }()
+	out, err := fn(ctx)
+	if failure != nil {
+		out, err = nil, failure
+	}
+	told = err
+	return out, err
+}
