@@ -80,8 +80,11 @@ func key(row string) tables.Key { return tables.Key{Partition: listPartition, Ro
 // row is one of the orchestration's.
 func (e entry) row(name string) tables.Entity {
 	p := map[string]any{columnID: e.id}
-	if name == idView(e.id) {
+	switch name {
+	case idView(e.id):
 		p[columnOrchestrator], p[columnStatus], p[columnTag], p[columnCreated] = e.orchestrator, string(e.status), e.tag, e.created
+	case statusView(e.status) + e.place():
+		p[columnOrchestrator] = e.orchestrator // for the census
 	}
 	return tables.Entity{Key: key(name), Properties: p}
 }
