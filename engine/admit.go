@@ -56,7 +56,7 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if s.Input, err = json.Marshal(m); err != nil {
 		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
 	}
-	s.ID, s.CorrelationID, s.Timeout = id, m.CorrelationID, def.Timeout
+	s.ID, s.CorrelationID, s.Timeout, s.WillRetry = id, m.CorrelationID, def.Timeout, true
 	if def.Singleton != "" {
 		s.Reuse = orchestrator.ReuseEnded
 	}

@@ -25,6 +25,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 		return nil
 	}
 	broken := func(*world) error { return orchestrator.Permanent(errors.New("broken")) }
+	jammed := func(*world) error { return errors.New("jammed") }
 	well := func(*world) error { return nil }
 	scenarios := map[string]struct {
 		body  string
@@ -38,6 +39,8 @@ func TestCrashAtEveryCall(t *testing.T) {
 		"succeeds":                   {body: good, turn: well, check: succeeded, parts: 1},
 		"fails once":                 {body: good, turn: once, check: succeeded, parts: 1},
 		"fails for good":             {body: good, turn: broken, check: checkDead("broken"), parts: 1},
+		"fails every time":           {body: good, turn: jammed, check: checkDead(""), parts: 1},
+		"waits, fails every time":    {body: good, waits: true, turn: jammed, check: checkDead(""), parts: 1},
 		"undecodable":                {body: "garbage", check: checkDead("not a JSON object"), parts: 1},
 		"waits":                      {body: good, waits: true, turn: well, check: succeeded, parts: 1},
 		"waits and fails once":       {body: good, waits: true, turn: once, check: succeeded, parts: 1},

@@ -148,9 +148,10 @@ func (d *DeadLetters) Returned(ctx context.Context, engine, row string) (bool, e
 	if err != nil || !letter.retried() {
 		return false, err
 	}
-	_, err = d.Get(ctx, engine, rowKey(letter.MessageID, letter.RetriedAtUtc))
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
+	for _, at := range []time.Time{letter.RetriedAtUtc, letter.RetriedAtUtc.Add(stallMark)} {
+		if _, err := d.Get(ctx, engine, rowKey(letter.MessageID, at)); !errors.Is(err, ErrNotFound) {
+			return err == nil, err
+		}
 	}
-	return err == nil, err
+	return false, nil
 }

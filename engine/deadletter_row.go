@@ -136,8 +136,13 @@ func (d DeadLetter) entity() tables.Entity {
 	if encoding != "" {
 		props["OriginalMessageEncoding"] = encoding
 	}
-	key := tables.Key{Partition: tables.EscapeKey(d.Engine), Row: rowKey(d.MessageID, d.InsertedAtUtc)}
+	key := tables.Key{Partition: tables.EscapeKey(d.Engine), Row: d.key()}
 	return tables.Entity{Key: key, Properties: props}
+}
+
+// key is the row key.
+func (d DeadLetter) key() string {
+	return rowKey(d.MessageID, firstOf(whole(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 
 // decidedColumns are the columns that change after the row was written; of those that are empty there is no property.

@@ -28,8 +28,8 @@ type Definition struct {
 	// Orchestrator runs its messages; make it with Orchestrate.
 	Orchestrator orchestrator.AnyOrchestrator
 	// Operations are the activities that the history shows, each under its name. Activities of all engines share one name
-	// space: one that another engine has as well is named {engine}.{operation}, and the history shows what is behind the
-	// dot. The first names a run of a message that names none.
+	// space: one that another engine has as well is named {engine}/{operation}, and the history shows what is behind the
+	// slash. The first names a run of a message that names none.
 	Operations []orchestrator.AnyActivity
 	// Activities are the others, which the history does not show.
 	Activities []orchestrator.AnyActivity

@@ -7,6 +7,8 @@
 //   - Nothing is lost. A delivery is acknowledged (Handle returns nil) only when its run is in the history, when the
 //     message is in the dead letters with its original bytes, when it has been put back into its queue, or when its
 //     orchestration waits for a signal and carries the message until then.
+//   - A message and its run end together. While the message comes again, the run is Retrying; who gives the message up ends
+//     the run first, as Failed. A run whose code cannot go on needs no message: one dead letter tells of it.
 //   - A correlation id whose run succeeded runs no more: another message with it is a duplicate.
 //   - Every write is idempotent, and a message drives it that is acknowledged last: a crash at any point only repeats.
 //

@@ -19,6 +19,7 @@ const (
 	Parked       Fate = "parked"        // put back until something can be done
 	Elsewhere    Fate = "elsewhere"     // put back: another process has it
 	Conflicting  Fate = "conflicting"   // put back: another run has its instance
+	Stalled      Fate = "stalled"       // a dead letter tells of it; its run goes on by itself when the code is mended
 )
 
 // counts counts deliveries by fate.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -31,7 +32,8 @@ type lockInput struct {
 	InstanceID string        `json:"instanceId"`
 	JobID      string        `json:"jobId"`
 	Duration   time.Duration `json:"duration"`
-	// Execution sets the steps of an execution apart from those of one that failed: their results are not to be had again.
+	// Execution sets the steps of an execution apart from those of the ones before: one whose time was over has not undone
+	// them by itself, and its lock is not to be had any more.
 	Execution int `json:"execution"`
 }
 
@@ -77,25 +79,34 @@ func (s *LockSteps) Activities() []orchestrator.AnyActivity {
 }
 
 // Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits, durably,
-// while another job has the lock, takes it for d (0 for registry.DefaultLockDuration), renews it for as long as fn runs, and gives it up however fn ends: with
-// an error, a panic, or because the orchestration is canceled; after a crash, the process that goes on does. A lock that
-// cannot be given up expires. When the lock is lost, what fn waits for gives ErrCanceled, and Locked ErrLockLost. Else
-// the error is fn's, a panic included.
+// while another job has the lock, takes it for d (0 for registry.DefaultLockDuration), renews it for as long as fn runs,
+// and gives it up however fn ends: with an error, a panic, or because the orchestration is canceled; after a crash, the
+// process that goes on does. A lock that cannot be given up expires. When the lock is lost, what fn waits for gives
+// ErrCanceled, and Locked ErrLockLost. Else the error is fn's. A cancellation of the orchestration reaches fn, and the lock
+// is kept for as long as fn cleans up (WithoutCancel).
 //
-// fn may be run again by the next execution, if this one fails: what it calls by then has to be harmless when repeated,
-// and must not take results over that another job has undone since; give such calls ctx.Execution as part of their input.
+// The lock is taken anew by each attempt. To give it up is an undo, so that it takes nothing from what the next attempt
+// keeps of this one: what fn has called is not called again, as the rule for attempts says. In between, other jobs may have
+// had the lock. Results that these can have made untrue must not be taken over: give such calls ctx.Execution as part of
+// their input.
 func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d time.Duration, fn func(*orchestrator.Context) error) error {
 	if d <= 0 {
 		d = registry.DefaultLockDuration
 	}
 	in := lockInput{InstanceID: instanceID, JobID: JobID(ctx), Duration: d, Execution: ctx.Execution()}
-	if err := steps.wait(ctx, in); err != nil {
-		steps.unlock(ctx, in) // it may have been taken all the same
+	lock, err := steps.wait(ctx, in)
+	if err != nil {
+		steps.unlock(ctx, lock, in) // it may have been taken all the same
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
 	}
+	var panicked any
 	over := false
-	work := orchestrator.Go(ctx, func(ctx *orchestrator.Context) (struct{}, error) { return struct{}{}, fn(ctx) })
-	keep := orchestrator.Go(ctx, func(ctx *orchestrator.Context) (struct{}, error) {
+	work := orchestrator.Go(ctx, func(ctx *orchestrator.Context) (_ struct{}, err error) {
+		panicked, err = contain(ctx, fn)
+		return struct{}{}, err
+	})
+	// The work may have something to clean up when the orchestration is canceled, and needs the lock for that.
+	keep := orchestrator.Go(orchestrator.WithoutCancel(ctx), func(ctx *orchestrator.Context) (struct{}, error) {
 		return struct{}{}, steps.keep(ctx, in, &over)
 	})
 	orchestrator.Any(ctx, work, keep)
@@ -104,37 +115,50 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 		_, lost = keep.Await()
 		orchestrator.Cancel(ctx, work)
 	}
-	_, err := work.Await()
+	_, err = work.Await()
 	over = true
 	orchestrator.Cancel(ctx, keep)
 	_, _ = keep.Await()
-	steps.unlock(ctx, in)
+	steps.unlock(ctx, lock, in)
+	if panicked != nil {
+		panic(panicked)
+	}
 	if lost != nil {
 		return errors.Join(lost, err)
 	}
 	return err
 }
 
-// wait takes the lock as soon as nobody else has it.
-func (s *LockSteps) wait(ctx *orchestrator.Context, in lockInput) error {
+// contain runs fn and catches its panic, which would end the orchestration before the lock is given up.
+func contain(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (panicked any, err error) {
+	defer func() {
+		if panicked = recover(); panicked != nil {
+			ctx.Logger().Error("panic under the lock", "panic", panicked, "stack", string(debug.Stack()))
+		}
+	}()
+	return nil, fn(ctx)
+}
+
+// wait takes the lock as soon as nobody else has it. With an error, it gives the call that may have taken it, or nil.
+func (s *LockSteps) wait(ctx *orchestrator.Context, in lockInput) (*orchestrator.Future[lockResult], error) {
 	for pause := firstLockPause; ; pause = min(2*pause, longestLockPause) {
-		r, err := s.acquire.Call(ctx, in).Await()
+		lock := s.acquire.Call(ctx, in, orchestrator.WithUndo(s.release, in))
+		r, err := lock.Await()
 		if err != nil || r.Held {
-			return err
+			return lock, err
 		}
 		ctx.Logger().Info("the instance is locked: waiting", "instance", in.InstanceID, "holder", r.Holder, "until", r.Until)
-		if _, err := orchestrator.Timer(ctx, min(pause, max(time.Second, r.Until.Sub(ctx.Now())))).Await(); err != nil {
-			return err
+		if err := ctx.Sleep(min(pause, max(time.Second, r.Until.Sub(ctx.Now())))); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// keep renews the lock until the work is over. It goes on when the orchestration is canceled, which interrupts its waits
-// once, because the work may have something to undo. A renewal that fails is made up for by the next: one that comes too
-// late is as good as long as nobody has changed the document.
+// keep renews the lock until the work is over. A renewal that fails is made up for by the next: one that comes too late is
+// as good as long as nobody has changed the document.
 func (s *LockSteps) keep(ctx *orchestrator.Context, in lockInput, over *bool) error {
 	for {
-		_, err := orchestrator.Timer(ctx, in.Duration/3).Await()
+		err := ctx.Sleep(in.Duration / 3)
 		if err == nil {
 			var r lockResult
 			if r, err = s.renew.Call(ctx, in).Await(); err == nil && !r.Held {
@@ -144,22 +168,18 @@ func (s *LockSteps) keep(ctx *orchestrator.Context, in lockInput, over *bool) er
 		if *over {
 			return nil
 		}
-		if err != nil && !errors.Is(err, orchestrator.ErrCanceled) {
+		if err != nil {
 			ctx.Logger().Warn("the lock was not renewed", "instance", in.InstanceID, "reason", err)
 		}
 	}
 }
 
-// unlock gives the lock up. It is tried again when a cancellation comes in between; what fails besides is left to the
-// lock's expiry, because it must not undo what the run has done.
-func (s *LockSteps) unlock(ctx *orchestrator.Context, in lockInput) {
-	var err error
-	for range 3 {
-		if _, err = s.release.Call(ctx, in).Await(); !errors.Is(err, orchestrator.ErrCanceled) {
-			break
-		}
+// unlock gives the lock up. What fails is left to the lock's expiry, because it must not undo what the run has done.
+func (s *LockSteps) unlock(ctx *orchestrator.Context, lock *orchestrator.Future[lockResult], in lockInput) {
+	if lock == nil {
+		return
 	}
-	if err != nil {
+	if err := orchestrator.Undo(ctx, lock); err != nil {
 		ctx.Logger().Warn("the lock is left to expire", "instance", in.InstanceID, "reason", err)
 	}
 }

@@ -94,7 +94,9 @@ func TestLocked(t *testing.T) {
 	}{
 		"succeeds": {do: held},
 		"takes longer than the lock lasts": {takes: 10 * time.Minute, do: func(ctx *orchestrator.Context, look *orchestrator.Activity[int, string]) error {
-			ctx.Sleep(10 * time.Minute)
+			if err := ctx.Sleep(10 * time.Minute); err != nil {
+				return err
+			}
 			return held(ctx, look)
 		}},
 		"fails":  {want: "no", do: func(*orchestrator.Context, *orchestrator.Activity[int, string]) error { return errors.New("no") }},
@@ -105,7 +107,10 @@ func TestLocked(t *testing.T) {
 				if _, err := orchestrator.Timer(ctx, 24*time.Hour).Await(); err == nil {
 					return errors.New("it was not canceled")
 				}
-				ctx.Sleep(10 * time.Minute)
+				ctx = orchestrator.WithoutCancel(ctx)
+				if err := ctx.Sleep(10 * time.Minute); err != nil {
+					return err
+				}
 				if err := held(ctx, look); err != nil {
 					panic(err)
 				}

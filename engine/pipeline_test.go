@@ -93,6 +93,7 @@ func TestAnActivityThatAlwaysFails(t *testing.T) {
 		if n := w.host(t, w.always(p)); n != 5 {
 			t.Errorf("%d deliveries", n)
 		}
+		checkDead("jammed")(t, w)
 		dead := w.deadLetters(t)
 		if len(dead) != 1 || w.turns.Load() != 4 {
 			t.Fatalf("%d dead letters after %d turns", len(dead), w.turns.Load())

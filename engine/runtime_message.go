@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -36,7 +37,7 @@ func (p *Pipeline) runtimeMessage(d Delivery) runtimeMessage {
 
 // putBack sends the message to its queue again, for later. It stays the message that it was, so that it can be one dead
 // letter only; one that has no room to say so becomes a new one.
-func (m runtimeMessage) putBack(ctx context.Context) error {
+func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error {
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	j := m.journey
@@ -46,7 +47,7 @@ func (m runtimeMessage) putBack(ctx context.Context) error {
 		body = m.body
 	}
 	if err == nil {
-		_, err = m.config.Queues.Send(ctx, m.queue, body, m.config.ElsewhereDelay)
+		_, err = m.config.Queues.Send(ctx, m.queue, body, delay)
 	}
 	if err != nil {
 		return fmt.Errorf("put message %s back into %s: %w", m.journey.MessageID, m.queue, err)
@@ -78,7 +79,7 @@ func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
 	if err == nil {
 		return nil
 	}
-	if back := m.putBack(ctx); back != nil {
+	if back := m.putBack(ctx, m.config.ElsewhereDelay); back != nil {
 		return errors.Join(err, back)
 	}
 	return nil

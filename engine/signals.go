@@ -10,8 +10,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Ended settles a run whose end a signal has brought, as if its message had: the history, and for one that failed, the
-// message in its queue again with its attempts raised. Give it to the runtime as Config.Ended.
+// Ended settles a run whose end a signal has brought, as if its message had: the history; for one that is Retrying, the
+// message in its queue again with its attempts raised; for one that has failed for good, a dead letter. Give it to the
+// runtime as Config.Ended.
 func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -34,7 +35,7 @@ func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
 		v.fate = Duplicate
 		return
 	}
-	if out.Status != orchestrator.Failed {
+	if out.Status != orchestrator.Failed && out.Status != orchestrator.Retrying {
 		v.settle(ctx, out)
 		return
 	}
@@ -43,10 +44,13 @@ func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
 		v.fail(err)
 		return
 	}
-	if out.Failure.Permanent {
-		v.bury(ctx, ReasonPermanent, out.Failure)
-	} else {
+	switch {
+	case out.Status == orchestrator.Retrying:
 		v.putBack(ctx, v.def.Queue, v.attempt, v.config.ElsewhereDelay, Failed)
+	case out.Failure.Permanent:
+		v.bury(ctx, ReasonPermanent, out.Failure)
+	default: // somebody gave it up
+		v.bury(ctx, ReasonAttemptsExhausted, out.Failure)
 	}
 	if v.err != nil {
 		return
@@ -77,6 +81,9 @@ func (p *Pipeline) goesOn(ctx context.Context, out orchestrator.Outcome, since t
 	return v.show(ctx, out)
 }
 
+// earlyDelay is for how long an event is put back that came before an earlier one of its sender.
+const earlyDelay = 5 * time.Second
+
 // HandleSignal takes one delivery of the runtime's signal queue or of its schedule queue. What cannot be understood is a
 // dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
@@ -89,11 +96,16 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	out, err := p.config.Runtime.Deliver(ctx, s)
 	applied := err == nil
 	switch {
+	case errors.Is(err, orchestrator.ErrEarly):
+		err = m.putBack(ctx, earlyDelay)
 	case errors.Is(err, orchestrator.ErrElsewhere):
-		err = m.putBack(ctx)
-	case applied && !out.Ended():
+		err = m.putBack(ctx, p.config.ElsewhereDelay)
+	case applied && !out.Ended() && out.Status != orchestrator.Retrying:
 		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
 		err = p.goesOn(ctx, out, began, again)
+	}
+	if err == nil && out.Status == orchestrator.Stalled && m.journey.Retry != nil {
+		err = p.stalledByItself(ctx, out, m.journey) // somebody has tried in vain
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
 		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))
@@ -110,8 +122,10 @@ func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, orchestrator.ErrEarly):
+		return m.putBack(ctx, earlyDelay)
 	case errors.Is(err, orchestrator.ErrElsewhere):
-		return m.putBack(ctx)
+		return m.putBack(ctx, p.config.ElsewhereDelay)
 	default:
 		return m.buryPoison(ctx, err)
 	}

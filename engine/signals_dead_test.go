@@ -2,15 +2,12 @@ package engine_test
 
 import (
 	"context"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -21,19 +18,9 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 	const id = "turntable-c1"
 	tests := map[string]struct {
 		spoil  func(t *testing.T, w *world) (mend func())
-		p      func(t *testing.T, w *world) *engine.Pipeline // nil is the right one
 		reason engine.Reason
 		says   string
 	}{
-		"its orchestrator is not deployed": {
-			p: func(t *testing.T, w *world) *engine.Pipeline { return w.deployed(t) }, reason: engine.ReasonUnknownOrchestrator, says: "unknown orchestrator"},
-		"its code has changed": {
-			p: func(t *testing.T, w *world) *engine.Pipeline {
-				other := orchestrator.NewOrchestrator("turntable", func(ctx *orchestrator.Context, _ engine.Message) (string, error) {
-					return orchestrator.Event[string](ctx, "another").Await()
-				})
-				return w.deployed(t, other)
-			}, reason: engine.ReasonInconsistent, says: "is stalled"},
 		"a round is missing":    {spoil: losesRow(id, "r-00000001-00000001"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
 		"its status is missing": {spoil: losesRow(id, "status"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
 	}
@@ -49,23 +36,17 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 				if err := right.Handle(t.Context(), w.delivery(t, testQueue)); err != nil {
 					t.Fatal(err)
 				}
-				broken, mend := right, func() {}
-				if tt.p != nil {
-					broken = tt.p(t, w)
-				}
-				if tt.spoil != nil {
-					mend = tt.spoil(t, w)
-				}
+				mend := tt.spoil(t, w)
 				w.event(t, "c1", 0)
 				d := w.delivery(t, signalQueue)
 				for d.DequeueCount = 1; d.DequeueCount <= 2; d.DequeueCount++ {
-					if err := broken.HandleSignal(t.Context(), d); err == nil || !strings.Contains(err.Error(), tt.says) {
+					if err := right.HandleSignal(t.Context(), d); err == nil || !strings.Contains(err.Error(), tt.says) {
 						t.Fatalf("delivery %d: %v", d.DequeueCount, err)
 					}
 				}
 				d.Queue, d.DequeueCount = signalQueue+engine.PoisonSuffix, 1 // the host has given up
 				gaveUp := time.Now()
-				if err := broken.HandleSignalPoison(t.Context(), d); err != nil {
+				if err := right.HandleSignalPoison(t.Context(), d); err != nil {
 					t.Fatal(err)
 				}
 				dead := w.deadLettersOf(t, engine.SignalEngine)
@@ -103,22 +84,6 @@ func losesRow(id, row string) func(*testing.T, *world) func() {
 			}
 		}
 	}
-}
-
-// deployed is a process of another deployment, which has these orchestrators and no activities.
-func (w *world) deployed(t *testing.T, orchestrators ...orchestrator.AnyOrchestrator) *engine.Pipeline {
-	t.Helper()
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	rt, err := orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: w.blobs, Queues: w.queues, Log: log, Orchestrators: orchestrators})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := engine.NewPipeline(engine.Config{Runtime: rt, Log: log, Queues: w.queues,
-		History: engine.NewHistory(w.tables, ""), DeadLetters: engine.NewDeadLetters(w.tables, "")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // retry sends a dead letter again, as a person does.

@@ -84,7 +84,9 @@ func (h *hall) definition(r *registry.Registry) engine.Definition {
 		Orchestrator: engine.Orchestrate("door", func(ctx *orchestrator.Context, r engine.Request[struct{}]) (int, error) {
 			n := 0
 			err := engine.Locked(ctx, locks, r.InstanceID, time.Hour, func(ctx *orchestrator.Context) error {
-				ctx.Sleep(time.Duration(h.least) * time.Second)
+				if err := ctx.Sleep(time.Duration(h.least) * time.Second); err != nil {
+					return err
+				}
 				if h.waits {
 					if _, err := orchestrator.Event[int](ctx, "open").Await(); err != nil {
 						return err

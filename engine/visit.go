@@ -63,13 +63,36 @@ func (v *visit) rest(ctx context.Context) {
 		v.fate = Duplicate
 		return
 	}
-	if v.attempt >= v.def.MaxAttempts {
-		v.giveUp(ctx, ReasonAttemptsExhausted)
+	if v.attempt >= v.def.MaxAttempts && !v.waits(ctx) {
 		return
 	}
 	if v.free(ctx) {
 		v.run(ctx)
 	}
+}
+
+// waits is for a message whose attempts are used up: it says that its run waits for what comes by a signal, and goes on
+// without the message, which only could not be acknowledged. Any other it gives up.
+func (v *visit) waits(ctx context.Context) bool {
+	out, err := v.found(ctx)
+	if err == nil && waitsForSignals(out) {
+		return true
+	}
+	v.giveUp(ctx, ReasonAttemptsExhausted, out, err)
+	return false
+}
+
+// waitsForSignals says that no process has to do anything for the run until a signal comes.
+func waitsForSignals(out orchestrator.Outcome) bool {
+	waits := out.Status == orchestrator.Suspended
+	for _, c := range out.Calls {
+		if open := c.EndedAt.IsZero(); open && c.Kind == orchestrator.ActivityCall {
+			return false
+		} else if open && out.Status == orchestrator.Running {
+			waits = true
+		}
+	}
+	return waits
 }
 
 // recall looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are counted:
@@ -84,15 +107,16 @@ func (v *visit) recall(ctx context.Context) bool {
 	return true
 }
 
-// giveUp buries a message whose attempts are used up, unless its orchestration has completed and only the history does
-// not say so yet.
-func (v *visit) giveUp(ctx context.Context, reason Reason) {
-	out, err := v.found(ctx)
+// giveUp buries a message that is not tried again, given where its orchestration stands, or why nobody knows. One that has
+// completed, and only the history does not say so yet, is settled; one that is stalled goes on without the message.
+func (v *visit) giveUp(ctx context.Context, reason Reason, out orchestrator.Outcome, err error) {
 	switch {
+	case err == nil && out.Status == orchestrator.Stalled:
+		v.stalled(ctx, out)
 	case err == nil && out.Ended() && out.Status != orchestrator.Failed:
 		v.settle(ctx, out)
 	case err == nil:
-		v.bury(ctx, reason, v.lastError(out))
+		v.abandon(ctx, reason, v.lastError(out))
 	case errors.Is(err, orchestrator.ErrNotFound):
 		v.bury(ctx, reason, v.lastError(orchestrator.Outcome{}))
 	case errors.Is(err, orchestrator.ErrCorrupt):
@@ -100,6 +124,33 @@ func (v *visit) giveUp(ctx context.Context, reason Reason) {
 	default:
 		v.fail(err)
 	}
+}
+
+// abandon ends an orchestration that nobody brings again, and then buries its message, in this order: whoever can retry the
+// dead letter finds the orchestration ended, and after a crash in between the message comes again and finds it so, too. When
+// the dead letter is there already, only the acknowledgement was lost, and what runs now may be its retry.
+func (v *visit) abandon(ctx context.Context, reason Reason, cause error) {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	_, err := v.config.DeadLetters.Get(ctx, v.def.Name, v.letter(reason, cause).key())
+	if errors.Is(err, ErrNotFound) {
+		err = v.end(ctx, cause)
+	}
+	if err != nil {
+		v.fail(err)
+		return
+	}
+	v.bury(ctx, reason, cause)
+}
+
+// end makes the orchestration of a message Failed that nobody brings again. When the id is another run's by now, the
+// message's own is over.
+func (v *visit) end(ctx context.Context, cause error) error {
+	err := v.config.Runtime.GiveUp(ctx, v.orchestrationID(), v.message.CorrelationID, cause)
+	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrConflict) {
+		return err
+	}
+	return v.unlock(ctx)
 }
 
 // lastError is the real error of the last attempt.
@@ -118,7 +169,7 @@ func (v *visit) run(ctx context.Context) {
 	message, err := v.config.Claims.open(ctx, v.def.Name, v.message)
 	switch {
 	case errors.Is(err, errClaim):
-		v.bury(ctx, ReasonUndecodable, err)
+		v.abandon(ctx, ReasonUndecodable, err)
 		return
 	case err != nil:
 		v.broke(ctx, err)
@@ -143,10 +194,13 @@ func (v *visit) run(ctx context.Context) {
 		CorrelationID: v.message.CorrelationID,
 		Carry:         carry,
 		Timeout:       v.def.Timeout,
+		WillRetry:     true,
 		Reuse:         v.def.reuse(),
 		Resume:        v.attempt > 1 || len(v.past.entries) > 0 || v.def.Singleton != "",
 	})
 	switch {
+	case errors.Is(err, orchestrator.ErrStalled):
+		v.stalled(ctx, out)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		v.putBack(ctx, v.def.Queue, v.attempt-1, v.config.ElsewhereDelay, Elsewhere)
 	case errors.Is(err, orchestrator.ErrConflict) && v.def.Singleton != "":
@@ -157,7 +211,7 @@ func (v *visit) run(ctx context.Context) {
 		v.purged(ctx, err)
 	case err != nil:
 		v.broke(ctx, err)
-	case out.Ended():
+	case out.Ended(), out.Status == orchestrator.Retrying:
 		v.settle(ctx, out)
 	case out.Woken:
 		v.fate = Parked
@@ -188,7 +242,7 @@ func (v *visit) purged(ctx context.Context, cause error) {
 	v.bury(ctx, ReasonPermanent, cause)
 }
 
-// settle writes the history of a run that ended, and decides by its end.
+// settle writes the history of a run that ended, or of an attempt that failed, and decides by its end.
 func (v *visit) settle(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
@@ -268,13 +322,21 @@ func (v *visit) putBack(ctx context.Context, queue string, attempts int, delay t
 func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
-	now := v.config.Now()
+	if _, err := v.config.DeadLetters.Add(ctx, v.letter(reason, cause)); err != nil {
+		v.fail(err)
+		return
+	}
+	v.fate, v.err, v.cause = DeadLettered, nil, cause
+}
+
+// letter is the message as a dead letter.
+func (v *visit) letter(reason Reason, cause error) DeadLetter {
 	first, last, _ := v.past.failures()
 	if last.IsZero() {
-		last = now
+		last = v.config.Now()
 	}
 	parent, retries := v.journey.parent()
-	_, err := v.config.DeadLetters.Add(ctx, DeadLetter{
+	return DeadLetter{
 		Engine:            v.def.Name,
 		MessageID:         v.journey.MessageID,
 		InsertedAtUtc:     v.journey.InsertedAt,
@@ -290,12 +352,7 @@ func (v *visit) bury(ctx context.Context, reason Reason, cause error) {
 		ParentRowKey:      parent,
 		RetryCount:        retries,
 		Node:              v.config.Runtime.Node(),
-	})
-	if err != nil {
-		v.fail(err)
-		return
 	}
-	v.fate, v.err, v.cause = DeadLettered, nil, cause
 }
 
 // poisoned is rest for a message that the host has moved to the poison queue. A poison queue has none of its own: what
@@ -317,6 +374,7 @@ func (v *visit) restPoisoned(ctx context.Context) {
 	}
 	if len(known) > 0 {
 		v.fate = Duplicate
+		v.endOfStalled(ctx)
 		return
 	}
 	if !v.recall(ctx) {
@@ -330,7 +388,20 @@ func (v *visit) restPoisoned(ctx context.Context) {
 		v.bury(ctx, ReasonPoison, v.broken)
 		return
 	}
-	v.giveUp(ctx, ReasonPoison)
+	out, err := v.found(ctx)
+	v.giveUp(ctx, ReasonPoison, out, err)
+}
+
+// endOfStalled gives up a run of which a dead letter tells that it was stalled, and which has gone on since and failed: the
+// message was to bring it again.
+func (v *visit) endOfStalled(ctx context.Context) {
+	out, err := v.found(ctx)
+	switch {
+	case err == nil && out.Status == orchestrator.Retrying:
+		v.abandon(ctx, ReasonPoison, v.lastError(out))
+	case err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrCorrupt):
+		v.fail(err)
+	}
 }
 
 // settling gives the last writes of a delivery their own time: they matter more than the end of the invocation.

@@ -97,21 +97,26 @@ func (w *world) definition() engine.Definition {
 				if _, err := orchestrator.Event[int](ctx, "go").Await(); err != nil {
 					return "", err
 				}
-				ctx.Sleep(time.Hour)
+				if err := ctx.Sleep(time.Hour); err != nil {
+					return "", err
+				}
 			}
 			if _, err := turn.Call(ctx, r.Input).Await(); err != nil {
 				return "", err
 			}
 			if w.rests == between {
-				ctx.Sleep(time.Hour)
+				if err := ctx.Sleep(time.Hour); err != nil {
+					return "", err
+				}
 			}
 			if err := oils(ctx); err != nil {
 				return "", err
 			}
 			locked, err := lock.Call(ctx, r.InstanceID).Await()
 			if err == nil && w.rests == after {
-				ctx.Sleep(time.Hour)
-				err = oils(ctx)
+				if err = ctx.Sleep(time.Hour); err == nil {
+					err = oils(ctx)
+				}
 			}
 			return locked, err
 		}),
@@ -136,6 +141,7 @@ func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.
 	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, intercept), Log: log,
 		Queues: faults.Queues(w.queues, intercept), SpreadAbove: spreadAbove,
 		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
+		Stalled:       func(ctx context.Context, out orchestrator.Outcome) error { return p.Stalled(ctx, out) },
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
 	if err != nil {
 		t.Fatal(err)
@@ -336,12 +342,18 @@ func (w *world) deliverWithin(t *testing.T, p *engine.Pipeline, budget time.Dura
 	return 1
 }
 
+// checkDead: there is one dead letter, and its run, if there was one, has failed for good.
 func checkDead(message string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
 		dead := w.deadLetters(t)
 		if len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, message) {
 			t.Errorf("dead letters: %+v", dead)
+		}
+		w.process(t, nil)
+		out, err := w.runtime.Get(t.Context(), "turntable-c1")
+		if !errors.Is(err, orchestrator.ErrNotFound) && (err != nil || out.Status != orchestrator.Failed) {
+			t.Errorf("its run is %s, %v", out.Status, err)
 		}
 	}
 }

@@ -34,9 +34,16 @@ const visibility = 30 * time.Second
 
 func newPlant(t *testing.T, components map[string]healthtest.Answer) *plant {
 	t.Helper()
-	p := &plant{site: newSite(t, components), queues: queues.NewMemory()}
+	s := newSite(t, components)
+	return newPlantOver(t, s, s.registry)
+}
+
+// newPlantOver is one whose engine reaches the registry by r.
+func newPlantOver(t *testing.T, s *site, r health.Registry) *plant {
+	t.Helper()
+	p := &plant{site: s, queues: queues.NewMemory()}
 	p.letters, p.ticker = engine.NewDeadLetters(p.tables, ""), health.Ticker{Instances: p.registry, Queues: p.queues}
-	d, log := health.Definition(p.steps(t, p.registry)), slog.New(slog.DiscardHandler)
+	d, log := health.Definition(p.steps(t, r)), slog.New(slog.DiscardHandler)
 	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: blobs.NewMemory(), Queues: p.queues, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }})

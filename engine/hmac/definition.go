@@ -55,7 +55,8 @@ func Definition(steps *Steps) engine.Definition {
 			if slot == "" {
 				slot = r.CorrelationID
 			}
-			made, err := c.rotate.Call(ctx, RotateInput{InstanceID: r.InstanceID, TenantID: r.TenantID, Slot: slot, JobID: r.CorrelationID}).Await()
+			made, err := c.rotate.Call(ctx, RotateInput{InstanceID: r.InstanceID, TenantID: r.TenantID, Slot: slot, JobID: r.CorrelationID,
+				Again: ctx.Execution() - 1}).Await()
 			if err != nil {
 				return Result{}, fmt.Errorf("rotate the key of instance %s: %w", r.InstanceID, err)
 			}
@@ -85,7 +86,9 @@ func Definition(steps *Steps) engine.Definition {
 func (c calls) retireAfterGrace(ctx *orchestrator.Context, told NotifyOutput) error {
 	// The end of the grace is a result, and results outlast a failed attempt: the next one does not begin to wait anew.
 	if left := told.GraceEndsAtUtc.Sub(ctx.Now()); left > 0 {
-		ctx.Sleep(left)
+		if err := ctx.Sleep(left); err != nil {
+			return fmt.Errorf("wait until the grace of instance %s is over: %w", told.InstanceID, err)
+		}
 	}
 	in := RetireInput{InstanceID: told.InstanceID, SecretName: told.SecretName, Version: told.Version, GraceEndsAtUtc: told.GraceEndsAtUtc}
 	if _, err := c.retire.Call(ctx, in).Await(); err != nil {

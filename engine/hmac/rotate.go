@@ -30,6 +30,9 @@ type RotateInput struct {
 	Slot string `json:"slot"`
 	// JobID is the run that asks, for people who look at the tags. Required.
 	JobID string `json:"jobId"`
+	// Again counts the attempts before: each has to ask anew, because the version may have been disabled since. While it is
+	// not, the answer is the same.
+	Again int `json:"again,omitempty"`
 }
 
 // RotateOutput names the slot's key; it holds nothing secret.

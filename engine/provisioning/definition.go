@@ -92,13 +92,13 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[json.RawMess
 }
 
 // act carries the notice out and answers the marketplace. It answers with a failure only when no attempt can bring a
-// success any more.
+// success any more: after a cancellation there is none.
 func (a activities) act(ctx *orchestrator.Context, job string, seen Received, result Result) (Result, error) {
 	registered, err := a.provision(ctx, job, seen)
-	if err != nil && !orchestrator.IsPermanent(err) {
+	if _, canceled := ctx.Canceled(); err != nil && !canceled && !orchestrator.IsPermanent(err) {
 		return result, err
 	}
-	answer, answered := a.answer(ctx, seen, err == nil)
+	answer, answered := a.answer(orchestrator.WithoutCancel(ctx), seen, err == nil)
 	if err := errors.Join(err, answered); err != nil {
 		return result, err
 	}
@@ -172,7 +172,7 @@ func unlocked[In any](ctx *orchestrator.Context, step *orchestrator.Activity[In,
 		if !ok {
 			return out, err
 		}
-		if _, err := orchestrator.Timer(ctx, min(pause, max(time.Second, locked.Until.Sub(ctx.Now())))).Await(); err != nil {
+		if err := ctx.Sleep(min(pause, max(time.Second, locked.Until.Sub(ctx.Now())))); err != nil {
 			return out, err
 		}
 	}
@@ -196,9 +196,15 @@ func tell(ctx *orchestrator.Context, tenant, kind string, c Command) error {
 func await(ctx *orchestrator.Context, deadline time.Duration) (Bootstrap, error) {
 	word, late := orchestrator.Event[Bootstrap](ctx, EventBootstrapped), orchestrator.Timer(ctx, deadline)
 	if orchestrator.Any(ctx, word, late) == 1 {
+		if _, err := late.Await(); err != nil {
+			return Bootstrap{}, err
+		}
 		return Bootstrap{Status: "Failed", Error: fmt.Sprintf("no word from the instance within %v", deadline)}, nil
 	}
 	bootstrap, err := word.Await()
+	if errors.Is(err, orchestrator.ErrCanceled) {
+		return Bootstrap{}, err
+	}
 	if err != nil {
 		return Bootstrap{}, orchestrator.Permanent(fmt.Errorf("the event %s cannot be read: %w", EventBootstrapped, err))
 	}

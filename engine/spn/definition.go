@@ -63,7 +63,7 @@ func Definition(steps *Steps) engine.Definition {
 			return Result{}, orchestrator.Permanent(err)
 		}
 		slot := cmp.Or(in.Slot, r.CorrelationID)
-		made, err := rotate.Call(ctx, RotateInput{ApplicationID: in.ApplicationID, Slot: slot, JobID: r.CorrelationID}).Await()
+		made, err := rotate.Call(ctx, RotateInput{ApplicationID: in.ApplicationID, Slot: slot, JobID: r.CorrelationID, Again: ctx.Execution() - 1}).Await()
 		if err != nil {
 			return Result{}, fmt.Errorf("rotate the secret of application %s: %w", in.ApplicationID, err)
 		}
@@ -81,7 +81,9 @@ func Definition(steps *Steps) engine.Definition {
 		}
 		// The end of the overlap is a result, and results outlast a failed attempt: the next one does not begin to wait anew.
 		if left := valid.RetireAtUtc.Sub(ctx.Now()); left > 0 {
-			ctx.Sleep(left)
+			if err := ctx.Sleep(left); err != nil {
+				return Result{}, fmt.Errorf("wait for the end of the overlap of application %s: %w", in.ApplicationID, err)
+			}
 		}
 		_, err = retire.Call(ctx, RetireInput{ApplicationID: in.ApplicationID, Slot: slot, SecretName: made.SecretName, Version: made.Version, KeyID: made.KeyID}).Await()
 		if err != nil {

@@ -29,6 +29,9 @@ type RotateInput struct {
 	Slot string `json:"slot"`
 	// JobID is the run that asks, for people who look at the tags. Required.
 	JobID string `json:"jobId"`
+	// Again counts the attempts before: each has to ask anew, because the password may be gone since. While it is not, the
+	// answer is the same.
+	Again int `json:"again,omitempty"`
 }
 
 // RotateOutput names the slot's secret; it holds nothing secret.

@@ -88,7 +88,7 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	targets, err := a.targets.Call(ctx, TargetsInput{Domains: domains}).Await()
+	targets, err := a.targets.Call(ctx, TargetsInput{Domains: domains, Again: ctx.Execution() - 1}).Await()
 	if err != nil {
 		return Result{}, err
 	}
@@ -104,7 +104,7 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Res
 
 // certificate is the one to distribute.
 func (a activities) certificate(ctx *orchestrator.Context, r engine.Request[Input], domains []string) (RenewOutput, error) {
-	in := RenewInput{Domains: domains, Force: r.Input.Force, JobID: r.CorrelationID}
+	in := RenewInput{Domains: domains, Force: r.Input.Force, JobID: r.CorrelationID, Again: ctx.Execution() - 1}
 	switch r.Operation {
 	case "", OperationRenew:
 		return a.renewPatiently(ctx, in)
@@ -130,7 +130,9 @@ func (a activities) renewPatiently(ctx *orchestrator.Context, in RenewInput) (Re
 		if limited.Until.After(giveUp) {
 			return out, orchestrator.Permanent(fmt.Errorf("%w; retry the dead letter then", err))
 		}
-		ctx.Sleep(max(limited.Until.Sub(ctx.Now()), time.Minute))
+		if err := ctx.Sleep(max(limited.Until.Sub(ctx.Now()), time.Minute)); err != nil {
+			return out, fmt.Errorf("wait for the rate limit of the authority: %w", err)
+		}
 	}
 }
 

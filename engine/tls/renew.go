@@ -27,6 +27,8 @@ type RenewInput struct {
 	Force bool `json:"force,omitempty"`
 	// JobID is the run that asks; one run renews once. Required.
 	JobID string `json:"jobId"`
+	// Again counts the attempts before: each has to ask anew, because another run may have renewed it since.
+	Again int `json:"again,omitempty"`
 }
 
 // RenewOutput is the certificate that is current after Renew.

@@ -40,6 +40,9 @@ func (t StaticTargets) Targets(context.Context, []string) ([]Target, error) { re
 // TargetsInput says whose targets are wanted.
 type TargetsInput struct {
 	Domains []string `json:"domains"`
+	// Again counts the attempts before: each has to ask anew, because somebody may have changed the targets to mend what went
+	// wrong.
+	Again int `json:"again,omitempty"`
 }
 
 // ListTargets lists the targets of a certificate.

@@ -39,7 +39,8 @@ func approval(ctx *orchestrator.Context, r engine.Request[Input]) (orchestrator.
 	}
 	task := orchestrator.AskPerson[Decision](ctx, orchestrator.HumanTask{Name: TaskApproval, Roles: a.Roles, Assignee: a.Assignee, TenantID: a.TenantID,
 		Payload: proposal{r.InstanceID, r.Input.Version, r.Input.Components}, Form: json.RawMessage(decisionForm), Due: a.deadline()})
-	// An execution that follows a failed one would take over the timer that has passed, if it were for the same time.
+	// A time-out ends the run without a failed call, so the next attempt begins anew and does not take its timer over. The
+	// millisecond is from before that was so: updates that wait for their approval have it in their rounds.
 	timer := orchestrator.Timer(ctx, a.deadline()+time.Duration(ctx.Execution())*time.Millisecond)
 	if orchestrator.Any(ctx, task, timer) == 0 {
 		orchestrator.Cancel(ctx, timer)

@@ -89,52 +89,63 @@ type updater struct {
 // update brings the components to their versions, or back to where they were.
 func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input], version string) ([]Change, error) {
 	job, execution := engine.JobID(ctx), ctx.Execution()
-	plan, err := u.process.Call(ctx, ProcessInput{InstanceID: r.InstanceID, JobID: job, Version: version, Components: r.Input.Components,
-		Execution: execution}).Await()
+	planned := u.process.Call(ctx, ProcessInput{InstanceID: r.InstanceID, JobID: job, Version: version, Components: r.Input.Components, Execution: execution},
+		orchestrator.WithUndo(u.finish, FinishInput{InstanceID: r.InstanceID, JobID: job, Execution: execution}))
+	plan, err := planned.Await()
 	if err != nil {
 		return nil, fmt.Errorf("plan the update of instance %s: %w", r.InstanceID, err)
 	}
-	step := func(c Change, rollback bool) error {
-		_, err := u.component.Call(ctx, ComponentInput{InstanceID: r.InstanceID, JobID: job, Change: c, Rollback: rollback, Execution: execution,
-			Revision: plan.Revision}).Await()
-		return err
-	}
-	finish := func(version string) error {
-		_, err := u.finish.Call(ctx, FinishInput{InstanceID: r.InstanceID, JobID: job, Version: version, Execution: execution}).Await()
-		return err
-	}
-	for n, c := range plan.Changes {
-		err := step(c, false)
+	var steps []done
+	for _, c := range plan.Changes {
+		in := ComponentInput{InstanceID: r.InstanceID, JobID: job, Change: c, Execution: execution, Revision: plan.Revision}
+		step := done{c, u.component.Call(ctx, in, u.takenBack(in)...)}
+		steps = append(steps, step)
+		_, err := step.call.Await()
 		if err == nil {
 			continue
 		}
 		if lockGone(ctx, err) {
 			return nil, fmt.Errorf("update component %s: %w", c.Component, err) // whoever has the lock now must not be disturbed
 		}
-		return nil, rollback(plan.Changes[:n+1], err, step, finish)
+		return nil, rollback(ctx, planned, steps, err)
 	}
-	if err := finish(version); err != nil {
+	// All is done: a cancellation that comes now is too late.
+	ctx = orchestrator.WithoutCancel(ctx)
+	if _, err := u.finish.Call(ctx, FinishInput{InstanceID: r.InstanceID, JobID: job, Version: version, Execution: execution}).Await(); err != nil {
 		return nil, err // the components are what they have to be: the next attempt finds that
 	}
 	return plan.Changes, nil
 }
 
-// rollback takes changes back, the last first, and says how that went. Another attempt would only do the same again, so a
-// person has to look.
-func rollback(changes []Change, cause error, step func(Change, bool) error, finish func(string) error) error {
-	failed := changes[len(changes)-1]
+// done is a component that the update has changed, or tried to.
+type done struct {
+	Change
+	call *orchestrator.Future[ComponentOutput]
+}
+
+// takenBack says how a component gets its version from before back, if it had another one.
+func (u updater) takenBack(in ComponentInput) []orchestrator.CallOption {
+	if in.From == in.To {
+		return nil
+	}
+	in.From, in.To, in.Rollback = in.To, in.From, true
+	return []orchestrator.CallOption{orchestrator.WithUndo(u.component, in)}
+}
+
+// rollback takes changes back, the last first, then the plan, and says how that went. A cancellation does not reach it.
+// Another attempt would only do the same again, so a person has to look. The plan of an update that could not be taken back
+// stays in the registry: the next attempt has to know what was before.
+func rollback(ctx *orchestrator.Context, planned *orchestrator.Future[Plan], steps []done, cause error) error {
+	failed := steps[len(steps)-1]
 	cause = fmt.Errorf("update component %s to version %s: %w", failed.Component, failed.To, reason(cause))
 	var errs []error
-	for _, c := range slices.Backward(changes) {
-		if c.From == c.To {
-			continue
-		}
-		if err := step(Change{Component: c.Component, From: c.To, To: c.From}, true); err != nil {
-			errs = append(errs, fmt.Errorf("take component %s back to version %q: %w", c.Component, c.From, err))
+	for _, step := range slices.Backward(steps) {
+		if err := orchestrator.Undo(ctx, step.call); err != nil {
+			errs = append(errs, fmt.Errorf("take component %s back to version %q: %w", step.Component, step.From, err))
 		}
 	}
 	if len(errs) == 0 {
-		errs = append(errs, finish(""))
+		errs = append(errs, orchestrator.Undo(ctx, planned))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return orchestrator.Permanent(fmt.Errorf("%w; the rollback is not complete, see to it: %w", cause, err))

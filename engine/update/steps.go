@@ -25,7 +25,8 @@ type ProcessInput struct {
 	JobID      string   `json:"jobId"`
 	Version    string   `json:"version,omitempty"`
 	Components []Target `json:"components"`
-	// Execution sets the calls of an execution apart: those of one that was rolled back have to be made again.
+	// Execution sets the calls of an execution apart: between two of them another job may have had the lock and changed the
+	// components.
 	Execution int `json:"execution"`
 }
 

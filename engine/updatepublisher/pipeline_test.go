@@ -28,8 +28,15 @@ type platform struct {
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	p := &platform{publisher: newPublisher(t), queues: queues.NewMemory(), told: map[string]orchestrator.Publication{}}
-	d, log := updatepublisher.Definition(p.steps(t)), slog.New(slog.DiscardHandler)
+	p := newPublisher(t)
+	return newPlatformOver(t, p, p.steps(t))
+}
+
+// newPlatformOver is one whose process has the steps.
+func newPlatformOver(t *testing.T, over *publisher, steps *updatepublisher.Steps) *platform {
+	t.Helper()
+	p := &platform{publisher: over, queues: queues.NewMemory(), told: map[string]orchestrator.Publication{}}
+	d, log := updatepublisher.Definition(steps), slog.New(slog.DiscardHandler)
 	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: blobs.NewMemory(), Queues: p.queues, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
 		Publish: func(_ context.Context, events []orchestrator.Publication) error {

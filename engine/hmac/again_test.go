@@ -1,0 +1,63 @@
+package hmac_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/secrets"
+)
+
+// A run that is canceled during the grace leaves the older key alone: consumers may still sign with it.
+func TestACanceledGraceRetiresNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlatform(t)
+		p.before(t)
+		p.send(t, rotate)
+		p.host(t, &faults.Plan{}, time.Hour)
+		runtime, _ := p.process(t, &faults.Plan{})
+		if err := runtime.Cancel(t.Context(), "hmac-c1", "not now"); err != nil {
+			t.Fatal(err)
+		}
+		p.host(t, &faults.Plan{}, 48*time.Hour)
+		if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" || len(p.deadLetters(t)) != 0 {
+			t.Errorf("usable (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A version that somebody disables between two attempts, before consumers were told of it, is replaced by the next attempt.
+func TestTheNextAttemptDoesNotGoOnWithADisabledVersion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlatform(t)
+		p.before(t)
+		p.send(t, rotate)
+		applied := 0
+		untold := &faults.Plan{Refuse: func(c faults.Call) bool {
+			if c.Target == hmac.SlotsTable && c.Operation == "Apply" {
+				applied++
+				return applied > 1 // the first decides the slot
+			}
+			return false
+		}}
+		p.host(t, untold, visibility)
+		vault := secrets.NewDevelopment(p.tables)
+		versions, err := vault.Versions(t.Context(), secrets.Name(hmac.Engine, "i1"))
+		if err != nil || len(versions) != 2 {
+			t.Fatal(versions, err)
+		}
+		if err := vault.Disable(t.Context(), versions[1].Name, versions[1].Version); err != nil {
+			t.Fatal(err)
+		}
+		p.host(t, &faults.Plan{}, 48*time.Hour)
+		if diff := cmp.Diff(map[string]bool{"before": false, "now": true}, p.slots(t)); diff != "" || len(p.deadLetters(t)) != 0 {
+			t.Errorf("%d dead letters, usable (-want +got):\n%s", len(p.deadLetters(t)), diff)
+		}
+	})
+}

@@ -1,0 +1,60 @@
+package spn_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/internal/faults"
+)
+
+// A run that is canceled during the overlap leaves the older password alone: consumers may still use it.
+func TestACanceledOverlapRemovesNothing(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		older := rotated(t, w, "2026-10")
+		time.AfterFunc(time.Hour, func() {
+			if err := w.runtime.Cancel(t.Context(), "spn-c1", "not now"); err != nil {
+				t.Error(err)
+			}
+		})
+		w.run(t, message, &faults.Plan{})
+		if live := w.graph.Live(application); live[older.KeyID] == "" || len(w.ours()) != 2 || len(w.deadLetters(t)) != 0 {
+			t.Errorf("passwords %v, dead letters %+v", live, w.deadLetters(t))
+		}
+	})
+}
+
+// A password that is lost before the login accepts it is made anew when the message is tried again.
+func TestTheNextAttemptDoesNotGoOnWithALostPassword(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.graph.AcceptedAfter = 8 * time.Minute
+		time.AfterFunc(3*time.Minute, func() {
+			for _, v := range w.versions(t) {
+				if err := w.vault.Disable(t.Context(), v.Name, v.Version); err != nil {
+					t.Error(err)
+				}
+			}
+			w.graph.AcceptedAfter = 18 * time.Second
+		})
+		w.run(t, message, &faults.Plan{})
+		w.run(t, message, &faults.Plan{}) // as the retry of a dead letter does, if there is one
+		runs := 0
+		for _, e := range w.history(t) {
+			if e.RunStatus == engine.StatusSucceeded {
+				runs++
+			}
+		}
+		ours := w.ours()
+		if runs != 1 || len(ours) != 1 {
+			t.Fatalf("%d runs succeeded, passwords %v, dead letters %+v", runs, ours, w.deadLetters(t))
+		}
+		for _, v := range w.versions(t) {
+			if v.Enabled != (v.Tags[spn.TagKey] == ours[0]) {
+				t.Errorf("version %+v; the application's password is %s", v, ours[0])
+			}
+		}
+	})
+}

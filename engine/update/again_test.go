@@ -1,0 +1,69 @@
+package update_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/engine/update/updatetest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
+)
+
+// An update that was rolled back and is retried from its dead letter does everything again that was taken back, and asks
+// nobody again who has approved it.
+func TestAnUpdateThatWasRolledBackIsDoneAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlant(t)
+		pipeline, rt := p.process(t, &faults.Plan{})
+		next := func() *engine.Pipeline { return pipeline }
+		time.AfterFunc(time.Hour, func() {
+			asked, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 2, "")
+			if err != nil || len(asked.Tasks) != 1 {
+				t.Errorf("open tasks: %+v, %v", asked, err)
+				return
+			}
+			if _, err := rt.Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{Name: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
+				t.Error(err)
+			}
+		})
+		p.send(t, "c1", strings.Replace(twoUp, "{", `{"approval":{},`, 1))
+		go func() { // the second component is refused
+			for p.server.Version(instance, "web") != "1.1" {
+				time.Sleep(100 * time.Millisecond)
+			}
+			p.server.Inject(updatetest.Fault{Method: "PUT", Status: 400})
+		}()
+		p.host(t, next)
+		dead := p.deadLetters(t)
+		if s := p.state(t); len(dead) != 1 || s.Web != "1.0" || s.Db != "7" || s.Pending || s.Lock != "" {
+			t.Fatalf("%+v, dead letters %+v", s, dead)
+		}
+		retrier, err := engine.NewRetrier(engine.RetrierConfig{DeadLetters: engine.NewDeadLetters(p.tables, ""), Queues: p.queues})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := retrier.Retry(t.Context(), update.Engine, dead[0].RowKey, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		retried := time.Now()
+		p.host(t, next)
+		out, err := rt.Get(t.Context(), "update-"+instance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, took := p.state(t), out.EndedAt.Sub(retried); s.Version != "2.0" || s.Web != "1.1" || s.Db != "8" || s.Lock != "" || took > time.Hour {
+			t.Errorf("after %v: %+v", took, s)
+		}
+		got := strings.ReplaceAll(strings.Join(p.server.Log(), ", "), instance+" ", "")
+		if diff := cmp.Diff("web 1.1, web 1.0, web 1.1, db 8", got); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+	})
+}
