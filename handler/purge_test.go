@@ -32,8 +32,7 @@ func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 		Orchestrators: []orchestrator.AnyOrchestrator{
 			orchestrator.NewOrchestrator("done", func(*orchestrator.Context, int) (int, error) { return 0, nil }),
 			orchestrator.NewOrchestrator("waits", func(ctx *orchestrator.Context, _ int) (int, error) {
-				ctx.Sleep(365 * day)
-				return 0, nil
+				return 0, ctx.Sleep(365 * day)
 			})}}
 	healthy, err := orchestrator.New(config)
 	if err != nil {

@@ -40,6 +40,9 @@ func wireReviews(c *orchestrator.Config, roles []string, letters *engine.DeadLet
 	c.Orchestrators, c.Activities = append(c.Orchestrators, reviews.Orchestrator), append(c.Activities, reviews.Activities()...)
 	if len(roles) > 0 {
 		letters.OnAdd(func(ctx context.Context, d engine.DeadLetter) error {
+			if d.Engine == engine.SignalEngine && d.DetectedReason == engine.ReasonStalled {
+				return nil // it may be a review itself, and the review of that would stall as well
+			}
 			return reviews.Begin(ctx, runtime(), d)
 		})
 	}

@@ -28,8 +28,7 @@ func TestSweeper(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				messages, log := queues.NewMemory(), slog.New(slog.DiscardHandler)
 				nap := orchestrator.NewOrchestrator("nap", func(ctx *orchestrator.Context, _ int) (int, error) {
-					ctx.Sleep(time.Hour)
-					return 0, nil
+					return 0, ctx.Sleep(time.Hour)
 				})
 				store := tables.NewMemory()
 				rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: messages, Log: log,

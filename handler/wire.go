@@ -58,6 +58,8 @@ type parts struct {
 	runtime  *orchestrator.Runtime
 	list     *catalog.Catalog
 	pipeline *engine.Pipeline
+	// orchestrators are the names of what the runtime runs.
+	orchestrators []string
 }
 
 // wire builds the program out of its settings. It does not go to the network: that is left to the app's Start.
@@ -109,7 +111,8 @@ func (p *parts) wireRuntime() (err error) {
 		return err
 	}
 	config := orchestrator.Config{Tables: p.stores.tables, Blobs: p.stores.blobs, Queues: p.stores.queues, Log: p.log, Noted: p.list.Note, Publish: p.events.publish,
-		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }}
+		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
+		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Stalled(ctx, out) }}
 	if err := wireReviews(&config, p.settings.Tasks.ReviewRoles, p.letters, p.retrier, runtime); err != nil {
 		return err
 	}
@@ -120,6 +123,9 @@ func (p *parts) wireRuntime() (err error) {
 	for _, d := range p.definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
+	}
+	for _, o := range config.Orchestrators {
+		p.orchestrators = append(p.orchestrators, o.Name())
 	}
 	p.runtime, err = orchestrator.New(config)
 	return err
@@ -173,12 +179,14 @@ func (p *parts) timers() map[string]trigger.Timer {
 func (p *parts) web() (func(e *echo.Echo) error, error) {
 	s := p.settings
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
+	census := states(p.list)
 	probes, err := health.New(health.Config{Tables: p.stores.tables, Table: outbox.DefaultTable, Queues: p.stores.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
 	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
+	p.counted.Orchestrations(census, p.orchestrators)
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: p.stores.queues, Claims: p.claims, Log: p.log})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,7 @@
 //	GET  /api/history                     list history entries, newest first
 //	GET  /api/history/{engine}/{rowKey}   one entry, with its input, output and error
 //	GET  /api/timeline/{correlationId}    what all engines did under a correlation id, oldest first: history, dead letters,
-//	                                      orchestrations
+//	                                      orchestrations and their stalls, attempts, suspensions and cancellations
 //
 //	GET   /api/dlq                        list dead letters, newest failure first
 //	GET   /api/dlq/groups                 the same by error signature, the largest group first: of the 5,000 newest at most
@@ -49,7 +49,7 @@
 //	GET  /api/metrics                     everything counted, for Prometheus
 //	GET  /api/health/live                 the process answers
 //	GET  /api/health/ready                and storage does
-//	GET  /api/health/full                 and the outbox is within its thresholds, with the details
+//	GET  /api/health/full                 and the outbox and what is stalled are within their thresholds, with the details
 //
 // What it promises:
 //   - Every answer but those of metrics, health and openapi.json is one JSON document: {status, correlationId, timestamp, data} when

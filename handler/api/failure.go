@@ -32,6 +32,7 @@ const (
 	codeActive              = "OrchestrationActive"
 	codeInstanceLocked      = "InstanceLocked"
 	codeDamaged             = "OrchestrationDamaged"
+	codeStalled             = "OrchestrationStalled"
 
 	// Of human tasks.
 	codeForbidden     = "Forbidden"

@@ -77,6 +77,8 @@ func running(op bulk.Operation) reply {
 		CreatedAt: op.CreatedAt, LastUpdatedAt: op.UpdatedAt, EndedAt: op.EndedAt,
 	}
 	switch {
+	case op.Status == orchestrator.Stalled:
+		item.Error = &problem{Code: codeStalled, Message: "The operation cannot go on with the program that is deployed; its orchestration has the reason. It goes on by itself when that is mended."}
 	case op.Status == orchestrator.Failed && op.Progress.Returned > 0:
 		item.Error = &problem{Code: codeCanary, Message: "What was tried first came back, so the rest was left alone. See why, and start another operation."}
 	case op.Status == orchestrator.Failed:
@@ -96,7 +98,7 @@ func operationStatus(s orchestrator.Status) string {
 		return "Failed"
 	case orchestrator.Canceled, orchestrator.Terminated:
 		return "Canceled"
-	default: // it runs, or is suspended
+	default: // it runs, is suspended or stalled
 		return "Running"
 	}
 }

@@ -103,7 +103,7 @@ func (a *api) tell(ctx context.Context, r *request, p orchestrator.Payload) (rep
 	if err := a.runtime.Send(ctx, orchestrator.Signal{SignalID: key, InstanceID: id, Type: orchestrator.ExternalSignal, ExpectedVersion: version, Payload: p}); err != nil {
 		return reply{}, err
 	}
-	return taken(s), nil
+	return a.taken(s, noticeOf(s.Status, p)), nil
 }
 
 // orchestration is where the orchestration of the path stands, and the version that If-Match asks for, 0 for any.
@@ -133,9 +133,11 @@ func requestKey(r *request) (string, error) {
 	return key, q.err()
 }
 
-// taken is the answer to what an orchestration is going to hear: where it stood.
-func taken(s orchestrator.Summary) reply {
-	return reply{data: summaryItemOf(s), status: http.StatusAccepted, header: map[string]string{"Location": orchestrationPath(s.ID), "Retry-After": pollAfter}}
+// taken is the answer to what an orchestration is going to hear: where it stood, and when that takes effect if not at once.
+func (a *api) taken(s orchestrator.Summary, notice string) reply {
+	item := a.summaryItemOf(s)
+	item.Notice = notice
+	return reply{data: item, status: http.StatusAccepted, header: map[string]string{"Location": orchestrationPath(s.ID), "Retry-After": pollAfter}}
 }
 
 // revived is the endpoint of what makes an orchestration run again that has ended.
@@ -155,14 +157,14 @@ func (a *api) revived(do func(rt *orchestrator.Runtime, ctx context.Context, id,
 		}
 		out, err := do(a.runtime, ctx, id, key)
 		if err != nil {
-			return reply{}, err
+			return reply{}, a.whyActive(ctx, id, err)
 		}
 		a.log.Info("orchestration runs again", "orchestration", id, "execution", strconv.Itoa(out.Execution), "reason", reason, "correlationId", r.correlationID)
 		s, err := a.runtime.Status(ctx, id)
 		if err != nil {
 			return reply{}, err
 		}
-		return taken(s), nil
+		return a.taken(s, ""), nil
 	}
 }
 
@@ -179,7 +181,7 @@ func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error)
 		}
 	}
 	if err := a.runtime.Purge(ctx, id); err != nil {
-		return reply{}, err
+		return reply{}, a.whyActive(ctx, id, err)
 	}
 	a.log.Info("orchestration purged", "orchestration", id, "by", a.identity(r), "correlationId", r.correlationID)
 	return reply{data: purgedItem{id}}, nil

@@ -26,7 +26,7 @@ func (a *api) listOrchestrations(ctx context.Context, r *request) (reply, error)
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{data: listOf(found, sealToken(next, fingerprint), summaryItemOf)}, nil
+	return reply{data: listOf(found, sealToken(next, fingerprint), a.summaryItemOf)}, nil
 }
 
 // purgeSelection is the body of a purge by filter. EndedBefore or olderThanDays has to be there.
@@ -53,7 +53,7 @@ func (a *api) purgeMany(ctx context.Context, r *request) (reply, error) {
 		To: q.date("endedBefore"), OlderThanDays: q.bounded("olderThanDays", s.OlderThanDays, 0, maxAge)}
 	if len(f.Statuses) > 0 {
 		req.Status = string(f.Statuses[0])
-		if !ended(f.Statuses[0]) {
+		if !f.Statuses[0].Ended() {
 			q.problem("status", "Only what has ended can be purged.")
 		}
 	}

@@ -39,20 +39,24 @@ type summaryItem struct {
 	Execution     int                 `json:"execution"`
 	StateVersion  int64               `json:"stateVersion"`
 	// CustomStatus is what the orchestrator tells of itself, as JSON.
-	CustomStatus any       `json:"customStatus,omitempty"`
-	WaitingFor   string    `json:"waitingFor,omitempty"`
-	WaitingUntil time.Time `json:"waitingUntilUtc,omitzero"`
-	CreatedAt    time.Time `json:"createdAtUtc"`
-	UpdatedAt    time.Time `json:"updatedAtUtc"`
-	EndedAt      time.Time `json:"endedAtUtc,omitzero"`
-	ErrorCode    string    `json:"errorCode,omitempty"`
+	CustomStatus any `json:"customStatus,omitempty"`
+	waitingItem
+	CreatedAt time.Time `json:"createdAtUtc"`
+	UpdatedAt time.Time `json:"updatedAtUtc"`
+	EndedAt   time.Time `json:"endedAtUtc,omitzero"`
+	ErrorCode string    `json:"errorCode,omitempty"`
 	// Tag is the key of the business reference.
 	Tag string `json:"tag,omitempty"`
+	// Notice says, in the answer to a command that takes effect later than others, when it does.
+	Notice string `json:"notice,omitempty"`
 }
 
 // orchestrationDetail is one orchestration: its snapshot (persistence document, section 3), and what its rounds tell.
 type orchestrationDetail struct {
 	summaryItem
+	// Attempt counts the attempts that were made, StatusSince is when a Retrying one failed, or a Stalled one came to a stand.
+	Attempt           int                     `json:"attempt"`
+	StatusSince       time.Time               `json:"statusSinceUtc,omitzero"`
 	WaitingToken      string                  `json:"waitingToken,omitempty"`
 	Round             int                     `json:"round"`
 	LastExecutedBy    string                  `json:"lastExecutedBy,omitempty"`
@@ -102,18 +106,13 @@ func orchestrationFilter(q *query) orchestrator.Filter {
 		CreatedTo:    to,
 	}
 	var known []string
-	for _, s := range statuses() {
+	for _, s := range allStatuses() {
 		known = append(known, string(s))
 	}
 	if s := q.oneOf("status", known...); s != "" {
 		f.Statuses = []orchestrator.Status{orchestrator.Status(s)}
 	}
 	return f
-}
-
-func statuses() []orchestrator.Status {
-	return []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended, orchestrator.Completed,
-		orchestrator.Failed, orchestrator.Terminated, orchestrator.Canceled}
 }
 
 // getOrchestration shows one orchestration, for one query.
@@ -126,7 +125,7 @@ func (a *api) getOrchestration(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{data: detailOf(in.Snapshot, in.Outcome), etag: tagOf(in.StateVersion)}, nil
+	return reply{data: a.detailOf(in), etag: tagOf(in.StateVersion)}, nil
 }
 
 // orchestrationID is the id in the path.
@@ -141,11 +140,11 @@ func orchestrationID(r *request) (string, error) {
 // tagOf is the ETag of an orchestration that has so many rounds.
 func tagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
 
-func summaryItemOf(s orchestrator.Summary) summaryItem {
+func (a *api) summaryItemOf(s orchestrator.Summary) summaryItem {
 	return summaryItem{
 		ID: s.ID, Orchestrator: s.Orchestrator, Version: s.Version, Status: s.Status, CorrelationID: s.CorrelationID, ParentID: s.Parent,
-		Execution: s.Execution, StateVersion: s.StateVersion, CustomStatus: customStatusOf(s.CustomStatus), WaitingFor: s.WaitingKind,
-		WaitingUntil: s.WaitingUntil, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt, ErrorCode: s.ErrorCode, Tag: s.Tag,
+		Execution: s.Execution, StateVersion: s.StateVersion, CustomStatus: customStatusOf(s.CustomStatus), waitingItem: a.waitingItemOf(s),
+		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt, ErrorCode: s.ErrorCode, Tag: s.Tag,
 	}
 }
 
@@ -161,26 +160,21 @@ func customStatusOf(text string) any {
 	}
 }
 
-func detailOf(s orchestrator.Snapshot, out orchestrator.Outcome) orchestrationDetail {
+func (a *api) detailOf(in orchestrator.Inspection) orchestrationDetail {
+	s, out := in.Snapshot, in.Outcome
 	d := orchestrationDetail{
-		summaryItem: summaryItemOf(s.Summary), WaitingToken: s.WaitingToken, Round: s.Round, LastExecutedBy: s.Node, LastSignalID: s.LastSignal,
+		summaryItem: a.summaryItemOf(s.Summary), Attempt: len(out.Earlier) + 1, StatusSince: statusSince(in), WaitingToken: s.WaitingToken, Round: s.Round, LastExecutedBy: s.Node, LastSignalID: s.LastSignal,
 		RuntimeInstanceID: s.RuntimeInstanceID, SchemaVersion: s.SchemaVersion, ResumePointer: s.ResumePointer, State: s.State,
 		Reference: s.Reference, LastError: failureItemOf(s.LastError), Failure: failureItemOf(out.Failure), Calls: len(out.Calls), Waits: []waitItem{},
 	}
 	d.Input, d.InputBytes = shownPayload(out.Input)
 	d.Output, d.OutputBytes = shownPayload(out.Output)
 	for _, c := range out.Calls {
-		if !out.Ended() && c.EndedAt.IsZero() && len(d.Waits) < maxWaits {
+		if out.EndedAt.IsZero() && c.EndedAt.IsZero() && len(d.Waits) < maxWaits {
 			d.Waits = append(d.Waits, waitItem{c.Kind, c.Name, c.Child, c.Attempts, c.ScheduledAt})
 		}
 	}
-	var state struct {
-		ContinuationBuffer []string `json:"continuationBuffer"`
-	}
-	if s.State != nil {
-		_ = json.Unmarshal(s.State, &state) // the runtime writes it
-	}
-	d.PendingEvents = append([]string{}, state.ContinuationBuffer...)
+	d.PendingEvents = pendingEvents(in)
 	return d
 }
 
@@ -212,9 +206,7 @@ func orchestrationFailure(err error) *failure {
 	case errors.Is(err, orchestrator.ErrExists):
 		return conflict(codeExists, "There is an orchestration of this id, which was started as another one.")
 	case errors.Is(err, orchestrator.ErrActive):
-		f := conflict(codeActive, "The orchestration has not ended. Wait for its end, or terminate it.")
-		f.header = map[string]string{"Retry-After": retryAfter}
-		return f
+		return activeFailure("The orchestration has not ended. Wait for its end, or terminate it.")
 	case errors.Is(err, orchestrator.ErrEnded):
 		return conflict(codeInvalidState, "The orchestration has ended in a way that does not allow this: rewind what failed, restart what ended.")
 	case errors.Is(err, orchestrator.ErrElsewhere):
@@ -237,14 +229,4 @@ func orchestrationFailure(err error) *failure {
 // orchestrationPath is where an orchestration is.
 func orchestrationPath(id string) string {
 	return "/api/orchestrations/" + strings.ReplaceAll(url.PathEscape(id), "+", "%2B")
-}
-
-// ended says that a status is one of an end.
-func ended(s orchestrator.Status) bool {
-	switch s {
-	case orchestrator.Pending, orchestrator.Running, orchestrator.Suspended:
-		return false
-	default:
-		return true
-	}
 }

@@ -34,7 +34,7 @@ func order() *orchestrator.Activity[string, string] {
 }
 
 // approval waits for the event "decision", true or false, and then orders.
-func approval() orchestrator.AnyOrchestrator {
+func approval() *orchestrator.Orchestrator[asked, string] {
 	return orchestrator.NewOrchestrator("approval", func(ctx *orchestrator.Context, in asked) (string, error) {
 		if err := ctx.SetStatus(map[string]string{"step": "waiting"}); err != nil {
 			return "", err

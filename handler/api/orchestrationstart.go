@@ -74,7 +74,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	}
 	out, err := a.runtime.Start(ctx, s)
 	if err != nil {
-		return reply{}, err
+		return reply{}, a.whyActive(ctx, s.ID, err)
 	}
 	if key != "" && out.Execution == 1 && !sameDocument(s.Input, out.Input) {
 		return reply{}, &failure{status: http.StatusUnprocessableEntity, problem: problem{
@@ -85,7 +85,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	if err != nil {
 		return reply{}, err
 	}
-	return taken(status), nil
+	return a.taken(status, ""), nil
 }
 
 // named gives a start what its request leaves out. An engine makes its ids itself.

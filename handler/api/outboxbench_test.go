@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,6 +58,8 @@ type outboxBench struct {
 	refuse func(faults.Call) bool
 	// deliver is what the destination does.
 	deliver func(ctx context.Context, e outbox.Event) error
+	// changed lets the code of "turns" decide otherwise than before, and mended lets that of "flaky" succeed.
+	changed, mended atomic.Bool
 }
 
 func (b *outboxBench) now() time.Time {
@@ -153,17 +156,18 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	}
 	t.Cleanup(b.list.Close)
 	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet, Noted: b.list.Note,
-		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval()), Activities: append(bulk.Activities(kinds...), order())})
+		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves()), Activities: append(bulk.Activities(kinds...), order())})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
 	snapshot := metrics.Cached(outbox.NewMonitor(b.outbox).Snapshot, 0, b.now)
 	checks, err := health.New(health.Config{Tables: b.tables, Table: outbox.DefaultTable, Queues: b.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Now: b.now, ReleaseID: "1.2.3", Log: slog.New(slog.NewTextHandler(&b.log, nil))})
+		Outbox: snapshot, Stalled: b.stalled, Now: b.now, ReleaseID: "1.2.3", Log: slog.New(slog.NewTextHandler(&b.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.metrics.Collect(lease(true), snapshot)
+	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
 	errs[2], errs[3] = history.CreateTable(t.Context()), letters.CreateTable(t.Context())
 	errs[4] = Register(b.echo, Config{
@@ -182,6 +186,16 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 func (b *outboxBench) runs(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error) {
 	found, next, err := b.runtime.List(ctx, orchestrator.Filter{Prefix: engine + "-", CorrelationID: correlationID}, 2, "")
 	return found, next != "", err
+}
+
+// census and stalled count what the list has.
+func (b *outboxBench) census(ctx context.Context) (catalog.Census, error) {
+	return b.list.Census(ctx, orchestrator.Stalled, orchestrator.Retrying)
+}
+
+func (b *outboxBench) stalled(ctx context.Context) (catalog.Tally, error) {
+	c, err := b.census(ctx)
+	return c[orchestrator.Stalled], err
 }
 
 func key(n int) uuid.UUID { return outbox.Key("test", "key", fmt.Sprint(n), "", "") }

@@ -11,8 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// timelineItem is one thing that happened under a correlation id: exactly one of History, DeadLetter and Orchestration
-// is there, and Kind says which.
+// timelineItem is one thing that happened under a correlation id: exactly one of History, DeadLetter, Orchestration and
+// Change is there, and Kind says which.
 type timelineItem struct {
 	At            time.Time          `json:"atUtc"`
 	Kind          string             `json:"kind"`
@@ -20,22 +20,23 @@ type timelineItem struct {
 	History       *historyItem       `json:"history,omitempty"`
 	DeadLetter    *deadLetterItem    `json:"deadLetter,omitempty"`
 	Orchestration *orchestrationItem `json:"orchestration,omitempty"`
+	Change        *changeItem        `json:"change,omitempty"`
 }
 
 // orchestrationItem is where an orchestration stands.
 type orchestrationItem struct {
-	ID           string              `json:"id"`
-	Status       orchestrator.Status `json:"status"`
-	Execution    int                 `json:"execution"`
-	WaitingFor   string              `json:"waitingFor,omitempty"`
-	WaitingUntil time.Time           `json:"waitingUntilUtc,omitzero"`
-	CreatedAt    time.Time           `json:"createdAtUtc"`
-	UpdatedAt    time.Time           `json:"updatedAtUtc"`
-	EndedAt      time.Time           `json:"endedAtUtc,omitzero"`
+	ID        string              `json:"id"`
+	Status    orchestrator.Status `json:"status"`
+	Execution int                 `json:"execution"`
+	waitingItem
+	CreatedAt time.Time `json:"createdAtUtc"`
+	UpdatedAt time.Time `json:"updatedAtUtc"`
+	EndedAt   time.Time `json:"endedAtUtc,omitzero"`
+	ErrorCode string    `json:"errorCode,omitempty"`
 }
 
-// timeline is oldest first. Truncated says that there are more entries or dead letters than the newest hundred of each, or
-// more orchestrations than a hundred of an engine.
+// timeline is oldest first. Truncated says that there are more entries or dead letters than the newest hundred of each, more
+// orchestrations than a hundred of an engine, or changes of more orchestrations or rounds than were read.
 type timeline struct {
 	CorrelationID string         `json:"correlationId"`
 	Items         []timelineItem `json:"items"`
@@ -43,7 +44,7 @@ type timeline struct {
 }
 
 // getTimeline shows what all engines did under one correlation id. It costs a query an engine for the history and one for
-// the dead letters, and what Config.Orchestrations costs for the orchestrations.
+// the dead letters, what Config.Orchestrations costs for the orchestrations, and a query or a few for the changes of each.
 func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	id, ok := r.param("correlationId")
 	if !ok || len(id) > engine.MaxIDLength || !utf8.ValidString(id) {
@@ -73,12 +74,14 @@ func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	return reply{data: timeline{id, items, more || entries.Token != "" || letters.Token != ""}}, nil
 }
 
-// orchestrationsOf are the runs of the correlation id that the runtime still knows, at the time they began.
+// orchestrationsOf are the runs of the correlation id that the runtime still knows, at the time they began, and how their
+// states changed since.
 func (a *api) orchestrationsOf(ctx context.Context, correlationID string) (items []timelineItem, more bool, err error) {
 	items = []timelineItem{}
 	if a.orchestrations == nil {
 		return items, false, nil
 	}
+	budget := maxChanged
 	for _, name := range a.engines {
 		found, cut, err := a.orchestrations(ctx, name, correlationID)
 		if err != nil {
@@ -87,9 +90,19 @@ func (a *api) orchestrationsOf(ctx context.Context, correlationID string) (items
 		more = more || cut
 		for _, s := range found {
 			items = append(items, timelineItem{At: s.CreatedAt, Kind: "orchestration", Engine: name, Orchestration: &orchestrationItem{
-				ID: s.ID, Status: s.Status, Execution: s.Execution, WaitingFor: s.WaitingKind, WaitingUntil: s.WaitingUntil,
-				CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt,
+				ID: s.ID, Status: s.Status, Execution: s.Execution, waitingItem: a.waitingItemOf(s),
+				CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt, ErrorCode: s.ErrorCode,
 			}})
+			if budget == 0 {
+				more = true
+				continue
+			}
+			budget--
+			changes, cut, err := a.changesOf(ctx, name, s.ID)
+			if err != nil {
+				return nil, false, err
+			}
+			items, more = append(items, changes...), more || cut
 		}
 	}
 	return items, more, nil

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,8 @@ type bench struct {
 	list    *catalog.Catalog
 	queues  queues.Store
 	log     bytes.Buffer
+	// changed lets the code of Turns decide otherwise than before, and mended lets that of Flaky succeed.
+	changed, mended atomic.Bool
 }
 
 func newBench(t *testing.T) *bench {
@@ -62,7 +65,9 @@ func newBench(t *testing.T) *bench {
 		if err != nil {
 			return "", err
 		}
-		ctx.Sleep(time.Second)
+		if err := ctx.Sleep(time.Second); err != nil {
+			return "", err
+		}
 		return hello.Call(ctx, guest).Await()
 	})
 	var err error
@@ -72,7 +77,7 @@ func newBench(t *testing.T) *bench {
 	}
 	t.Cleanup(b.list.Close)
 	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: b.queues, Noted: b.list.Note,
-		Orchestrators: []orchestrator.AnyOrchestrator{hello, gate}, Activities: []orchestrator.AnyActivity{greet}, Log: slog.New(slog.DiscardHandler)})
+		Orchestrators: []orchestrator.AnyOrchestrator{hello, gate, b.turns(), b.flaky()}, Activities: []orchestrator.AnyActivity{greet}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,6 +93,9 @@ func (t *teller) decided(e orchestrator.RoundEvent) {
 	case "TimerScheduled":
 		begun(historyEvent{EventType: "TimerCreated", FireAt: e.Due})
 	case "ExecutionCompleted", "ExecutionFailed", "ExecutionStopped":
+		if out := t.found.Outcome; !out.Ended() || !e.At.Equal(out.EndedAt) {
+			return // an attempt that another one follows, or that was stopped later
+		}
 		h := historyEvent{EventType: "ExecutionCompleted", OrchestrationStatus: t.found.Outcome.Status}
 		if t.results {
 			h.Result = outputOf(t.found.Outcome)

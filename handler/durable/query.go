@@ -79,6 +79,9 @@ func (q query) statuses() (known []orchestrator.Status, all bool) {
 				continue
 			}
 			known = append(known, status)
+			if status == orchestrator.Running {
+				known = append(known, orchestrator.Retrying, orchestrator.Stalled) // which are shown as that
+			}
 		}
 	}
 	return known, all

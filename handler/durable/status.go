@@ -69,8 +69,17 @@ func (s *server) inspect(in *call, id string, input, history, results bool) (sho
 }
 
 func summaryOf(s orchestrator.Summary) shown {
-	return shown{Name: s.Orchestrator, InstanceID: s.ID, RuntimeStatus: s.Status, CustomStatus: textOrJSON(s.CustomStatus),
+	return shown{Name: s.Orchestrator, InstanceID: s.ID, RuntimeStatus: runtimeStatus(s.Status), CustomStatus: textOrJSON(s.CustomStatus),
 		CreatedTime: timeOf(s.CreatedAt), LastUpdated: timeOf(s.UpdatedAt)}
+}
+
+// runtimeStatus is a status in the extension's words, which has none for what is between two attempts, or waits for its
+// code to be mended: both have not ended, and go on by themselves.
+func runtimeStatus(s orchestrator.Status) orchestrator.Status {
+	if s == orchestrator.Retrying || s == orchestrator.Stalled {
+		return orchestrator.Running
+	}
+	return s
 }
 
 func timeOf(t time.Time) string { return t.UTC().Format(timeLayout) }
@@ -87,9 +96,9 @@ func textOrJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// outputOf is the result of an instance, or the text of its failure.
+// outputOf is the result of an instance, or the text of its failure; nothing of one that has not ended.
 func outputOf(out orchestrator.Outcome) json.RawMessage {
-	if out.Failure != nil {
+	if out.Ended() && out.Failure != nil {
 		quoted, _ := json.Marshal(out.Failure.Message) // strings always marshal
 		return quoted
 	}

@@ -74,7 +74,9 @@ func Orchestrators(kinds ...Kind) []orchestrator.AnyOrchestrator {
 				}
 				s.add(done)
 				if s.Canary > 0 && s.Slices == 1 {
-					ctx.Sleep(s.canaryWait())
+					if err := ctx.Sleep(s.canaryWait()); err != nil {
+						return s.Progress, err
+					}
 					if s.Returned, err = canary.Call(ctx, done.Rows).Await(); err != nil {
 						return s.Progress, err
 					}

@@ -242,6 +242,31 @@ func TestBulkCanary(t *testing.T) {
 	}
 }
 
+// An operation that is canceled while its canary is out leaves the rest alone, also when the canary sings.
+func TestACanceledCanary(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 0)
+		w.bury(t, 150, nil)
+		p := w.process(t, nil)
+		op, err := p.operations.Start(t.Context(), DeadLetterKind, Request{Action: ActionRetry, Canary: 3, CanarySeconds: 30}, "", "corr")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wait sync.WaitGroup
+		wait.Go(func() { p.work(t, w) })
+		<-time.After(20 * time.Second)
+		if err := p.runtime.Cancel(t.Context(), op.ID, "enough"); err != nil {
+			t.Fatal(err)
+		}
+		wait.Wait()
+		op, err = p.operations.Get(t.Context(), op.ID)
+		if c := w.counts(t); err != nil || op.Status != orchestrator.Canceled || c.Resolved != 3 {
+			t.Errorf("%+v, %v; %+v", op, err, c)
+		}
+	})
+}
+
 func TestBulkRefusesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

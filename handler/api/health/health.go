@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -31,6 +32,8 @@ type Config struct {
 	// Outbox measures the outbox; required.
 	Outbox     func(ctx context.Context) (outbox.Snapshot, error)
 	Thresholds Thresholds
+	// Stalled counts the orchestrations whose code cannot go on; nil leaves them out.
+	Stalled func(ctx context.Context) (catalog.Tally, error)
 	// Timeout bounds each check; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// MaxAge is how old a report may be; 0 means DefaultMaxAge.
@@ -59,7 +62,7 @@ func (c Config) Validate() error {
 type Checks struct {
 	config  Config
 	storage *fresh.Value[map[string]Measurement]
-	outbox  *fresh.Value[map[string]Measurement]
+	work    *fresh.Value[map[string]Measurement]
 }
 
 // New checks the configuration. It touches no storage.
@@ -78,7 +81,11 @@ func New(c Config) (*Checks, error) {
 		check{"tables:responseTime", "datastore", h.readTables},
 		check{"queues:responseTime", "datastore", h.readQueues},
 	)
-	h.outbox = h.shared(check{"outbox:backlog", "component", h.measureOutbox})
+	work := []check{{"outbox:backlog", "component", h.measureOutbox}}
+	if c.Stalled != nil {
+		work = append(work, check{stalledCheck, "component", h.countStalled})
+	}
+	h.work = h.shared(work...)
 	return h, nil
 }
 
@@ -90,8 +97,8 @@ func (h *Checks) Live() Report {
 // Ready is whether storage answers. A report is always complete; the end of ctx shows as checks that fail.
 func (h *Checks) Ready(ctx context.Context) Report { return h.report(ctx, h.storage) }
 
-// Full is Ready and the outbox.
-func (h *Checks) Full(ctx context.Context) Report { return h.report(ctx, h.storage, h.outbox) }
+// Full is Ready, the outbox and the orchestrations.
+func (h *Checks) Full(ctx context.Context) Report { return h.report(ctx, h.storage, h.work) }
 
 // report asks everything at the same time.
 func (h *Checks) report(ctx context.Context, values ...*fresh.Value[map[string]Measurement]) Report {

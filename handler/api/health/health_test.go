@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -25,6 +26,7 @@ type world struct {
 	plan     *faults.Plan
 	snapshot outbox.Snapshot
 	err      error
+	stalled  catalog.Tally
 	log      bytes.Buffer
 	config   Config
 }
@@ -38,8 +40,9 @@ func newWorld(t *testing.T) *world {
 	}
 	w.config = Config{
 		Tables: faults.Tables(table, w.plan.Intercept), Table: "outbox", Queues: faults.Queues(queue, w.plan.Intercept), Queue: "wake",
-		Outbox: func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
-		Log:    slog.New(slog.NewTextHandler(&w.log, nil)),
+		Outbox:  func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
+		Stalled: func(context.Context) (catalog.Tally, error) { return w.stalled, w.err },
+		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 	return w
 }
@@ -138,7 +141,7 @@ func TestChecksEnd(t *testing.T) {
 				late++
 			}
 		}
-		if late != 2 || len(r.Checks) != 3 {
+		if late != 2 || len(r.Checks) != 4 {
 			t.Errorf("%d late: %+v", late, r)
 		}
 		hurried, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -196,6 +199,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"order":           func(c *Config) { c.Thresholds.Backlog = Limit[int]{2, 1} },
 		"order by half":   func(c *Config) { c.Thresholds.OldestAge.Unhealthy = time.Minute },
 		"ratio above one": func(c *Config) { c.Thresholds.FailureRatio.Unhealthy = 2 },
+		"stalled order":   func(c *Config) { c.Thresholds.Stalled = Limit[int]{5, 2} },
+		"stalled beyond":  func(c *Config) { c.Thresholds.Stalled = Limit[int]{1, 1001} },
 		"negative volume": func(c *Config) { c.Thresholds.MinFailedPending = -1 },
 	} {
 		w := newWorld(t)

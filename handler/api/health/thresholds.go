@@ -15,7 +15,7 @@ type Limit[T int | float64 | time.Duration] struct {
 	Degraded, Unhealthy T
 }
 
-// Thresholds are the limits of the outbox.
+// Thresholds are the limits of the outbox, and of orchestrations.
 type Thresholds struct {
 	// Backlog counts pending messages; default 10,000 and 100,000.
 	Backlog Limit[int]
@@ -26,14 +26,19 @@ type Thresholds struct {
 	// MinFailedPending is how many pending messages must have failed for FailureRatio to count: one failure of one attempt
 	// is no outage. 0 means 10.
 	MinFailedPending int
+	// Stalled counts orchestrations whose code cannot go on, up to 1,000; default 1 and never.
+	Stalled Limit[int]
 }
 
 // Validate reports every limit that cannot be meant.
 func (t Thresholds) Validate() error {
 	t = t.withDefaults()
-	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio")}
+	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Stalled.check("Stalled")}
 	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
 		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
+	}
+	if max(t.Stalled.Degraded, t.Stalled.Unhealthy) > maxStalled {
+		errs = append(errs, fmt.Errorf("no more than %d are counted for Stalled", maxStalled))
 	}
 	if t.MinFailedPending < 0 {
 		errs = append(errs, errors.New("MinFailedPending must not be negative"))
@@ -45,6 +50,7 @@ func (t Thresholds) withDefaults() Thresholds {
 	t.Backlog = t.Backlog.or(10_000, 100_000)
 	t.OldestAge = t.OldestAge.or(5*time.Minute, time.Hour)
 	t.FailureRatio = t.FailureRatio.or(0.25, 0.9)
+	t.Stalled = t.Stalled.or(1, -1)
 	t.MinFailedPending = cmp.Or(t.MinFailedPending, 10)
 	return t
 }

@@ -31,6 +31,7 @@ func (m *Metrics) Engines(count func(engine.Fate) int) error {
 	var errs []error
 	for _, fate := range []engine.Fate{
 		engine.Succeeded, engine.Duplicate, engine.Failed, engine.DeadLettered, engine.Terminated, engine.Parked, engine.Elsewhere,
+		engine.Stalled,
 	} {
 		errs = append(errs, m.registry.Register(prometheus.NewCounterFunc(
 			prometheus.CounterOpts{Namespace: namespace, Subsystem: "engine", Name: "attempts_total",

@@ -27,6 +27,9 @@ type Metrics struct {
 	lease    Lease
 	snapshot SnapshotFunc
 	failures prometheus.Counter
+	// census counts orchestrations, nil without Orchestrations.
+	census        CensusFunc
+	orchestrators []string
 }
 
 // SnapshotFunc measures the outbox.

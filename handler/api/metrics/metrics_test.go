@@ -14,6 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -110,6 +111,7 @@ func TestNamesAndValues(t *testing.T) {
 		`roundhouse_engine_attempts_total{outcome="duplicate"}`:                     "9",
 		`roundhouse_engine_attempts_total{outcome="failed"}`:                        "6",
 		`roundhouse_engine_attempts_total{outcome="dead-lettered"}`:                 "13",
+		`roundhouse_engine_attempts_total{outcome="stalled"}`:                       "7",
 		`roundhouse_engine_attempts_total{outcome="terminated"}`:                    "10",
 		`roundhouse_engine_attempts_total{outcome="parked"}`:                        "6",
 		`roundhouse_engine_attempts_total{outcome="elsewhere"}`:                     "9",
@@ -146,6 +148,7 @@ func TestNamesAreLinted(t *testing.T) {
 	t.Parallel()
 	m := full(t)
 	m.Collect(lease(true), fixed(outbox.Snapshot{BacklogSize: 1}, nil))
+	m.Orchestrations(func(context.Context) (catalog.Census, error) { return nil, nil }, []string{"hmac"})
 	page, err := m.Scrape(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -3,16 +3,18 @@ package metrics
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-// snapshotTimeout bounds one measurement of the outbox.
+// snapshotTimeout bounds one measurement of the outbox, or one count of orchestrations.
 const snapshotTimeout = 10 * time.Second
 
 // Cached measures the outbox through snapshot, and again only when the last result is maxAge old (0 means DefaultMaxAge):
@@ -22,6 +24,15 @@ func Cached(snapshot SnapshotFunc, maxAge time.Duration, now func() time.Time) S
 		now = time.Now
 	}
 	v := &fresh.Value[outbox.Snapshot]{Load: snapshot, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
+	return v.Get
+}
+
+// CachedCensus counts the orchestrations through census, as Cached measures the outbox.
+func CachedCensus(census CensusFunc, maxAge time.Duration, now func() time.Time) CensusFunc {
+	if now == nil {
+		now = time.Now
+	}
+	v := &fresh.Value[catalog.Census]{Load: census, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
 	return v.Get
 }
 
@@ -44,10 +55,10 @@ func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
 	gauge(leader, leaderHelp, 1)
 	s, err := m.snapshot(ctx)
 	if err != nil {
-		return r, fmt.Errorf("collect metrics: %w", err)
+		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r))
 	}
 	gauge("outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
 	gauge("outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
 	gauge("outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
-	return r, nil
+	return r, m.states(ctx, r)
 }

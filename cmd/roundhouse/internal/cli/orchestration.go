@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -12,10 +11,10 @@ import (
 )
 
 func orchestrationStatuses() []string {
-	return []string{"Pending", "Running", "Suspended", "Completed", "Failed", "Terminated", "Canceled"}
+	return append([]string{"Pending", "Running", "Suspended", "Retrying", "Stalled"}, endedStatuses()...)
 }
 
-func endedStatuses() []string { return orchestrationStatuses()[3:] }
+func endedStatuses() []string { return []string{"Completed", "Failed", "Terminated", "Canceled"} }
 
 func (a *app) orchestrationCommands() *cobra.Command {
 	list := listCommand(a, listing[client.OrchestrationItem]{
@@ -30,7 +29,7 @@ func (a *app) orchestrationCommands() *cobra.Command {
 		columns: []column[client.OrchestrationItem]{
 			{title: "CREATED (UTC)", text: func(o client.OrchestrationItem) string { return at(o.CreatedAt) }},
 			{title: "STATUS", text: func(o client.OrchestrationItem) string { return o.Status }},
-			{title: "WAITS FOR", text: func(o client.OrchestrationItem) string { return o.WaitingFor }, cut: true},
+			{title: "WAITS FOR", text: waitsFor, cut: true},
 			{title: "ORCHESTRATOR", text: func(o client.OrchestrationItem) string { return o.Orchestrator }, cut: true},
 			{title: "ID", text: func(o client.OrchestrationItem) string { return o.ID }},
 		},
@@ -41,7 +40,7 @@ func (a *app) orchestrationCommands() *cobra.Command {
 		a.steerCommand("resume", "Let a suspended one go on"),
 		a.steerCommand("cancel", "Ask one to end: it undoes what is half done"),
 		a.terminateCommand(),
-		a.steerCommand("rewind", "Let a failed one go on; what completed stays done"),
+		a.steerCommand("rewind", "Make another attempt at a failed one (docs/failures.md)"),
 		a.steerCommand("restart", "Run one that has ended again, from the start"),
 		a.purgeCommand())
 }
@@ -107,7 +106,7 @@ func (a *app) orchestrationShowCommand() *cobra.Command {
 		use: "show ID [flags]", short: "Show an orchestration: snapshot, input, output, waits", args: cobra.ExactArgs(1),
 		run: func(ctx context.Context, args []string) error {
 			if !rounds {
-				return a.tell(ctx, a.api, client.Request{Method: http.MethodGet, Path: []string{"orchestrations", args[0]}})
+				return a.showOrchestration(ctx, args[0])
 			}
 			c, err := a.api()
 			if err != nil {
@@ -226,11 +225,4 @@ cancel first.`,
 	g.register(c.Flags())
 	c.Flags().StringVar(&reason, "reason", "", "why: the `text` is kept in its rounds, with your name")
 	return c
-}
-
-func waiting(o client.OrchestrationItem) string {
-	if o.WaitingFor == "" {
-		return ""
-	}
-	return ", waits for " + o.WaitingFor
 }

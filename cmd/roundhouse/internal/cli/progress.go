@@ -115,6 +115,7 @@ func (a *app) watch(ctx context.Context, c *client.Client, id string, total int)
 	defer b.end()
 	tick := time.NewTicker(a.Poll)
 	defer tick.Stop()
+	stands := false // it goes on only when somebody has mended something, which is said once
 	for failed := 0; ; {
 		answer, err := a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: []string{"operations", id}})
 		var o client.Operation
@@ -125,6 +126,11 @@ func (a *app) watch(ctx context.Context, c *client.Client, id string, total int)
 		case err == nil:
 			failed = 0
 			b.draw(o)
+			if o.Error != nil && !o.Ended() && !stands {
+				b.end()
+				a.note("%s", o.Error.Message)
+			}
+			stands = o.Error != nil
 			if o.Ended() {
 				return answer.Data, nil
 			}

@@ -47,6 +47,21 @@ func timelineColumns() []column[client.TimelineItem] {
 	}
 }
 
+// changed tells of which orchestration and attempt a change is, and why it happened.
+func changed(c client.OrchestrationChange) string {
+	text := c.OrchestrationID
+	if c.Attempt > 1 || c.What == "AttemptFailed" {
+		text += fmt.Sprintf(", attempt %d", c.Attempt)
+	}
+	switch {
+	case c.Error != nil:
+		text += ": " + c.Error.Message
+	case c.Reason != "":
+		text += ": " + c.Reason
+	}
+	return text
+}
+
 type happening struct{ status, what string }
 
 // happened is what an item of a timeline tells.
@@ -58,6 +73,8 @@ func happened(i client.TimelineItem) happening {
 		return happening{i.DeadLetter.Status, i.DeadLetter.ErrorMessage}
 	case i.Orchestration != nil:
 		return happening{i.Orchestration.Status, i.Orchestration.ID + waiting(*i.Orchestration)}
+	case i.Change != nil:
+		return happening{i.Change.What, changed(*i.Change)}
 	default:
 		return happening{}
 	}

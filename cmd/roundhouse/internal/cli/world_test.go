@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +52,10 @@ type world struct {
 	outbox  *outbox.Outbox
 	sweep   func(context.Context) error
 	list    *catalog.Catalog
+
+	// changed lets the code of "turns" decide otherwise than before; ahead is by how much the API's clock is.
+	changed atomic.Bool
+	ahead   atomic.Int64
 
 	mu sync.Mutex
 	// refuse answers requests in the API's place when it is not nil.
@@ -117,7 +122,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err)
 	t.Cleanup(w.list.Close)
 	w.runtime, err = orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: store, Queues: w.queues, Log: quiet, Noted: w.list.Note,
-		Orchestrators: append(bulk.Orchestrators(kinds...), approval()), Activities: bulk.Activities(kinds...)})
+		Orchestrators: append(bulk.Orchestrators(kinds...), approval(), w.turns(), hmacRun()), Activities: bulk.Activities(kinds...)})
 	must(t, err)
 	snapshot := metrics.Cached(outbox.NewMonitor(w.outbox).Snapshot, 0, nil)
 	checks, err := health.New(health.Config{Tables: w.tables, Table: outbox.DefaultTable, Queues: w.queues, Queue: outbox.DefaultQueue, Outbox: snapshot, ReleaseID: "1.2.3", Log: quiet})
@@ -126,7 +131,7 @@ func newWorld(t *testing.T) *world {
 	e := echo.New()
 	must(t, api.Register(e, api.Config{History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
 		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(),
-		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet}))
+		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()

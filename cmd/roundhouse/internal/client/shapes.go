@@ -67,10 +67,36 @@ type OrchestrationItem struct {
 	Status       string    `json:"status"`
 	Execution    int       `json:"execution"`
 	WaitingFor   string    `json:"waitingFor"`
+	WaitingUntil time.Time `json:"waitingUntilUtc"`
+	Late         bool      `json:"late"` // that time is over
 	CreatedAt    time.Time `json:"createdAtUtc"`
 	UpdatedAt    time.Time `json:"updatedAtUtc"`
 	EndedAt      time.Time `json:"endedAtUtc"`
 	ErrorCode    string    `json:"errorCode"`
+}
+
+// OrchestrationDetail is what is looked at first of an orchestration that is shown. StatusSince is for one that is Retrying
+// or Stalled.
+type OrchestrationDetail struct {
+	OrchestrationItem
+	Attempt     int       `json:"attempt"`
+	StatusSince time.Time `json:"statusSinceUtc"`
+	Failure     *Failure  `json:"failure"`
+}
+
+// Failure is an error of an orchestration.
+type Failure struct {
+	Message string `json:"message"`
+	Code    string `json:"code"`
+}
+
+// OrchestrationChange is how the state of an orchestration changed.
+type OrchestrationChange struct {
+	OrchestrationID string   `json:"orchestrationId"`
+	Attempt         int      `json:"attempt"`
+	What            string   `json:"what"`
+	Reason          string   `json:"reason"`
+	Error           *Failure `json:"error"`
 }
 
 // TaskItem is a human task as lists show it.
@@ -109,6 +135,8 @@ type TimelineItem struct {
 	History       *HistoryItem       `json:"history"`
 	DeadLetter    *DeadLetterItem    `json:"deadLetter"`
 	Orchestration *OrchestrationItem `json:"orchestration"`
+
+	Change *OrchestrationChange `json:"change"`
 }
 
 // Operation is work on many things at a time.

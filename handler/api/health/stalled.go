@@ -1,0 +1,49 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
+)
+
+const (
+	stalledCheck = "orchestrations:stalled"
+	// maxStalled is up to where they are counted.
+	maxStalled = 1000
+	// maxNames bounds the orchestrators that a report names.
+	maxNames = 10
+)
+
+// countStalled holds the orchestrations whose code cannot go on against their limit. From the first on somebody has to look:
+// none of them goes on before its code is mended.
+func (h *Checks) countStalled(ctx context.Context) (map[string]Measurement, error) {
+	t, err := h.config.Stalled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := Measurement{ComponentType: "component", ObservedValue: t.Total(), ObservedUnit: "orchestrations"}
+	if m.Status, m.Output = h.config.Thresholds.Stalled.judge(t.Total()); m.Status != Pass {
+		m.Output = "The code cannot go on with " + named(t) + ": each says why (docs/failures.md). " + m.Output
+	}
+	return map[string]Measurement{stalledCheck: m}, nil
+}
+
+// named says how many there are of which orchestrator.
+func named(t catalog.Tally) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(t.ByOrchestrator)) {
+		texts = append(texts, fmt.Sprintf("%d of %s", t.ByOrchestrator[name], name))
+	}
+	if len(texts) > maxNames {
+		texts = append(texts[:maxNames], "others")
+	}
+	text := strings.Join(texts, ", ")
+	if t.More {
+		text += ", and more"
+	}
+	return text
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// lateAfter is by how much a time may be over that an orchestration waits for: its message takes that long at most.
+const lateAfter = time.Minute
+
+// allStatuses are those that an orchestration can have.
+func allStatuses() []orchestrator.Status {
+	return []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended, orchestrator.Retrying, orchestrator.Stalled,
+		orchestrator.Completed, orchestrator.Failed, orchestrator.Terminated, orchestrator.Canceled}
+}
+
+// waitingItem is what an orchestration waits for. One that is stalled waits for its code, whatever its row says of before.
+type waitingItem struct {
+	WaitingFor   string    `json:"waitingFor,omitempty"`
+	WaitingUntil time.Time `json:"waitingUntilUtc,omitzero"`
+	// Late says that the time it waits for is over, and that nothing has come of it.
+	Late bool `json:"late,omitempty"`
+}
+
+func (a *api) waitingItemOf(s orchestrator.Summary) waitingItem {
+	if s.Status == orchestrator.Stalled {
+		return waitingItem{}
+	}
+	late := s.Status == orchestrator.Running && !s.WaitingUntil.IsZero() && a.now().Sub(s.WaitingUntil) > lateAfter
+	return waitingItem{s.WaitingKind, s.WaitingUntil, late}
+}
+
+// statusSince is when the attempt failed of one that is Retrying, or when the code came to a stand; zero in other states.
+func statusSince(in orchestrator.Inspection) time.Time {
+	switch in.Outcome.Status {
+	case orchestrator.Retrying:
+		return in.Outcome.EndedAt
+	case orchestrator.Stalled:
+		for _, r := range slices.Backward(in.Rounds) {
+			for _, e := range slices.Backward(r.Learned) {
+				if e.Kind == "ExecutionStalled" {
+					return e.At
+				}
+			}
+		}
+	}
+	return time.Time{}
+}
+
+// pendingEvents are the names of the events that have come and that nobody has asked for yet. The state has them, unless the
+// code takes no part: when it is stalled, or between two attempts. Then a wait has taken what came of its name before.
+func pendingEvents(in orchestrator.Inspection) []string {
+	var before, since []string
+	idle := false
+	for _, r := range in.Rounds {
+		for _, e := range r.Learned {
+			switch e.Kind {
+			case "ExecutionStalled":
+				idle = true
+			case "ExecutionRecovered":
+				idle, before, since = false, append(before, since...), nil
+			case "EventRaised":
+				if idle {
+					since = append(since, e.Name)
+				} else {
+					before = append(before, e.Name)
+				}
+			}
+		}
+		for _, e := range r.Decided {
+			idle = idle || e.Kind == "ExecutionFailed"
+		}
+	}
+	if !idle || in.Outcome.Ended() {
+		var state struct {
+			ContinuationBuffer []string `json:"continuationBuffer"`
+		}
+		if in.State != nil {
+			_ = json.Unmarshal(in.State, &state) // the runtime writes it
+		}
+		return append([]string{}, state.ContinuationBuffer...)
+	}
+	for _, c := range in.Outcome.Calls {
+		if c.Kind != orchestrator.EventCall || !c.EndedAt.IsZero() {
+			continue
+		}
+		if i := slices.IndexFunc(before, func(name string) bool { return strings.EqualFold(name, c.Name) }); i >= 0 {
+			before = slices.Delete(before, i, i+1)
+		}
+	}
+	all := append(append([]string{}, before...), since...)
+	return all[:min(len(all), maxWaits)]
+}
+
+// noticeOf says when a command or an event takes effect, if that is not as soon as its orchestration hears of it.
+func noticeOf(s orchestrator.Status, p orchestrator.Payload) string {
+	switch {
+	case s == orchestrator.Stalled && p.Command != "terminate":
+		return "It is stalled: this takes effect when its code can go on. Terminate ends it at once."
+	case s == orchestrator.Retrying && (p.Command == "suspend" || p.Command == "resume" || p.Event != ""):
+		return "An attempt has failed: this is for the next one."
+	default:
+		return ""
+	}
+}
+
+// whyActive makes of ErrActive what the state of the orchestration has to say. Other errors stay.
+func (a *api) whyActive(ctx context.Context, id string, err error) error {
+	if !errors.Is(err, orchestrator.ErrActive) {
+		return err
+	}
+	s, unknown := a.runtime.Status(ctx, id)
+	switch {
+	case unknown != nil:
+		return err
+	case s.Status == orchestrator.Retrying:
+		return activeFailure("An attempt has failed and another one follows by itself. Wait for that, or terminate the orchestration.")
+	case s.Status == orchestrator.Stalled:
+		return activeFailure("Its code cannot go on: its failure says why. It goes on by itself when the code is mended. Wait for its end, or terminate it.")
+	case s.Ended():
+		return activeFailure("An orchestration that it called has not ended. Wait for its end, or terminate that one.")
+	default:
+		return err
+	}
+}
+
+// activeFailure is the answer to what needs the end of an orchestration.
+func activeFailure(text string) *failure {
+	return &failure{status: http.StatusConflict, header: map[string]string{"Retry-After": retryAfter}, problem: problem{Code: codeActive, Message: text}}
+}

@@ -1,0 +1,365 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/handler/api/bulk"
+	"github.com/vibedata/roundhouse/handler/api/health"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// turns waits for a day or the event "decision", or, when its code was changed, for something else.
+func (b *outboxBench) turns() orchestrator.AnyOrchestrator {
+	return orchestrator.NewOrchestrator("turns", func(ctx *orchestrator.Context, _ asked) (string, error) {
+		if b.changed.Load() {
+			return orchestrator.Event[string](ctx, "another").Await()
+		}
+		timer, decision := orchestrator.Timer(ctx, 24*time.Hour), orchestrator.Event[bool](ctx, "decision")
+		orchestrator.Any(ctx, timer, decision)
+		return "decided", nil
+	})
+}
+
+// takes takes two events, one after the other, and waits for an hour, or, when its code was changed, does something else.
+func (b *outboxBench) takes() orchestrator.AnyOrchestrator {
+	return orchestrator.NewOrchestrator("takes", func(ctx *orchestrator.Context, _ asked) (string, error) {
+		if b.changed.Load() {
+			return "", ctx.Sleep(time.Minute)
+		}
+		for _, name := range []string{"first", "second"} {
+			if _, err := orchestrator.Event[int](ctx, name).Await(); err != nil {
+				return "", err
+			}
+		}
+		return "", ctx.Sleep(time.Hour)
+	})
+}
+
+// flaky waits for the event "decision", and fails then, until it is mended.
+func (b *outboxBench) flaky() orchestrator.AnyOrchestrator {
+	return orchestrator.NewOrchestrator("flaky", func(ctx *orchestrator.Context, _ asked) (string, error) {
+		if _, err := orchestrator.Event[bool](ctx, "decision").Await(); err != nil {
+			return "", err
+		}
+		if !b.mended.Load() {
+			return "", errors.New("no line")
+		}
+		return "done", nil
+	})
+}
+
+// leaves ends before the approval that it has called.
+func leaves() orchestrator.AnyOrchestrator {
+	return orchestrator.NewOrchestrator("leaves", func(ctx *orchestrator.Context, in asked) (string, error) {
+		child := approval().Call(ctx, in, orchestrator.WithID("child"), orchestrator.WithParentClose(orchestrator.AbandonChild))
+		orchestrator.Any(ctx, child, orchestrator.Timer(ctx, time.Millisecond))
+		return "left", nil
+	})
+}
+
+// stall begins one and lets it come to a stand.
+func (b *outboxBench) stall(t *testing.T, id string) {
+	t.Helper()
+	b.changed.Store(false)
+	if rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"turns","id":"`+id+`","input":{"item":"x"},"correlationId":"run-1"}`); rec.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	b.changed.Store(true)
+	b.tell(t, id, "/events/other", "1")
+}
+
+// attempt makes an attempt at a flaky one, as an engine does for a message.
+func (b *outboxBench) attempt(t *testing.T, id string) {
+	t.Helper()
+	s := orchestrator.Start{ID: id, Orchestrator: "flaky", CorrelationID: "run-1", Input: []byte(`{"item":"x"}`), WillRetry: true}
+	if _, err := b.runtime.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// retrying begins one whose first attempt fails.
+func (b *outboxBench) retrying(t *testing.T, id string) {
+	t.Helper()
+	b.attempt(t, id)
+	b.tell(t, id, "/events/decision", "true")
+}
+
+// One that is stalled says so, with its error and since when, and not that it waits for what it cannot hear of. Mended, it
+// goes on.
+func TestStalledIsShown(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	began := time.Now().Add(-time.Second)
+	b.stall(t, "a1")
+	got := b.shown(t, "a1")
+	if got.Status != orchestrator.Stalled || got.Failure == nil || !strings.Contains(got.Failure.Message, "Patched") || got.LastError == nil || got.ErrorCode == "" ||
+		!got.EndedAt.IsZero() || got.StatusSince.Before(began) || got.StatusSince.After(time.Now()) || got.Attempt != 1 {
+		t.Errorf("%+v", got)
+	}
+	if diff := cmp.Diff([]string{"other"}, got.PendingEvents); diff != "" {
+		t.Errorf("the event that it could not take: %s", diff)
+	}
+	if got.WaitingFor != "" || !got.WaitingUntil.IsZero() || got.WaitingToken != "" || got.Late || len(got.Waits) != 2 {
+		t.Errorf("it waits: %+v", got)
+	}
+	if state := string(got.State); !strings.Contains(state, `"status":"Stalled"`) || !strings.Contains(state, `"waiting":null`) || !strings.Contains(state, `"resume":{`) {
+		t.Errorf("state %s", state)
+	}
+	since := got.StatusSince
+	b.tell(t, "a1", "/events/other", "2")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Stalled || !got.StatusSince.Equal(since) || len(got.PendingEvents) != 2 {
+		t.Errorf("after another event: %+v", got)
+	}
+	b.changed.Store(false)
+	b.tell(t, "a1", "/events/decision", "true")
+	got = b.shown(t, "a1")
+	if got.Status != orchestrator.Completed || got.Failure != nil || !got.StatusSince.IsZero() || len(got.PendingEvents) != 2 {
+		t.Errorf("mended: %+v", got)
+	}
+}
+
+// What came before it stalled is pending still, unless it was taken: a wait that is open at the end may not have taken what
+// has come since, but one that was there before has.
+func TestPendingEventsOfAStalledOne(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	if rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"takes","id":"a1","input":{"item":"x"}}`); rec.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", rec.Code, rec.Body)
+	}
+	b.drive(t)
+	for _, name := range []string{"Early", "first", "early", "late"} {
+		b.tell(t, "a1", "/events/"+name, "1")
+	}
+	if got := b.shown(t, "a1").PendingEvents; !slices.Equal(got, []string{"Early", "early", "late"}) {
+		t.Errorf("before: %v", got)
+	}
+	b.changed.Store(true)
+	b.tell(t, "a1", "/events/first", "2")
+	b.tell(t, "a1", "/events/SECOND", "3")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Stalled || !slices.Equal(got.PendingEvents, []string{"Early", "early", "late", "first", "SECOND"}) {
+		t.Errorf("%s: %v", got.Status, got.PendingEvents)
+	}
+	b.changed.Store(false)
+	b.tell(t, "a1", "/events/last", "4")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Running || !slices.Equal(got.PendingEvents, []string{"Early", "early", "late", "first", "last"}) {
+		t.Errorf("mended, %s: %v", got.Status, got.PendingEvents)
+	}
+	b.changed.Store(true)
+	b.tell(t, "a1", "/events/late", "5")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Stalled || !slices.Equal(got.PendingEvents, []string{"Early", "early", "late", "first", "last", "late"}) {
+		t.Errorf("stalled again, %s: %v", got.Status, got.PendingEvents)
+	}
+}
+
+// One between two attempts says so, with the error of the last, and has not ended.
+func TestRetryingIsShown(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	began := time.Now().Add(-time.Second)
+	b.retrying(t, "a1")
+	got := b.shown(t, "a1")
+	if got.Status != orchestrator.Retrying || got.Failure == nil || got.Failure.Message != "no line" || !got.EndedAt.IsZero() || got.Attempt != 1 ||
+		got.StatusSince.Before(began) || got.WaitingFor != "" || len(got.Waits) != 0 || len(got.PendingEvents) != 0 {
+		t.Errorf("%+v", got)
+	}
+	b.tell(t, "a1", "/events/other", "1")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Retrying || !slices.Equal(got.PendingEvents, []string{"other"}) {
+		t.Errorf("with an event: %+v", got)
+	}
+	b.mended.Store(true)
+	b.attempt(t, "a1")
+	if got := b.shown(t, "a1"); got.Status != orchestrator.Completed || got.Attempt != 2 || got.Execution != 2 || got.Failure != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// What each command says to each state, and what the state is behind it.
+func TestCommandsToWhatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	const stalled, retrying = orchestrator.Stalled, orchestrator.Retrying
+	for _, test := range []struct {
+		state        orchestrator.Status
+		method, path string
+		body         string
+		code         int
+		says         string
+		then         orchestrator.Status
+	}{
+		{stalled, http.MethodPost, "/terminate", "", 202, "", orchestrator.Terminated},
+		{stalled, http.MethodPost, "/cancel", "", 202, "when its code can go on", stalled},
+		{stalled, http.MethodPost, "/suspend", "", 202, "when its code can go on", stalled},
+		{stalled, http.MethodPost, "/resume", "", 202, "when its code can go on", stalled},
+		{stalled, http.MethodPost, "/events/decision", "true", 202, "when its code can go on", stalled},
+		{stalled, http.MethodPost, "/rewind", "", 409, "when the code is mended", stalled},
+		{stalled, http.MethodPost, "/restart", "", 409, "when the code is mended", stalled},
+		{stalled, http.MethodDelete, "", "", 409, "when the code is mended", stalled},
+		{retrying, http.MethodPost, "/terminate", "", 202, "", orchestrator.Terminated},
+		{retrying, http.MethodPost, "/cancel", "", 202, "", orchestrator.Canceled},
+		{retrying, http.MethodPost, "/suspend", "", 202, "for the next one", retrying},
+		{retrying, http.MethodPost, "/resume", "", 202, "for the next one", retrying},
+		{retrying, http.MethodPost, "/events/decision", "true", 202, "for the next one", retrying},
+		{retrying, http.MethodPost, "/rewind", "", 409, "another one follows by itself", retrying},
+		{retrying, http.MethodPost, "/restart", "", 409, "another one follows by itself", retrying},
+		{retrying, http.MethodDelete, "", "", 409, "another one follows by itself", retrying},
+		{orchestrator.Running, http.MethodPost, "/suspend", "", 202, "", orchestrator.Suspended},
+		{orchestrator.Running, http.MethodPost, "/restart", "", 409, "Wait for its end", orchestrator.Running},
+	} {
+		b := newOutboxBench(t)
+		switch test.state {
+		case stalled:
+			b.stall(t, "a1")
+		case retrying:
+			b.retrying(t, "a1")
+		default:
+			b.begin(t, "a1", "book")
+		}
+		name := string(test.state) + " " + test.method + " " + test.path
+		rec := b.send(t, test.method, orchestrationPath("a1")+test.path, test.body)
+		if rec.Code != test.code {
+			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+			continue
+		}
+		if test.code == http.StatusConflict {
+			if a := decode(t, rec); a.Error.Code != codeActive || !strings.Contains(a.Error.Message, test.says) || rec.Header().Get("Retry-After") == "" {
+				t.Errorf("%s: %s", name, rec.Body)
+			}
+		} else if item := data[summaryItem](t, rec); item.Status != test.state || !strings.Contains(item.Notice, test.says) || (item.Notice == "") != (test.says == "") {
+			t.Errorf("%s: %s", name, rec.Body)
+		}
+		b.drive(t)
+		if got := b.shown(t, "a1"); got.Status != test.then {
+			t.Errorf("%s: %s", name, got.Status)
+		}
+	}
+}
+
+// A start under the id of one that goes on says what that does; so does the purge of one whose child goes on.
+func TestWhatKeepsAnID(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.stall(t, "a1")
+	rec := b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"a1","correlationId":"c-2","reuse":"ended"}`)
+	if a := decode(t, rec); rec.Code != http.StatusConflict || a.Error.Code != codeActive || !strings.Contains(a.Error.Message, "code is mended") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+	b.send(t, http.MethodPost, orchestrationsPath, `{"orchestrator":"leaves","id":"a2","input":{"item":"x"}}`)
+	b.drive(t)
+	if got := b.shown(t, "a2"); got.Status != orchestrator.Completed {
+		t.Fatalf("%+v", got)
+	}
+	rec = b.send(t, http.MethodDelete, orchestrationPath("a2"), "")
+	if a := decode(t, rec); rec.Code != http.StatusConflict || a.Error.Code != codeActive || !strings.Contains(a.Error.Message, "that it called") {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}
+
+// Both states are filters of the list, and no filters of a purge, which is for what has ended.
+func TestStatesAreFilters(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.stall(t, "a1")
+	b.retrying(t, "a2")
+	if err := b.list.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for status, want := range map[string][]string{"Stalled": {"a1"}, "Retrying": {"a2"}, "Running": nil, "Failed": nil} {
+		var ids []string
+		for _, item := range data[list[summaryItem]](t, b.get(t, orchestrationsPath+"?status="+status)).Items {
+			ids = append(ids, item.ID)
+			if item.ErrorCode == "" || item.WaitingFor != "" {
+				t.Errorf("%+v", item)
+			}
+		}
+		if diff := cmp.Diff(want, ids); diff != "" {
+			t.Errorf("%s: %s", status, diff)
+		}
+		rec := b.send(t, http.MethodPost, orchestrationsPath+"/purge", `{"olderThanDays":1,"status":"`+status+`"}`)
+		if refused := rec.Code == http.StatusBadRequest; refused != (status != "Failed") {
+			t.Errorf("purge of %s: %d %s", status, rec.Code, rec.Body)
+		}
+	}
+	known := theContract(t).Components.Schemas["OrchestrationItem"].Value.Properties["status"].Value.Enum
+	for _, s := range allStatuses() {
+		if !slices.Contains(known, any(string(s))) {
+			t.Errorf("the document does not know %s", s)
+		}
+	}
+}
+
+// A wait for a time that is over says that it is late, unless the orchestration does nothing on purpose.
+func TestLateWaits(t *testing.T) {
+	t.Parallel()
+	until := noon()
+	for name, test := range map[string]struct {
+		status orchestrator.Status
+		until  time.Time
+		now    time.Duration
+		late   bool
+		waits  bool
+	}{
+		"before":     {orchestrator.Running, until, -time.Hour, false, true},
+		"just over":  {orchestrator.Running, until, lateAfter, false, true},
+		"late":       {orchestrator.Running, until, lateAfter + 1, true, true},
+		"no time":    {orchestrator.Running, time.Time{}, time.Hour, false, true},
+		"suspended":  {orchestrator.Suspended, until, time.Hour, false, true},
+		"stalled":    {orchestrator.Stalled, until, time.Hour, false, false},
+		"in between": {orchestrator.Pending, until, time.Hour, false, true},
+	} {
+		a := &api{now: func() time.Time { return until.Add(test.now) }}
+		got := a.waitingItemOf(orchestrator.Summary{Status: test.status, WaitingKind: "Timer", WaitingUntil: test.until})
+		if got.Late != test.late || (got.WaitingFor != "") != test.waits {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// Who watches the program sees both states: health from the first one that is stalled on, a gauge of each.
+func TestStatesAreWatched(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	seen := func(want health.Status, stalled, retrying string) {
+		t.Helper()
+		if err := b.list.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(time.Minute)
+		var r health.Report
+		if err := json.Unmarshal(b.get(t, "/api/health/full").Body.Bytes(), &r); err != nil || r.Status != want || r.Checks["orchestrations:stalled"][0].Status != want {
+			t.Errorf("%+v, %v", r, err)
+		}
+		page := b.get(t, "/api/metrics").Body.String()
+		for _, line := range []string{`roundhouse_orchestrations_stalled{orchestrator="turns"} ` + stalled, `roundhouse_orchestrations_retrying{orchestrator="flaky"} ` + retrying} {
+			if there := strings.Contains(page, line+"\n"); there != !strings.HasSuffix(line, " ") {
+				t.Errorf("%s: %v", line, there)
+			}
+		}
+	}
+	seen(health.Pass, "0", "")
+	b.stall(t, "a1")
+	b.retrying(t, "a2")
+	seen(health.Warn, "1", "1")
+	b.tell(t, "a1", "/terminate", "")
+	b.tell(t, "a2", "/terminate", "")
+	seen(health.Pass, "0", "")
+}
+
+// An operation that is stalled is not over, and says why nothing happens.
+func TestStalledOperation(t *testing.T) {
+	t.Parallel()
+	rep := running(bulk.Operation{ID: "x", Status: orchestrator.Stalled})
+	if item := rep.data.(operationItem); item.Status != "Running" || item.Error == nil || item.Error.Code != codeStalled || rep.header["Retry-After"] == "" {
+		t.Errorf("%+v", item)
+	}
+	if item := running(bulk.Operation{ID: "x", Status: orchestrator.Running}).data.(operationItem); item.Error != nil {
+		t.Errorf("%+v", item)
+	}
+}

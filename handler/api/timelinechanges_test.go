@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// changes are those that the timeline of run-1 has, in words.
+func (b *outboxBench) changes(t *testing.T) (told []string) {
+	t.Helper()
+	items := data[timeline](t, b.get(t, "/api/timeline/run-1")).Items
+	if !slices.IsSortedFunc(items, func(a, b timelineItem) int { return a.At.Compare(b.At) }) {
+		t.Errorf("not in order: %+v", items)
+	}
+	for _, item := range items {
+		c := item.Change
+		if (c != nil) != (item.Kind == "change") {
+			t.Errorf("%+v", item)
+		}
+		if c == nil {
+			continue
+		}
+		text := fmt.Sprintf("%d/%d %s", c.Execution, c.Attempt, c.What)
+		if c.Reason != "" {
+			text += ": " + c.Reason
+		}
+		if c.Error != nil {
+			text += " (" + c.Error.Code + ")"
+		}
+		told = append(told, text)
+	}
+	return told
+}
+
+// A timeline has every stall and recovery, every attempt that failed and the one that followed, and what people did to the run.
+func TestTimelineOfChanges(t *testing.T) {
+	t.Parallel()
+	const id, by = "hmac-run-1", " (by " + keyIdentity + ")"
+	const broken, undetermined = "*errors.errorString", "*orchestrator.DeterminismError"
+	for name, test := range map[string]struct {
+		happens func(b *outboxBench)
+		want    []string
+	}{
+		"nothing": {func(b *outboxBench) { b.attempt(t, id) }, nil},
+		"a stall": {func(b *outboxBench) { b.stall(t, id) }, []string{"1/1 Stalled (" + undetermined + ")"}},
+		"a recovery": {func(b *outboxBench) {
+			b.stall(t, id)
+			b.tell(t, id, "/events/other", "2") // which does not stall it once more
+			b.changed.Store(false)
+			b.tell(t, id, "/events/decision", "true")
+		}, []string{"1/1 Stalled (" + undetermined + ")", "1/1 Recovered"}},
+		"attempts": {func(b *outboxBench) {
+			b.retrying(t, id)
+			b.tell(t, id, "/events/other", "1") // after which the end stands in the rounds again
+			b.attempt(t, id)
+			b.mended.Store(true)
+			b.attempt(t, id)
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "2/2 AttemptBegan", "2/2 AttemptFailed (" + broken + ")", "3/3 AttemptBegan"}},
+		"a suspension": {func(b *outboxBench) {
+			b.attempt(t, id)
+			b.tell(t, id, "/suspend", `{"reason":"lunch"}`)
+			b.tell(t, id, "/resume", `{"reason":"back"}`)
+		}, []string{"1/1 Suspended: lunch" + by, "1/1 Resumed: back" + by}},
+		"a cancellation": {func(b *outboxBench) {
+			b.attempt(t, id)
+			b.tell(t, id, "/cancel", `{"reason":"no"}`)
+		}, []string{"1/1 CancelRequested: no" + by, "1/1 Canceled (Canceled)"}},
+		"a termination": {func(b *outboxBench) {
+			b.retrying(t, id)
+			b.tell(t, id, "/terminate", `{"reason":"no"}`)
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "1/1 Terminated (Terminated)"}},
+		"given up": {func(b *outboxBench) {
+			b.retrying(t, id)
+			if err := b.runtime.GiveUp(t.Context(), id, "run-1", errors.New("enough")); err != nil {
+				t.Error(err)
+			}
+			b.drive(t)
+		}, []string{"1/1 AttemptFailed (" + broken + ")", "1/1 GivenUp (" + broken + ")"}},
+		"another run before": {func(b *outboxBench) {
+			b.retrying(t, id)
+			b.tell(t, id, "/terminate", "")
+			b.tell(t, id, "/restart", "")
+			b.tell(t, id, "/suspend", "")
+		}, []string{"2/1 Suspended: (by " + keyIdentity + ")"}},
+	} {
+		b := newOutboxBench(t)
+		test.happens(b)
+		got := b.changes(t)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Where the orchestration of a timeline stands says the same as that of a list.
+func TestTimelineOfAStalledOne(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.stall(t, "hmac-run-1")
+	items := data[timeline](t, b.get(t, "/api/timeline/run-1")).Items
+	if len(items) != 2 || items[0].Orchestration == nil {
+		t.Fatalf("%+v", items)
+	}
+	if o := items[0].Orchestration; o.Status != orchestrator.Stalled || o.WaitingFor != "" || o.ErrorCode == "" || !o.EndedAt.IsZero() {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What is read for a timeline is bounded; it says that there may be more.
+func TestTimelineIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.attempt(t, "hmac-run-1")
+	a := &api{runtime: b.runtime, engines: []string{"hmac", "tls"}, now: b.now, orchestrations: func(_ context.Context, engine, _ string) ([]orchestrator.Summary, bool, error) {
+		return slices.Repeat([]orchestrator.Summary{{ID: "hmac-run-1", CreatedAt: time.Unix(1, 0)}}, maxChanged), false, nil
+	}}
+	a.engines = a.engines[:1]
+	if _, more, err := a.orchestrationsOf(t.Context(), "run-1"); err != nil || more {
+		t.Errorf("%v %v", more, err)
+	}
+	a.engines = []string{"hmac", "tls"}
+	if items, more, err := a.orchestrationsOf(t.Context(), "run-1"); err != nil || !more || len(items) != 2*maxChanged {
+		t.Errorf("%d %v %v", len(items), more, err)
+	}
+	if rec := b.get(t, "/api/timeline/run-2"); rec.Code != http.StatusOK {
+		t.Error(rec.Code)
+	}
+}

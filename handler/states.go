@@ -1,0 +1,25 @@
+package main
+
+import (
+	"context"
+
+	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/catalog"
+)
+
+// states counts the orchestrations that are stalled and those that are tried again, for everything that shows it: not more
+// often than the outbox is measured.
+func states(list *catalog.Catalog) metrics.CensusFunc {
+	return metrics.CachedCensus(func(ctx context.Context) (catalog.Census, error) {
+		return list.Census(ctx, orchestrator.Stalled, orchestrator.Retrying)
+	}, 0, nil)
+}
+
+// stalled are those of a census that are stalled.
+func stalled(census metrics.CensusFunc) func(context.Context) (catalog.Tally, error) {
+	return func(ctx context.Context) (catalog.Tally, error) {
+		c, err := census(ctx)
+		return c[orchestrator.Stalled], err
+	}
+}
