@@ -14,7 +14,6 @@ const prelude = `package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/fanout/100", "tx/fanout/1000", "tx/timer/cold", "tx/event/cold", "tx/duplicate",
+		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/fanout/100", "tx/fanout/1000", "tx/timer/cold", "tx/event/cold", "tx/child", "tx/child/timer", "tx/duplicate",
 		"tx/list/100", "tx/list/100000",
 		"memory/sequence3/orchestrations_per_s/1", "memory/sequence3/orchestrations_per_s/10", "memory/sequence3/orchestrations_per_s/100",
 		"memory/fanout/100/activities_per_s", "memory/fanout/1000/activities_per_s",
@@ -49,7 +49,7 @@ func TestNames(t *testing.T) {
 func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
-		"": len(scenarios()), "tx/": 10, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
+		"": len(scenarios()), "tx/": 12, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
 		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "poller/": 3, "poller/postgres": 1, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {

@@ -25,6 +25,8 @@ func messages() []message {
 		{"tx/fanout/1000", 60, delivered("fanout", 1000)},
 		{"tx/timer/cold", 6, timer},
 		{"tx/event/cold", 5, event},
+		{"tx/child", 2, child},
+		{"tx/child/timer", 14, childTimer},
 		{"tx/duplicate", 3, duplicate},
 	}
 }

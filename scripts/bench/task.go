@@ -30,7 +30,7 @@ func taskCompletion() scenario {
 	}
 	return scenario{metrics, func(ctx context.Context, _ time.Duration) ([]float64, error) {
 		w := newWaitingRoom()
-		rt, err := w.start(ctx, aPerson)
+		rt, err := w.start(ctx, "wait", aPerson)
 		if err != nil {
 			return nil, err
 		}

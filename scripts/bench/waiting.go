@@ -45,20 +45,22 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 		case nothing:
 			return "", nil
 		case anHour:
-			ctx.Sleep(time.Hour)
-			return "", nil
+			return "", ctx.Sleep(time.Hour)
 		case aPerson:
 			return askClerk(ctx)
 		default:
 			return orchestrator.Event[string](ctx, what).Await()
 		}
 	})
-	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait}, Now: w.now, Log: slog.New(slog.DiscardHandler),
+	call := orchestrator.NewOrchestrator("call", func(ctx *orchestrator.Context, what string) (string, error) {
+		return wait.Call(ctx, what).Await()
+	})
+	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call}, Now: w.now, Log: slog.New(slog.DiscardHandler),
 		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
 }
 
 // start starts an orchestration that waits for nothing, for an hour, for a person or for an event, and counts from there.
-func (w *waitingRoom) start(ctx context.Context, what string) (*orchestrator.Runtime, error) {
+func (w *waitingRoom) start(ctx context.Context, name, what string) (*orchestrator.Runtime, error) {
 	rt, err := w.process()
 	if err != nil {
 		return nil, err
@@ -70,8 +72,8 @@ func (w *waitingRoom) start(ctx context.Context, what string) (*orchestrator.Run
 	if rt, err = w.process(); err != nil {
 		return nil, err
 	}
-	out, err := rt.Run(ctx, orchestrator.Start{ID: "a", Orchestrator: "wait", Input: fmt.Appendf(nil, "%q", what), CorrelationID: "a"})
-	if err == nil && out.Ended() != (what == nothing) {
+	out, err := rt.Run(ctx, orchestrator.Start{ID: "a", Orchestrator: name, Input: fmt.Appendf(nil, "%q", what), CorrelationID: "a"})
+	if err == nil && (out.Status == orchestrator.Completed) != (what == nothing) {
 		err = fmt.Errorf("the orchestration did not do what it was started for: %+v", out)
 	}
 	return rt, err
@@ -103,11 +105,11 @@ func (w *waitingRoom) signal(ctx context.Context, name string) error {
 // all that storage sees of a timer, the look-out of the sweeper included.
 func timer(ctx context.Context, _ *house) (int, error) {
 	without := newWaitingRoom()
-	if _, err := without.start(ctx, nothing); err != nil {
+	if _, err := without.start(ctx, "wait", nothing); err != nil {
 		return 0, err
 	}
 	w := newWaitingRoom()
-	rt, err := w.start(ctx, anHour)
+	rt, err := w.start(ctx, "wait", anHour)
 	if err != nil {
 		return 0, err
 	}
@@ -119,7 +121,7 @@ func timer(ctx context.Context, _ *house) (int, error) {
 // event counts what it takes to wake a parked orchestration by an event.
 func event(ctx context.Context, _ *house) (int, error) {
 	w := newWaitingRoom()
-	rt, err := w.start(ctx, "go")
+	rt, err := w.start(ctx, "wait", "go")
 	if err != nil {
 		return 0, err
 	}

@@ -129,7 +129,8 @@ func newNode(c nodeConfig, log *slog.Logger) (*node, []engine.Definition, error)
 	}
 	config := orchestrator.Config{Node: c.Name, Tables: n.tables, Queues: n.queues, Blobs: payloads, Log: log,
 		InlineWait: inlineWait, LateAfter: lateAfter, LostAfter: lostAfter,
-		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return n.pipeline.Ended(ctx, out) }}
+		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return n.pipeline.Ended(ctx, out) },
+		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return n.pipeline.Stalled(ctx, out) }}
 	for _, d := range definitions {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)

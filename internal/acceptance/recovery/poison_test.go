@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
 
 // TestPoisonedSignals: signals that nobody can apply end as dead letters that tell what they were, why, where and when,
-// and hold up nobody else. When the cause is mended, a retry brings their orchestrations to the end.
+// and hold up nobody else. When the cause is mended, a retry brings their orchestrations to the end. One whose code is not
+// there stalls instead, with one dead letter however often it is woken, and goes on by itself.
 func TestPoisonedSignals(t *testing.T) {
 	t.Parallel()
 	d := newDrill(t)
@@ -47,7 +49,7 @@ func TestPoisonedSignals(t *testing.T) {
 	d.raise(t, 0, 1, 2)
 	d.timed(t, "poisoned signals were sent", began)
 
-	want := map[string]engine.Reason{"garbage": engine.ReasonUndecodable, "undeployed": engine.ReasonUnknownOrchestrator,
+	want := map[string]engine.Reason{"garbage": engine.ReasonUndecodable, "undeployed": engine.ReasonStalled,
 		"damaged": engine.ReasonInconsistent, "unknown": engine.ReasonPoison}
 	until(t, "the dead letters", func() bool { return len(d.dead(t)) >= len(want) })
 	letters := d.dead(t)
@@ -60,14 +62,26 @@ func TestPoisonedSignals(t *testing.T) {
 		if string(l.OriginalMessage) == "garbage" {
 			what = "garbage"
 		}
+		message := `"event of ` + what + `"`
+		switch what {
+		case "garbage":
+			message = what
+		case "undeployed":
+			message = `"workflowInstanceId":"legacy-undeployed"` // it has the event: the message only wakes it
+		}
 		if l.DetectedReason != want[what] || l.LastFailureAtUtc.Before(began) || l.OriginalQueue != d.client.SignalQueue() ||
-			l.Node != d.nodes[1].name && l.Node != d.nodes[2].name || what != "garbage" && !strings.Contains(string(l.OriginalMessage), `"event of `+what+`"`) {
+			l.Node != d.nodes[1].name && l.Node != d.nodes[2].name || !strings.Contains(string(l.OriginalMessage), message) {
 			t.Errorf("the dead letter of %q: %+v", what, l)
 		}
 		delete(want, what)
 	}
 	if len(want) != 0 {
 		t.Errorf("no dead letters of %v", want)
+	}
+
+	stalled := legacyEngine + "-undeployed"
+	if s, err := d.client.Status(t.Context(), stalled); err != nil || s.Status != orchestrator.Stalled {
+		t.Errorf("%s is %s, %v", stalled, s.Status, err)
 	}
 
 	// The damage is mended, and what was missing is deployed.
@@ -81,7 +95,7 @@ func TestPoisonedSignals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range letters {
-		if r := l.DetectedReason; r == engine.ReasonUndecodable || r == engine.ReasonPoison {
+		if l.DetectedReason != engine.ReasonInconsistent {
 			continue
 		}
 		if _, err := retrier.Retry(t.Context(), l.Engine, l.RowKey, "somebody"); err != nil {
@@ -90,6 +104,9 @@ func TestPoisonedSignals(t *testing.T) {
 	}
 	d.succeeded(t, legacyEngine, "undeployed")
 	d.succeeded(t, legacyEngine, "damaged")
+	if now := d.dead(t); len(now) != len(letters) {
+		t.Errorf("%d dead letters of signals, and %d before", len(now), len(letters))
+	}
 }
 
 // dead reads all dead letters of signals.

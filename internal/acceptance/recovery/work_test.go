@@ -53,7 +53,9 @@ func drillOf(store *tables.Azure, node string) engine.Definition {
 	run := func(ctx *orchestrator.Context, r engine.Request[work]) ([]string, error) {
 		var taken []string
 		for i := range steps {
-			ctx.Sleep(r.Input.Nap)
+			if err := ctx.Sleep(r.Input.Nap); err != nil {
+				return nil, err
+			}
 			if _, err := note.Call(ctx, fmt.Sprint("slept ", i)).Await(); err != nil {
 				return nil, err
 			}
