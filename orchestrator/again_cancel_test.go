@@ -18,38 +18,38 @@ func TestASleepThatIsCanceledEndsTheRun(t *testing.T) {
 	other := NewOrchestrator("other", func(*Context, int) (int, error) { return 1, nil })
 	behind := map[string]func(*Context, *ledger) error{
 		"returns the error and would charge": func(ctx *Context, l *ledger) error {
-			if err := sleep(ctx, 24*time.Hour); err != nil {
+			if err := ctx.Sleep(24 * time.Hour); err != nil {
 				return err
 			}
 			_, err := charge(l).Call(ctx, 1).Await()
 			return err
 		},
 		"charges": func(ctx *Context, l *ledger) error {
-			_ = sleep(ctx, 24*time.Hour)
+			_ = ctx.Sleep(24 * time.Hour)
 			_, err := charge(l).Call(ctx, 1).Await()
 			return err
 		},
 		"asks a person": func(ctx *Context, _ *ledger) error {
-			_ = sleep(ctx, 24*time.Hour)
+			_ = ctx.Sleep(24 * time.Hour)
 			_, err := AskPerson[answer](ctx, question()).Await()
 			return err
 		},
 		"publishes": func(ctx *Context, _ *ledger) error {
-			_ = sleep(ctx, 24*time.Hour)
+			_ = ctx.Sleep(24 * time.Hour)
 			return ctx.Publish(Publication{TenantID: "t", Type: "slept", Payload: []byte("1")})
 		},
 		"starts another": func(ctx *Context, _ *ledger) error {
-			_ = sleep(ctx, 24*time.Hour)
+			_ = ctx.Sleep(24 * time.Hour)
 			_, err := other.Start(ctx, "b", 1)
 			return err
 		},
 		"calls a child": func(ctx *Context, _ *ledger) error {
-			_ = sleep(ctx, 24*time.Hour)
+			_ = ctx.Sleep(24 * time.Hour)
 			_, err := other.Call(ctx, 1).Await()
 			return err
 		},
 		"sleeps on": func(ctx *Context, _ *ledger) error {
-			_ = sleep(ctx, 24*time.Hour)
+			_ = ctx.Sleep(24 * time.Hour)
 			_, err := Timer(ctx, 24*time.Hour).Await()
 			return err
 		},
@@ -96,7 +96,7 @@ func TestASecondCancelDoesNotRunTheCleanUpAgain(t *testing.T) {
 			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 				_, err := Event[int](ctx, "never").Await()
 				if errors.Is(err, ErrCanceled) {
-					if _, failed := cleanUp.Call(shielded(ctx), n).Await(); failed != nil {
+					if _, failed := cleanUp.Call(WithoutCancel(ctx), n).Await(); failed != nil {
 						return 0, failed
 					}
 				}

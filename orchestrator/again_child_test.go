@@ -243,3 +243,23 @@ func TestErrorsOfChildrenKeepTheirType(t *testing.T) {
 	}
 	inBubbles(t, tests)
 }
+
+// A tree can be purged whole, sub-orchestrations of executions included whose rounds are deleted.
+func TestAPurgeReachesTheChildrenOfAllExecutions(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		child := NewOrchestrator("child", func(_ *Context, n int) (int, error) { return n, nil })
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			if _, err := child.Call(ctx, n).Await(); err != nil || n == 10 {
+				return n, err
+			}
+			return 0, ContinueAsNew(n + 1)
+		})
+		rt := w.signalling(t, nil, []AnyOrchestrator{o, child}, nil)
+		mustRun(t, rt, startOf("a", 1))
+		mustRun(t, rt, startOf("ab", 10)) // whose id begins like the other's
+		wants(t, "there are", len(w.all(t, rt)), 1+10+2)
+		isError(t, "purge", rt.Purge(t.Context(), "a"), nil)
+		wants(t, "left", len(w.all(t, rt)), 2)
+	})
+}

@@ -140,3 +140,9 @@ func secondChances() map[string]func(context.Context, *Runtime) error {
 		},
 	}
 }
+
+// willRetry is the start of somebody who brings it again after a failure.
+func willRetry(s Start) Start {
+	s.WillRetry = true
+	return s
+}

@@ -153,7 +153,7 @@ func TestDeferredCodeForTheEndRunsOnce(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 			defer func() {
-				if !isParking(ctx) {
+				if !ctx.Parking() {
 					l.add("the end")
 				}
 			}()

@@ -60,11 +60,42 @@ func (r *Runtime) purge(ctx context.Context, id string, seen map[string]bool) er
 			}
 		}
 	}
+	if len(all) < latest.number {
+		if err := r.purgeForgotten(ctx, id, seen); err != nil {
+			return fmt.Errorf("purge of orchestration %s: %w", id, err)
+		}
+	}
 	// The first round of the next execution is what a restart, a rewind and a purge compete for.
 	if err := r.journal.markPurge(ctx, id, latest, etag, r.config.Now()); err != nil {
 		return lost(err)
 	}
 	return r.purgeRest(ctx, id)
+}
+
+// purgeForgotten purges the sub-orchestrations of executions whose rounds are deleted: their ids begin with that of their
+// caller, unless they were given others.
+func (r *Runtime) purgeForgotten(ctx context.Context, id string, seen map[string]bool) error {
+	from := tables.EscapeKey(id + ":")
+	scan := tables.Scan{Row: statusRow, FromPartition: from, ToPartition: tables.PrefixEnd(from)}
+	var children []string
+	for e, err := range tables.ScanAll(ctx, r.config.Tables, r.config.Table, scan) {
+		if err != nil {
+			return err
+		}
+		s, err := summaryOf(e)
+		if err != nil {
+			return err
+		}
+		if s.Parent == id && !seen[s.ID] {
+			children = append(children, s.ID)
+		}
+	}
+	for _, child := range children {
+		if err := r.purge(ctx, child, seen); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // markPurge inserts the round that says that the rows are being deleted, in place of the next execution and of the status,
