@@ -90,6 +90,9 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 	if err != nil {
 		return RenewOutput{}, err
 	}
+	if out, done, err := s.overtook(ctx, name, now, in); done || err != nil {
+		return out, err
+	}
 	order, err := s.order(ctx, in, request.Raw, replaces)
 	if err != nil {
 		return RenewOutput{}, err
@@ -110,6 +113,19 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 		return RenewOutput{}, err
 	}
 	return RenewOutput{Certificate: describe(held{version: version, leaf: leaf}), Renewed: true}, nil
+}
+
+// overtook says that somebody else has renewed since before, so that the request is one in vain, and drops it.
+func (s *Steps) overtook(ctx context.Context, name string, before held, in RenewInput) (RenewOutput, bool, error) {
+	now, found, err := s.current(ctx, name)
+	if err != nil || !found || now.version.Version == before.version.Version {
+		return RenewOutput{}, false, err
+	}
+	out, keep, err := s.keep(ctx, now, in)
+	if err != nil || !keep {
+		return RenewOutput{}, false, err
+	}
+	return out, true, s.config.Vault.Cancel(ctx, name)
 }
 
 // keep says whether the current certificate stays, and what Renew returns then.
