@@ -19,6 +19,14 @@ import (
 
 var crashSeed = flag.Uint64("crash.seed", 1, "what TestPairsOfFaults draws from")
 
+// often is how often something is tried: a quarter of it under the race detector.
+func often(n int) int {
+	if underRace {
+		return n / 4
+	}
+	return n
+}
+
 // Every storage call of every scenario fails in every way. Whatever happens, the orchestration ends once and rightly, a
 // result that a round holds is never asked for again, and no call is forgotten.
 func TestCrashAtEveryCall(t *testing.T) {
@@ -36,9 +44,13 @@ func TestCrashAtEveryCall(t *testing.T) {
 			if t.Failed() {
 				return // faults would only say the same again
 			}
+			turn := 0
 			for process, plan := range plans {
 				for at, call := range plan.Calls() {
 					for _, fault := range faults.Faults() {
+						if turn++; underRace && turn%4 != 0 {
+							continue
+						}
 						if fault != faults.Throttled && fault.Refusal(call) == tables.ErrThrottled {
 							continue // storage cannot answer so, and what it answers is tried anyway
 						}
@@ -86,7 +98,7 @@ func (s scenario) crash(t *testing.T, count int, plans ...*faults.Plan) {
 }
 
 // pairs is how many pairs of faults each scenario meets.
-const pairs = 40
+var pairs = often(40)
 
 // A fault in the first process, and another in the one that takes over.
 func TestPairsOfFaults(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	programsMost = flag.Int("programs", 200, "how many programs TestPrograms runs, from seed 1")
+	programsMost = flag.Int("programs", often(200), "how many programs TestPrograms runs, from seed 1")
 	programsSeed = flag.Uint64("program", 0, "the only seed that TestPrograms runs; 0: all")
 	programsPlan = flag.String("program.plan", "", "a plan as JSON that takes the place of the one that the seed of -program gives")
 	programsCalm = flag.Bool("program.calm", false, "whether nothing goes wrong, on a single node")

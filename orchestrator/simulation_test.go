@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	simulationSeeds = flag.Int("simulation.seeds", 200, "how many seeds TestSimulation runs, from 1")
+	simulationSeeds = flag.Int("simulation.seeds", often(200), "how many seeds TestSimulation runs, from 1")
 	simulationSeed  = flag.Int("simulation.seed", 0, "the only seed that TestSimulation runs; 0: all")
 )
 
