@@ -116,6 +116,7 @@ func (d *driver) read() error {
 			d.keep(inbox[i:]) // for the execution that follows
 			return nil
 		}
+		d.timed = d.timed || v.signal.DueAtUtc != nil
 		switch d.judge(v.signal) {
 		case signalNew:
 			d.unsettled = append(d.unsettled, v)

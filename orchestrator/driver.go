@@ -48,6 +48,7 @@ type driver struct {
 	inbox     []*delivery   // guarded by rt.mu
 	mail      chan struct{} // says that the inbox is not empty
 	staleWake bool          // a signal of a timer came that nobody waits for any more
+	timed     bool          // a signal of a timer came
 	unsettled []*delivery   // read, not committed
 
 	learned []event   // applied, not committed

@@ -49,9 +49,10 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 }
 
 // messageComes says that the message which wakes the orchestration at that time was sent before, and is still to come. A
-// driver that has changed nothing asks, so that looking at what is parked does not multiply its messages.
+// driver that has changed nothing asks, so that looking at what is parked does not multiply its messages; but not one that
+// such a message woke, which it takes the place of.
 func (d *driver) messageComes(ctx context.Context, at time.Time) (bool, error) {
-	if d.committed > 0 {
+	if d.committed > 0 || d.timed {
 		return false, nil
 	}
 	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.IndexTable, tables.Key{Partition: indexPartition, Row: indexRow(d.start.ID, at)})
