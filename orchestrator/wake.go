@@ -41,6 +41,15 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
+	if d.timed && d.committed == 0 { // the row is there, as the message was that this one takes the place of
+		if len(parkings) > 0 {
+			err = d.rt.remember(ctx, parkings...)
+		}
+		if err != nil {
+			return err
+		}
+		return d.rt.send(ctx, s, delay)
+	}
 	if err := d.rt.send(ctx, s, delay); err != nil {
 		return err
 	}
