@@ -60,8 +60,8 @@ func TestPainIdlePolling(t *testing.T) {
 				parked++
 			}
 		}
-		if rounds := applies(plan.Calls()) - parked; rounds != 4 || parked != sent {
-			t.Errorf("%d rounds, %d rows in the index for %d messages", rounds, parked, sent)
+		if rounds := applies(plan.Calls()) - parked; rounds != 4 || parked != 1 { // for a timer, however often its message is passed on
+			t.Errorf("%d rounds, %d writes to the index for %d messages", rounds, parked, sent)
 		}
 	})
 }
