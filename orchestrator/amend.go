@@ -12,19 +12,7 @@ func (r *Runtime) amend(ctx context.Context, id string, latest generation, e eve
 	d := newDriver(r, Start{ID: id, deliver: true}, nil)
 	d.crew = newCrew(ctx, r, d.start)
 	defer d.crew.dismiss()
-	all, status, err := r.journal.loadWith(ctx, id)
-	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
-	}
-	if err != nil {
-		return err
-	}
-	if err := d.identify(all); err != nil {
-		return err
-	}
-	d.codeless = true
-	d.found(status)
-	if err := d.follow(all); err != nil {
+	if err := d.loadCodeless(ctx); err != nil {
 		return err
 	}
 	if d.execution.ended && !d.execution.end.Retrying || d.execution.number != latest.number {

@@ -40,7 +40,7 @@ type driver struct {
 	tag         string // ETag of the status row that was found
 	shown       string // the custom status that it has
 	waitsForEnd bool   // a sub-orchestration still runs for an earlier call
-	tells       bool   // its caller, although that did not hear of it by a signal
+	tells       bool   // the caller is told of the end, although it asks for it itself
 	late        bool   // a signal came after the end, and had no part in it
 	blocked     error  // the function did not come back in another driver of this process
 	watch       *watch

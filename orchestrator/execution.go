@@ -40,7 +40,6 @@ type execution struct {
 	watch     *watch  // nil for none
 
 	first      int      // the execution that began from outside: this one, or one before it
-	attempt    int      // at its work, from 1
 	willRetry  bool     // whoever began it brings it again when it fails
 	call       *callRef // that began it; nil for none
 	errors     []string // types of errors that whoever called it wants to know

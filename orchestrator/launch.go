@@ -29,11 +29,8 @@ const (
 // is what has the id then. The errors are ErrUnknownOrchestrator, ErrExists, ErrActive, ErrNoSignals, or what storage
 // said: repeat it then, with the same RequestID.
 func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
-	if err := s.validate(); err != nil {
+	if _, err := r.startable(s); err != nil {
 		return Outcome{}, err
-	}
-	if r.orchestrators[s.Orchestrator] == nil {
-		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
 	}
 	if r.config.Queues == nil {
 		return Outcome{}, fmt.Errorf("start of orchestration %s: %w", s.ID, ErrNoSignals)

@@ -129,7 +129,7 @@ func (x *execution) handedOut(e event) error {
 // began takes note of how the execution begins.
 func (x *execution) began(e event) {
 	x.name, x.held, x.drop, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
-	x.first, x.attempt, x.willRetry, x.call = max(e.First, 1), e.attempt(x.number), e.WillRetry, e.Call
+	x.first, x.willRetry, x.call = max(e.First, 1), e.WillRetry, e.Call
 	x.errors = e.Errors
 	if e.Rules > 0 {
 		x.publishes, x.signals = e.Publishes, e.Signals

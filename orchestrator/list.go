@@ -46,7 +46,7 @@ type Summary struct {
 	WaitingKind  string
 	WaitingToken string
 	WaitingUntil time.Time
-	// WaitingWithin says that it waits for sub-orchestrations, or for activities in other processes.
+	// WaitingWithin says that it waits for activities that other processes run.
 	WaitingWithin bool
 	// Busy says that it has called something, events apart, that is not done.
 	Busy bool

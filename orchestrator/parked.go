@@ -99,6 +99,9 @@ func indexRow(id string, due time.Time) string {
 // remember puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
 // that say nothing any more are deleted on the way.
 func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
+	if len(parkings) == 0 {
+		return nil
+	}
 	var rows []tables.Op
 	written := map[string]bool{}
 	for _, p := range parkings {
@@ -215,6 +218,10 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 		return false, err
 	}
 	r.tally(func(c *Counts) { c.Woken++ })
+	if s.Status == Stalled {
+		r.config.Log.Info("an orchestration is stalled: it is tried whether its code is mended", "orchestration", p.id)
+		return true, nil
+	}
 	r.config.Log.Warn("the message that was to wake an orchestration is lost or late: it is woken", "orchestration", p.id, "due", p.due)
 	return true, nil
 }

@@ -150,12 +150,9 @@ func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 // code cannot go on, beside the cause: a *DeterminismError, a *BlockedError, ErrUnknownActivity, or ErrUnknownOrchestrator
 // for a version. A stalled orchestration needs no Run: the sweeper brings it on when the code is mended.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
-	if err := s.validate(); err != nil {
+	o, err := r.startable(s)
+	if err != nil {
 		return Outcome{}, err
-	}
-	o := r.orchestrators[s.Orchestrator]
-	if o == nil {
-		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
 	}
 	for {
 		d, joined := r.enter(ctx, s, o, nil)
@@ -181,12 +178,9 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 
 // runChild is Run for a call of a sub-orchestration by another orchestration of this process.
 func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
-	if err := s.validate(); err != nil {
+	o, err := r.startable(s)
+	if err != nil {
 		return Outcome{}, err
-	}
-	o := r.orchestrators[s.Orchestrator]
-	if o == nil {
-		return Outcome{}, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
 	}
 	for {
 		d, joined := r.enter(ctx, s, o, nil)
@@ -201,6 +195,18 @@ func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
 			return Outcome{ID: s.ID, Status: Running, ResumeAt: r.config.Now()}, nil
 		}
 	}
+}
+
+// startable checks a start, and gives its orchestrator.
+func (r *Runtime) startable(s Start) (AnyOrchestrator, error) {
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	o := r.orchestrators[s.Orchestrator]
+	if o == nil {
+		return nil, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
+	}
+	return o, nil
 }
 
 // Get tells where an orchestration stands, from its rounds alone: ErrNotFound, ErrCorrupt, or what storage said.

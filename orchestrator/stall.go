@@ -47,23 +47,9 @@ func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 
 // record commits that the execution is stalled, if nobody has before, and what signals bring.
 func (d *driver) record(ctx context.Context, cause error) error {
-	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
-	if err == nil && len(all) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return err
-	}
 	d.keep(d.unsettled)
 	d.unsettled = nil
-	if d.start.deliver || d.start.call == nil {
-		if err := d.identify(all); err != nil {
-			return err
-		}
-	}
-	d.codeless = true
-	d.found(status)
-	if err := d.follow(all); err != nil {
+	if err := d.loadCodeless(ctx); err != nil {
 		return err
 	}
 	if !d.execution.ended && !d.execution.stalled {
@@ -78,6 +64,23 @@ func (d *driver) record(ctx context.Context, cause error) error {
 		return nil
 	}
 	return d.commitRound(ctx)
+}
+
+// loadCodeless brings the driver to where the rounds end, and runs no code. ErrNotFound says that there are none.
+func (d *driver) loadCodeless(ctx context.Context) error {
+	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
+	}
+	if err == nil && (d.start.deliver || d.start.call == nil) {
+		err = d.identify(all)
+	}
+	if err != nil {
+		return err
+	}
+	d.codeless = true
+	d.found(status)
+	return d.follow(all)
 }
 
 // recover lets an execution go on that was stalled: its rounds were replayed. It stays stalled as long as an activity that

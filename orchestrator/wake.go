@@ -20,16 +20,33 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		parkings = append(parkings, d.rt.lookAfter(d.start.ID))
 	}
 	comes := at.IsZero() // what it waits for, as a signal by itself
-	var err error
 	if !comes {
-		comes, err = d.messageComes(ctx, at)
-	}
-	if err != nil || comes && len(parkings) == 0 {
-		return err
+		var err error
+		if comes, err = d.messageComes(ctx, at); err != nil {
+			return err
+		}
 	}
 	if comes {
 		return d.rt.remember(ctx, parkings...)
 	}
+	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
+	now := d.rt.config.Now()
+	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
+	if d.timed && d.committed == 0 { // the row is there, as the message was that this one takes the place of
+		if err := d.rt.remember(ctx, parkings...); err != nil {
+			return err
+		}
+		return d.rt.send(ctx, d.timerSignal(at), delay)
+	}
+	if err := d.rt.send(ctx, d.timerSignal(at), delay); err != nil {
+		return err
+	}
+	// The row comes last: where it is, the message was sent.
+	return d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
+}
+
+// timerSignal is the message that wakes the orchestration at that time.
+func (d *driver) timerSignal(at time.Time) Signal {
 	s := Signal{InstanceID: d.start.ID, Type: TimerDue, DueAtUtc: &at, ExpectedVersion: int64(d.version)}
 	if t := d.dueAt(at); t != nil {
 		s.WaitingToken = d.execution.token(t)
@@ -38,23 +55,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		}
 	}
 	s.SignalID = fmt.Sprintf("%s:%s:%d", s.Type, s.InstanceID, at.UnixMicro())
-	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
-	now := d.rt.config.Now()
-	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
-	if d.timed && d.committed == 0 { // the row is there, as the message was that this one takes the place of
-		if len(parkings) > 0 {
-			err = d.rt.remember(ctx, parkings...)
-		}
-		if err != nil {
-			return err
-		}
-		return d.rt.send(ctx, s, delay)
-	}
-	if err := d.rt.send(ctx, s, delay); err != nil {
-		return err
-	}
-	// The row comes last: where it is, the message was sent.
-	return d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
+	return s
 }
 
 // messageComes says that the message which wakes the orchestration at that time was sent before, and is still to come. A
