@@ -1,0 +1,63 @@
+// Package payload decides which JSON may be stored: inputs, results, events, answers, messages. Whatever stores JSON asks
+// here first, and whatever takes JSON from outside asks as early as it can, so that nothing is accepted which its reader
+// would refuse. Readers of JSON in this program bound the depth themselves, at 10,000 levels together with all that a
+// value is wrapped in; the limits here are far below.
+//
+// It owns no storage keys.
+package payload
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/internal/account"
+)
+
+const (
+	// MaxDepth is how deep arrays and objects may be nested. It leaves room for what a value is wrapped in, in rounds,
+	// messages and exports.
+	MaxDepth = 500
+	// MaxBytes bounds one value, in bytes of JSON. It is what a blob holds.
+	MaxBytes = 64 << 20
+)
+
+var (
+	// ErrTooDeep: JSON that is nested deeper than MaxDepth.
+	ErrTooDeep = errors.New("nested too deep")
+	// ErrTooLarge: JSON of more than MaxBytes. It is that of the storage packages.
+	ErrTooLarge = account.ErrTooLarge
+)
+
+// Check says whether JSON may be stored: the error is ErrTooLarge or ErrTooDeep, with the limit. It does not say whether
+// text is JSON.
+func Check(text []byte) error {
+	if len(text) > MaxBytes {
+		return fmt.Errorf("%w: %d bytes of JSON, %d are allowed: keep it elsewhere and hand over a reference", ErrTooLarge, len(text), MaxBytes)
+	}
+	if deeperThan(text, MaxDepth) {
+		return fmt.Errorf("%w: %d levels of arrays and objects are allowed", ErrTooDeep, MaxDepth)
+	}
+	return nil
+}
+
+// deeperThan reports whether arrays and objects are nested deeper than most.
+func deeperThan(text []byte, most int) bool {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '[', '{':
+			if depth++; depth > most {
+				return true
+			}
+		case ']', '}':
+			depth--
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return false
+}
