@@ -84,7 +84,7 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	output, err = marshal(out)
+	output, err = encodePayload(out)
 	if err != nil {
 		return nil, Permanent(fmt.Errorf("output of activity %s: %w", a.name, err))
 	}
@@ -108,7 +108,14 @@ func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.
 			err = &panicError{value: p, stack: string(debug.Stack())}
 		}
 	}()
-	return a.fn(ctx, input, func(ctx context.Context) (json.RawMessage, error) { return a.AnyActivity.invoke(ctx, input) })
+	output, err = a.fn(ctx, input, func(ctx context.Context) (json.RawMessage, error) { return a.AnyActivity.invoke(ctx, input) })
+	if err == nil {
+		output, err = encodePayload(output)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("output of activity %s: %w", a.Name(), err)
+	}
+	return output, nil
 }
 
 // ActivityInfo tells a running activity what it works for.

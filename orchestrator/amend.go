@@ -24,7 +24,7 @@ func (r *Runtime) amend(ctx context.Context, id string, latest generation, e eve
 	if err := d.learn(e); err != nil {
 		return err
 	}
-	return d.commitRound(ctx)
+	return d.commitRounds(ctx)
 }
 
 // GiveUp ends as Failed what was started with Start.WillRetry and is not started again: an orchestration that is Retrying,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 // incompressible is text that takes nearly its size in a row.
@@ -28,8 +28,6 @@ func incompressible(size int) string {
 // What is too large is refused by name, before anything is stored.
 func TestWhatIsTooLarge(t *testing.T) {
 	t.Parallel()
-	// A blob takes 64 MiB; here it takes less, so that the test does not.
-	const most = 1 << 20
 	full := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if err := next(ctx); err != nil || c.Operation != "Put" {
 			return err
@@ -41,8 +39,8 @@ func TestWhatIsTooLarge(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
-			rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{damaged(step), other()}, Activities: []AnyActivity{step}})
-			stall{rt: rt, is: tables.ErrTooLarge, says: []string{"ExecutionStarted", "reference"}}.check(t, w, "a", startOf("a", strings.Repeat("x", most)))
+			rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
+			stall{rt: rt, is: ErrPayload, says: []string{"67108864 are allowed", "reference"}}.check(t, w, "a", startOf("a", strings.Repeat("x", MaxPayload-1)))
 			if len(w.rows(t, "a")) != 0 || len(l.all()) != 0 {
 				t.Error("it was started")
 			}
@@ -52,24 +50,40 @@ func TestWhatIsTooLarge(t *testing.T) {
 			}
 		})
 	})
+	// A result that cannot be stored is the failure of its call: another attempt would not be smaller.
 	t.Run("output of an activity", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			size := most
-			big := NewActivity("big", func(context.Context, int) (string, error) { return strings.Repeat("x", size), nil })
+			w, l := newWorld(t), &ledger{}
+			big := NewActivity("big", func(context.Context, int) (string, error) {
+				l.add("big")
+				return strings.Repeat("x", MaxPayload-1), nil
+			})
 			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
-				s, err := big.Call(ctx, n).Await()
+				s, err := big.Call(ctx, n, WithRetry(Retry{MaxAttempts: 3})).Await()
 				return len(s), err
 			})
-			rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{o, other()}, Activities: []AnyActivity{big}})
-			if _, err := rt.Run(t.Context(), startOf("a", 1)); !errors.Is(err, tables.ErrTooLarge) {
-				t.Errorf("%v", err)
+			out := mustRun(t, w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{big}), startOf("a", 1))
+			if out.Status != Failed || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, "67108864 are allowed") || l.count("big") != 1 {
+				t.Errorf("%s %v, %d attempts", out.Status, out.Failure, l.count("big"))
 			}
-			stall{rt: rt, is: tables.ErrTooLarge, says: []string{"ActivityCompleted of call 1", "reference"}}.check(t, w, "a", startOf("a", 1))
-			size = 10
-			if out := mustRun(t, rt, startOf("a", 1)); string(out.Output) != "10" || out.Execution != 1 {
-				t.Errorf("after the repair: %s %s", out.Status, out.Output)
+		})
+	})
+	// Whatever storage finds too large, the run ends: nothing is tried for ever.
+	t.Run("for storage alone", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			big := NewActivity("big", func(context.Context, int) (string, error) { return strings.Repeat("x", spillFrom), nil })
+			rt := w.intercepted(t, full, Config{Orchestrators: []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+				s, err := big.Call(ctx, n).Await()
+				return len(s), err
+			}), NewOrchestrator("large", func(ctx *Context, n int) (string, error) { return strings.Repeat("x", spillFrom), nil })}, Activities: []AnyActivity{big}})
+			for id, s := range map[string]Start{"a": startOf("a", 1), "b": {ID: "b", Orchestrator: "large", Input: json.RawMessage("1")}} {
+				out := mustRun(t, rt, s)
+				if out.Status != Failed || !out.Failure.Permanent || out.Failure.Code != codeTooLarge || !strings.Contains(out.Failure.Message, "cannot be stored") {
+					t.Errorf("%s: %s %v", id, out.Status, out.Failure)
+				}
 			}
 		})
 	})
@@ -85,32 +99,6 @@ func TestWhatIsTooLarge(t *testing.T) {
 				t.Errorf("an error with a long text is not recorded: %s %.200v", out.Status, err)
 			}
 		})
-	})
-	t.Run("a turn", func(t *testing.T) {
-		t.Parallel()
-		w, l := newWorld(t), &ledger{}
-		note := NewActivity("note", func(context.Context, string) (int, error) { return l.add("note"), nil })
-		most, text := 1300, incompressible(1300*1000)
-		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
-			for i := range most {
-				note.Call(ctx, text[1000*i:1000*(i+1)])
-			}
-			return 0, nil
-		})
-		rt := w.signalling(t, nil, []AnyOrchestrator{o, other()}, []AnyActivity{note})
-		out := mustRun(t, rt, startOf("a", 1))
-		if out.Status != Failed || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, "call less at once") || l.count("note") != 0 {
-			t.Errorf("%s %v, %d calls", out.Status, out.Failure, l.count("note"))
-		}
-		s := startOf("b", 1)
-		s.Orchestrator = "other"
-		if out := mustRun(t, rt, s); out.Status != Completed {
-			t.Errorf("another: %s", out.Status)
-		}
-		most = 3
-		if out := mustRun(t, rt, startOf("a", 1)); out.Status != Completed || out.Execution != 2 || l.count("note") != 3 {
-			t.Errorf("after the repair: %s %v, %d calls", out.Status, out.Failure, l.count("note"))
-		}
 	})
 	// What does not fit a message travels in a blob. What does not fit that, either, is refused.
 	t.Run("event", func(t *testing.T) {

@@ -223,7 +223,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 			w.apply(t, tables.Insert(tables.Entity{Key: tables.Key{Partition: "a", Row: "r-x"}}))
 		}, says: "r-x"},
 		"unknown result":     {damage: edit(third, replaced(`"ActivityCompleted"`, `"ActivityTeleported"`)), says: "ActivityTeleported", is: ErrNewerSchema},
-		"newer encoding":     {damage: edit(second, func(e tables.Entity) { e.Properties[columnEncoding] = encodingJSON + schemaSeparator + "3" }), says: second, is: ErrNewerSchema},
+		"newer encoding":     {damage: edit(second, func(e tables.Entity) { e.Properties[columnEncoding] = encodingJSON + schemaSeparator + "4" }), says: second, is: ErrNewerSchema},
 		"status gone":        {damage: remove(statusRow), says: "no status row"},
 		"result of no call":  {damage: edit(third, replaced(`"task":2`, `"task":9`)), says: "call 9"},
 		"a start in between": {damage: edit(third, replaced(`"learned":[{`, `"learned":[{"kind":"Surprise","at":1},{`)), says: "Surprise", is: ErrNewerSchema},
@@ -237,7 +237,7 @@ func TestDamagedRoundsStall(t *testing.T) {
 				rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
 				start := startOf("a", strings.Repeat("x", 5000))
 				mustRun(t, rt, start)
-				if got := w.row(t, "a", first).String(columnEncoding); got != encodingDeflate+schemaVersion {
+				if got := w.row(t, "a", first).String(columnEncoding); got != encodingDeflate+schemaSeparator+schemaVersion {
 					t.Fatalf("the first round is encoded as %s", got)
 				}
 				raise(t, w, "a", 7, 0)
@@ -362,7 +362,7 @@ func TestAMissingBlobStalls(t *testing.T) {
 		start := startOf("a", strings.Repeat("x", spillFrom))
 		mustRun(t, rt, start)
 		raise(t, w, "a", 7, 0)
-		name := blobName("a", hashOf(start.Input))
+		name := blobName("a", blobOf(1, hashOf(start.Input)))
 		if err := w.blobs.Delete(t.Context(), "orchestrations", name); err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,7 @@ func (x *execution) patched(name string) bool {
 		return on
 	}
 	_, recorded := x.scripted(patchRecorded, name)
-	on := recorded || !x.replaying
+	on := recorded || !x.scriptHolds()
 	if x.patches == nil {
 		x.patches = map[string]bool{}
 	}
@@ -121,6 +121,11 @@ func (x *execution) patched(name string) bool {
 		x.decide(event{Kind: patchRecorded, Name: name})
 	}
 	return on
+}
+
+// scriptHolds says that what is decided next is recorded, if it was decided.
+func (x *execution) scriptHolds() bool {
+	return x.replaying && (!x.more || len(x.decided) < len(x.script))
 }
 
 // scripted is what the round that is replayed decided at this place, if it is that.

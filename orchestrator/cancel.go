@@ -73,7 +73,7 @@ func (x *execution) cancelFiber(t *task) {
 
 // interrupt ends a call for the orchestration; what is left of it is the driver's to stop.
 func (x *execution) interrupt(t *task) {
-	t.canceled, x.interrupts = true, true
+	t.canceled, t.canceledAt, x.interrupts = true, x.decisions, true
 	x.complete(t, nil, canceledError(t.name))
 }
 
@@ -117,6 +117,7 @@ const (
 	codeCanceled   = "Canceled"
 	codeTerminated = "Terminated"
 	codeGivenUp    = "GivenUp"
+	codeTooLarge   = "TooLarge"
 )
 
 func stoppedFailure(how, code, reason string) *Failure {

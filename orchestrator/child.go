@@ -57,7 +57,7 @@ func (o *Orchestrator[In, Out]) run(ctx *Context, input json.RawMessage) (json.R
 	if err != nil {
 		return nil, err
 	}
-	output, err := marshal(out)
+	output, err := encodePayload(out)
 	if err != nil {
 		return nil, Permanent(fmt.Errorf("output of orchestrator %s: %w", o.name, err))
 	}
@@ -92,7 +92,7 @@ func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, e
 	if !ctx.execution.signals {
 		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(ErrNoSignals))
 	}
-	input, err := marshal(in)
+	input, err := encodePayload(in)
 	if err == nil && id != "" {
 		err = Start{ID: id, Input: input}.validate() // once it is decided, it has to be possible
 	}

@@ -53,6 +53,9 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
 		err = json.Unmarshal(text, &s.Payload)
 	}
 	s.Payload.Blob = claimed
+	if err == nil {
+		err = s.Payload.storable()
+	}
 	if err != nil {
 		return s, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
 	}

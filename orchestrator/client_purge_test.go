@@ -79,7 +79,7 @@ func TestPurge(t *testing.T) {
 			}
 			wants(t, "messages", o.waitingMessages(t), 0)
 		},
-		// An event that was never spilled by itself is, when the round does not fit that hands it on.
+		// Events that fit their rounds do not fit the one that hands them all on: that is a blob.
 		"what executions hand on": func(t *testing.T) {
 			const events = 20
 			o, release := newOffice(t), make(chan struct{})
@@ -104,7 +104,7 @@ func TestPurge(t *testing.T) {
 			synctest.Wait()
 			wants(t, "blobs of the first execution", len(o.shelf.all()), 0)
 			close(release)
-			if got := <-done; got.err != nil || got.out.Status != Completed || len(o.shelf.all()) != events {
+			if got := <-done; got.err != nil || got.out.Status != Completed || len(o.shelf.all()) == 0 {
 				t.Fatalf("%s, %d blobs, %v", got.out.Status, len(o.shelf.all()), got.err)
 			}
 			synctest.Wait()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -17,12 +18,13 @@ import (
 const (
 	columnEncoding = "Encoding"
 	columnData     = "Data" // Data, Data2, Data3 ...
+	columnBlob     = "Blob" // names the blob that holds the data in their place
 	columnCommit   = "Commit"
 
 	// What a round means is a version of its own, which stands behind the encoding; none is version 1. A program does not
-	// read newer ones than its own.
+	// read newer ones than its own. 2 has attempts; 3 has rounds in blobs, and turns that are divided over rounds.
 	schemaSeparator = ";"
-	schemaVersion   = ";2"
+	schemaVersion   = "3"
 
 	encodingJSON    = "json"
 	encodingDeflate = "json+deflate"
@@ -30,7 +32,10 @@ const (
 	compressFrom = 1 << 10  // bytes of JSON below which compressing costs more than it saves
 	chunkBytes   = 64 << 10 // a binary property holds no more
 	maxChunks    = 13       // leaves room for the other columns below the 1 MiB of an entity
-	maxDecoded   = 64 << 20 // no round is near this; it bounds what damaged data can make us allocate
+
+	// maxText bounds the JSON of a round in bytes, for who writes it and for who reads it. It leaves room for the payload
+	// of a blob that is as large as may be, where a round of an older version holds one.
+	maxText = blobs.MaxSize
 )
 
 // codec turns rounds into columns and back. The zero value works.
@@ -38,31 +43,36 @@ type codec struct {
 	deflaters sync.Pool // of *flate.Writer, which are expensive to make
 }
 
-// encode gives the columns that hold r. Too large is tables.ErrTooLarge.
-func (c *codec) encode(r round) (map[string]any, error) {
+// encode gives the columns that hold r, or those of a round in a blob, and the data that is to be in the blob: a round that
+// does not fit its row. Too large is tables.ErrTooLarge.
+func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error) {
 	text, err := marshal(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if len(text) > maxText {
+		return nil, nil, fmt.Errorf("a round of %d events and %d decisions takes %d bytes of JSON, %d are allowed: %w",
+			len(r.Learned), len(r.Decided), len(text), maxText, tables.ErrTooLarge)
 	}
 	encoding, data := encodingJSON, []byte(text)
 	if len(data) >= compressFrom {
 		encoding, data = encodingDeflate, c.deflate(data)
 	}
+	columns = map[string]any{columnEncoding: encoding + schemaSeparator + schemaVersion}
 	if len(data) > maxChunks*chunkBytes {
-		return nil, fmt.Errorf("a round of %d events and %d decisions takes %d bytes, %d fit a row: %w",
-			len(r.Learned), len(r.Decided), len(data), maxChunks*chunkBytes, tables.ErrTooLarge)
+		return columns, data, nil
 	}
-	columns := map[string]any{columnEncoding: encoding + schemaVersion}
 	for i := 1; ; i++ {
 		chunk := data[:min(len(data), chunkBytes)]
 		columns[chunkColumn(i)] = chunk
 		if data = data[len(chunk):]; len(data) == 0 {
-			return columns, nil
+			return columns, nil, nil
 		}
 	}
 }
 
-// decodeRound is the inverse of encode. What it cannot read is ErrCorrupt.
+// decodeRound is the inverse of encode, of a round in a blob when its data has been put into columnData (journal.whole). What
+// it cannot read is ErrCorrupt.
 func decodeRound(e tables.Entity) (round, error) {
 	var r round
 	var data []byte
@@ -73,21 +83,18 @@ func decodeRound(e tables.Entity) (round, error) {
 		}
 		data = append(data, chunk...)
 	}
-	encoding, schema, versioned := strings.Cut(e.String(columnEncoding), schemaSeparator)
-	known := encoding == encodingJSON || encoding == encodingDeflate
-	if versioned && known && schemaSeparator+schema != schemaVersion {
+	encoding, schema, _ := strings.Cut(e.String(columnEncoding), schemaSeparator)
+	if encoding != encodingJSON && encoding != encodingDeflate {
+		return r, fmt.Errorf("row %s of %s has the unknown encoding %q: %w", e.Row, e.Partition, encoding, ErrCorrupt)
+	}
+	if schema != "" && schema != "2" && schema != schemaVersion {
 		return r, fmt.Errorf("row %s of %s has the encoding %q: %w", e.Row, e.Partition, e.String(columnEncoding), ErrNewerSchema)
 	}
-	switch encoding {
-	case encodingJSON:
-	case encodingDeflate:
+	if encoding == encodingDeflate {
 		var err error
-		data, err = io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), maxDecoded))
-		if err != nil {
+		if data, err = inflate(data); err != nil {
 			return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
 		}
-	default:
-		return r, fmt.Errorf("row %s of %s has the unknown encoding %q: %w", e.Row, e.Partition, encoding, ErrCorrupt)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
 		return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
@@ -96,6 +103,15 @@ func decodeRound(e tables.Entity) (round, error) {
 		return r, fmt.Errorf("row %s of %s: %w", e.Row, e.Partition, err)
 	}
 	return r, nil
+}
+
+// inflate is the inverse of deflate. It allocates no more than a round may have.
+func inflate(data []byte) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), maxText+1))
+	if err == nil && len(text) > maxText {
+		err = fmt.Errorf("more than %d bytes", maxText)
+	}
+	return text, err
 }
 
 func chunkColumn(i int) string {

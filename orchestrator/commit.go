@@ -13,7 +13,7 @@ import (
 // another process committed first is taken in, and what is left to say is said after it.
 func (d *driver) commit(ctx context.Context) error {
 	for {
-		err := d.commitRound(ctx)
+		err := d.commitRounds(ctx)
 		if !errors.Is(err, errLostRace) || d.conflicts >= conflictTries {
 			return err
 		}
@@ -26,22 +26,43 @@ func (d *driver) commit(ctx context.Context) error {
 	}
 }
 
+// commitRounds commits everything, in one round if that holds it.
+func (d *driver) commitRounds(ctx context.Context) error {
+	for {
+		if err := d.commitRound(ctx); err != nil || len(d.learned) == 0 && len(d.execution.decided) == 0 {
+			return err
+		}
+	}
+}
+
+// commitRound commits one round. What does not fit is divided further; what cannot be divided ends the execution.
 func (d *driver) commitRound(ctx context.Context) error {
 	if err := d.pay(ctx); err != nil {
 		return err
 	}
-	r := round{Learned: d.learned, Decided: d.execution.decided}
-	people := d.taskOps()
+	for share := 1; ; share *= 2 {
+		p := d.nextPortion(share)
+		err := d.commitPortion(ctx, p)
+		if !errors.Is(err, tables.ErrTooLarge) {
+			return err
+		}
+		if p.small() {
+			return d.commitOversize(ctx, p, err)
+		}
+	}
+}
+
+func (d *driver) commitPortion(ctx context.Context, p portion) error {
+	r := d.take(p)
+	d.execution.partial = !p.whole
+	people := d.taskOps(p)
 	drop := d.garbage[:min(len(d.garbage), max(dropSlice-len(people), 0))]
 	err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(drop), people...)...)
-	if errors.Is(err, tables.ErrTooLarge) && len(r.Decided) > 1 {
-		return d.commitOversize(ctx, err)
-	}
 	if err != nil {
 		return err
 	}
 	d.garbage = d.garbage[len(drop):]
-	d.settle(r)
+	d.settle(r, p)
 	return d.emit(ctx, r)
 }
 
@@ -62,31 +83,42 @@ func (d *driver) besides(drop []string) []tables.Op {
 }
 
 // settle takes note that a round is durable.
-func (d *driver) settle(r round) {
+func (d *driver) settle(r round, p portion) {
 	d.note()
+	x := d.execution
 	d.rounds, d.etag = append(d.rounds, r), ""
 	d.version++
 	d.committed++
-	d.learned, d.execution.decided, d.urgent = nil, nil, false
-	d.known = len(d.execution.tasks)
-	d.closeTasks()
-	d.acknowledge()
+	d.known = x.knownAfter(p.decided)
+	d.closeTasks(p)
+	x.partial = false
+	if d.leave(p); p.whole {
+		d.urgent = false
+		d.acknowledge()
+	}
 }
 
-// commitOversize ends an execution whose turn decided more than a round can hold: trying again cannot help.
-func (d *driver) commitOversize(ctx context.Context, cause error) error {
+// commitOversize ends an execution that learned or decided something which cannot be stored: trying again cannot help.
+func (d *driver) commitOversize(ctx context.Context, p portion, cause error) error {
 	x := d.execution
-	x.close()
-	x.decided, x.tasks = nil, x.tasks[:d.known]
-	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.number > d.known })
-	x.finish(event{Kind: executionFailed, Failure: failureOf(Permanent(fmt.Errorf(
-		"the turn after %s decided more than a round holds, call less at once: %w", d.learned[len(d.learned)-1].Kind, cause)))})
-	r := round{Learned: d.learned, Decided: x.decided}
-	if err := d.rt.journal.commit(ctx, d.start.ID, x.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(nil), d.taskOps()...)...); err != nil {
-		return err
+	var what event
+	switch {
+	case x.ended && x.end.tooLarge() || p.learned > 0 && d.learned[0].Kind == executionStarted:
+		return fmt.Errorf("%w: %w", ErrPayload, cause) // an execution that cannot even begin
+	case p.learned > 0:
+		what = d.learned[0]
+	default:
+		what = x.decided[0]
 	}
-	d.settle(r)
-	return nil
+	f := &Failure{Message: clip(fmt.Sprintf("%s cannot be stored: %v", what.describe(), cause)), Code: codeTooLarge, Permanent: true}
+	known := d.known
+	x.close()
+	d.discard()
+	x.tasks = x.tasks[:known]
+	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.number > known })
+	d.learned, d.marks = []event{{Kind: executionGivenUp, At: x.tick(), Failure: f}}, []int{1}
+	x.finish(event{Kind: executionFailed, Failure: f})
+	return d.commitRound(ctx)
 }
 
 // lost tells a caller that another process has the orchestration.

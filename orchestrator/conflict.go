@@ -70,13 +70,13 @@ func (d *driver) superseded(all []generation) bool {
 			out := summarize(d.start.ID, g)
 			out.Rounds = d.committed
 			d.past = &out
-			d.learned, d.execution.decided = nil, nil
+			d.discard()
 			return true
 		}
 	}
 	d.past = &Outcome{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Execution: d.execution.number, Status: Terminated,
 		Failure: terminatedFailure("another orchestration was started under its id"), EndedAt: d.rt.config.Now()}
-	d.learned, d.execution.decided = nil, nil
+	d.discard()
 	return true
 }
 

@@ -181,6 +181,7 @@ func TestManyFaults(t *testing.T) {
 						Fault: rapid.SampledFrom(faults.Faults()).Draw(rt, "fault"),
 					})
 				}
+				s.narrow = rapid.Bool().Draw(rt, "narrow")
 				synctest.Test(t, func(t *testing.T) { s.drive(t, newWorld(t), &ledger{}, plans...) })
 				if t.Failed() {
 					rt.FailNow()
@@ -193,7 +194,7 @@ func TestManyFaults(t *testing.T) {
 func FuzzDecodeRound(f *testing.F) {
 	var c codec
 	for _, r := range []round{{}, {Learned: []event{{Kind: executionStarted, Payload: []byte(`"in"`)}}}} {
-		columns, err := c.encode(r)
+		columns, _, err := c.encode(r)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func (c *Context) Rand() *rand.Rand {
 // that the orchestration exists. What can fail, or takes time, belongs in an activity.
 func SideEffect[T any](ctx *Context, name string, fn func() T) (T, error) {
 	var out T
-	payload, err := ctx.execution.sideEffect(name, func() (json.RawMessage, error) { return marshal(fn()) })
+	payload, err := ctx.execution.sideEffect(name, func() (json.RawMessage, error) { return encodePayload(fn()) })
 	if err == nil {
 		err = json.Unmarshal(payload, &out)
 	}
@@ -54,7 +54,7 @@ func (c *Context) Patched(name string) bool { return c.execution.patched(name) }
 
 // SetStatus shows v, as JSON of at most 16 KiB, in the column CustomStatus of the status row, from the next round on.
 func (c *Context) SetStatus(v any) error {
-	text, err := marshal(v)
+	text, err := encodePayload(v)
 	if err != nil {
 		return fmt.Errorf("custom status: %w", err)
 	}

@@ -51,9 +51,11 @@ type driver struct {
 	timed     bool          // a signal of a timer came
 	unsettled []*delivery   // read, not committed
 
-	learned []event   // applied, not committed
-	linger  time.Time // when they have to be
-	urgent  bool      // they have to be now
+	learned  []event   // applied, not committed
+	marks    []int     // how many decisions there were after each of them
+	leftover int       // decisions of a divided turn whose event is committed
+	linger   time.Time // when they have to be
+	urgent   bool      // they have to be now
 
 	listens bool // people may have answered
 
@@ -270,7 +272,9 @@ func (d *driver) learn(e event) error {
 	}
 	d.learned = append(d.learned, e)
 	d.urgent = d.urgent || e.Kind == activitiesSent
-	return d.execution.apply(e)
+	err := d.execution.apply(e)
+	d.marks = append(d.marks, len(d.execution.decided))
+	return err
 }
 
 // mustCommit says whether what was learned can wait for company.

@@ -41,6 +41,11 @@ func (x *execution) finish(e event) {
 	x.conclude(x.decided[len(x.decided)-1])
 }
 
+// tooLarge says that the execution ended because it decided what cannot be stored.
+func (e event) tooLarge() bool {
+	return e.Kind == executionFailed && e.Failure != nil && e.Failure.Code == codeTooLarge
+}
+
 // conclude takes note of the decision that ends the execution.
 func (x *execution) conclude(end event) {
 	x.ended, x.continues, x.end = true, end.Kind == executionContinued, end
@@ -95,7 +100,7 @@ func (x *execution) between(e event) {
 		x.giveUp(e.Failure)
 		return
 	}
-	x.decided = append(x.decided, x.end)
+	x.record(x.end)
 }
 
 // stop ends what has been stopped from outside.
@@ -115,7 +120,7 @@ func (x *execution) giveUp(f *Failure) {
 	}
 	end := x.end
 	end.Retrying = false
-	x.decided = append(x.decided, end)
+	x.record(end)
 	x.conclude(end)
 }
 

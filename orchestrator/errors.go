@@ -36,6 +36,8 @@ var (
 	ErrNoSignals = errors.New("the runtime has no queues")
 	// errNoActivity: a function that is for activities was called with another context.
 	errNoActivity = errors.New("not the context of a running activity")
+	// ErrPayload: a value that cannot be stored: more than 64 MiB of JSON, or arrays and objects nested more than 500 deep.
+	ErrPayload = errors.New("a payload cannot be stored")
 	// ErrStalled: the code cannot go on with the orchestration, which waits until it is mended. What it wraps says why.
 	ErrStalled = errors.New("the orchestration is stalled")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.

@@ -175,7 +175,7 @@ func sameDecision(recorded, decided event) bool {
 		return true
 	}
 	if recorded.Blob != "" {
-		return recorded.Blob == hashOf(decided.Payload)
+		return blobHash(recorded.Blob) == hashOf(decided.Payload)
 	}
 	return bytes.Equal(recorded.Payload, decided.Payload)
 }
@@ -251,6 +251,8 @@ func (r round) check() error {
 type round struct {
 	Learned []event `json:"learned,omitempty"`
 	Decided []event `json:"decided,omitempty"`
+	// More says that the rest of the turn's decisions stands in the rounds that follow.
+	More bool `json:"more,omitempty"`
 }
 
 // clean makes of an event's texts what reading them back gives. Payloads come from marshal or compact, which do so.

@@ -31,8 +31,11 @@ type execution struct {
 	clock     time.Time
 	last      int64 // time of the latest event, microseconds
 	replaying bool
-	script    []event // while replaying: what the round decided
+	script    []event // while replaying: what the turn decided
+	more      bool    // and the rest of it is not committed
 	decided   []event // what the round in the making decides
+	decisions int     // all of them, the committed ones included
+	partial   bool    // the round in the making leaves some of them to the next
 	ended     bool    // the last of them ends the execution
 	continues bool    // and another follows by itself
 	end       event   // that decision
@@ -88,7 +91,13 @@ func (x *execution) tick() int64 {
 func (x *execution) decide(e event) {
 	e.Name = cleanText(e.Name)
 	e.At = x.tick()
+	x.record(e)
+}
+
+// record adds a decision to the round in the making.
+func (x *execution) record(e event) {
 	x.decided = append(x.decided, e)
+	x.decisions++
 }
 
 // wait returns when the task is done. Only the fiber that runs may call it.
@@ -154,7 +163,7 @@ func (x *execution) start(input json.RawMessage) {
 			x.carryOut(ctx)
 		}
 		if continues { // here, where a panic is caught
-			input, bad := marshal(again.input)
+			input, bad := encodePayload(again.input)
 			if bad != nil {
 				return nil, Permanent(fmt.Errorf("input to continue as new with: %w", bad))
 			}
@@ -215,10 +224,11 @@ func (x *execution) turn() {
 	x.current = nil
 }
 
-// replay brings the execution to where a recorded round ended, and checks that it decides what is recorded.
+// replay brings the execution to where a recorded turn ended, and checks that it decides what is recorded. Of a turn that is
+// committed in part, what it decides besides is left to be committed. number is that of its first round.
 func (x *execution) replay(number int, r round) error {
-	x.replaying, x.script = true, r.Decided
-	defer func() { x.replaying, x.script = false, nil }()
+	x.replaying, x.script, x.more = true, r.Decided, r.More
+	defer func() { x.replaying, x.script, x.more = false, nil, false }()
 	for _, e := range r.Learned {
 		if err := x.apply(e); err != nil {
 			return fmt.Errorf("replay of execution %d, round %d of orchestration %s: %w", x.number, number, x.id, err)
@@ -226,6 +236,13 @@ func (x *execution) replay(number int, r round) error {
 	}
 	for i := range max(len(r.Decided), len(x.decided)) {
 		recorded, decided := "nothing", "nothing"
+		if i == len(r.Decided) && r.More {
+			x.decided = slices.Clone(x.decided[i:])
+			return nil
+		}
+		if i < len(r.Decided) && r.Decided[i].tooLarge() {
+			break // in place of what could not be stored
+		}
 		if i < len(r.Decided) {
 			recorded = r.Decided[i].describe()
 		}

@@ -79,9 +79,13 @@ func (x *execution) replayAll(rounds []round) error {
 		if err := r.check(); err != nil {
 			return fmt.Errorf("execution %d, round %d of orchestration %s: %w", x.number, i+1, x.id, err)
 		}
-		if err := x.replay(i+1, r); err != nil {
+	}
+	for i := 0; i < len(rounds); {
+		turn, n := turnAt(rounds[i:])
+		if err := x.replay(i+1, turn); err != nil {
 			return err
 		}
+		i += n
 	}
 	return nil
 }

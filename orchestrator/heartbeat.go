@@ -23,7 +23,7 @@ func Heartbeat(ctx context.Context, progress any) error {
 		return fmt.Errorf("heartbeat: %w", errNoActivity)
 	}
 	p := a.pulse
-	text, err := marshal(progress)
+	text, err := encodePayload(progress)
 	if err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
 	}

@@ -43,6 +43,9 @@ type host struct {
 // until nobody wants anything and the queue is empty. Every caller runs under synctest.
 func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
 	t.Helper()
+	if s.narrow {
+		w.room = narrow()
+	}
 	if s.outside != nil {
 		s.outside(t, w)
 	}

@@ -150,8 +150,12 @@ func (r *Runtime) Tasks() *tasks.Desk {
 
 // taskOps are what the round in the making does to human tasks: it creates those that it calls, and ends those that the
 // execution does not want any more.
-func (d *driver) taskOps() []tables.Op {
+func (d *driver) taskOps(p portion) []tables.Op {
 	x := d.execution
+	if len(x.people) == 0 {
+		return nil
+	}
+	known := x.knownAfter(p.decided)
 	var ops []tables.Op
 	at := fromMicros(x.last)
 	for _, t := range x.people {
@@ -159,14 +163,20 @@ func (d *driver) taskOps() []tables.Op {
 			continue
 		}
 		ref := tasks.Ref{Orchestration: x.id, ID: x.token(t)}
-		switch unwanted := t.canceled || x.ended; {
+		switch unwanted := d.unwanted(t, p); {
 		case t.number <= d.known && unwanted:
 			ops = append(ops, tasks.Cancel(ref, at, ""))
-		case t.number > d.known && !unwanted: // else nobody ever sees it
+		case t.number > d.known && t.number <= known && !unwanted: // else nobody ever sees it
 			ops = append(ops, tasks.Create(d.humanTask(t))...)
 		}
 	}
 	return ops
+}
+
+// unwanted says that with this portion of the turn the execution does not want the task any more.
+func (d *driver) unwanted(t *task, p portion) bool {
+	x := d.execution
+	return p.whole && x.ended || t.canceled && t.canceledAt <= x.decisions-len(x.decided)+p.decided
 }
 
 // humanTask is a task as its orchestration asks for it.
@@ -186,9 +196,9 @@ func (d *driver) humanTask(t *task) tasks.Task {
 }
 
 // closeTasks takes note that the tasks that taskOps has ended are recorded as such.
-func (d *driver) closeTasks() {
+func (d *driver) closeTasks(p portion) {
 	x := d.execution
-	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.done || x.ended })
+	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return d.unwanted(t, p) || t.done && !t.canceled })
 }
 
 // hearPeople learns what people have answered.

@@ -23,10 +23,8 @@ const (
 	dropSlice   = 90
 	afterStatus = "statut" // a key behind the rounds and the status
 
-	// spillFrom is the payload size in bytes from which a blob holds it; below, the row does.
+	// spillFrom is the payload size in bytes from which a blob holds it; below, the round does.
 	spillFrom = 64 << 10
-	// spillTight is the same for a round that does not fit otherwise.
-	spillTight = 1 << 10
 
 	commitTries  = 5
 	commitPause  = 200 * time.Millisecond // doubles from try to try
@@ -56,7 +54,7 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	columns, err := j.encode(ctx, id, r)
+	columns, err := j.encode(ctx, id, execution, r)
 	if err != nil {
 		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}

@@ -30,11 +30,15 @@ type world struct {
 	tables *tables.Memory
 	blobs  *blobs.Memory
 	queues *queues.Memory
+	room   room // of the rounds of its processes; zero for what they have
 }
+
+// narrow is room for one event or decision a round.
+func narrow() room { return room{bytes: 1} }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{tables.NewMemory(), blobs.NewMemory(), queues.NewMemory()}
+	w := &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
 	for _, err := range []error{
 		w.tables.CreateTable(context.Background(), "orchestrations"),
 		w.blobs.CreateContainer(context.Background(), "orchestrations"),
@@ -81,6 +85,9 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	rt, err := New(c)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if w.room != (room{}) {
+		rt.room = w.room
 	}
 	return rt
 }

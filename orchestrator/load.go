@@ -10,6 +10,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
+// loadTries bounds how often rows are read that change meanwhile.
+const loadTries = 5
+
 // load reads every execution of an orchestration, oldest first; none when there is no such orchestration, or it is being
 // purged.
 func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
@@ -23,33 +26,51 @@ func (j *journal) loadTagged(ctx context.Context, id string) ([]generation, stri
 	return all, status.ETag, err
 }
 
-// loadWith is load, with the status.
+// loadWith is load, with the status. The rows can come in several answers of storage, between which others add to them and
+// delete old ones, so what does not fit together is damage only if it has stayed the same when it is read again.
 func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables.Entity, error) {
-	var none tables.Entity
-	rows, status, err := j.rows(ctx, id)
+	all, status, err := j.loadOnce(ctx, id)
+	for try := 1; errors.Is(err, ErrCorrupt) && try < loadTries; try++ {
+		before := status.ETag
+		if all, status, err = j.loadOnce(ctx, id); status.ETag == before {
+			break
+		}
+	}
 	if err != nil {
-		return nil, none, err
+		return nil, tables.Entity{}, fmt.Errorf("load orchestration %s: %w", id, err)
+	}
+	return all, status, nil
+}
+
+// loadOnce is loadWith without a second look. The status is that which was read, also with an error.
+func (j *journal) loadOnce(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+	rows, status, err := j.rows(ctx, id)
+	if err == nil {
+		err = j.whole(ctx, id, rows)
+	}
+	if err != nil {
+		return nil, status, err
 	}
 	if len(rows) > 0 {
 		if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
-			return nil, none, nil
+			return nil, tables.Entity{}, nil
 		}
 	}
 	all, err := generations(rows)
 	if err != nil {
-		return nil, none, fmt.Errorf("load orchestration %s: %w", id, err)
+		return nil, status, err
 	}
 	switch n, version := int64(countOf(all)), status.Int("StateVersion"); {
 	case n == version:
 	case version == 0:
-		return nil, none, fmt.Errorf("load orchestration %s: there are %d rounds, and no status row: %w", id, n, ErrCorrupt)
+		return nil, status, fmt.Errorf("there are %d rounds, and no status row: %w", n, ErrCorrupt)
 	default:
-		return nil, none, fmt.Errorf("load orchestration %s: the status counts %d rounds, there are %d; round %d is missing: %w", id, version, n, n+1, ErrCorrupt)
+		return nil, status, fmt.Errorf("the status counts %d rounds, there are %d; round %d is missing: %w", version, n, n+1, ErrCorrupt)
 	}
 	if err := j.fetch(ctx, id, all); err != nil {
-		return nil, none, err
+		return nil, status, err
 	}
-	return all, status, resolve(id, all)
+	return all, status, resolve(all)
 }
 
 // rows are the rounds as they are stored, and the status.
@@ -58,7 +79,7 @@ func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, st
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
 		switch {
 		case err != nil:
-			return nil, status, fmt.Errorf("load orchestration %s: %w", id, err)
+			return nil, status, err
 		case e.Row == statusRow:
 			status = e
 		case strings.HasPrefix(e.Row, roundPrefix):
@@ -68,9 +89,28 @@ func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, st
 	return rows, status, nil
 }
 
+// whole puts the data of rounds that blobs hold into their rows.
+func (j *journal) whole(ctx context.Context, id string, rows []tables.Entity) error {
+	for _, e := range rows {
+		name := e.String(columnBlob)
+		if name == "" {
+			continue
+		}
+		data, err := j.blobs.Get(ctx, j.container, blobName(id, name))
+		if errors.Is(err, blobs.ErrNotFound) {
+			err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+		if err != nil {
+			return fmt.Errorf("row %s: %w", e.Row, err)
+		}
+		e.Properties[columnData] = data
+	}
+	return nil
+}
+
 // resolve gives results that an execution took over from an earlier one their payload. What an execution took over that only
 // tells how it went may be gone: then that is old, too.
-func resolve(id string, all []generation) error {
+func resolve(all []generation) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -92,8 +132,8 @@ func resolve(id string, all []generation) error {
 					continue
 				}
 				if !ok || from.Kind != e.Kind {
-					return fmt.Errorf("load orchestration %s: execution %d takes over a result that execution %d does not have: %w",
-						id, g.number, e.Origin.Execution, ErrCorrupt)
+					return fmt.Errorf("execution %d takes over a result that execution %d does not have: %w",
+						g.number, e.Origin.Execution, ErrCorrupt)
 				}
 				e.Payload = from.Payload
 			}
@@ -142,7 +182,7 @@ func (j *journal) fetchOne(ctx context.Context, id string, e *event) error {
 		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if err != nil {
-		return fmt.Errorf("load orchestration %s: payload of %s: %w", id, e.Kind, err)
+		return fmt.Errorf("payload of %s: %w", e.Kind, err)
 	}
 	e.Payload = payload
 	return nil

@@ -113,7 +113,7 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	if err := d.reuse(); err != nil {
 		return err
 	}
-	return d.commitRound(ctx)
+	return d.commitRounds(ctx)
 }
 
 // fresh replaces the execution in memory by an empty one.
@@ -127,7 +127,8 @@ func (d *driver) fresh(number, base int) {
 		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil, signals: d.rt.config.Queues != nil}
 	d.execution.watch = d.watch
 	d.crew.serve(d.execution)
-	d.rounds, d.learned, d.reused, d.kept, d.known, d.urgent = nil, nil, 0, nil, 0, false
+	d.rounds, d.reused, d.kept, d.known, d.urgent = nil, 0, nil, 0, false
+	d.discard()
 }
 
 // resume takes over what the rounds hold: it replays what runs, and makes the next attempt at what failed, unless a
@@ -191,15 +192,18 @@ func (d *driver) follow(all []generation) error {
 		d.memo = started.inherit(d.start.ID, all[n-2])
 	}
 	d.execution.recall(d.memo, d.earlier)
-	for i, r := range latest.rounds {
-		if err := d.execution.replay(i+1, r); err != nil {
+	for i := 0; i < len(latest.rounds); {
+		turn, n := turnAt(latest.rounds[i:])
+		if err := d.execution.replay(i+1, turn); err != nil {
 			return err
 		}
-		d.forget(r)
+		d.forget(turn)
+		i += n
 	}
-	d.known = len(d.execution.tasks)
+	d.leftover = len(d.execution.decided)
+	d.known = d.execution.knownAfter(0)
 	d.noted, _ = d.execution.standing()
-	d.closeTasks()
+	d.closeTasks(portion{decided: 0, whole: d.leftover == 0})
 	return nil
 }
 

@@ -73,7 +73,7 @@ func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessag
 	if err := options.validate(); err != nil {
 		return nil, options, err
 	}
-	input, err := marshal(in)
+	input, err := encodePayload(in)
 	return input, options, err
 }
 

@@ -146,7 +146,7 @@ func (o *Outcome) decided(execution int, e event) {
 		o.interrupted(e)
 	}
 	if kind := callKind(e.Kind); kind != "" {
-		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: e.Blob,
+		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: blobHash(e.Blob),
 			Undoes: e.Undoes, Close: e.Close, attempts: e.Attempt, shielded: e.Shielded, origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
 	}
 	if e.Undoes > 0 && e.Undoes <= len(o.Calls) {

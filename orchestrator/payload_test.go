@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -62,22 +63,48 @@ func TestLargePayloadsSpill(t *testing.T) {
 	}
 }
 
-func TestATurnThatDecidesTooMuchFailsWithAName(t *testing.T) {
+// A fan-out that takes more than a round holds is divided over rounds, however little of it compresses, and whoever takes it
+// over replays it as one turn.
+func TestATurnIsDividedOverRounds(t *testing.T) {
 	t.Parallel()
-	w, l := newWorld(t), &ledger{}
-	step := NewActivity("step", func(_ context.Context, s string) (int, error) { l.add("step"); return 0, nil })
-	o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
-		for i := range n {
-			step.Call(ctx, hashOf([]byte(fmt.Sprint(i)))+hashOf([]byte(fmt.Sprint(-i))))
-		}
-		return 0, nil
-	})
-	out := mustRun(t, w.process(t, nil, o, step), startOf("a", 20_000))
-	if out.Status != Failed || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, "the turn after ExecutionStarted") {
-		t.Errorf("%s: %v", out.Status, out.Failure)
+	for name, c := range map[string]struct {
+		calls, size int
+		text        func(size int) string
+		rounds      int // that the turn takes at least
+	}{
+		"many small ones":   {20_000, 100, incompressible, 1},
+		"more than a row":   {1_200, 1_000, incompressible, 1},
+		"more than a round": {1_200, 60_000, func(size int) string { return strings.Repeat("x", size) }, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, l := newWorld(t), &ledger{}
+			text := c.text(c.size)
+			step := NewActivity("step", func(_ context.Context, s string) (int, error) { return l.add("step"), nil })
+			o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+				all := make([]*Future[int], n)
+				for i := range all {
+					all[i] = step.Call(ctx, fmt.Sprint(i, text))
+				}
+				results, err := All(all...)
+				return len(results), err
+			})
+			out := mustRun(t, w.process(t, nil, o, step), startOf("a", c.calls))
+			if out.Status != Completed || string(out.Output) != fmt.Sprint(c.calls) || l.count("step") != c.calls {
+				t.Fatalf("%s %s %v, %d calls", out.Status, out.Output, out.Failure, l.count("step"))
+			}
+			latest := w.stored(t, "a")[0]
+			divided := 0
+			for divided < len(latest.rounds) && latest.rounds[divided].More {
+				divided++
+			}
+			if divided+1 < c.rounds {
+				t.Errorf("%d rounds of one turn, want %d", divided+1, c.rounds)
+			}
+			history, err := w.process(t, nil, o, step).Export(t.Context(), "a")
+			if err := errors.Join(err, Replay(o, history)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
-	if l.count("step") != 0 {
-		t.Errorf("%d calls of a round that was not committed ran", l.count("step"))
-	}
-	w.stored(t, "a")
 }

@@ -20,6 +20,8 @@ type plan struct {
 	Lossy  float64       `json:"lossy"`
 	Skew   time.Duration `json:"skew"`
 	Spread int           `json:"spread"`
+	// Narrow says that a round holds one event or decision.
+	Narrow bool `json:"narrow,omitempty"`
 }
 
 // retriesLater says that a generation after the first may fail, or a retried child have several generations.
@@ -67,6 +69,7 @@ func generate(seed uint64) plan {
 	p.Lossy = []float64{0, 0, 0.05, 0.3}[g.IntN(4)]
 	p.Skew = []time.Duration{0, time.Second, 5 * time.Minute}[g.IntN(3)]
 	p.Spread = []int{1, 2, 1000}[g.IntN(3)]
+	p.Narrow = g.IntN(4) == 0
 	return p
 }
 

@@ -108,6 +108,9 @@ func (r *trial) newNode() *node {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	if r.plan.Narrow {
+		rt.room = narrow()
+	}
 	n.runtimes = map[string]*Runtime{"": rt}
 	return n
 }

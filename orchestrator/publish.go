@@ -60,7 +60,7 @@ func (p Publication) validate() error {
 	case len(p.Payload) > maxPublication:
 		return fmt.Errorf("the payload has %d bytes, at most %d are allowed", len(p.Payload), maxPublication)
 	default:
-		return nil
+		return storable(p.Payload)
 	}
 }
 

@@ -103,7 +103,7 @@ func (r *Runtime) purgeForgotten(ctx context.Context, id string, seen map[string
 func (j *journal) markPurge(ctx context.Context, id string, latest generation, etag string, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	columns, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
+	columns, _, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
 	if err == nil {
 		partition := tables.EscapeKey(id)
 		ops := append(lineage{number: latest.number + 1, kept: true}.began(partition, latest.lineage()),

@@ -17,6 +17,7 @@ type Runtime struct {
 	versions      map[version]AnyOrchestrator
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one for each running activity
+	room          room          // of a round
 
 	mu      sync.Mutex
 	active  map[string]*driver // by orchestration id: at most one in a process
@@ -63,6 +64,7 @@ func New(c Config) (*Runtime, error) {
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
 		blocked:       map[string]error{},
+		room:          roundRoom(),
 	}
 	var errs []error
 	if c.Tables == nil || c.Blobs == nil {

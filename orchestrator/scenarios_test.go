@@ -28,6 +28,8 @@ type scenario struct {
 	others map[string]string
 	// most says how often an activity may run when one process dies; 2 unless it is here.
 	most map[string]int
+	// narrow says that a round holds one event or decision.
+	narrow bool
 }
 
 // end is the status that the scenario ends with.
@@ -51,6 +53,7 @@ func scenarios() map[string]scenario {
 		"recorded values":        {make: withValues, output: `"same"`},
 		"events":                 {make: withEvents, output: `"1 2 3 none"`, outside: raiseEvents},
 		"events and generations": {make: withEventLoop, output: `"1 2 3"`, outside: raiseEvents},
+		"a divided turn":         {make: mixed, output: `"[3 100 4] 5 true"`, most: map[string]int{"flaky": 4}, narrow: true},
 		"a child that waits":     {make: withWaitingChild, output: `"3"`, outside: raiseForChild},
 	}
 }

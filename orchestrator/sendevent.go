@@ -24,7 +24,7 @@ const (
 // one. RaiseEvent does not wait for that, and does not say whether there is such an orchestration.
 func RaiseEvent(ctx *Context, id, name string, data any) error {
 	x := ctx.execution
-	payload, err := marshal(data)
+	payload, err := encodePayload(data)
 	switch {
 	case err != nil:
 	case !validID(id):

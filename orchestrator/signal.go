@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,6 +125,18 @@ func (s Signal) validate() error {
 	if s.SignalID == "" || s.InstanceID == "" || s.RuntimeProvider != provider {
 		return fmt.Errorf("%w: signalId, workflowInstanceId and the runtime provider %s are required", ErrSignal, provider)
 	}
+	return s.Payload.storable()
+}
+
+// storable says whether what the signal brings can be stored.
+func (p Payload) storable() error {
+	err := storable(p.Data)
+	for _, r := range p.Results {
+		err = cmp.Or(err, storable(r.Output), storable(r.Progress))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSignal, err)
+	}
 	return nil
 }
 
@@ -154,7 +167,7 @@ func (s Signal) event() (event, bool) {
 // orchestration asks for it, also when it does not run yet. id makes the event the same when Raise is repeated; "" makes
 // a new one.
 func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data any, id string) error {
-	value, err := marshal(data)
+	value, err := encodePayload(data)
 	if err != nil {
 		return fmt.Errorf("raise event %s: %w", name, err)
 	}

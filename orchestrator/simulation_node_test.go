@@ -46,6 +46,9 @@ func (s *simulation) newNode() *node {
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		if s.narrow {
+			rt.room = narrow()
+		}
 		n.runtimes[name] = rt
 	}
 	return n

@@ -59,7 +59,8 @@ type simulation struct {
 	faulty    float64 // share of the storage calls
 	lossy     float64 // share of the messages within the program that are lost
 	skew      time.Duration
-	spread    int // Config.SpreadAbove
+	spread    int  // Config.SpreadAbove
+	narrow    bool // a round holds one event or decision
 	subjects  map[string]*subject
 
 	mu     sync.Mutex
@@ -95,7 +96,8 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	s.lossy = []float64{0, 0, 0.05, 0.3}[s.chance.IntN(4)]
 	s.skew = []time.Duration{0, time.Second, 5 * time.Minute}[s.chance.IntN(3)]
 	s.spread = []int{1, 2, 1000}[s.chance.IntN(3)]
-	t.Logf("faults %v, losses %v, skew %v, activities of one in a process %d", s.faulty, s.lossy, s.skew, s.spread)
+	s.narrow = s.chance.IntN(4) == 0
+	t.Logf("faults %v, losses %v, skew %v, activities of one in a process %d, narrow rounds %v", s.faulty, s.lossy, s.skew, s.spread, s.narrow)
 	for i := range s.nodes {
 		s.nodes[i] = s.newNode()
 	}

@@ -5,38 +5,41 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// encode spills what is large, so that the round fits its row and names only blobs that exist.
-func (j *journal) encode(ctx context.Context, id string, r round) (map[string]any, error) {
-	for _, threshold := range []int{spillFrom, spillTight} {
-		spilled, err := j.spill(ctx, id, r, threshold)
-		if err != nil {
-			return nil, err
-		}
-		columns, err := j.codec.encode(spilled)
-		if err == nil || !errors.Is(err, tables.ErrTooLarge) || threshold == spillTight {
-			return columns, err
-		}
+// encode gives the columns of a round. What is large goes into blobs first, payloads by themselves and a round that does not
+// fit its row as a whole, so that a row names only blobs that exist.
+func (j *journal) encode(ctx context.Context, id string, execution int, r round) (map[string]any, error) {
+	spilled, err := j.spill(ctx, id, execution, r)
+	if err != nil {
+		return nil, err
 	}
-	return nil, nil // unreachable unless the loop above is empty
+	columns, data, err := j.codec.encode(spilled)
+	if err != nil || data == nil {
+		return columns, err
+	}
+	name := blobOf(execution, hashOf(data))
+	if err := j.blobs.Put(ctx, j.container, blobName(id, name), data); err != nil {
+		return nil, fmt.Errorf("a round that its row does not hold: %w", err)
+	}
+	columns[columnBlob] = name
+	return columns, nil
 }
 
-func (j *journal) spill(ctx context.Context, id string, r round, threshold int) (round, error) {
-	asIs := func(e event) bool { return len(e.Payload) < threshold && !e.reused() && e.Inherited == nil }
+func (j *journal) spill(ctx context.Context, id string, execution int, r round) (round, error) {
+	asIs := func(e event) bool {
+		return len(e.Payload) < spillFrom && e.Blob == "" && !e.reused() && e.Inherited == nil
+	}
 	if every(r.Learned, asIs) && every(r.Decided, asIs) {
 		return r, nil
 	}
-	out := round{Learned: make([]event, len(r.Learned)), Decided: make([]event, len(r.Decided))}
-	copy(out.Learned, r.Learned)
-	copy(out.Decided, r.Decided)
+	out := r
+	out.Learned, out.Decided = slices.Clone(r.Learned), slices.Clone(r.Decided)
 	for _, events := range [][]event{out.Learned, out.Decided} {
 		for i := range events {
 			e := &events[i]
@@ -45,15 +48,15 @@ func (j *journal) spill(ctx context.Context, id string, r round, threshold int) 
 			}
 			if e.Inherited != nil {
 				h := *e.Inherited
-				h.Unread = append([]event(nil), h.Unread...)
+				h.Unread = slices.Clone(h.Unread)
 				for i := range h.Unread {
-					if err := j.spillOne(ctx, id, &h.Unread[i], threshold); err != nil {
+					if err := j.spillOne(ctx, id, execution, &h.Unread[i]); err != nil {
 						return out, err
 					}
 				}
 				e.Inherited = &h
 			}
-			if err := j.spillOne(ctx, id, e, threshold); err != nil {
+			if err := j.spillOne(ctx, id, execution, e); err != nil {
 				return out, err
 			}
 		}
@@ -65,15 +68,15 @@ func every(events []event, is func(event) bool) bool {
 	return !slices.ContainsFunc(events, func(e event) bool { return !is(e) })
 }
 
-func (j *journal) spillOne(ctx context.Context, id string, e *event, threshold int) error {
-	if len(e.Payload) < threshold {
+// spillOne puts a large payload into a blob of the execution that the round belongs to, also one that came out of a blob
+// of another execution.
+func (j *journal) spillOne(ctx context.Context, id string, execution int, e *event) error {
+	e.Blob = ""
+	if len(e.Payload) < spillFrom {
 		return nil
 	}
-	e.Blob = hashOf(e.Payload)
+	e.Blob = blobOf(execution, hashOf(e.Payload))
 	if err := j.blobs.Put(ctx, j.container, blobName(id, e.Blob), e.Payload); err != nil {
-		if errors.Is(err, blobs.ErrTooLarge) {
-			err = fmt.Errorf("%w: keep it elsewhere and hand over a reference", err)
-		}
 		return fmt.Errorf("spill the payload of %s: %w", e.describe(), err)
 	}
 	e.Payload = nil
@@ -85,6 +88,11 @@ func hashOf(payload json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func blobName(id, hash string) string {
-	return strings.Join([]string{tables.EscapeKey(id), hash}, "/")
-}
+// blobOf names a blob of an execution's rounds within its orchestration: the blobs of an execution go when its rounds do.
+func blobOf(execution int, hash string) string { return fmt.Sprintf("%08d/%s", execution, hash) }
+
+// blobHash is the hash of what a blob of the rounds holds. Older versions named blobs by that alone.
+func blobHash(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// blobName is the name of an orchestration's blob in the container.
+func blobName(id, name string) string { return tables.EscapeKey(id) + "/" + name }

@@ -63,7 +63,7 @@ func (d *driver) record(ctx context.Context, cause error) error {
 	if len(d.learned) == 0 {
 		return nil
 	}
-	return d.commitRound(ctx)
+	return d.commitRounds(ctx)
 }
 
 // loadCodeless brings the driver to where the rounds end, and runs no code. ErrNotFound says that there are none.

@@ -61,5 +61,8 @@ func (s Start) validate() error {
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):
 		return fmt.Errorf("the input of orchestration %s is not JSON in UTF-8", s.ID)
 	}
+	if err := storable(s.Input); err != nil {
+		return fmt.Errorf("the input of orchestration %s: %w", s.ID, err)
+	}
 	return s.Reference.validate()
 }

@@ -79,7 +79,7 @@ func (d *driver) describe(columns map[string]any, status Status) {
 	if x.sent > 0 {
 		columns["WaitingWithin"] = true // for activities in other processes
 	}
-	if x.open > 0 && !x.ended {
+	if x.open > 0 && !x.ended || x.partial {
 		columns["Busy"] = true
 	}
 	if x.running > 0 && !x.ended && !x.suspended {
@@ -100,7 +100,7 @@ func setText(columns map[string]any, name, value string) {
 // standing is the status of the execution as its events tell it, and its end's failure or the last that it learned of.
 func (x *execution) standing() (Status, *Failure) {
 	switch {
-	case x.ended:
+	case x.ended && !x.partial:
 		return endStatus(x.end), firstOf(x.end.Failure, x.failure)
 	case x.stalled:
 		return Stalled, x.failure

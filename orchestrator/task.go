@@ -74,20 +74,21 @@ type task struct {
 	attempts int   // that failed
 	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
 
-	begun    bool            // a sub-orchestration that has rounds
-	remote   bool            // a sub-orchestration that waits for a signal
-	told     bool            // it has ended, while this process was still at it
-	running  bool            // an activity that has not failed, and that no other process was given
-	sent     bool            // an activity that another process runs
-	foreign  bool            // others see to it, so this driver does not start it
-	rival    bool            // of these: perhaps on behalf of the very message that this driver works for
-	canceled bool            // the orchestration does not want it any more
-	progress json.RawMessage // what the last recorded heartbeat told
-	done     bool
-	place    int  // in the order in which the execution's tasks were done
-	awaited  bool // the orchestrator has looked at it
-	output   json.RawMessage
-	err      error
+	begun      bool            // a sub-orchestration that has rounds
+	remote     bool            // a sub-orchestration that waits for a signal
+	told       bool            // it has ended, while this process was still at it
+	running    bool            // an activity that has not failed, and that no other process was given
+	sent       bool            // an activity that another process runs
+	foreign    bool            // others see to it, so this driver does not start it
+	rival      bool            // of these: perhaps on behalf of the very message that this driver works for
+	canceled   bool            // the orchestration does not want it any more
+	canceledAt int             // how many decisions there were then
+	progress   json.RawMessage // what the last recorded heartbeat told
+	done       bool
+	place      int  // in the order in which the execution's tasks were done
+	awaited    bool // the orchestrator has looked at it
+	output     json.RawMessage
+	err        error
 }
 
 // retryAt says when the attempt that follows a failed one is due, or that there is none.

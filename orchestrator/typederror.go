@@ -25,7 +25,7 @@ func WithError[E error]() CallOption {
 			if !ok {
 				return nil, false
 			}
-			detail, err := marshal(e)
+			detail, err := encodePayload(e)
 			return detail, err == nil
 		},
 		decode: func(detail json.RawMessage) (error, error) {
@@ -86,7 +86,7 @@ func keepNamed(f *Failure, err error, names []string) {
 	if named == nil {
 		return
 	}
-	if detail, err := marshal(named); err == nil && len(detail) <= maxMessage {
+	if detail, err := encodePayload(named); err == nil && len(detail) <= maxMessage {
 		f.Type, f.Detail = fmt.Sprintf("%T", named), detail
 	}
 }
