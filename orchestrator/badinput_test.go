@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,7 +95,10 @@ func (s stall) checkKept(t *testing.T, w *world, id string, start Start) {
 	s.checkOther(t)
 }
 
-func (g generation) knows(signal string) bool { return slices.Contains(g.signals(), signal) }
+func (g generation) knows(signal string) bool {
+	m := g.memory()
+	return m.knows(signal)
+}
 
 // onlyStalled checks that since before, an orchestration has only noted, once, that it is stalled, and kept what these
 // signals brought: nothing was decided.

@@ -7,11 +7,7 @@ import "slices"
 // else is no work: such coroutines end with the function.
 func (x *execution) carryOut(ctx *Context) {
 	f := x.current
-	f.waiting, f.until = []*task{{kind: conditionTask}}, func() bool { return !x.works(f) }
-	for !f.ready() {
-		f.coroutine.pause()
-	}
-	f.until = nil
+	x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.works(f) })
 	for _, t := range x.tasks {
 		if t.err != nil && !t.awaited && !t.canceled {
 			ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "reason", t.err)

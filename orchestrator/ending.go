@@ -86,8 +86,6 @@ func (x *execution) timeOut() {
 // The end is decided again, so that it is what the last round holds.
 func (x *execution) between(e event) {
 	switch e.Kind {
-	case eventRaised:
-		x.follow(e)
 	case executionSuspended, executionResumed:
 		x.command(e)
 	case executionCanceled:
@@ -128,9 +126,9 @@ func (x *execution) giveUp(f *Failure) {
 func (x *execution) adopt(g generation) {
 	started, _ := g.start()
 	x.began(started)
-	x.applied = append(x.applied, g.signals()...)
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
+			x.memory.hear(e)
 			switch e.Kind {
 			case executionSuspended, executionResumed:
 				x.command(e)
@@ -140,8 +138,6 @@ func (x *execution) adopt(g generation) {
 				x.stalled = false
 			case executionReleased:
 				x.held = false
-			case eventRaised:
-				x.follow(e)
 			}
 			x.last = max(x.last, e.At)
 		}

@@ -23,10 +23,14 @@ type execution struct {
 	log           *slog.Logger
 	now           func() time.Time
 
-	tasks   []*task // that are decisions, by number from 1
-	fibers  []*fiber
-	current *fiber // that runs
-	places  int    // of tasks that are done
+	tasks     []*task  // that are decisions, by number from 1
+	fibers    []*fiber // some of which have ended
+	over      int      // of them
+	spawned   int
+	turns     turns
+	receivers receivers
+	current   *fiber // that runs
+	places    int    // of tasks that are done
 
 	clock     time.Time
 	last      int64 // time of the latest event, microseconds
@@ -48,12 +52,12 @@ type execution struct {
 	errors     []string // types of errors that whoever called it wants to know
 	version    string   // of the orchestrator's code
 	reference  *Reference
-	deadline   int64    // microseconds; 0 for none
-	drop       bool     // events that nobody waits for
-	unread     []event  // external events that nobody has asked for
-	applied    []string // ids of the signals that have been
-	held       bool     // the first turn waits for executionReleased
-	stalled    bool     // the code cannot go on
+	deadline   int64 // microseconds; 0 for none
+	drop       bool  // events that nobody waits for
+	unread     mailbox
+	memory     memory
+	held       bool // the first turn waits for executionReleased
+	stalled    bool // the code cannot go on
 	suspended  bool
 	commanded  int64          // when the last suspend or resume was given, microseconds
 	saw        bool           // the code has been given the error of a call, or was canceled
@@ -75,7 +79,6 @@ type execution struct {
 	children     map[string]int               // calls of sub-orchestrations, by what makes them the same
 	remembered   map[string][]json.RawMessage // side effects of the attempt before, by name
 	since        map[string]int               // for a sub-orchestration whose work was undone: callRef.Since
-	streams      map[string]int               // events that came from another orchestration, by stream: how many, in order
 	outgoing     map[string]sentStream        // events to other orchestrations, by their ids
 	uuids        int
 	random       *rand.Rand
@@ -110,8 +113,8 @@ func (x *execution) wait(t *task) {
 // waitAny returns when one of the tasks is done.
 func (x *execution) waitAny(tasks []*task) {
 	f := x.current
-	f.waiting = tasks
-	if !f.ready() && len(x.unread) > 0 {
+	x.waitFor(f, tasks)
+	if !f.ready() && x.unread.len() > 0 {
 		x.serve(tasks)
 	}
 	for !f.ready() {
@@ -130,6 +133,12 @@ func (x *execution) idle(t *task) {
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
 	x.places++
 	t.done, t.place, t.output, t.err = true, x.places, output, err
+	for _, w := range t.waits {
+		if w.fiber.waits == w.count {
+			x.turns.rouse(w.fiber)
+		}
+	}
+	t.waits = nil
 	if t.number > 0 && !t.kind.outside() {
 		x.open--
 	}
@@ -177,7 +186,8 @@ func (x *execution) start(input json.RawMessage) {
 // spawn makes a fiber that runs body when its turn comes. When body has returned, t is done and then is called. A panic
 // ends the execution.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
-	f := &fiber{task: t}
+	x.spawned++
+	f := &fiber{task: t, number: x.spawned}
 	f.coroutine = newCoroutine(func() {
 		if x.watch != nil {
 			f.goroutine = goroutineID()
@@ -186,6 +196,7 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 		output, err := protect(body)
 		x.complete(t, output, err)
 		f.ended = true
+		x.over++
 		if _, panicked := errors.AsType[*panicError](err); panicked && !x.ended {
 			x.fail(err)
 			return
@@ -193,6 +204,7 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 		then(t)
 	})
 	x.fibers = append(x.fibers, f)
+	x.turns.rouse(f)
 }
 
 func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err error) {
@@ -202,26 +214,6 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 		}
 	}()
 	return body()
-}
-
-// turn runs the fibers until all wait, or the execution has ended.
-func (x *execution) turn() {
-	x.watch.begin()
-	defer x.watch.end()
-	for progress := !x.suspended && !x.held && !x.stalled; progress; {
-		progress = false
-		for i := 0; i < len(x.fibers) && !x.ended; i++ { // a fiber can make more of them
-			f := x.fibers[i]
-			if f.ended || !f.ready() {
-				continue
-			}
-			progress = true
-			x.current = f
-			x.watch.runs(f.goroutine)
-			f.coroutine.resume()
-		}
-	}
-	x.current = nil
 }
 
 // replay brings the execution to where a recorded turn ended, and checks that it decides what is recorded. Of a turn that is

@@ -1,9 +1,6 @@
 package orchestrator
 
-import (
-	"slices"
-	"strings"
-)
+import "maps"
 
 // Event is a Future for an external event of this name (case does not matter). Events are given out in the order in which
 // they came, each to one Future, and only while somebody waits for it: one that has lost a race takes none. What comes
@@ -17,7 +14,7 @@ func Event[T any](ctx *Context, name string) *Future[T] {
 }
 
 func (x *execution) awaitEvent(ctx *Context, name string) *task {
-	name = strings.ToValidUTF8(name, "\ufffd")
+	name = cleanText(name)
 	t := x.add(&task{kind: eventTask, name: name, shielded: ctx.shielded})
 	x.decide(event{Kind: eventAwaited, Task: t.number, Name: name, Shielded: t.shielded})
 	return t
@@ -26,13 +23,9 @@ func (x *execution) awaitEvent(ctx *Context, name string) *task {
 // raised gives an event to the fiber that waits for it, the oldest of several, or keeps it. It tells whether somebody can
 // go on.
 func (x *execution) raised(e event) bool {
-	for _, f := range x.fibers {
-		for _, t := range f.waiting {
-			if !f.ended && !f.ready() && t.takes(e) {
-				x.complete(t, e.Payload, nil)
-				return true
-			}
-		}
+	if t := x.receivers.first(e.Name); t != nil {
+		x.complete(t, e.Payload, nil)
+		return true
 	}
 	if x.drop && x.replaying {
 		return false
@@ -41,20 +34,25 @@ func (x *execution) raised(e event) bool {
 		x.log.Warn("nobody waits for the event: it is dropped", "orchestration", x.id, "event", e.Name, "signal", e.Signal)
 		return false
 	}
-	x.unread = append(x.unread, e)
+	x.unread.put(e)
 	return false
 }
 
 // serve gives the oldest event that is kept, and that one of the tasks takes, to that task.
 func (x *execution) serve(tasks []*task) {
-	for i, e := range x.unread {
-		for _, t := range tasks {
-			if t.takes(e) {
-				x.unread = slices.Delete(x.unread, i, i+1)
-				x.complete(t, e.Payload, nil)
-				return
-			}
+	var first *kept
+	var by *task
+	for _, t := range tasks {
+		if t.kind != eventTask || t.done {
+			continue
 		}
+		if k := x.unread.oldest(t.name); k != nil && (first == nil || k.place < first.place) {
+			first, by = k, t
+		}
+	}
+	if first != nil {
+		x.unread.take(first)
+		x.complete(by, first.Payload, nil)
 	}
 }
 
@@ -62,7 +60,7 @@ func (x *execution) serve(tasks []*task) {
 // that there was one. It is for draining what has come before the orchestration continues as new or ends.
 func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 	x := ctx.execution
-	if !slices.ContainsFunc(x.unread, func(e event) bool { return strings.EqualFold(e.Name, name) }) {
+	if x.unread.oldest(cleanText(name)) == nil {
 		return v, false, nil
 	}
 	t := x.awaitEvent(ctx, name)
@@ -71,29 +69,28 @@ func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 	return v, true, err
 }
 
-func (t *task) takes(e event) bool {
-	return t.kind == eventTask && !t.done && strings.EqualFold(t.name, e.Name)
-}
-
-// knows says whether a signal has been applied before.
-func (x *execution) knows(signal string) bool {
-	return signal != "" && slices.Contains(x.applied, signal)
-}
-
-// rememberedSignals is how many signals an execution knows of the one that continued as new as it.
-const rememberedSignals = 64
-
-// inheritance is what an execution that continues as new leaves to the next: unread events, the signals last applied, and
-// how far it is with events from and to others.
+// inheritance is what an execution that continues as new leaves to the next, of what its code alone knows: unread events,
+// and how far it is with events to others.
 func (x *execution) inheritance() *inheritance {
-	h := inheritance{Unread: x.unread, Signals: x.applied[max(0, len(x.applied)-rememberedSignals):],
-		Suspended: x.suspended, Commanded: x.commanded, Streams: x.streams, Sent: x.outgoing}
+	sent := maps.Clone(x.outgoing)
+	maps.DeleteFunc(sent, func(_ string, s sentStream) bool { return s.At < x.last-SignalHorizon.Microseconds() })
+	h := inheritance{Unread: x.unread.list(x.unread.len()), Suspended: x.suspended, Commanded: x.commanded, Sent: sent}
 	return h.orNone()
+}
+
+// with adds what the rounds tell.
+func (h *inheritance) with(m memory, now int64) *inheritance {
+	var next inheritance
+	if h != nil {
+		next = *h
+	}
+	m.leave(&next, now)
+	return next.orNone()
 }
 
 // orNone is nil when there is nothing to leave.
 func (h inheritance) orNone() *inheritance {
-	if len(h.Unread)+len(h.Signals)+len(h.Streams)+len(h.Sent) == 0 && h.Commanded == 0 && !h.Suspended {
+	if len(h.Unread)+len(h.Signals)+len(h.Heard)+len(h.Streams)+len(h.Senders)+len(h.Sent) == 0 && h.Commanded == 0 && !h.Suspended {
 		return nil
 	}
 	return &h
@@ -108,11 +105,16 @@ func (h *inheritance) unread() []event {
 	return h.Unread
 }
 
+// inheritance is how an execution begins that another one goes on as.
 type inheritance struct {
-	Unread    []event               `json:"unread,omitempty"`
-	Signals   []string              `json:"signals,omitempty"`
-	Suspended bool                  `json:"suspended,omitempty"`
-	Commanded int64                 `json:"commanded,omitempty"`
-	Streams   map[string]int        `json:"streams,omitempty"`
-	Sent      map[string]sentStream `json:"sent,omitempty"`
+	Unread []event `json:"unread,omitempty"`
+	// Signals holds the last signal that was applied; Heard are those of a while. Older versions put some into Signals.
+	Signals   []string    `json:"signals,omitempty"`
+	Heard     []heardHour `json:"heard,omitempty"`
+	Suspended bool        `json:"suspended,omitempty"`
+	Commanded int64       `json:"commanded,omitempty"`
+	// Senders are the streams of events from others, Sent those to others. Older versions have Streams for Senders.
+	Streams map[string]int        `json:"streams,omitempty"`
+	Senders senders               `json:"senders,omitempty"`
+	Sent    map[string]sentStream `json:"sent,omitempty"`
 }

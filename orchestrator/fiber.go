@@ -8,10 +8,13 @@ import (
 // fiber is one of the coroutines of an execution. Fibers take turns in the order in which they were made, one at a time,
 // so that a replay runs them as before.
 type fiber struct {
+	number    int   // from 1, in the order in which they were made
 	task      *task // what it is for others
 	coroutine *coroutine
 	waiting   []*task     // any of them lets it go on; none before its first turn
 	until     func() bool // lets it go on, too
+	waits     int         // how often it has waited
+	roused    bool        // it may go on
 	ended     bool
 	goroutine int64 // number, for those who look where it stands; 0 when nobody does
 }
@@ -97,13 +100,21 @@ func (x *execution) waitUntil(ctx *Context, name string, condition func() bool) 
 	}
 	t := &task{kind: conditionTask, name: name, shielded: ctx.shielded}
 	f := x.current
-	f.waiting, f.until = []*task{t}, condition
-	for !f.ready() {
-		f.coroutine.pause()
-	}
-	f.until = nil
+	x.waitUntilTrue(f, t, condition)
 	if condition() {
 		return nil
 	}
 	return t.err
+}
+
+// waitUntilTrue has the fiber that runs wait until the condition holds, or the task is done.
+func (x *execution) waitUntilTrue(f *fiber, t *task, condition func() bool) {
+	x.waitFor(f, []*task{t})
+	f.until = condition
+	x.turns.conditional = append(x.turns.conditional, f)
+	for !f.ready() {
+		f.coroutine.pause()
+	}
+	f.until = nil
+	x.turns.conditional = slices.DeleteFunc(x.turns.conditional, func(other *fiber) bool { return other == f })
 }

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/vibedata/roundhouse/tables"
@@ -37,42 +36,33 @@ func (g generation) start() (event, bool) {
 // raised are the external events of the execution, for the attempt that follows it and asks for them again, and what else
 // that has to know.
 func (g generation) raised() *inheritance {
-	h := inheritance{Signals: g.signals(), Streams: map[string]int{}}
+	var h inheritance
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
 			if in := e.Inherited; in != nil {
 				h.Unread = append(h.Unread, in.Unread...)
 				h.Suspended, h.Commanded = in.Suspended, in.Commanded
-				maps.Copy(h.Streams, in.Streams)
 			}
 			switch e.Kind {
 			case eventRaised:
 				h.Unread = append(h.Unread, e)
-				if e.Stream != "" {
-					h.Streams[e.Stream] = max(h.Streams[e.Stream], e.Sequence)
-				}
 			case executionSuspended, executionResumed:
 				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.Accepted, h.Commanded)
 			}
 		}
 	}
-	return h.orNone()
+	return h.with(g.memory(), g.last())
 }
 
-// signals are the ids of the signals that the execution has applied, or knows from the one before.
-func (g generation) signals() []string {
-	var ids []string
+// memory is what the execution knows of those that it has heard from.
+func (g generation) memory() memory {
+	var m memory
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
-			if e.Inherited != nil {
-				ids = append(ids, e.Inherited.Signals...)
-			}
-			if e.Signal != "" && e.Kind != executionStarted {
-				ids = append(ids, e.Signal)
-			}
+			m.hear(e)
 		}
 	}
-	return ids
+	return m
 }
 
 // last is the time of the latest event of the execution, in microseconds.

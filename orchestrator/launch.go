@@ -145,10 +145,7 @@ func (r *Runtime) reuse(ctx context.Context, s Start, all []generation) (*beginn
 func anew(s Start, latest generation, requestID string) *beginning {
 	number := latest.number + 1
 	e := event{Base: number, First: number, Payload: s.Input, Signal: requestID}
-	h := latest.raised()
-	if h != nil {
-		e.Inherited = inheritance{Signals: h.Signals[max(0, len(h.Signals)-rememberedSignals):], Streams: h.Streams}.orNone()
-	}
+	e.Inherited = e.Inherited.with(latest.memory(), latest.last())
 	return &beginning{start: s, number: number, event: e}
 }
 

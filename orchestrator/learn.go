@@ -51,13 +51,11 @@ func unknownKind(e event) error {
 
 // applyCommon takes in what is not about a call.
 func (x *execution) applyCommon(e event) error {
-	if x.knows(e.Signal) || x.ended && !x.end.Retrying {
+	if x.memory.knows(e.Signal) || x.ended && !x.end.Retrying {
 		return nil
 	}
 	x.learned(e)
-	if e.Signal != "" && e.Kind != executionStarted { // whose request id is no signal's
-		x.applied = append(x.applied, e.Signal)
-	}
+	x.memory.hear(e)
 	if x.ended {
 		x.between(e)
 		return nil
@@ -67,7 +65,6 @@ func (x *execution) applyCommon(e event) error {
 		x.began(e)
 		x.start(e.Payload)
 	case eventRaised:
-		x.follow(e)
 		if x.raised(e) {
 			x.turn()
 		}
@@ -138,25 +135,12 @@ func (x *execution) began(e event) {
 		x.deadline = e.At + e.Timeout
 	}
 	if h := e.Inherited; h != nil {
-		x.unread = append(x.unread, h.Unread...)
-		x.applied = append(x.applied, h.Signals...)
-		x.suspended, x.commanded = h.Suspended, h.Commanded
-		x.streams, x.outgoing = maps.Clone(h.Streams), maps.Clone(h.Sent)
+		x.unread.put(h.Unread...)
+		x.suspended, x.commanded, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}
 	if e.Revived {
 		x.commanded = e.At
 	}
-}
-
-// follow takes note of how far a sender of events is.
-func (x *execution) follow(e event) {
-	if e.Stream == "" {
-		return
-	}
-	if x.streams == nil {
-		x.streams = map[string]int{}
-	}
-	x.streams[e.Stream] = max(x.streams[e.Stream], e.Sequence)
 }
 
 // attempt is which attempt at its work the execution of that number is, of which e is the start. Those that began before

@@ -69,7 +69,7 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 		}
 		previous = g.rows()
 	}
-	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited}); err != nil {
+	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited.with(d.execution.memory, d.execution.last)}); err != nil {
 		return err
 	}
 	d.garbage, d.previous = append(d.garbage, d.previous...), previous

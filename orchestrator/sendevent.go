@@ -80,11 +80,11 @@ func (d *driver) sendEvent(ctx context.Context, e event) error {
 
 // isEarly says that an event is to wait for the one that its sender sent before it.
 func (d *driver) isEarly(p Payload) bool {
-	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.streams[p.Stream]+1 {
+	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.memory.senders[p.Stream].Sequence+1 {
 		return false
 	}
 	patience := patienceWithNew
-	if d.execution.streams[p.Stream] > 0 {
+	if d.execution.memory.senders[p.Stream].Sequence > 0 {
 		patience = patienceWithKnown
 	}
 	return d.rt.config.Now().Sub(*p.Previous) < patience

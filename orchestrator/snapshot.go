@@ -81,7 +81,7 @@ func (x *execution) state(status Status, wait *task, token string) string {
 		b = appendText(comma(b, i), clipName(t.child))
 	}
 	b = append(b, `],"continuationBuffer":[`...)
-	for i, e := range x.unread[:min(len(x.unread), shownInState)] {
+	for i, e := range x.unread.list(shownInState) {
 		b = appendText(comma(b, i), clipName(e.Name))
 	}
 	return string(append(b, "]}"...))

@@ -47,9 +47,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	columns["StateVersion"] = int64(d.version + 1)
 	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
 	columns["LastExecutedOnUtc"] = now
-	if n := len(x.applied); n > 0 {
-		columns["LastSignalId"] = x.applied[n-1]
-	}
+	setText(columns, "LastSignalId", x.memory.last)
 	if failure != nil {
 		setText(columns, "LastErrorCode", failure.Code)
 		setText(columns, "LastErrorJson", failure.text())

@@ -84,6 +84,7 @@ type task struct {
 	canceled   bool            // the orchestration does not want it any more
 	canceledAt int             // how many decisions there were then
 	progress   json.RawMessage // what the last recorded heartbeat told
+	waits      []wait          // of fibers, for it
 	done       bool
 	place      int  // in the order in which the execution's tasks were done
 	awaited    bool // the orchestrator has looked at it

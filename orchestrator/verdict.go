@@ -20,7 +20,7 @@ func (d *driver) judge(s Signal) verdict {
 	x := d.execution
 	brings := s.Type == ExternalSignal || len(s.Payload.Results) > 0
 	switch {
-	case s.Type == ExternalSignal && x.knows(s.SignalID):
+	case s.Type == ExternalSignal && x.memory.knows(s.SignalID):
 		return signalKnown
 	case brings && x.ended && (!x.end.Retrying || s.Type != ExternalSignal):
 		return signalStale

@@ -1,0 +1,83 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// mailbox keeps the external events that nobody has asked for, in the order in which they came. What one of them costs does
+// not depend on how many there are. The zero value is empty.
+type mailbox struct {
+	all    []*kept            // those that are taken stay until they are many
+	byName map[string][]*kept // the oldest first; by fold of the name
+	taken  int
+	came   int // events, ever
+}
+
+// kept is an event in a mailbox.
+type kept struct {
+	event
+	place int
+	taken bool
+}
+
+func (m *mailbox) len() int { return len(m.all) - m.taken }
+
+func (m *mailbox) put(events ...event) {
+	if m.byName == nil {
+		m.byName = map[string][]*kept{}
+	}
+	for _, e := range events {
+		k := &kept{event: e, place: m.came}
+		m.came++
+		m.all = append(m.all, k)
+		m.byName[fold(e.Name)] = append(m.byName[fold(e.Name)], k)
+	}
+}
+
+// oldest is the first of that name; nil for none.
+func (m *mailbox) oldest(name string) *kept {
+	if m.len() == 0 {
+		return nil
+	}
+	if queue := m.byName[fold(name)]; len(queue) > 0 {
+		return queue[0]
+	}
+	return nil
+}
+
+// take takes out what oldest gave.
+func (m *mailbox) take(k *kept) {
+	name := fold(k.Name)
+	if m.byName[name] = m.byName[name][1:]; len(m.byName[name]) == 0 {
+		delete(m.byName, name)
+	}
+	k.taken = true
+	if m.taken++; m.taken > len(m.all)/2 {
+		m.all = slices.DeleteFunc(m.all, func(k *kept) bool { return k.taken })
+		m.taken = 0
+	}
+}
+
+// list gives up to most of the events, the oldest first.
+func (m *mailbox) list(most int) []event {
+	var events []event
+	for _, k := range m.all {
+		if !k.taken && len(events) < most {
+			events = append(events, k.event)
+		}
+	}
+	return events
+}
+
+// fold makes names the same that strings.EqualFold takes for the same.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, name)
+}
