@@ -40,7 +40,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 			w, l := newWorld(t), &ledger{}
 			step := l.step("step")
 			rt := w.signalling(t, nil, []AnyOrchestrator{damaged(step), other()}, []AnyActivity{step})
-			stall{rt: rt, is: ErrPayload, says: []string{"67108864 are allowed", "reference"}}.check(t, w, "a", startOf("a", strings.Repeat("x", MaxPayload-1)))
+			stall{rt: rt, is: ErrPayload, says: []string{fmt.Sprint(MaxPayload, " are allowed"), "reference"}}.check(t, w, "a", startOf("a", strings.Repeat("x", MaxPayload-1)))
 			if len(w.rows(t, "a")) != 0 || len(l.all()) != 0 {
 				t.Error("it was started")
 			}
@@ -64,7 +64,7 @@ func TestWhatIsTooLarge(t *testing.T) {
 				return len(s), err
 			})
 			out := mustRun(t, w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{big}), startOf("a", 1))
-			if out.Status != Failed || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, "67108864 are allowed") || l.count("big") != 1 {
+			if out.Status != Failed || !out.Failure.Permanent || !strings.Contains(out.Failure.Message, fmt.Sprint(MaxPayload, " are allowed")) || l.count("big") != 1 {
 				t.Errorf("%s %v, %d attempts", out.Status, out.Failure, l.count("big"))
 			}
 		})

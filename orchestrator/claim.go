@@ -14,7 +14,7 @@ import (
 
 // settled drops what a signal had claimed that is kept in another place by now. A blob that stays is of no harm.
 func (r *Runtime) settled(ctx context.Context, s Signal) {
-	if s.Payload.Blob == "" || s.Type == ExternalSignal {
+	if s.Payload.Blob == "" {
 		return
 	}
 	if err := r.dropBlob(ctx, s.InstanceID, s.Payload.Blob); err != nil {
@@ -28,7 +28,7 @@ func (r *Runtime) pack(ctx context.Context, s Signal) ([]byte, error) {
 	if err != nil || len(body) <= queues.MaxBody {
 		return body, err
 	}
-	if s.Payload.Blob, err = r.claim(ctx, s.InstanceID, s.Payload); err != nil {
+	if s.Payload.Blob, err = r.claim(ctx, s.InstanceID, s.SignalID, s.Payload); err != nil {
 		return nil, err
 	}
 	s.Payload = Payload{Blob: s.Payload.Blob, Event: s.Payload.Event, Command: s.Payload.Command}
@@ -41,12 +41,12 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
 		return s, err
 	}
 	text, err := r.config.Blobs.Get(ctx, r.config.Container, blobName(s.InstanceID, s.Payload.Blob))
-	if errors.Is(err, blobs.ErrNotFound) && s.Type != ExternalSignal {
-		s.Payload = Payload{Lost: s.Payload.Lost} // a late duplicate: what it brought is in the rounds, or its orchestration is gone
+	if errors.Is(err, blobs.ErrNotFound) { // a late duplicate: what it brought is in the rounds, or its orchestration is gone
+		if s.Type != ExternalSignal {
+			s.Payload = Payload{Lost: s.Payload.Lost}
+		}
+		s.gone = true
 		return s, nil
-	}
-	if errors.Is(err, blobs.ErrNotFound) {
-		return s, fmt.Errorf("the payload of a signal to orchestration %s is gone: %w", s.InstanceID, ErrNotFound)
 	}
 	claimed := s.Payload.Blob
 	if err == nil {
@@ -62,17 +62,18 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
 	return s, nil
 }
 
-// claim puts what is too large for a message into a blob, and gives the last part of its name.
-func (r *Runtime) claim(ctx context.Context, orchestration string, v any) (string, error) {
+// claim puts what is too large for a message into a blob, and gives the last part of its name, which no message of another
+// id has.
+func (r *Runtime) claim(ctx context.Context, orchestration, id string, v any) (string, error) {
 	text, err := marshal(v)
 	if err != nil {
 		return "", err
 	}
-	hash := hashOf(text)
+	hash := hashOf(append(json.RawMessage(id), text...))
 	return hash, r.config.Blobs.Put(ctx, r.config.Container, blobName(orchestration, hash), text)
 }
 
-// validBlob says whether a message can name a blob so; "" is none. Blobs are named by the hash of what they hold.
+// validBlob says whether a message can name a blob so; "" is none.
 func validBlob(name string) bool {
 	raw, err := hex.DecodeString(name)
 	return err == nil && (name == "" || len(raw) == sha256.Size)

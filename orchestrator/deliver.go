@@ -14,6 +14,7 @@ type delivery struct {
 	// applied is closed when what it brings is in a committed round, or turns out to bring nothing.
 	applied chan struct{}
 	early   bool // it has to come again later
+	gone    bool // what it brings is lost
 }
 
 // hand puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
@@ -82,8 +83,11 @@ func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
 			}
 		}
 		<-d.finished
-		if v.early {
+		switch {
+		case v.early:
 			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrEarly)
+		case v.gone:
+			return d.outcome, fmt.Errorf("the payload of signal %s to orchestration %s is gone: raise the event again: %w", s.SignalID, s.InstanceID, ErrNotFound)
 		}
 		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
 		if v.isApplied() || (d.err != nil && !strange) {
@@ -125,6 +129,8 @@ func (d *driver) read() error {
 			}
 		case signalEarly:
 			v.early = true
+		case signalGone:
+			v.gone = true
 		case signalStale:
 			d.rt.tally(func(c *Counts) { c.Stale++ })
 			d.staleWake = d.staleWake || v.signal.DueAtUtc != nil

@@ -55,14 +55,15 @@ func (c *Context) Patched(name string) bool { return c.execution.patched(name) }
 // SetStatus shows v, as JSON of at most 16 KiB, in the column CustomStatus of the status row, from the next round on.
 func (c *Context) SetStatus(v any) error {
 	text, err := encodePayload(v)
+	switch {
+	case err != nil:
+	case !utf8.Valid(text):
+		err = errors.New("it is not UTF-8")
+	case len(text) > maxCustomStatus:
+		err = fmt.Errorf("%d bytes of JSON, at most %d: show a reference to what is large", len(text), maxCustomStatus)
+	}
 	if err != nil {
-		return fmt.Errorf("custom status: %w", err)
-	}
-	if !utf8.Valid(text) {
-		return errors.New("custom status: it is not UTF-8")
-	}
-	if len(text) > maxCustomStatus {
-		return fmt.Errorf("custom status: %d bytes of JSON, at most %d: show a reference to what is large", len(text), maxCustomStatus)
+		return Permanent(fmt.Errorf("custom status: %w", err))
 	}
 	c.execution.customStatus = string(text)
 	return nil

@@ -27,6 +27,8 @@ type driver struct {
 	before    lineage  // of the execution before
 	garbage   []string // rows of executions that nobody needs any more
 	previous  []string // rows that are, when this execution continues as new
+	litter    []int    // executions in these rows which blobs hold something of
+	blobs     bool     // hold something of this execution
 	earlier   []Outcome
 	memo      memo
 	reused    int          // calls of this execution that the memo has seen

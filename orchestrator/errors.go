@@ -36,7 +36,7 @@ var (
 	ErrNoSignals = errors.New("the runtime has no queues")
 	// errNoActivity: a function that is for activities was called with another context.
 	errNoActivity = errors.New("not the context of a running activity")
-	// ErrPayload: a value that cannot be stored: more than 64 MiB of JSON, or arrays and objects nested more than 500 deep.
+	// ErrPayload: a value that cannot be stored: more than 60 MiB of JSON, or arrays and objects nested more than 500 deep.
 	ErrPayload = errors.New("a payload cannot be stored")
 	// ErrStalled: the code cannot go on with the orchestration, which waits until it is mended. What it wraps says why.
 	ErrStalled = errors.New("the orchestration is stalled")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -253,6 +254,14 @@ type round struct {
 	Decided []event `json:"decided,omitempty"`
 	// More says that the rest of the turn's decisions stands in the rounds that follow.
 	More bool `json:"more,omitempty"`
+}
+
+// names says that the round names blobs.
+func (r round) names() bool {
+	named := func(e event) bool {
+		return e.Blob != "" || slices.ContainsFunc(e.Inherited.unread(), func(e event) bool { return e.Blob != "" })
+	}
+	return slices.ContainsFunc(r.Learned, named) || slices.ContainsFunc(r.Decided, named)
 }
 
 // clean makes of an event's texts what reading them back gives. Payloads come from marshal or compact, which do so.

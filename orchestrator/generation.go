@@ -13,6 +13,8 @@ type generation struct {
 	rounds  []round
 	numbers []int // of the rounds
 	old     bool  // from before what the execution continued that there is now; it may have lost rows
+	cut     bool  // it took over results that are gone
+	blobs   bool  // hold something of it
 }
 
 // missing is the number of the first round that is not there, 0 for none.
@@ -53,6 +55,9 @@ func (g generation) raised() *inheritance {
 	}
 	return h.with(g.memory(), g.last())
 }
+
+// whole says that all that the execution went by is there.
+func (g generation) whole() bool { return g.missing() == 0 && !g.cut }
 
 // memory is what the execution knows of those that it has heard from.
 func (g generation) memory() memory {
@@ -149,6 +154,7 @@ func generations(rows []tables.Entity) ([]generation, error) {
 			return nil, err
 		}
 		g.rounds, g.numbers = append(g.rounds, r), append(g.numbers, number)
+		g.blobs = g.blobs || e.String(columnBlob) != "" || r.names()
 	}
 	if len(all) == 0 {
 		return nil, nil

@@ -21,7 +21,8 @@ type exportedRounds struct {
 	Rounds    []round `json:"rounds"`
 }
 
-// Export gives the whole history of an orchestration as JSON, for Replay. It holds all inputs and results.
+// Export gives the history of an orchestration as JSON, for Replay: all of its executions whose rounds are there, with
+// inputs and results.
 func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	all, err := r.loadKnown(ctx, id)
 	if err != nil {
@@ -32,8 +33,13 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 		if started, ok := g.start(); ok {
 			out.CorrelationID = started.CorrelationID
 		}
+		if !g.whole() {
+			continue
+		}
 		if g.old {
-			continue // some of it is gone
+			if err := r.journal.fetchRounds(ctx, id, g.rounds); err != nil {
+				return nil, fmt.Errorf("export of orchestration %s: %w", id, err)
+			}
 		}
 		out.Executions = append(out.Executions, exportedRounds{g.number, g.rounds})
 	}

@@ -24,6 +24,9 @@ func Heartbeat(ctx context.Context, progress any) error {
 	}
 	p := a.pulse
 	text, err := encodePayload(progress)
+	if err == nil && len(text) > maxProgress {
+		err = fmt.Errorf("%w: progress has at most %d bytes of JSON, not %d", ErrPayload, maxProgress, len(text))
+	}
 	if err != nil {
 		return fmt.Errorf("heartbeat: %w", err)
 	}
@@ -32,6 +35,9 @@ func Heartbeat(ctx context.Context, progress any) error {
 	}
 	return context.Cause(ctx)
 }
+
+// maxProgress bounds what Heartbeat tells, in bytes of JSON: it travels beside inputs and errors.
+const maxProgress = 1 << 20
 
 // pulse is one attempt as its heartbeats see it.
 type pulse struct {

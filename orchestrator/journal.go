@@ -49,14 +49,14 @@ func roundKey(execution, number int) string {
 
 // commit inserts a round and replaces the status in one transaction. errLostRace says that the round is another's. An
 // outcome that storage does not tell is found out, so nil and errLostRace are both certain. With an etag, the status has to
-// be that one, too. more is done in the same transaction.
-func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) error {
+// be that one, too. more is done in the same transaction. It tells whether blobs hold something of the round.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) (blobs bool, err error) {
 	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	columns, err := j.encode(ctx, id, execution, r)
+	columns, blobs, err := j.encode(ctx, id, execution, r)
 	if err != nil {
-		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
+		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
 	snapshot := tables.Replace // what is being purged has none, and does not come back
 	if execution == 1 && number == 1 {
@@ -66,9 +66,9 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	more = append([]tables.Op{snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag})}, more...)
 	err = j.insert(ctx, tables.Entity{Key: key, Properties: columns}, more...)
 	if err != nil {
-		return fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
+		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
-	return nil
+	return blobs, nil
 }
 
 // insert makes a round's row, and what goes with it, until it knows what came of it.

@@ -1,7 +1,10 @@
 package orchestrator
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -62,6 +65,37 @@ func (g generation) rows() []string {
 		rows = append(rows, roundKey(g.number, n))
 	}
 	return rows
+}
+
+// withBlobs are the executions before the latest whose rows are deleted sooner or later, and which blobs hold something of.
+func withBlobs(all []generation) []int {
+	var numbers []int
+	for _, g := range all[:len(all)-1] {
+		if g.blobs && !g.lineage().kept {
+			numbers = append(numbers, g.number)
+		}
+	}
+	return numbers
+}
+
+// isRowOf says that a row is one of an execution's.
+func isRowOf(execution int, row string) bool {
+	return row == executionKey(execution) || strings.HasPrefix(row, fmt.Sprintf("%s%08d-", roundPrefix, execution))
+}
+
+// tidy deletes the blobs of executions whose rows are deleted. What it cannot delete, or a crash keeps from being deleted,
+// SweepBlobs finds.
+func (d *driver) tidy(ctx context.Context) {
+	d.litter = slices.DeleteFunc(d.litter, func(execution int) bool {
+		mine := func(row string) bool { return isRowOf(execution, row) }
+		if slices.ContainsFunc(d.garbage, mine) || slices.ContainsFunc(d.previous, mine) {
+			return false
+		}
+		if err := d.rt.deleteBlobs(ctx, d.start.ID, blobOf(execution, "")); err != nil {
+			d.rt.config.Log.Warn("payloads that are not needed any more stay", "orchestration", d.start.ID, "execution", execution, "reason", err.Error())
+		}
+		return true
+	})
 }
 
 // oldRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.

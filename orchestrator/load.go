@@ -128,7 +128,7 @@ func resolve(all []generation) error {
 				}
 				from, ok := results[call{e.Origin.Execution, e.Origin.Task}]
 				if !ok && g.number < chain {
-					g.old = true
+					g.old, g.cut = true, true
 					continue
 				}
 				if !ok || from.Kind != e.Kind {
@@ -145,22 +145,30 @@ func resolve(all []generation) error {
 // fetch puts spilled results back in place. Inputs of calls stay out: replay makes them again, and compares by hash.
 func (j *journal) fetch(ctx context.Context, id string, all []generation) error {
 	for _, g := range all {
-		for n, r := range g.rounds {
-			if g.old && n > 0 {
-				break // it goes on to tell how it began
+		rounds := g.rounds
+		if g.old {
+			rounds = rounds[:min(len(rounds), 1)] // it goes on to tell how it began
+		}
+		if err := j.fetchRounds(ctx, id, rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *journal) fetchRounds(ctx context.Context, id string, rounds []round) error {
+	for _, r := range rounds {
+		for i := range r.Learned {
+			if err := j.fetchOne(ctx, id, &r.Learned[i]); err != nil {
+				return err
 			}
-			for i := range r.Learned {
-				if err := j.fetchOne(ctx, id, &r.Learned[i]); err != nil {
+		}
+		for i := range r.Decided {
+			e := &r.Decided[i]
+			switch e.Kind {
+			case executionCompleted, executionContinued, sideEffectRecorded, childDetached, eventPublished, eventSent:
+				if err := j.fetchOne(ctx, id, e); err != nil {
 					return err
-				}
-			}
-			for i := range r.Decided {
-				e := &r.Decided[i]
-				switch e.Kind {
-				case executionCompleted, executionContinued, sideEffectRecorded, childDetached, eventPublished, eventSent:
-					if err := j.fetchOne(ctx, id, e); err != nil {
-						return err
-					}
 				}
 			}
 		}

@@ -62,9 +62,16 @@ func (m memo) take(t *task) (Call, bool) {
 // forget takes the result out that a call has got already.
 func (m memo) forget(t *task, from origin) {
 	key := t.key()
-	m.calls[key] = slices.DeleteFunc(slices.Clone(m.calls[key]), func(c Call) bool {
+	calls := m.calls[key]
+	i := slices.IndexFunc(calls, func(c Call) bool {
 		return c.origin.Execution == from.Execution && c.origin.Task == from.Task
 	})
+	switch {
+	case i == 0: // as a rule
+		m.calls[key] = calls[1:]
+	case i > 0:
+		m.calls[key] = slices.Delete(slices.Clone(calls), i, i+1)
+	}
 }
 
 // keptResult is one that a call is about to get.

@@ -60,7 +60,7 @@ func (d *driver) fromOutside(number int) event {
 // continueAsNew begins the execution that follows by itself.
 func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	number := d.execution.number + 1
-	first := d.execution.first
+	first, blobs := d.execution.first, d.blobs
 	var previous []string
 	if !d.lineage.kept {
 		g := generation{number: d.execution.number}
@@ -73,6 +73,9 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 		return err
 	}
 	d.garbage, d.previous = append(d.garbage, d.previous...), previous
+	if blobs && previous != nil {
+		d.litter = append(d.litter, number-1)
+	}
 	return nil
 }
 
@@ -128,6 +131,7 @@ func (d *driver) fresh(number, base int) {
 	d.execution.watch = d.watch
 	d.crew.serve(d.execution)
 	d.rounds, d.reused, d.kept, d.known, d.urgent = nil, 0, nil, 0, false
+	d.blobs = false
 	d.discard()
 }
 
@@ -155,6 +159,7 @@ func (d *driver) survey(all []generation) {
 	latest := all[len(all)-1]
 	d.version, d.earlier, d.lineage = countOf(all), nil, latest.lineage()
 	d.garbage, d.previous = oldRows(all)
+	d.litter = withBlobs(all)
 	d.latest = max(d.latest, latest.last())
 	if end := latest.end(); end != nil {
 		d.noted = endStatus(*end)
@@ -173,7 +178,7 @@ func (d *driver) follow(all []generation) error {
 	started, _ := latest.start()
 	pinned := d.pin(started)
 	d.fresh(latest.number, max(started.Base, 1))
-	d.rounds = latest.rounds
+	d.rounds, d.blobs = latest.rounds, latest.blobs
 	d.owed = &latest.rounds[len(latest.rounds)-1]
 	if latest.end() != nil || d.codeless {
 		d.execution.adopt(latest)

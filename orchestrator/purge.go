@@ -144,8 +144,8 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	if err != nil || !last.purges() {
 		return err
 	}
-	if err := r.purgeBlobs(ctx, id); err != nil {
-		return err
+	if err := r.deleteBlobs(ctx, id, ""); err != nil {
+		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
 	first, mark := rows[0], rows[len(rows)-1]
 	var before []tables.Entity
@@ -190,14 +190,14 @@ func purgedByAnother(err error) bool {
 	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition)
 }
 
-// purgeBlobs deletes all that is stored for the orchestration, whatever names it.
-func (r *Runtime) purgeBlobs(ctx context.Context, id string) error {
-	for name, err := range blobs.All(ctx, r.config.Blobs, r.config.Container, blobName(id, "")) {
+// deleteBlobs deletes the orchestration's blobs whose names begin so, whatever names them.
+func (r *Runtime) deleteBlobs(ctx context.Context, id, prefix string) error {
+	for name, err := range blobs.All(ctx, r.config.Blobs, r.config.Container, blobName(id, prefix)) {
 		if err == nil {
 			err = r.config.Blobs.Delete(ctx, r.config.Container, name)
 		}
 		if err != nil && !errors.Is(err, blobs.ErrNotFound) {
-			return fmt.Errorf("purge of orchestration %s: %w", id, err)
+			return err
 		}
 	}
 	return nil

@@ -13,22 +13,22 @@ import (
 )
 
 // encode gives the columns of a round. What is large goes into blobs first, payloads by themselves and a round that does not
-// fit its row as a whole, so that a row names only blobs that exist.
-func (j *journal) encode(ctx context.Context, id string, execution int, r round) (map[string]any, error) {
+// fit its row as a whole, so that a row names only blobs that exist. It tells whether there are any.
+func (j *journal) encode(ctx context.Context, id string, execution int, r round) (columns map[string]any, blobs bool, err error) {
 	spilled, err := j.spill(ctx, id, execution, r)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	columns, data, err := j.codec.encode(spilled)
 	if err != nil || data == nil {
-		return columns, err
+		return columns, spilled.names(), err
 	}
 	name := blobOf(execution, hashOf(data))
 	if err := j.blobs.Put(ctx, j.container, blobName(id, name), data); err != nil {
-		return nil, fmt.Errorf("a round that its row does not hold: %w", err)
+		return nil, false, fmt.Errorf("a round that its row does not hold: %w", err)
 	}
 	columns[columnBlob] = name
-	return columns, nil
+	return columns, true, nil
 }
 
 func (j *journal) spill(ctx context.Context, id string, execution int, r round) (round, error) {

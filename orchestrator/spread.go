@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -50,27 +51,53 @@ type activityResult struct {
 	Progress  json.RawMessage `json:"progress,omitempty"`
 }
 
+// messageBytes is about what one message brings, in the blob that it names if need be.
+const messageBytes = 16 << 20
+
 // spread hands activities to other processes, many in a message.
 func (d *driver) spread(ctx context.Context, e event) error {
-	b := batch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID}
-	var errs []error
-	for i, number := range e.Tasks {
+	var calls []activityCall
+	for _, number := range e.Tasks {
 		if t := d.execution.task(number); t != nil && t.sent && t.open() {
-			b.Activities = append(b.Activities, activityCall{Task: number, Name: t.name, Input: t.input, Attempt: t.attempts + 1,
+			calls = append(calls, activityCall{Task: number, Name: t.name, Input: t.input, Attempt: t.attempts + 1,
 				Timeout: t.options.timeout.Microseconds(), Heartbeat: t.options.heartbeat.Microseconds(), Progress: t.progress})
 		}
-		if len(b.Activities) == batchLimit || i == len(e.Tasks)-1 && len(b.Activities) > 0 {
-			errs = append(errs, d.rt.sendBatch(ctx, b))
-			b.Activities = nil
-		}
+	}
+	b := batch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID}
+	return d.rt.sendBatches(ctx, b, calls)
+}
+
+// sendBatches hands out activities as b says, in as many messages as it takes.
+func (r *Runtime) sendBatches(ctx context.Context, b batch, calls []activityCall) error {
+	var errs []error
+	for part := range parcels(calls, func(c activityCall) int { return len(c.Input) + len(c.Progress) }) {
+		b.Activities, b.Blob = part, ""
+		errs = append(errs, r.sendBatch(ctx, b))
 	}
 	return errors.Join(errs...)
+}
+
+// parcels divides what there is to send into what a message takes.
+func parcels[T any](all []T, size func(T) int) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(all) > 0 {
+			n, bytes := 0, 0
+			for n < min(len(all), batchLimit) && (n == 0 || bytes+size(all[n]) <= messageBytes) {
+				bytes += size(all[n])
+				n++
+			}
+			if !yield(all[:n]) {
+				return
+			}
+			all = all[n:]
+		}
+	}
 }
 
 func (r *Runtime) sendBatch(ctx context.Context, b batch) error {
 	body, err := marshal(b)
 	if err == nil && len(body) > queues.MaxBody {
-		if b.Blob, err = r.claim(ctx, b.Orchestration, b.Activities); err == nil {
+		if b.Blob, err = r.claim(ctx, b.Orchestration, "", b.Activities); err == nil {
 			b.Activities = nil
 			body, err = marshal(b)
 		}
@@ -146,8 +173,8 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 
 // report signals what is done and hands out again what is left.
 func (r *Runtime) report(ctx context.Context, b batch, done []activityResult, left []activityCall) error {
-	if len(done) > 0 {
-		s := Signal{SignalID: uuid.NewString(), InstanceID: b.Orchestration, Type: InternalContinue, Payload: Payload{Results: done}}
+	for results := range parcels(done, func(a activityResult) int { return len(a.Output) + len(a.Progress) }) {
+		s := Signal{SignalID: uuid.NewString(), InstanceID: b.Orchestration, Type: InternalContinue, Payload: Payload{Results: results}}
 		if err := r.send(ctx, s, 0); err != nil {
 			return err
 		}
@@ -158,8 +185,7 @@ func (r *Runtime) report(ctx context.Context, b batch, done []activityResult, le
 	if len(done) == 0 {
 		return fmt.Errorf("activities of orchestration %s: the time ran out before one of them ended: %w", b.Orchestration, context.DeadlineExceeded)
 	}
-	b.Activities, b.Blob = left, ""
-	return r.sendBatch(ctx, b)
+	return r.sendBatches(ctx, b, left)
 }
 
 // GiveUpActivities takes a message of the activity queue that the host has given up on: its activities have failed, with

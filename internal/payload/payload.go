@@ -17,8 +17,8 @@ const (
 	// MaxDepth is how deep arrays and objects may be nested. It leaves room for what a value is wrapped in, in rounds,
 	// messages and exports.
 	MaxDepth = 500
-	// MaxBytes bounds one value, in bytes of JSON. It is what a blob holds.
-	MaxBytes = 64 << 20
+	// MaxBytes bounds one value, in bytes of JSON. A blob of 64 MiB holds it with what it is wrapped in.
+	MaxBytes = 60 << 20
 )
 
 var (
