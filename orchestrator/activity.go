@@ -109,11 +109,11 @@ func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.
 		}
 	}()
 	output, err = a.fn(ctx, input, func(ctx context.Context) (json.RawMessage, error) { return a.AnyActivity.invoke(ctx, input) })
-	if err == nil {
-		output, err = encodePayload(output)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("output of activity %s: %w", a.Name(), err)
+		return nil, err
+	}
+	if output, err = encodePayload(output); err != nil {
+		return nil, Permanent(fmt.Errorf("output of activity %s: %w", a.Name(), err))
 	}
 	return output, nil
 }

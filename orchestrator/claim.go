@@ -35,18 +35,18 @@ func (r *Runtime) pack(ctx context.Context, s Signal) ([]byte, error) {
 	return marshal(s)
 }
 
-// unpack checks a signal and brings back what a blob holds of it.
-func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
+// unpack checks a signal and brings back what a blob holds of it. gone says that the blob is not there any more: the signal
+// is a late duplicate, and what it brought is in the rounds, or its orchestration is gone.
+func (r *Runtime) unpack(ctx context.Context, s Signal) (_ Signal, gone bool, err error) {
 	if err := s.validate(); err != nil || s.Payload.Blob == "" {
-		return s, err
+		return s, false, err
 	}
 	text, err := r.config.Blobs.Get(ctx, r.config.Container, blobName(s.InstanceID, s.Payload.Blob))
-	if errors.Is(err, blobs.ErrNotFound) { // a late duplicate: what it brought is in the rounds, or its orchestration is gone
+	if errors.Is(err, blobs.ErrNotFound) {
 		if s.Type != ExternalSignal {
 			s.Payload = Payload{Lost: s.Payload.Lost}
 		}
-		s.gone = true
-		return s, nil
+		return s, true, nil
 	}
 	claimed := s.Payload.Blob
 	if err == nil {
@@ -57,9 +57,9 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (Signal, error) {
 		err = s.Payload.storable()
 	}
 	if err != nil {
-		return s, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
+		return s, false, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
 	}
-	return s, nil
+	return s, false, nil
 }
 
 // claim puts what is too large for a message into a blob, and gives the last part of its name, which no message of another

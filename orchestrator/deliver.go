@@ -14,7 +14,8 @@ type delivery struct {
 	// applied is closed when what it brings is in a committed round, or turns out to bring nothing.
 	applied chan struct{}
 	early   bool // it has to come again later
-	gone    bool // what it brings is lost
+	gone    bool // the blob that held what it brings is gone
+	lost    bool // and it was to bring something
 }
 
 // hand puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
@@ -34,15 +35,11 @@ func (d *driver) hand(v *delivery) {
 // whatever message is the last that secures an orchestration, it stays until nothing depends on it. ErrNotFound says
 // that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
-	s, err := r.unpack(ctx, s)
-	if errors.Is(err, ErrNotFound) && s.Type != ExternalSignal {
-		r.tally(func(c *Counts) { c.Stale++ })
-		return Outcome{ID: s.InstanceID}, nil // what it brought is kept, or was purged
-	}
+	s, gone, err := r.unpack(ctx, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	out, err := r.deliver(ctx, s)
+	out, err := r.deliver(ctx, s, gone)
 	if by := s.Payload.Caller; by != nil && errors.Is(err, ErrNotFound) {
 		if _, gone := r.Status(ctx, by.ID); errors.Is(gone, ErrNotFound) {
 			r.tally(func(c *Counts) { c.Stale++ })
@@ -54,7 +51,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 		b := beginning{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
 			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID, call: &call}}
 		if err = r.hold(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
-			out, err = r.deliver(ctx, s)
+			out, err = r.deliver(ctx, s, gone)
 		}
 	}
 	switch {
@@ -71,9 +68,9 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	return out, err
 }
 
-func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
+func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, error) {
 	for {
-		v := &delivery{signal: s, applied: make(chan struct{})}
+		v := &delivery{signal: s, gone: gone, applied: make(chan struct{})}
 		d, joined := r.enter(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
 		if joined {
 			select {
@@ -86,7 +83,7 @@ func (r *Runtime) deliver(ctx context.Context, s Signal) (Outcome, error) {
 		switch {
 		case v.early:
 			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrEarly)
-		case v.gone:
+		case v.lost:
 			return d.outcome, fmt.Errorf("the payload of signal %s to orchestration %s is gone: raise the event again: %w", s.SignalID, s.InstanceID, ErrNotFound)
 		}
 		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
@@ -121,7 +118,11 @@ func (d *driver) read() error {
 			return nil
 		}
 		d.timed = d.timed || v.signal.DueAtUtc != nil
-		switch d.judge(v.signal) {
+		judged := d.judge(v.signal)
+		if v.lost = judged == signalNew && v.gone; v.lost {
+			continue
+		}
+		switch judged {
 		case signalNew:
 			d.unsettled = append(d.unsettled, v)
 			if err := d.takeIn(v.signal); err != nil {
@@ -129,8 +130,6 @@ func (d *driver) read() error {
 			}
 		case signalEarly:
 			v.early = true
-		case signalGone:
-			v.gone = true
 		case signalStale:
 			d.rt.tally(func(c *Counts) { c.Stale++ })
 			d.staleWake = d.staleWake || v.signal.DueAtUtc != nil

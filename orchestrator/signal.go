@@ -43,8 +43,6 @@ type Signal struct {
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
 	Payload       Payload    `json:"payload,omitzero"`
-
-	gone bool // the blob that held the payload is
 }
 
 // Payload is what an ExternalSignal brings: an event, or a command of an operator.

@@ -14,7 +14,6 @@ const (
 	signalStale                  // what it is about is over
 	signalOfChild                // a sub-orchestration that is waited for has ended
 	signalEarly                  // it comes before what its sender sent earlier
-	signalGone                   // nobody knows what it brought
 )
 
 func (d *driver) judge(s Signal) verdict {
@@ -25,8 +24,6 @@ func (d *driver) judge(s Signal) verdict {
 		return signalKnown
 	case brings && x.ended && (!x.end.Retrying || s.Type != ExternalSignal):
 		return signalStale
-	case brings && s.gone:
-		return signalGone
 	case s.Payload.Child != "" && d.neverHeardOf(s.Payload.Child):
 		return signalStale
 	case x.ended && !brings:
