@@ -23,17 +23,15 @@ func (j *journal) loadTagged(ctx context.Context, id string) ([]generation, stri
 	return all, status.ETag, err
 }
 
-// loadWith is load, with the status.
-func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+// loadStored is load, with the status.
+func (j *journal) loadStored(ctx context.Context, id string) ([]generation, tables.Entity, error) {
 	var none tables.Entity
 	rows, status, err := j.rows(ctx, id)
 	if err != nil {
 		return nil, none, err
 	}
-	if len(rows) > 0 {
-		if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
-			return nil, none, nil
-		}
+	if beingPurged(rows) {
+		return nil, none, nil
 	}
 	all, err := generations(rows)
 	if err != nil {
@@ -52,16 +50,16 @@ func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables
 	return all, status, resolve(id, all)
 }
 
-// rows are the rounds as they are stored, and the status.
+// rows are the rounds as they are stored, and the status. Where a purge has begun, its row comes first.
 func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, status tables.Entity, err error) {
-	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterStatus}
+	q := tables.Query{Partition: tables.EscapeKey(id), From: purgeRow, To: afterStatus}
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
 		switch {
 		case err != nil:
 			return nil, status, fmt.Errorf("load orchestration %s: %w", id, err)
 		case e.Row == statusRow:
 			status = e
-		case strings.HasPrefix(e.Row, roundPrefix):
+		case e.Row == purgeRow, strings.HasPrefix(e.Row, roundPrefix):
 			rows = append(rows, e)
 		}
 	}

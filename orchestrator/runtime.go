@@ -23,6 +23,8 @@ type Runtime struct {
 	blocked map[string]error   // why the code of an orchestration does not come back, by id
 	counts  Counts
 	past    []string // rows of the index that say nothing any more
+
+	reviewed string // where the next look at what is damaged begins
 }
 
 // version is an orchestrator's name and the version of its code.
@@ -36,6 +38,8 @@ type Counts struct {
 	Conflicts int
 	// Woken orchestrations were overdue, and driven again by the sweeper.
 	Woken int
+	// Damaged is how often an orchestration was met that cannot be read.
+	Damaged int
 }
 
 // Counts tells what the runtime has seen.
@@ -172,6 +176,7 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 		}
 		out := d.outcome
 		out.Joined = joined
+		r.met(ctx, d.err)
 		return out, d.err
 	}
 }
