@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -38,46 +39,52 @@ func (r *Runtime) ForcePurge(ctx context.Context, id string) error {
 	return err
 }
 
-// forcePurge is purge for what may be damaged.
+// forcePurge is purge for what may be damaged. It begins again when somebody goes on with the orchestration meanwhile.
 func (r *Runtime) forcePurge(ctx context.Context, id string, p purging) error {
 	for range forceTries {
-		// The rows are read before they are judged. What is judged damaged was so when they were read, unless somebody has
-		// added a round since; then the mark, which needs the status that was read, is refused.
-		rows, status, err := r.journal.rows(ctx, id)
-		if err != nil {
-			return err
-		}
-		all, etag, err := r.journal.loadTagged(ctx, id)
-		switch {
-		case err == nil && len(all) > 0 && all[len(all)-1].active() && id != p.top:
-			err = r.terminate(ctx, id, all[len(all)-1])
-		case err == nil:
-			return r.purgeLoaded(ctx, id, all, etag, p)
-		case errors.Is(err, ErrCorrupt):
-			err = r.purgeDamaged(ctx, id, rows, status, p)
-			if err == nil {
-				return r.purgeRest(ctx, id)
-			}
-		}
-		if err != nil && !changedMeanwhile(err) {
+		again, err := r.tryForce(ctx, id, p)
+		if err != nil && !again {
 			return fmt.Errorf("forced purge of orchestration %s: %w", id, err)
+		}
+		if !again {
+			return nil
 		}
 	}
 	return fmt.Errorf("forced purge of orchestration %s: %w", id, ErrElsewhere)
+}
+
+// tryForce reads the rows before it judges them. What is judged damaged was so when they were read, unless somebody has added
+// a round since; then the mark is refused, which needs the status that was read.
+func (r *Runtime) tryForce(ctx context.Context, id string, p purging) (again bool, err error) {
+	rows, status, err := r.journal.rows(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	all, etag, err := r.journal.loadTagged(ctx, id)
+	switch {
+	case err == nil && len(all) > 0 && all[len(all)-1].active() && id != p.top:
+		err = r.terminate(ctx, id, all[len(all)-1])
+		return err == nil || changedMeanwhile(err), err
+	case err == nil:
+		return false, r.purgeLoaded(ctx, id, all, etag, p)
+	case !errors.Is(err, ErrCorrupt):
+		return false, err
+	}
+	known := maps.Clone(p.seen) // what somebody calls again meanwhile is to be found again
+	if err := r.purgeFound(ctx, id, rows, p); err != nil {
+		return false, err
+	}
+	if err := r.markForced(ctx, id, rows, status); err != nil {
+		maps.DeleteFunc(p.seen, func(child string, _ bool) bool { return !known[child] })
+		return changedMeanwhile(err), err
+	}
+	return false, r.purgeRest(ctx, id)
 }
 
 // changedMeanwhile says that an answer of storage may mean that the orchestration is not what it was any more, or that what
 // was asked for is done.
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, ErrElsewhere) || purgedByAnother(err) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown)
-}
-
-// purgeDamaged purges what a damaged orchestration has called, and begins the purge of its own rows.
-func (r *Runtime) purgeDamaged(ctx context.Context, id string, rows []tables.Entity, status tables.Entity, p purging) error {
-	if err := r.purgeFound(ctx, id, rows, p); err != nil {
-		return err
-	}
-	return r.markForced(ctx, id, rows, status)
 }
 
 // markForced begins the purge of rows that were found damaged, as long as they are as they were found. From then on nobody

@@ -53,7 +53,7 @@ func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []generation, 
 		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
 	}
 	owed := func(d *driver, ctx context.Context, last round) error {
-		d.tells = id == p.top // else its caller goes, too
+		d.tells = id == p.top           // else its caller goes, too
 		return d.emitOutward(ctx, last) // what it has called has ended, and goes with it
 	}
 	if err := r.payLast(ctx, id, all, owed); err != nil {
