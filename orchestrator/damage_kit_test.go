@@ -41,6 +41,11 @@ func newClinic(t *testing.T) *clinic {
 			called, asked := child.Call(ctx, 1), AskPerson[string](ctx, HumanTask{Name: "look at it"})
 			Any(ctx, called, asked)
 		}
+		if n == 8 { // with a message that can be lost
+			if err := ctx.Sleep(time.Hour); err != nil {
+				return 0, err
+			}
+		}
 		return Event[int](ctx, "number").Await()
 	})
 	c.orchestrators, c.activities = []AnyOrchestrator{main, child}, []AnyActivity{step}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -115,26 +116,19 @@ func TestDamagedStandsInNobodysWay(t *testing.T) {
 	})
 }
 
-// What nobody can drive is woken once, however often it is swept, and again when it can be read. A message that was lost
-// beside it is found.
+// What nobody can drive is not woken again and again, but when it can be read. A message that was lost beside it is found.
 func TestSweepBesideDamage(t *testing.T) {
 	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
-		late := NewOrchestrator("late", func(ctx *Context, n int) (int, error) { return n, ctx.Sleep(time.Hour) })
-		c.orchestrators = append(c.orchestrators, late)
 		rt := c.open(t, nil)
-		s := startOf("b", 1)
-		s.Orchestrator = "late"
-		c.start(t, rt, s)
-		c.admit(t, rt, false, "a")
-		// Both are late for the sweeper, and no message is left.
-		isError(t, "park", rt.remember(t.Context(), parking{id: "a", due: time.Now(), since: time.Now(), task: "1-1"}), nil)
-		intact := c.rows(t, "a")
-		blobs := c.blobsOf(t, "a")
+		c.start(t, rt, startOf("a", 8))
+		c.start(t, rt, startOf("b", 8))
+		intact, blobs := c.rows(t, "a"), c.blobsOf(t, "a")
 		hurt.do(t, c, "a")
-		c.clear(t)
-		time.Sleep(2 * time.Hour)
+		c.clear(t) // of the messages of both timers
+		isError(t, "raise", rt.Raise(t.Context(), "b", "number", 5, ""), nil)
+		time.Sleep(time.Hour)
 		c.attend(t, rt, time.Hour)
-		wants(t, "the other one", mustGet(t, rt, "b").Status, Completed)
+		wants(t, "the other one", stands(t, rt, "b"), "Completed 5")
 		wants(t, "known as damaged", knownDamaged(t, rt), "a")
 		wants(t, "told", c.heard(), 1)
 		woken := rt.Counts().Woken
@@ -142,10 +136,41 @@ func TestSweepBesideDamage(t *testing.T) {
 		wants(t, "woken since", rt.Counts().Woken-woken, 0)
 
 		c.restore(t, "a", intact, blobs)
-		isError(t, "raise", rt.Raise(t.Context(), "a", "number", 5, "late"), nil)
+		isError(t, "raise", rt.Raise(t.Context(), "a", "number", 6, ""), nil)
 		c.attend(t, rt, time.Hour)
-		wants(t, "restored", stands(t, rt, "a"), "Completed 5")
+		wants(t, "restored", stands(t, rt, "a"), "Completed 6")
 		wants(t, "known as damaged", knownDamaged(t, rt), "")
+	})
+}
+
+// A row of the index that cannot be looked at stays, is in the error, and holds up no other.
+func TestSweepBesideABadRow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		c := newClinic(t)
+		rt := c.open(t, nil)
+		c.start(t, rt, startOf("a", 8))
+		c.start(t, rt, startOf("b", 8))
+		c.clear(t)
+		bad := 0
+		odd := c.over(t, func(ctx context.Context, call faults.Call, next func(context.Context) error) error {
+			if call.Operation == "Send" && bad == 0 {
+				bad++
+				return tables.ErrInvalid // whatever is odd about the first one
+			}
+			return next(ctx)
+		})
+		time.Sleep(2 * time.Hour)
+		woken, err := odd.Sweep(t.Context(), 10)
+		isError(t, "sweep", err, tables.ErrInvalid)
+		if woken == 0 {
+			t.Error("nobody else was woken")
+		}
+		c.attend(t, rt, time.Hour)
+		for _, id := range []string{"a", "b"} {
+			isError(t, "raise", rt.Raise(t.Context(), id, "number", 5, ""), nil)
+			c.attend(t, rt, time.Minute)
+			wants(t, id, stands(t, rt, id), "Completed 5")
+		}
 	})
 }
 

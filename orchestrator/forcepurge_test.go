@@ -204,6 +204,69 @@ func TestForcePurgeInterrupted(t *testing.T) {
 	}
 }
 
+// A forced purge that is paused anywhere, while another one finishes and somebody starts the id anew, leaves the new one
+// alone.
+func TestForcePurgeRace(t *testing.T) {
+	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
+		for pausedAt := 1; ; pausedAt++ {
+			rt := c.open(t, nil)
+			c.start(t, rt, startOf("a", 7))
+			hurt.do(t, c, "a")
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			calls := 0
+			slow := c.over(t, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+				if calls++; calls == pausedAt {
+					close(reached)
+					<-goOn
+				}
+				return next(ctx)
+			})
+			done := make(chan error, 1)
+			go func() { done <- slow.ForcePurge(t.Context(), "a") }()
+			select {
+			case <-reached:
+			case err := <-done: // it has no more calls
+				isError(t, "forced purge", err, nil)
+				return
+			}
+			if err := rt.ForcePurge(t.Context(), "a"); err != nil && !errors.Is(err, ErrNotFound) {
+				t.Errorf("the other forced purge: %v", err)
+			}
+			c.admit(t, rt, false, "a")
+			before, blobs := c.rows(t, "a"), c.blobsOf(t, "a")
+			close(goOn)
+			if err := <-done; err != nil && !errors.Is(err, ErrActive) && !errors.Is(err, ErrNotFound) {
+				t.Errorf("paused at call %d: %v", pausedAt, err)
+			}
+			c.unchanged(t, "a", before)
+			if n := len(c.blobsOf(t, "a")); n < len(blobs) || n == 0 || t.Failed() {
+				t.Fatalf("paused at call %d: %d blobs of %d are left", pausedAt, n, len(blobs))
+			}
+			isError(t, "raise", rt.Raise(t.Context(), "a", "number", 1, ""), nil)
+			c.rest(t, rt)
+			isError(t, "purge", rt.Purge(t.Context(), "a"), nil)
+			c.settle(t, rt)
+		}
+	})
+}
+
+// What was restored and goes on while it is about to be purged by force is not purged.
+func TestForcePurgeOfWhatIsRestored(t *testing.T) {
+	eachInjury(t, func(t *testing.T, c *clinic, hurt injury) {
+		rt := c.open(t, nil)
+		c.admit(t, rt, false, "a")
+		intact, blobs := c.rows(t, "a"), c.blobsOf(t, "a")
+		hurt.do(t, c, "a")
+		slow := c.over(t, atApply(1, func() {
+			c.restore(t, "a", intact, blobs)
+			isError(t, "raise", rt.Raise(t.Context(), "a", "other", 1, ""), nil)
+			c.rest(t, rt)
+		}))
+		isError(t, "forced purge", slow.ForcePurge(t.Context(), "a"), ErrActive)
+		wants(t, "it is", mustGet(t, rt, "a").Status, Running)
+	})
+}
+
 // A process drives an orchestration, whose storage is damaged behind its back, and goes on; another one purges it by force, a
 // third one starts the id anew. Whatever comes first: the end is an orchestration that is whole, or none.
 func TestForcePurgeBesideOthers(t *testing.T) {

@@ -290,16 +290,20 @@ func purgedByAnother(err error) bool {
 }
 
 // purgeBlobs deletes all that is stored for the orchestration, whatever names it. What it has listed is the orchestration's
-// own as long as the mark of the purge is there: behind that, another one can begin under the id.
+// own if the mark of the purge is there after that; what is written under such a name since is not.
 func (r *Runtime) purgeBlobs(ctx context.Context, id string, mark tables.Entity) error {
+	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for next := ""; ; {
-		names, then, err := r.config.Blobs.List(ctx, r.config.Container, blobName(id, ""), next)
-		if errors.Is(err, blobs.ErrNotFound) || err == nil && len(names) > 0 && r.gone(ctx, mark) {
+		found, then, err := r.config.Blobs.ListOld(ctx, r.config.Container, blobName(id, ""), ever, next)
+		if errors.Is(err, blobs.ErrNotFound) || err == nil && len(found) > 0 && r.gone(ctx, mark) {
 			return nil
 		}
-		for _, name := range names {
+		for _, blob := range found {
 			if err == nil {
-				err = r.config.Blobs.Delete(ctx, r.config.Container, name)
+				err = r.config.Blobs.DeleteVersion(ctx, r.config.Container, blob)
+			}
+			if errors.Is(err, blobs.ErrPrecondition) {
+				err = nil // it is gone, or another orchestration's
 			}
 		}
 		if err != nil {
