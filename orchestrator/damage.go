@@ -82,9 +82,6 @@ func (r *Runtime) Damages(ctx context.Context, limit int) (found []Damage, more 
 
 // Readable says whether an orchestration can be read: nil, ErrNotFound, ErrCorrupt, ErrNewerSchema, or what storage said.
 func (r *Runtime) Readable(ctx context.Context, id string) error {
-	if !validID(id) {
-		return fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
-	}
 	_, err := r.loadKnown(ctx, id)
 	return err
 }

@@ -306,7 +306,9 @@ func (c *clinic) clear(t *testing.T) {
 func (c *clinic) restore(t *testing.T, id string, rows []tables.Entity, blobs map[string][]byte) {
 	t.Helper()
 	for _, e := range rows {
-		c.apply(t, tables.Upsert(e))
+		if now, err := c.tables.Get(t.Context(), "orchestrations", e.Key); err != nil || now.ETag != e.ETag {
+			c.apply(t, tables.Upsert(e))
+		}
 	}
 	for name, data := range blobs {
 		if err := c.shelf.Put(t.Context(), "orchestrations", name, data); err != nil {

@@ -20,6 +20,9 @@ const purgeSlice = 99
 // is none, ErrCorrupt that one cannot be read: that is for ForcePurge. A purge that was interrupted is invisible, and goes on
 // when it is repeated, or when the id is started again.
 func (r *Runtime) Purge(ctx context.Context, id string) error {
+	if !validID(id) {
+		return fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
+	}
 	return r.purge(ctx, id, purging{top: id, seen: map[string]bool{}})
 }
 

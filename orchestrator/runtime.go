@@ -235,6 +235,9 @@ func outcomeOf(id string, all []generation) Outcome {
 
 // loadKnown reads an orchestration that there has to be.
 func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
+	}
 	all, err := r.journal.load(ctx, id)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
