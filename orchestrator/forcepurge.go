@@ -109,7 +109,23 @@ func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entit
 	if status.Row != "" {
 		ops = append(ops, tables.Delete(status.Key, status.ETag))
 	}
+	for _, row := range nextRounds(rows, status) {
+		ops = append(ops, tables.Insert(tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: columns}))
+	}
 	return r.config.Tables.Apply(ctx, r.config.Table, ops...)
+}
+
+// nextRounds are the keys of the rounds that somebody would add to these, where there is no status: one may have been
+// restored since, and the orchestration gone on.
+func nextRounds(rows []tables.Entity, status tables.Entity) []string {
+	var execution, number int
+	if status.Row != "" || len(rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Sscanf(rows[len(rows)-1].Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+		return nil
+	}
+	return []string{roundKey(execution, number+1), roundKey(execution+1, 1)}
 }
 
 // purgeFound purges the sub-orchestrations of a damaged one that can be found.
