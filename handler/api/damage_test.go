@@ -78,6 +78,7 @@ func TestForcedPurgeIsRefused(t *testing.T) {
 		{"?forced=true", "", http.StatusBadRequest, codeInvalidParameter},
 		{"?force=true&reason=x", caller("ann", "home", "approver"), http.StatusForbidden, codeForbidden},
 		{"?force=true&reason=x", "", http.StatusConflict, codeActive},
+		{"?force=true&reason=x", caller("kim", "home", "keeper"), http.StatusConflict, codeActive},
 	} {
 		var headers []string
 		if tt.as != "" {

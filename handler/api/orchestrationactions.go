@@ -219,7 +219,7 @@ func (a *api) purgeByForce(ctx context.Context, r *request, id, reason string) (
 		return reply{}, err
 	}
 	if !who.All {
-		return reply{}, forbidden("A forced purge is for administrators: sign in as one of the home tenant with the administrators' role, or use a function key alone.")
+		return reply{}, forbidden("A forced purge is for administrators: sign in as one of the home tenant with the role of ROUNDHOUSE_ADMIN_ROLE, or use a function key alone.")
 	}
 	a.log.Warn("an orchestration is purged by force", "orchestration", id, "by", who.Name, "reason", engine.Redact(reason), "correlationId", r.correlationID)
 	if err := a.runtime.ForcePurge(ctx, id); err != nil {
