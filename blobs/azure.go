@@ -187,12 +187,12 @@ func (a *Azure) List(ctx context.Context, container, prefix, continuation string
 	return names, next, nil
 }
 
-// ListOld gives those of one page of all blobs that were written last before a time, with one request. A blob whose time
+// ListOld gives those of one page of blobs that were written last before a time, with one request. A blob whose time
 // the service does not tell is not old.
-func (a *Azure) ListOld(ctx context.Context, container string, before time.Time, continuation string) ([]Version, string, error) {
-	items, next, err := a.list(ctx, position{Container: container, Old: true}, continuation)
+func (a *Azure) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]Version, string, error) {
+	items, next, err := a.list(ctx, position{Container: container, Prefix: prefix, Old: true}, continuation)
 	if err != nil {
-		return nil, "", fmt.Errorf("list old blobs of %s: %w", container, err)
+		return nil, "", fmt.Errorf("list old blobs %s/%s: %w", container, prefix, err)
 	}
 	var old []Version
 	for _, item := range items {

@@ -146,11 +146,11 @@ func (m *Memory) List(ctx context.Context, container, prefix, continuation strin
 	return names, next, nil
 }
 
-// ListOld gives those of one page of all blobs that were written last before a time.
-func (m *Memory) ListOld(ctx context.Context, container string, before time.Time, continuation string) ([]Version, string, error) {
-	names, next, err := m.list(ctx, position{Container: container, Old: true}, continuation)
+// ListOld gives those of one page of blobs that were written last before a time.
+func (m *Memory) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]Version, string, error) {
+	names, next, err := m.list(ctx, position{Container: container, Prefix: prefix, Old: true}, continuation)
 	if err != nil {
-		return nil, "", fmt.Errorf("list old blobs of %s: %w", container, err)
+		return nil, "", fmt.Errorf("list old blobs %s/%s: %w", container, prefix, err)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -55,10 +55,10 @@ type Store interface {
 	// Names compare by their characters' code points. Where one above U+FFFF stands against one of U+E000 to U+FFFF, the
 	// order is the store's own.
 	List(ctx context.Context, container, prefix, continuation string) (names []string, next string, err error)
-	// ListOld looks at one page of all blobs of a container, in the order and with the promises of List, and gives those
-	// that were written last before a time. The service counts in seconds: a blob is up to one older than it was written.
-	// The continuations are its own.
-	ListOld(ctx context.Context, container string, before time.Time, continuation string) (old []Version, next string, err error)
+	// ListOld looks at one page of the blobs whose names begin with prefix, in the order and with the promises of List, and
+	// gives those that were written last before a time. The service counts in seconds: a blob is up to one older than it was
+	// written. The continuations are its own.
+	ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) (old []Version, next string, err error)
 	// DeleteVersion removes a blob that is still that version. One that was written since, or is gone, is an
 	// ErrPrecondition; so may be one that a try removed whose answer was lost.
 	DeleteVersion(ctx context.Context, container string, v Version) error

@@ -19,7 +19,7 @@ const parallelDeletes = 8
 func Sweep(ctx context.Context, store Store, container string, before time.Time, continuation string,
 	unused func(ctx context.Context, names []string) ([]string, error),
 ) (removed int, next string, err error) {
-	old, next, err := store.ListOld(ctx, container, before, continuation)
+	old, next, err := store.ListOld(ctx, container, "", before, continuation)
 	if errors.Is(err, ErrNotFound) {
 		return 0, "", nil
 	}

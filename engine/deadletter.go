@@ -35,9 +35,9 @@ const (
 	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // its run failed in every attempt
 	ReasonPoison            Reason = "Poison"            // the host gave it up and moved it to the poison queue
 	ReasonStalled           Reason = "Stalled"           // the code cannot go on with its run, and does so by itself when it is mended
+	ReasonInconsistent      Reason = "Inconsistent"      // the rounds of what it is for, or of what it tells of, are damaged
 	// Of signals that the host gave up on (persistence document, section 13):
 	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator" // nobody has the orchestrator of what it is for, and that has not begun
-	ReasonInconsistent        Reason = "Inconsistent"        // the rounds are damaged
 )
 
 // DeadLetter is one row of the dead-letter table: a message that needs a person (standard, section 2).

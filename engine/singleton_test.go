@@ -112,7 +112,8 @@ func (h *hall) process(t *testing.T, plan *faults.Plan) hallProcess {
 	var err error
 	p.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(h.blobs, plan.Intercept), Queues: messages, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
-		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }})
+		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
+		Damaged: func(ctx context.Context, d orchestrator.Damage) error { return p.pipeline.Damaged(ctx, d) }})
 	if err != nil {
 		t.Fatal(err)
 	}

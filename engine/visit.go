@@ -120,7 +120,7 @@ func (v *visit) giveUp(ctx context.Context, reason Reason, out orchestrator.Outc
 	case errors.Is(err, orchestrator.ErrNotFound):
 		v.bury(ctx, reason, v.lastError(orchestrator.Outcome{}))
 	case errors.Is(err, orchestrator.ErrCorrupt):
-		v.bury(ctx, reason, err)
+		v.bury(ctx, ReasonInconsistent, err)
 	default:
 		v.fail(err)
 	}

@@ -142,6 +142,7 @@ func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.
 		Queues: faults.Queues(w.queues, intercept), SpreadAbove: spreadAbove,
 		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
 		Stalled:       func(ctx context.Context, out orchestrator.Outcome) error { return p.Stalled(ctx, out) },
+		Damaged:       func(ctx context.Context, d orchestrator.Damage) error { return p.Damaged(ctx, d) },
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
 	if err != nil {
 		t.Fatal(err)

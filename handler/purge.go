@@ -41,9 +41,9 @@ type purger struct {
 // handle purges slice by slice for as long as the invocation has time. What is left is the next run's: it goes on where
 // this one stopped, if it runs in this process, else from the start. When another one is at work, there is nothing to do.
 func (r *purger) handle(ctx context.Context, _ trigger.TimerDelivery) error {
-	before, purged := r.now().Add(-r.keep), 0
+	before, purged, damaged := r.now().Add(-r.keep), 0, 0
 	err := r.locks.Do(ctx, purgeJob, purgeLease, func(ctx context.Context) (err error) {
-		purged, err = r.purge(ctx, before)
+		purged, damaged, err = r.purge(ctx, before)
 		return err
 	})
 	outOfTime := errors.Is(context.Cause(ctx), trigger.ErrBudget)
@@ -54,27 +54,28 @@ func (r *purger) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	case err != nil && !outOfTime:
 		return fmt.Errorf("purge orchestrations that ended before %s, after %d: %w", before.Format(time.RFC3339), purged, err)
 	}
-	r.log.InfoContext(ctx, "orchestration retention", "purged", purged, "before", before, "complete", err == nil)
+	r.log.InfoContext(ctx, "orchestration retention", "purged", purged, "damaged", damaged, "before", before, "complete", err == nil)
 	return nil
 }
 
-// purge purges what ended before, from where the last run stopped to the end. Its error is the context's when time is up.
-func (r *purger) purge(ctx context.Context, before time.Time) (purged int, err error) {
+// purge purges what ended before, from where the last run stopped to the end, and counts what it left because it cannot be
+// read. Its error is the context's when time is up.
+func (r *purger) purge(ctx context.Context, before time.Time) (purged, damaged int, err error) {
 	next, _ := r.next.Load().(string)
 	r.next.Store("") // an error that is not the end of the time begins anew: the place could be its cause
 	for {
 		done, err := r.runtime.PurgeAll(ctx, orchestrator.Filter{EndedBefore: before}, purgeSlice, next)
-		purged += done.Orchestrations
+		purged, damaged = purged+done.Orchestrations, damaged+done.Damaged
 		if err == nil && done.Continuation == "" {
-			return purged, nil
+			return purged, damaged, nil
 		}
 		next = done.Continuation
 		if ctx.Err() != nil {
 			r.next.Store(next)
-			return purged, context.Cause(ctx)
+			return purged, damaged, context.Cause(ctx)
 		}
 		if err != nil {
-			return purged, err
+			return purged, damaged, err
 		}
 	}
 }

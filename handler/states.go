@@ -23,3 +23,14 @@ func stalled(census metrics.CensusFunc) func(context.Context) (catalog.Tally, er
 		return c[orchestrator.Stalled], err
 	}
 }
+
+// maxDamaged is up to where damaged orchestrations are counted.
+const maxDamaged = 1000
+
+// damaged counts the orchestrations that cannot be read.
+func damaged(runtime *orchestrator.Runtime) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		found, _, err := runtime.Damages(ctx, maxDamaged)
+		return len(found), err
+	}
+}

@@ -36,11 +36,12 @@ func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	woken, mended := 0, 0
 	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
 		woken, err = s.runtime.Sweep(ctx, sweepLimit)
-		if err != nil || s.list == nil {
+		if s.list == nil || ctx.Err() != nil {
 			return err
 		}
-		mended, err = s.list.Repair(ctx)
-		return err
+		var broken error // what the one cannot do is no reason not to do the other
+		mended, broken = s.list.Repair(ctx)
+		return errors.Join(err, broken)
 	})
 	if errors.Is(err, hostlock.ErrHeld) {
 		s.log.Info("sweep left to another", "reason", err.Error())

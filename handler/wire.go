@@ -112,7 +112,8 @@ func (p *parts) wireRuntime() (err error) {
 	}
 	config := orchestrator.Config{Tables: p.stores.tables, Blobs: p.stores.blobs, Queues: p.stores.queues, Log: p.log, Noted: p.list.Note, Publish: p.events.publish,
 		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
-		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Stalled(ctx, out) }}
+		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Stalled(ctx, out) },
+		Damaged: func(ctx context.Context, d orchestrator.Damage) error { return p.pipeline.Damaged(ctx, d) }}
 	if err := wireReviews(&config, p.settings.Tasks.ReviewRoles, p.letters, p.retrier, runtime); err != nil {
 		return err
 	}
@@ -181,12 +182,13 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census := states(p.list)
 	probes, err := health.New(health.Config{Tables: p.stores.tables, Table: outbox.DefaultTable, Queues: p.stores.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
 	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
 	p.counted.Orchestrations(census, p.orchestrators)
+	p.counted.Damaged(damaged(p.runtime))
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: p.stores.queues, Claims: p.claims, Log: p.log})
 	if err != nil {
 		return nil, err

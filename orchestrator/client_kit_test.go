@@ -43,6 +43,16 @@ func (s *shelf) Delete(ctx context.Context, container, name string) error {
 	return err
 }
 
+func (s *shelf) DeleteVersion(ctx context.Context, container string, v blobs.Version) error {
+	err := s.Store.DeleteVersion(ctx, container, v)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.names, v.Name)
+	}
+	return err
+}
+
 func (s *shelf) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

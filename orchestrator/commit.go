@@ -57,15 +57,15 @@ func (d *driver) commitPortion(ctx context.Context, p portion) error {
 	d.execution.partial = !p.whole
 	people := d.taskOps(p)
 	drop := d.garbage[:min(len(d.garbage), max(dropSlice-len(people), 0))]
+	emptied, litter := d.empties(drop)
+	old := d.oldBlobs(ctx, emptied)
 	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(drop), people...)...)
 	if err != nil {
 		return err
 	}
-	d.garbage, d.blobs = d.garbage[len(drop):], d.blobs || blobs
+	d.garbage, d.litter, d.blobs = d.garbage[len(drop):], litter, d.blobs || blobs
 	d.settle(r, p)
-	if len(drop) > 0 {
-		d.tidy(ctx)
-	}
+	d.sweep(ctx, old)
 	return d.emit(ctx, r)
 }
 

@@ -48,6 +48,9 @@ type Config struct {
 	// acknowledged. An error brings the signal again. It is called, too, before the next run under an id begins
 	// (ReuseEnded), with the end of the one before it, which may have been told already.
 	Ended func(ctx context.Context, out Outcome) error
+	// Damaged is called when an orchestration was met that cannot be read, once it was taken: after an error, the next
+	// sweep calls it again. What was mended, and is damaged again, is told again.
+	Damaged func(ctx context.Context, d Damage) error
 	// Noted hears of every orchestration that begins, and of every change of a status, once that is durable. It is called
 	// by whoever commits a round, so it must not wait; what a crash keeps from it, nobody tells it. Optional.
 	Noted func(n Note)

@@ -65,6 +65,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 		r.settled(ctx, s)
 		return out, nil // it was purged: nothing is left to wake
 	}
+	r.met(ctx, err)
 	return out, err
 }
 

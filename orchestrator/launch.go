@@ -59,6 +59,7 @@ func (r *Runtime) change(ctx context.Context, id string, decide func([]generatio
 	for try := 0; ; try++ {
 		all, etag, err := r.journal.loadTagged(ctx, id)
 		if err != nil {
+			r.met(ctx, err)
 			return Outcome{}, err
 		}
 		if len(all) == 0 {

@@ -2,10 +2,13 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -83,19 +86,52 @@ func isRowOf(execution int, row string) bool {
 	return row == executionKey(execution) || strings.HasPrefix(row, fmt.Sprintf("%s%08d-", roundPrefix, execution))
 }
 
-// tidy deletes the blobs of executions whose rows are deleted. What it cannot delete, or a crash keeps from being deleted,
-// SweepBlobs finds.
-func (d *driver) tidy(ctx context.Context) {
-	d.litter = slices.DeleteFunc(d.litter, func(execution int) bool {
-		mine := func(row string) bool { return isRowOf(execution, row) }
-		if slices.ContainsFunc(d.garbage, mine) || slices.ContainsFunc(d.previous, mine) {
-			return false
+// empties are the executions that have no rows any more when these are deleted, of those which blobs hold something of, and
+// others.
+func (d *driver) empties(drop []string) (emptied, others []int) {
+	left := append(slices.Clone(d.garbage[len(drop):]), d.previous...)
+	for _, execution := range d.litter {
+		if slices.ContainsFunc(left, func(row string) bool { return isRowOf(execution, row) }) {
+			others = append(others, execution)
+		} else {
+			emptied = append(emptied, execution)
 		}
-		if err := d.rt.deleteBlobs(ctx, d.start.ID, blobOf(execution, "")); err != nil {
-			d.rt.config.Log.Warn("payloads that are not needed any more stay", "orchestration", d.start.ID, "execution", execution, "reason", err.Error())
+	}
+	return emptied, others
+}
+
+// oldBlobs are the blobs of the executions. They are listed before the rows go: as long as those are there, no other
+// orchestration has the id, whose blobs they could be.
+func (d *driver) oldBlobs(ctx context.Context, executions []int) []blobs.Version {
+	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	var found []blobs.Version
+	for _, execution := range executions {
+		for next, more := "", true; more; more = next != "" {
+			page, then, err := d.rt.config.Blobs.ListOld(ctx, d.rt.config.Container, blobName(d.start.ID, blobOf(execution, "")), ever, next)
+			if err != nil {
+				d.stays(execution, err)
+				break
+			}
+			found, next = append(found, page...), then
 		}
-		return true
-	})
+	}
+	return found
+}
+
+// sweep deletes blobs that nothing names any more. What it cannot delete, or a crash keeps from being deleted, SweepBlobs
+// finds.
+func (d *driver) sweep(ctx context.Context, old []blobs.Version) {
+	for _, blob := range old {
+		err := d.rt.config.Blobs.DeleteVersion(ctx, d.rt.config.Container, blob)
+		if err != nil && !errors.Is(err, blobs.ErrPrecondition) {
+			d.stays(d.execution.number, err)
+			return
+		}
+	}
+}
+
+func (d *driver) stays(execution int, err error) {
+	d.rt.config.Log.Warn("payloads that are not needed any more stay for now", "orchestration", d.start.ID, "execution", execution, "reason", err.Error())
 }
 
 // oldRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.

@@ -68,7 +68,7 @@ func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
 const maxList = 1000
 
 // List gives orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for those that follow;
-// "" at the end. A page is empty only at the end. Every orchestration in the range of the prefix is read past, with all its
+// "" at the end. A page is empty only at the end. What has no id that can be read is left out, and noted (Damages). Every orchestration in the range of the prefix is read past, with all its
 // rounds, so a prefix is what makes a list cheap: the ids of an engine begin with its name.
 func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
 	if limit < 1 || limit > maxList {
@@ -101,7 +101,8 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 		for _, e := range page.Entities {
 			s, err := summaryOf(e)
 			if err != nil {
-				return nil, "", fmt.Errorf("list of orchestrations: %w", err)
+				r.metNameless(ctx, e.Partition, err)
+				continue
 			}
 			if f.Matches(s) {
 				found = append(found, s)
@@ -191,6 +192,9 @@ func (c stateColumn) waitsFor(child string) bool {
 type Purged struct {
 	// Orchestrations were purged, not counting their sub-orchestrations; Active ones were left.
 	Orchestrations, Active int
+	// Damaged are those that were left because they, or what they waited for, cannot be read: they are damaged, or a newer
+	// version of this program has written them. Damages has the first kind, for ForcePurge.
+	Damaged int
 	// Continuation is for the next call; "" at the end.
 	Continuation string
 }
@@ -220,6 +224,9 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 			p.Active++
 		case err == nil, errors.Is(err, ErrNotFound):
 			p.Orchestrations++
+		case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewerSchema):
+			p.Damaged++
+			r.met(ctx, err)
 		default:
 			return p, err
 		}
@@ -237,10 +244,12 @@ func (r *Runtime) purgeUnfinished(ctx context.Context, prefix string, p *Purged)
 			return fmt.Errorf("unfinished purges: %w", err)
 		}
 		id, err := tables.UnescapeKey(e.Partition)
-		if err == nil {
-			err = r.purgeRest(ctx, id)
-		}
 		if err != nil {
+			p.Damaged++
+			r.metNameless(ctx, e.Partition, err)
+			continue
+		}
+		if err := r.purgeRest(ctx, id); err != nil {
 			return fmt.Errorf("unfinished purges: %w", err)
 		}
 		p.Orchestrations++

@@ -26,9 +26,9 @@ func (j *journal) loadTagged(ctx context.Context, id string) ([]generation, stri
 	return all, status.ETag, err
 }
 
-// loadWith is load, with the status. The rows can come in several answers of storage, between which others add to them and
+// loadStored is load, with the status. The rows can come in several answers of storage, between which others add to them and
 // delete old ones, so what does not fit together is damage only if it has stayed the same when it is read again.
-func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+func (j *journal) loadStored(ctx context.Context, id string) ([]generation, tables.Entity, error) {
 	all, status, err := j.loadOnce(ctx, id)
 	for try := 1; errors.Is(err, ErrCorrupt) && try < loadTries; try++ {
 		before := status.ETag
@@ -42,19 +42,17 @@ func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables
 	return all, status, nil
 }
 
-// loadOnce is loadWith without a second look. The status is that which was read, also with an error.
+// loadOnce is loadStored without a second look. The status is that which was read, also with an error.
 func (j *journal) loadOnce(ctx context.Context, id string) ([]generation, tables.Entity, error) {
 	rows, status, err := j.rows(ctx, id)
+	if err == nil && beingPurged(rows) {
+		return nil, tables.Entity{}, nil
+	}
 	if err == nil {
 		err = j.whole(ctx, id, rows)
 	}
 	if err != nil {
 		return nil, status, err
-	}
-	if len(rows) > 0 {
-		if last, err := decodeRound(rows[len(rows)-1]); err == nil && last.purges() {
-			return nil, tables.Entity{}, nil
-		}
 	}
 	all, err := generations(rows)
 	if err != nil {
@@ -73,16 +71,16 @@ func (j *journal) loadOnce(ctx context.Context, id string) ([]generation, tables
 	return all, status, resolve(all)
 }
 
-// rows are the rounds as they are stored, and the status.
+// rows are the rounds as they are stored, and the status. Where a purge has begun, its row comes first.
 func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, status tables.Entity, err error) {
-	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: afterStatus}
+	q := tables.Query{Partition: tables.EscapeKey(id), From: purgeRow, To: afterStatus}
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
 		switch {
 		case err != nil:
 			return nil, status, err
 		case e.Row == statusRow:
 			status = e
-		case strings.HasPrefix(e.Row, roundPrefix):
+		case e.Row == purgeRow, strings.HasPrefix(e.Row, roundPrefix):
 			rows = append(rows, e)
 		}
 	}

@@ -150,12 +150,15 @@ func (r *Runtime) forgotten(seen map[string]bool) []tables.Op {
 }
 
 // Sweep finds parked orchestrations that are overdue because a message was lost, and wakes them, up to limit; it gives
-// how many. One call at a time is enough for all processes; several do no harm. What it finds for nothing it removes.
+// how many. One call at a time is enough for all processes; several do no harm. What it finds for nothing it removes. What is
+// damaged it leaves alone until it can be read again. A row that it cannot look at stays, holds up no other, and is in the
+// error.
 func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	if r.config.Queues == nil {
 		return 0, fmt.Errorf("sweep: %w", ErrNoSignals)
 	}
 	woken := 0
+	failed := []error{r.reviewDamage(ctx)}
 	before := r.config.Now().Add(-r.config.LateAfter)
 	q := tables.Query{Partition: indexPartition, To: fmt.Sprintf("%016x", before.UnixMicro()+1), Limit: min(limit, 1000)}
 	for {
@@ -166,8 +169,12 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 		var done []tables.Op
 		for _, e := range page.Entities {
 			late, err := r.look(ctx, parkingOf(e))
-			if err != nil {
+			if err != nil && (ctx.Err() != nil || isTrouble(err)) {
 				return woken, errors.Join(err, r.tidy(ctx, done))
+			}
+			if err != nil { // it stays for the next sweep, and holds nobody up
+				failed = append(failed, fmt.Errorf("row %s: %w", e.Row, err))
+				continue
 			}
 			if late {
 				woken++
@@ -178,9 +185,14 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 			return woken, err
 		}
 		if q.Continuation = page.Next; q.Continuation == "" || woken >= limit {
-			return woken, nil
+			return woken, errors.Join(failed...)
 		}
 	}
+}
+
+// isTrouble says that an error of storage is about all that is asked of it, not about one row.
+func isTrouble(err error) bool {
+	return errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrNotFound)
 }
 
 // look wakes an orchestration if nobody has since it was due. It has a row for later then, before the one goes that says so.
@@ -199,7 +211,9 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 	switch {
 	case err == nil && s.Ended() && s.Parent != "" && p.child == "":
 		return r.look(ctx, parking{id: s.Parent, child: p.id, due: p.due, since: now}) // it may not have been told
-	case err != nil || s.Ended():
+	case err != nil:
+		return false, r.FindDamage(ctx, p.id)
+	case s.Ended():
 		return false, nil
 	case !s.overdue(p, now.Add(-r.config.LateAfter)):
 		return false, r.keepWatch(ctx, p, s)
@@ -207,6 +221,9 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 		return false, r.remember(ctx, r.lookAfter(p.id)) // the message comes that brings the next attempt
 	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
 		return false, r.remember(ctx, r.lookAfter(p.id)) // somebody may be at it: who is commits something now and then
+	}
+	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
+		return false, err // whoever mends it wakes it: see review
 	}
 	if next, ok := r.next(p, s); ok {
 		if err := r.remember(ctx, next); err != nil {

@@ -24,6 +24,8 @@ type Runtime struct {
 	blocked map[string]error   // why the code of an orchestration does not come back, by id
 	counts  Counts
 	past    []string // rows of the index that say nothing any more
+
+	reviewed string // where the next look at what is damaged begins
 }
 
 // version is an orchestrator's name and the version of its code.
@@ -37,6 +39,8 @@ type Counts struct {
 	Conflicts int
 	// Woken orchestrations were overdue, and driven again by the sweeper.
 	Woken int
+	// Damaged is how often an orchestration was met that cannot be read.
+	Damaged int
 }
 
 // Counts tells what the runtime has seen.
@@ -174,6 +178,7 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 		}
 		out := d.outcome
 		out.Joined = joined
+		r.met(ctx, d.err)
 		return out, d.err
 	}
 }
@@ -232,6 +237,9 @@ func outcomeOf(id string, all []generation) Outcome {
 
 // loadKnown reads an orchestration that there has to be.
 func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
+	}
 	all, err := r.journal.load(ctx, id)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)

@@ -174,7 +174,7 @@ func testCancelled(t *testing.T, e env) {
 	cancel()
 	_, getErr := e.store.Get(ctx, e.container, "b")
 	_, _, listErr := e.store.List(ctx, e.container, "", "")
-	_, _, oldErr := e.store.ListOld(ctx, e.container, time.Now(), "")
+	_, _, oldErr := e.store.ListOld(ctx, e.container, "", time.Now(), "")
 	for name, err := range map[string]error{
 		"create": e.store.CreateContainer(ctx, e.container),
 		"get":    getErr,

@@ -17,7 +17,7 @@ func (e env) old(t *testing.T, before time.Time) map[string]blobs.Version {
 	for next, first := "", true; first || next != ""; first = false {
 		var page []blobs.Version
 		var err error
-		if page, next, err = e.store.ListOld(t.Context(), e.container, before, next); err != nil {
+		if page, next, err = e.store.ListOld(t.Context(), e.container, "", before, next); err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range page {
@@ -46,17 +46,23 @@ func testListOld(t *testing.T, e env) {
 	if got := e.old(t, earlier); len(got) != 0 {
 		t.Errorf("%d blobs are older than they are", len(got))
 	}
-	_, next, err := e.store.ListOld(t.Context(), e.container, earlier, "")
+	_, next, err := e.store.ListOld(t.Context(), e.container, "", earlier, "")
 	if err != nil || next == "" {
 		t.Fatalf("a page of young blobs does not lead to the next: %v", err)
 	}
 	_, _, err = e.store.List(t.Context(), e.container, "", next)
 	wantError(t, "a continuation of another kind of list", err, blobs.ErrInvalid)
-	_, _, err = e.store.ListOld(t.Context(), "another-container", later, next)
+	_, _, err = e.store.ListOld(t.Context(), e.container, "a", earlier, next)
+	wantError(t, "a continuation of another prefix", err, blobs.ErrInvalid)
+	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	if part, next, err := e.store.ListOld(t.Context(), e.container, names[7], ever, ""); err != nil || next != "" || len(part) != 1 || part[0].Name != names[7] {
+		t.Errorf("of a prefix: %v %q %v", part, next, err)
+	}
+	_, _, err = e.store.ListOld(t.Context(), "another-container", "", later, next)
 	wantError(t, "a continuation of another container", err, blobs.ErrInvalid)
-	_, _, err = e.store.ListOld(t.Context(), "missing-container", later, "")
+	_, _, err = e.store.ListOld(t.Context(), "missing-container", "", later, "")
 	wantError(t, "a missing container", err, blobs.ErrNotFound)
-	_, _, err = e.store.ListOld(t.Context(), "Upper", later, "")
+	_, _, err = e.store.ListOld(t.Context(), "Upper", "", later, "")
 	wantError(t, "no container", err, blobs.ErrInvalid)
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -67,6 +69,13 @@ func (a *api) commanded(name string) endpoint {
 		if err != nil {
 			return reply{}, err
 		}
+		id, err := orchestrationID(r)
+		if err != nil {
+			return reply{}, err
+		}
+		if err := a.runtime.Readable(ctx, id); err != nil {
+			return reply{}, err // nobody could carry it out
+		}
 		return a.tell(ctx, r, orchestrator.Payload{Command: name, Reason: reason})
 	}
 }
@@ -111,7 +120,11 @@ func (a *api) orchestration(ctx context.Context, r *request) (id string, s orche
 	if id, err = orchestrationID(r); err != nil {
 		return id, s, 0, err
 	}
-	if s, err = a.runtime.Status(ctx, id); err != nil {
+	s, err = a.runtime.Status(ctx, id)
+	if errors.Is(err, orchestrator.ErrNotFound) { // or it is damaged so that it shows no status
+		err = cmp.Or(a.runtime.Readable(ctx, id), err)
+	}
+	if err != nil {
 		return id, s, 0, err
 	}
 	tag := ifMatch(r.http.Header)
@@ -169,11 +182,22 @@ func (a *api) revived(do func(rt *orchestrator.Runtime, ctx context.Context, id,
 }
 
 // purgeOrchestration deletes everything of an orchestration that has ended, and of those that it waited for. Should the
-// time not suffice, the same request goes on.
+// time not suffice, the same request goes on. With force, it is for one that cannot be read.
 func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error) {
 	id, err := orchestrationID(r)
 	if err != nil {
 		return reply{}, err
+	}
+	q := newQuery(r.http.URL.RawQuery, "force", "reason")
+	forced, reason := q.oneOf("force", "true") != "", q.text("reason", maxOperatorReason)
+	if forced != (strings.TrimSpace(reason) != "") {
+		q.problem("reason", "A forced purge needs a reason, which is kept in the log; another one takes none.")
+	}
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	if forced {
+		return a.purgeByForce(ctx, r, id, reason)
 	}
 	if ifMatch(r.http.Header) != "" {
 		if _, _, _, err := a.orchestration(ctx, r); err != nil {
@@ -184,5 +208,23 @@ func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error)
 		return reply{}, a.whyActive(ctx, id, err)
 	}
 	a.log.Info("orchestration purged", "orchestration", id, "by", a.identity(r), "correlationId", r.correlationID)
+	return reply{data: purgedItem{id}}, nil
+}
+
+// purgeByForce deletes everything of an orchestration that cannot be read, or that has ended. It is for those who may do
+// everything, and the log has who it was and why before anything is gone.
+func (a *api) purgeByForce(ctx context.Context, r *request, id, reason string) (reply, error) {
+	who, err := a.person(r)
+	if err != nil {
+		return reply{}, err
+	}
+	if !who.All {
+		return reply{}, forbidden("A forced purge is for administrators: sign in as one of the home tenant with the role of ROUNDHOUSE_ADMIN_ROLE, or use a function key alone.")
+	}
+	a.log.Warn("an orchestration is purged by force", "orchestration", id, "by", who.Name, "reason", engine.Redact(reason), "correlationId", r.correlationID)
+	if err := a.runtime.ForcePurge(ctx, id); err != nil {
+		return reply{}, a.whyActive(ctx, id, err)
+	}
+	a.log.Info("orchestration purged", "orchestration", id, "by", who.Name, "forced", true, "correlationId", r.correlationID)
 	return reply{data: purgedItem{id}}, nil
 }

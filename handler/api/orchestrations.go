@@ -219,7 +219,8 @@ func orchestrationFailure(err error) *failure {
 		return badToken()
 	case errors.Is(err, orchestrator.ErrCorrupt):
 		return &failure{status: http.StatusInternalServerError, problem: problem{
-			Code: codeDamaged, Message: "What is stored of the orchestration is damaged. The log has the reason under the correlation id.",
+			Code: codeDamaged, Message: "What is stored of the orchestration is damaged, so that nobody can go on with it or end it. The log has the reason under the " +
+				"correlation id. Restore its rows, or purge it by force: DELETE /api/orchestrations/{id}?force=true&reason=... (docs/recovery.md).",
 		}}
 	default:
 		return nil

@@ -27,15 +27,19 @@ type changeItem struct {
 	Error  *failureItem `json:"error,omitempty"`
 }
 
-// changesOf are the changes of an orchestration since it began from outside; more says that there may be others. One that
-// was purged meanwhile has none.
+// changesOf are the changes of an orchestration since it began from outside; more says that there may be others, as behind
+// what cannot be read. One that was purged meanwhile has none.
 func (a *api) changesOf(ctx context.Context, engine, id string) (items []timelineItem, more bool, err error) {
 	t := changeTeller{engine: engine, id: id}
 	place := ""
 	for range maxRoundPages {
 		rounds, next, err := a.runtime.Rounds(ctx, id, roundPage, place)
-		if errors.Is(err, orchestrator.ErrNotFound) {
+		switch {
+		case errors.Is(err, orchestrator.ErrNotFound):
 			return nil, false, nil
+		case errors.Is(err, orchestrator.ErrCorrupt), errors.Is(err, orchestrator.ErrNewerSchema):
+			a.log.Warn("a timeline leaves out what cannot be read", "orchestration", id, "reason", err.Error())
+			return t.items, true, nil
 		}
 		if err != nil {
 			return nil, false, err

@@ -36,6 +36,7 @@ type bench struct {
 	echo    *echo.Echo
 	runtime *orchestrator.Runtime
 	list    *catalog.Catalog
+	tables  tables.Store
 	queues  queues.Store
 	log     bytes.Buffer
 	// changed lets the code of Turns decide otherwise than before, and mended lets that of Flaky succeed.
@@ -46,6 +47,7 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{echo: echo.New(), queues: queues.NewMemory()}
 	store := tables.NewMemory()
+	b.tables = store
 	greet := orchestrator.NewActivity("greet", func(_ context.Context, name string) (string, error) {
 		if name == "nobody" {
 			return "", orchestrator.Permanent(errors.New("there is nobody"))

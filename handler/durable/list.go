@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -51,7 +52,8 @@ func (s *server) list(in *call) (answer, error) {
 	return out, nil
 }
 
-// inspectAll reads the instances of a page. What was purged meanwhile is left out.
+// inspectAll reads the instances of a page. What was purged meanwhile is left out; of what cannot be read, its status is
+// shown, without input and output.
 func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, error) {
 	views := make([]*shown, len(found))
 	input := in.flag("showInput", true)
@@ -72,8 +74,12 @@ func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, er
 				}
 			}()
 			view, _, err := s.inspect(&one, summary.ID, input, false, false)
-			if errors.Is(err, orchestrator.ErrNotFound) {
+			switch {
+			case errors.Is(err, orchestrator.ErrNotFound):
 				return nil
+			case errors.Is(err, orchestrator.ErrCorrupt), errors.Is(err, orchestrator.ErrNewerSchema):
+				s.Log.Warn("an instance of a list cannot be read", "orchestration", summary.ID, "error", engine.Redact(err.Error()))
+				view, err = summaryOf(summary), nil
 			}
 			views[i] = &view
 			return err

@@ -38,6 +38,9 @@ func (s *server) told(tell func(rt *orchestrator.Runtime, ctx context.Context, i
 		if err != nil {
 			return answer{}, err
 		}
+		if err := s.Runtime.Readable(in.ctx, in.instance()); err != nil {
+			return answer{}, err // nobody could carry it out
+		}
 		if _, err := s.going(in); err != nil {
 			return gone(err)
 		}

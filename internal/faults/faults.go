@@ -149,13 +149,13 @@ func (s blobStore) List(ctx context.Context, container, prefix, continuation str
 	return p.names, p.next, err
 }
 
-func (s blobStore) ListOld(ctx context.Context, container string, before time.Time, continuation string) ([]blobs.Version, string, error) {
+func (s blobStore) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]blobs.Version, string, error) {
 	type page struct {
 		old  []blobs.Version
 		next string
 	}
 	p, err := value(ctx, s.intercept, Call{"blobs", "ListOld", container}, func(ctx context.Context) (p page, err error) {
-		p.old, p.next, err = s.inner.ListOld(ctx, container, before, continuation)
+		p.old, p.next, err = s.inner.ListOld(ctx, container, prefix, before, continuation)
 		return p, err
 	})
 	return p.old, p.next, err

@@ -438,6 +438,32 @@ func TestRepair(t *testing.T) {
 	})
 }
 
+// What has lost its status is taken out of the list, and noted as damaged; the others are repaired beside it.
+func TestRepairNotesDamage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := filled(t, 6)
+		time.Sleep(time.Minute)
+		lost := tables.Delete(tables.Key{Partition: tables.EscapeKey("a/02"), Row: "status"}, "")
+		nameless := tables.Insert(tables.Entity{Key: tables.Key{Partition: "a=zz", Row: "status"}, Properties: map[string]any{"Name": "gate"}})
+		for _, op := range []tables.Op{lost, nameless} {
+			if err := h.store.Apply(t.Context(), "orchestrations", op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.runtime.Purge(t.Context(), "a/00"); err != nil {
+			t.Fatal(err)
+		}
+		if mended, err := h.Repair(t.Context()); err != nil || mended != 2 {
+			t.Errorf("%d mended, %v", mended, err)
+		}
+		found, _, err := h.runtime.Damages(t.Context(), 10)
+		if err != nil || len(found) != 2 || found[0].ID+found[1].ID != "a/02" {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
+}
+
 // A list takes out what a status row has gone past, and what was purged.
 func TestListTidies(t *testing.T) {
 	t.Parallel()

@@ -111,6 +111,9 @@ func (c *Catalog) mend(ctx context.Context, id string, row tables.Entity) error 
 	s, err := c.config.Runtime().Status(ctx, id)
 	switch {
 	case errors.Is(err, orchestrator.ErrNotFound):
+		if err := c.config.Runtime().FindDamage(ctx, id); err != nil {
+			return err
+		}
 	case err != nil:
 		return err
 	default:

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -39,7 +40,7 @@ func (d *Desk) now() time.Time { return d.config.Now().UTC().Truncate(time.Micro
 
 // Get reads a task with its events: ErrNotFound, or what storage said. It costs one transaction.
 func (d *Desk) Get(ctx context.Context, r Ref) (Task, error) {
-	if !validID.MatchString(r.ID) || r.Orchestration == "" {
+	if !r.valid() {
 		return Task{}, fmt.Errorf("task %.100q of %.100q: %w", r.ID, r.Orchestration, ErrNotFound)
 	}
 	var t Task
@@ -67,8 +68,15 @@ func (d *Desk) Get(ctx context.Context, r Ref) (Task, error) {
 	return t, nil
 }
 
-// validID is the form of a waiting token.
+// validID is the form of a waiting token, maxPartition bounds an orchestration's id as keys have it.
 var validID = regexp.MustCompile(`^[0-9]{1,9}-[0-9]{1,9}$`)
+
+const maxPartition = 512
+
+// valid says that there can be such a task.
+func (r Ref) valid() bool {
+	return validID.MatchString(r.ID) && r.Orchestration != "" && utf8.ValidString(r.Orchestration) && len(tables.EscapeKey(r.Orchestration)) <= maxPartition
+}
 
 // Ended tells how a task ended, nil when it has not. It costs one transaction.
 func (d *Desk) Ended(ctx context.Context, r Ref) (*End, error) {

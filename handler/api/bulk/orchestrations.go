@@ -30,6 +30,6 @@ func Orchestrations(purger func() Purger) Kind {
 			f.Statuses = []orchestrator.Status{orchestrator.Status(s.Status)}
 		}
 		p, err := purger().PurgeAll(ctx, f, s.Limit, s.Continuation)
-		return Result{Done: p.Orchestrations, PassedOver: p.Active, Continuation: p.Continuation}, err
+		return Result{Done: p.Orchestrations, PassedOver: p.Active + p.Damaged, Continuation: p.Continuation}, err
 	}}
 }

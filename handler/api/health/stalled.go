@@ -12,6 +12,7 @@ import (
 
 const (
 	stalledCheck = "orchestrations:stalled"
+	damagedCheck = "orchestrations:damaged"
 	// maxStalled is up to where they are counted.
 	maxStalled = 1000
 	// maxNames bounds the orchestrators that a report names.
@@ -30,6 +31,20 @@ func (h *Checks) countStalled(ctx context.Context) (map[string]Measurement, erro
 		m.Output = "The code cannot go on with " + named(t) + ": each says why (docs/failures.md). " + m.Output
 	}
 	return map[string]Measurement{stalledCheck: m}, nil
+}
+
+// countDamaged warns of every orchestration that cannot be read: a person has to restore or to remove it.
+func (h *Checks) countDamaged(ctx context.Context) (map[string]Measurement, error) {
+	n, err := h.config.Damaged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := Measurement{ComponentType: "component", ObservedValue: n, ObservedUnit: "orchestrations", Status: Pass}
+	if n > 0 {
+		m.Status = Warn
+		m.Output = "They cannot be read: a dead letter of the engine orchestration says of each which and why (docs/recovery.md)."
+	}
+	return map[string]Measurement{damagedCheck: m}, nil
 }
 
 // named says how many there are of which orchestrator.

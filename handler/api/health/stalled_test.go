@@ -1,6 +1,7 @@
 package health
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,5 +52,23 @@ func TestStalledOrchestrations(t *testing.T) {
 	w.config.Stalled = nil
 	if m, ok := w.checks(t).Full(t.Context()).Checks[stalledCheck]; ok {
 		t.Errorf("nobody counts: %+v", m)
+	}
+}
+
+// From the first orchestration on that cannot be read, somebody is told, and where it says which.
+func TestDamagedOrchestrations(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]Status{0: Pass, 1: Warn, 1000: Warn} {
+		w := newWorld(t)
+		w.config.Damaged = func(context.Context) (int, error) { return n, nil }
+		r := w.checks(t).Full(t.Context())
+		if m := r.Checks[damagedCheck][0]; r.Status != want || m.Status != want || m.ObservedValue != n || strings.Contains(m.Output, "docs/recovery.md") != (n > 0) {
+			t.Errorf("%d: %+v", n, r)
+		}
+	}
+	w := newWorld(t)
+	w.config.Damaged = func(context.Context) (int, error) { return 0, errors.New("AccountKey=c2VjcmV0") }
+	if m := w.checks(t).Full(t.Context()).Checks[damagedCheck][0]; m.Status != Fail || strings.Contains(m.Output, "c2VjcmV0") {
+		t.Errorf("%+v", m)
 	}
 }

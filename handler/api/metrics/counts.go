@@ -22,6 +22,7 @@ func (m *Metrics) Runtime(counts func() orchestrator.Counts) error {
 		show(dropped, droppedHelp, prometheus.Labels{"reason": "stale"}, func(c orchestrator.Counts) int { return c.Stale }),
 		show(dropped, droppedHelp, prometheus.Labels{"reason": "duplicate"}, func(c orchestrator.Counts) int { return c.Duplicates }),
 		show("conflicts_total", "Rounds that another process committed first.", nil, func(c orchestrator.Counts) int { return c.Conflicts }),
+		show("damaged_total", "Meetings with an orchestration that cannot be read.", nil, func(c orchestrator.Counts) int { return c.Damaged }),
 		show("woken_total", "Overdue orchestrations that the sweeper woke.", nil, func(c orchestrator.Counts) int { return c.Woken }),
 	)
 }

@@ -30,6 +30,8 @@ type Metrics struct {
 	// census counts orchestrations, nil without Orchestrations.
 	census        CensusFunc
 	orchestrators []string
+	// damaged counts those that cannot be read, nil without Damaged.
+	damaged func(ctx context.Context) (int, error)
 }
 
 // SnapshotFunc measures the outbox.

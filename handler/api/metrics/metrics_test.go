@@ -65,7 +65,7 @@ func full(t *testing.T) *Metrics {
 	o.Circuit("other", false)
 	err := errors.Join(
 		m.Runtime(func() orchestrator.Counts {
-			return orchestrator.Counts{Stale: 1, Duplicates: 2, Conflicts: 3, Woken: 4}
+			return orchestrator.Counts{Stale: 1, Duplicates: 2, Conflicts: 3, Woken: 4, Damaged: 5}
 		}),
 		m.Engines(func(f engine.Fate) int { return len(f) }),
 		m.Pollers(func() map[string]poller.Counters {
@@ -107,6 +107,7 @@ func TestNamesAndValues(t *testing.T) {
 		`roundhouse_runtime_signals_dropped_total{reason="duplicate"}`:              "2",
 		"roundhouse_runtime_conflicts_total":                                        "3",
 		"roundhouse_runtime_woken_total":                                            "4",
+		"roundhouse_runtime_damaged_total":                                          "5",
 		`roundhouse_engine_attempts_total{outcome="succeeded"}`:                     "9",
 		`roundhouse_engine_attempts_total{outcome="duplicate"}`:                     "9",
 		`roundhouse_engine_attempts_total{outcome="failed"}`:                        "6",
@@ -149,6 +150,7 @@ func TestNamesAreLinted(t *testing.T) {
 	m := full(t)
 	m.Collect(lease(true), fixed(outbox.Snapshot{BacklogSize: 1}, nil))
 	m.Orchestrations(func(context.Context) (catalog.Census, error) { return nil, nil }, []string{"hmac"})
+	m.Damaged(func(context.Context) (int, error) { return 1, nil })
 	page, err := m.Scrape(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

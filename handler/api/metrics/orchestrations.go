@@ -28,6 +28,25 @@ func (m *Metrics) Orchestrations(census CensusFunc, orchestrators []string) {
 	m.census, m.orchestrators = census, orchestrators
 }
 
+// Damaged shows, in the process that has the lease, how many orchestrations cannot be read. Call it before the first Scrape.
+func (m *Metrics) Damaged(count func(ctx context.Context) (int, error)) { m.damaged = count }
+
+// damage gives the gauge of those that cannot be read.
+func (m *Metrics) damage(ctx context.Context, r *prometheus.Registry) error {
+	if m.damaged == nil {
+		return nil
+	}
+	n, err := m.damaged(ctx)
+	if err != nil {
+		return fmt.Errorf("collect metrics: %w", err)
+	}
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "orchestrations", Name: "damaged",
+		Help: "Orchestrations that were met and cannot be read, up to 1,000."})
+	g.Set(float64(n))
+	r.MustRegister(g)
+	return nil
+}
+
 // states gives the gauges of a census.
 func (m *Metrics) states(ctx context.Context, r *prometheus.Registry) error {
 	if m.census == nil {

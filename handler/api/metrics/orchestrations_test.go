@@ -72,3 +72,25 @@ func TestCensusWithoutTheOutbox(t *testing.T) {
 		t.Errorf("%v: %s", err, page.Body)
 	}
 }
+
+// Only the leader counts what is damaged, and the rest is shown when that cannot be counted.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		leads bool
+		err   error
+		want  string
+	}{"the leader": {true, nil, "7"}, "another": {false, nil, ""}, "no answer": {true, errors.New("no line"), ""}} {
+		m := New()
+		m.Collect(lease(test.leads), fixed(outbox.Snapshot{}, nil))
+		m.Orchestrations(func(context.Context) (catalog.Census, error) { return nil, nil }, []string{"hmac"})
+		m.Damaged(func(context.Context) (int, error) { return 7, test.err })
+		page, err := m.Scrape(t.Context(), nil)
+		if (err != nil) != (test.err != nil) || strings.Contains(string(page.Body), "orchestrations_stalled{") != test.leads {
+			t.Errorf("%s: %v: %s", name, err, page.Body)
+		}
+		if got := strings.Contains(string(page.Body), "\nroundhouse_orchestrations_damaged 7\n"); got != (test.want != "") {
+			t.Errorf("%s: %s", name, page.Body)
+		}
+	}
+}

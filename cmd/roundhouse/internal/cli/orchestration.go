@@ -216,6 +216,9 @@ cancel first.`,
 			if err != nil {
 				return err
 			}
+			if !o.EndedAt.IsZero() {
+				return Mark(ErrRefused, fmt.Errorf("the orchestration %s has ended already: it is %s, and there is nothing to terminate", o.ID, o.Status))
+			}
 			d := danger{what: "terminate the orchestration " + o.ID, name: o.ID, effect: []string{
 				fmt.Sprintf("before: %s, %s%s", o.Orchestrator, o.Status, waiting(o)), "after:  Terminated; nothing is undone",
 			}}

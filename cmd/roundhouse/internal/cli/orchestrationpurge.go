@@ -18,21 +18,34 @@ import (
 func (a *app) purgeCommand() *cobra.Command {
 	var b bulkFlags
 	var days int
+	var force bool
+	var reason string
 	var chosen *selection
 	c := a.command(spec{
 		use: "purge ID | purge --all [flags]", short: "Delete orchestrations that have ended",
 		long: `Delete everything of an orchestration that has ended, and of those that it
 waited for; or of all that ended before a time and that filters mean, as an
-operation. History and dead letters stay.`,
+operation. History and dead letters stay.
+
+With --force, delete one that is damaged, so that the app cannot read it,
+whether it has ended or not (docs/recovery.md). What it had called is
+terminated and goes with it. Restoring its rows is the other way.`,
 		example: `  roundhouse orchestration purge hmac-5a1c
+  roundhouse orchestration purge hmac-5a1c --force --reason "no backup has it"
   roundhouse orchestration purge --all --older-than-days 30 --status Failed`,
 		args: func(_ *cobra.Command, args []string) error {
 			if b.all != (len(args) == 0) || len(args) > 1 {
 				return fmt.Errorf("name one by its ID, or give --all with filters")
 			}
+			if force && b.all || force != (reason != "") {
+				return fmt.Errorf("--force is for one ID, and needs a --reason")
+			}
 			return nil
 		},
 		run: func(ctx context.Context, args []string) error {
+			if force {
+				return a.purgeByForce(ctx, b.guards, args[0], reason)
+			}
 			if !b.all {
 				return a.purgeOne(ctx, b.guards, args[0])
 			}
@@ -44,6 +57,8 @@ operation. History and dead letters stay.`,
 		},
 	})
 	b.flags(c, "orchestrations that have ended, and")
+	c.Flags().BoolVar(&force, "force", false, "delete a damaged one, whether it has ended or not")
+	c.Flags().StringVar(&reason, "reason", "", "with --force, why: the `text` is kept in the app's log, with your name")
 	notGiven(c, &days, "older-than-days", "with --all: those that ended so many `days` ago")
 	chosen = a.selected(c, append([]filter{
 		{flag: "ended-before", param: "endedBefore", usage: "with --all: those that ended before this `time`", time: true},
@@ -71,6 +86,36 @@ func (a *app) purgeOne(ctx context.Context, g guards, id string) error {
 	return a.guarded(ctx, g, d, func(ctx context.Context) error {
 		// What was shown is what is deleted.
 		return a.tell(ctx, a.api, client.Request{Method: http.MethodDelete, Path: []string{"orchestrations", o.ID}, IfMatch: answer.ETag})
+	})
+}
+
+// damagedCode is what the API calls an orchestration that cannot be read.
+const damagedCode = "OrchestrationDamaged"
+
+func (a *app) purgeByForce(ctx context.Context, g guards, id, reason string) error {
+	c, err := a.api()
+	if err != nil {
+		return err
+	}
+	before := "damaged: it cannot be read"
+	answer, err := a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: []string{"orchestrations", id}})
+	refusal, refused := errors.AsType[*client.Error](err)
+	if !refused || refusal.Code != damagedCode {
+		var o client.OrchestrationItem
+		if err == nil {
+			err = decodeInto(answer.Data, &o)
+		}
+		if err != nil {
+			return err
+		}
+		before = fmt.Sprintf("%s, %s; it can be read, so it has to have ended", o.Orchestrator, o.Status)
+	}
+	d := danger{what: "purge the orchestration " + id + " by force", name: id, effect: []string{
+		"before: " + before, "after:  gone, with what it had called: that is terminated; what it has locked stays locked until that expires",
+	}}
+	return a.guarded(ctx, g, d, func(ctx context.Context) error {
+		query := url.Values{"force": {"true"}, "reason": {a.operator() + ": " + reason}}
+		return a.tell(ctx, a.api, client.Request{Method: http.MethodDelete, Path: []string{"orchestrations", id}, Query: query})
 	})
 }
 

@@ -18,16 +18,15 @@ func (a *app) timelineCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.asJSON() {
-				return a.printJSON(data)
-			}
 			var t client.Timeline
 			if err := decodeInto(data, &t); err != nil {
 				return err
 			}
 			if len(t.Items) == 0 {
-				a.note("Nothing is known under this correlation id, yet.")
-				return nil
+				return Mark(ErrMissing, fmt.Errorf("nothing is known under the correlation id %q, yet", args[0]))
+			}
+			if a.asJSON() {
+				return a.printJSON(data)
 			}
 			if t.Truncated {
 				a.note("There is more than this.")

@@ -125,7 +125,11 @@ func newWorld(t *testing.T) *world {
 		Orchestrators: append(bulk.Orchestrators(kinds...), approval(), w.turns(), hmacRun()), Activities: bulk.Activities(kinds...)})
 	must(t, err)
 	snapshot := metrics.Cached(outbox.NewMonitor(w.outbox).Snapshot, 0, nil)
-	checks, err := health.New(health.Config{Tables: w.tables, Table: outbox.DefaultTable, Queues: w.queues, Queue: outbox.DefaultQueue, Outbox: snapshot, ReleaseID: "1.2.3", Log: quiet})
+	checks, err := health.New(health.Config{Tables: w.tables, Table: outbox.DefaultTable, Queues: w.queues, Queue: outbox.DefaultQueue, Outbox: snapshot, ReleaseID: "1.2.3", Log: quiet,
+		Damaged: func(ctx context.Context) (int, error) {
+			found, _, err := w.runtime.Damages(ctx, 1000)
+			return len(found), err
+		}})
 	must(t, err, w.outbox.Create(t.Context()), w.runtime.Prepare(t.Context()), w.list.Prepare(t.Context()), w.history.CreateTable(t.Context()),
 		w.letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), hmac.Queue))
 	e := echo.New()

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Damaged tells people of an orchestration that cannot be read: by one dead letter of SignalEngine, however often it is called
+// for the same damage, with the orchestration's id as its correlation id. It holds a signal that wakes the orchestration, for
+// when its rows are restored. Give it to the runtime as Config.Damaged.
+func (p *Pipeline) Damaged(ctx context.Context, d orchestrator.Damage) error {
+	ctx, cancel := settling(ctx)
+	defer cancel()
+	rt := p.config.Runtime
+	id := DeriveCorrelationID("damaged", d.Partition)
+	letter := DeadLetter{
+		Engine: SignalEngine, MessageID: id, InsertedAtUtc: d.Since, OriginalQueue: rt.SignalQueue(), CorrelationID: d.ID,
+		DetectedReason: ReasonInconsistent, LastFailureAtUtc: d.Since, Node: rt.Node(),
+		ErrorMessage: fmt.Sprintf("the orchestration %s cannot be read: restore its rows, or purge it by force (docs/recovery.md): %s", d.ID, d.Reason),
+	}
+	if checkID("correlation id", letter.CorrelationID) != nil {
+		letter.CorrelationID = id
+	}
+	wake := orchestrator.Signal{SignalID: "damaged:" + id, InstanceID: d.ID, RuntimeProvider: signalProvider, Type: orchestrator.InternalContinue,
+		OccurredAtUtc: d.Since, Payload: orchestrator.Payload{Lost: true}}
+	if d.ID == "" {
+		letter.ErrorMessage = fmt.Sprintf("a partition of the orchestrations belongs to none: delete its rows in storage (docs/recovery.md): %s", d.Reason)
+	}
+	var err error
+	if letter.OriginalMessage, err = json.Marshal(wake); err != nil {
+		return err // unreachable: all of it can be written
+	}
+	_, err = p.config.DeadLetters.Add(ctx, letter)
+	return err
+}

@@ -1,0 +1,138 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// hurt takes a row of an orchestration away.
+func (b *outboxBench) hurt(t *testing.T, id, row string) {
+	t.Helper()
+	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Delete(tables.Key{Partition: id, Row: row}, "")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever is asked of a damaged orchestration says that it is, and what to do; lists go on. A forced purge frees its id.
+func TestDamagedOrchestration(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]string{"a round": "r-00000001-00000001", "the status": "status"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newOutboxBench(t)
+			b.begin(t, "a", "book")
+			b.begin(t, "b", "book")
+			b.hurt(t, "a", row)
+			path := orchestrationPath("a")
+			for _, r := range []struct{ method, path, body string }{
+				{http.MethodGet, path, ""}, {http.MethodDelete, path, ""}, {http.MethodPost, path + "/terminate", "{}"}, {http.MethodPost, path + "/cancel", "{}"},
+				{http.MethodPost, path + "/suspend", "{}"}, {http.MethodPost, path + "/resume", "{}"}, {http.MethodPost, path + "/restart", "{}"},
+				{http.MethodPost, path + "/rewind", "{}"}, {http.MethodPost, orchestrationsPath, `{"orchestrator":"approval","id":"a","reuse":"any"}`},
+			} {
+				rec := b.send(t, r.method, r.path, r.body)
+				if rec.Code != http.StatusInternalServerError || code(t, rec) != codeDamaged || !strings.Contains(rec.Body.String(), "force=true") {
+					t.Errorf("%s %s: %d %s", r.method, r.path, rec.Code, rec.Body)
+				}
+			}
+			if err := b.list.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if rec := b.get(t, orchestrationsPath); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `"id":"b"`) {
+				t.Errorf("list: %d %s", rec.Code, rec.Body)
+			}
+			if rec := b.send(t, http.MethodDelete, path+"?force=true&reason=no+backup", ""); rec.Code != http.StatusOK {
+				t.Fatalf("%d %s", rec.Code, rec.Body)
+			}
+			if log := b.log.String(); !strings.Contains(log, `msg="an orchestration is purged by force" orchestration=a by=function-key reason="no backup"`) {
+				t.Error(log)
+			}
+			b.begin(t, "a", "book")
+			if s := b.shown(t, "b").Status; s != orchestrator.Running {
+				t.Errorf("the other one is %s", s)
+			}
+		})
+	}
+}
+
+// A timeline shows the rest of what happened.
+func TestTimelineBesideDamage(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.retrying(t, "hmac-run-1")
+	const path = "/api/timeline/run-1"
+	whole := data[timeline](t, b.get(t, path))
+	row, err := b.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: "hmac-run-1", Row: "r-00000001-00000001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.Properties["Data"] = []byte("garbage")
+	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Replace(row)); err != nil {
+		t.Fatal(err)
+	}
+	rest := data[timeline](t, b.get(t, path))
+	if !rest.Truncated || len(rest.Items) == 0 || len(rest.Items) >= len(whole.Items) {
+		t.Errorf("%d items of %d, truncated %v", len(rest.Items), len(whole.Items), rest.Truncated)
+	}
+}
+
+// A forced purge wants a reason, an administrator, and one that is damaged or has ended.
+func TestForcedPurgeIsRefused(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	b.begin(t, "a", "book")
+	path := orchestrationPath("a")
+	for _, tt := range []struct {
+		query, as string
+		status    int
+		code      string
+	}{
+		{"?force=true", "", http.StatusBadRequest, codeInvalidParameter},
+		{"?force=true&reason=+", "", http.StatusBadRequest, codeInvalidParameter},
+		{"?force=yes&reason=x", "", http.StatusBadRequest, codeInvalidParameter},
+		{"?reason=x", "", http.StatusBadRequest, codeInvalidParameter},
+		{"?force=true&reason=" + strings.Repeat("x", maxOperatorReason+1), "", http.StatusBadRequest, codeInvalidParameter},
+		{"?forced=true", "", http.StatusBadRequest, codeInvalidParameter},
+		{"?force=true&reason=x", caller("ann", "home", "approver"), http.StatusForbidden, codeForbidden},
+		{"?force=true&reason=x", "", http.StatusConflict, codeActive},
+		{"?force=true&reason=x", caller("kim", "home", "keeper"), http.StatusConflict, codeActive},
+	} {
+		var headers []string
+		if tt.as != "" {
+			headers = []string{"X-MS-CLIENT-PRINCIPAL", tt.as}
+		}
+		rec := b.send(t, http.MethodDelete, path+tt.query, "", headers...)
+		if rec.Code != tt.status || code(t, rec) != tt.code {
+			t.Errorf("%.40s: %d %s", tt.query, rec.Code, rec.Body)
+		}
+	}
+	if s := b.shown(t, "a").Status; s != orchestrator.Running {
+		t.Errorf("it is %s", s)
+	}
+	if rec := b.send(t, http.MethodDelete, orchestrationPath("nobody")+"?force=true&reason=x", ""); rec.Code != http.StatusNotFound {
+		t.Errorf("%d %s", rec.Code, rec.Body)
+	}
+}
+
+// Names that nothing can have are 404, however long they are.
+func TestNamesThatNothingHas(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for _, id := range []string{strings.Repeat("/", 400), strings.Repeat("x", 1024), strings.Repeat("\u00e9", 200) + "\xff", strings.Repeat("#", 171)} {
+		id = url.PathEscape(id)
+		for _, r := range []struct{ method, path string }{
+			{http.MethodGet, "/api/tasks/" + id + "/1-1"}, {http.MethodGet, "/api/tasks/a/" + id}, {http.MethodPost, "/api/tasks/" + id + "/1-1/claim"},
+			{http.MethodDelete, "/api/orchestrations/" + id}, {http.MethodDelete, "/api/orchestrations/" + id + "?force=true&reason=x"},
+			{http.MethodGet, "/api/orchestrations/" + id}, {http.MethodPost, "/api/orchestrations/" + id + "/terminate"},
+			{http.MethodPost, "/api/orchestrations/" + id + "/restart"}, {http.MethodGet, "/api/orchestrations/" + id + "/rounds"},
+		} {
+			if rec := b.send(t, r.method, r.path, "{}"); rec.Code != http.StatusNotFound {
+				t.Errorf("%s %.40s...: %d %s", r.method, r.path, rec.Code, rec.Body)
+			}
+		}
+	}
+}
