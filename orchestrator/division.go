@@ -36,24 +36,38 @@ func (d *driver) nextPortion(share int) portion {
 		if i >= 0 {
 			border = p
 			if !left.takes(d.learned[i].weight(), 0, 0) && p != (portion{}) {
-				return p
+				return d.marked(p)
 			}
 			p.learned++
 		}
-		for ; p.decided < d.upTo(i); p.decided++ {
-			fits := left.takes(d.execution.cost(d.execution.decided[p.decided]))
-			switch {
-			case fits || p == (portion{}):
-			case border != (portion{}):
-				return border
-			default:
-				p.more = true
-				return p
+		for ; p.decided < d.due(i); p.decided++ {
+			if left.takes(d.execution.cost(d.execution.decided[p.decided])) || p == (portion{}) {
+				continue
 			}
+			if border == (portion{}) {
+				border = p
+			}
+			return d.marked(border)
 		}
 	}
 	p.whole = true
 	return p
+}
+
+// marked says of a portion whether the rest of what its last event led to follows.
+func (d *driver) marked(p portion) portion {
+	p.more = p.decided < d.upTo(p.learned-1)
+	return p
+}
+
+// due is how many of the decisions go with the events up to that place: all that they led to, but the one that ends the
+// execution stands at the end of the last round, whatever was learned since.
+func (d *driver) due(i int) int {
+	n := d.upTo(i)
+	if x := d.execution; x.ended && i < len(d.learned)-1 {
+		n = min(n, len(x.decided)-1)
+	}
+	return n
 }
 
 // upTo is how many of the decisions were made up to the event of that place, -1 for before the first.

@@ -78,7 +78,12 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 func (d *driver) run(ctx context.Context) {
 	var out Outcome
 	err := fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
-	defer func() { d.rt.leave(d, out, err) }()
+	defer func() {
+		if err != nil && d.committed > 0 {
+			d.leaveTrace(ctx)
+		}
+		d.rt.leave(d, out, err)
+	}()
 	d.crew = newCrew(ctx, d.rt, d.start)
 	defer d.crew.dismiss()
 	d.watch = newWatch(d, ctx)

@@ -98,3 +98,17 @@ func (d *driver) waitsWithin() bool {
 	}
 	return false
 }
+
+// leaveTrace has the sweeper look after what this driver has committed and cannot go on with. Its message comes again, as a
+// rule; but another process that had it, too, may have acknowledged it before.
+func (d *driver) leaveTrace(ctx context.Context) {
+	if d.rt.config.Queues == nil || d.ended() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	now := d.rt.config.Now()
+	if err := d.rt.remember(ctx, parking{id: d.start.ID, due: now, since: now}); err != nil {
+		d.rt.config.Log.Warn("an orchestration cannot be gone on with until its message comes again", "orchestration", d.start.ID, "reason", err.Error())
+	}
+}
