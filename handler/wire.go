@@ -179,14 +179,15 @@ func (p *parts) timers() map[string]trigger.Timer {
 func (p *parts) web() (func(e *echo.Echo) error, error) {
 	s := p.settings
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
-	census := states(p.list)
+	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
 	probes, err := health.New(health.Config{Tables: p.stores.tables, Table: outbox.DefaultTable, Queues: p.stores.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), ListLag: lag, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
 	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
 	p.counted.Orchestrations(census, p.orchestrators)
+	p.counted.ListRepair(lag)
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: p.stores.queues, Claims: p.claims, Log: p.log})
 	if err != nil {
 		return nil, err

@@ -34,6 +34,8 @@ type Config struct {
 	Thresholds Thresholds
 	// Stalled counts the orchestrations whose code cannot go on; nil leaves them out.
 	Stalled func(ctx context.Context) (catalog.Tally, error)
+	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
+	ListLag func(ctx context.Context) (time.Duration, error)
 	// Timeout bounds each check; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// MaxAge is how old a report may be; 0 means DefaultMaxAge.
@@ -84,6 +86,9 @@ func New(c Config) (*Checks, error) {
 	work := []check{{"outbox:backlog", "component", h.measureOutbox}}
 	if c.Stalled != nil {
 		work = append(work, check{stalledCheck, "component", h.countStalled})
+	}
+	if c.ListLag != nil {
+		work = append(work, check{listLagCheck, "component", h.measureListLag})
 	}
 	h.work = h.shared(work...)
 	return h, nil

@@ -30,6 +30,8 @@ type Metrics struct {
 	// census counts orchestrations, nil without Orchestrations.
 	census        CensusFunc
 	orchestrators []string
+	// listLag is that of the repair of the list, nil without ListRepair.
+	listLag LagFunc
 }
 
 // SnapshotFunc measures the outbox.
