@@ -178,7 +178,7 @@ func TestSweepLeavesWhatIsNeeded(t *testing.T) {
 				case 0, 1:
 					_, _ = rt.Start(t.Context(), startOf(id, map[string]any{"Left": chance.IntN(4), "Pad": large("in")}))
 				case 2, 3, 4:
-					_ = rt.Raise(t.Context(), id, "more", large(fmt.Sprint(chance.IntN(3))), "")
+					_ = rt.Raise(t.Context(), id, []string{"more", "more", "unread"}[chance.IntN(3)], large(fmt.Sprint(chance.IntN(3))), "")
 				case 5:
 					_, _ = rt.Restart(t.Context(), id, "")
 				case 6:
@@ -228,6 +228,12 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 	w.apply(t, tables.Upsert(tables.Entity{Key: tables.Key{Partition: "purged", Row: purgeRow}}))
 	claimed, whole := hashOf([]byte("claimed")), hashOf([]byte("round"))
 	w.apply(t, tables.Upsert(tables.Entity{Key: tables.Key{Partition: "whole", Row: roundKey(1, 1)}, Properties: map[string]any{columnBlob: whole}}))
+	inherited := hashOf([]byte("inherited"))
+	columns, err := new(codec).encode(round{Learned: []event{{Kind: executionStarted, Inherited: &inheritance{Unread: []event{{Kind: eventRaised, Blob: inherited}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.apply(t, tables.Upsert(tables.Entity{Key: tables.Key{Partition: "heir", Row: roundKey(7, 1)}, Properties: columns}))
 	const other = "00000000000000000000000000000000000000000000000000000000000000aa"
 	for name, stays := range map[string]bool{
 		"a=2Fb/00000001/" + other:              true,
@@ -242,6 +248,8 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 		"gone/" + other:                        false,
 		"gone/00000001/" + other:               false,
 		"whole/" + whole:                       true,
+		"heir/" + inherited:                    true,
+		"heir/" + other:                        false,
 		"whole/" + other:                       false,
 		"gone/1/" + other:                      true, // nobody writes such names
 		"gone/00000000/" + other:               true,
