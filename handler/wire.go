@@ -157,7 +157,7 @@ func (p *parts) timers() map[string]trigger.Timer {
 	s := p.settings
 	sweeps := sweeper{runtime: p.runtime, list: p.list, locks: p.locks, log: p.log}
 	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
-	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.events.admin.SweepPayloads, p.events.sweepData}}
+	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
 	handlers := map[string]trigger.TimerHandler{"orchestration-sweep-timer": sweeps.handle, purgeTimer: ended.handle,
 		blobTimer: retention{job: blobTimer, slice: blobs.slice, locks: p.locks, log: p.log}.handle}
 	rule := engine.Retention{Engines: p.names}
