@@ -68,6 +68,11 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
+	return assemble(s, stores, log)
+}
+
+// assemble builds the program over its stores.
+func assemble(s Settings, stores stores, log *slog.Logger) (app, error) {
 	p := &parts{settings: s, log: log, stores: stores, history: engine.NewHistory(stores.tables, ""), letters: engine.NewDeadLetters(stores.tables, ""),
 		counted: metrics.New(), locks: hostlock.Locks{Tables: stores.tables}, claims: engine.NewClaims(stores.blobs, "")}
 	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
@@ -78,6 +83,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	a := app{Queues: p.queues(), Timers: p.timers(), Start: p.start, Close: p.close}
 	p.events.register(&a)
 	p.pollers.register(&a)
+	var err error
 	if a.API, err = p.web(); err != nil {
 		return app{}, err
 	}
