@@ -19,8 +19,8 @@ type healthSettings struct {
 	Timeout    time.Duration
 }
 
-// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO and _STALLED, each a pair
-// "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
+// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _STALLED and _LIST_LAG, each a
+// pair "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
 func healthFrom(lookup lookupFunc) (healthSettings, error) {
 	var h healthSettings
 	options := map[string]func(string) error{
@@ -28,6 +28,7 @@ func healthFrom(lookup lookupFunc) (healthSettings, error) {
 		"OUTBOX_AGE":           pair(&h.Thresholds.OldestAge, time.ParseDuration),
 		"OUTBOX_FAILURE_RATIO": pair(&h.Thresholds.FailureRatio, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }),
 		"STALLED":              pair(&h.Thresholds.Stalled, strconv.Atoi),
+		"LIST_LAG":             pair(&h.Thresholds.ListLag, time.ParseDuration),
 		"TIMEOUT": func(s string) (err error) {
 			if h.Timeout, err = time.ParseDuration(s); err != nil || h.Timeout <= 0 {
 				return errors.New("set a Go duration of more than 0, such as 3s")

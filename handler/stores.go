@@ -38,15 +38,10 @@ func openStores(s Settings) (stores, error) {
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return stores{}, err
 	}
-	st := stores{tables: t, queues: q, blobs: b, registry: registry.New(t, ""), prepareVault: func(context.Context) error { return nil }}
-	if s.KeyVaultURL == "" {
-		// LoadSettings lets this happen with the emulator only.
-		st.vault, st.certificates = secrets.NewDevelopment(t), certificates.NewDevelopment(t)
-		st.prepareVault = func(ctx context.Context) error {
-			return errors.Join(t.CreateTable(ctx, secrets.DevelopmentTable), t.CreateTable(ctx, certificates.DevelopmentTable))
-		}
-		return st, nil
+	if s.KeyVaultURL == "" { // LoadSettings lets this happen with the emulator only
+		return developmentStores(t, q, b), nil
 	}
+	st := stores{tables: t, queues: q, blobs: b, registry: registry.New(t, ""), prepareVault: func(context.Context) error { return nil }}
 	credential, err := s.Storage.Identity()
 	if err != nil {
 		return stores{}, err
@@ -55,4 +50,12 @@ func openStores(s Settings) (stores, error) {
 	issued, certificatesErr := certificates.NewKeyVault(s.KeyVaultURL, credential, nil)
 	st.vault, st.certificates = kept, issued
 	return st, errors.Join(secretsErr, certificatesErr)
+}
+
+// developmentStores keep secrets and certificates in tables.
+func developmentStores(t tables.Store, q queues.Store, b blobs.Store) stores {
+	return stores{tables: t, queues: q, blobs: b, registry: registry.New(t, ""), vault: secrets.NewDevelopment(t), certificates: certificates.NewDevelopment(t),
+		prepareVault: func(ctx context.Context) error {
+			return errors.Join(t.CreateTable(ctx, secrets.DevelopmentTable), t.CreateTable(ctx, certificates.DevelopmentTable))
+		}}
 }

@@ -68,6 +68,11 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	if err != nil {
 		return app{}, err
 	}
+	return assemble(s, stores, log)
+}
+
+// assemble builds the program over its stores.
+func assemble(s Settings, stores stores, log *slog.Logger) (app, error) {
 	p := &parts{settings: s, log: log, stores: stores, history: engine.NewHistory(stores.tables, ""), letters: engine.NewDeadLetters(stores.tables, ""),
 		counted: metrics.New(), locks: hostlock.Locks{Tables: stores.tables}, claims: engine.NewClaims(stores.blobs, "")}
 	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
@@ -78,6 +83,7 @@ func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
 	a := app{Queues: p.queues(), Timers: p.timers(), Start: p.start, Close: p.close}
 	p.events.register(&a)
 	p.pollers.register(&a)
+	var err error
 	if a.API, err = p.web(); err != nil {
 		return app{}, err
 	}
@@ -158,7 +164,7 @@ func (p *parts) timers() map[string]trigger.Timer {
 	s := p.settings
 	sweeps := sweeper{runtime: p.runtime, list: p.list, locks: p.locks, log: p.log}
 	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
-	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.events.admin.SweepPayloads, p.events.sweepData}}
+	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
 	handlers := map[string]trigger.TimerHandler{"orchestration-sweep-timer": sweeps.handle, purgeTimer: ended.handle,
 		blobTimer: retention{job: blobTimer, slice: blobs.slice, locks: p.locks, log: p.log}.handle}
 	rule := engine.Retention{Engines: p.names}
@@ -180,15 +186,16 @@ func (p *parts) timers() map[string]trigger.Timer {
 func (p *parts) web() (func(e *echo.Echo) error, error) {
 	s := p.settings
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
-	census := states(p.list)
+	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
 	probes, err := health.New(health.Config{Tables: p.stores.tables, Table: outbox.DefaultTable, Queues: p.stores.queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
 	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
 	p.counted.Orchestrations(census, p.orchestrators)
 	p.counted.Damaged(damaged(p.runtime))
+	p.counted.ListRepair(lag)
 	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: p.stores.queues, Claims: p.claims, Log: p.log})
 	if err != nil {
 		return nil, err

@@ -53,6 +53,9 @@ func (d *driver) catchUp(ctx context.Context) error {
 	for _, t := range d.execution.tasks[min(known, len(d.execution.tasks)):] {
 		t.foreign, t.rival = true, true
 	}
+	if err := d.reuse(); err != nil { // before anything is called that has a result
+		return err
+	}
 	if err := d.relearn(learned); err != nil {
 		return err
 	}

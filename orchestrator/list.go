@@ -200,8 +200,8 @@ type Purged struct {
 }
 
 // PurgeAll purges the orchestrations that a filter means and that have ended, a slice of at most limit (1 to 1,000).
-// Sub-orchestrations go with those that wait for them, so it looks at those on top only. After an error, and after a
-// crash, the same call goes on.
+// Sub-orchestrations go with those that wait for them, and alone only when these have forgotten them. After an error, and
+// after a crash, the same call goes on.
 func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuation string) (Purged, error) {
 	p := Purged{Continuation: continuation}
 	if continuation == "" {
@@ -209,12 +209,19 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 			return p, err
 		}
 	}
-	f.TopLevel = true
 	found, next, err := r.List(ctx, f, limit, continuation)
 	if err != nil {
 		return p, err
 	}
 	for _, s := range found {
+		if s.Parent != "" {
+			purged, err := r.purgeForgottenChild(ctx, s)
+			if err != nil {
+				return p, err
+			}
+			p.Orchestrations += purged
+			continue
+		}
 		if !s.Ended() {
 			p.Active++
 			continue

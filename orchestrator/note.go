@@ -10,9 +10,8 @@ type Note struct {
 	Tag       string
 	CreatedAt time.Time
 	Status    Status
-	// Began says that an execution has begun, Was is the status before; "" when there was no orchestration.
-	Began bool
-	Was   Status
+	// Was is the status before; "" when there was no orchestration.
+	Was Status
 }
 
 // note tells of a round that is durable, before it is taken into the execution.
@@ -22,11 +21,11 @@ func (d *driver) note() {
 	}
 	x := d.execution
 	status, _ := x.standing()
-	began, was := len(d.rounds) == 0, d.noted
-	if d.noted = status; !began && status == was {
+	was := d.noted
+	if d.noted = status; len(d.rounds) > 0 && status == was {
 		return
 	}
-	n := Note{ID: d.start.ID, Orchestrator: x.name, CreatedAt: d.createdAt, Status: status, Began: began, Was: was}
+	n := Note{ID: d.start.ID, Orchestrator: x.name, CreatedAt: d.createdAt, Status: status, Was: was}
 	if x.reference != nil {
 		n.Tag = x.reference.Key
 	}

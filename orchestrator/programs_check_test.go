@@ -133,7 +133,11 @@ func (r *trial) checkCost(rt *Runtime) {
 	size := 0
 	r.plan.Program.walk(1, func(n *part, often int) { size += often * max(1, n.Times) })
 	most := size*(len(r.retried)+r.rewinds+1) + r.troubles
-	if rounds > 2*most+20 || r.received > 20*most+400 {
+	per := 2
+	if r.plan.Narrow {
+		per = 4 // each event and each decision
+	}
+	if rounds > per*most+20 || r.received > 20*most+400 {
 		r.t.Errorf("%d messages and %d rounds are more than a tree of size %d needs", r.received, rounds, size)
 	}
 	r.t.Logf("size %d, attempts %d, %d messages, %d rounds, %d troubles, activities %d", size, len(r.retried), r.received, rounds, r.troubles, r.deeds.runs)

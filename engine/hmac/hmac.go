@@ -14,7 +14,7 @@
 // The secret store cannot decide it: it has no conditional write, and its creation times, in whole seconds, leave ties.
 //
 // Storage keys: the secrets named hmac-{instance} (see secrets.Name) with the tags rotationSlot and rotationJobId; the
-// table keySlots (partition: instance, row: slot).
+// table keySlots (partition: instance, row: slot), of which Retire removes what SlotKeep is over for.
 package hmac
 
 import (
@@ -39,6 +39,10 @@ const (
 
 // SlotsTable is the table of this engine. Whoever wires it creates it.
 const SlotsTable = "keySlots"
+
+// SlotKeep is how long a slot is remembered whose version is disabled: rotated again after that, it gets another key. It is
+// far longer than the history remembers the runs.
+const SlotKeep = 400 * 24 * time.Hour
 
 // KeySize is the length of a key in bytes.
 const KeySize = 32

@@ -26,14 +26,14 @@ type RetireOutput struct {
 }
 
 // Retire disables the versions before the given one that are retired, as States has it. A later version stays, whoever
-// retires when; so does all while the given one is not what its slot was rotated to. Errors are ErrInput, and those of
-// secrets and tables; it is safe to repeat after all.
+// retires when; so does all while the given one is not what its slot was rotated to. It forgets slots that were over for
+// longer than SlotKeep. Errors are ErrInput, and those of secrets and tables; it is safe to repeat after all.
 func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error) {
 	var out RetireOutput
 	if err := in.validate(); err != nil {
 		return out, fmt.Errorf("retire: %w", err)
 	}
-	due, err := s.due(ctx, in)
+	due, forgotten, err := s.due(ctx, in)
 	if err != nil {
 		return out, fmt.Errorf("retire what %s version %s replaces: %w", in.SecretName, in.Version, err)
 	}
@@ -43,29 +43,31 @@ func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error
 		}
 		out.Disabled = append(out.Disabled, version)
 	}
+	if err := s.forget(ctx, forgotten); err != nil {
+		return out, fmt.Errorf("forget old slots of %s: %w", in.SecretName, err)
+	}
 	return out, nil
 }
 
-// due are the enabled versions that Retire has to disable.
-func (s *Steps) due(ctx context.Context, in RetireInput) ([]string, error) {
+// due are the enabled versions that Retire has to disable, and the rows of slots that it may forget.
+func (s *Steps) due(ctx context.Context, in RetireInput) (due []string, forgotten []slotRow, err error) {
 	rows, err := s.slots(ctx, in.InstanceID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	slots := slotsOf(rows)
 	own := slices.IndexFunc(slots, func(s Slot) bool { return s.Version == in.Version && !s.ActiveAt.IsZero() })
 	if own < 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	versions, err := s.vault.Versions(ctx, in.SecretName)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	now := s.now()
 	if now.Before(in.GraceEndsAtUtc) {
 		now = in.GraceEndsAtUtc
 	}
-	var due []string
 	states := States(versions, slots, now)
 	for i, v := range versions {
 		older := slices.ContainsFunc(slots, func(s Slot) bool { return s.Version == v.Version && byActivity(s, slots[own]) < 0 })
@@ -73,5 +75,5 @@ func (s *Steps) due(ctx context.Context, in RetireInput) ([]string, error) {
 			due = append(due, v.Version)
 		}
 	}
-	return due, nil
+	return due, old(rows, rows[own], versions, s.now()), nil
 }

@@ -59,8 +59,7 @@ type Catalog struct {
 // change is what waits to be written.
 type change struct {
 	entry
-	began bool                  // all rows are new
-	was   []orchestrator.Status // in the order of their ends; their rows are in the way
+	was []orchestrator.Status // in the order of their ends; their rows are in the way
 }
 
 // New checks the configuration.
@@ -100,7 +99,7 @@ func (c *Catalog) Note(n orchestrator.Note) {
 		c.lost++
 		return
 	}
-	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, began: n.Began || known.began, was: known.was}
+	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, was: known.was}
 	if n.Was != "" && (!waits || known.status != n.Was) {
 		next.was = append(next.was, n.Was) // what waits has not been written
 	}
@@ -184,7 +183,7 @@ func (c *Catalog) keep(batch []change) {
 	defer c.mu.Unlock()
 	for _, one := range batch {
 		if since, ok := c.pending[one.id]; ok {
-			since.began, since.was = since.began || one.began, append(one.was, since.was...)
+			since.was = append(one.was, since.was...)
 			one = since
 		}
 		c.pending[one.id] = one
@@ -194,11 +193,10 @@ func (c *Catalog) keep(batch []change) {
 	}
 }
 
+// upserts are of all its rows, not only of those that the status moves: the process that was to write the others may have
+// died before. It costs operations of a transaction, and no transaction.
 func (n change) upserts() []tables.Op {
-	names := append([]string{idView(n.id)}, n.moving()...)
-	if n.began {
-		names = n.all()
-	}
+	names := n.all()
 	ops := make([]tables.Op, len(names))
 	for i, name := range names {
 		ops[i] = tables.Upsert(n.row(name))

@@ -132,6 +132,9 @@ func (h *house) drive(t *testing.T) {
 			if err == nil {
 				_, err = h.runtime.Deliver(t.Context(), s)
 			}
+			if errors.Is(err, orchestrator.ErrNotFound) {
+				err = nil // it was purged meanwhile
+			}
 			if err := errors.Join(err, h.queues.Delete(t.Context(), h.runtime.SignalQueue(), m.ID, m.PopReceipt)); err != nil {
 				t.Fatal(err)
 			}
@@ -393,51 +396,6 @@ func TestStorageFails(t *testing.T) {
 	})
 }
 
-func TestRepair(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := filled(t, 12)
-		time.Sleep(time.Minute)
-		crash := func() {
-			h.Catalog.mu.Lock()
-			clear(h.pending)
-			h.Catalog.mu.Unlock()
-			h.begin(t)
-		}
-		// It dies with what began, changed, ended and was purged.
-		h.start(t, "new", "gate", "", 1)
-		for _, id := range []string{"a/02", "b/05"} {
-			if err := h.runtime.Terminate(t.Context(), id, ""); err != nil {
-				t.Fatal(err)
-			}
-		}
-		h.drive(t)
-		if err := errors.Join(h.runtime.Purge(t.Context(), "a/00"), h.runtime.Purge(t.Context(), "a/02")); err != nil {
-			t.Fatal(err)
-		}
-		crash()
-		if slices.Equal(h.right(t), h.rows(t)) {
-			t.Fatal("nothing is wrong")
-		}
-		mended, err := h.Repair(t.Context())
-		if err != nil || mended != 4 { // new, b/05, a/00 and a/02
-			t.Errorf("%d mended, %v", mended, err)
-		}
-		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" {
-			t.Errorf("rows (-want +got):\n%s", diff)
-		}
-		// It rests for an hour, in whatever process.
-		h.start(t, "newer", "gate", "", 1)
-		crash()
-		for _, want := range []int{0, 0, 1} {
-			if mended, err := h.Repair(t.Context()); err != nil || mended != want {
-				t.Errorf("%d mended, want %d, %v", mended, want, err)
-			}
-			time.Sleep(40 * time.Minute)
-		}
-	})
-}
-
 // What has lost its status is taken out of the list, and noted as damaged; the others are repaired beside it.
 func TestRepairNotesDamage(t *testing.T) {
 	t.Parallel()
@@ -454,8 +412,15 @@ func TestRepairNotesDamage(t *testing.T) {
 		if err := h.runtime.Purge(t.Context(), "a/00"); err != nil {
 			t.Fatal(err)
 		}
-		if mended, err := h.Repair(t.Context()); err != nil || mended != 2 {
-			t.Errorf("%d mended, %v", mended, err)
+		mended := 0
+		for range 3 {
+			n, err := h.Repair(t.Context())
+			if mended += n; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(h.right(t), h.rows(t)); diff != "" || mended == 0 {
+			t.Errorf("%d mended (-want +got):\n%s", mended, diff)
 		}
 		found, _, err := h.runtime.Damages(t.Context(), 10)
 		if err != nil || len(found) != 2 || found[0].ID+found[1].ID != "a/02" {
@@ -520,7 +485,7 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range maxPending + 5 {
-		c.Note(orchestrator.Note{ID: fmt.Sprint(i), Orchestrator: "o", Status: orchestrator.Running, Began: true, CreatedAt: time.Unix(1, 0)})
+		c.Note(orchestrator.Note{ID: fmt.Sprint(i), Orchestrator: "o", Status: orchestrator.Running, CreatedAt: time.Unix(1, 0)})
 	}
 	if len(c.pending) != maxPending || c.lost != 5 {
 		t.Error(len(c.pending), c.lost)

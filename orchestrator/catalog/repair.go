@@ -4,137 +4,142 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
 
+// The steps of a pass, as they are stored; "" is none.
+const (
+	stepMark  = "mark"
+	stepSweep = "sweep"
+)
+
 const (
 	repairPartition = "repair"
 	repairRow       = "state"
 
-	columnFrom = "From"
-	columnNext = "Next"
-	columnDone = "DoneAtUtc"
-
-	// repairSlice is how many orchestrations one call compares.
-	repairSlice = 500
+	columnBegan = "BeganAtUtc"
+	columnDone  = "DoneAtUtc"
+	columnClean = "CleanAtUtc"
+	columnStep  = "Step"
+	columnNext  = "Next"
 )
 
-// Repair compares a slice of the orchestrations with the index, and mends that; it gives how many rows of either it found
-// wrong. The next call goes on behind it, in whatever process. When the last slice is done, nothing is to do for
-// Config.RepairEvery. One call at a time is enough for all processes; several do no harm.
+// pass is how far the repair is. It is stored after each slice, so that any process goes on with it.
+type pass struct {
+	began time.Time // the pass at work, or the last one
+	done  time.Time // the last one that came to its end; zero before the first
+	clean time.Time // that began: what was wrong before then has been mended
+	step  string
+	next  string // where the step goes on, "" at its beginning: a continuation of orchestrations, or the first row that follows
+}
+
+// stamp is what the rows have that the pass has found right.
+func (p pass) stamp() int64 { return p.began.UnixMicro() }
+
+// Repair compares the whole index with all orchestrations, a slice a call, and mends it; it gives how many orchestrations
+// lacked rows and how many rows were none's. The next call goes on behind the slice, in whatever process. When the last one
+// is done, nothing is to do for Config.RepairEvery. One call at a time is enough for all processes; several do no harm.
+//
+// A pass has two steps. The first goes over the orchestrations and marks each row that they imply, and writes those that
+// are not there; the second goes over the rows and removes those that no orchestration implies, of those without the mark.
+// What changes meanwhile is judged by the status as it is then, and a row goes only if nobody has written it since. So what
+// was wrong when a pass began is right when it is done.
 func (c *Catalog) Repair(ctx context.Context) (mended int, err error) {
+	if mended, err = c.repair(ctx); err != nil {
+		return mended, fmt.Errorf("repair of the list of orchestrations: %w", err)
+	}
+	return mended, nil
+}
+
+func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	c.mu.Lock()
 	resting := c.config.Now().Before(c.rest)
 	c.mu.Unlock()
 	if resting {
 		return 0, nil
 	}
-	state, err := c.config.Tables.Get(ctx, c.config.Table, tables.Key{Partition: repairPartition, Row: repairRow})
-	if err != nil && !errors.Is(err, tables.ErrNotFound) {
-		return 0, fmt.Errorf("repair of the list of orchestrations: %w", err)
-	}
-	if done := state.Time(columnDone); !done.IsZero() && c.config.Now().Before(done.Add(c.config.RepairEvery)) {
-		c.sleepUntil(done.Add(c.config.RepairEvery))
-		return 0, nil
-	}
-	from, next := state.String(columnFrom), state.String(columnNext)
-	mended, from, next, err = c.slice(ctx, from, next)
+	p, err := c.loadPass(ctx)
 	if err != nil {
-		return mended, fmt.Errorf("repair of the list of orchestrations: %w", err)
+		return 0, err
 	}
-	columns := map[string]any{columnFrom: from, columnNext: next}
-	if next == "" {
-		now := c.config.Now()
-		columns[columnDone] = now
-		c.sleepUntil(now.Add(c.config.RepairEvery))
+	if p.step == "" {
+		rested := p.done.Add(c.config.RepairEvery)
+		if !p.done.IsZero() && c.config.Now().Before(rested) {
+			c.restUntil(rested)
+			return 0, nil
+		}
+		p.began, p.step, p.next = c.config.Now(), stepMark, ""
+		if err := c.savePass(ctx, p); err != nil { // so that the lag counts from here, whatever becomes of the slice
+			return 0, err
+		}
 	}
-	err = c.config.Tables.Apply(ctx, c.config.Table, tables.Upsert(tables.Entity{Key: tables.Key{Partition: repairPartition, Row: repairRow}, Properties: columns}))
-	if err != nil {
-		return mended, fmt.Errorf("repair of the list of orchestrations: %w", err)
+	if mended, p, err = c.advance(ctx, p); err != nil {
+		return mended, err
 	}
-	return mended, nil
+	return mended, c.savePass(ctx, p)
 }
 
-func (c *Catalog) sleepUntil(at time.Time) {
+// advance carries out a slice, and gives how far the pass is then.
+func (c *Catalog) advance(ctx context.Context, p pass) (mended int, after pass, err error) {
+	if p.step == stepMark {
+		mended, p.next, err = c.mark(ctx, p)
+		switch {
+		case errors.Is(err, orchestrator.ErrContinuation):
+			return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place is of no use: the pass begins anew
+		case p.next == "":
+			p.step = stepSweep
+		}
+		return mended, p, err
+	}
+	mended, p.next, err = c.sweep(ctx, p)
+	if err == nil && p.next == "" {
+		p.step, p.done, p.clean = "", c.config.Now(), p.began
+		c.restUntil(p.done.Add(c.config.RepairEvery))
+	}
+	return mended, p, err
+}
+
+func (c *Catalog) restUntil(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rest = at
 }
 
-// slice compares the orchestrations from a key on, and gives where the next slice begins; "" at the end.
-func (c *Catalog) slice(ctx context.Context, from, next string) (mended int, thenFrom, thenNext string, err error) {
-	there, then, err := c.config.Runtime().List(ctx, orchestrator.Filter{}, repairSlice, next)
+// RepairLag is how long something can have been wrong in the index: the time since the last pass began that has come to its
+// end; until one has, since the first began; 0 before that. It costs a read.
+func (c *Catalog) RepairLag(ctx context.Context) (time.Duration, error) {
+	p, err := c.loadPass(ctx)
 	if err != nil {
-		return 0, "", "", err
+		return 0, fmt.Errorf("lag of the repair of the list of orchestrations: %w", err)
 	}
-	q := tables.Query{Partition: listPartition, From: viewID + from, To: tables.PrefixEnd(viewID)}
-	if then != "" {
-		thenFrom = tables.EscapeKey(there[len(there)-1].ID) + " " // the first that can follow
-		q.To = viewID + thenFrom
+	since := p.clean
+	if since.IsZero() {
+		since = p.began
 	}
-	known := map[string]tables.Entity{}
-	for row, err := range tables.All(ctx, c.config.Tables, c.config.Table, q) {
-		if err != nil {
-			return 0, "", "", err
-		}
-		known[row.String(columnID)] = row
+	if since.IsZero() {
+		return 0, nil
 	}
-	var wrong []string
-	for _, s := range there {
-		row, ok := known[s.ID]
-		if delete(known, s.ID); !ok || !entryOf(row).equal(entryFor(s)) {
-			wrong = append(wrong, s.ID)
-			known[s.ID] = row
-		}
-	}
-	for id := range known {
-		if !slices.Contains(wrong, id) {
-			wrong = append(wrong, id)
-		}
-	}
-	for _, id := range wrong {
-		if err := c.mend(ctx, id, known[id]); err != nil {
-			return mended, "", "", err
-		}
-		mended++
-	}
-	return mended, thenFrom, then, nil
+	return max(0, c.config.Now().Sub(since)), nil
 }
 
-// mend makes the rows of an orchestration what they have to be, by what it is now. row is that of its id, or zero.
-func (c *Catalog) mend(ctx context.Context, id string, row tables.Entity) error {
-	var right []string
-	s, err := c.config.Runtime().Status(ctx, id)
-	switch {
-	case errors.Is(err, orchestrator.ErrNotFound):
-		if err := c.config.Runtime().FindDamage(ctx, id); err != nil {
-			return err
-		}
-	case err != nil:
-		return err
-	default:
-		e := entryFor(s)
-		right = e.all()
-		if err := c.write(ctx, []change{{entry: e, began: true}}); err != nil {
-			return err
+// loadPass reads how far the repair is. A place that another version has stored, without a step, counts for nothing.
+func (c *Catalog) loadPass(ctx context.Context) (pass, error) {
+	e, err := c.config.Tables.Get(ctx, c.config.Table, tables.Key{Partition: repairPartition, Row: repairRow})
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return pass{}, err
+	}
+	return pass{e.Time(columnBegan), e.Time(columnDone), e.Time(columnClean), e.String(columnStep), e.String(columnNext)}, nil
+}
+
+func (c *Catalog) savePass(ctx context.Context, p pass) error {
+	columns := map[string]any{columnStep: p.step, columnNext: p.next}
+	for name, at := range map[string]time.Time{columnBegan: p.began, columnDone: p.done, columnClean: p.clean} {
+		if !at.IsZero() {
+			columns[name] = at
 		}
 	}
-	if row.Row == "" {
-		return nil
-	}
-	var gone []tables.Op
-	for _, name := range entryOf(row).all() {
-		switch {
-		case slices.Contains(right, name):
-		case name == row.Row:
-			gone = append(gone, tables.Delete(row.Key, row.ETag)) // unless one of this id has begun meanwhile
-		default:
-			gone = append(gone, tables.Delete(key(name), ""))
-		}
-	}
-	return c.remove(ctx, gone)
+	return c.config.Tables.Apply(ctx, c.config.Table, tables.Upsert(tables.Entity{Key: tables.Key{Partition: repairPartition, Row: repairRow}, Properties: columns}))
 }

@@ -23,9 +23,7 @@ const (
 
 	columnID           = "Id"
 	columnOrchestrator = "Orchestrator"
-	columnStatus       = "Status"
-	columnTag          = "Tag"
-	columnCreated      = "CreatedAtUtc"
+	columnPass         = "Pass" // of the repair, when it found the row right
 )
 
 // entry is what the index knows of an orchestration.
@@ -80,23 +78,8 @@ func key(row string) tables.Key { return tables.Key{Partition: listPartition, Ro
 // row is one of the orchestration's.
 func (e entry) row(name string) tables.Entity {
 	p := map[string]any{columnID: e.id}
-	switch name {
-	case idView(e.id):
-		p[columnOrchestrator], p[columnStatus], p[columnTag], p[columnCreated] = e.orchestrator, string(e.status), e.tag, e.created
-	case statusView(e.status) + e.place():
+	if name == statusView(e.status)+e.place() {
 		p[columnOrchestrator] = e.orchestrator // for the census
 	}
 	return tables.Entity{Key: key(name), Properties: p}
-}
-
-// entryOf reads a row of the view of ids.
-func entryOf(row tables.Entity) entry {
-	return entry{id: row.String(columnID), orchestrator: row.String(columnOrchestrator), tag: row.String(columnTag),
-		status: orchestrator.Status(row.String(columnStatus)), created: row.Time(columnCreated)}
-}
-
-// equal says that both have the same rows.
-func (e entry) equal(other entry) bool {
-	return e.id == other.id && e.orchestrator == other.orchestrator && e.tag == other.tag && e.status == other.status &&
-		e.created.UnixMicro() == other.created.UnixMicro()
 }

@@ -22,6 +22,9 @@ const (
 	propPresented = "PresentedAtUtc"
 )
 
+// challengeKeep is how long a challenge is kept that a process has left which died: longer than an authority waits for one.
+const challengeKeep = 30 * 24 * time.Hour
+
 // tokenSyntax is what a token looks like (RFC 8555, section 8.1).
 var tokenSyntax = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 
@@ -48,18 +51,37 @@ func (h HTTP01) Present(ctx context.Context, c Challenge) error {
 	if !tokenSyntax.MatchString(c.Token) {
 		return fmt.Errorf("%w: its token is not one", tls.ErrRefused)
 	}
-	now := time.Now
-	if h.Now != nil {
-		now = h.Now
-	}
 	return h.Tables.Apply(ctx, tls.ChallengesTable, tables.Upsert(tables.Entity{Key: tokenKey(c.Token), Properties: map[string]any{
-		propAnswer: c.KeyAuthorization, propDomain: c.Domain, propPresented: now().UTC()}}))
+		propAnswer: c.KeyAuthorization, propDomain: c.Domain, propPresented: h.now().UTC()}}))
 }
 
-// CleanUp implements Solver.
+func (h HTTP01) now() time.Time {
+	if h.Now != nil {
+		return h.Now()
+	}
+	return time.Now()
+}
+
+// CleanUp implements Solver. It removes what others have left, too, who died before they came to it.
 func (h HTTP01) CleanUp(ctx context.Context, c Challenge) error {
-	err := h.Tables.Apply(ctx, tls.ChallengesTable, tables.Delete(tokenKey(c.Token), ""))
-	if errors.Is(err, tables.ErrNotFound) {
+	if err := h.remove(ctx, tokenKey(c.Token), ""); err != nil {
+		return err
+	}
+	for row, err := range tables.All(ctx, h.Tables, tls.ChallengesTable, tables.Query{Partition: acme.ChallengeTypeHTTP01, Select: []string{propPresented}}) {
+		if err == nil && row.Time(propPresented).Before(h.now().Add(-challengeKeep)) {
+			err = h.remove(ctx, row.Key, row.ETag)
+		}
+		if err != nil {
+			return fmt.Errorf("clean up old challenges: %w", err)
+		}
+	}
+	return nil
+}
+
+// remove deletes a challenge, unless it is gone or presented again.
+func (h HTTP01) remove(ctx context.Context, key tables.Key, etag string) error {
+	err := h.Tables.Apply(ctx, tls.ChallengesTable, tables.Delete(key, etag))
+	if errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition) {
 		return nil
 	}
 	return err

@@ -36,6 +36,8 @@ type Config struct {
 	Stalled func(ctx context.Context) (catalog.Tally, error)
 	// Damaged counts the orchestrations that cannot be read; nil leaves them out.
 	Damaged func(ctx context.Context) (int, error)
+	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
+	ListLag func(ctx context.Context) (time.Duration, error)
 	// Timeout bounds each check; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// MaxAge is how old a report may be; 0 means DefaultMaxAge.
@@ -89,6 +91,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Damaged != nil {
 		work = append(work, check{damagedCheck, "component", h.countDamaged})
+	}
+	if c.ListLag != nil {
+		work = append(work, check{listLagCheck, "component", h.measureListLag})
 	}
 	h.work = h.shared(work...)
 	return h, nil

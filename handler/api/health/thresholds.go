@@ -28,12 +28,14 @@ type Thresholds struct {
 	MinFailedPending int
 	// Stalled counts orchestrations whose code cannot go on, up to 1,000; default 1 and never.
 	Stalled Limit[int]
+	// ListLag is that of the repair of the list of orchestrations; default 48 h and never.
+	ListLag Limit[time.Duration]
 }
 
 // Validate reports every limit that cannot be meant.
 func (t Thresholds) Validate() error {
 	t = t.withDefaults()
-	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Stalled.check("Stalled")}
+	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag")}
 	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
 		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
 	}
@@ -51,6 +53,7 @@ func (t Thresholds) withDefaults() Thresholds {
 	t.OldestAge = t.OldestAge.or(5*time.Minute, time.Hour)
 	t.FailureRatio = t.FailureRatio.or(0.25, 0.9)
 	t.Stalled = t.Stalled.or(1, -1)
+	t.ListLag = t.ListLag.or(48*time.Hour, -1)
 	t.MinFailedPending = cmp.Or(t.MinFailedPending, 10)
 	return t
 }

@@ -32,6 +32,8 @@ type Metrics struct {
 	orchestrators []string
 	// damaged counts those that cannot be read, nil without Damaged.
 	damaged func(ctx context.Context) (int, error)
+	// listLag is that of the repair of the list, nil without ListRepair.
+	listLag LagFunc
 }
 
 // SnapshotFunc measures the outbox.

@@ -55,10 +55,10 @@ func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
 	gauge(leader, leaderHelp, 1)
 	s, err := m.snapshot(ctx)
 	if err != nil {
-		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r), m.damage(ctx, r))
+		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r))
 	}
 	gauge("outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
 	gauge("outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
 	gauge("outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
-	return r, errors.Join(m.states(ctx, r), m.damage(ctx, r))
+	return r, errors.Join(m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r))
 }

@@ -1,0 +1,75 @@
+package hmac_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine/hmac"
+)
+
+// remembered are the slots that have rows.
+func (w *world) remembered(t testing.TB) map[string]bool {
+	t.Helper()
+	slots := map[string]bool{}
+	for _, row := range w.rows(t, hmac.SlotsTable) {
+		slots[row.String("Slot")] = true
+	}
+	return slots
+}
+
+// An instance that is rotated for ever has a bounded number of rows, and the slots that it remembers stay decided.
+func TestSlotsAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const days = 500
+	most := 0
+	var told []hmac.NotifyOutput
+	for day := range days {
+		w.move(start.Add(time.Duration(day) * 24 * time.Hour))
+		told = append(told, w.turn(t, fmt.Sprint(day)))
+		w.move(w.clock().Add(24*time.Hour + time.Minute))
+		w.retire(t, told[day])
+		most = max(most, len(w.remembered(t)))
+	}
+	if keep := int(hmac.SlotKeep.Hours()) / 24; most < keep || most > keep+3 {
+		t.Errorf("up to %d rows, of a slot a day for %d days", most, days)
+	}
+	if got := w.decided(t, fmt.Sprint(days-300)); got.Version != told[days-300].Version {
+		t.Error("a slot that is remembered was decided anew")
+	}
+}
+
+// Only what is over for good and for long is forgotten: not the newest, and not what is enabled.
+func TestSlotsThatAreNotForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.turn(t, "enabled")
+	w.decided(t, "pending")
+	w.move(start.Add(time.Hour))
+	old := w.turn(t, "old")
+	w.move(start.Add(3 * time.Hour))
+	w.turn(t, "next")
+	w.move(start.Add(hmac.SlotKeep + 30*24*time.Hour))
+	last := w.turn(t, "last")
+	if err := w.vault.Disable(t.Context(), old.SecretName, old.Version); err != nil {
+		t.Fatal(err)
+	}
+	w.move(last.GraceEndsAtUtc)
+	w.retire(t, last)
+	// What this one has disabled was enabled when it looked.
+	if diff := cmp.Diff(set("enabled", "pending", "next", "last"), w.remembered(t)); diff != "" {
+		t.Errorf("remembered (-want +got):\n%s", diff)
+	}
+	w.retire(t, last)
+	if diff := cmp.Diff(set("pending", "last"), w.remembered(t)); diff != "" {
+		t.Errorf("remembered later (-want +got):\n%s", diff)
+	}
+	w.move(w.clock().Add(2 * hmac.SlotKeep))
+	w.retire(t, last)
+	if diff := cmp.Diff(set("pending", "last"), w.remembered(t)); diff != "" {
+		t.Errorf("remembered without another rotation (-want +got):\n%s", diff)
+	}
+}

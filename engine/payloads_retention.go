@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// SweepPayloads is orchestrator.Runtime.SweepBlobs for a program with dead letters: it deletes payloads of orchestrations
+// that were written before a time and that nothing needs, of one page of their container; next continues behind it, ""
+// after the last.
+//
+// A payload that can be a message's stays while the runtime's queues of signals and of activities, or their poison queues,
+// hold any message, hidden ones included, and for as long as a dead letter of theirs is about its orchestration. The
+// messages of timers have none.
+func (p *Pipeline) SweepPayloads(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
+	rt, idle := p.config.Runtime, (*bool)(nil)
+	return rt.SweepBlobs(ctx, before, from, func(ctx context.Context, orchestration string) (bool, error) {
+		if idle == nil {
+			quiet, err := p.quiet(ctx)
+			if err != nil {
+				return false, err
+			}
+			idle = &quiet
+		}
+		if !*idle {
+			return true, nil
+		}
+		return p.buried(ctx, orchestration)
+	})
+}
+
+// quiet says that no message of the runtime's can name a payload.
+func (p *Pipeline) quiet(ctx context.Context) (bool, error) {
+	for _, queue := range []string{p.config.Runtime.SignalQueue(), p.config.Runtime.ActivityQueue()} {
+		empty, err := p.drained(ctx, queue)
+		if err != nil {
+			return false, err
+		}
+		if !empty {
+			p.config.Log.InfoContext(ctx, "payloads of messages to orchestrations are kept: a queue is not empty", "queue", queue)
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// buried says that a dead letter can name a payload of the orchestration. One whose id does not fit a correlation id is
+// under an id of its own: then any can be it.
+func (p *Pipeline) buried(ctx context.Context, orchestration string) (bool, error) {
+	f := DeadLetterFilter{Engines: []string{SignalEngine}, Limit: 1}
+	if checkID("correlation id", orchestration) == nil {
+		f.CorrelationID = orchestration
+	}
+	dead, err := p.config.DeadLetters.List(ctx, f)
+	return err != nil || len(dead.DeadLetters) > 0, err
+}

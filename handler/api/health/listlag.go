@@ -1,0 +1,19 @@
+package health
+
+import "context"
+
+const listLagCheck = "orchestrations:listRepairLag"
+
+// measureListLag holds the lag of the repair of the list of orchestrations against its limit: what is wrong in the list stays
+// wrong while no pass comes to its end.
+func (h *Checks) measureListLag(ctx context.Context) (map[string]Measurement, error) {
+	lag, err := h.config.ListLag(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m := Measurement{ComponentType: "component", ObservedValue: lag.Seconds(), ObservedUnit: "s"}
+	if m.Status, m.Output = h.config.Thresholds.ListLag.judge(lag); m.Status != Pass {
+		m.Output = "The list of orchestrations may miss some: the log of orchestration-sweep-timer says why its repair is not done. " + m.Output
+	}
+	return map[string]Measurement{listLagCheck: m}, nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// destinationQueue is a queue that the settings name and not the program.
+const destinationQueue = "billing-events"
+
+// created is what the program creates at its start in a deployment context, with everything that settings can turn on:
+// names by the operation that creates them, poison queues apart.
+func created(t *testing.T, d deployment) map[string][]string {
+	t.Helper()
+	pollers := someOrders
+	if d == managedApp { // their engine is the publisher's
+		pollers = ""
+	}
+	s, err := LoadSettings(emulator.with("ROUNDHOUSE_CONTEXT", string(d), pollersSetting, pollers,
+		"ROUNDHOUSE_OUTBOX", `{"destinations": {"billing": {"queue": {"queue": "`+destinationQueue+`"}}}, "routes": [{"eventType": "*", "destination": "billing"}]}`).lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan faults.Plan
+	st := developmentStores(faults.Tables(tables.NewMemory(), plan.Intercept), faults.Queues(queues.NewMemory(), plan.Intercept), faults.Blobs(blobs.NewMemory(), plan.Intercept))
+	a, err := assemble(s, st, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.Close)
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string][]string{}
+	for _, c := range plan.Calls() {
+		if strings.HasPrefix(c.Operation, "Create") {
+			names[c.Operation] = append(names[c.Operation], strings.TrimSuffix(c.Target, engine.PoisonSuffix))
+		}
+	}
+	return names
+}
+
+// The tables of docs/retention.md have everything that the program keeps, nothing else, and a word for each on what is kept
+// and who removes it.
+func TestRetentionIsDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/retention.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, d := range contexts() {
+		for operation, names := range created(t, d) {
+			all[operation] = append(all[operation], names...)
+		}
+	}
+	name := regexp.MustCompile("^`([A-Za-z0-9-]+)`$")
+	for heading, operation := range map[string]string{"Tables": "CreateTable", "Blob containers": "CreateContainer", "Queues": "CreateQueue"} {
+		_, section, found := strings.Cut(string(text), "\n## "+heading+"\n")
+		if section, _, _ = strings.Cut(section, "\n## "); !found {
+			t.Fatalf("there is no %s", heading)
+		}
+		var documented []string
+		for line := range strings.Lines(section) {
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+			if m := name.FindStringSubmatch(strings.TrimSpace(cells[0])); m != nil {
+				documented = append(documented, m[1])
+			}
+			if strings.HasPrefix(line, "|") && slices.ContainsFunc(cells[1:], func(c string) bool { return strings.TrimSpace(c) == "" }) {
+				t.Errorf("%s: something is not said in %s", heading, line)
+			}
+		}
+		made := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(all[operation]))), func(n string) bool { return n == destinationQueue })
+		slices.Sort(documented)
+		if diff := cmp.Diff(made, documented); diff != "" {
+			t.Errorf("%s (-created +documented):\n%s", heading, diff)
+		}
+	}
+}

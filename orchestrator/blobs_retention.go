@@ -1,0 +1,148 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// SweepBlobs deletes the payloads in blobs that were written before a time and that nothing needs, of one page of the
+// container: a process that died has left them. next continues behind the page, "" after the last. Before is to lie days in
+// the past at least: a payload is written before what names it.
+//
+// A payload goes when its orchestration has no rows; when the rounds of the execution that it belongs to are gone; or, if it
+// belongs to no execution, when no round names it. What belongs to none may be that of a message, too: wanted says whether
+// there can be one for the orchestration, in a queue or as a dead letter; nil means that there is none. A round that cannot be
+// read keeps what it may name. Blobs with other names stay.
+func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation string, wanted func(ctx context.Context, orchestration string) (bool, error),
+) (removed int, next string, err error) {
+	removed, next, err = blobs.Sweep(ctx, r.config.Blobs, r.config.Container, before, continuation, func(ctx context.Context, names []string) ([]string, error) {
+		return r.unneeded(ctx, names, wanted)
+	})
+	if err != nil {
+		return removed, next, fmt.Errorf("retention of the payloads of orchestrations: %w", err)
+	}
+	return removed, next, nil
+}
+
+// payload is a blob of an orchestration, as its name tells.
+type payloadBlob struct {
+	name, id, hash string
+	execution      int // 0: none
+}
+
+// payloadOf reads a name; false for one that no runtime has given.
+func payloadOf(name string) (payloadBlob, bool) {
+	parts := strings.Split(name, "/")
+	p := payloadBlob{name: name, hash: parts[len(parts)-1]}
+	id, err := tables.UnescapeKey(parts[0])
+	if p.id = id; err != nil || tables.EscapeKey(id) != parts[0] || !validID(id) || p.hash == "" || !validBlob(p.hash) {
+		return p, false
+	}
+	switch len(parts) {
+	case 2:
+		return p, true
+	case 3:
+		p.execution, err = strconv.Atoi(parts[1])
+		return p, err == nil && p.execution > 0 && fmt.Sprintf("%08d", p.execution) == parts[1]
+	default:
+		return p, false
+	}
+}
+
+// unneeded gives those of the names that nothing needs.
+func (r *Runtime) unneeded(ctx context.Context, names []string, wanted func(context.Context, string) (bool, error)) ([]string, error) {
+	byID := map[string][]payloadBlob{}
+	for _, name := range names {
+		if p, ok := payloadOf(name); ok {
+			byID[p.id] = append(byID[p.id], p)
+		}
+	}
+	var free []string
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		n, err := r.needs(ctx, id, byID[id])
+		if err != nil {
+			return nil, err
+		}
+		var loose []string
+		for _, p := range byID[id] {
+			switch {
+			case n.needs(p):
+			case p.execution > 0:
+				free = append(free, p.name)
+			default:
+				loose = append(loose, p.name)
+			}
+		}
+		if len(loose) > 0 && wanted != nil {
+			keep, err := wanted(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			if keep {
+				continue
+			}
+		}
+		free = append(free, loose...)
+	}
+	return free, nil
+}
+
+// needs is what the rounds of an orchestration need.
+type needs struct {
+	executions map[int]bool    // that have rounds
+	named      map[string]bool // payloads that belong to no execution, by hash
+	damaged    bool            // nobody knows what a round names
+}
+
+func (n needs) needs(p payloadBlob) bool {
+	return n.damaged || p.execution > 0 && n.executions[p.execution] || p.execution == 0 && n.named[p.hash]
+}
+
+// needs reads the rounds of an orchestration; what is in them only if one of the payloads belongs to no execution.
+func (r *Runtime) needs(ctx context.Context, id string, payloads []payloadBlob) (needs, error) {
+	n := needs{executions: map[int]bool{}, named: map[string]bool{}}
+	loose := slices.ContainsFunc(payloads, func(p payloadBlob) bool { return p.execution == 0 })
+	q := tables.Query{Partition: tables.EscapeKey(id), From: roundPrefix, To: tables.PrefixEnd(roundPrefix)}
+	if !loose {
+		q.Select = []string{columnEncoding}
+	}
+	for e, err := range tables.All(ctx, r.config.Tables, r.config.Table, q) {
+		if err != nil {
+			return n, fmt.Errorf("rounds of orchestration %s: %w", id, err)
+		}
+		var execution, number int
+		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+			n.damaged = true
+		}
+		n.executions[execution] = true
+		if !loose {
+			continue
+		}
+		if blob := e.String(columnBlob); blob != "" {
+			n.named[blob] = true
+			continue
+		}
+		round, err := decodeRound(e)
+		n.damaged = n.damaged || err != nil
+		for _, e := range slices.Concat(round.Learned, round.Decided) {
+			n.name(e)
+		}
+	}
+	return n, nil
+}
+
+// name takes note of what an event names, and what the events do that it brings along.
+func (n needs) name(e event) {
+	n.named[e.Blob] = true
+	for _, u := range e.Inherited.unread() {
+		n.name(u)
+	}
+}

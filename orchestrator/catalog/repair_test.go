@@ -1,0 +1,473 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// repair carries out a pass from its beginning to its end, and gives what it mended.
+func (h *house) repair(t *testing.T) (mended int) {
+	t.Helper()
+	for {
+		n, err := h.Repair(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mended += n
+		p, err := h.loadPass(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.step == "" {
+			return mended
+		}
+	}
+}
+
+// process is another process with the list: what the one before has not written stays with that one.
+func (h *house) process(t *testing.T, intercept faults.Interceptor) *Catalog {
+	t.Helper()
+	c, err := New(Config{Tables: faults.Tables(h.store, intercept), Runtime: func() *orchestrator.Runtime { return h.runtime }, Linger: time.Hour, RepairEvery: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.kill() })
+	h.Catalog = c
+	return c
+}
+
+// kill takes what waits with it.
+func (c *Catalog) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.pending)
+	c.closed = true
+	c.disarm()
+}
+
+// same lets every call through.
+func same(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+	return next(ctx)
+}
+
+// agrees holds the rows, every filter and the census against a scan.
+func (h *house) agrees(t testing.TB) {
+	t.Helper()
+	everything, _, err := h.runtime.List(context.Background(), orchestrator.Filter{}, 1000, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	implied, counts := []string{}, map[orchestrator.Status]int{}
+	for _, s := range everything {
+		implied = append(implied, entryFor(s).all()...)
+		counts[s.Status]++
+	}
+	slices.Sort(implied)
+	rows := []string{}
+	for row, err := range tables.All(context.Background(), h.store, DefaultTable, tables.Query{Partition: listPartition}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, row.Row)
+	}
+	if diff := cmp.Diff(implied, rows); diff != "" {
+		t.Fatalf("rows (-implied +there):\n%s", diff)
+	}
+	for _, f := range filters() {
+		want, got := []string{}, []string{}
+		for _, s := range everything {
+			if f.Matches(s) {
+				want = append(want, s.ID)
+			}
+		}
+		page, _, err := h.List(context.Background(), f, 1000, "")
+		for _, s := range page {
+			got = append(got, s.ID)
+		}
+		if slices.Sort(got); err != nil || !slices.Equal(want, got) {
+			t.Fatalf("filter %+v: %q, a scan has %q, %v", f, got, want, err)
+		}
+	}
+	census, err := h.Census(context.Background(), statuses()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range statuses() {
+		if census[s].Total() != counts[s] {
+			t.Fatalf("the census has %d that are %s, a scan %d", census[s].Total(), s, counts[s])
+		}
+	}
+}
+
+func statuses() []orchestrator.Status {
+	return []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Suspended, orchestrator.Stalled, orchestrator.Retrying,
+		orchestrator.Completed, orchestrator.Failed, orchestrator.Canceled, orchestrator.Terminated}
+}
+
+// filters use every view, alone and together.
+func filters() (all []orchestrator.Filter) {
+	few := [][]orchestrator.Status{nil, {orchestrator.Completed, orchestrator.Running}}
+	for _, s := range statuses() {
+		few = append(few, []orchestrator.Status{s})
+	}
+	for _, name := range []string{"", "short", "bad", "gate"} {
+		for _, tag := range []string{"", "red"} {
+			for _, prefix := range []string{"", "a"} {
+				for _, some := range few {
+					all = append(all, orchestrator.Filter{Orchestrator: name, Tag: tag, Prefix: prefix, Statuses: some})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// step is one of a life. A silent one is not noted: the list learns of it by itself.
+type step struct {
+	take   func(context.Context) error
+	silent bool
+}
+
+// life is what orchestrations can go through: they change every view that they are in.
+func (h *house) life() []step {
+	start := func(id, name, tag string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			s := orchestrator.Start{ID: id, Orchestrator: name, Input: json.RawMessage("1"), CorrelationID: "c"}
+			if tag != "" {
+				s.Reference = &orchestrator.Reference{Key: tag}
+			}
+			_, err := h.runtime.Start(ctx, s)
+			return err
+		}
+	}
+	r := h.runtime
+	return []step{
+		{take: start("a", "gate", "red")}, {take: start("b", "short", "")},
+		{take: func(ctx context.Context) error { return r.Suspend(ctx, "a", "") }},
+		{take: func(ctx context.Context) error { return r.Resume(ctx, "a", "") }},
+		{take: func(ctx context.Context) error { return r.Raise(ctx, "a", "open", 1, "") }},
+		{take: func(ctx context.Context) error { return r.Purge(ctx, "b") }, silent: true},
+		{take: func(ctx context.Context) error { return second(r.Restart(ctx, "a", "")) }},
+		{take: func(ctx context.Context) error { return r.Terminate(ctx, "a", "") }},
+		{take: func(ctx context.Context) error { return r.Purge(ctx, "a") }, silent: true},
+		{take: start("a", "bad", "")},
+	}
+}
+
+// Whatever becomes of the list's calls of storage, and whichever process goes on: a pass later each filter agrees with a
+// scan. A process dies at each call, and at the begin, the change and the end of an orchestration with what it has heard.
+func TestAPassMendsWhatProcessesLeft(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults.Faults() {
+		t.Run(fault.String(), func(t *testing.T) {
+			t.Parallel()
+			for at := 1; ; at++ {
+				over := false
+				synctest.Test(t, func(t *testing.T) {
+					h := newHouse(t)
+					plan := &faults.Plan{At: at, Fault: fault}
+					h.process(t, plan.Intercept)
+					for _, step := range h.life() {
+						if err := step.take(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+						h.drive(t)
+						_ = h.Flush(t.Context())
+						if plan.Crashed() {
+							plan.At = 0
+							h.kill()
+							h.process(t, same)
+						}
+					}
+					over = !plan.Done()
+					plan.Wait()
+					h.process(t, same).kill()
+					h.process(t, same)
+					h.repair(t)
+					h.agrees(t)
+				})
+				if over {
+					return
+				}
+			}
+		})
+	}
+}
+
+// A process dies with what it has heard after each step of a life, for every length of time that it hears, and another goes
+// on: a pass later each filter agrees with a scan.
+func TestAPassMendsWhatNobodyNoted(t *testing.T) {
+	t.Parallel()
+	steps := len((&house{}).life())
+	for deaf := range 1 << steps { // the steps that a process dies after
+		h := newHouse(t)
+		for i, step := range h.life() {
+			if err := step.take(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h.drive(t)
+			if deaf&(1<<i) != 0 {
+				h.kill()
+			} else if err := h.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h.process(t, same)
+		}
+		h.repair(t)
+		h.agrees(t)
+		if t.Failed() {
+			t.Fatalf("processes died after the steps %b", deaf)
+		}
+	}
+}
+
+// A pass does not undo what happens while it is at work, nor miss it: at each of its calls of storage the orchestration
+// goes a step further, and that is noted at once, or later.
+func TestAPassAmongChanges(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for wrong := range 2 {
+			for from := range len((&house{}).life()) {
+				for at := 1; ; at++ {
+					h := newHouse(t)
+					life := h.life()
+					for _, step := range life[:from] {
+						if err := step.take(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+						h.drive(t)
+					}
+					if err := h.Flush(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					h.spoil(t, wrong)
+					calls, others := 0, h.Catalog
+					change := func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+						if calls++; calls == at {
+							mine := h.Catalog
+							h.Catalog = others // of the process where it happens
+							err := life[from].take(ctx)
+							h.drive(t)
+							if err == nil && !late {
+								err = others.Flush(ctx)
+							}
+							h.Catalog = mine
+							if err != nil {
+								t.Error(err)
+							}
+						}
+						return next(ctx)
+					}
+					h.process(t, change)
+					h.repair(t)
+					over := calls < at
+					if life[from].silent {
+						h.process(t, same)
+						h.repair(t)
+					}
+					if err := others.Flush(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					h.process(t, same)
+					h.agrees(t)
+					if t.Failed() {
+						t.Fatalf("late %v, spoilt %d, step %d at call %d", late, wrong, from, at)
+					}
+					if over {
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// spoil takes every other row of the index away, and adds others.
+func (h *house) spoil(t *testing.T, wrong int) {
+	t.Helper()
+	if wrong == 0 {
+		return
+	}
+	for i, name := range h.rows(t) {
+		op := tables.Delete(key(name), "")
+		if i%2 == 0 {
+			op = tables.Insert(tables.Entity{Key: key(name + "0"), Properties: map[string]any{columnID: "a"}})
+		}
+		if err := h.store.Apply(t.Context(), DefaultTable, op); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Rows that were not there, and rows that are none's: each view's is found, and so is what is no row of a view.
+func TestRepairOfEachRow(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for i := range 20 {
+		h.start(t, fmt.Sprintf("a/%02d", i), []string{"short", "bad", "gate"}[i%3], []string{"", "red"}[i%2], i)
+	}
+	h.process(t, same)
+	wants := func(when string, want int) {
+		t.Helper()
+		if n := h.repair(t); n != want {
+			t.Errorf("%s: %d mended, want %d", when, n, want)
+		}
+		h.agrees(t)
+	}
+	wants("nothing is there", 20)
+	wants("all is there", 0)
+	for _, name := range entryFor(must(h.runtime.Status(t.Context(), "a/05"))).all() {
+		if err := h.store.Apply(t.Context(), DefaultTable, tables.Delete(key(name), "")); err != nil {
+			t.Fatal(err)
+		}
+		wants("without "+name, 1)
+	}
+	gone := entry{id: "gone", orchestrator: "short", tag: "red", status: orchestrator.Completed, created: time.Unix(1, 0)}
+	other := entryFor(must(h.runtime.Status(t.Context(), "a/05")))
+	other.orchestrator, other.tag, other.status, other.created = "other", "other", orchestrator.Suspended, time.Unix(2, 0)
+	for _, name := range append(append(gone.all(), other.all()[1:]...), "", "zzz") {
+		id := gone.id
+		if slices.Contains(other.all(), name) {
+			id = other.id
+		}
+		e := tables.Entity{Key: key(name), Properties: map[string]any{columnID: id}}
+		if name == "" { // no view's, and without an id
+			e = tables.Entity{Key: key("!")}
+		}
+		if err := h.store.Apply(t.Context(), DefaultTable, tables.Insert(e)); err != nil {
+			t.Fatal(err)
+		}
+		wants("with "+name, 1)
+	}
+}
+
+// A pass goes on in whatever process, rests for a while when it is done, and its lag counts from when it began.
+func TestRepairRestsAndGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := filled(t, 12)
+		lag := func(want time.Duration) {
+			t.Helper()
+			if got, err := h.RepairLag(t.Context()); err != nil || got != want {
+				t.Errorf("the lag is %v, want %v, %v", got, want, err)
+			}
+		}
+		lag(0) // there was no pass
+		slice := func(want string) {
+			t.Helper()
+			h.begin(t) // what has been done before is in storage only
+			_, err := h.Repair(t.Context())
+			if p := must(h.loadPass(t.Context())); err != nil || p.step != want {
+				t.Errorf("then %q, want %q, %v", p.step, want, err)
+			}
+		}
+		slice(stepSweep)
+		time.Sleep(5 * time.Minute)
+		lag(5 * time.Minute)
+		slice("")
+		lag(5 * time.Minute) // what was wrong when it began is right, and no more is known
+		time.Sleep(59 * time.Minute)
+		h.start(t, "new", "gate", "", 1)
+		slice("")
+		time.Sleep(2 * time.Minute)
+		slice(stepSweep)
+		slice("")
+		lag(0)
+		h.agrees(t)
+	})
+}
+
+// A place that storage does not take any more begins the pass anew, and so does one of another version.
+func TestRepairFromAPlaceThatIsNone(t *testing.T) {
+	t.Parallel()
+	for name, columns := range map[string]map[string]any{
+		"no continuation":   {columnStep: stepMark, columnNext: "nowhere", columnBegan: time.Unix(1, 0)},
+		"another version's": {columnNext: "nowhere", "From": "a"},
+	} {
+		h := newHouse(t)
+		h.start(t, "a", "gate", "", 1)
+		h.process(t, same)
+		e := tables.Entity{Key: tables.Key{Partition: repairPartition, Row: repairRow}, Properties: columns}
+		if err := h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e)); err != nil {
+			t.Fatal(err)
+		}
+		h.repair(t)
+		h.repair(t)
+		if h.agrees(t); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// A quiet pass over a thousand orchestrations of five rows costs 63 transactions that mark them and 5 pages of rows, and
+// besides a page of the orchestrations, which is the runtime's, and five calls for the place.
+func TestRepairCost(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for i := range 1000 {
+		h.start(t, fmt.Sprint(i), "short", "", i)
+	}
+	if err := h.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cost := func() map[string]int {
+		calls := map[string]int{}
+		h.process(t, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+			calls[c.Operation]++
+			return next(ctx)
+		})
+		for _, err := range []error{second(h.Repair(t.Context())), second(h.Repair(t.Context()))} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return calls
+	}
+	if diff := cmp.Diff(map[string]int{"Get": 2, "Apply": 63 + 3, "Query": 5}, cost()); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	h.agrees(t)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// What storage refuses is told, and the slice is done again.
+func TestRepairFails(t *testing.T) {
+	t.Parallel()
+	no := errors.New("no line")
+	for at := 1; ; at++ {
+		h := newHouse(t)
+		h.start(t, "a", "gate", "red", 1)
+		calls, failed := 0, false
+		h.process(t, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+			if calls++; calls == at {
+				failed = true
+				return no
+			}
+			return next(ctx)
+		})
+		for range 3 {
+			if _, err := h.Repair(t.Context()); err != nil && !errors.Is(err, no) {
+				t.Errorf("call %d: %v", at, err)
+			}
+		}
+		if !failed {
+			return
+		}
+		if h.agrees(t); t.Failed() {
+			t.Fatalf("call %d", at)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// purgeForgottenChild purges a sub-orchestration if it has ended and nobody can ask for it any more, and gives how many went:
+// 1 or 0. The others go with their callers. One that is damaged stays, and does not hold the others up.
+func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, error) {
+	if !s.Ended() {
+		return 0, nil
+	}
+	forgotten, err := r.forgottenByCaller(ctx, s)
+	if err != nil || !forgotten {
+		return 0, err
+	}
+	switch err := r.purge(ctx, s.ID, purging{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not told
+	case err == nil:
+		return 1, nil
+	case errors.Is(err, ErrCorrupt):
+		r.config.Log.Warn("a sub-orchestration that nobody needs stays: it is damaged", "orchestration", s.ID, "reason", err.Error())
+		return 0, nil
+	case errors.Is(err, ErrActive), errors.Is(err, ErrNotFound):
+		return 0, nil
+	default:
+		return 0, err
+	}
+}
+
+// forgottenByCaller says that the caller of a sub-orchestration is gone, or the rounds of the execution that its id is
+// named after. One that was given an id may be called again under it by any execution, so it stays as long as its caller.
+func (r *Runtime) forgottenByCaller(ctx context.Context, s Summary) (bool, error) {
+	q := tables.Query{Partition: tables.EscapeKey(s.Parent), Limit: 1, Select: []string{columnEncoding}}
+	if execution, ok := callerOf(s); ok {
+		q.From = fmt.Sprintf("%s%08d-", roundPrefix, execution)
+		q.To = tables.PrefixEnd(q.From)
+	}
+	for _, err := range tables.All(ctx, r.config.Tables, r.config.Table, q) {
+		if err != nil {
+			return false, fmt.Errorf("caller of orchestration %s: %w", s.ID, err)
+		}
+		return false, nil
+	}
+	return true, nil
+}
+
+// callerOf is the execution of the caller that a sub-orchestration's id is named after; false if it was given an id.
+func callerOf(s Summary) (int, bool) {
+	name, ok := strings.CutPrefix(s.ID, s.Parent+":")
+	number, rest, named := strings.Cut(name, "-"+s.Orchestrator+"-")
+	execution, err := strconv.Atoi(number)
+	return execution, ok && named && rest != "" && err == nil && execution > 0
+}
