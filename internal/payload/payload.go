@@ -40,6 +40,12 @@ func Check(text []byte) error {
 	return nil
 }
 
+// TooDeep is what a door answers to JSON that is nested too deep: one sentence with the limit. What a request is wrapped in
+// on its way counts, too.
+func TooDeep() string {
+	return fmt.Sprintf("The body is %v: %d levels of arrays and objects are allowed, those that it travels in included.", ErrTooDeep, MaxDepth)
+}
+
 // deeperThan reports whether arrays and objects are nested deeper than most.
 func deeperThan(text []byte, most int) bool {
 	depth := 0
