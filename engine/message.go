@@ -131,7 +131,7 @@ func (m Message) encode() ([]byte, error) {
 	if err := payload.Check(m.Input); err != nil { // the words of a JSON encoder would not name the limit
 		return nil, err
 	}
-	text, err := json.Marshal(m)
+	text, err := payload.Marshal(m)
 	if err == nil {
 		err = payload.Check(text)
 	}

@@ -51,7 +51,7 @@ func (d deadEvents) add(ctx context.Context, e outbox.DeadEvent) error {
 	if err != nil {
 		return err
 	}
-	original, err := json.Marshal(deadMessageOf(e))
+	original, err := payload.Marshal(deadMessageOf(e))
 	if err != nil {
 		return fmt.Errorf("dead event %s: %w", e.ID, err)
 	}

@@ -47,9 +47,12 @@ type Start struct {
 // maxCarry bounds Start.Carry, in bytes.
 const maxCarry = 48 << 10
 
+// maxEscapedID bounds an id as keys have it: 512 units, less the prefix that it has in the index of lists.
+const maxEscapedID = 510
+
 // validID says whether table keys and blob names can be made of an id.
 func validID(id string) bool {
-	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= 512 && utf8.ValidString(id)
+	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= maxEscapedID && utf8.ValidString(id)
 }
 
 func (s Start) validate() error {

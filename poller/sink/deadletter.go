@@ -28,7 +28,7 @@ func DeadLetters(letters *engine.DeadLetters) func(context.Context, poller.Quara
 		if len(event.Data) > maxDeadData || payload.Check(event.Data) != nil {
 			event.Data, event.DataSize = nil, len(event.Data)
 		}
-		original, err := json.Marshal(event)
+		original, err := payload.Marshal(event)
 		if err != nil {
 			return fmt.Errorf("dead letter of row %.256s: %w", q.Row.Key, err)
 		}
