@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // tokenVersion changes when a token of before would be misread.
@@ -24,7 +26,7 @@ type pageToken struct {
 
 func encodeToken(fingerprint string, at position) string {
 	// Marshalling numbers and strings cannot fail.
-	text, _ := json.Marshal(pageToken{tokenVersion, fingerprint, at.place, at.engine})
+	text, _ := payload.Marshal(pageToken{tokenVersion, fingerprint, at.place, at.engine})
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
