@@ -89,7 +89,7 @@ func (c *Claims) open(ctx context.Context, engine string, m Message) (Message, e
 
 func claimName(engine, correlationID string, input []byte) string {
 	sum := sha256.Sum256(input)
-	return tables.EscapeKey(engine) + "/" + tables.EscapeKey(correlationID) + "/" + hex.EncodeToString(sum[:])
+	return tables.EscapeSegment(engine) + "/" + tables.EscapeSegment(correlationID) + "/" + hex.EncodeToString(sum[:])
 }
 
 // inputOrBlob is the input as the history shows it.

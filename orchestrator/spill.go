@@ -86,5 +86,5 @@ func hashOf(payload json.RawMessage) string {
 }
 
 func blobName(id, hash string) string {
-	return strings.Join([]string{tables.EscapeKey(id), hash}, "/")
+	return strings.Join([]string{tables.EscapeSegment(id), hash}, "/")
 }

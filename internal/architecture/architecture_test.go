@@ -82,6 +82,7 @@ func rules() []rule {
 		{"internal/account", []string{sdk}},
 		{"internal/payload", []string{"internal/account"}},
 		{"internal/daemon", nil},
+		{"internal/fuzzvalue", nil},
 		{"internal/postgres", []string{"internal/daemon"}},
 		{"internal/mariadb", []string{"internal/daemon"}},
 		{"internal/azurite", []string{"internal/account", "internal/azurite"}},
