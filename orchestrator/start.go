@@ -58,7 +58,7 @@ func validID(id string) bool {
 func (s Start) validate() error {
 	switch {
 	case !validID(s.ID):
-		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, not %d", len(s.ID))
+		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, and up to %d as a key, not %d and %d", maxEscapedID, len(s.ID), len(tables.EscapeKey(s.ID)))
 	case len(s.Carry) > maxCarry:
 		return fmt.Errorf("orchestration %s carries %d bytes, at most %d: %w", s.ID, len(s.Carry), maxCarry, tables.ErrTooLarge)
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):

@@ -40,6 +40,23 @@ func TestTokensOfTheLongestIDs(t *testing.T) {
 	}
 }
 
+// An id that is too long is refused as one, in bytes and as a key.
+func TestSizesOfIDs(t *testing.T) {
+	t.Parallel()
+	b := newOutboxBench(t)
+	for _, tt := range []struct {
+		limit int
+		id    func(n int) string
+	}{{maxOrchestrationID, func(n int) string { return strings.Repeat("i", n) }}, {maxEscapedID, func(n int) string { return strings.Repeat("/", 168) + strings.Repeat("i", n-504) }}} {
+		for n := tt.limit - 1; n <= tt.limit+1; n++ {
+			rec := b.send(t, http.MethodPost, orchestrationsPath, fmt.Sprintf(`{"orchestrator":"holder","id":%q}`, tt.id(n)))
+			if n <= tt.limit && rec.Code != http.StatusAccepted || n > tt.limit && (rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), fmt.Sprint(tt.limit))) {
+				t.Errorf("%d of %d: %d %.300s", n, tt.limit, rec.Code, rec.Body)
+			}
+		}
+	}
+}
+
 // walk counts what a list has, page by page.
 func (b *outboxBench) walk(t *testing.T, target string) (items int) {
 	t.Helper()
