@@ -17,8 +17,12 @@ func TestSizesOfInputs(t *testing.T) {
 		parse func(n int) (hmac.Input, error)
 		slot  func(n int) string
 	}{
-		{"document", 8 << 10, func(n int) (hmac.Input, error) { return hmac.ParseInput("", "i", []byte(`{"slot":"s"`+strings.Repeat(" ", n-12)+`}`)) }, func(int) string { return "s" }},
-		{"slot", 512, func(n int) (hmac.Input, error) { return hmac.ParseInput("", "i", []byte(`{"slot":"`+strings.Repeat("<", n)+`"}`)) }, func(n int) string { return strings.Repeat("<", n) }},
+		{"document", 8 << 10, func(n int) (hmac.Input, error) {
+			return hmac.ParseInput("", "i", []byte(`{"slot":"s"`+strings.Repeat(" ", n-12)+`}`))
+		}, func(int) string { return "s" }},
+		{"slot", 512, func(n int) (hmac.Input, error) {
+			return hmac.ParseInput("", "i", []byte(`{"slot":"`+strings.Repeat("<", n)+`"}`))
+		}, func(n int) string { return strings.Repeat("<", n) }},
 		{"instance", 512, func(n int) (hmac.Input, error) { return hmac.ParseInput("", strings.Repeat("i", n), nil) }, func(int) string { return "" }},
 		{"instance as a key", 512, func(n int) (hmac.Input, error) {
 			return hmac.ParseInput("", strings.Repeat("/", 170)+strings.Repeat("i", n-510), nil)
