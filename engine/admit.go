@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -53,7 +54,7 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if s.Carry, err = j.wrap(body); err != nil {
 		return s, err
 	}
-	if s.Input, err = json.Marshal(m); err != nil {
+	if s.Input, err = m.encode(); err != nil {
 		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
 	}
 	s.ID, s.CorrelationID, s.Timeout, s.WillRetry = id, m.CorrelationID, def.Timeout, true
@@ -78,6 +79,9 @@ func (d Definition) asked(s orchestrator.Start) (Message, error) {
 		input = []byte("{}")
 	}
 	var m Message
+	if err := payload.Check(input); err != nil {
+		return m, err
+	}
 	decoder := json.NewDecoder(bytes.NewReader(input))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {

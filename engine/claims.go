@@ -42,14 +42,17 @@ func (c *Claims) createContainer(ctx context.Context) error {
 }
 
 // Pack is the message as the body of a queue message, with its input in a blob if it does not fit otherwise. The engine
-// and the correlation id are required. Errors are those of blobs, and of ids that are missing or too long.
+// and the correlation id are required. Errors are those of blobs, of payload.Check, and of ids that are missing or too long.
 func (c *Claims) Pack(ctx context.Context, m Message) ([]byte, error) {
 	if err := errors.Join(checkID("engine", m.Engine), checkID("correlation id", m.CorrelationID)); err != nil {
 		return nil, fmt.Errorf("pack a message: %w", err)
 	}
-	body, err := json.Marshal(m)
-	if err != nil || len(body) <= MaxMessage {
-		return body, err
+	body, err := m.encode()
+	if err != nil {
+		return nil, fmt.Errorf("pack the message %s: %w", m.CorrelationID, err)
+	}
+	if len(body) <= MaxMessage {
+		return body, nil
 	}
 	m.Blob = claimName(m.Engine, m.CorrelationID, m.Input)
 	if err := c.blobs.Put(ctx, c.container, m.Blob, m.Input); err != nil {
@@ -86,7 +89,7 @@ func (c *Claims) open(ctx context.Context, engine string, m Message) (Message, e
 
 func claimName(engine, correlationID string, input []byte) string {
 	sum := sha256.Sum256(input)
-	return tables.EscapeKey(engine) + "/" + tables.EscapeKey(correlationID) + "/" + hex.EncodeToString(sum[:])
+	return tables.EscapeSegment(engine) + "/" + tables.EscapeSegment(correlationID) + "/" + hex.EncodeToString(sum[:])
 }
 
 // inputOrBlob is the input as the history shows it.

@@ -48,8 +48,8 @@ func claimantOf(name string) (claimant, bool) {
 	if len(parts) != 3 {
 		return claimant{}, false
 	}
-	engine, err1 := tables.UnescapeKey(parts[0])
-	id, err2 := tables.UnescapeKey(parts[1])
+	engine, err1 := tables.UnescapeSegment(parts[0])
+	id, err2 := tables.UnescapeSegment(parts[1])
 	return claimant{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -73,7 +74,7 @@ func (e *Entry) prepare() {
 // document is a JSON document as it is stored. Its length counts before the redaction, whose cost it bounds, and after
 // it, because [redacted] can be longer than a secret.
 func document(doc json.RawMessage) json.RawMessage {
-	if len(doc) <= maxDocument {
+	if len(doc) <= maxDocument && payload.Check(doc) == nil { // an answer that shows what is too deep could not be read
 		clean := bytes.ToValidUTF8(RedactJSON(doc), []byte("\uFFFD"))
 		if len(clean) <= maxDocument {
 			return clean

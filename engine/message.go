@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // MaxMessage bounds the body of a message in bytes. It leaves room for the line that a message gets when it is put
@@ -84,6 +86,9 @@ func (d Definition) parseMessage(body []byte) (Message, error) {
 	if !utf8.Valid(body) {
 		return m, errors.New("the message is not UTF-8")
 	}
+	if err := payload.Check(body); err != nil {
+		return m, fmt.Errorf("the message cannot be stored: %w", err)
+	}
 	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return m, errors.New("the message is not a JSON object")
 	}
@@ -106,6 +111,9 @@ func (d Definition) parseMessage(body []byte) (Message, error) {
 func (d Definition) adapt(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		if m, ok, err := d.Adapt(body); ok || err != nil {
+			if err == nil {
+				_, err = m.encode() // it may be deeper than its body
+			}
 			return m, err
 		}
 	}
@@ -117,12 +125,25 @@ func (d Definition) adapt(body []byte) (Message, error) {
 	return m, err
 }
 
+// encode is the message as queues and runs get it. The errors are those of payload.Check: whatever is encoded, a run can
+// keep.
+func (m Message) encode() ([]byte, error) {
+	if err := payload.Check(m.Input); err != nil { // the words of a JSON encoder would not name the limit
+		return nil, err
+	}
+	text, err := payload.Marshal(m)
+	if err == nil {
+		err = payload.Check(text)
+	}
+	return text, err
+}
+
 // errOverSize marks a message that is too large as a whole.
 var errOverSize = errors.New("over size")
 
 // reasonOf names, for machines, why a message could not be decoded.
 func reasonOf(err error) Reason {
-	if errors.Is(err, errOverSize) || errors.Is(err, ErrIDTooLong) {
+	if errors.Is(err, errOverSize) || errors.Is(err, ErrIDTooLong) || errors.Is(err, payload.ErrTooLarge) {
 		return ReasonOverSize
 	}
 	return ReasonUndecodable

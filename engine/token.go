@@ -5,13 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // tokenVersion changes when a token of before would be misread.
 const tokenVersion = 1
 
-// maxToken bounds a token before it is decoded, in bytes: more than a place and an engine take.
-const maxToken = 1 << 10
+// maxToken bounds a token before it is decoded, in bytes: more than a place and an engine take, whatever its name is.
+const maxToken = 2 << 10
 
 // pageToken is what a continuation token says: continue behind this row. It needs no memory between pages, and it is
 // no secret: it leads nowhere that the same query without it would not.
@@ -24,7 +26,7 @@ type pageToken struct {
 
 func encodeToken(fingerprint string, at position) string {
 	// Marshalling numbers and strings cannot fail.
-	text, _ := json.Marshal(pageToken{tokenVersion, fingerprint, at.place, at.engine})
+	text, _ := payload.Marshal(pageToken{tokenVersion, fingerprint, at.place, at.engine})
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -175,9 +174,9 @@ func (v *visit) run(ctx context.Context) {
 		v.broke(ctx, err)
 		return
 	}
-	input, err := json.Marshal(message)
+	input, err := message.encode()
 	if err != nil {
-		v.bury(ctx, ReasonUndecodable, err)
+		v.abandon(ctx, reasonOf(err), fmt.Errorf("the message cannot be stored: %w", err))
 		return
 	}
 	j := v.journey

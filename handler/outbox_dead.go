@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -40,7 +41,7 @@ type deadMessage struct {
 	TraceParent     string          `json:"traceparent,omitempty"`
 	DataContentType string          `json:"datacontenttype,omitempty"`
 	Data            json.RawMessage `json:"data,omitempty"`
-	// DataSize is the length of data that is left out because it is long.
+	// DataSize is the length of data that is left out because it is long, or nested too deep to be read in here.
 	DataSize int `json:"datasize,omitempty"`
 }
 
@@ -50,7 +51,7 @@ func (d deadEvents) add(ctx context.Context, e outbox.DeadEvent) error {
 	if err != nil {
 		return err
 	}
-	original, err := json.Marshal(deadMessageOf(e))
+	original, err := payload.Marshal(deadMessageOf(e))
 	if err != nil {
 		return fmt.Errorf("dead event %s: %w", e.ID, err)
 	}
@@ -74,7 +75,7 @@ func (d deadEvents) add(ctx context.Context, e outbox.DeadEvent) error {
 func deadMessageOf(e outbox.DeadEvent) deadMessage {
 	m := deadMessage{SpecVersion: "1.0", ID: e.Key.String(), Source: "/roundhouse", Type: e.Type, Time: e.CreatedAt, TenantID: e.TenantID,
 		CorrelationID: e.CorrelationID, TraceParent: e.TraceParent}
-	if len(e.Payload) > maxDeadPayload {
+	if len(e.Payload) > maxDeadPayload || payload.Check(e.Payload) != nil {
 		m.DataSize = len(e.Payload)
 		return m
 	}

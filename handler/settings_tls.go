@@ -43,7 +43,11 @@ func tlsFrom(lookup lookupFunc, emulator bool) (tlsSettings, error) {
 	if text := setting(lookup, "ROUNDHOUSE_TLS_TARGETS"); text != "" {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
-		if err := d.Decode(&s.Targets); err != nil {
+		err := d.Decode(&s.Targets)
+		if err == nil && d.More() {
+			err = errors.New("there is something behind the array")
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("ROUNDHOUSE_TLS_TARGETS: set a JSON array as docs/engines/tls.md describes: %w", err))
 		}
 	}

@@ -42,8 +42,8 @@ type payloadBlob struct {
 func payloadOf(name string) (payloadBlob, bool) {
 	parts := strings.Split(name, "/")
 	p := payloadBlob{name: name, hash: parts[len(parts)-1]}
-	id, err := tables.UnescapeKey(parts[0])
-	if p.id = id; err != nil || tables.EscapeKey(id) != parts[0] || !validID(id) || p.hash == "" || !validBlob(p.hash) {
+	id, err := tables.UnescapeSegment(parts[0])
+	if p.id = id; err != nil || tables.EscapeSegment(id) != parts[0] || !validID(id) || p.hash == "" || !validBlob(p.hash) {
 		return p, false
 	}
 	switch len(parts) {

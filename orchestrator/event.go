@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // eventKind names an event in the rounds. Kinds are stored: they are added, never renamed.
@@ -282,15 +284,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return buf.Bytes()
 }
 
-// marshal is json.Marshal without the escapes for HTML, which only make payloads longer.
-func marshal(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
+// marshal is payload.Marshal: payloads and what holds them are written in one way.
+func marshal(v any) (json.RawMessage, error) { return payload.Marshal(v) }
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }

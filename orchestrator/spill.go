@@ -95,4 +95,4 @@ func blobOf(execution int, hash string) string { return fmt.Sprintf("%08d/%s", e
 func blobHash(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
 // blobName is the name of an orchestration's blob in the container.
-func blobName(id, name string) string { return tables.EscapeKey(id) + "/" + name }
+func blobName(id, name string) string { return tables.EscapeSegment(id) + "/" + name }

@@ -47,15 +47,18 @@ type Start struct {
 // maxCarry bounds Start.Carry, in bytes.
 const maxCarry = 48 << 10
 
+// maxEscapedID bounds an id as keys have it: 512 units, less the prefix that it has in the index of lists.
+const maxEscapedID = 510
+
 // validID says whether table keys and blob names can be made of an id.
 func validID(id string) bool {
-	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= 512 && utf8.ValidString(id)
+	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= maxEscapedID && utf8.ValidString(id)
 }
 
 func (s Start) validate() error {
 	switch {
 	case !validID(s.ID):
-		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, not %d", len(s.ID))
+		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, and up to %d as a key, not %d and %d", maxEscapedID, len(s.ID), len(tables.EscapeKey(s.ID)))
 	case len(s.Carry) > maxCarry:
 		return fmt.Errorf("orchestration %s carries %d bytes, at most %d: %w", s.ID, len(s.Carry), maxCarry, tables.ErrTooLarge)
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):

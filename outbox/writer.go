@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -114,12 +115,15 @@ func (w *Writer) prepare(m Message) (*message, error) {
 	}, nil
 }
 
-func checkPayload(payload json.RawMessage) error {
+func checkPayload(text json.RawMessage) error {
 	switch {
-	case len(payload) > MaxPayload:
-		return fmt.Errorf("%w: %d bytes of at most %d: store it elsewhere and send its place", ErrPayloadTooLarge, len(payload), MaxPayload)
-	case !utf8.Valid(payload) || !json.Valid(payload):
+	case len(text) > MaxPayload:
+		return fmt.Errorf("%w: %d bytes of at most %d: store it elsewhere and send its place", ErrPayloadTooLarge, len(text), MaxPayload)
+	case !utf8.Valid(text) || !json.Valid(text):
 		return fmt.Errorf("%w: the payload is not JSON in UTF-8", ErrInvalid)
+	}
+	if err := payload.Check(text); err != nil {
+		return fmt.Errorf("%w: the payload is %w", ErrInvalid, err)
 	}
 	return nil
 }

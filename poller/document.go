@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 const (
@@ -14,6 +16,8 @@ const (
 	documentVersion = 1
 	// maxDocument bounds a state document in bytes: what a row of a table holds as text.
 	maxDocument = 256 << 10
+	// maxPlace bounds a document that holds nothing but a checkpoint, in bytes. It leaves room for all else.
+	maxPlace = 64 << 10
 	// maxErrorText bounds the error in a failure record, in bytes.
 	maxErrorText = 2 << 10
 )
@@ -131,6 +135,9 @@ func Decode(data []byte) (*Document, error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("%w: it has %d bytes of at most %d", ErrCorrupt, len(data), maxDocument)
 	}
+	if err := payload.Check(data); err != nil {
+		return nil, fmt.Errorf("%w: it is %w", ErrCorrupt, err)
+	}
 	// The version comes first: what a newer program wrote need not have the form of this one.
 	var head struct {
 		Version json.Number `json:"version"`
@@ -170,20 +177,36 @@ func (d *Document) check() error {
 	return errors.Join(errs...)
 }
 
-// Encode writes the document; Decode reads it back. It is the same text for the same document.
+// Encode writes the document; Decode reads it back. It is the same text for the same document: indented for people, unless
+// that makes it too long. The errors are ErrCorrupt, and ErrInvalid for what breaks a limit.
 func (d *Document) Encode() ([]byte, error) {
+	text, err := d.compact(maxDocument)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, text, "", "  "); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err) // unreachable: it was written just now
+	}
+	if out.Len() > maxDocument {
+		return text, nil
+	}
+	return out.Bytes(), nil
+}
+
+// compact is the document without white space, of at most so many bytes.
+func (d *Document) compact(most int) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, text, "", "  "); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if len(text) > most {
+		return nil, fmt.Errorf("%w: the state document would have %d bytes, of which %d are allowed", ErrInvalid, len(text), most)
 	}
-	if out.Len() > maxDocument {
-		return nil, fmt.Errorf("%w: it has %d bytes of at most %d", ErrCorrupt, out.Len(), maxDocument)
+	if err := payload.Check(text); err != nil {
+		return nil, fmt.Errorf("%w: the state document would be %w", ErrInvalid, err)
 	}
-	return out.Bytes(), nil
+	return text, nil
 }
 
 // Place is the cursor of the checkpoint, zero when there is none.

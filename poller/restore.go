@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // ResetToCheckpoint puts a poller to the checkpoint of a file: a whole state document, as Show gives it, or a checkpoint
@@ -43,6 +45,9 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 
 // readCheckpoint reads a file: a document, or what would be the checkpoint of one.
 func readCheckpoint(poller string, file []byte) (*Document, error) {
+	if err := payload.Check(file); err != nil {
+		return nil, fmt.Errorf("%w: the file is %w", ErrInvalid, err)
+	}
 	var members fields
 	if err := json.Unmarshal(file, &members); err != nil {
 		return nil, fmt.Errorf("%w: the file is no JSON object: %w", ErrInvalid, err)

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // MaxPollers is how many pollers a document of settings may have.
@@ -131,6 +133,9 @@ func (d *duration) UnmarshalText(text []byte) error {
 func ParseSettings(text string) ([]Setting, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
+	}
+	if err := payload.Check([]byte(text)); err != nil {
+		return nil, fmt.Errorf("%w: the document of pollers is %w", ErrInvalid, err)
 	}
 	var all map[string]json.RawMessage
 	if err := strict([]byte(text), &all); err != nil {

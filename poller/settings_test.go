@@ -78,6 +78,17 @@ func TestParseSettingsNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+// What a setting is nested in would be nested in the state document.
+func TestDeepSettings(t *testing.T) {
+	t.Parallel()
+	for _, levels := range []int{501, 9_998} {
+		_, err := poller.ParseSettings(`{"orders":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`)
+		if !errors.Is(err, poller.ErrInvalid) || !strings.Contains(err.Error(), "500 levels") {
+			t.Errorf("%d levels: %v", levels, err)
+		}
+	}
+}
+
 func FuzzParseSettings(f *testing.F) {
 	f.Add(settings)
 	f.Add(`{"a": {}}`)

@@ -167,6 +167,9 @@ func (t *tick) drain(ctx context.Context, batch *Batch) error {
 // spent says whether the tick's time is used up.
 func (t *tick) spent() bool { return t.config.Now().Sub(t.began) >= t.options.Budget }
 
+// easyPlace is how long a place may be, in bytes, that is known to fit without a look at it.
+const easyPlace = 256
+
 // fetch reads the next rows, and holds the source to what it promises.
 func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	limit := t.size.size
@@ -194,6 +197,12 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 		next := batch.Rows[i].Cursor
 		if order, ok := compare(last, next); ok && order >= 0 {
 			return nil, fmt.Errorf("%w: %s comes behind %s: the cursor column must not go back, and with the key columns must be unique", ErrOrder, next, last)
+		}
+		// Rows of which the place could not be written down would be delivered again and again.
+		if len(next.Value)+len(next.Tiebreaker) > easyPlace {
+			if err := next.fits(); err != nil {
+				return nil, fmt.Errorf("row %.256s: %w", batch.Rows[i].Key, err)
+			}
 		}
 		last = next
 	}

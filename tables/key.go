@@ -49,7 +49,12 @@ func EscapeKey(s string) string {
 
 // UnescapeKey reverses EscapeKey. A text that EscapeKey cannot have made is an ErrInvalid.
 func UnescapeKey(s string) (string, error) {
-	if !strings.Contains(s, "=") && EscapeKey(s) == s {
+	return unescape(s, EscapeKey)
+}
+
+// unescape reverses escape, which is EscapeKey or EscapeSegment.
+func unescape(s string, escape func(string) string) (string, error) {
+	if !strings.Contains(s, "=") && escape(s) == s {
 		return s, nil
 	}
 	b := make([]byte, 0, len(s))
@@ -70,7 +75,7 @@ func UnescapeKey(s string) (string, error) {
 	}
 	out := string(b)
 	// One text has one escaped form: anything else would make two keys of one id.
-	if EscapeKey(out) != s {
+	if escape(out) != s {
 		return "", fmt.Errorf("unescape key %q: %w: %w", s, ErrInvalid, errKeyEscape)
 	}
 	return out, nil

@@ -28,6 +28,7 @@ func Run(t *testing.T, open func(t *testing.T) blobs.Store) {
 		{"PutIf", testPutIf},
 		{"Sizes", testSizes},
 		{"Names", testNames},
+		{"NameSweep", testNameSweep},
 		{"Copies", testCopies},
 		{"Cancelled", testCancelled},
 		{"WholePuts", testWholePuts},
@@ -127,11 +128,15 @@ func testSizes(t *testing.T, e env) {
 	}
 	largest := make([]byte, blobs.MaxSize+1)
 	wantError(t, "one byte more than the largest", e.store.Put(t.Context(), e.container, "large", largest), blobs.ErrTooLarge)
-	largest = largest[:blobs.MaxSize]
-	largest[len(largest)-1] = 1
-	e.put(t, "large", largest)
-	if got := e.get(t, "large"); !bytes.Equal(got, largest) {
-		t.Errorf("the largest blob came back with %d bytes or changed", len(got))
+	_, err := e.store.Get(t.Context(), e.container, "large")
+	wantError(t, "after it was refused", err, blobs.ErrNotFound)
+	for _, size := range []int{blobs.MaxSize - 1, blobs.MaxSize} {
+		largest = largest[:size]
+		largest[len(largest)-1] = 1
+		e.put(t, "large", largest)
+		if got := e.get(t, "large"); !bytes.Equal(got, largest) {
+			t.Errorf("the blob of %d bytes came back with %d bytes or changed", size, len(got))
+		}
 	}
 }
 

@@ -10,17 +10,43 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// decode reads the body, one JSON object without members that into does not have; no body leaves into as it is.
-func (r *request) decode(into any) error {
+// body reads the body, as far as its limits allow; it need not be JSON.
+func (r *request) body() ([]byte, error) {
 	text, err := io.ReadAll(r.http.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return bodyTooLarge()
+		return nil, bodyTooLarge()
 	case err != nil:
-		return badBody("", "The body broke off.")
+		return nil, badBody("", "The body broke off.")
+	}
+	return text, payload.Check(text)
+}
+
+// value reads the body, one JSON value; no body is null.
+func (r *request) value() (json.RawMessage, error) {
+	text, err := r.body()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) == 0:
+		return json.RawMessage("null"), nil
+	case !utf8.Valid(text) || !json.Valid(text):
+		return nil, badBody("", "Use one JSON value in UTF-8.")
+	}
+	return text, nil
+}
+
+// decode reads the body, one JSON object without members that into does not have; no body leaves into as it is.
+func (r *request) decode(into any) error {
+	text, err := r.body()
+	switch {
+	case err != nil:
+		return err
 	case len(text) == 0:
 		return nil
 	case !utf8.Valid(text) || !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")):
@@ -65,4 +91,9 @@ func bodyTooLarge() *failure {
 	return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
 		Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", maxBody),
 	}}
+}
+
+// bodyTooDeep is the answer to JSON that may not be stored, whoever found out: what a request adds to it counts, too.
+func bodyTooDeep() *failure {
+	return &failure{status: http.StatusBadRequest, problem: problem{Code: codeBodyTooDeep, Message: payload.TooDeep()}}
 }

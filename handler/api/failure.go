@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -41,6 +42,7 @@ const (
 
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
+	codeBodyTooDeep        = "BodyTooDeep"
 	codeServiceUnavailable = "ServiceUnavailable"
 	codeInternal           = "InternalError"
 )
@@ -80,6 +82,9 @@ func internal() *failure {
 
 // failureOf is the one place that turns errors into answers.
 func failureOf(err error, now time.Time) *failure {
+	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
+		return bodyTooDeep()
+	}
 	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
 		return f
 	}

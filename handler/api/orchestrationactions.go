@@ -3,9 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -43,23 +41,6 @@ func (a *api) raiseEvent(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	return a.tell(ctx, r, orchestrator.Payload{Event: name, Data: value})
-}
-
-// value reads the body, one JSON value; no body is null.
-func (r *request) value() (json.RawMessage, error) {
-	text, err := io.ReadAll(r.http.Body)
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, bodyTooLarge()
-	case err != nil:
-		return nil, badBody("", "The body broke off.")
-	case len(text) == 0:
-		return json.RawMessage("null"), nil
-	case !utf8.Valid(text) || !json.Valid(text):
-		return nil, badBody("", "Use one JSON value in UTF-8.")
-	}
-	return text, nil
 }
 
 // commanded is the endpoint of a command.

@@ -20,6 +20,7 @@ const (
 	maxWaits = 100
 	// maxOrchestrationID bounds an orchestration's id, and maxOrchestrator the name of one, in bytes.
 	maxOrchestrationID = 400
+	maxEscapedID       = 510 // as keys have it
 	maxOrchestrator    = 256
 	// maxCustomStatus bounds the text that a list looks for in custom statuses, and maxTag the key of a business reference.
 	maxCustomStatus = 256

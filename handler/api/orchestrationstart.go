@@ -16,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // launch is the body of a start.
@@ -36,6 +37,9 @@ func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err err
 		q.problem("orchestrator", "Say which orchestrator is to run.")
 	}
 	q.text("id", maxOrchestrationID)
+	if len(tables.EscapeKey(l.ID)) > maxEscapedID {
+		q.problem("id", "It is too long as a key: of the %d bytes there, each of / \\ # ? %% ' ~ = takes three.", maxEscapedID)
+	}
 	if l.CorrelationID != "" && !usableID.MatchString(l.CorrelationID) {
 		q.problem("correlationId", "Use 1 to 128 visible ASCII characters.")
 	}

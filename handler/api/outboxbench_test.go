@@ -156,7 +156,7 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	}
 	t.Cleanup(b.list.Close)
 	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet, Noted: b.list.Note,
-		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves()), Activities: append(bulk.Activities(kinds...), order())})
+		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves(), holder()), Activities: append(bulk.Activities(kinds...), order())})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}

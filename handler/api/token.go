@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // maxToken bounds a continuation token, in bytes.
@@ -22,7 +24,7 @@ func sealToken(place, fingerprint string) string {
 	if place == "" {
 		return ""
 	}
-	text, _ := json.Marshal(pageToken{fingerprint, place}) // strings always marshal
+	text, _ := payload.Marshal(pageToken{fingerprint, place}) // strings always marshal
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 

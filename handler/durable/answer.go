@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -66,6 +67,8 @@ func (s *server) failed(in *call, err error) answer {
 		return message(refused.status, refused.text, refused.cause)
 	case errors.As(err, &tooLarge):
 		return message(http.StatusRequestEntityTooLarge, "The body may have "+strconv.Itoa(maxBody)+" bytes at most.", nil)
+	case errors.Is(err, payload.ErrTooDeep):
+		return s.failed(in, badArgument(payload.TooDeep()))
 	case errors.Is(err, orchestrator.ErrNotFound):
 		return nothing(http.StatusNotFound)
 	case errors.Is(err, orchestrator.ErrUnknownOrchestrator), errors.Is(err, engine.ErrNoEngine):

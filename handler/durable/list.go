@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,7 +38,11 @@ func (s *server) list(in *call) (answer, error) {
 	if !ok || top < 1 {
 		top = defaultTop
 	}
-	found, next, err := s.List(in.ctx, f, min(top, maxTop), in.http.Header.Get(continuationHeader))
+	after, err := placeOf(in.http.Header.Get(continuationHeader))
+	if err != nil {
+		return answer{}, err
+	}
+	found, next, err := s.List(in.ctx, f, min(top, maxTop), after)
 	if err != nil {
 		return answer{}, err
 	}
@@ -47,9 +52,21 @@ func (s *server) list(in *call) (answer, error) {
 	}
 	out := document(http.StatusOK, views)
 	if next != "" {
-		out.header = map[string]string{continuationHeader: next}
+		out.header = map[string]string{continuationHeader: tokenOf(next)}
 	}
 	return out, nil
+}
+
+// tokenOf is a place as a header carries it: a place can be an id, and headers change blanks and what is not ASCII.
+func tokenOf(place string) string { return base64.RawURLEncoding.EncodeToString([]byte(place)) }
+
+// placeOf reads a token, which comes from outside; whether a list has such a place is its own to check.
+func placeOf(token string) (string, error) {
+	place, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || tokenOf(string(place)) != token {
+		return "", orchestrator.ErrContinuation
+	}
+	return string(place), nil
 }
 
 // inspectAll reads the instances of a page. What was purged meanwhile is left out; of what cannot be read, its status is

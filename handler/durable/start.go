@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -153,6 +154,9 @@ func (in *call) json(required bool) (json.RawMessage, error) {
 	}
 	if len(text) == 0 && !required {
 		return json.RawMessage("null"), nil
+	}
+	if err := payload.Check(text); err != nil {
+		return nil, err
 	}
 	if !utf8.Valid(text) || !json.Valid(text) {
 		return nil, &refusal{status: http.StatusBadRequest, text: "Invalid JSON content"}

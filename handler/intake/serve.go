@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // The reasons for which a message is not taken.
@@ -44,6 +45,8 @@ func refusalOf(err error) refusal {
 		return refusal{http.StatusUnauthorized, "Unauthorized", errUnauthorized.Error()}
 	case errors.Is(err, errTooLarge):
 		return refusal{http.StatusRequestEntityTooLarge, "BodyTooLarge", errTooLarge.Error()}
+	case errors.Is(err, payload.ErrTooDeep):
+		return refusal{http.StatusBadRequest, "BodyTooDeep", payload.TooDeep()}
 	case errors.Is(err, errBody):
 		return refusal{http.StatusBadRequest, "InvalidBody", errBody.Error()}
 	case errors.Is(err, errDeclined):
@@ -139,7 +142,7 @@ func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: it ended early: %w", errBody, err)
 	}
-	return body, nil
+	return body, payload.Check(body)
 }
 
 // adapt makes the body the engine's message, with a correlation id in any case.

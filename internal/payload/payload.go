@@ -7,6 +7,8 @@
 package payload
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -38,6 +40,24 @@ func Check(text []byte) error {
 		return fmt.Errorf("%w: %d levels of arrays and objects are allowed", ErrTooDeep, MaxDepth)
 	}
 	return nil
+}
+
+// Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long as it was, so that it
+// breaks limits that it was held against before.
+func Marshal(v any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// TooDeep is what a door answers to JSON that is nested too deep: one sentence with the limit. What a request is wrapped in
+// on its way counts, too.
+func TooDeep() string {
+	return fmt.Sprintf("The body is %v: %d levels of arrays and objects are allowed, those that it travels in included.", ErrTooDeep, MaxDepth)
 }
 
 // deeperThan reports whether arrays and objects are nested deeper than most.

@@ -22,8 +22,9 @@ const (
 	maxPage = 1000
 	// leastLook is how many rows a list reads at once, however short its page.
 	leastLook = 16
-	// maxEscapedID bounds ids, as keys have them.
-	maxEscapedID = 512
+	// maxKey bounds a key, in bytes; maxEscapedID bounds ids, as keys have them behind the prefix of their view.
+	maxKey       = 512
+	maxEscapedID = 510
 	// parallel is how many status rows are read at the same time.
 	parallel = 8
 )
@@ -158,6 +159,9 @@ func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (ro
 	}
 	for _, prefix := range v.prefixes {
 		q := tables.Query{Partition: listPartition, From: prefix + from, To: tables.PrefixEnd(prefix), Limit: limit}
+		if len(q.From) > maxKey {
+			q.From = prefix + after // List leaves out the row itself
+		}
 		if v.to != "" {
 			q.To = prefix + v.to
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // noReferences refuses to load schemas from elsewhere: a form stands for itself.
@@ -42,6 +44,9 @@ func compile(form json.RawMessage) (*jsonschema.Schema, error) {
 func (t Task) fits(output json.RawMessage) error {
 	if len(output) > MaxOutput {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrOutput, len(output), MaxOutput)
+	}
+	if err := payload.Check(output); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutput, err)
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(output))
 	if err != nil {

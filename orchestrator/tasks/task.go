@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // These errors are told apart with errors.Is.
@@ -181,6 +183,9 @@ func (t Task) Validate() error {
 		return fmt.Errorf("%w: a task has at most %d roles, not %d", ErrInvalid, MaxRoles, len(t.Roles))
 	case len(t.Payload) > MaxPayload || len(t.Form) > MaxForm:
 		return fmt.Errorf("%w: the payload of a task has at most %d bytes, and its form %d, not %d and %d", ErrInvalid, MaxPayload, MaxForm, len(t.Payload), len(t.Form))
+	}
+	if err := errors.Join(payload.Check(t.Payload), payload.Check(t.Form)); err != nil {
+		return fmt.Errorf("%w: the payload or the form of a task is %w", ErrInvalid, err)
 	}
 	for _, name := range append([]string{t.Assignee, t.TenantID}, t.Roles...) {
 		if err := validName(name); err != nil {

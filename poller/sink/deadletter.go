@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -24,10 +25,10 @@ func EngineName(name string) string { return "poller-" + name }
 func DeadLetters(letters *engine.DeadLetters) func(context.Context, poller.Quarantined) error {
 	return func(ctx context.Context, q poller.Quarantined) error {
 		event := eventOf(q.Poller, q.EventID, q.Row)
-		if len(event.Data) > maxDeadData {
+		if len(event.Data) > maxDeadData || payload.Check(event.Data) != nil {
 			event.Data, event.DataSize = nil, len(event.Data)
 		}
-		original, err := json.Marshal(event)
+		original, err := payload.Marshal(event)
 		if err != nil {
 			return fmt.Errorf("dead letter of row %.256s: %w", q.Row.Key, err)
 		}
@@ -57,7 +58,7 @@ func Retry(h poller.Handler) engine.RetryFunc {
 			return "", fmt.Errorf("%w: the dead letter holds no row: %w", engine.ErrNotRetryable, err)
 		}
 		if event.DataSize > 0 {
-			return "", fmt.Errorf("%w: the row has %d bytes, which the dead letter does not hold: change the row, so that the poller finds it again",
+			return "", fmt.Errorf("%w: the row has %d bytes, or levels, which the dead letter does not hold: change the row, so that the poller finds it again",
 				engine.ErrNotRetryable, event.DataSize)
 		}
 		row := poller.Row{Cursor: event.Cursor, Key: event.Key, Data: event.Data, Deleted: event.Deleted}

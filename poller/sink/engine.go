@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -54,7 +55,7 @@ func (e Engine) send(ctx context.Context, event Event, row poller.Row) error {
 	body, err := e.Claims.Pack(ctx, engine.Message{CorrelationID: correlationID(event.Poller, event.ID), Engine: e.Target.Engine,
 		Operation: e.Target.Operation, InstanceID: instance, TenantID: tenant, Input: input})
 	if err != nil {
-		return permanentIf(fmt.Errorf("message of row %.256s: %w", row.Key, err), blobs.ErrTooLarge, engine.ErrIDTooLong)
+		return permanentIf(fmt.Errorf("message of row %.256s: %w", row.Key, err), blobs.ErrTooLarge, engine.ErrIDTooLong, payload.ErrTooDeep)
 	}
 	if _, err := e.Queues.Send(ctx, e.Queue, body, 0); err != nil {
 		return permanentIf(fmt.Errorf("send row %.256s: %w", row.Key, err), queues.ErrTooLarge)

@@ -29,7 +29,7 @@ type Event struct {
 	// Deleted says that the row is marked as deleted. Data has all columns.
 	Deleted bool            `json:"deleted,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
-	// DataSize is the length of data that is left out because it is long, as only a dead letter does.
+	// DataSize is the length of data that is left out because it is long or nested too deep, as only a dead letter does.
 	DataSize int `json:"dataSize,omitempty"`
 }
 

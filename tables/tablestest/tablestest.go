@@ -45,6 +45,8 @@ func Run(t *testing.T, open func(t *testing.T) tables.Store) {
 		{"PropertyCount", testPropertyCount},
 		{"PropertyNames", testPropertyNames},
 		{"KeySize", testKeySize},
+		{"Sweep", testSweep},
+		{"QuerySweep", testQuerySweep},
 		{"BadEntities", testBadEntities},
 		{"RowRange", testRowRange},
 		{"Where", testWhere},

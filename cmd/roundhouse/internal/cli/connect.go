@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
 	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -231,7 +232,6 @@ func decodeInto(data json.RawMessage, into any) error {
 
 // input reads an argument that is JSON: the text itself, @file, or - for standard input. "" is nil.
 func (a *app) input(flag, text string) (json.RawMessage, error) {
-	const most = 64 << 20
 	var data []byte
 	var err error
 	name, isFile := strings.CutPrefix(text, "@")
@@ -239,7 +239,7 @@ func (a *app) input(flag, text string) (json.RawMessage, error) {
 	case text == "":
 		return nil, nil
 	case text == "-":
-		data, err = io.ReadAll(io.LimitReader(a.Stdin, most))
+		data, err = io.ReadAll(io.LimitReader(a.Stdin, payload.MaxBytes+1))
 	case isFile:
 		data, err = os.ReadFile(name) // a file of the operator's own choice
 	default:
@@ -247,6 +247,9 @@ func (a *app) input(flag, text string) (json.RawMessage, error) {
 	}
 	if err != nil {
 		return nil, Mark(ErrUsage, fmt.Errorf("--%s: %w", flag, err))
+	}
+	if err := payload.Check(data); err != nil {
+		return nil, Mark(ErrUsage, fmt.Errorf("--%s is %w", flag, err))
 	}
 	if !json.Valid(data) {
 		return nil, Mark(ErrUsage, fmt.Errorf("--%s is no JSON: give JSON, @file, or - for standard input", flag))

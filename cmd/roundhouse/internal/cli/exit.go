@@ -9,6 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // The exit codes.
@@ -93,7 +94,7 @@ type codeOf struct {
 func codes() []codeOf {
 	return []codeOf{
 		{exitInterrupted, []error{errInterrupted, errLeft}},
-		{exitUsage, []error{ErrUsage, account.ErrInvalid, account.ErrTooLarge}},
+		{exitUsage, []error{ErrUsage, account.ErrInvalid, payload.ErrTooLarge, payload.ErrTooDeep}},
 		{exitNotFound, []error{ErrMissing, account.ErrNotFound, engine.ErrNotFound}},
 		{exitRefused, []error{ErrRefused, account.ErrDenied, account.ErrPrecondition, account.ErrExists}},
 		{exitUnreachable, []error{ErrUnreachable, client.ErrUnreachable, account.ErrThrottled, account.ErrOutcomeUnknown}},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // pollerAction is a command that changes a state: its words, and what it makes of its arguments behind the poller's name.
@@ -46,6 +47,9 @@ func readCursor(c *PollerChange, args []string) error {
 	c.Value = args[0]
 	if len(args) == 1 {
 		return nil
+	}
+	if err := payload.Check([]byte(args[1])); err != nil {
+		return Mark(ErrUsage, fmt.Errorf("PK is %w", err))
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(args[1]), &keys); err != nil || len(keys) == 0 {

@@ -107,6 +107,7 @@ func TestSend(t *testing.T) {
 	w.want(t, 3, []string{"not found"}, "send", "hmac", "--input", "@"+large, "--storage", connection)
 	w.want(t, 3, []string{"has it run with this storage account"}, "send", tls.Engine, "--storage", connection)
 	w.want(t, 2, []string{"--input is no JSON"}, "send", "hmac", "--input", "{", "--storage", connection)
+	w.want(t, 2, []string{"nested too deep: 500 levels"}, "send", "hmac", "--input", strings.Repeat("[", 500)+strings.Repeat("]", 500), "--storage", connection)
 	w.want(t, 5, []string{"is the storage account there?"}, "send", "hmac", "--storage", nowhere)
 }
 

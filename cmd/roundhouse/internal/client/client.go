@@ -19,6 +19,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // maxAnswer bounds an answer in bytes: a page of a hundred orchestrations with their rounds fits.
@@ -131,6 +133,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		text, err := json.Marshal(r.Body)
 		if err != nil {
 			return nil, fmt.Errorf("the body is no JSON: %w", err)
+		}
+		if err := payload.Check(text); err != nil {
+			return nil, fmt.Errorf("the body of the request is %w", err)
 		}
 		body = bytes.NewReader(text)
 	}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// An event dies whatever its size and its characters are: one of which the dead letter does not fit would be tried for ever.
+func TestSizesOfDeadEvents(t *testing.T) {
+	t.Parallel()
+	store := tables.NewMemory()
+	o, err := outbox.New(outbox.Config{Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := deadEvents{letters: engine.NewDeadLetters(store, ""), admin: outbox.NewAdmin(o)}
+	if err := dead.letters.CreateTable(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for _, unit := range []string{"x", "<", "\u2028", "𝄞", `\"`} {
+		for n := maxDeadPayload - 1; n <= maxDeadPayload+1; n++ {
+			text := strings.Repeat(unit, (n-2)/len(unit))
+			id := fmt.Sprintf("%x-%d", unit, n)
+			e := outbox.DeadEvent{Event: outbox.Event{ID: id, TenantID: "acme", Type: "t", CreatedAt: at, Payload: json.RawMessage(`"` + text + strings.Repeat("y", n-2-len(text)) + `"`)},
+				FirstFailureAt: at, LastFailureAt: at}
+			if err := dead.add(t.Context(), e); err != nil {
+				t.Errorf("%d bytes of %q: %.300v", n, unit, err)
+				continue
+			}
+			found, err := dead.letters.Pending(t.Context(), outboxEngine, id)
+			if err != nil || len(found) != 1 {
+				t.Fatalf("%d bytes of %q: %d letters, %v", n, unit, len(found), err)
+			}
+			l, err := dead.letters.Get(t.Context(), outboxEngine, found[0].RowKey)
+			var m deadMessage
+			if err == nil {
+				err = json.Unmarshal(l.OriginalMessage, &m)
+			}
+			if err != nil || (string(m.Data) == string(e.Payload)) != (n <= maxDeadPayload) || (m.DataSize == n) != (n > maxDeadPayload) {
+				t.Errorf("%d bytes of %q: %d of data, size %d, %v", n, unit, len(m.Data), m.DataSize, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package catalog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// The longest ids have their place in the index as all others have, and lists go on behind them; one that is longer is
+// refused when it is started.
+func TestTheLongestIDs(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.start(t, "a", "short", "", 1)
+	long := strings.Repeat("/", 168)
+	ids := []string{long + "aaaaa", long + "aaaaab"} // 509 and 510 bytes as keys have them
+	for _, id := range ids {
+		h.start(t, id, "short", "", 1)
+	}
+	_, err := h.runtime.Start(t.Context(), orchestrator.Start{ID: long + "aaaaabb", Orchestrator: "short", Input: []byte("1"), CorrelationID: "c"})
+	if err == nil || len(tables.EscapeKey(ids[1])) != maxEscapedID {
+		t.Errorf("one byte more: %v", err)
+	}
+	if err := h.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []orchestrator.Filter{{}, {Prefix: long}, {Prefix: ids[0]}, {Prefix: ids[1]}, {Prefix: long + "aaaaabb"}} {
+		found := map[string]bool{}
+		for next := ""; ; {
+			page, more, err := h.List(t.Context(), f, 1, next)
+			if err != nil {
+				t.Fatalf("%q: %v", f.Prefix, err)
+			}
+			for _, s := range page {
+				found[s.ID] = true
+			}
+			if next = more; more == "" {
+				break
+			}
+		}
+		for _, id := range append(ids, "a") {
+			if found[id] != strings.HasPrefix(id, f.Prefix) {
+				t.Errorf("prefix of %d bytes: %d bytes found %v", len(f.Prefix), len(id), found[id])
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package queues
+
+import (
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+)
+
+// A body that is UTF-8 comes back as it was sent; another comes back as the text that storage holds.
+func FuzzBodies(f *testing.F) {
+	fuzzvalue.Seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := fuzzvalue.New(data)
+		body := []byte(s.Text(MaxBody + 2))
+		if s.Bool() {
+			body = s.Bytes(64)
+		}
+		q := NewMemory()
+		if err := q.CreateQueue(t.Context(), "bodies"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := q.Send(t.Context(), "bodies", body, 0)
+		if fits := len(body) > 0 && len(body) <= MaxBody; (err == nil) != fits {
+			t.Fatalf("%d bytes: %v", len(body), err)
+		}
+		received, receiveErr := q.Receive(t.Context(), "bodies", 1, time.Minute)
+		if receiveErr != nil || len(received) == 0 != (err != nil) {
+			t.Fatalf("%d messages, %v", len(received), receiveErr)
+		}
+		if err != nil {
+			return
+		}
+		want := string(body)
+		if !utf8.Valid(body) {
+			want = encode(body)
+		}
+		if got := Decode(received[0].Text); string(got) != want {
+			t.Errorf("%q becomes %q", body, got)
+		}
+	})
+}

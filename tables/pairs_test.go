@@ -1,0 +1,152 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/fuzzvalue"
+)
+
+// anyProperties are properties of every type; names and values are what a store may refuse, too.
+func anyProperties(s *fuzzvalue.Source) map[string]any {
+	props := map[string]any{}
+	for i := range s.Int(12) {
+		name := fmt.Sprintf("P%d", i)
+		if s.Int(5) == 0 {
+			name = s.Text(260)
+		}
+		switch s.Int(8) {
+		case 0:
+			props[name] = s.Text(70_000)
+		case 1:
+			props[name] = s.Bool()
+		case 2:
+			props[name] = int32(s.Int64())
+		case 3:
+			props[name] = s.Int64()
+		case 4:
+			props[name] = math.Float64frombits(uint64(s.Int64()))
+		case 5:
+			props[name] = s.Time()
+		case 6:
+			props[name] = s.Bytes(64)
+		case 7:
+			PutText(props, "T"+fmt.Sprint(i)+"x", s.Text(200_000))
+		default:
+			props[name] = nil
+		}
+	}
+	return props
+}
+
+// asStored is what storage gives back: without nils, in its precision of time.
+func asStored(props map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, v := range props {
+		if t, ok := v.(time.Time); ok {
+			v = storedTime(t)
+		}
+		if v != nil {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// What a store accepts it gives back, in memory and by way of the service's JSON.
+func FuzzRows(f *testing.F) {
+	fuzzvalue.Seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := fuzzvalue.New(data)
+		e := Entity{Key: Key{EscapeKey(s.Name(100)), EscapeKey(s.Name(100))}, Properties: anyProperties(s)}
+		op, store := Insert(e), NewMemory()
+		if err := store.CreateTable(context.Background(), "rows"); err != nil {
+			t.Fatal(err)
+		}
+		err := store.Apply(context.Background(), "rows", op)
+		if (err == nil) != (checkApply([]Op{op}) == nil) {
+			t.Fatalf("memory says %v, the check %v", err, checkApply([]Op{op}))
+		}
+		if err != nil {
+			if !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrTooLarge) {
+				t.Errorf("an error of another kind: %v", err)
+			}
+			return
+		}
+		want := asStored(e.Properties)
+		got, err := store.Get(context.Background(), "rows", e.Key)
+		if diff := cmp.Diff(want, got.Properties, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); err != nil || diff != "" {
+			t.Errorf("memory: %v\n%s", err, diff)
+		}
+		body, err := encodeEntity(&e)
+		if err != nil {
+			t.Fatalf("it is accepted and cannot be written: %v", err)
+		}
+		if size := requestSize(&op); size < len(body) {
+			t.Errorf("counted %d bytes of %d", size, len(body))
+		}
+		wire, err := decodeEntity(body)
+		if diff := cmp.Diff(want, wire.Properties, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); err != nil || diff != "" || wire.Key != e.Key {
+			t.Errorf("wire: %v, %v\n%s", wire.Key, err, diff)
+		}
+		for name := range e.Properties {
+			if len(name) > 2 && name[len(name)-1] == 'x' && Text(e, name) != Text(wire, name) {
+				t.Errorf("the text %s is another", name)
+			}
+		}
+	})
+}
+
+// A text has one form in keys and one in names of blobs, which both are legal there, and lead back to it.
+func FuzzEscapes(f *testing.F) {
+	fuzzvalue.Seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := fuzzvalue.New(data)
+		text := s.Name(100)
+		key, segment := EscapeKey(text), EscapeSegment(text)
+		for form, unescaped := range map[string]func(string) (string, error){key: UnescapeKey, segment: UnescapeSegment} {
+			if got, err := unescaped(form); err != nil || got != text {
+				t.Errorf("%q is %q, and back %q, %v", text, form, got, err)
+			}
+		}
+		store := blobs.NewMemory()
+		err := store.CreateContainer(t.Context(), "names")
+		if err == nil {
+			err = store.Put(t.Context(), "names", segment+"/"+segment, nil)
+		}
+		if err != nil || checkKeyPart("key", key) != nil {
+			t.Errorf("%q: %v, %v", text, err, checkKeyPart("key", key))
+		}
+	})
+}
+
+// A token that a lookup gives is one that the same lookup takes, wherever the page begins.
+func FuzzPlaces(f *testing.F) {
+	fuzzvalue.Seeds(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := fuzzvalue.New(data)
+		key := func() string { return EscapeKey(s.Name(512)) }
+		partition, row := key(), key()
+		if checkKey(Key{partition, row}) != nil {
+			return
+		}
+		q := Query{Partition: partition}
+		q.Continuation = q.lookup().next(partition, row)
+		if c, err := q.lookup().resume(); err != nil || c.Partition != partition || c.Row != row {
+			t.Errorf("query of %q behind %q: %+v, %v", partition, row, c, err)
+		}
+		scan := Scan{Row: row}
+		scan.Continuation = scan.lookup().next(partition, row)
+		if c, err := scan.lookup().resume(); err != nil || c.Partition != partition || c.Row != row {
+			t.Errorf("scan of %q behind %q: %+v, %v", row, partition, c, err)
+		}
+	})
+}
