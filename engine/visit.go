@@ -208,6 +208,8 @@ func (v *visit) run(ctx context.Context) {
 		v.bury(ctx, ReasonPermanent, err)
 	case errors.Is(err, orchestrator.ErrNotFound):
 		v.purged(ctx, err)
+	case errors.Is(err, orchestrator.ErrPayload): // the next attempt cannot even begin
+		v.abandon(ctx, ReasonPermanent, err)
 	case err != nil:
 		v.broke(ctx, err)
 	case out.Ended(), out.Status == orchestrator.Retrying:

@@ -18,6 +18,7 @@ type mailbox struct {
 // kept is an event in a mailbox.
 type kept struct {
 	event
+	key   string // fold of the name
 	place int
 	taken bool
 }
@@ -29,10 +30,10 @@ func (m *mailbox) put(events ...event) {
 		m.byName = map[string][]*kept{}
 	}
 	for _, e := range events {
-		k := &kept{event: e, place: m.came}
+		k := &kept{event: e, key: fold(e.Name), place: m.came}
 		m.came++
 		m.all = append(m.all, k)
-		m.byName[fold(e.Name)] = append(m.byName[fold(e.Name)], k)
+		m.byName[k.key] = append(m.byName[k.key], k)
 	}
 }
 
@@ -49,9 +50,8 @@ func (m *mailbox) oldest(name string) *kept {
 
 // take takes out what oldest gave.
 func (m *mailbox) take(k *kept) {
-	name := fold(k.Name)
-	if m.byName[name] = m.byName[name][1:]; len(m.byName[name]) == 0 {
-		delete(m.byName, name)
+	if m.byName[k.key] = m.byName[k.key][1:]; len(m.byName[k.key]) == 0 {
+		delete(m.byName, k.key)
 	}
 	k.taken = true
 	if m.taken++; m.taken > len(m.all)/2 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -79,7 +80,10 @@ func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation
 			return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, err)
 		}
 		for i, e := range page.Entities {
-			one, bytes, err := roundOf(e)
+			one, bytes, err := r.readRound(ctx, id, e)
+			if errors.Is(err, errRoundGone) {
+				continue
+			}
 			if err != nil {
 				return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, err)
 			}
@@ -99,10 +103,27 @@ func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation
 	return found, "", nil
 }
 
+// errRoundGone: a round was deleted while it was read, as those of old executions are.
+var errRoundGone = errors.New("the round is gone")
+
+// readRound is a row as a list shows it, with the bytes of its payloads.
+func (r *Runtime) readRound(ctx context.Context, id string, e tables.Entity) (Round, int, error) {
+	err := r.journal.whole(ctx, id, []tables.Entity{e})
+	if errors.Is(err, blobs.ErrNotFound) {
+		if _, there := r.config.Tables.Get(ctx, r.config.Table, e.Key); errors.Is(there, tables.ErrNotFound) {
+			return Round{}, 0, errRoundGone
+		}
+	}
+	if err != nil {
+		return Round{}, 0, err
+	}
+	return roundOf(e)
+}
+
 // placeOf names a round in a continuation.
 func placeOf(execution, number int) string { return fmt.Sprintf("%d-%d", execution, number) }
 
-// roundOf is a row as a list shows it, with the bytes of its payloads.
+// roundOf is readRound for a row whose data is in place.
 func roundOf(e tables.Entity) (Round, int, error) {
 	var execution, number int
 	if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {

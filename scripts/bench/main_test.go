@@ -24,7 +24,7 @@ func TestNames(t *testing.T) {
 		"memory/fanout/100/activities_per_s", "memory/fanout/1000/activities_per_s",
 		"memory/hello/latency_us/p50", "memory/hello/latency_us/p99",
 		"memory/sequence/100/us_per_activity", "memory/sequence/1000/us_per_activity", "memory/sequence/10000/us_per_activity",
-		"memory/replay/10000/ms", "memory/parked/bytes", "memory/list/ratio",
+		"memory/replay/10000/ms", "events/10000/us_per_event", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",
 		"task/complete_tx", "task/wake_tx", "task/list/10000/ratio",
@@ -51,7 +51,7 @@ func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
 		"": len(scenarios()), "tx/": 12, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
-		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "poller/": 3, "poller/postgres": 1, "sequence": 0, "tx/sequence/1/": 0,
+		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "events": 1, "poller/": 3, "poller/postgres": 1, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {
 			t.Errorf("%q: %d scenarios, want %d", prefix, got, want)

@@ -98,8 +98,8 @@ func TestErrorsEndMeasurements(t *testing.T) {
 // What is replayed is the history and nothing else, every time.
 func TestReplayChangesNothing(t *testing.T) {
 	t.Parallel()
-	c, err := newCutOff(t.Context(), 7)
-	if err != nil {
+	c := newCutOff(7, calls)
+	if err := c.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -20,62 +21,87 @@ const replayed = 5000
 // replays times how long a new process needs from Run until the orchestration goes on where it was.
 func replays() scenario {
 	return scenario{[]metric{{"memory/replay/10000/ms", "ms", "goal under 50"}}, func(ctx context.Context, d time.Duration) ([]float64, error) {
-		c, err := newCutOff(ctx, replayed)
-		if err != nil {
+		c := newCutOff(replayed, calls)
+		if err := c.begin(ctx); err != nil {
 			return nil, err
 		}
-		samples, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {
-			return timed(ctx, slice, 1, c.replay)
-		})
-		if err != nil {
-			return nil, err
-		}
-		return []float64{median(samples) / 1000}, nil
+		us, err := c.median(ctx, d)
+		return []float64{us / 1000}, err
 	}}
 }
 
-// cutOff is an orchestration of n activities whose processes all end while the last activity runs. It can be replayed
-// any number of times.
-type cutOff struct {
-	n       int
-	tables  *tables.Memory
-	blobs   *blobs.Memory
-	reached chan time.Time // when the last activity began
+// median is that of the times of replays, in microseconds.
+func (c *cutOff) median(ctx context.Context, d time.Duration) (float64, error) {
+	samples, err := repeat(ctx, d, func(ctx context.Context, slice time.Duration) ([]float64, error) {
+		return timed(ctx, slice, 1, c.replay)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return median(samples), nil
 }
 
-// newCutOff runs the orchestration up to its last activity.
-func newCutOff(ctx context.Context, n int) (*cutOff, error) {
-	c := &cutOff{n: n, tables: tables.NewMemory(), blobs: blobs.NewMemory(), reached: make(chan time.Time, 1)}
+// cutOff is an orchestration whose processes all end while its last activity runs. It can be replayed any number of times.
+type cutOff struct {
+	n       int
+	code    code
+	tables  *tables.Memory
+	blobs   *blobs.Memory
+	queues  *queues.Memory
+	reached chan time.Time                                                 // when the last activity began
+	before  func(ctx context.Context, runtime *orchestrator.Runtime) error // the activity that waits goes on; nil for at once
+}
+
+const cutOffID = "cut-off"
+
+// code is what the orchestration does n times; then it calls last. wait is an activity for the time in which others do
+// something to it.
+type code func(ctx *orchestrator.Context, n int, step, wait, last *orchestrator.Activity[int, int]) (int, error)
+
+// calls calls n activities, one after the other, with last as the last of them.
+func calls(ctx *orchestrator.Context, n int, step, _, last *orchestrator.Activity[int, int]) (int, error) {
+	return sequence(ctx, n, func(i int) *orchestrator.Activity[int, int] {
+		if i == n-1 {
+			return last
+		}
+		return step
+	})
+}
+
+func newCutOff(n int, code code) *cutOff {
+	return &cutOff{n: n, code: code, tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), reached: make(chan time.Time, 1)}
+}
+
+// begin runs the orchestration up to its last activity.
+func (c *cutOff) begin(ctx context.Context) error {
 	runtime, err := c.process()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := runtime.Prepare(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	_, _, err = c.drive(ctx, runtime, false)
-	return c, err
+	return err
 }
 
 // process is a runtime that knows nothing yet.
 func (c *cutOff) process() (*orchestrator.Runtime, error) {
+	var runtime *orchestrator.Runtime
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	wait := orchestrator.NewActivity("wait", func(ctx context.Context, n int) (int, error) { return n, c.before(ctx, runtime) })
 	last := orchestrator.NewActivity("last", func(ctx context.Context, n int) (int, error) {
 		c.reached <- time.Now()
 		<-ctx.Done()
 		return n, ctx.Err()
 	})
-	activity := func(i int) *orchestrator.Activity[int, int] {
-		if i == c.n-1 {
-			return last
-		}
-		return step
-	}
-	return orchestrator.New(orchestrator.Config{Tables: c.tables, Blobs: c.blobs, Log: slog.New(slog.DiscardHandler),
-		Activities: []orchestrator.AnyActivity{step, last},
+	var err error
+	runtime, err = orchestrator.New(orchestrator.Config{Tables: c.tables, Blobs: c.blobs, Queues: c.queues, Log: slog.New(slog.DiscardHandler),
+		Activities: []orchestrator.AnyActivity{step, wait, last},
 		Orchestrators: []orchestrator.AnyOrchestrator{orchestrator.NewOrchestrator("cut-off", func(ctx *orchestrator.Context, n int) (int, error) {
-			return sequence(ctx, n, activity)
+			return c.code(ctx, n, step, wait, last)
 		})}})
+	return runtime, err
 }
 
 // replay times one replay in a new process.
@@ -85,7 +111,7 @@ func (c *cutOff) replay(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	took, out, err := c.drive(ctx, runtime, true)
-	if err == nil && (out.Rounds != 0 || len(out.Calls) != c.n) {
+	if err == nil && (out.Rounds != 0 || len(out.Calls) < c.n) {
 		err = fmt.Errorf("it was not replayed only: %d new rounds, %d calls of %d", out.Rounds, len(out.Calls), c.n)
 	}
 	return took, err
@@ -101,7 +127,7 @@ func (c *cutOff) drive(ctx context.Context, runtime *orchestrator.Runtime, resum
 	began := time.Now()
 	go func() {
 		defer close(ended)
-		out, err = runtime.Run(ctx, orchestrator.Start{ID: "cut-off", Orchestrator: "cut-off", Input: []byte(strconv.Itoa(c.n)), Resume: resume})
+		out, err = runtime.Run(ctx, orchestrator.Start{ID: cutOffID, Orchestrator: "cut-off", Input: []byte(strconv.Itoa(c.n)), Resume: resume})
 	}()
 	select {
 	case at := <-c.reached:

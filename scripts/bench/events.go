@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// buffered is how many events come before the orchestration asks for one.
+const buffered = 10_000
+
+// events times how long a new process needs to replay an orchestration that has read many events that were kept for it.
+// memory/replay/10000 is about half as many results.
+func events() scenario {
+	return scenario{[]metric{{"events/10000/us_per_event", "us", "as one of the 5,000 results of memory/replay/10000"}}, func(ctx context.Context, d time.Duration) ([]float64, error) {
+		c, err := newBuffered(ctx, buffered)
+		if err != nil {
+			return nil, err
+		}
+		us, err := c.median(ctx, d)
+		return []float64{us / buffered}, err
+	}}
+}
+
+// newBuffered is an orchestration that has read n events, all of which came before it asked.
+func newBuffered(ctx context.Context, n int) (*cutOff, error) {
+	c := newCutOff(n, func(ctx *orchestrator.Context, n int, _, wait, last *orchestrator.Activity[int, int]) (int, error) {
+		if _, err := wait.Call(ctx, n).Await(); err != nil {
+			return 0, err
+		}
+		for range n {
+			if _, ok, err := orchestrator.TryReceive[int](ctx, "event"); err != nil || !ok {
+				return 0, errors.Join(err, errors.New("an event is missing"))
+			}
+		}
+		return last.Call(ctx, n).Await()
+	})
+	var deliveries sync.WaitGroup
+	c.before = func(ctx context.Context, runtime *orchestrator.Runtime) error {
+		for i := range n {
+			deliveries.Go(func() { // which last as long as the process
+				_, _ = runtime.Deliver(ctx, orchestrator.Signal{SignalID: strconv.Itoa(i), InstanceID: cutOffID, RuntimeProvider: "roundhouse", Type: orchestrator.ExternalSignal,
+					Payload: orchestrator.Payload{Event: "event", Data: []byte("1")}})
+			})
+		}
+		for {
+			if came, err := raised(ctx, runtime); err != nil || came == n {
+				return err
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	err := c.begin(ctx)
+	deliveries.Wait()
+	return c, err
+}
+
+// raised is how many events the orchestration has been given.
+func raised(ctx context.Context, runtime *orchestrator.Runtime) (int, error) {
+	n := 0
+	for next, more := "", true; more; more = next != "" {
+		rounds, then, err := runtime.Rounds(ctx, cutOffID, 1000, next)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rounds {
+			for _, e := range r.Learned {
+				if e.Kind == "EventRaised" {
+					n++
+				}
+			}
+		}
+		next = then
+	}
+	return n, nil
+}
