@@ -39,6 +39,7 @@ func newBuffered(ctx context.Context, n int) (*cutOff, error) {
 		}
 		return last.Call(ctx, n).Await()
 	})
+	c.besides = 2
 	var deliveries sync.WaitGroup
 	c.before = func(ctx context.Context, runtime *orchestrator.Runtime) error {
 		for i := range n {
