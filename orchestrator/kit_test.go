@@ -10,15 +10,16 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var storage azuritetest.Shared
+
+func TestMain(m *testing.M) { storage.Main(m) }
 
 const (
 	signalQueue   = "orchestration-signals"
