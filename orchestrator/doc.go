@@ -51,6 +51,13 @@
 // An orchestration whose code replays to another decision, is not registered, or blocks without its Context is Stalled, with
 // the error. Events are kept. It goes on by itself in the sweep that follows when the code has been mended.
 //
+// # Limits
+//
+// A value (input, result, event, answer) has up to [MaxPayload] bytes of JSON and [MaxDepth] levels of arrays and objects. More
+// is refused where it enters; what the code itself makes fails its call, or the execution, for good. There is no limit to how
+// much is called at once, or to how many events wait to be read: a turn that decides more than a round holds is divided
+// over rounds. A signal that comes again is known for [SignalHorizon], and by the execution that applied it for ever.
+//
 // # Storage
 //
 // The package owns the table "orchestrations" and the blob container of the same name. An orchestration is one
@@ -62,8 +69,9 @@
 //	x-{execution:08d}               keeps a process that sleeps from adding to an execution whose rounds were deleted
 //	purge                           stands in place of the status while the rows are being deleted
 //
-// Payloads that do not fit a row or a message are spilled to blobs named {escaped id}/{sha256}, written before what names
-// them. The rounds of executions that have continued as new are deleted once the next has, too.
+// A payload of more than 64 KiB, and a round that does not fit its row, is in a blob {escaped id}/{execution:08d}/{sha256}; what
+// does not fit a message in {escaped id}/{sha256}. Blobs are written before what names them. The rounds of executions that
+// have continued as new are deleted once the next has, too, and then their blobs; those of a message, once it is applied.
 //
 // It owns the table "orchestrationsParked", which finds what is overdue because a message was lost, and three queues: a
 // message of "orchestration-signals" and of "orchestration-schedules" is a [Signal], due now and due later; one of
