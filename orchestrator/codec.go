@@ -33,8 +33,7 @@ const (
 	chunkBytes   = 64 << 10 // a binary property holds no more
 	maxChunks    = 13       // leaves room for the other columns below the 1 MiB of an entity
 
-	// maxText bounds the JSON of a round in bytes, for who writes it and for who reads it. It leaves room for the payload
-	// of a blob that is as large as may be, where a round of an older version holds one.
+	// maxText bounds the JSON of a round in bytes, for who writes it and for who reads it.
 	maxText = blobs.MaxSize
 )
 

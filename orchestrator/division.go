@@ -72,10 +72,14 @@ func (d *driver) due(i int) int {
 
 // upTo is how many of the decisions were made up to the event of that place, -1 for before the first.
 func (d *driver) upTo(i int) int {
-	if i < 0 {
+	switch {
+	case i == len(d.learned)-1:
+		return len(d.execution.decided)
+	case i < 0:
 		return d.leftover
+	default:
+		return d.marks[i]
 	}
-	return d.marks[i]
 }
 
 // small says that it cannot be divided.

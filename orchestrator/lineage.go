@@ -109,7 +109,7 @@ func (d *driver) oldBlobs(ctx context.Context, executions []int) []blobs.Version
 		for next, more := "", true; more; more = next != "" {
 			page, then, err := d.rt.config.Blobs.ListOld(ctx, d.rt.config.Container, blobName(d.start.ID, blobOf(execution, "")), ever, next)
 			if err != nil {
-				d.stays(execution, err)
+				d.stays(err)
 				break
 			}
 			found, next = append(found, page...), then
@@ -124,14 +124,14 @@ func (d *driver) sweep(ctx context.Context, old []blobs.Version) {
 	for _, blob := range old {
 		err := d.rt.config.Blobs.DeleteVersion(ctx, d.rt.config.Container, blob)
 		if err != nil && !errors.Is(err, blobs.ErrPrecondition) {
-			d.stays(d.execution.number, err)
+			d.stays(err)
 			return
 		}
 	}
 }
 
-func (d *driver) stays(execution int, err error) {
-	d.rt.config.Log.Warn("payloads that are not needed any more stay for now", "orchestration", d.start.ID, "execution", execution, "reason", err.Error())
+func (d *driver) stays(err error) {
+	d.rt.config.Log.Warn("payloads that are not needed any more stay for now", "orchestration", d.start.ID, "reason", err.Error())
 }
 
 // oldRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.

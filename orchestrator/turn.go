@@ -1,7 +1,6 @@
 package orchestrator
 
 import (
-	"cmp"
 	"container/heap"
 	"slices"
 )
@@ -93,101 +92,4 @@ func (h *fibers) Pop() any {
 	(*h)[last] = nil
 	*h = (*h)[:last]
 	return f
-}
-
-// wait is one time that a fiber waits for a task, at a place among the tasks that it waits for.
-type wait struct {
-	fiber *fiber
-	count int // of the fiber's waits
-	task  *task
-	place int
-}
-
-// over says that the fiber does not wait there any more, or that it can go on.
-func (w wait) over() bool {
-	return w.fiber.waits != w.count || w.fiber.ended || w.task.done || w.fiber.ready()
-}
-
-// waitFor has a fiber wait until one of the tasks is done.
-func (x *execution) waitFor(f *fiber, tasks []*task) {
-	f.waiting = tasks
-	f.waits++
-	for i, t := range tasks {
-		if t.done {
-			continue
-		}
-		w := wait{f, f.waits, t, i}
-		if n := len(t.waits); n > 0 && t.waits[n-1].fiber == f {
-			t.waits[n-1] = w // it has waited for it before, in a loop perhaps
-		} else {
-			t.waits = append(t.waits, w)
-		}
-		if t.kind == eventTask {
-			x.receivers.add(w)
-		}
-	}
-}
-
-// receivers are the waits for external events, by fold of their names.
-type receivers map[string]*waits
-
-func (r *receivers) add(w wait) {
-	if *r == nil {
-		*r = receivers{}
-	}
-	name := fold(w.task.name)
-	if (*r)[name] == nil {
-		(*r)[name] = &waits{}
-	}
-	(*r)[name].add(w)
-}
-
-// first is the task that an event of that name is for: of the first fiber that waits for one; nil for none.
-func (r receivers) first(name string) *task {
-	all := r[fold(name)]
-	if all == nil {
-		return nil
-	}
-	for len(all.heap) > 0 {
-		if w := heap.Pop(&all.heap).(wait); !w.over() {
-			return w.task
-		}
-	}
-	return nil
-}
-
-// waits are those for one name. Those that are over go when they are the first, or when they may be many.
-type waits struct {
-	heap waitHeap
-	tidy int // length at which they are looked at
-}
-
-func (a *waits) add(w wait) {
-	const few = 32
-	if len(a.heap) >= max(a.tidy, few) {
-		a.heap = slices.DeleteFunc(a.heap, wait.over)
-		heap.Init(&a.heap)
-		a.tidy = 2 * len(a.heap)
-	}
-	heap.Push(&a.heap, w)
-}
-
-// waitHeap is a heap of waits: those of the first fiber come first.
-type waitHeap []wait
-
-func (h waitHeap) Len() int { return len(h) }
-func (h waitHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].fiber.number, h[j].fiber.number), cmp.Compare(h[i].place, h[j].place)) < 0
-}
-func (h waitHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push and Pop are for package heap.
-func (h *waitHeap) Push(w any) { *h = append(*h, w.(wait)) }
-
-// Pop gives the last.
-func (h *waitHeap) Pop() any {
-	last := len(*h) - 1
-	w := (*h)[last]
-	*h = (*h)[:last]
-	return w
 }
