@@ -59,6 +59,18 @@ func sized(c Config) Config {
 	return c
 }
 
+func prepared(t *testing.T, c Config) *Runtime {
+	t.Helper()
+	rt, err := New(c)
+	if err == nil {
+		err = rt.Prepare(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt
+}
+
 // At each limit, one less and the limit itself are stored and come back, from a process that knows nothing, and one more is
 // refused with the limit and harms nothing.
 func TestSizesOfOrchestrations(t *testing.T) {
@@ -67,10 +79,7 @@ func TestSizesOfOrchestrations(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			c := sized(open())
-			rt, err := New(c)
-			if err := errors.Join(err, rt.Prepare(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			rt := prepared(t, c)
 			for name, most := range map[string]int{"input": MaxPayload, "result": MaxPayload, "call": MaxPayload, "output": MaxPayload, "side effect": MaxPayload, "status": maxCustomStatus} {
 				for _, n := range []int{spillFrom - 1, spillFrom, spillFrom + 1, most - 1, most, most + 1} {
 					if n > most+1 || underRace && n > 1<<20 {
@@ -116,11 +125,7 @@ func TestSizesOfRounds(t *testing.T) {
 	for kind, open := range storages(t) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c := open()
-			rt, err := New(c)
-			if err := errors.Join(err, rt.Prepare(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			rt := prepared(t, open())
 			noise := incompressible(2 << 20)
 			of := func(n int) round { // of so many bytes of reasons, which no blob holds by themselves
 				return round{Learned: []event{{Kind: executionStarted, Reason: noise[:n]}}}
@@ -158,11 +163,7 @@ func TestSizesOfStartsAndSignals(t *testing.T) {
 	for kind, open := range storages(t) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			c := sized(open())
-			rt, err := New(c)
-			if err := errors.Join(err, rt.Prepare(t.Context())); err != nil {
-				t.Fatal(err)
-			}
+			rt := prepared(t, sized(open()))
 			long := func(n int) string { return strings.Repeat("x", n) }
 			for name, tt := range map[string]struct {
 				most int
