@@ -68,8 +68,9 @@ func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
 const maxList = 1000
 
 // List gives orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for those that follow;
-// "" at the end. A page is empty only at the end. What has no id that can be read is left out, and noted (Damages). Every orchestration in the range of the prefix is read past, with all its
-// rounds, so a prefix is what makes a list cheap: the ids of an engine begin with its name.
+// "" at the end. A page is empty only at the end. What has no id that can be read is left out, and noted (Damages). Every
+// orchestration in the range of the prefix is read past, with all its rounds, so a prefix is what makes a list cheap: the ids
+// of an engine begin with its name.
 func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)
