@@ -59,7 +59,10 @@ func (d *driver) catchUp(ctx context.Context) error {
 	if err := d.relearn(learned); err != nil {
 		return err
 	}
-	return d.hearPeople(ctx)
+	if err := d.hearPeople(ctx); err != nil {
+		return err
+	}
+	return d.reuse() // nor is what that led to called again
 }
 
 // superseded says that another run has begun under the id since: this driver's is over, and stays so.
