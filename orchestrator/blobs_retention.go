@@ -32,7 +32,7 @@ func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation
 	return removed, next, nil
 }
 
-// payload is a blob of an orchestration, as its name tells.
+// payloadBlob is a blob of an orchestration, as its name tells.
 type payloadBlob struct {
 	name, id, hash string
 	execution      int // 0: none

@@ -185,3 +185,51 @@ func TestConflictsAreBounded(t *testing.T) {
 		w.replays(t, here)
 	})
 }
+
+// An event that another process commits while a result leads to a call here: what the attempt before has completed is not
+// called again, although this process has to begin anew with what it has learned.
+func TestAnEventElsewhereDoesNotRepeatWhatIsKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, l := newWorld(t), &ledger{}
+		kept := l.step("kept")
+		picky := NewActivity("picky", func(_ context.Context, n int) (int, error) {
+			if l.add("picky") == 1 {
+				return 0, errors.New("not yet")
+			}
+			return n, nil
+		})
+		activities := []AnyActivity{kept, picky}
+		first := w.signalling(t, nil, []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			if _, err := kept.Call(ctx, n).Await(); err != nil {
+				return 0, err
+			}
+			return picky.Call(ctx, n).Await()
+		})}, activities)
+		if out := mustRun(t, first, startOf("a", 1)); out.Status != Failed {
+			t.Fatal(out.Status)
+		}
+		// The code of the next attempt makes the call that completed after the one that failed.
+		next := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			n, err := picky.Call(ctx, n).Await()
+			if err != nil {
+				return 0, err
+			}
+			return kept.Call(ctx, n).Await()
+		})
+		there := w.signalling(t, nil, []AnyOrchestrator{next}, activities)
+		here := w.intercepted(t, atApply(2, func() {
+			if _, err := there.Deliver(t.Context(), eventSignal("a", "1", "noise", "1")); err != nil {
+				t.Error(err)
+			}
+		}), Config{Orchestrators: []AnyOrchestrator{next}, Activities: activities})
+		again := startOf("a", 1)
+		again.Resume = true
+		if out := runUntilRest(t, here, again); out.Status != Completed || string(out.Output) != "2" {
+			t.Errorf("%s %s %v", out.Status, out.Output, out.Failure)
+		}
+		if l.count("kept(1)") != 1 || here.Counts().Conflicts == 0 {
+			t.Errorf("it ran %d times, with %d conflicts", l.count("kept(1)"), here.Counts().Conflicts)
+		}
+	})
+}

@@ -22,7 +22,11 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for _, e := range events {
 			switch e.Kind {
-			case callCanceled, executionCanceled:
+			case callCanceled:
+				if d.mayBe(e, childTask) {
+					errs = append(errs, d.cancelChildren(ctx, e))
+				}
+			case executionCanceled:
 				errs = append(errs, d.cancelChildren(ctx, e))
 			case childFailed:
 				errs = append(errs, d.giveUpChild(ctx, e))
@@ -36,6 +40,12 @@ func (d *driver) emit(ctx context.Context, r round) error {
 		errs = append(errs, d.closeChildren(ctx, *end))
 	}
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
+}
+
+// mayBe says whether the event can be about a call of that kind: it is not known of one that is not in memory.
+func (d *driver) mayBe(e event, kind taskKind) bool {
+	t := d.execution.task(e.Task)
+	return t == nil || t.kind == kind
 }
 
 // emitOutward is the part of emit that reaches others than those which the orchestration has called.

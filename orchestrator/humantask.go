@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -236,17 +237,20 @@ func (d *driver) hearPeople(ctx context.Context) error {
 // showTasks brings the index of human tasks up to date with what a round did to them.
 func (d *driver) showTasks(ctx context.Context, r round) error {
 	desk := d.rt.Tasks()
-	calls := d.summary().Calls
+	summary := sync.OnceValue(func() []Call { return d.summary().Calls }) // which costs as much as there are rounds
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for _, e := range events {
 			var err error
 			switch e.Kind {
 			case taskCreated, taskEscalated, callCanceled:
-				if e.Task > 0 && e.Task <= len(calls) {
+				if !d.mayBe(e, humanTask) {
+					continue
+				}
+				if calls := summary(); e.Task > 0 && e.Task <= len(calls) {
 					err = d.showTask(ctx, desk, e, calls[e.Task-1])
 				}
 			case executionCompleted, executionFailed, executionStopped, executionContinued, executionCanceled:
-				for i, c := range calls {
+				for i, c := range summary() {
 					if c.Kind == TaskCall && (c.EndedAt.IsZero() || c.canceledAt(e.At)) && err == nil {
 						err = d.showTask(ctx, desk, event{Kind: e.Kind, Task: i + 1}, c)
 					}

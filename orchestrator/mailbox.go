@@ -9,7 +9,7 @@ import (
 // mailbox keeps the external events that nobody has asked for, in the order in which they came. What one of them costs does
 // not depend on how many there are. The zero value is empty.
 type mailbox struct {
-	all    []*kept            // those that are taken stay until they are many
+	all    []*kept            // those that are taken stay until they are the first, or many
 	byName map[string][]*kept // the oldest first; by fold of the name
 	taken  int
 	came   int // events, ever
@@ -54,7 +54,12 @@ func (m *mailbox) take(k *kept) {
 		delete(m.byName, k.key)
 	}
 	k.taken = true
-	if m.taken++; m.taken > len(m.all)/2 {
+	m.taken++
+	for len(m.all) > 0 && m.all[0].taken {
+		m.all[0], m.all = nil, m.all[1:]
+		m.taken--
+	}
+	if m.taken > len(m.all)/2 {
 		m.all = slices.DeleteFunc(m.all, func(k *kept) bool { return k.taken })
 		m.taken = 0
 	}
@@ -64,7 +69,10 @@ func (m *mailbox) take(k *kept) {
 func (m *mailbox) list(most int) []event {
 	var events []event
 	for _, k := range m.all {
-		if !k.taken && len(events) < most {
+		if len(events) == most {
+			break
+		}
+		if !k.taken {
 			events = append(events, k.event)
 		}
 	}
