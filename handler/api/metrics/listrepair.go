@@ -36,9 +36,6 @@ func (m *Metrics) repairs(ctx context.Context, r *prometheus.Registry) error {
 	if err != nil {
 		return fmt.Errorf("collect metrics: %w", err)
 	}
-	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "orchestrations", Name: "list_repair_lag_seconds",
-		Help: "How long something can have been wrong in the list of orchestrations: the age of the last pass of its repair that is done."})
-	gauge.Set(lag.Seconds())
-	r.MustRegister(gauge)
+	gauge(r, "orchestrations_list_repair_lag_seconds", "How long something can have been wrong in the list of orchestrations: the age of the last pass of its repair that is done.", lag.Seconds())
 	return nil
 }

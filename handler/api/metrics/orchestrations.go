@@ -40,10 +40,7 @@ func (m *Metrics) damage(ctx context.Context, r *prometheus.Registry) error {
 	if err != nil {
 		return fmt.Errorf("collect metrics: %w", err)
 	}
-	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "orchestrations", Name: "damaged",
-		Help: "Orchestrations that were met and cannot be read, up to 1,000."})
-	g.Set(float64(n))
-	r.MustRegister(g)
+	gauge(r, "orchestrations_damaged", "Orchestrations that were met and cannot be read, up to 1,000.", float64(n))
 	return nil
 }
 

@@ -42,23 +42,25 @@ func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
 	if m.lease == nil || m.snapshot == nil {
 		return r, nil
 	}
-	gauge := func(name, help string, value float64) {
-		g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
-		g.Set(value)
-		r.MustRegister(g)
-	}
 	const leader, leaderHelp = "collector_leader", "Whether this process has the collector's lease and shows what all processes share."
 	if !m.lease.Held(ctx) {
-		gauge(leader, leaderHelp, 0)
+		gauge(r, leader, leaderHelp, 0)
 		return r, nil
 	}
-	gauge(leader, leaderHelp, 1)
+	gauge(r, leader, leaderHelp, 1)
 	s, err := m.snapshot(ctx)
 	if err != nil {
 		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r))
 	}
-	gauge("outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
-	gauge("outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
-	gauge("outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
+	gauge(r, "outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
+	gauge(r, "outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
+	gauge(r, "outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
 	return r, errors.Join(m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r))
+}
+
+// gauge gives one gauge.
+func gauge(r *prometheus.Registry, name, help string, value float64) {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+	g.Set(value)
+	r.MustRegister(g)
 }
