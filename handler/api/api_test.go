@@ -53,7 +53,7 @@ func (s *failingStore) Get(ctx context.Context, _ string, _ tables.Key) (tables.
 
 func (s *failingStore) fail(ctx context.Context) error {
 	if s.panic {
-		panic("AccountKey=abc")
+		panic("AccountKey=hunter2-hunter2")
 	}
 	if s.wait {
 		<-ctx.Done()
@@ -517,7 +517,7 @@ func TestTrouble(t *testing.T) {
 		"unknown":       {&failingStore{err: tables.ErrOutcomeUnknown}, http.StatusServiceUnavailable},
 		"denied":        {&failingStore{err: tables.ErrDenied}, http.StatusServiceUnavailable},
 		"invalid":       {&failingStore{err: tables.ErrInvalid}, http.StatusInternalServerError},
-		"anything else": {&failingStore{err: errors.New("AccountKey=abc")}, http.StatusInternalServerError},
+		"anything else": {&failingStore{err: errors.New("AccountKey=hunter2-hunter2")}, http.StatusInternalServerError},
 		"panic":         {&failingStore{panic: true}, http.StatusInternalServerError},
 	}
 	for name, test := range tests {
@@ -531,7 +531,7 @@ func TestTrouble(t *testing.T) {
 					t.Errorf("%s: %d, Retry-After %q, want %d", target, rec.Code, rec.Header().Get("Retry-After"), test.want)
 				}
 				for place, text := range map[string]string{"body": rec.Body.String(), "log": b.log.String()} {
-					if strings.Contains(text, "abc") || strings.Contains(text, ".go:") && place == "body" {
+					if strings.Contains(text, "hunter2") || strings.Contains(text, ".go:") && place == "body" {
 						t.Errorf("%s: %s tells too much: %s", target, place, text)
 					}
 				}
