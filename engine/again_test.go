@@ -13,9 +13,9 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/registry"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
-	"github.com/vibedata/roundhouse/registry"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 // Scope says of what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration

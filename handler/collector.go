@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vibedata/roundhouse/hostlock"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 const (

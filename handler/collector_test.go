@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 // One of two processes collects, as long as it is asked; when it is not asked any more, the other does.

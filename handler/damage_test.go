@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 // The retention passes by what it cannot read, in every slice, and counts it.

@@ -18,8 +18,8 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
-	"github.com/vibedata/roundhouse/entra"
-	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // distributionTimeout bounds one request that tells a target about a certificate.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/vibedata/roundhouse/engine/provisioning"
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 )
 
 // provisioningField is where the registry's documents hold what the provisioning engine knows of an instance.

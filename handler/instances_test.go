@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine/provisioning"
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 const (

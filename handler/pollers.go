@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sink"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // pollersSetting defines the pollers.

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // someOrders is a poller of a SQLite file whose rows rotate keys, and one whose database is not there.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/hostlock"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // defaultSource is the attribute source of the events. It holds the tenant, because keys are unique within one only.

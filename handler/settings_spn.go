@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/entra"
+	"github.com/vibedata/roundhouse/services/entra"
 )
 
 // spnSettings is what the environment tells about the spn engine (docs/settings.md).

@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/certificates"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/registry"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -19,10 +19,10 @@ import (
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 // messageParameter is the name of the trigger binding of every queue function, timerParameter of every timer function.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 )
 
 // stuck is a registry that takes no change for a while.

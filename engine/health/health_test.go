@@ -13,9 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 type scenario = orchestratortest.Scenario[engine.Message, health.Result]

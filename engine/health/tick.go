@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 )
 
 // Instances lists the registry; *registry.Registry does.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // A run that is canceled during the grace leaves the older key alone: consumers may still sign with it.

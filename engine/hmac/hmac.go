@@ -24,7 +24,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // State is where a version of an instance's key is in its life.

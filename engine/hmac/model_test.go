@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // model is what consumers and people know of an instance: what they were told, in order, and what they did themselves.

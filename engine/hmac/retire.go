@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // RetireInput names the version whose grace is over.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/secrets"
-	"github.com/vibedata/roundhouse/secrets/secretstest"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
 
 func input(slot, job string) hmac.RotateInput {

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // AcknowledgeInput says how an operation ended here.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/marketplace"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // Result is what a run leaves behind.

@@ -21,7 +21,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // Engine is the engine's name, Queue where its messages arrive (standard, section 2, "Engine Values").

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // Verdict is what a notice turned out to be worth.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 // Action is what has happened: an action of the marketplace, or event and state of a managed application.

@@ -13,9 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
-	"github.com/vibedata/roundhouse/marketplace"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
+	"github.com/vibedata/roundhouse/services/marketplace"
 	"github.com/vibedata/roundhouse/tables"
 )
 

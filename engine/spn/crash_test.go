@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Every call to storage, to the secret store and to Entra ID goes wrong in every way, and the process dies there where it

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // EventRotated is the type of the event that tells consumers of a new secret; Rotated is its payload.

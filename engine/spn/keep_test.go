@@ -8,7 +8,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // When the new password is gone at the end of the overlap, the older one stays.

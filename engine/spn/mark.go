@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/entra"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Tags of a version in the secret store.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // acceptances is how often in a row the login has to accept a password: its replicas do not learn of it together.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/vibedata/roundhouse/entra"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // RetireInput names the secret that replaces the older ones.

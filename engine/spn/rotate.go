@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vibedata/roundhouse/entra"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // rotateTimeout bounds an attempt at Rotate. inFlight is the age from which a password that is not in the secret store

@@ -12,10 +12,10 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/services/entra"
 )
 
 // bubble runs a test in virtual time.

@@ -25,8 +25,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/vibedata/roundhouse/entra"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Engine is the engine's name in queues, history and dead letters (standard, sections 2 and 4, "Engine Values").

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/internal/graphfake"
-	"github.com/vibedata/roundhouse/secrets"
-	"github.com/vibedata/roundhouse/secrets/secretstest"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
 
 // The steps over a Key Vault and a Graph that are reached by TLS, with their answers lost on the way.

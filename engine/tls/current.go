@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vibedata/roundhouse/certificates"
+	"github.com/vibedata/roundhouse/services/certificates"
 )
 
 // Certificate names a certificate; it holds nothing secret.

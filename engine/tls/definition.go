@@ -8,7 +8,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Queue is where the engine's messages arrive (standard, section 2, "Engine Values").

@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vibedata/roundhouse/certificates"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/internal/pebble"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vibedata/roundhouse/certificates"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Input is the engine-specific part of a message.

@@ -15,13 +15,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/certificates"
-	"github.com/vibedata/roundhouse/certificates/certificatestest"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 

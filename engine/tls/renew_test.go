@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vibedata/roundhouse/certificates"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/internal/pebble"
+	"github.com/vibedata/roundhouse/services/certificates"
 )
 
 func TestRenew(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/vibedata/roundhouse/certificates"
+	"github.com/vibedata/roundhouse/services/certificates"
 )
 
 // RetireInput names the certificate whose earlier versions have served their time.

@@ -19,7 +19,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vibedata/roundhouse/certificates"
+	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -6,9 +6,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
-	"github.com/vibedata/roundhouse/registry"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 // Change is a component on its way from a version to another; "" is none.

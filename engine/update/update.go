@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 )
 
 // Engine is the engine's name, and Queue where its messages arrive (standard, sections 2 and 4, "Engine Values").

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 // away is a registry that can be listed, and for a while nothing else.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 // EvaluateInput says which page of the registry to evaluate.

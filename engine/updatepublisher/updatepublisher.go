@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/mod/semver"
 
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 )
 
 // Engine is the engine's name (standard, section 2, "Engine Values"), and Queue where its messages arrive. The standard

@@ -17,11 +17,11 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/registry"
 	"github.com/vibedata/roundhouse/tables"
 )
 

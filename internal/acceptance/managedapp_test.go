@@ -13,9 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/engine/alerts"
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 // managed is a platform of a managed application with everybody whom its engines meet.

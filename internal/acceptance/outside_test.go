@@ -14,12 +14,12 @@ import (
 	"github.com/google/uuid"
 
 	enginetls "github.com/vibedata/roundhouse/engine/tls"
-	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/internal/appservice"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
+	"github.com/vibedata/roundhouse/services/entra"
 )
 
 const (

@@ -15,10 +15,10 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 var provisions = at(provisioning.Engine, provisioning.Queue)

@@ -18,8 +18,8 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/spn"
 	enginetls "github.com/vibedata/roundhouse/engine/tls"
-	"github.com/vibedata/roundhouse/entra"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/entra"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // world is a platform of the publisher with everybody whom its engines meet.

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 // releases are of a ring that instances are in only where a test puts them there.

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
-	"github.com/vibedata/roundhouse/registry"
 )
 
 var updateRounds = flag.Int("update.rounds", 20, "how many instances TestUpdates sends two updates to at once")

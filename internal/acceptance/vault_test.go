@@ -11,13 +11,13 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/vibedata/roundhouse/certificates"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/keyvaultfake"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
-	"github.com/vibedata/roundhouse/secrets"
-	"github.com/vibedata/roundhouse/secrets/secretstest"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 	"github.com/vibedata/roundhouse/tables"
 )
 

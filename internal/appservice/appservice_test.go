@@ -10,9 +10,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/internal/appservice"
 	"github.com/vibedata/roundhouse/internal/graphfake"
+	"github.com/vibedata/roundhouse/services/entra"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/certificates/certificatestest"
-	"github.com/vibedata/roundhouse/secrets/secretstest"
+	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
 
 const (

@@ -13,9 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azsecrets"
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/certificates"
 	"github.com/vibedata/roundhouse/internal/keyvaultfake"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

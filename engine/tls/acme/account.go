@@ -13,7 +13,7 @@ import (
 
 	"github.com/mholt/acmez/v3/acme"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // secretKind begins the name of the account key's secret.

@@ -26,7 +26,7 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 
 	"github.com/vibedata/roundhouse/engine/tls"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Bounds of the talk with the authority.

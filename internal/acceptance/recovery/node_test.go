@@ -15,11 +15,11 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/hostlock"
 	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 // nodeEnv makes a process of this test binary a node; it holds a nodeConfig as JSON.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/registry"
 	"github.com/vibedata/roundhouse/tables"
 )
 

@@ -3,8 +3,8 @@ package secrets_test
 import (
 	"testing"
 
-	"github.com/vibedata/roundhouse/secrets"
-	"github.com/vibedata/roundhouse/secrets/secretstest"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 	"github.com/vibedata/roundhouse/tables"
 )
 

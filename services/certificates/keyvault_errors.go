@@ -9,7 +9,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // byStatus maps the answers of Key Vault to errors. An answer that is not here says nothing about the outcome.

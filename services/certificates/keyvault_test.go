@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/certificates"
-	"github.com/vibedata/roundhouse/certificates/certificatestest"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 const name = "tls-example"

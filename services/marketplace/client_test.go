@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/internal/marketplacefake"
-	"github.com/vibedata/roundhouse/marketplace"
+	"github.com/vibedata/roundhouse/services/marketplace"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -16,8 +16,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/security/keyvault/azsecrets"
 
-	"github.com/vibedata/roundhouse/secrets"
-	"github.com/vibedata/roundhouse/secrets/secretstest"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
 
 var kinds = []error{

@@ -3,8 +3,8 @@ package certificates_test
 import (
 	"testing"
 
-	"github.com/vibedata/roundhouse/certificates"
-	"github.com/vibedata/roundhouse/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
 	"github.com/vibedata/roundhouse/tables"
 )
 

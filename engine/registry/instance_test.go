@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/vibedata/roundhouse/registry"
+	"github.com/vibedata/roundhouse/engine/registry"
 )
 
 // What can be read can be written, and reads back the same.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 

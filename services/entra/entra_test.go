@@ -15,8 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/entra"
 	"github.com/vibedata/roundhouse/internal/graphfake"
+	"github.com/vibedata/roundhouse/services/entra"
 )
 
 const application = "0b1f5a2e-7c55-4c2a-9d0f-3f0f6b1f7a11"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vibedata/roundhouse/certificates"
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 const name = "tls-example"

@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/secrets"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // ErrNoRequest: there is no signing request under way for the certificate, or not the one that the chain was issued for;
