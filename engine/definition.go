@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,14 +20,22 @@ const DefaultMaxAttempts = 5
 // PublisherInstance is the instance id of work that is not for a managed instance (standard, section 2).
 const PublisherInstance = "publisher"
 
-// Definition is an engine.
+// Definition is an engine: everything that an app has to know of it. Functions, queues, tables, the API and the command line
+// are made out of it.
 type Definition struct {
 	// Name is the engine's name in messages, history and dead letters.
 	Name string
-	// Queue is the queue that its messages arrive in.
+	// Queue is the queue that its messages arrive in. What the host gives up on arrives in the queue with PoisonSuffix.
 	Queue string
-	// Orchestrator runs its messages; make it with Orchestrate.
+	// Function is the name of the function that listens to Queue; "{Name}-queue-trigger" unless set.
+	Function string
+	// Orchestrator runs its messages; make it with Orchestrate. New runs begin with it.
 	Orchestrator orchestrator.AnyOrchestrator
+	// Versions are the orchestrator's other versions (orchestrator.WithVersion), which runs go on with that began with them.
+	Versions []orchestrator.AnyOrchestrator
+	// Children are the orchestrators that it calls or starts. The history does not show their activities, which belong to
+	// Activities.
+	Children []orchestrator.AnyOrchestrator
 	// Operations are the activities that the history shows, each under its name. Activities of all engines share one name
 	// space: one that another engine has as well is named {engine}/{operation}, and the history shows what is behind the
 	// slash. The first names a run of a message that names none.
@@ -42,8 +51,18 @@ type Definition struct {
 	Singleton Scope
 	// Timeout bounds each attempt at a message, waits included; one that takes longer fails. 0 does not.
 	Timeout time.Duration
+	// Schedules send messages to Queue at certain times.
+	Schedules []Schedule
+	// Intakes take messages for Queue over HTTP, and Endpoints answer other requests.
+	Intakes   []Intake
+	Endpoints []Endpoint
 	// Tables names the tables that the engine owns; they are created when they are missing.
 	Tables []string
+	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id stays
+	// empty.
+	Example *Message
+	// Keep is for how long its history and its resolved dead letters are kept; 0 means DefaultKeep.
+	Keep time.Duration
 	// MaxAttempts: the delivery with this number goes to the dead letters without running (standard, section 1.3), so the
 	// work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
 	MaxAttempts int
@@ -60,11 +79,12 @@ func (d Definition) validate() error {
 	case d.Orchestrator.Name() != d.Name:
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
 	}
+	errs = append(errs, d.validateVersions(), d.validateDoors())
 	if d.Singleton != "" && d.Singleton != PerInstance && d.Singleton != PerTenant {
 		errs = append(errs, fmt.Errorf("an unknown scope %q: Singleton is PerInstance, PerTenant, or empty", d.Singleton))
 	}
-	if d.Timeout < 0 {
-		errs = append(errs, errors.New("a negative Timeout"))
+	if d.Timeout < 0 || d.Keep < 0 {
+		errs = append(errs, errors.New("a negative Timeout or Keep"))
 	}
 	if d.MaxAttempts < 2 {
 		errs = append(errs, errors.New("MaxAttempts must be 2 or more: with 1, no message would ever run"))
@@ -75,9 +95,60 @@ func (d Definition) validate() error {
 	return nil
 }
 
+// validateVersions looks at the other orchestrators.
+func (d Definition) validateVersions() error {
+	var errs []error
+	for _, v := range d.Versions {
+		if v == nil || v.Name() != d.Name {
+			errs = append(errs, errors.New("each of Versions is an orchestrator that has the engine's name and a version"))
+		}
+	}
+	for _, c := range d.Children {
+		if c == nil || c.Name() == d.Name {
+			errs = append(errs, errors.New("each of Children is an orchestrator with a name of its own"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateDoors looks at the ways in other than the queue.
+func (d Definition) validateDoors() error {
+	var errs []error
+	for _, s := range d.Schedules {
+		errs = append(errs, s.validate())
+	}
+	for _, i := range d.Intakes {
+		errs = append(errs, i.validate())
+	}
+	for _, e := range d.Endpoints {
+		errs = append(errs, e.validate())
+	}
+	return errors.Join(errs...)
+}
+
+// QueueFunction is the name of the function that listens to the engine's queue.
+func (d Definition) QueueFunction() string { return cmp.Or(d.Function, d.Name+"-queue-trigger") }
+
+// PoisonFunction is the name of the function that listens to the poison queue of the engine's queue.
+func (d Definition) PoisonFunction() string {
+	if d.Function != "" {
+		return d.Function + PoisonSuffix
+	}
+	return d.Name + "-queue" + PoisonSuffix + "-trigger"
+}
+
+// Orchestrators are all that the engine needs in a runtime. Its own comes after its other versions: of one name, new runs
+// begin with the last.
+func (d Definition) Orchestrators() []orchestrator.AnyOrchestrator {
+	return slices.Concat(d.Children, d.Versions, []orchestrator.AnyOrchestrator{d.Orchestrator})
+}
+
 func (d Definition) withDefaults() Definition {
 	if d.MaxAttempts == 0 {
 		d.MaxAttempts = DefaultMaxAttempts
+	}
+	if d.Keep == 0 {
+		d.Keep = DefaultKeep
 	}
 	return d
 }
@@ -114,8 +185,10 @@ type Request[In any] struct {
 }
 
 // Orchestrate makes an engine's orchestrator of an ordinary function. Input that is not an In, unknown fields included,
-// fails permanently; a message without input gives the zero In.
-func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error)) *orchestrator.Orchestrator[Message, Out] {
+// fails permanently; a message without input gives the zero In. The options are those of any orchestrator, such as
+// orchestrator.WithVersion.
+func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error), options ...orchestrator.OrchestratorOption,
+) *orchestrator.Orchestrator[Message, Out] {
 	return orchestrator.NewOrchestrator(engine, func(ctx *orchestrator.Context, m Message) (Out, error) {
 		r := Request[In]{CorrelationID: m.CorrelationID, Operation: m.Operation, InstanceID: m.InstanceID, TenantID: m.TenantID}
 		if err := decodeStrictly(m.Input, &r.Input); err != nil {
@@ -123,7 +196,7 @@ func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Requ
 			return none, orchestrator.Permanent(fmt.Errorf("input of engine %s: %w", engine, err))
 		}
 		return fn(ctx, r)
-	})
+	}, options...)
 }
 
 // decodeStrictly decodes one JSON value without unknown fields; nothing and null leave v as it is.

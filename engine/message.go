@@ -21,7 +21,7 @@ const MaxMessage = 47 << 10
 type Message struct {
 	// CorrelationID names the run; messages with the same one are the same work. When it is missing, one is derived from
 	// the message id, so that a redelivery has the same.
-	CorrelationID string `json:"correlationId"`
+	CorrelationID string `json:"correlationId,omitempty"`
 	// Engine is the engine that the message is for; when it is missing, the queue's.
 	Engine string `json:"engine,omitempty"`
 	// Operation is what to do, for engines that can be asked for more than one thing.

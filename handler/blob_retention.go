@@ -1,19 +1,9 @@
-package main
+package handler
 
 import (
 	"context"
 	"sync"
 	"time"
-)
-
-const (
-	// blobTimer is the timer function that deletes blobs that nothing names any more, blobSetting says from what age.
-	blobTimer   = "blob-retention-timer"
-	blobSetting = "ROUNDHOUSE_BLOB_RETENTION"
-	// defaultBlobAge is twice as long as history and dead letters are kept, leastBlobAge longer than any writer needs to
-	// send what names its blob.
-	defaultBlobAge = 180 * 24 * time.Hour
-	leastBlobAge   = 7 * 24 * time.Hour
 )
 
 // blobSweep deletes old blobs of one page of a container; next continues, "" after the last page.

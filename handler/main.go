@@ -1,22 +1,8 @@
-// Command handler is the custom handler that the Azure Functions host starts: it serves the platform's queue and timer
-// functions and its HTTP API to that host, on the loopback interface.
-//
-// It reads its settings from the environment (see [Settings]), reports bad ones all at once, and logs in JSON to
-// standard output. Its exit codes tell the host what to do; after 0 the host would not start it again, so it never
-// exits with 0 once it is meant to serve:
-//
-//	0        -version or -h only
-//	1        the server failed, or the host is gone
-//	2        bad settings or arguments
-//	128 + n  stopped by signal n, after waiting for what was in flight
-//
-// It owns no storage keys itself; the packages below it do.
-package main
+package handler
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,6 +13,13 @@ import (
 	"time"
 
 	"github.com/oklog/run"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 const (
@@ -43,92 +36,90 @@ const (
 	defaultDrain = 20 * time.Second
 )
 
-const usage = `handler is started by the Azure Functions host, not by hand.
+// gcPercent is Go's GOGC, unless the environment sets it: the heap is small, and a collection takes a core from a round.
+const gcPercent = 200
 
-The host reads host.json, starts this program with FUNCTIONS_CUSTOMHANDLER_PORT set, and sends it the messages,
-timers and HTTP requests of its functions. To run it: scripts/stage --local, then func start --script-root dist.
+// Main is the custom handler of an app: the main function of a program calls it, and it does not return. It reads its
+// settings from the environment (package settings), reports bad ones all at once, and logs in JSON to standard output.
+//
+// Its exit codes tell the host what to do; after 0 the host would not start it again, so it never exits with 0 once it is
+// meant to serve:
+//
+//	0        manifest, replay, -version and -h only
+//	1        the server failed, the host is gone, or a replay found a difference
+//	2        bad settings or arguments
+//	128 + n  stopped by signal n, after waiting for what was in flight
+func Main(a App) {
+	if _, set := os.LookupEnv("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
+	r := runner{Stdout: os.Stdout, Stderr: os.Stderr, App: a}
+	os.Exit(r.Run(context.Background(), os.Args[1:], os.LookupEnv))
+}
 
-  -version  print what this binary was built from
-  -h        print this text
-`
-
-// Main is the program, as tests and main start it.
-type Main struct {
+// runner runs an app, as tests and Main start it.
+type runner struct {
 	// Stdout takes the log, Stderr what goes wrong before there is one; both are required.
 	Stdout, Stderr io.Writer
-	// Wire builds the program out of its settings; required.
-	Wire func(ctx context.Context, s Settings, log *slog.Logger) (app, error)
+	App            App
+	// Wire builds the program; nil means App.wire.
+	Wire func(r *settings.Reader, s settings.Settings, log *slog.Logger) (program, error)
 	// Getppid tells the parent process; nil means os.Getppid.
 	Getppid func() int
 	// Drain bounds the wait for what is in flight when a signal stops the program; 0 means 20 s.
 	Drain time.Duration
 }
 
-// gcPercent is Go's GOGC, unless the environment sets it: the heap is small, and a collection takes a core from a round.
-const gcPercent = 200
-
-func main() {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
+// Run runs the program until it is stopped and returns its exit code, which Main lists. The end of ctx counts as a failure:
+// the program has no reason of its own to stop.
+func (m runner) Run(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
+	if len(args) > 0 {
+		return m.command(ctx, args, lookup)
 	}
-	m := Main{Stdout: os.Stdout, Stderr: os.Stderr, Wire: wire}
-	os.Exit(m.Run(context.Background(), os.Args[1:], os.LookupEnv))
-}
-
-// Run runs the program until it is stopped and returns its exit code, which the comment of the package lists. The end
-// of ctx counts as a failure: the program has no reason of its own to stop.
-func (m Main) Run(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
-	if code, done := m.arguments(args); done {
-		return code
-	}
-	settings, err := LoadSettings(lookup)
+	reader := settings.NewReader(lookup)
+	s, log, err := m.load(reader)
 	if err != nil {
 		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", err)
 		return exitUsage
 	}
-	log := slog.New(slog.NewJSONHandler(m.Stdout, &slog.HandlerOptions{Level: settings.LogLevel}))
-
-	a, err := m.Wire(ctx, settings, log)
-	if err != nil {
+	wire := m.Wire
+	if wire == nil {
+		wire = m.App.wire
+	}
+	a, err := wire(reader, s, log)
+	switch {
+	case reader.Err() != nil:
+		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", reader.Err())
+		return exitUsage
+	case err != nil:
 		log.Error("wiring failed", "reason", err.Error())
 		return exitFailure
 	}
 	if a.Close != nil {
 		defer a.Close()
 	}
-	err = m.serve(ctx, a, settings, log)
+	err = m.serve(ctx, a, s, log)
 	code := exitCode(err)
 	log.Warn("stopped", "reason", err.Error(), "exitCode", code)
 	return code
 }
 
-// arguments handles the command line. done says that nothing is left to do.
-func (m Main) arguments(args []string) (code int, done bool) {
-	flags := flag.NewFlagSet("handler", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	version := flags.Bool("version", false, "")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(m.Stdout, usage)
-		return exitOK, true
-	case err != nil:
-		fmt.Fprintf(m.Stderr, "handler: %v\n\n%s", err, usage)
-		return exitUsage, true
-	case flags.NArg() > 0:
-		fmt.Fprintf(m.Stderr, "handler: unexpected argument %q\n\n%s", flags.Arg(0), usage)
-		return exitUsage, true
-	case *version:
-		info, _ := debug.ReadBuildInfo()
-		fmt.Fprint(m.Stdout, info)
-		return exitOK, true
-	default:
-		return exitOK, false
+// load reads the settings. When some are wrong, the engines are asked for theirs as well, so that all are told at once.
+func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error) {
+	s, err := settings.Load(r)
+	log := slog.New(slog.NewJSONHandler(m.Stdout, &slog.HandlerOptions{Level: s.LogLevel}))
+	if err == nil || m.App.Engines == nil {
+		return s, log, err
 	}
+	nowhere, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
+	nowhere.Settings, nowhere.Registry, nowhere.Log, nowhere.identity = r, registry.New(nowhere.Tables, ""), log, account.EmulatorAccount(1, 1, 1).Identity
+	_, _ = m.App.Engines(&nowhere) // what it cannot build for want of settings is not the news
+	return s, log, errors.Join(err, r.Err())
 }
 
 // serve starts the program and runs its server until that fails, a signal comes, the parent is gone, or ctx ends. It
 // always returns an error, which says what it was.
-func (m Main) serve(ctx context.Context, a app, s Settings, log *slog.Logger) error {
+func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *slog.Logger) error {
 	getppid := m.Getppid
 	if getppid == nil {
 		getppid = os.Getppid
@@ -152,7 +143,7 @@ func (m Main) serve(ctx context.Context, a app, s Settings, log *slog.Logger) er
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	log.Info("listening", "address", srv.listener.Addr().String(), "context", string(s.Context), "budget", s.Budget.String())
+	log.Info("listening", "address", srv.listener.Addr().String(), "budget", s.Budget.String())
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,7 +161,7 @@ func (m Main) serve(ctx context.Context, a app, s Settings, log *slog.Logger) er
 	return group.Run()
 }
 
-func start(ctx context.Context, a app) error {
+func start(ctx context.Context, a program) error {
 	if a.Start == nil {
 		return nil
 	}

@@ -1,16 +1,15 @@
-package main
+package handler
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync/atomic"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
@@ -41,12 +40,12 @@ type events struct {
 }
 
 // wireOutbox builds the outbox out of its settings. It does not go to the network.
-func wireOutbox(s Settings, st stores, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
-	o, err := outbox.New(outbox.Config{Tables: st.tables, Queues: st.queues, Blobs: st.blobs, Options: s.Outbox.Options, Observer: observer, Logger: log})
+func wireOutbox(s settings.Settings, with Platform, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
+	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Observer: observer, Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	to, err := openTransports(s.Outbox, st, log)
+	to, err := openTransports(s.Outbox, with, log)
 	if err != nil {
 		return nil, err
 	}
@@ -65,18 +64,11 @@ func wireOutbox(s Settings, st stores, letters *engine.DeadLetters, observer out
 }
 
 // register adds the functions of the outbox to the program.
-func (e *events) register(a *app) {
-	if a.Timers == nil {
-		a.Timers = map[string]trigger.Timer{}
-	}
-	maps.Copy(a.Queues, map[string]trigger.Queue{
-		"outbox-wake-trigger":        {Queue: outbox.DefaultQueue, Parameter: messageParameter, Handle: e.wake},
-		"outbox-wake-poison-trigger": {Queue: outbox.DefaultQueue + engine.PoisonSuffix, Parameter: messageParameter, Handle: e.wakePoison},
-	})
-	maps.Copy(a.Timers, map[string]trigger.Timer{
-		"outbox-sweep-timer":     {Parameter: timerParameter, Handle: e.sweep},
-		"outbox-retention-timer": {Parameter: timerParameter, Handle: e.retain},
-	})
+func (e *events) register(out *program) {
+	out.onQueue("outbox-wake-trigger", outbox.DefaultQueue, e.wake)
+	out.onQueue("outbox-wake-poison-trigger", outbox.DefaultQueue+engine.PoisonSuffix, e.wakePoison)
+	out.onTimer("outbox-sweep-timer", "*/15 * * * * *", e.sweep)
+	out.onTimer("outbox-retention-timer", "0 17 * * * *", e.retain)
 }
 
 // prepare makes what the outbox and its destinations need, where it is missing.
@@ -153,17 +145,4 @@ func (e *events) publish(ctx context.Context, all []orchestrator.Publication) er
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// eventPublisher lets engines publish through the outbox.
-type eventPublisher struct{ writer *outbox.Writer }
-
-// Publish adds an event of the hmac engine to the outbox.
-func (p eventPublisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
-	added, err := p.writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
-		Key: p.writer.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
-	if errors.Is(err, outbox.ErrInvalid) || errors.Is(err, outbox.ErrPayloadTooLarge) {
-		return "", fmt.Errorf("%w: %w", hmac.ErrInput, err)
-	}
-	return added.ID, err
 }

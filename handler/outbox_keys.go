@@ -1,4 +1,4 @@
-package main
+package handler
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -27,7 +28,7 @@ var errNoVersion = errors.New("the secret has no enabled version: add one")
 
 // keyring has the signing keys of a destination, for minutes. It is safe for concurrent use.
 type keyring struct {
-	settings []signingSetting
+	settings []settings.SigningKey
 	store    secrets.Store
 	values   secrets.Reader
 	log      *slog.Logger
@@ -39,8 +40,8 @@ type keyring struct {
 	failedAt time.Time
 }
 
-func newKeyring(settings []signingSetting, store secrets.Store, values secrets.Reader, log *slog.Logger) *keyring {
-	return &keyring{settings: settings, store: store, values: values, log: log, now: time.Now}
+func newKeyring(of []settings.SigningKey, store secrets.Store, values secrets.Reader, log *slog.Logger) *keyring {
+	return &keyring{settings: of, store: store, values: values, log: log, now: time.Now}
 }
 
 // keys gives the keys to sign with, in the order of the settings: of each secret the newest version that is enabled.
@@ -80,7 +81,7 @@ func (k *keyring) lookUp(ctx context.Context) ([]outbox.SigningKey, error) {
 
 // read reads one key. A secret is a text as Standard Webhooks hands them out, whsec_ and base64, or else the bytes
 // themselves.
-func (k *keyring) read(ctx context.Context, s signingSetting) (outbox.SigningKey, error) {
+func (k *keyring) read(ctx context.Context, s settings.SigningKey) (outbox.SigningKey, error) {
 	versions, err := k.store.Versions(ctx, s.Secret)
 	if err != nil {
 		return outbox.SigningKey{}, err

@@ -1,4 +1,4 @@
-package main
+package handler
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -17,31 +18,31 @@ type transports struct {
 }
 
 // openTransports makes the destinations. It sends nothing.
-func openTransports(s outboxSettings, st stores, log *slog.Logger) (transports, error) {
+func openTransports(s settings.Outbox, with Platform, log *slog.Logger) (transports, error) {
 	t := transports{destinations: outbox.Destinations{}}
 	var errs []error
 	for name, d := range s.Destinations {
-		if err := t.open(name, d, st, log); err != nil {
+		if err := t.open(name, d, with, log); err != nil {
 			errs = append(errs, fmt.Errorf("destination %s: %w", name, err))
 		}
 	}
 	return t, errors.Join(errs...)
 }
 
-func (t *transports) open(name string, d destinationSetting, st stores, log *slog.Logger) error {
+func (t *transports) open(name string, d settings.Destination, with Platform, log *slog.Logger) error {
 	switch {
 	case d.HTTP != nil:
 		var keys outbox.SigningKeys
 		if len(d.HTTP.SigningKeys) > 0 {
-			keys = newKeyring(d.HTTP.SigningKeys, st.vault, st.vault, log).keys
+			keys = newKeyring(d.HTTP.SigningKeys, with.Secrets, with.Secrets, log).keys
 		}
-		to, err := outbox.NewHTTP(d.HTTP.config(keys))
+		to, err := outbox.NewHTTP(d.HTTP.Config(keys))
 		if err != nil {
 			return err
 		}
 		t.destinations[name], t.closers = to, append(t.closers, to.Close)
 	case d.Queue != nil:
-		to, err := outbox.NewQueue(d.Queue.config(st))
+		to, err := outbox.NewQueue(d.Queue.Config(with.Queues, with.Blobs))
 		if err != nil {
 			return err
 		}

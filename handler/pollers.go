@@ -1,4 +1,4 @@
-package main
+package handler
 
 import (
 	"context"
@@ -9,16 +9,13 @@ import (
 	"sync"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sink"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
-
-// pollersSetting defines the pollers.
-const pollersSetting = "ROUNDHOUSE_POLLERS"
 
 // pollerJob is a poller and its timer function. Its source is opened by the first tick that can: a database or a secret
 // that cannot be reached holds up this poller only.
@@ -42,29 +39,20 @@ type pollers struct {
 	starts map[string]engine.RetryFunc
 }
 
-// pollersFrom reads ROUNDHOUSE_POLLERS.
-func pollersFrom(lookup lookupFunc) ([]poller.Setting, error) {
-	settings, err := poller.ParseSettings(setting(lookup, pollersSetting))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", pollersSetting, err)
-	}
-	return settings, nil
-}
-
 // wirePollers makes the jobs. Errors are those of definitions; nothing is sent.
-func wirePollers(s Settings, st stores, definitions []engine.Definition, claims *engine.Claims, writer *outbox.Writer, letters *engine.DeadLetters,
+func wirePollers(s settings.Settings, with Platform, definitions []engine.Definition, claims *engine.Claims, letters *engine.DeadLetters,
 	log *slog.Logger) (*pollers, error) {
 	p := &pollers{starts: map[string]engine.RetryFunc{}, stores: map[string]poller.Store{
-		poller.StateBlob: poller.BlobStore{Blobs: st.blobs}, poller.StateTable: poller.TableStore{Tables: st.tables}}}
+		poller.StateBlob: poller.BlobStore{Blobs: with.Blobs}, poller.StateTable: poller.TableStore{Tables: with.Tables}}}
 	var errs []error
 	for _, setting := range s.Pollers {
-		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, s.Lookup, st.vault)}
+		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, with)}
 		var err error
 		if j.source, err = sqlsource.Decode(setting.Source); err != nil {
-			errs = append(errs, fmt.Errorf("%s: poller %s: %w", pollersSetting, setting.Name, err))
+			errs = append(errs, fmt.Errorf("%s: poller %s: %w", settings.Pollers, setting.Name, err))
 			continue
 		}
-		handler, err := sinkOf(setting, st, definitions, claims, writer)
+		handler, err := sinkOf(setting, with, definitions, claims)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -80,22 +68,22 @@ func wirePollers(s Settings, st stores, definitions []engine.Definition, claims 
 }
 
 // sinkOf is where a poller's rows go.
-func sinkOf(s poller.Setting, st stores, definitions []engine.Definition, claims *engine.Claims, writer *outbox.Writer) (poller.Handler, error) {
+func sinkOf(s poller.Setting, with Platform, definitions []engine.Definition, claims *engine.Claims) (poller.Handler, error) {
 	if s.Outbox != nil {
-		return sink.Outbox{Target: *s.Outbox, Writer: writer}, nil
+		return sink.Outbox{Target: *s.Outbox, Writer: with.Outbox}, nil
 	}
 	at := slices.IndexFunc(definitions, func(d engine.Definition) bool { return d.Name == s.Engine.Engine })
 	if at < 0 {
-		return nil, fmt.Errorf("%s: poller %s: there is no engine %q in this deployment context", pollersSetting, s.Name, s.Engine.Engine)
+		return nil, fmt.Errorf("%s: poller %s: there is no engine %q in this deployment context", settings.Pollers, s.Name, s.Engine.Engine)
 	}
-	return sink.Engine{Target: *s.Engine, Queue: definitions[at].Queue, Queues: st.queues, Claims: claims}, nil
+	return sink.Engine{Target: *s.Engine, Queue: definitions[at].Queue, Queues: with.Queues, Claims: claims}, nil
 }
 
 // connection says how to get a connection string: out of the environment, or out of the vault, the newest usable version.
-func connection(c poller.Connection, lookup lookupFunc, v vault) func(context.Context) (string, error) {
+func connection(c poller.Connection, with Platform) func(context.Context) (string, error) {
 	if c.Setting != "" {
 		return func(context.Context) (string, error) {
-			dsn := setting(lookup, c.Setting)
+			dsn := with.Settings.Text(c.Setting)
 			if dsn == "" {
 				return "", fmt.Errorf("the setting %s is not set: set it to the connection string", c.Setting)
 			}
@@ -103,13 +91,13 @@ func connection(c poller.Connection, lookup lookupFunc, v vault) func(context.Co
 		}
 	}
 	return func(ctx context.Context) (string, error) {
-		versions, err := v.Versions(ctx, c.Secret)
+		versions, err := with.Secrets.Versions(ctx, c.Secret)
 		if err != nil {
 			return "", fmt.Errorf("look up the secret %s: %w", c.Secret, err)
 		}
 		for _, version := range slices.Backward(versions) {
 			if version.Enabled {
-				value, err := v.Value(ctx, c.Secret, version.Version)
+				value, err := with.Secrets.Value(ctx, c.Secret, version.Version)
 				return string(value), err
 			}
 		}
@@ -178,9 +166,9 @@ func (p *pollers) names() []string {
 }
 
 // register adds the timer functions.
-func (p *pollers) register(a *app) {
+func (p *pollers) register(out *program) {
 	for _, j := range p.jobs {
-		a.Timers[j.setting.Function()] = trigger.Timer{Parameter: timerParameter, Handle: j.handle}
+		out.onTimer(j.setting.Function(), j.setting.Schedule, j.handle)
 	}
 }
 

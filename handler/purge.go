@@ -1,4 +1,4 @@
-package main
+package handler
 
 import (
 	"context"
@@ -14,11 +14,8 @@ import (
 )
 
 const (
-	// purgeTimer is the timer function that purges orchestrations, purgeSetting says how long they are kept.
-	purgeTimer   = "orchestration-retention-timer"
-	purgeSetting = "ROUNDHOUSE_ORCHESTRATION_RETENTION"
-	// defaultPurgeAfter is how long orchestrations are kept once they have ended.
-	defaultPurgeAfter = 30 * 24 * time.Hour
+	// purgeTimer is the timer function that purges orchestrations.
+	purgeTimer = "orchestration-retention-timer"
 	// purgeJob is the lock that one purger at a time holds, purgeLease how long others wait when it dies at work.
 	purgeJob   = "retention"
 	purgeLease = time.Minute

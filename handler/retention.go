@@ -1,4 +1,4 @@
-package main
+package handler
 
 import (
 	"context"
@@ -26,9 +26,18 @@ type retention struct {
 	log   *slog.Logger
 }
 
-// rows are slices of a table of engines.
-func rows(rule engine.Retention, slice func(context.Context, engine.Retention, time.Time, int) (int, bool, error)) func(context.Context) (int, bool, error) {
-	return func(ctx context.Context) (int, bool, error) { return slice(ctx, rule, time.Now(), retentionSlice) }
+// rows are slices of a table of engines, by rules that name different ones: a slice deletes by each of them.
+func rows(rules []engine.Retention, slice func(context.Context, engine.Retention, time.Time, int) (int, bool, error)) func(context.Context) (int, bool, error) {
+	return func(ctx context.Context) (removed int, more bool, err error) {
+		for _, rule := range rules {
+			n, left, err := slice(ctx, rule, time.Now(), retentionSlice)
+			removed, more = removed+n, more || left
+			if err != nil {
+				return removed, more, err
+			}
+		}
+		return removed, more, nil
+	}
 }
 
 // handle deletes slice after slice until nothing is left or the invocation's time is over; the next run goes on. When

@@ -1,4 +1,4 @@
-package main
+package handler
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
@@ -29,7 +30,7 @@ const (
 var errStopping = errors.New("the program is stopping")
 
 // newRouter registers everything that the program answers to.
-func newRouter(a app, s Settings, log *slog.Logger) (*echo.Echo, error) {
+func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Use(answerPanics(log))
@@ -59,7 +60,7 @@ type server struct {
 }
 
 // listen opens the port on the loopback interface, and no other: whoever reaches it is trusted as the host.
-func listen(s Settings, h http.Handler, log *slog.Logger) (*server, error) {
+func listen(s settings.Settings, h http.Handler, log *slog.Logger) (*server, error) {
 	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)))
 	if err != nil {
 		return nil, fmt.Errorf("listen on the port that the host has given: %w", err)

@@ -1,23 +1,27 @@
-package main
+package handler
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/alerts"
-	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/durable"
+	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/intake"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
@@ -25,23 +29,17 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// messageParameter is the name of the trigger binding of every queue function, timerParameter of every timer function.
-const (
-	messageParameter = "message"
-	timerParameter   = "timer"
-)
-
 // operatorEngine is under what name the history has what the command line changed past the API.
 const operatorEngine = "operator"
 
-// challengePath is where http-01 challenges of certificate authorities are answered.
-const challengePath = "/api/acme-challenge/:token"
-
 // parts are those of the program, in the order in which they are made.
 type parts struct {
-	settings Settings
+	app      App
+	settings settings.Settings
+	reader   *settings.Reader
 	log      *slog.Logger
-	stores   stores
+	platform Platform
+	prepare  func(context.Context) error // the development vault
 	history  *engine.History
 	letters  *engine.DeadLetters
 	counted  *metrics.Metrics
@@ -62,43 +60,59 @@ type parts struct {
 	orchestrators []string
 }
 
-// wire builds the program out of its settings. It does not go to the network: that is left to the app's Start.
-func wire(_ context.Context, s Settings, log *slog.Logger) (app, error) {
-	stores, err := openStores(s)
+// wire builds a program out of its settings. It does not go to the network: that is left to the program's Start.
+func (a App) wire(r *settings.Reader, s settings.Settings, log *slog.Logger) (program, error) {
+	platform, prepare, err := openPlatform(r, s, log)
 	if err != nil {
-		return app{}, err
+		return program{}, err
 	}
-	return assemble(s, stores, log)
+	return a.assemble(s, platform, prepare)
 }
 
-// assemble builds the program over its stores.
-func assemble(s Settings, stores stores, log *slog.Logger) (app, error) {
-	p := &parts{settings: s, log: log, stores: stores, history: engine.NewHistory(stores.tables, ""), letters: engine.NewDeadLetters(stores.tables, ""),
-		counted: metrics.New(), locks: hostlock.Locks{Tables: stores.tables}, claims: engine.NewClaims(stores.blobs, "")}
+// assemble builds the program over a platform.
+func (a App) assemble(s settings.Settings, platform Platform, prepare func(context.Context) error) (program, error) {
+	p := &parts{app: a, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, prepare: prepare,
+		history: engine.NewHistory(platform.Tables, ""), letters: engine.NewDeadLetters(platform.Tables, ""),
+		counted: metrics.New(), locks: hostlock.Locks{Tables: platform.Tables}, claims: engine.NewClaims(platform.Blobs, "")}
 	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
-			return app{}, err
+			return program{}, err
 		}
 	}
-	a := app{Queues: p.queues(), Timers: p.timers(), Start: p.start, Close: p.close}
-	p.events.register(&a)
-	p.pollers.register(&a)
-	var err error
-	if a.API, err = p.web(); err != nil {
-		return app{}, err
+	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Start: p.start, Close: p.close}
+	p.onQueues(&out)
+	p.onTimers(&out)
+	p.events.register(&out)
+	p.pollers.register(&out)
+	out.onHTTP(httpFunctions()...)
+	for _, d := range p.definitions {
+		out.onHTTP(engineFunctions(d)...)
 	}
-	return a, nil
+	out.Functions = function.Sorted(out.Functions)
+	out.Manifest = func() Manifest { return p.manifest(out.Functions) }
+	if err := function.Check(out.Functions); err != nil {
+		return program{}, fmt.Errorf("functions: %w", err)
+	}
+	var err error
+	if out.API, err = p.web(); err != nil {
+		return program{}, err
+	}
+	return out, nil
 }
 
 // wireEngines makes what there is to run, where its events go, and what of it can be retried.
 func (p *parts) wireEngines() (err error) {
-	if p.events, err = wireOutbox(p.settings, p.stores, p.letters, p.counted.Outbox(), p.log); err != nil {
+	if p.events, err = wireOutbox(p.settings, p.platform, p.letters, p.counted.Outbox(), p.log); err != nil {
 		return err
 	}
-	if p.definitions, err = engines(p.settings, p.stores, eventPublisher{p.events.writer}, p.log); err != nil {
+	p.platform.Outbox = p.events.writer
+	if p.app.Engines != nil {
+		p.definitions, err = p.app.Engines(&p.platform)
+	}
+	if err = errors.Join(p.reader.Err(), err); err != nil {
 		return err
 	}
-	if p.pollers, err = wirePollers(p.settings, p.stores, p.definitions, p.claims, p.events.writer, p.letters, p.log); err != nil {
+	if p.pollers, err = wirePollers(p.settings, p.platform, p.definitions, p.claims, p.letters, p.log); err != nil {
 		return err
 	}
 	p.pollers.starts[outboxEngine] = p.events.dead.retry
@@ -106,17 +120,17 @@ func (p *parts) wireEngines() (err error) {
 	for _, d := range p.definitions {
 		p.names = append(p.names, d.Name)
 	}
-	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.stores.queues, Starts: p.pollers.starts})
+	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.platform.Queues, Starts: p.pollers.starts})
 	return err
 }
 
 // wireRuntime makes what runs it. Some of what it runs works on the runtime itself, which is there when that runs.
 func (p *parts) wireRuntime() (err error) {
 	runtime := func() *orchestrator.Runtime { return p.runtime }
-	if p.list, err = catalog.New(catalog.Config{Tables: p.stores.tables, Runtime: runtime, Log: p.log}); err != nil {
+	if p.list, err = catalog.New(catalog.Config{Tables: p.platform.Tables, Runtime: runtime, Log: p.log}); err != nil {
 		return err
 	}
-	config := orchestrator.Config{Tables: p.stores.tables, Blobs: p.stores.blobs, Queues: p.stores.queues, Log: p.log, Noted: p.list.Note, Publish: p.events.publish,
+	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, Noted: p.list.Note, Publish: p.events.publish,
 		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
 		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Stalled(ctx, out) },
 		Damaged: func(ctx context.Context, d orchestrator.Damage) error { return p.pipeline.Damaged(ctx, d) }}
@@ -128,7 +142,7 @@ func (p *parts) wireRuntime() (err error) {
 	config.Orchestrators = append(config.Orchestrators, bulk.Orchestrators(kinds...)...)
 	config.Activities = append(config.Activities, bulk.Activities(kinds...)...)
 	for _, d := range p.definitions {
-		config.Orchestrators = append(config.Orchestrators, d.Orchestrator)
+		config.Orchestrators = append(config.Orchestrators, d.Orchestrators()...)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
 	}
 	for _, o := range config.Orchestrators {
@@ -140,46 +154,74 @@ func (p *parts) wireRuntime() (err error) {
 
 // wirePipeline makes the way of a message.
 func (p *parts) wirePipeline() (err error) {
-	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: p.definitions, Runtime: p.runtime, History: p.history, DeadLetters: p.letters, Queues: p.stores.queues,
-		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.stores.registry, Log: p.log})
+	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: p.definitions, Runtime: p.runtime, History: p.history, DeadLetters: p.letters, Queues: p.platform.Queues,
+		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Log: p.log})
 	return err
 }
 
-// queues are the functions of the engines' and of the runtime's queues.
-func (p *parts) queues() map[string]trigger.Queue {
-	functions := runtimeQueues(p.runtime, p.pipeline)
-	for _, d := range p.definitions {
-		if d.Name == alerts.Engine { // the standard has a name of its own for its function
-			functions["alert-processor"] = trigger.Queue{Queue: d.Queue, Parameter: messageParameter, Handle: p.pipeline.Handle}
-			functions["alert-processor-poison"] = trigger.Queue{Queue: d.Queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: p.pipeline.HandlePoison}
-			continue
-		}
-		subscribe(functions, d.Name+"-queue", d.Queue, p.pipeline.Handle, p.pipeline.HandlePoison)
+// onQueues adds the functions of the engines' and of the runtime's queues.
+func (p *parts) onQueues(out *program) {
+	for name, q := range map[string]struct {
+		queue          string
+		handle, poison trigger.QueueHandler
+	}{
+		"orchestration-signal":   {p.runtime.SignalQueue(), p.pipeline.HandleSignal, p.pipeline.HandleSignalPoison},
+		"orchestration-schedule": {p.runtime.ScheduleQueue(), p.pipeline.HandleSignal, p.pipeline.HandleSignalPoison},
+		"orchestration-activity": {p.runtime.ActivityQueue(), p.pipeline.HandleActivities, p.pipeline.HandleActivitiesPoison},
+	} {
+		out.onQueue(name+"-trigger", q.queue, q.handle)
+		out.onQueue(name+engine.PoisonSuffix+"-trigger", q.queue+engine.PoisonSuffix, q.poison)
 	}
-	return functions
+	for _, d := range p.definitions {
+		out.onQueue(d.QueueFunction(), d.Queue, p.pipeline.Handle)
+		out.onQueue(d.PoisonFunction(), d.Queue+engine.PoisonSuffix, p.pipeline.HandlePoison)
+	}
 }
 
-// timers are the functions of what is done on schedule.
-func (p *parts) timers() map[string]trigger.Timer {
+// onTimers adds the functions of what is done on schedule.
+func (p *parts) onTimers(out *program) {
 	s := p.settings
 	sweeps := sweeper{runtime: p.runtime, list: p.list, locks: p.locks, log: p.log}
 	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
 	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
-	handlers := map[string]trigger.TimerHandler{"orchestration-sweep-timer": sweeps.handle, purgeTimer: ended.handle,
-		blobTimer: retention{job: blobTimer, slice: blobs.slice, locks: p.locks, log: p.log}.handle}
-	rule := engine.Retention{Engines: p.names}
-	for function, slice := range map[string]func(context.Context, engine.Retention, time.Time, int) (int, bool, error){
-		"dlq-retention-timer": p.letters.Retention, "history-retention-timer": p.history.Retention, taskTimer: taskRetention(p.runtime.Tasks(), s.Tasks.Retention),
-	} {
-		handlers[function] = retention{job: function, slice: rows(rule, slice), locks: p.locks, log: p.log}.handle
+	out.onTimer("orchestration-sweep-timer", "0 */5 * * * *", sweeps.handle)
+	out.onTimer(purgeTimer, "0 37 * * * *", ended.handle)
+	rules := p.rules()
+	p.onRetention(out, "dlq-retention-timer", "0 20 3 * * *", rows(rules, p.letters.Retention))
+	p.onRetention(out, "task-retention-timer", "0 23 3 * * *", func(ctx context.Context) (int, bool, error) {
+		return p.runtime.Tasks().Retention(ctx, time.Now().Add(-s.Tasks.Retention), retentionSlice)
+	})
+	p.onRetention(out, "history-retention-timer", "0 40 3 * * *", rows(rules, p.history.Retention))
+	p.onRetention(out, "blob-retention-timer", "0 50 3 * * *", blobs.slice)
+	for _, d := range p.definitions {
+		for _, schedule := range d.Schedules {
+			out.onTimer(schedule.Function(d.Name), schedule.Cron, p.onSchedule(d, schedule))
+		}
 	}
-	timers := map[string]trigger.Timer{}
-	for function, handle := range handlers {
-		timers[function] = trigger.Timer{Parameter: timerParameter, Handle: handle}
+}
+
+// onRetention adds a timer function that deletes what was kept long enough, slice by slice.
+func (p *parts) onRetention(out *program, name, schedule string, slice func(context.Context) (int, bool, error)) {
+	out.onTimer(name, schedule, retention{job: name, slice: slice, locks: p.locks, log: p.log}.handle)
+}
+
+// rules say for how long rows of history and dead letters are kept.
+func (p *parts) rules() []engine.Retention {
+	byKeep := map[time.Duration][]string{}
+	own := map[string]bool{}
+	for _, d := range p.definitions {
+		byKeep[d.Keep], own[d.Name] = append(byKeep[d.Keep], d.Name), true
 	}
-	maps.Copy(timers, slots(s.Context, p.stores))
-	maps.Copy(timers, schedules(s.Rotations, p.definitions, p.stores.queues, p.log))
-	return timers
+	for _, name := range p.names {
+		if !own[name] {
+			byKeep[0] = append(byKeep[0], name)
+		}
+	}
+	var rules []engine.Retention
+	for _, keep := range slices.Sorted(maps.Keys(byKeep)) {
+		rules = append(rules, engine.Retention{Engines: byKeep[keep], Keep: keep})
+	}
+	return rules
 }
 
 // web is what the program answers over HTTP.
@@ -187,7 +229,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	s := p.settings
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
-	probes, err := health.New(health.Config{Tables: p.stores.tables, Table: outbox.DefaultTable, Queues: p.stores.queues, Queue: outbox.DefaultQueue,
+	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
 		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
@@ -196,19 +238,16 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	p.counted.Orchestrations(census, p.orchestrators)
 	p.counted.Damaged(damaged(p.runtime))
 	p.counted.ListRepair(lag)
-	doors, err := intakes(s.Outside, s.Context, intake.Config{Queues: p.stores.queues, Claims: p.claims, Log: p.log})
-	if err != nil {
-		return nil, err
-	}
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: bulk.NewOperations(p.runtime, nil), Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, EasyAuth: s.EasyAuth,
 		Tasks: p.runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
 	return func(e *echo.Echo) error {
-		if s.Context == publisher {
-			e.GET(challengePath, echo.WrapHandler(acme.HTTP01{Tables: p.stores.tables}))
+		for _, d := range p.definitions {
+			mount(e, d.Endpoints)
 		}
-		return errors.Join(api.Register(e, config), intake.Register(e, doors),
+		return errors.Join(api.Register(e, config),
+			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Log: p.log}),
 			durable.Register(e, durable.Config{Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Log: p.log}))
 	}, nil
 }
@@ -216,13 +255,13 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 // start creates what is missing in storage.
 func (p *parts) start(ctx context.Context) error {
 	var errs []error
-	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.locks.CreateTable, p.stores.prepareVault,
-		p.stores.registry.CreateTable, p.events.prepare, p.pollers.prepare} {
+	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.locks.CreateTable, p.prepare,
+		p.platform.Registry.CreateTable, p.events.prepare, p.pollers.prepare} {
 		errs = append(errs, prepare(ctx))
 	}
 	for _, d := range p.definitions {
 		for _, table := range d.Tables {
-			errs = append(errs, p.stores.tables.CreateTable(ctx, table))
+			errs = append(errs, p.platform.Tables.CreateTable(ctx, table))
 		}
 	}
 	return errors.Join(errs...)
@@ -235,17 +274,21 @@ func (p *parts) close() {
 	p.settings.Storage.CloseIdleConnections()
 }
 
-// runtimeQueues are the functions of the runtime's own queues.
-func runtimeQueues(rt *orchestrator.Runtime, p *engine.Pipeline) map[string]trigger.Queue {
-	functions := map[string]trigger.Queue{}
-	subscribe(functions, "orchestration-signal", rt.SignalQueue(), p.HandleSignal, p.HandleSignalPoison)
-	subscribe(functions, "orchestration-schedule", rt.ScheduleQueue(), p.HandleSignal, p.HandleSignalPoison)
-	subscribe(functions, "orchestration-activity", rt.ActivityQueue(), p.HandleActivities, p.HandleActivitiesPoison)
-	return functions
-}
+// parameter is a parameter of a route, as the host writes it.
+var parameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// subscribe adds the functions of a queue and of its poison queue.
-func subscribe(functions map[string]trigger.Queue, name, queue string, handle, poison trigger.QueueHandler) {
-	functions[name+"-trigger"] = trigger.Queue{Queue: queue, Parameter: messageParameter, Handle: handle}
-	functions[name+"-poison-trigger"] = trigger.Queue{Queue: queue + engine.PoisonSuffix, Parameter: messageParameter, Handle: poison}
+// mount registers the endpoints of an engine. A parameter of a route is the request's path value.
+func mount(e *echo.Echo, endpoints []engine.Endpoint) {
+	for _, endpoint := range endpoints {
+		path := "/api/" + parameter.ReplaceAllString(endpoint.Route, ":$1")
+		for _, method := range endpoint.Methods {
+			e.Add(strings.ToUpper(method), path, func(c echo.Context) error {
+				for _, name := range c.ParamNames() {
+					c.Request().SetPathValue(name, c.Param(name))
+				}
+				endpoint.Handler.ServeHTTP(c.Response(), c.Request())
+				return nil
+			})
+		}
+	}
 }

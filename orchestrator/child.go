@@ -17,6 +17,8 @@ type Orchestrator[In, Out any] struct {
 type AnyOrchestrator interface {
 	// Name is the name that the rounds hold.
 	Name() string
+	// Version is that of WithVersion, "" without it.
+	Version() string
 	configured() orchestratorOptions
 	run(ctx *Context, input json.RawMessage) (json.RawMessage, error)
 }
@@ -45,6 +47,9 @@ func DropEarlyEvents() OrchestratorOption {
 
 // Name is the name that the rounds hold.
 func (o *Orchestrator[In, Out]) Name() string { return o.name }
+
+// Version is that of WithVersion, "" without it.
+func (o *Orchestrator[In, Out]) Version() string { return o.options.version }
 
 func (o *Orchestrator[In, Out]) configured() orchestratorOptions { return o.options }
 

@@ -1,5 +1,5 @@
 // Package health is the engine that looks whether the components of managed instances are well (standard, section 4: the
-// operations check and aggregate). A timer asks for a check of every instance (Ticker); a run checks all components of one
+// operations check and aggregate). A schedule asks for a check of every instance (Every); a run checks all components of one
 // instance at once, each within a time-out, and writes what it found into the registry, under its lock.
 //
 // It promises that an instance has one run at a time; that what the registry says is never older than what it said before;

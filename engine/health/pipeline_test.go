@@ -27,7 +27,7 @@ type plant struct {
 	queues   *queues.Memory
 	pipeline *engine.Pipeline
 	letters  *engine.DeadLetters
-	ticker   health.Ticker
+	schedule engine.Schedule
 }
 
 const visibility = 30 * time.Second
@@ -42,7 +42,7 @@ func newPlant(t *testing.T, components map[string]healthtest.Answer) *plant {
 func newPlantOver(t *testing.T, s *site, r health.Registry) *plant {
 	t.Helper()
 	p := &plant{site: s, queues: queues.NewMemory()}
-	p.letters, p.ticker = engine.NewDeadLetters(p.tables, ""), health.Ticker{Instances: p.registry, Queues: p.queues}
+	p.letters, p.schedule = engine.NewDeadLetters(p.tables, ""), health.Every("0 */5 * * * *", p.registry)
 	d, log := health.Definition(p.steps(t, r)), slog.New(slog.DiscardHandler)
 	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: blobs.NewMemory(), Queues: p.queues, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
@@ -63,7 +63,7 @@ func newPlantOver(t *testing.T, s *site, r health.Registry) *plant {
 
 func (p *plant) tick(t *testing.T, slot time.Time) {
 	t.Helper()
-	if err := p.ticker.Tick(t.Context(), slot); err != nil {
+	if _, err := p.schedule.Send(t.Context(), engine.Definition{Name: health.Engine, Queue: health.Queue}, p.queues, slot); err != nil {
 		t.Fatal(err)
 	}
 }

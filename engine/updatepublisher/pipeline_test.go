@@ -104,7 +104,7 @@ func TestFromTimerToHistory(t *testing.T) {
 	slot := time.Date(2026, 1, 1, 12, 23, 0, 0, time.UTC)
 	tick := func(slot time.Time) {
 		t.Helper()
-		if err := updatepublisher.Tick(t.Context(), p.queues, slot); err != nil {
+		if _, err := updatepublisher.Every("0 23 * * * *").Send(t.Context(), engine.Definition{Name: updatepublisher.Engine, Queue: updatepublisher.Queue}, p.queues, slot); err != nil {
 			t.Fatal(err)
 		}
 		p.host(t)

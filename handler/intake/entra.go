@@ -13,6 +13,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/engine"
 )
 
 const (
@@ -102,11 +104,11 @@ func NewEntra(c EntraConfig) (*Entra, error) {
 	}, nil
 }
 
-// authorize takes the token of a request. The error is errUnauthorized, or errUnavailable when nobody can say.
-func (e *Entra) authorize(ctx context.Context, r *http.Request) error {
+// Authorize takes the token of a request. The error is engine.ErrUnauthorized, or another one when nobody can say.
+func (e *Entra) Authorize(ctx context.Context, r *http.Request) error {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(token) > maxToken {
-		return errUnauthorized
+		return engine.ErrUnauthorized
 	}
 	var unreachable error
 	verified, err := e.verifier.Verify(context.WithValue(ctx, unreachableKey{}, &unreachable), strings.TrimSpace(token))
@@ -114,7 +116,7 @@ func (e *Entra) authorize(ctx context.Context, r *http.Request) error {
 	case unreachable != nil:
 		return fmt.Errorf("%w: %w", errUnavailable, unreachable)
 	case err != nil:
-		return fmt.Errorf("%w: %w", errUnauthorized, err)
+		return fmt.Errorf("%w: %w", engine.ErrUnauthorized, err)
 	}
 	var claims struct {
 		Tenant string `json:"tid"`
@@ -122,7 +124,7 @@ func (e *Entra) authorize(ctx context.Context, r *http.Request) error {
 		Azp    string `json:"azp"`   // version 2
 	}
 	if err := verified.Claims(&claims); err != nil {
-		return fmt.Errorf("%w: %w", errUnauthorized, err)
+		return fmt.Errorf("%w: %w", engine.ErrUnauthorized, err)
 	}
 	caller := claims.AppID
 	if verified.Issuer == e.issuers[1] {
@@ -130,11 +132,11 @@ func (e *Entra) authorize(ctx context.Context, r *http.Request) error {
 	}
 	switch {
 	case !slices.Contains(e.issuers, verified.Issuer), !strings.EqualFold(claims.Tenant, e.config.Tenant):
-		return fmt.Errorf("%w: a token of another tenant", errUnauthorized)
+		return fmt.Errorf("%w: a token of another tenant", engine.ErrUnauthorized)
 	case len(verified.Audience) != 1 || !slices.Contains(e.config.Audiences, verified.Audience[0]):
-		return fmt.Errorf("%w: a token for somebody else", errUnauthorized)
+		return fmt.Errorf("%w: a token for somebody else", engine.ErrUnauthorized)
 	case !slices.ContainsFunc(e.config.Callers, func(c string) bool { return strings.EqualFold(c, caller) }):
-		return fmt.Errorf("%w: a token in another's name", errUnauthorized)
+		return fmt.Errorf("%w: a token in another's name", engine.ErrUnauthorized)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +19,11 @@ import (
 
 // The reasons for which a message is not taken.
 var (
-	errUnauthorized = errors.New("the sender did not prove who it is")
-	errUnavailable  = errors.New("the sender cannot be verified at present")
-	errMethod       = errors.New("messages are sent with POST")
-	errTooLarge     = fmt.Errorf("the body may have %d bytes at most", maxBody)
-	errBody         = errors.New("the body is no message of this intake")
-	errDeclined     = errors.New("the publisher declines the change")
+	errUnavailable = errors.New("the sender cannot be verified at present")
+	errMethod      = errors.New("messages are sent with POST")
+	errTooLarge    = fmt.Errorf("the body may have %d bytes at most", maxBody)
+	errBody        = errors.New("the body is no message of this intake")
+	errDeclined    = errors.New("the publisher declines the change")
 )
 
 // retryAfter is what a sender is told to wait, in seconds.
@@ -41,8 +39,8 @@ func refusalOf(err error) refusal {
 	switch {
 	case errors.Is(err, errMethod):
 		return refusal{http.StatusMethodNotAllowed, "MethodNotAllowed", errMethod.Error()}
-	case errors.Is(err, errUnauthorized):
-		return refusal{http.StatusUnauthorized, "Unauthorized", errUnauthorized.Error()}
+	case errors.Is(err, engine.ErrUnauthorized):
+		return refusal{http.StatusUnauthorized, "Unauthorized", engine.ErrUnauthorized.Error()}
 	case errors.Is(err, errTooLarge):
 		return refusal{http.StatusRequestEntityTooLarge, "BodyTooLarge", errTooLarge.Error()}
 	case errors.Is(err, payload.ErrTooDeep):
@@ -66,7 +64,7 @@ func (in *intake) serve(r route) echo.HandlerFunc {
 		if correlationID == "" {
 			correlationID = uuid.NewString()
 		}
-		status, document := r.taken, map[string]any{"status": "Succeeded", "correlationId": correlationID, "timestamp": in.now().UTC()}
+		status, document := r.Status, map[string]any{"status": "Succeeded", "correlationId": correlationID, "timestamp": in.now().UTC()}
 		level := slog.LevelInfo
 		if err != nil {
 			f := refusalOf(err)
@@ -106,16 +104,18 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	if req.Method != http.MethodPost {
 		return "", errMethod
 	}
-	if err := r.authorize(ctx, req); err != nil {
-		return "", err
+	if r.Authorize != nil { // otherwise the host has asked for a key
+		if err := r.Authorize(ctx, req); err != nil {
+			return "", err
+		}
 	}
 	body, err := read(w, req)
 	if err != nil {
 		return "", err
 	}
-	m, err := adapt(r.target, body)
+	m, err := r.target.Accept(body)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w: %w", errBody, err)
 	}
 	packed, err := in.claims.Pack(ctx, m)
 	if err != nil {
@@ -124,7 +124,7 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	if _, err := in.queues.Send(ctx, r.target.Queue, packed, 0); err != nil {
 		return m.CorrelationID, fmt.Errorf("send %s to %s: %w", m.CorrelationID, r.target.Queue, err)
 	}
-	if r.declines != nil && r.declines(body) {
+	if r.Declines != nil && r.Declines(body) {
 		return m.CorrelationID, errDeclined
 	}
 	return m.CorrelationID, nil
@@ -143,20 +143,6 @@ func read(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it ended early: %w", errBody, err)
 	}
 	return body, payload.Check(body)
-}
-
-// adapt makes the body the engine's message, with a correlation id in any case.
-func adapt(t Target, body []byte) (engine.Message, error) {
-	m, ok, err := t.Adapt(body)
-	switch {
-	case err != nil:
-		return engine.Message{}, fmt.Errorf("%w: %w", errBody, err)
-	case !ok || !json.Valid(m.Input):
-		return engine.Message{}, errBody
-	case m.CorrelationID == "":
-		m.CorrelationID = uuid.NewString()
-	}
-	return m, nil
 }
 
 // canonicalPaths puts a path that matches an intake in any letter case into the case of its route.

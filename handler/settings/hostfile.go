@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"encoding/json"
@@ -22,8 +22,8 @@ const (
 // unlimited is a functionTimeout of "-1".
 const unlimited time.Duration = -1
 
-// hostFile is what this program has to know of host.json, with the host's defaults for what it does not say.
-type hostFile struct {
+// HostFile is what this program has to know of host.json, with the host's defaults for what it does not say.
+type HostFile struct {
 	// FunctionTimeout is when the host gives an invocation up and, two seconds later, kills this process; or unlimited.
 	FunctionTimeout time.Duration
 	// MaxDequeueCount is how often the host delivers a message before it moves it to the poison queue.
@@ -32,7 +32,7 @@ type hostFile struct {
 
 // readHostFile reads host.json in dir. Like the host, it lets the environment override a value by the name
 // AzureFunctionsJobHost__<path>, and takes the defaults when there is no such file.
-func readHostFile(dir string, lookup lookupFunc) (hostFile, error) {
+func readHostFile(dir string, r *Reader) (HostFile, error) {
 	path := filepath.Join(dir, "host.json")
 	var file struct {
 		FunctionTimeout json.RawMessage
@@ -42,22 +42,22 @@ func readHostFile(dir string, lookup lookupFunc) (hostFile, error) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return hostFile{}, fmt.Errorf("read host.json: %w", err)
+		return HostFile{}, fmt.Errorf("read host.json: %w", err)
 	}
 	if err == nil {
 		if err := json.Unmarshal(content, &file); err != nil {
-			return hostFile{}, fmt.Errorf("read %s: it must be plain JSON, without comments: %w", path, err)
+			return HostFile{}, fmt.Errorf("read %s: it must be plain JSON, without comments: %w", path, err)
 		}
 	}
-	h := hostFile{FunctionTimeout: defaultFunctionTimeout, MaxDequeueCount: defaultMaxDequeueCount}
+	h := HostFile{FunctionTimeout: defaultFunctionTimeout, MaxDequeueCount: defaultMaxDequeueCount}
 	var timeoutErr, countErr error
-	if text := hostValue(file.FunctionTimeout, lookup, "AzureFunctionsJobHost__functionTimeout"); text != "" {
+	if text := hostValue(file.FunctionTimeout, r, "AzureFunctionsJobHost__functionTimeout"); text != "" {
 		h.FunctionTimeout, timeoutErr = parseTimeSpan(text)
 		if timeoutErr != nil {
 			timeoutErr = fmt.Errorf("functionTimeout of host.json: %w", timeoutErr)
 		}
 	}
-	if text := hostValue(file.Extensions.Queues.MaxDequeueCount, lookup, "AzureFunctionsJobHost__extensions__queues__maxDequeueCount"); text != "" {
+	if text := hostValue(file.Extensions.Queues.MaxDequeueCount, r, "AzureFunctionsJobHost__extensions__queues__maxDequeueCount"); text != "" {
 		h.MaxDequeueCount, countErr = strconv.Atoi(text)
 		if countErr != nil || h.MaxDequeueCount < 1 {
 			countErr = fmt.Errorf("extensions.queues.maxDequeueCount of host.json: %q is not a whole number of 1 or more", text)
@@ -67,8 +67,8 @@ func readHostFile(dir string, lookup lookupFunc) (hostFile, error) {
 }
 
 // hostValue is the text of a value of host.json, a string or a number, or of the variable that overrides it.
-func hostValue(value json.RawMessage, lookup lookupFunc, variable string) string {
-	if text, ok := lookup(variable); ok && text != "" {
+func hostValue(value json.RawMessage, r *Reader, variable string) string {
+	if text, ok := r.find(variable); ok && text != "" {
 		return text
 	}
 	var text string

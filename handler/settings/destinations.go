@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -20,36 +21,36 @@ import (
 // defaultSource is the attribute source of the events. It holds the tenant, because keys are unique within one only.
 const defaultSource = "/roundhouse/{tenant}"
 
-// destinationSetting is a destination in ROUNDHOUSE_OUTBOX: one of HTTP, Queue and Log.
-type destinationSetting struct {
-	HTTP  *httpSetting  `json:"http"`
-	Queue *queueSetting `json:"queue"`
-	Log   *struct{}     `json:"log"`
+// Destination is a destination in ROUNDHOUSE_OUTBOX: one of HTTP, Queue and Log.
+type Destination struct {
+	HTTP  *HTTPDestination  `json:"http"`
+	Queue *QueueDestination `json:"queue"`
+	Log   *struct{}         `json:"log"`
 }
 
-// originSetting names the events of a destination: outbox.HTTPConfig says how.
-type originSetting struct {
+// Origin names the events of a destination: outbox.HTTPConfig says how.
+type Origin struct {
 	Source  string `json:"source"`
 	Subject string `json:"subject"`
 }
 
-type httpSetting struct {
-	originSetting
-	URL            string           `json:"url"`
-	Structured     bool             `json:"structured"`
-	SigningKeys    []signingSetting `json:"signingKeys"`
-	Allow          []string         `json:"allow"`
-	AllowPlaintext bool             `json:"allowPlaintext"`
-	Timeout        duration         `json:"timeout"`
+type HTTPDestination struct {
+	Origin
+	URL            string       `json:"url"`
+	Structured     bool         `json:"structured"`
+	SigningKeys    []SigningKey `json:"signingKeys"`
+	Allow          []string     `json:"allow"`
+	AllowPlaintext bool         `json:"allowPlaintext"`
+	Timeout        duration     `json:"timeout"`
 }
 
-type queueSetting struct {
-	originSetting
+type QueueDestination struct {
+	Origin
 	Queue string `json:"queue"`
 }
 
-// signingSetting is a key that requests are signed with: Secret is the name of the secret in the secret store.
-type signingSetting struct {
+// SigningKey is a key that requests are signed with: Secret is the name of the secret in the secret store.
+type SigningKey struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret"`
 }
@@ -68,18 +69,18 @@ func (d *duration) UnmarshalText(text []byte) error {
 
 // readDestinations reads and checks the document of destinations and routes. No error repeats a URL: it may hold a
 // credential.
-func (o *outboxSettings) readDestinations(text string, required bool) error {
+func (o *Outbox) readDestinations(text string, required bool) error {
 	if text == "" {
 		if required {
 			return fmt.Errorf(`%s is not set: set it to {"destinations": {...}, "routes": [...]} as docs/settings.md describes; `+
 				"only the storage emulator can do without", outboxSetting)
 		}
-		o.Destinations = map[string]destinationSetting{"log": {Log: &struct{}{}}}
+		o.Destinations = map[string]Destination{"log": {Log: &struct{}{}}}
 		o.Routes = []outbox.Route{{EventType: "*", Destination: "log"}}
 		return nil
 	}
 	var document struct {
-		Destinations map[string]destinationSetting `json:"destinations"`
+		Destinations map[string]Destination `json:"destinations"`
 		Routes       []struct {
 			EventType   string `json:"eventType"`
 			Tenant      string `json:"tenant"`
@@ -110,7 +111,7 @@ func unexpectedEnd(err error) error {
 }
 
 // checkDestinations names everything that is wrong with destinations and routes, with the way to it in the document.
-func (o *outboxSettings) checkDestinations() error {
+func (o *Outbox) checkDestinations() error {
 	var errs []error
 	there := outbox.Destinations{}
 	for _, name := range slices.Sorted(maps.Keys(o.Destinations)) {
@@ -124,7 +125,7 @@ func (o *outboxSettings) checkDestinations() error {
 	return within(outboxSetting, errors.Join(append(errs, within("routes", err))...))
 }
 
-func (d destinationSetting) validate(deliveryTimeout time.Duration) error {
+func (d Destination) validate(deliveryTimeout time.Duration) error {
 	var errs []error
 	kinds := 0
 	if d.HTTP != nil {
@@ -134,7 +135,7 @@ func (d destinationSetting) validate(deliveryTimeout time.Duration) error {
 	if d.Queue != nil {
 		kinds++
 		// The stand-in is for the store that a name is not checked against.
-		errs = append(errs, within("queue", d.Queue.config(stores{queues: queues.NewMemory()}).Validate()))
+		errs = append(errs, within("queue", d.Queue.Config(queues.NewMemory(), nil).Validate()))
 	}
 	if d.Log != nil {
 		kinds++
@@ -145,8 +146,8 @@ func (d destinationSetting) validate(deliveryTimeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-func (h httpSetting) validate(deliveryTimeout time.Duration) error {
-	errs := []error{h.config(nil).Validate()}
+func (h HTTPDestination) validate(deliveryTimeout time.Duration) error {
+	errs := []error{h.Config(nil).Validate()}
 	if len(h.SigningKeys) > outbox.MaxKeys {
 		errs = append(errs, fmt.Errorf("signingKeys: %d are too many, use %d at most", len(h.SigningKeys), outbox.MaxKeys))
 	}
@@ -165,14 +166,15 @@ func (h httpSetting) validate(deliveryTimeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// config is the transport's configuration; keys may be nil.
-func (h httpSetting) config(keys outbox.SigningKeys) outbox.HTTPConfig {
+// Config is the transport's configuration; keys may be nil.
+func (h HTTPDestination) Config(keys outbox.SigningKeys) outbox.HTTPConfig {
 	return outbox.HTTPConfig{URL: h.URL, Source: cmp.Or(h.Source, defaultSource), Subject: h.Subject, Structured: h.Structured, Keys: keys,
 		Timeout: time.Duration(h.Timeout), AllowPlaintext: h.AllowPlaintext, Allow: h.Allow}
 }
 
-func (q queueSetting) config(st stores) outbox.QueueConfig {
-	return outbox.QueueConfig{Queue: q.Queue, Queues: st.queues, Blobs: st.blobs, Source: cmp.Or(q.Source, defaultSource), Subject: q.Subject}
+// Config is the transport's configuration over its stores.
+func (q QueueDestination) Config(messages queues.Store, data blobs.Store) outbox.QueueConfig {
+	return outbox.QueueConfig{Queue: q.Queue, Queues: messages, Blobs: data, Source: cmp.Or(q.Source, defaultSource), Subject: q.Subject}
 }
 
 // within puts before every line of an error where in the settings it is.

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"log/slog"
@@ -45,7 +45,7 @@ func TestLoadSettings(t *testing.T) {
 	}{
 		{"defaults", emulator, func(s Settings) bool {
 			return s.Port == 0 && s.Storage.Emulator && s.Context == publisher && s.KeyVaultURL == "" && s.Budget == 8*time.Minute &&
-				s.LogLevel == slog.LevelInfo && s.Host == hostFile{FunctionTimeout: 10 * time.Minute, MaxDequeueCount: 8}
+				s.LogLevel == slog.LevelInfo && s.Host == HostFile{FunctionTimeout: 10 * time.Minute, MaxDequeueCount: 8}
 		}},
 		{"port", emulator.with("FUNCTIONS_CUSTOMHANDLER_PORT", " 50123 "), func(s Settings) bool { return s.Port == 50123 }},
 		{"context", emulator.with("ROUNDHOUSE_CONTEXT", "managed-app"), func(s Settings) bool { return s.Context == managedApp }},
@@ -74,7 +74,7 @@ func TestLoadSettings(t *testing.T) {
 			return s.Budget == 90*time.Second && s.Host.FunctionTimeout == 2*time.Minute
 		}},
 		{"budget without host.json", emulator.with("FUNCTIONS_APP_ROOT_PATH", "testdata/nowhere"), func(s Settings) bool {
-			return s.Budget == 4*time.Minute+30*time.Second && s.Host == hostFile{FunctionTimeout: 5 * time.Minute, MaxDequeueCount: 5}
+			return s.Budget == 4*time.Minute+30*time.Second && s.Host == HostFile{FunctionTimeout: 5 * time.Minute, MaxDequeueCount: 5}
 		}},
 		{"budget without a timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "-1"), func(s Settings) bool { return s.Budget == 8*time.Minute }},
 		{"long budget without a timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "-1", "ROUNDHOUSE_INVOCATION_BUDGET", "3h"), func(s Settings) bool {
@@ -169,17 +169,17 @@ func TestReadHostFile(t *testing.T) {
 	for _, tt := range []struct {
 		name, content string
 		lookup        lookupFunc
-		want          hostFile
+		want          HostFile
 		err           string
 	}{
-		{"empty object", `{}`, none, hostFile{5 * time.Minute, 5}, ""},
-		{"both", `{"functionTimeout":"01:00:00","extensions":{"queues":{"maxDequeueCount":7}}}`, none, hostFile{time.Hour, 7}, ""},
-		{"number as text", `{"extensions":{"queues":{"maxDequeueCount":"7"}}}`, none, hostFile{5 * time.Minute, 7}, ""},
-		{"null", `{"functionTimeout":null,"extensions":null}`, none, hostFile{5 * time.Minute, 5}, ""},
-		{"overridden", `{"functionTimeout":"01:00:00"}`, environment{"AzureFunctionsJobHost__functionTimeout": "-1"}.lookup, hostFile{unlimited, 5}, ""},
-		{"empty override", `{"functionTimeout":"01:00:00"}`, environment{"AzureFunctionsJobHost__functionTimeout": ""}.lookup, hostFile{time.Hour, 5}, ""},
-		{"comment", "{ // no\n}", none, hostFile{}, "plain JSON"},
-		{"count", `{"extensions":{"queues":{"maxDequeueCount":true}}}`, none, hostFile{}, `"true" is not a whole number`},
+		{"empty object", `{}`, none, HostFile{5 * time.Minute, 5}, ""},
+		{"both", `{"functionTimeout":"01:00:00","extensions":{"queues":{"maxDequeueCount":7}}}`, none, HostFile{time.Hour, 7}, ""},
+		{"number as text", `{"extensions":{"queues":{"maxDequeueCount":"7"}}}`, none, HostFile{5 * time.Minute, 7}, ""},
+		{"null", `{"functionTimeout":null,"extensions":null}`, none, HostFile{5 * time.Minute, 5}, ""},
+		{"overridden", `{"functionTimeout":"01:00:00"}`, environment{"AzureFunctionsJobHost__functionTimeout": "-1"}.lookup, HostFile{unlimited, 5}, ""},
+		{"empty override", `{"functionTimeout":"01:00:00"}`, environment{"AzureFunctionsJobHost__functionTimeout": ""}.lookup, HostFile{time.Hour, 5}, ""},
+		{"comment", "{ // no\n}", none, HostFile{}, "plain JSON"},
+		{"count", `{"extensions":{"queues":{"maxDequeueCount":true}}}`, none, HostFile{}, `"true" is not a whole number`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -27,7 +27,7 @@ func TestHealthSettings(t *testing.T) {
 			t.Errorf("%s=%s: %v", name, value, err)
 		}
 	}
-	if h, err := healthFrom(func(string) (string, bool) { return "", false }); err != nil || h != (healthSettings{}) {
+	if h, err := healthFrom(func(string) (string, bool) { return "", false }); err != nil || h != (Health{}) {
 		t.Errorf("unset: %+v, %v", h, err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -31,19 +31,19 @@ func TestOutboxSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := outboxSettings{
+	want := Outbox{
 		Options:   outbox.DefaultOptions(),
 		Retention: 30 * 24 * time.Hour,
-		Destinations: map[string]destinationSetting{
-			"crm": {HTTP: &httpSetting{originSetting: originSetting{"/x/{tenant}", "{type}"}, URL: "https://crm.example.com/hooks?code=hidden",
-				Structured: true, SigningKeys: []signingSetting{{"2026-11", "crm-hook"}, {"2026-10", "crm-hook-old"}},
+		Destinations: map[string]Destination{
+			"crm": {HTTP: &HTTPDestination{Origin: Origin{"/x/{tenant}", "{type}"}, URL: "https://crm.example.com/hooks?code=hidden",
+				Structured: true, SigningKeys: []SigningKey{{"2026-11", "crm-hook"}, {"2026-10", "crm-hook-old"}},
 				Allow: []string{"10.1.0.0/16"}, AllowPlaintext: true, Timeout: duration(7 * time.Second)}},
-			"billing": {Queue: &queueSetting{Queue: "billing-events"}},
+			"billing": {Queue: &QueueDestination{Queue: "billing-events"}},
 			"nowhere": {Log: &struct{}{}},
 		},
 		Routes: []outbox.Route{{EventType: "*", Destination: "nowhere"}, {EventType: "hmac.*", TenantID: "contoso", Destination: "crm"}},
 	}
-	if diff := cmp.Diff(want, s.Outbox, cmp.AllowUnexported(httpSetting{}, queueSetting{})); diff != "" {
+	if diff := cmp.Diff(want, s.Outbox, cmp.AllowUnexported(HTTPDestination{}, QueueDestination{})); diff != "" {
 		t.Errorf("settings (-want +got):\n%s", diff)
 	}
 }
@@ -61,12 +61,12 @@ func TestOutboxOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := outboxSettings{
+	want := Outbox{
 		Options: outbox.Options{PollIntervalSeconds: 5, BatchSize: 200, MaxRetries: 7, BaseRetryDelaySeconds: 3, MaxErrorTextLength: 100,
 			MaxRetryDelay: 5 * time.Minute, DeliveryTimeout: 2 * time.Second, ClaimDuration: 8 * time.Second, MaxConcurrency: 9,
 			MaxPerDestination: 4, CircuitFailures: 6, CircuitCooldown: 10 * time.Second, MetricsWindow: time.Minute, KeyForm: outbox.Document},
 		Retention:    48 * time.Hour,
-		Destinations: map[string]destinationSetting{"log": {Log: &struct{}{}}},
+		Destinations: map[string]Destination{"log": {Log: &struct{}{}}},
 		Routes:       []outbox.Route{{EventType: "*", Destination: "log"}},
 	}
 	if diff := cmp.Diff(want, s.Outbox); diff != "" {

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ const (
 	defaultRetention = 30 * 24 * time.Hour
 )
 
-// outboxSettings is everything that the environment tells about the outbox.
-type outboxSettings struct {
+// Outbox is everything that the environment tells about the outbox.
+type Outbox struct {
 	// Options are the outbox's (ROUNDHOUSE_OUTBOX_BATCH_SIZE and so on, see docs/settings.md).
 	Options outbox.Options
 	// Retention is how long processed and skipped events are kept (ROUNDHOUSE_OUTBOX_RETENTION, a Go duration of an hour
@@ -25,41 +25,41 @@ type outboxSettings struct {
 	Retention time.Duration
 	// Destinations and Routes are those of ROUNDHOUSE_OUTBOX. With the storage emulator it may be missing: then every
 	// event goes to the log.
-	Destinations map[string]destinationSetting
+	Destinations map[string]Destination
 	Routes       []outbox.Route
 }
 
 // outboxOption is a setting of the outbox that is one value.
 type outboxOption struct {
 	suffix string
-	set    func(o *outboxSettings, text string) error
+	set    func(o *Outbox, text string) error
 }
 
 // outboxOptions lists the settings by what follows ROUNDHOUSE_OUTBOX_; the first are the outbox document's.
 func outboxOptions() []outboxOption {
 	return []outboxOption{
-		{"POLL_INTERVAL_SECONDS", number(func(o *outboxSettings) *int { return &o.Options.PollIntervalSeconds })},
-		{"BATCH_SIZE", number(func(o *outboxSettings) *int { return &o.Options.BatchSize })},
-		{"MAX_RETRIES", number(func(o *outboxSettings) *int { return &o.Options.MaxRetries })},
-		{"BASE_RETRY_DELAY_SECONDS", number(func(o *outboxSettings) *int { return &o.Options.BaseRetryDelaySeconds })},
+		{"POLL_INTERVAL_SECONDS", number(func(o *Outbox) *int { return &o.Options.PollIntervalSeconds })},
+		{"BATCH_SIZE", number(func(o *Outbox) *int { return &o.Options.BatchSize })},
+		{"MAX_RETRIES", number(func(o *Outbox) *int { return &o.Options.MaxRetries })},
+		{"BASE_RETRY_DELAY_SECONDS", number(func(o *Outbox) *int { return &o.Options.BaseRetryDelaySeconds })},
 		{"USE_EXPONENTIAL_BACKOFF", setBackoff},
-		{"MAX_ERROR_TEXT_LENGTH", number(func(o *outboxSettings) *int { return &o.Options.MaxErrorTextLength })},
-		{"MAX_RETRY_DELAY", span(func(o *outboxSettings) *time.Duration { return &o.Options.MaxRetryDelay })},
-		{"DELIVERY_TIMEOUT", span(func(o *outboxSettings) *time.Duration { return &o.Options.DeliveryTimeout })},
-		{"CLAIM_DURATION", span(func(o *outboxSettings) *time.Duration { return &o.Options.ClaimDuration })},
-		{"MAX_CONCURRENCY", number(func(o *outboxSettings) *int { return &o.Options.MaxConcurrency })},
-		{"MAX_PER_DESTINATION", number(func(o *outboxSettings) *int { return &o.Options.MaxPerDestination })},
-		{"CIRCUIT_FAILURES", number(func(o *outboxSettings) *int { return &o.Options.CircuitFailures })},
-		{"CIRCUIT_COOLDOWN", span(func(o *outboxSettings) *time.Duration { return &o.Options.CircuitCooldown })},
-		{"METRICS_WINDOW", span(func(o *outboxSettings) *time.Duration { return &o.Options.MetricsWindow })},
+		{"MAX_ERROR_TEXT_LENGTH", number(func(o *Outbox) *int { return &o.Options.MaxErrorTextLength })},
+		{"MAX_RETRY_DELAY", span(func(o *Outbox) *time.Duration { return &o.Options.MaxRetryDelay })},
+		{"DELIVERY_TIMEOUT", span(func(o *Outbox) *time.Duration { return &o.Options.DeliveryTimeout })},
+		{"CLAIM_DURATION", span(func(o *Outbox) *time.Duration { return &o.Options.ClaimDuration })},
+		{"MAX_CONCURRENCY", number(func(o *Outbox) *int { return &o.Options.MaxConcurrency })},
+		{"MAX_PER_DESTINATION", number(func(o *Outbox) *int { return &o.Options.MaxPerDestination })},
+		{"CIRCUIT_FAILURES", number(func(o *Outbox) *int { return &o.Options.CircuitFailures })},
+		{"CIRCUIT_COOLDOWN", span(func(o *Outbox) *time.Duration { return &o.Options.CircuitCooldown })},
+		{"METRICS_WINDOW", span(func(o *Outbox) *time.Duration { return &o.Options.MetricsWindow })},
 		{"KEY_FORM", setKeyForm},
-		{"RETENTION", span(func(o *outboxSettings) *time.Duration { return &o.Retention })},
+		{"RETENTION", span(func(o *Outbox) *time.Duration { return &o.Retention })},
 	}
 }
 
 // number sets a whole number of 1 or more: the options take 0 for their default, which is not what who sets 0 means.
-func number(field func(*outboxSettings) *int) func(*outboxSettings, string) error {
-	return func(o *outboxSettings, text string) error {
+func number(field func(*Outbox) *int) func(*Outbox, string) error {
+	return func(o *Outbox, text string) error {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
 			return errors.New("set a whole number of 1 or more")
@@ -69,8 +69,8 @@ func number(field func(*outboxSettings) *int) func(*outboxSettings, string) erro
 	}
 }
 
-func span(field func(*outboxSettings) *time.Duration) func(*outboxSettings, string) error {
-	return func(o *outboxSettings, text string) error {
+func span(field func(*Outbox) *time.Duration) func(*Outbox, string) error {
+	return func(o *Outbox, text string) error {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
 			return errors.New("set a Go duration of more than 0, such as 30s")
@@ -80,14 +80,14 @@ func span(field func(*outboxSettings) *time.Duration) func(*outboxSettings, stri
 	}
 }
 
-func setBackoff(o *outboxSettings, text string) (err error) {
+func setBackoff(o *Outbox, text string) (err error) {
 	if o.Options.UseExponentialBackoff, err = strconv.ParseBool(text); err != nil {
 		return errors.New("set true or false")
 	}
 	return nil
 }
 
-func setKeyForm(o *outboxSettings, text string) error {
+func setKeyForm(o *Outbox, text string) error {
 	forms := map[string]outbox.KeyForm{"length-prefixed": outbox.LengthPrefixed, "document": outbox.Document}
 	form, ok := forms[text]
 	if !ok {
@@ -98,12 +98,12 @@ func setKeyForm(o *outboxSettings, text string) error {
 }
 
 // outboxFrom reads the settings of the outbox. Only the emulator can do without destinations.
-func outboxFrom(lookup lookupFunc, required bool) (outboxSettings, error) {
-	o := outboxSettings{Options: outbox.DefaultOptions(), Retention: defaultRetention}
+func outboxFrom(r *Reader, required bool) (Outbox, error) {
+	o := Outbox{Options: outbox.DefaultOptions(), Retention: defaultRetention}
 	var errs []error
 	for _, option := range outboxOptions() {
 		name := outboxSetting + "_" + option.suffix
-		text := setting(lookup, name)
+		text := r.Text(name)
 		if text == "" {
 			continue
 		}
@@ -117,6 +117,6 @@ func outboxFrom(lookup lookupFunc, required bool) (outboxSettings, error) {
 	if o.Retention < time.Hour {
 		errs = append(errs, fmt.Errorf("%s_RETENTION is %v: set an hour or more, such as 720h", outboxSetting, o.Retention))
 	}
-	errs = append(errs, o.readDestinations(setting(lookup, outboxSetting), required))
+	errs = append(errs, o.readDestinations(r.Text(outboxSetting), required))
 	return o, errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -13,16 +13,16 @@ import (
 // healthSetting is what the settings of the health checks begin with.
 const healthSetting = "ROUNDHOUSE_HEALTH_"
 
-// healthSettings are the limits of the health checks. What is not set is the checks' default.
-type healthSettings struct {
+// Health are the limits of the health checks. What is not set is the checks' default.
+type Health struct {
 	Thresholds health.Thresholds
 	Timeout    time.Duration
 }
 
 // healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _STALLED and _LIST_LAG, each a
 // pair "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
-func healthFrom(lookup lookupFunc) (healthSettings, error) {
-	var h healthSettings
+func healthFrom(r *Reader) (Health, error) {
+	var h Health
 	options := map[string]func(string) error{
 		"OUTBOX_BACKLOG":       pair(&h.Thresholds.Backlog, strconv.Atoi),
 		"OUTBOX_AGE":           pair(&h.Thresholds.OldestAge, time.ParseDuration),
@@ -38,7 +38,7 @@ func healthFrom(lookup lookupFunc) (healthSettings, error) {
 	}
 	var errs []error
 	for name, set := range options {
-		if text := setting(lookup, healthSetting+name); text != "" {
+		if text := r.Text(healthSetting + name); text != "" {
 			if err := set(text); err != nil {
 				errs = append(errs, fmt.Errorf("%s%s: %w", healthSetting, name, err))
 			}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -9,31 +9,35 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/poller"
 )
 
-// lookupFunc looks a variable up, as os.LookupEnv does.
-type lookupFunc func(name string) (string, bool)
+// Names of settings that others have to know: Storage is the storage account of the app's tables, queues and blobs, which is
+// also the host's own, and Pollers the JSON document of the pollers.
+const (
+	Storage = "AzureWebJobsStorage"
+	Pollers = "ROUNDHOUSE_POLLERS"
+)
 
-// storageSetting names the storage account of the platform's tables, queues and blobs, which is also the host's own.
-const storageSetting = "AzureWebJobsStorage"
+const (
+	purgeSetting = "ROUNDHOUSE_ORCHESTRATION_RETENTION"
+	// defaultPurgeAfter is how long orchestrations are kept once they have ended.
+	defaultPurgeAfter = 30 * 24 * time.Hour
+
+	blobSetting = "ROUNDHOUSE_BLOB_RETENTION"
+	// defaultBlobAge is twice as long as history and dead letters are kept, leastBlobAge longer than any writer needs to
+	// send what names its blob.
+	defaultBlobAge = 180 * 24 * time.Hour
+	leastBlobAge   = 7 * 24 * time.Hour
+)
 
 // budgetMargin is how far the invocation budget has to stay below the host's functionTimeout, so that the handler can
 // park what it runs and answer before the host kills the process.
 const budgetMargin = 30 * time.Second
 
-// deployment is the context that the program is deployed in; it selects the engines and functions that are enabled.
-type deployment string
-
-const (
-	publisher  deployment = "publisher"
-	managedApp deployment = "managed-app"
-)
-
-// Settings is everything that the environment tells the program.
+// Settings is what the environment tells every app. What its engines need, they read themselves (Reader).
 type Settings struct {
 	// Port is where to listen, on the loopback interface (FUNCTIONS_CUSTOMHANDLER_PORT, required; the host sets it).
 	// 0 takes any free port.
@@ -41,8 +45,6 @@ type Settings struct {
 	// Storage is the storage account (AzureWebJobsStorage, a connection string, or AzureWebJobsStorage__accountName
 	// and its companions for an identity; required).
 	Storage account.Account
-	// Context is the deployment context (ROUNDHOUSE_CONTEXT, "publisher" unless set, or "managed-app").
-	Context deployment
 	// KeyVaultURL is the vault that secrets live in (ROUNDHOUSE_KEY_VAULT_URL). It may be empty with the storage
 	// emulator only, and then means the development secret store.
 	KeyVaultURL string
@@ -55,79 +57,59 @@ type Settings struct {
 	// which the platform sets; true or false).
 	EasyAuth bool
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
-	Outbox outboxSettings
-	// Update is what the update engine needs (what begins with ROUNDHOUSE_UPDATE_).
-	Update updateSettings
-	// TLS is what the tls engine needs.
-	TLS tlsSettings
-	// Outside is what provisioning, alerts and their intakes need.
-	Outside outside
-	// HMAC says when the versions of a key change places (what begins with ROUNDHOUSE_HMAC_).
-	HMAC hmac.Timing
-	// SPN is what the spn engine needs (what begins with ROUNDHOUSE_SPN_).
-	SPN spnSettings
+	Outbox Outbox
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
-	Health healthSettings
-	// Rotations are what is rotated on schedule (ROUNDHOUSE_ROTATIONS).
-	Rotations rotations
+	Health Health
 	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
 	// duration of an hour or more; 30 days unless set).
 	Retention time.Duration
 	// Tasks say who may do what with human tasks (ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE, ROUNDHOUSE_REVIEW_ROLES), and how long they are
 	// kept once they have ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
-	Tasks taskSettings
+	Tasks Tasks
 	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
 	// or more; 180 days unless set).
 	BlobAge time.Duration
-	// Pollers are the pollers of databases (ROUNDHOUSE_POLLERS, a JSON document), and Lookup finds the settings that they name.
+	// Pollers are the pollers of databases (ROUNDHOUSE_POLLERS, a JSON document).
 	Pollers []poller.Setting
-	Lookup  lookupFunc
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
-	Host hostFile
+	Host HostFile
 }
 
-// LoadSettings reads the settings through lookup. The error names every bad setting, one a line, and what to do.
-func LoadSettings(lookup lookupFunc) (Settings, error) {
+// Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
+func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [19]error
-	s.Port, errs[0] = portSetting(lookup)
-	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
-	s.Context, errs[2] = contextSetting(lookup)
-	s.KeyVaultURL, errs[3] = vaultSetting(lookup, errs[1] == nil && !s.Storage.Emulator)
-	s.Host, errs[4] = readHostFile(setting(lookup, "FUNCTIONS_APP_ROOT_PATH"), lookup)
-	if errs[4] == nil {
-		s.Budget, errs[5] = budgetSetting(lookup, s.Host.FunctionTimeout)
+	var errs [12]error
+	s.Port, errs[0] = portSetting(r)
+	s.Storage, errs[1] = account.FromEnvironment(r.find, Storage)
+	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
+	s.KeyVaultURL, errs[2] = vaultSetting(r, !r.Development)
+	s.Host, errs[3] = readHostFile(r.Text("FUNCTIONS_APP_ROOT_PATH"), r)
+	if errs[3] == nil {
+		s.Budget, errs[4] = budgetSetting(r, s.Host.FunctionTimeout)
 	}
-	s.EasyAuth = strings.EqualFold(setting(lookup, "WEBSITE_AUTH_ENABLED"), "true")
-	s.LogLevel, errs[6] = levelSetting(lookup)
-	s.Outbox, errs[7] = outboxFrom(lookup, errs[1] == nil && !s.Storage.Emulator)
-	s.Health, errs[8] = healthFrom(lookup)
-	s.SPN, errs[9] = spnFrom(lookup, s.KeyVaultURL, errs[1] == nil && !s.Storage.Emulator && s.Context != managedApp)
-	s.TLS, errs[10] = tlsFrom(lookup, s.Storage.Emulator)
-	s.Update, errs[12] = updateFrom(lookup, errs[1] == nil && !s.Storage.Emulator && s.Context == managedApp)
-	s.Outside, errs[11] = outsideSettings(lookup)
-	s.Rotations, errs[13] = rotationsFrom(lookup)
-	s.Retention, errs[14] = keepSetting(lookup, purgeSetting, defaultPurgeAfter, time.Hour)
-	s.Tasks, errs[15] = tasksFrom(lookup)
-	s.HMAC, errs[16] = hmacFrom(lookup)
-	s.BlobAge, errs[17] = keepSetting(lookup, blobSetting, defaultBlobAge, leastBlobAge)
-	s.Pollers, errs[18] = pollersFrom(lookup)
-	s.Lookup = lookup
-	if err := errors.Join(errs[:]...); err != nil {
-		return Settings{}, err
-	}
-	return s, nil
+	s.EasyAuth = strings.EqualFold(r.Text("WEBSITE_AUTH_ENABLED"), "true")
+	s.LogLevel, errs[5] = levelSetting(r)
+	s.Outbox, errs[6] = outboxFrom(r, !r.Development)
+	s.Health, errs[7] = healthFrom(r)
+	s.Retention, errs[8] = keepSetting(r, purgeSetting, defaultPurgeAfter, time.Hour)
+	s.Tasks, errs[9] = tasksFrom(r)
+	s.BlobAge, errs[10] = keepSetting(r, blobSetting, defaultBlobAge, leastBlobAge)
+	s.Pollers, errs[11] = pollersFrom(r)
+	return s, errors.Join(errs[:]...)
 }
 
-// setting is a variable's value without surrounding space; an empty variable counts as unset.
-func setting(lookup lookupFunc, name string) string {
-	value, _ := lookup(name)
-	return strings.TrimSpace(value)
+// pollersFrom reads ROUNDHOUSE_POLLERS.
+func pollersFrom(r *Reader) ([]poller.Setting, error) {
+	settings, err := poller.ParseSettings(r.Text(Pollers))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", Pollers, err)
+	}
+	return settings, nil
 }
 
-func portSetting(lookup lookupFunc) (int, error) {
+func portSetting(r *Reader) (int, error) {
 	const name = "FUNCTIONS_CUSTOMHANDLER_PORT"
-	text := setting(lookup, name)
+	text := r.Text(name)
 	if text == "" {
 		return 0, fmt.Errorf("%s is not set: the Azure Functions host sets it when it starts this program; "+
 			"to run it, start the host over the staged folder (func start --script-root dist)", name)
@@ -139,21 +121,9 @@ func portSetting(lookup lookupFunc) (int, error) {
 	return int(port), nil
 }
 
-func contextSetting(lookup lookupFunc) (deployment, error) {
-	const name = "ROUNDHOUSE_CONTEXT"
-	switch d := deployment(setting(lookup, name)); d {
-	case "":
-		return publisher, nil
-	case publisher, managedApp:
-		return d, nil
-	default:
-		return "", fmt.Errorf("%s is %q: set it to %s or %s", name, d, publisher, managedApp)
-	}
-}
-
-func vaultSetting(lookup lookupFunc, required bool) (string, error) {
+func vaultSetting(r *Reader, required bool) (string, error) {
 	const name = "ROUNDHOUSE_KEY_VAULT_URL"
-	text := setting(lookup, name)
+	text := r.Text(name)
 	if text == "" {
 		if required {
 			return "", fmt.Errorf("%s is not set: set it to the vault's URL, such as https://myvault.vault.azure.net; "+
@@ -169,10 +139,10 @@ func vaultSetting(lookup lookupFunc, required bool) (string, error) {
 	return "https://" + u.Host, nil
 }
 
-func budgetSetting(lookup lookupFunc, functionTimeout time.Duration) (time.Duration, error) {
+func budgetSetting(r *Reader, functionTimeout time.Duration) (time.Duration, error) {
 	const name = "ROUNDHOUSE_INVOCATION_BUDGET"
 	most := functionTimeout - budgetMargin
-	text := setting(lookup, name)
+	text := r.Text(name)
 	if text == "" {
 		if functionTimeout == unlimited {
 			return trigger.DefaultBudget, nil
@@ -193,10 +163,10 @@ func budgetSetting(lookup lookupFunc, functionTimeout time.Duration) (time.Durat
 	return budget, nil
 }
 
-func levelSetting(lookup lookupFunc) (slog.Level, error) {
+func levelSetting(r *Reader) (slog.Level, error) {
 	const name = "ROUNDHOUSE_LOG_LEVEL"
 	level := slog.LevelInfo
-	if text := setting(lookup, name); text != "" {
+	if text := r.Text(name); text != "" {
 		if err := level.UnmarshalText([]byte(text)); err != nil {
 			return 0, fmt.Errorf("%s is %q: set it to debug, info, warn or error", name, text)
 		}
@@ -205,8 +175,8 @@ func levelSetting(lookup lookupFunc) (slog.Level, error) {
 }
 
 // keepSetting reads how long something is kept: least or longer.
-func keepSetting(lookup lookupFunc, name string, unset, least time.Duration) (time.Duration, error) {
-	text := setting(lookup, name)
+func keepSetting(r *Reader, name string, unset, least time.Duration) (time.Duration, error) {
+	text := r.Text(name)
 	if text == "" {
 		return unset, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"strings"
@@ -13,15 +13,15 @@ func TestTaskSettings(t *testing.T) {
 	const home = "7d6a8a3e-0a0c-4c8e-9f0b-1d2c3b4a5e6f"
 	for _, c := range []struct {
 		home, admin, retention, review string
-		want                           taskSettings
+		want                           Tasks
 		complaint                      string
 	}{
-		{want: taskSettings{Retention: 90 * day}},
-		{home: home, admin: "Keeper", retention: "48h", want: taskSettings{HomeTenant: home, AdminRole: "Keeper", Retention: 48 * time.Hour}},
+		{want: Tasks{Retention: 90 * day}},
+		{home: home, admin: "Keeper", retention: "48h", want: Tasks{HomeTenant: home, AdminRole: "Keeper", Retention: 48 * time.Hour}},
 		{home: "contoso.com", complaint: "ROUNDHOUSE_HOME_TENANT"},
 		{admin: "Keeper", complaint: "ROUNDHOUSE_ADMIN_ROLE"},
 		{retention: "90d", complaint: taskSetting},
-		{review: "operator, keeper", want: taskSettings{Retention: 90 * day, ReviewRoles: []string{"operator", "keeper"}}},
+		{review: "operator, keeper", want: Tasks{Retention: 90 * day, ReviewRoles: []string{"operator", "keeper"}}},
 		{review: "operator,,keeper", complaint: reviewSetting},
 	} {
 		got, err := tasksFrom(emulator.with("ROUNDHOUSE_HOME_TENANT", c.home).with("ROUNDHOUSE_ADMIN_ROLE", c.admin).with(taskSetting, c.retention).with(reviewSetting, c.review).lookup)

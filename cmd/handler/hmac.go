@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// hmacEngine rotates HMAC keys (docs/engines/hmac.md).
+func hmacEngine(p *handler.Platform) (engine.Definition, error) {
+	const prefix = "ROUNDHOUSE_HMAC_"
+	timing := hmac.DefaultTiming()
+	timing.Grace = p.Settings.Duration(prefix+"GRACE", timing.Grace, 0)
+	timing.Propagation = p.Settings.Duration(prefix+"PROPAGATION", timing.Propagation, 0)
+	p.Settings.Reject(prefix+"GRACE, "+prefix+"PROPAGATION", timing.Validate())
+	steps, err := hmac.New(hmac.Config{Vault: p.Secrets, Tables: p.Tables, Publisher: eventPublisher{p.Outbox}, Timing: &timing})
+	if err != nil {
+		return engine.Definition{}, err
+	}
+	d := hmac.Definition(steps)
+	d.Schedules = []engine.Schedule{rotationsFrom(p.Settings).schedule(hmac.Engine, "0 11 2 * * *")}
+	d.Example = &engine.Message{InstanceID: "sample-instance"}
+	return d, nil
+}
+
+// eventPublisher lets engines publish through the outbox.
+type eventPublisher struct{ writer *outbox.Writer }
+
+// Publish adds an event of the hmac engine to the outbox.
+func (p eventPublisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
+	added, err := p.writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
+		Key: p.writer.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
+	if errors.Is(err, outbox.ErrInvalid) || errors.Is(err, outbox.ErrPayloadTooLarge) {
+		return "", fmt.Errorf("%w: %w", hmac.ErrInput, err)
+	}
+	return added.ID, err
+}

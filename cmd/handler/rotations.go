@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/handler/settings"
+)
+
+const (
+	// rotationsSetting names what is rotated on schedule.
+	rotationsSetting = "ROUNDHOUSE_ROTATIONS"
+	// scheduleKind is what correlation ids of scheduled rotations are derived of: engine, target and slot.
+	scheduleKind = "schedule"
+	// slotForm is how a slot is written: a tick stands for a day, UTC.
+	slotForm = time.DateOnly
+)
+
+// rotation is one target of a schedule.
+type rotation struct {
+	engine string
+	// target is what is rotated, in the form in which it is one and the same thing.
+	target               string
+	instanceID, tenantID string
+	// input is that of the engine's message for a slot.
+	input func(slot string) any
+}
+
+// rotations are the targets of all schedules, by engine.
+type rotations map[string][]rotation
+
+// rotationsDocument is ROUNDHOUSE_ROTATIONS as it is written. tenantId says whose event a rotation is.
+type rotationsDocument struct {
+	HMAC []struct {
+		InstanceID string `json:"instanceId"`
+		TenantID   string `json:"tenantId"`
+	} `json:"hmac"`
+	SPN []struct {
+		ApplicationID string `json:"applicationId"`
+		TenantID      string `json:"tenantId"`
+	} `json:"spn"`
+	TLS []struct {
+		Domains  []string `json:"domains"`
+		TenantID string   `json:"tenantId"`
+	} `json:"tls"`
+}
+
+// slotInput is the input of engines that rotate once a slot.
+type slotInput struct {
+	ApplicationID string `json:"applicationId,omitempty"`
+	Slot          string `json:"slot"`
+}
+
+// rotationsFrom reads ROUNDHOUSE_ROTATIONS. Each target is checked as its engine will, so that what could only become a
+// dead letter, day after day, is refused at start.
+func rotationsFrom(r *settings.Reader) rotations {
+	var doc rotationsDocument
+	if !r.JSON(rotationsSetting, &doc) {
+		return nil
+	}
+	all, err := doc.rotations()
+	r.Reject(rotationsSetting, err)
+	return all
+}
+
+func (doc rotationsDocument) rotations() (rotations, error) {
+	all := rotations{}
+	var errs []error
+	add := func(r rotation, err error) {
+		if err == nil {
+			err = all.add(r)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("target %d of %s: %w", len(all[r.engine])+1, r.engine, err))
+		}
+	}
+	for _, t := range doc.HMAC {
+		_, err := hmac.ParseInput(hmac.OperationRotate, t.InstanceID, nil)
+		add(rotation{engine: hmac.Engine, target: t.InstanceID, instanceID: t.InstanceID, tenantID: t.TenantID,
+			input: func(slot string) any { return slotInput{Slot: slot} }}, err)
+	}
+	for _, t := range doc.SPN {
+		application, err := checkApplication(t.ApplicationID)
+		add(rotation{engine: spn.Engine, target: application, tenantID: t.TenantID,
+			input: func(slot string) any { return slotInput{ApplicationID: application, Slot: slot} }}, err)
+	}
+	for _, t := range doc.TLS {
+		domains, err := tls.Input{Domains: t.Domains}.Names()
+		r := rotation{engine: tls.Engine, tenantID: t.TenantID, input: func(string) any { return tls.Input{Domains: domains} }}
+		if err == nil {
+			r.target = tls.CertificateName(domains)
+		}
+		add(r, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+// checkApplication gives an application id in the form that the spn engine uses.
+func checkApplication(id string) (string, error) {
+	document, err := json.Marshal(slotInput{ApplicationID: id})
+	if err != nil {
+		return "", err
+	}
+	in, err := spn.ParseInput(spn.OperationRotate, document)
+	return in.ApplicationID, err
+}
+
+// add refuses a target that is there already: its two messages would have one correlation id, and only one would run.
+func (all rotations) add(r rotation) error {
+	for _, other := range all[r.engine] {
+		if other.target == r.target {
+			return fmt.Errorf("%.80q is listed twice", r.target)
+		}
+	}
+	all[r.engine] = append(all[r.engine], r)
+	return nil
+}
+
+// schedule asks an engine for its rotations: a message a target and day. The correlation ids of a day are always the same, so
+// a repeated occurrence sends what is missing, and the engine drops the rest.
+func (all rotations) schedule(name, cron string) engine.Schedule {
+	return engine.Schedule{Name: "schedule", Cron: cron, Messages: func(_ context.Context, at time.Time) ([]engine.Message, error) {
+		slot := at.Format(slotForm)
+		var messages []engine.Message
+		for _, r := range all[name] {
+			input, err := json.Marshal(r.input(slot))
+			if err != nil {
+				return messages, fmt.Errorf("rotation of %.80q: %w", r.target, err)
+			}
+			messages = append(messages, engine.Message{CorrelationID: engine.DeriveCorrelationID(scheduleKind, name, r.target, slot),
+				InstanceID: r.instanceID, TenantID: r.tenantID, Input: input})
+		}
+		return messages, nil
+	}}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/health"
+	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/engine/updatepublisher"
+	"github.com/vibedata/roundhouse/handler"
+)
+
+const (
+	endpointSetting = "ROUNDHOUSE_UPDATE_ENDPOINT"
+	// developmentEndpoint is where components are looked for with the emulator.
+	developmentEndpoint = "http://127.0.0.1:7080"
+)
+
+// componentEndpoint is the address where components are managed.
+func componentEndpoint(p *handler.Platform) string {
+	p.Settings.Required(endpointSetting, "the https address where components are managed")
+	return p.Settings.URL(endpointSetting, developmentEndpoint)
+}
+
+// updateEngine updates the components of a managed instance (docs/engines/update.md).
+func updateEngine(p *handler.Platform) (engine.Definition, error) {
+	components, err := update.NewHTTP(componentEndpoint(p), nil)
+	if err != nil {
+		return engine.Definition{}, err
+	}
+	const prefix = "ROUNDHOUSE_UPDATE_"
+	r := p.Settings
+	steps, err := update.New(update.Config{Components: components, Registry: p.Registry,
+		VerifyTimeout:  r.Duration(prefix+"VERIFY_TIMEOUT", 0, time.Nanosecond),
+		VerifyInterval: r.Duration(prefix+"VERIFY_INTERVAL", 0, time.Nanosecond),
+		LockDuration:   r.Duration(prefix+"LOCK_DURATION", 0, time.Nanosecond)})
+	if err != nil {
+		return engine.Definition{}, err
+	}
+	return update.Definition(steps), nil
+}
+
+// healthEngine checks the components of managed instances (docs/engines/health.md).
+func healthEngine(p *handler.Platform) (engine.Definition, error) {
+	checker, err := health.NewHTTP(p.Settings.URL("ROUNDHOUSE_HEALTH_ENDPOINT", componentEndpoint(p)), nil)
+	if err != nil {
+		return engine.Definition{}, err
+	}
+	steps, err := health.New(health.Config{Checker: checker, Registry: p.Registry,
+		CheckTimeout: p.Settings.Duration("ROUNDHOUSE_HEALTH_CHECK_TIMEOUT", 0, time.Nanosecond)})
+	if err != nil {
+		return engine.Definition{}, err
+	}
+	d := health.Definition(steps)
+	d.Schedules = []engine.Schedule{health.Every("0 */5 * * * *", p.Registry)}
+	return d, nil
+}
+
+// updatePublisherEngine tells managed instances of releases (docs/engines/update-publisher.md).
+func updatePublisherEngine(p *handler.Platform) (engine.Definition, error) {
+	const prefix = "ROUNDHOUSE_UPDATE_"
+	releases, err := updatepublisher.ParseReleases(p.Settings.Text(prefix + "RELEASES"))
+	p.Settings.Reject(prefix+"RELEASES", err)
+	steps, err := updatepublisher.New(updatepublisher.Config{Registry: p.Registry, Releases: releases,
+		DefaultRing: p.Settings.Text(prefix + "DEFAULT_RING"), Wanted: active})
+	if err != nil {
+		return engine.Definition{}, err
+	}
+	d := updatepublisher.Definition(steps)
+	d.Schedules = []engine.Schedule{updatepublisher.Every("0 23 * * * *")}
+	return d, nil
+}

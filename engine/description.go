@@ -1,0 +1,71 @@
+package engine
+
+// Description says what an engine consists of, for tools and for people: the API answers it in JSON.
+type Description struct {
+	Name  string `json:"name"`
+	Queue string `json:"queue"`
+	// Function and PoisonFunction listen to the queue and to its poison queue.
+	Function       string   `json:"function"`
+	PoisonFunction string   `json:"poisonFunction"`
+	Operations     []string `json:"operations"`
+	// Version is the version that new runs begin with, and Versions the others that runs may go on with; "" is a version
+	// without a name.
+	Version  string   `json:"version"`
+	Versions []string `json:"versions,omitempty"`
+	// Children are the names of the orchestrators that it calls.
+	Children  []string              `json:"children,omitempty"`
+	Schedules []ScheduleDescription `json:"schedules,omitempty"`
+	Intakes   []DoorDescription     `json:"intakes,omitempty"`
+	Endpoints []DoorDescription     `json:"endpoints,omitempty"`
+	Tables    []string              `json:"tables,omitempty"`
+	Singleton Scope                 `json:"singleton,omitempty"`
+	// MaxAttempts is which delivery goes to the dead letters without running.
+	MaxAttempts int `json:"maxAttempts"`
+	// Timeout bounds each attempt, as a Go duration; "" does not.
+	Timeout string `json:"timeout,omitempty"`
+	// Keep is for how long history and resolved dead letters are kept, as a Go duration.
+	Keep string `json:"keep"`
+	// Example is a message that the engine takes.
+	Example *Message `json:"example,omitempty"`
+}
+
+// ScheduleDescription says when a function sends messages to its engine.
+type ScheduleDescription struct {
+	Function string `json:"function"`
+	Cron     string `json:"cron"`
+}
+
+// DoorDescription says where a function answers HTTP requests: at /api/{route}.
+type DoorDescription struct {
+	Function string `json:"function"`
+	Route    string `json:"route"`
+}
+
+// Describe describes the engine.
+func (d Definition) Describe() Description {
+	d = d.withDefaults()
+	description := Description{Name: d.Name, Queue: d.Queue, Function: d.QueueFunction(), PoisonFunction: d.PoisonFunction(), Tables: d.Tables,
+		Version: d.Orchestrator.Version(), Singleton: d.Singleton, MaxAttempts: d.MaxAttempts, Keep: d.Keep.String(), Example: d.Example}
+	if d.Timeout > 0 {
+		description.Timeout = d.Timeout.String()
+	}
+	for _, o := range d.Operations {
+		description.Operations = append(description.Operations, d.operationName(o.Name()))
+	}
+	for _, v := range d.Versions {
+		description.Versions = append(description.Versions, v.Version())
+	}
+	for _, c := range d.Children {
+		description.Children = append(description.Children, c.Name())
+	}
+	for _, s := range d.Schedules {
+		description.Schedules = append(description.Schedules, ScheduleDescription{s.Function(d.Name), s.Cron})
+	}
+	for _, i := range d.Intakes {
+		description.Intakes = append(description.Intakes, DoorDescription{i.Function, i.Route})
+	}
+	for _, e := range d.Endpoints {
+		description.Endpoints = append(description.Endpoints, DoorDescription{e.Function, e.Route})
+	}
+	return description
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+
+	"github.com/google/uuid"
+)
+
+// ErrUnauthorized: the sender of a request did not prove who it is.
+var ErrUnauthorized = errors.New("the sender did not prove who it is")
+
+// Intake takes messages for an engine over HTTP, with POST: the body is a message as the engine's queue takes it, in the
+// envelope or, with Definition.Adapt, in the sender's own form. It is answered when the message is in the queue.
+type Intake struct {
+	// Function is the name of its function.
+	Function string
+	// Route is its path behind /api/, such as "orders" or "orders/incoming".
+	Route string
+	// Authorize says who may send; nil means whoever has a key of the function, which the host checks. It is asked before the
+	// body is read, answers ErrUnauthorized to a stranger, and any other error when it cannot tell at present.
+	Authorize func(ctx context.Context, r *http.Request) error
+	// Closed answers everybody that there is no such thing, as long as what Authorize needs is not set.
+	Closed bool
+	// Status is that of the answer to a message that was taken; 202 unless set.
+	Status int
+	// Declines, if it is set, says which messages are answered with 400. They get into the queue all the same.
+	Declines func(body []byte) bool
+}
+
+// Endpoint is a function of an engine that answers HTTP requests itself.
+type Endpoint struct {
+	// Function is the name of its function.
+	Function string
+	// Route is its path behind /api/; its last segment may be a parameter, as in "acme-challenge/{token}".
+	Route string
+	// Methods are those that the host lets through, at least one.
+	Methods []string
+	// Anonymous lets everybody in; otherwise the host asks for a key of the function.
+	Anonymous bool
+	// Handler answers.
+	Handler http.Handler
+}
+
+// functionName is what the host accepts as the name of a function, besides the reserved name "host".
+var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,127}$`)
+
+// routes are the paths of intakes and of endpoints. The host keeps what begins with admin or runtime for itself.
+var (
+	intakeRoute   = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*$`)
+	endpointRoute = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*(/\{[a-z]+\})?$`)
+	reservedRoute = regexp.MustCompile(`^(admin|runtime)`)
+)
+
+func (i Intake) validate() error {
+	switch {
+	case !functionName.MatchString(i.Function):
+		return fmt.Errorf("intake %.64q: the name of a function has letters, digits, - and _, and begins with a letter", i.Function)
+	case !intakeRoute.MatchString(i.Route) || reservedRoute.MatchString(i.Route):
+		return fmt.Errorf("intake %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not runtime", i.Function, i.Route)
+	case i.Status != 0 && (i.Status < 200 || i.Status > 299):
+		return fmt.Errorf("intake %s: status %d is not a success", i.Function, i.Status)
+	}
+	return nil
+}
+
+func (e Endpoint) validate() error {
+	switch {
+	case !functionName.MatchString(e.Function):
+		return fmt.Errorf("endpoint %.64q: the name of a function has letters, digits, - and _, and begins with a letter", e.Function)
+	case !endpointRoute.MatchString(e.Route) || reservedRoute.MatchString(e.Route):
+		return fmt.Errorf("endpoint %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not runtime", e.Function, e.Route)
+	case len(e.Methods) == 0 || e.Handler == nil:
+		return fmt.Errorf("endpoint %s: methods and a handler are required", e.Function)
+	}
+	return nil
+}
+
+// Accept makes a message of a body that came through an intake. Unlike a message from the queue, it cannot name a blob: who
+// sends over HTTP has no business in the platform's blobs. The message has a correlation id in any case.
+func (d Definition) Accept(body []byte) (Message, error) {
+	m, err := d.accept(body)
+	if err != nil {
+		return Message{}, err
+	}
+	if m.CorrelationID == "" {
+		m.CorrelationID = uuid.NewString()
+	}
+	return m, errors.Join(checkID("correlation id", m.CorrelationID), checkLength("operation", m.Operation, MaxInstanceIDLength),
+		checkLength("instance id", m.InstanceID, MaxInstanceIDLength), checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
+}
+
+// accept reads the form of the engine's senders, or else the envelope.
+func (d Definition) accept(body []byte) (Message, error) {
+	if d.Adapt != nil {
+		m, ok, err := d.Adapt(body)
+		if err == nil && (!ok || !json.Valid(m.Input)) {
+			err = fmt.Errorf("not a message of the engine %s", d.Name)
+		}
+		return m, err
+	}
+	var m Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return m, err
+	}
+	if m.Blob != "" {
+		return m, errors.New("a message over HTTP has its input in itself, not in a blob")
+	}
+	if m.Engine != "" && m.Engine != d.Name {
+		return m, fmt.Errorf("the message is for the engine %.64q, not for %s", m.Engine, d.Name)
+	}
+	return m, nil
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/netresearch/go-cron"
+)
+
+// Schedule sends messages to an engine's queue at certain times.
+//
+// The host does not repeat an occurrence that failed, but it may repeat one that it lost track of, and by hand anybody can.
+// Messages of one occurrence have the same correlation ids each time, so what is sent again is a duplicate.
+type Schedule struct {
+	// Name tells the schedules of an engine apart: the timer function is "{engine}-{Name}-timer", "{engine}-timer" when it is
+	// empty.
+	Name string
+	// Cron is when: an NCRONTAB expression of six fields, seconds first, UTC.
+	Cron string
+	// Messages makes what an occurrence sends. slot is the time that it stands for, UTC. A message needs no engine, and when
+	// it has no correlation id, gets one that is derived from the schedule, the slot, and what it says. Messages that are
+	// given beside an error are sent all the same. nil means one message, without input.
+	Messages func(ctx context.Context, slot time.Time) ([]Message, error)
+}
+
+// scheduleKind is what correlation ids of schedules are derived of.
+const scheduleKind = "schedule"
+
+// scheduleName is what the host takes as a part of a function's name.
+var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
+
+// Function is the name of the schedule's timer function, as one of the engine's.
+func (s Schedule) Function(engine string) string {
+	if s.Name == "" {
+		return engine + "-timer"
+	}
+	return engine + "-" + s.Name + "-timer"
+}
+
+func (s Schedule) validate() error {
+	if s.Name != "" && !scheduleName.MatchString(s.Name) {
+		return fmt.Errorf("schedule %.64q: a name has lower-case letters, digits and dashes", s.Name)
+	}
+	if err := CheckCron(s.Cron); err != nil {
+		return fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	return nil
+}
+
+// CheckCron says what is wrong with an NCRONTAB expression of six fields, as the Functions host reads it.
+func CheckCron(expression string) error {
+	if len(strings.Fields(expression)) != 6 || strings.Contains(expression, "=") {
+		return fmt.Errorf(`%.64q: an NCRONTAB expression has six fields, "second minute hour day month weekday", and no time zone`, expression)
+	}
+	parser, err := cron.TryNewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(expression)
+	if err != nil {
+		return fmt.Errorf("%.64q: %w", expression, err)
+	}
+	if parsed.Next(time.Now()).IsZero() {
+		return fmt.Errorf("%.64q: no such date exists", expression)
+	}
+	return nil
+}
+
+// Sender puts messages into queues; queues.Store does.
+type Sender interface {
+	Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error)
+}
+
+// Send sends the messages of an occurrence and says how many. What cannot be sent does not keep the others from it.
+func (s Schedule) Send(ctx context.Context, d Definition, queues Sender, slot time.Time) (sent int, err error) {
+	slot = slot.UTC()
+	messages := []Message{{}}
+	var errs []error
+	if s.Messages != nil {
+		if messages, err = s.Messages(ctx, slot); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for i, m := range messages {
+		if ctx.Err() != nil {
+			errs = append(errs, fmt.Errorf("%d messages were not sent: %w", len(messages)-i, context.Cause(ctx)))
+			break
+		}
+		if err := s.send(ctx, d, queues, slot, m); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		sent++
+	}
+	if err := errors.Join(errs...); err != nil {
+		return sent, fmt.Errorf("%s for %s: %w", s.Function(d.Name), slot.Format(time.RFC3339), err)
+	}
+	return sent, nil
+}
+
+func (s Schedule) send(ctx context.Context, d Definition, queues Sender, slot time.Time, m Message) error {
+	m.Engine = d.Name
+	if m.CorrelationID == "" {
+		m.CorrelationID = DeriveCorrelationID(scheduleKind, d.Name, s.Name, m.InstanceID, m.TenantID, m.Operation, string(m.Input), slot.Format(time.RFC3339Nano))
+	}
+	body, err := json.Marshal(m)
+	if err == nil {
+		_, err = queues.Send(ctx, d.Queue, body, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("message for instance %.80q: %w", m.InstanceID, err)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+// Package function describes the functions of an app as the Functions host wants them described: a function.json in a folder
+// with the function's name.
+//
+// It promises the one form in which this program serves a function: queue messages come in as bytes, HTTP requests are
+// forwarded as they are. It owns no storage keys.
+package function
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Names of the trigger bindings, under which the host sends what a function is called with.
+const (
+	QueueParameter = "message"
+	TimerParameter = "timer"
+)
+
+// Level is what the host asks of the caller of an HTTP function.
+type Level string
+
+// Anonymous asks for nothing, Key for a key of the function or of the host.
+const (
+	Anonymous Level = "anonymous"
+	Key       Level = "function"
+)
+
+// storage is the setting of the account that the queues are in.
+const storage = "AzureWebJobsStorage"
+
+// Function is a function: its name, and its bindings, of which the first is the trigger.
+type Function struct {
+	Name     string    `json:"-"`
+	Bindings []Binding `json:"bindings"`
+}
+
+// Binding is a binding in function.json.
+type Binding struct {
+	Type       string   `json:"type"`
+	Direction  string   `json:"direction"`
+	Name       string   `json:"name"`
+	QueueName  string   `json:"queueName,omitempty"`
+	Connection string   `json:"connection,omitempty"`
+	DataType   string   `json:"dataType,omitempty"`
+	Schedule   string   `json:"schedule,omitempty"`
+	AuthLevel  Level    `json:"authLevel,omitempty"`
+	Methods    []string `json:"methods,omitempty"`
+	Route      string   `json:"route,omitempty"`
+}
+
+// Queue is a function that listens to a queue.
+func Queue(name, queue string) Function {
+	return Function{name, []Binding{{Type: "queueTrigger", Direction: "in", Name: QueueParameter, QueueName: queue, Connection: storage, DataType: "binary"}}}
+}
+
+// Timer is a function that runs when an NCRONTAB expression of six fields says so, UTC.
+func Timer(name, schedule string) Function {
+	return Function{name, []Binding{{Type: "timerTrigger", Direction: "in", Name: TimerParameter, Schedule: schedule}}}
+}
+
+// HTTP is a function that is called at /api/{route}, with the methods given in lower case. The host forwards a request as it
+// is only when there are these two bindings.
+func HTTP(name, route string, level Level, methods ...string) Function {
+	return Function{name, []Binding{
+		{Type: "httpTrigger", Direction: "in", Name: "req", AuthLevel: level, Methods: methods, Route: route},
+		{Type: "http", Direction: "out", Name: "res"},
+	}}
+}
+
+// JSON is the function's function.json.
+func (f Function) JSON() ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(f)
+	return text.Bytes(), err
+}
+
+// Write lays the function out: its folder in dir, with its function.json.
+func (f Function) Write(dir string) error {
+	text, err := f.JSON()
+	folder := filepath.Join(dir, f.Name)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "function.json"), text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("lay out the function %s: %w", f.Name, err)
+	}
+	return nil
+}
+
+// Check says what is wrong with functions that one app is to have: two of one name, two that listen to one queue, of which
+// each would get a part of the messages, or two with one route.
+func Check(all []Function) error {
+	var errs []error
+	taken := map[string]string{} // by what: name of the function
+	take := func(what, name string) {
+		if other, twice := taken[what]; twice {
+			errs = append(errs, fmt.Errorf("%s belongs to two functions, %s and %s", what, other, name))
+		}
+		taken[what] = name
+	}
+	for _, f := range all {
+		take("the name "+f.Name, f.Name)
+		switch trigger := f.Bindings[0]; trigger.Type {
+		case "queueTrigger":
+			take("the queue "+trigger.QueueName, f.Name)
+		case "httpTrigger":
+			take("the route "+trigger.Route, f.Name)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Sorted is all in the order of their names.
+func Sorted(all []Function) []Function {
+	return slices.SortedFunc(slices.Values(all), func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
+}

@@ -1,0 +1,77 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Config says what a Handler works with.
+type Config struct {
+	// Lookup finds the settings, as os.LookupEnv does it. Required.
+	Lookup func(name string) (string, bool)
+	// Tables, Queues and Blobs take the place of the storage account's, for tests; all of them, or none.
+	Tables tables.Store
+	Queues queues.Store
+	Blobs  blobs.Store
+	// Log takes the log; nil means no log.
+	Log *slog.Logger
+}
+
+// Handler is an app without its server: what the Functions host calls. Main makes one, and so may tests and other hosts.
+type Handler struct {
+	program program
+	router  http.Handler
+}
+
+// New makes an app out of its settings. It does not go to the network.
+func New(a App, c Config) (*Handler, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	r := settings.NewReader(c.Lookup)
+	s, err := settings.Load(r)
+	if err != nil {
+		return nil, err
+	}
+	platform, prepare, err := openPlatform(r, s, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	own := c.Tables != nil
+	if own != (c.Queues != nil) || own != (c.Blobs != nil) {
+		return nil, errors.New("tables, queues and blobs are given together, or none of them")
+	}
+	if own {
+		platform, prepare = platform.over(c.Tables, c.Queues, c.Blobs)
+	}
+	built, err := a.assemble(s, platform, prepare)
+	if err != nil {
+		return nil, err
+	}
+	router, err := newRouter(built, s, c.Log)
+	if err != nil {
+		built.Close()
+		return nil, err
+	}
+	return &Handler{built, router}, nil
+}
+
+// Start creates what is missing in storage: tables, queues and containers. It can be repeated.
+func (h *Handler) Start(ctx context.Context) error { return h.program.Start(ctx) }
+
+// ServeHTTP answers what the Functions host sends: invocations of queue and timer functions at /{function}, and requests of
+// HTTP functions at their own paths.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.router.ServeHTTP(w, r) }
+
+// Manifest describes the app.
+func (h *Handler) Manifest() Manifest { return h.program.Manifest() }
+
+// Close releases connections.
+func (h *Handler) Close() { h.program.Close() }

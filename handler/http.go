@@ -1,0 +1,53 @@
+package handler
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/function"
+)
+
+// httpFunctions are the functions of every app that the API answers. Probes come without a key.
+func httpFunctions() []function.Function {
+	return []function.Function{
+		function.HTTP("health-live", "health/live", function.Anonymous, "get"),
+		function.HTTP("health-ready", "health/ready", function.Anonymous, "get"),
+		function.HTTP("health", "health/full", function.Key, "get"),
+		function.HTTP("metrics", "metrics", function.Key, "get"),
+		function.HTTP("openapi", "openapi.json", function.Key, "get"),
+		function.HTTP("engines", "engines", function.Key, "get"),
+		function.HTTP("history", "history/{*path}", function.Key, "get"),
+		function.HTTP("dlq", "dlq/{*path}", function.Key, "get", "post", "patch"),
+		function.HTTP("timeline", "timeline/{*path}", function.Key, "get"),
+		function.HTTP("tasks", "tasks/{*path}", function.Key, "get", "post"),
+		function.HTTP("orchestrations", "orchestrations/{*path}", function.Key, "get", "post", "delete"),
+		function.HTTP("operations", "operations/{*path}", function.Key, "get", "post"),
+		function.HTTP("outbox", "workflow/outbox/{*path}", function.Key, "get", "post"),
+		// The host refuses a route that begins with runtime, and a parameter begins with anything.
+		function.HTTP("durabletask", "{runtime}/webhooks/durabletask/{*path}", function.Key, "get", "post", "delete"),
+	}
+}
+
+// engineFunctions are those of an engine that answer HTTP requests.
+func engineFunctions(d engine.Definition) []function.Function {
+	var all []function.Function
+	for _, i := range d.Intakes {
+		all = append(all, function.HTTP(i.Function, i.Route, level(i.Authorize != nil || i.Closed), "post"))
+	}
+	for _, e := range d.Endpoints {
+		methods := slices.Clone(e.Methods)
+		for n := range methods {
+			methods[n] = strings.ToLower(methods[n])
+		}
+		all = append(all, function.HTTP(e.Function, e.Route, level(e.Anonymous), methods...))
+	}
+	return all
+}
+
+func level(anonymous bool) function.Level {
+	if anonymous {
+		return function.Anonymous
+	}
+	return function.Key
+}

@@ -1,0 +1,60 @@
+package intake
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// minKey is the least length of a key or signature, in bytes.
+const minKey = 16
+
+// Authorize says who may send, as engine.Intake wants it.
+type Authorize = func(ctx context.Context, r *http.Request) error
+
+// CheckKey says whether a key or a signature is long enough.
+func CheckKey(key string) error {
+	if len(key) < minKey {
+		return fmt.Errorf("set %d characters or more", minKey)
+	}
+	return nil
+}
+
+// Signature lets in who has a value in a query parameter: what the publisher of an address has put into it.
+func Signature(parameter, value string) Authorize {
+	return func(_ context.Context, r *http.Request) error {
+		if value == "" || !same(r.URL.Query().Get(parameter), value) {
+			return engine.ErrUnauthorized
+		}
+		return nil
+	}
+}
+
+// KeyOrToken lets in who has the key (in x-functions-key, or the query parameter code), or a good token. A key that is wrong
+// is not made good by a token. Without a key there are only tokens, and the other way round.
+func KeyOrToken(key string, tokens *Entra) Authorize {
+	return func(ctx context.Context, r *http.Request) error {
+		given := r.Header.Get("x-functions-key")
+		if given == "" {
+			given = r.URL.Query().Get("code")
+		}
+		switch {
+		case given != "" && key != "" && same(given, key):
+			return nil
+		case given != "" || tokens == nil:
+			return engine.ErrUnauthorized
+		default:
+			return tokens.Authorize(ctx, r)
+		}
+	}
+}
+
+// same compares in a time that tells nothing, the length included.
+func same(got, want string) bool {
+	a, b := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

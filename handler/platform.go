@@ -1,0 +1,101 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// App is an app: what it adds to the platform.
+type App struct {
+	// Engines makes the engines of the app out of what the platform gives them. It only builds: it does not go to the network,
+	// because the command manifest calls it, too, on machines that reach nothing. Its error, and those of the settings that it
+	// has read, are reported together.
+	Engines func(p *Platform) ([]engine.Definition, error)
+}
+
+// Platform is what an app's engines are built of.
+type Platform struct {
+	// Settings reads the settings that the engines need.
+	Settings *settings.Reader
+	// Tables, Queues and Blobs are the app's storage account.
+	Tables tables.Store
+	Queues queues.Store
+	Blobs  blobs.Store
+	// Secrets and Certificates are those of the key vault (ROUNDHOUSE_KEY_VAULT_URL); with the emulator, tables stand for it.
+	Secrets      Secrets
+	Certificates certificates.Store
+	// VaultURL is the address of the key vault, "" with the emulator.
+	VaultURL string
+	// Registry is the registry of managed instances.
+	Registry *registry.Registry
+	// Outbox adds events to the outbox. Orchestrators publish with Context.Publish instead.
+	Outbox *outbox.Writer
+	// Log takes what engines log beside what the platform does for them.
+	Log *slog.Logger
+
+	identity func() (azcore.TokenCredential, error)
+}
+
+// Secrets is a secret store that gives out values, too.
+type Secrets interface {
+	secrets.Store
+	secrets.Reader
+}
+
+// Identity is the app's own identity in Microsoft Entra, for services that it calls.
+func (p *Platform) Identity() (azcore.TokenCredential, error) { return p.identity() }
+
+// openPlatform opens the stores of an app. It sends nothing; prepare makes what they need.
+func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p Platform, prepare func(context.Context) error, err error) {
+	t, tablesErr := tables.NewAzure(s.Storage)
+	q, queuesErr := queues.NewAzure(s.Storage)
+	b, blobsErr := blobs.NewAzure(s.Storage)
+	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
+		return Platform{}, nil, err
+	}
+	if s.KeyVaultURL == "" { // settings.Load lets this happen with the emulator only
+		p, prepare = developmentPlatform(t, q, b)
+	} else {
+		p, prepare = Platform{Tables: t, Queues: q, Blobs: b}, func(context.Context) error { return nil }
+		credential, err := s.Storage.Identity()
+		if err != nil {
+			return Platform{}, nil, err
+		}
+		kept, secretsErr := secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
+		issued, certificatesErr := certificates.NewKeyVault(s.KeyVaultURL, credential, nil)
+		if err := errors.Join(secretsErr, certificatesErr); err != nil {
+			return Platform{}, nil, err
+		}
+		p.Secrets, p.Certificates = kept, issued
+	}
+	p.Settings, p.VaultURL, p.Registry, p.Log, p.identity = r, s.KeyVaultURL, registry.New(t, ""), log, s.Storage.Identity
+	return p, prepare, nil
+}
+
+// developmentPlatform keeps secrets and certificates in tables.
+func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store) (Platform, func(context.Context) error) {
+	p := Platform{Tables: t, Queues: q, Blobs: b, Secrets: secrets.NewDevelopment(t), Certificates: certificates.NewDevelopment(t)}
+	return p, func(ctx context.Context) error {
+		return errors.Join(t.CreateTable(ctx, secrets.DevelopmentTable), t.CreateTable(ctx, certificates.DevelopmentTable))
+	}
+}
+
+// over is the platform over other stores, with secrets and certificates in tables.
+func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store) (Platform, func(context.Context) error) {
+	other, prepare := developmentPlatform(t, q, b)
+	other.Settings, other.Registry, other.Log, other.identity = p.Settings, registry.New(t, ""), p.Log, p.identity
+	return other, prepare
+}

@@ -1,0 +1,45 @@
+package handler
+
+import (
+	"context"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/handler/trigger"
+)
+
+// program is what is behind the server: what wire has built out of the settings.
+type program struct {
+	// Functions are the functions as the host has them.
+	Functions []function.Function
+	// Queues are what answers queue functions, and Timers timer functions, by function name.
+	Queues map[string]trigger.Queue
+	Timers map[string]trigger.Timer
+	// API registers the routes of HTTP functions, all below /api/.
+	API func(e *echo.Echo) error
+	// Start makes the program ready before the server listens: tables and queues that are missing, for example. It is
+	// the first that may go to the network: wire only builds. nil means that there is nothing to do.
+	Start func(ctx context.Context) error
+	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
+	Close func()
+	// Manifest describes the app.
+	Manifest func() Manifest
+}
+
+// onQueue adds a function that listens to a queue.
+func (p *program) onQueue(name, queue string, handle trigger.QueueHandler) {
+	p.Functions = append(p.Functions, function.Queue(name, queue))
+	p.Queues[name] = trigger.Queue{Queue: queue, Parameter: function.QueueParameter, Handle: handle}
+}
+
+// onTimer adds a function that runs when an NCRONTAB expression says so.
+func (p *program) onTimer(name, schedule string, handle trigger.TimerHandler) {
+	p.Functions = append(p.Functions, function.Timer(name, schedule))
+	p.Timers[name] = trigger.Timer{Parameter: function.TimerParameter, Handle: handle}
+}
+
+// onHTTP adds functions that API answers.
+func (p *program) onHTTP(functions ...function.Function) {
+	p.Functions = append(p.Functions, functions...)
+}
