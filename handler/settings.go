@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -40,7 +40,7 @@ type Settings struct {
 	Port int
 	// Storage is the storage account (AzureWebJobsStorage, a connection string, or AzureWebJobsStorage__accountName
 	// and its companions for an identity; required).
-	Storage account.Account
+	Storage azure.Account
 	// Context is the deployment context (ROUNDHOUSE_CONTEXT, "publisher" unless set, or "managed-app").
 	Context deployment
 	// KeyVaultURL is the vault that secrets live in (ROUNDHOUSE_KEY_VAULT_URL). It may be empty with the storage
@@ -91,7 +91,7 @@ func LoadSettings(lookup lookupFunc) (Settings, error) {
 	var s Settings
 	var errs [19]error
 	s.Port, errs[0] = portSetting(lookup)
-	s.Storage, errs[1] = account.FromEnvironment(lookup, storageSetting)
+	s.Storage, errs[1] = azure.FromEnvironment(lookup, storageSetting)
 	s.Context, errs[2] = contextSetting(lookup)
 	s.KeyVaultURL, errs[3] = vaultSetting(lookup, errs[1] == nil && !s.Storage.Emulator)
 	s.Host, errs[4] = readHostFile(setting(lookup, "FUNCTIONS_APP_ROOT_PATH"), lookup)

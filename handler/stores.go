@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/queues"
@@ -32,9 +33,9 @@ type vault interface {
 }
 
 func openStores(s Settings) (stores, error) {
-	t, tablesErr := tables.NewAzure(s.Storage)
-	q, queuesErr := queues.NewAzure(s.Storage)
-	b, blobsErr := blobs.NewAzure(s.Storage)
+	t, tablesErr := azure.NewTables(s.Storage)
+	q, queuesErr := azure.NewQueues(s.Storage)
+	b, blobsErr := azure.NewBlobs(s.Storage)
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return stores{}, err
 	}
