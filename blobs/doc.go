@@ -1,9 +1,10 @@
 // Package blobs is Azure Blob Storage as this program uses it: whole blobs of at most MaxSize bytes, a small Store
-// interface, its adapter to the service (NewAzure) and its twin in memory (NewMemory) with the same limits.
+// interface, and a Store in memory (NewMemory) with the service's limits. The Store of the service itself is NewBlobs in
+// package azure; this package imports no SDK.
 //
 // It promises that PutIf writes only over the version that its caller has read, that a Get sees one whole Put, the latest that finished before it or one that runs beside it, and
 // that a List sees every blob whose Put finished before it and that is not deleted, once and in order. Every failure is
-// one of the sentinel errors, whichever store it comes from. Package blobstest holds both to this.
+// one of the sentinel errors, whichever store it comes from. Package blobstest holds every store to this.
 //
 // It owns no container or blob names: they belong to the packages that use a Store.
 package blobs

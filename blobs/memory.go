@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/vibedata/roundhouse/internal/account"
 )
 
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. It is
@@ -36,7 +34,7 @@ type held struct {
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{containers: map[string]map[string]held{}, pageLimit: maxPage}
+	return &Memory{containers: map[string]map[string]held{}, pageLimit: MaxPage}
 }
 
 func (m *Memory) now() time.Time {
@@ -48,7 +46,7 @@ func (m *Memory) now() time.Time {
 
 // CreateContainer makes sure that a container exists.
 func (m *Memory) CreateContainer(ctx context.Context, container string) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckContainer(container)); err != nil {
 		return fmt.Errorf("create container %.64s: %w", container, err)
 	}
 	m.mu.Lock()
@@ -77,7 +75,7 @@ func (m *Memory) PutIf(ctx context.Context, container, name string, data []byte,
 
 // put writes a blob if the ETag of the one that is there, "" for none, may be replaced.
 func (m *Memory) put(ctx context.Context, container, name string, data []byte, may func(etag string) bool) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name), checkSize(int64(len(data)))); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(name), CheckSize(int64(len(data)))); err != nil {
 		return err
 	}
 	copied := append([]byte{}, data...)
@@ -87,25 +85,25 @@ func (m *Memory) put(ctx context.Context, container, name string, data []byte, m
 		return fmt.Errorf("%w: there is no such container", ErrNotFound)
 	}
 	if !may(m.containers[container][name].etag) {
-		account.Tell(ctx, m.now(), "")
+		Tell(ctx, m.now(), "")
 		return ErrPrecondition
 	}
 	m.puts++
 	etag := fmt.Sprintf("\"0x%X\"", m.puts)
 	m.containers[container][name] = held{data: copied, etag: etag, written: m.now().Truncate(time.Second)}
-	account.Tell(ctx, m.now(), etag)
+	Tell(ctx, m.now(), etag)
 	return nil
 }
 
 // Get reads a blob.
 func (m *Memory) Get(ctx context.Context, container, name string) ([]byte, error) {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(name)); err != nil {
 		return nil, fmt.Errorf("get blob %s/%s: %w", container, name, err)
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	blob, ok := m.containers[container][name]
-	account.Tell(ctx, m.now(), blob.etag)
+	Tell(ctx, m.now(), blob.etag)
 	if !ok {
 		return nil, fmt.Errorf("get blob %s/%s: %w", container, name, ErrNotFound)
 	}
@@ -114,7 +112,7 @@ func (m *Memory) Get(ctx context.Context, container, name string) ([]byte, error
 
 // Delete removes a blob; a missing one is not an error, nor is a missing container.
 func (m *Memory) Delete(ctx context.Context, container, name string) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(name)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(name)); err != nil {
 		return fmt.Errorf("delete blob %s/%s: %w", container, name, err)
 	}
 	m.mu.Lock()
@@ -125,7 +123,7 @@ func (m *Memory) Delete(ctx context.Context, container, name string) error {
 
 // DeleteVersion removes a blob that is still that version.
 func (m *Memory) DeleteVersion(ctx context.Context, container string, v Version) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", container), checkName(v.Name)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(v.Name)); err != nil {
 		return fmt.Errorf("delete old blob %s/%s: %w", container, v.Name, err)
 	}
 	m.mu.Lock()
@@ -139,7 +137,7 @@ func (m *Memory) DeleteVersion(ctx context.Context, container string, v Version)
 
 // List gives one page of the names that begin with prefix, in the order of their bytes.
 func (m *Memory) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
-	names, next, err := m.list(ctx, position{Container: container, Prefix: prefix}, continuation)
+	names, next, err := m.list(ctx, Listing{Container: container, Prefix: prefix}, continuation)
 	if err != nil {
 		return nil, "", fmt.Errorf("list blobs %s/%s: %w", container, prefix, err)
 	}
@@ -148,7 +146,7 @@ func (m *Memory) List(ctx context.Context, container, prefix, continuation strin
 
 // ListOld gives those of one page of blobs that were written last before a time.
 func (m *Memory) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]Version, string, error) {
-	names, next, err := m.list(ctx, position{Container: container, Prefix: prefix, Old: true}, continuation)
+	names, next, err := m.list(ctx, Listing{Container: container, Prefix: prefix, Old: true}, continuation)
 	if err != nil {
 		return nil, "", fmt.Errorf("list old blobs %s/%s: %w", container, prefix, err)
 	}
@@ -163,11 +161,11 @@ func (m *Memory) ListOld(ctx context.Context, container, prefix string, before t
 	return old, next, nil
 }
 
-func (m *Memory) list(ctx context.Context, first position, continuation string) ([]string, string, error) {
-	if err := cmp.Or(ctx.Err(), account.CheckName("container", first.Container), checkPrefix(first.Prefix)); err != nil {
+func (m *Memory) list(ctx context.Context, first Listing, continuation string) ([]string, string, error) {
+	if err := cmp.Or(ctx.Err(), CheckContainer(first.Container), CheckPrefix(first.Prefix)); err != nil {
 		return nil, "", err
 	}
-	at, err := first.resume(continuation)
+	at, err := first.Resume(continuation)
 	if err != nil {
 		return nil, "", err
 	}
@@ -180,7 +178,7 @@ func (m *Memory) list(ctx context.Context, first position, continuation string) 
 		return names, "", nil
 	}
 	at.Marker = names[m.pageLimit]
-	return slices.Clone(names[:m.pageLimit]), at.continuation(), nil
+	return slices.Clone(names[:m.pageLimit]), at.Continuation(), nil
 }
 
 // names gives those that begin with prefix and are not below from, in no order.

@@ -99,26 +99,26 @@ func TestMemoryListWhileDeleting(t *testing.T) {
 func TestLongestContinuation(t *testing.T) {
 	t.Parallel()
 	longest := strings.Repeat("<", maxNameUnits)
-	want := position{Container: strings.Repeat("c", 63), Prefix: longest, Marker: longest}
-	got, err := position{Container: want.Container, Prefix: want.Prefix}.resume(want.continuation())
+	want := Listing{Container: strings.Repeat("c", 63), Prefix: longest, Marker: longest}
+	got, err := Listing{Container: want.Container, Prefix: want.Prefix}.Resume(want.Continuation())
 	if err != nil || got != want {
-		t.Errorf("a token of %d characters: %v", len(want.continuation()), err)
+		t.Errorf("a token of %d characters: %v", len(want.Continuation()), err)
 	}
 }
 
 func FuzzResume(f *testing.F) {
-	f.Add("p/", position{Container: "payloads", Prefix: "p/", Marker: "p/1"}.continuation())
+	f.Add("p/", Listing{Container: "payloads", Prefix: "p/", Marker: "p/1"}.Continuation())
 	f.Add("", "e30")
 	f.Add("", "")
 	f.Fuzz(func(t *testing.T, prefix, continuation string) {
-		p, err := position{Container: "payloads", Prefix: prefix}.resume(continuation)
+		p, err := Listing{Container: "payloads", Prefix: prefix}.Resume(continuation)
 		if err != nil {
 			return
 		}
 		if p.Container != "payloads" || p.Prefix != prefix || (p.Marker == "") != (continuation == "") {
 			t.Errorf("%q goes on at %+v", continuation, p)
 		}
-		if again, err := (position{Container: "payloads", Prefix: prefix}).resume(p.continuation()); err != nil || again != p {
+		if again, err := (Listing{Container: "payloads", Prefix: prefix}).Resume(p.Continuation()); err != nil || again != p {
 			t.Errorf("%+v became %+v, %v", p, again, err)
 		}
 	})

@@ -4,27 +4,27 @@ import (
 	"context"
 	"time"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/storage"
 )
 
 // These errors can be returned by every Store. Test for them with errors.Is. They are the same values in the packages
 // tables, queues and blobs.
 var (
 	// ErrNotFound: no such blob, or no such container.
-	ErrNotFound = account.ErrNotFound
+	ErrNotFound = storage.ErrNotFound
 	// ErrPrecondition: the blob changed since its ETag was read, or is there although it should not be. It may be by one's
 	// own request: the adapter repeats one whose answer was lost. Read the blob to know.
-	ErrPrecondition = account.ErrPrecondition
+	ErrPrecondition = storage.ErrPrecondition
 	// ErrTooLarge: the blob exceeds MaxSize; repeating it cannot help.
-	ErrTooLarge = account.ErrTooLarge
+	ErrTooLarge = storage.ErrTooLarge
 	// ErrInvalid: a name that the service does not take; repeating it cannot help.
-	ErrInvalid = account.ErrInvalid
+	ErrInvalid = storage.ErrInvalid
 	// ErrDenied: the service refuses the credential; nothing was applied.
-	ErrDenied = account.ErrDenied
+	ErrDenied = storage.ErrDenied
 	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
-	ErrThrottled = account.ErrThrottled
+	ErrThrottled = storage.ErrThrottled
 	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. All operations but PutIf may be repeated.
-	ErrOutcomeUnknown = account.ErrOutcomeUnknown
+	ErrOutcomeUnknown = storage.ErrOutcomeUnknown
 )
 
 // MaxSize is the largest blob of Put and Get, in bytes: both hold it in memory.
@@ -40,7 +40,7 @@ type Store interface {
 	// Put writes a blob, replacing one that is there.
 	Put(ctx context.Context, container, name string, data []byte) error
 	// PutIf writes a blob if its ETag is still this one, "" for a blob that must not be there yet, or gives
-	// ErrPrecondition. The ETags of what Get has read and PutIf has written come by account.WithTold.
+	// ErrPrecondition. The ETags of what Get has read and PutIf has written come by WithTold.
 	PutIf(ctx context.Context, container, name string, data []byte, etag string) error
 	// Get reads a blob, or ErrNotFound.
 	Get(ctx context.Context, container, name string) ([]byte, error)

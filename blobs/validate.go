@@ -11,24 +11,6 @@ const (
 	maxSegments  = 254
 )
 
-// checkName refuses names that the service does not take, and those that a URL on the way would change.
-func checkName(name string) error {
-	if err := checkText(name); err != nil {
-		return err
-	}
-	return checkSegments(name, strings.Split(name, "/"))
-}
-
-// checkPrefix refuses what no name that checkName takes begins with. A name goes on within the last segment, so that
-// one may be empty or end with a dot.
-func checkPrefix(prefix string) error {
-	if err := checkText(prefix); err != nil {
-		return err
-	}
-	segments := strings.Split(prefix, "/")
-	return checkSegments(prefix, segments[:len(segments)-1])
-}
-
 // checkText checks what a name and a prefix have in common.
 func checkText(name string) error {
 	if !utf8.ValidString(name) {
@@ -59,13 +41,6 @@ func checkSegments(name string, segments []string) error {
 		if s == "" || strings.HasSuffix(s, ".") {
 			return fmt.Errorf("%w: blob name %.64q has an empty segment or one that ends with a dot", ErrInvalid, name)
 		}
-	}
-	return nil
-}
-
-func checkSize(n int64) error {
-	if n > MaxSize {
-		return fmt.Errorf("%w: the blob has %d bytes of at most %d", ErrTooLarge, n, MaxSize)
 	}
 	return nil
 }

@@ -9,14 +9,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 // Keys, ranges and orders hold on the real service's wire too, with ids of every awkward kind.
 func TestTablesOnAzurite(t *testing.T) {
 	t.Parallel()
-	store, err := tables.NewAzure(storage.Account(t))
+	store, err := azure.NewTables(storage.Account(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTablesOnAzurite(t *testing.T) {
 // The largest transaction that Record makes is one that the service takes.
 func TestLargestRecordOnAzurite(t *testing.T) {
 	t.Parallel()
-	store, err := tables.NewAzure(storage.Account(t))
+	store, err := azure.NewTables(storage.Account(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ import (
 
 	"github.com/oklog/run"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -112,7 +112,7 @@ func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error
 		return s, log, err
 	}
 	nowhere, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
-	nowhere.Settings, nowhere.Registry, nowhere.Log, nowhere.identity = r, registry.New(nowhere.Tables, ""), log, account.EmulatorAccount(1, 1, 1).Identity
+	nowhere.Settings, nowhere.Registry, nowhere.Log, nowhere.identity = r, registry.New(nowhere.Tables, ""), log, azure.EmulatorAccount(1, 1, 1).Identity
 	_, _ = m.App.Engines(&nowhere) // what it cannot build for want of settings is not the news
 	return s, log, errors.Join(err, r.Err())
 }

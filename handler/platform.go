@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
@@ -60,9 +61,9 @@ func (p *Platform) Identity() (azcore.TokenCredential, error) { return p.identit
 
 // openPlatform opens the stores of an app. It sends nothing; prepare makes what they need.
 func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p Platform, prepare func(context.Context) error, err error) {
-	t, tablesErr := tables.NewAzure(s.Storage)
-	q, queuesErr := queues.NewAzure(s.Storage)
-	b, blobsErr := blobs.NewAzure(s.Storage)
+	t, tablesErr := azure.NewTables(s.Storage)
+	q, queuesErr := azure.NewQueues(s.Storage)
+	b, blobsErr := azure.NewBlobs(s.Storage)
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return Platform{}, nil, err
 	}

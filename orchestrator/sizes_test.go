@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/queues"
@@ -25,8 +26,8 @@ func storages(t *testing.T) map[string]func() Config {
 		return c
 	}
 	account := storage.Account(t)
-	azureTables, errTables := tables.NewAzure(account)
-	azureBlobs, errBlobs := blobs.NewAzure(account)
+	azureTables, errTables := azure.NewTables(account)
+	azureBlobs, errBlobs := azure.NewBlobs(account)
 	if err := errors.Join(errTables, errBlobs); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -64,9 +65,9 @@ func azuriteWorld(t testing.TB) *world {
 	w := newWorld(t)
 	account := storage.Account(t)
 	var errs [3]error
-	w.tables, errs[0] = tables.NewAzure(account)
-	w.queues, errs[1] = queues.NewAzure(account)
-	w.blobs, errs[2] = blobs.NewAzure(account)
+	w.tables, errs[0] = azure.NewTables(account)
+	w.queues, errs[1] = azure.NewQueues(account)
+	w.blobs, errs[2] = azure.NewBlobs(account)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/storage"
 )
 
 // DefaultContainer is the container of the state documents (checkpoint document, section 3).
@@ -41,8 +41,8 @@ func (s BlobStore) Load(ctx context.Context, poller string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told account.Told
-	data, err := s.Blobs.Get(account.WithTold(ctx, &told), s.container(), poller+blobSuffix)
+	var told blobs.Told
+	data, err := s.Blobs.Get(blobs.WithTold(ctx, &told), s.container(), poller+blobSuffix)
 	return loaded(poller, data, err, &told)
 }
 
@@ -51,8 +51,8 @@ func (s BlobStore) Swap(ctx context.Context, poller string, data []byte, etag st
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told account.Told
-	err := s.Blobs.PutIf(account.WithTold(ctx, &told), s.container(), poller+blobSuffix, data, etag)
+	var told blobs.Told
+	err := s.Blobs.PutIf(blobs.WithTold(ctx, &told), s.container(), poller+blobSuffix, data, etag)
 	return swapped(poller, data, err, &told)
 }
 
@@ -75,10 +75,10 @@ func (s BlobStore) List(ctx context.Context) ([]string, error) {
 }
 
 // loaded is the answer of a Load.
-func loaded(poller string, data []byte, err error, told *account.Told) (State, error) {
+func loaded(poller string, data []byte, err error, told *blobs.Told) (State, error) {
 	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
 	switch {
-	case errors.Is(err, account.ErrNotFound):
+	case errors.Is(err, storage.ErrNotFound):
 		state.ETag, err = "", ErrNotFound
 	case err != nil:
 	case state.ETag == "" || state.Time.IsZero():
@@ -90,20 +90,20 @@ func loaded(poller string, data []byte, err error, told *account.Told) (State, e
 }
 
 // swapped is the answer of a Swap.
-func swapped(poller string, data []byte, err error, told *account.Told) (State, error) {
+func swapped(poller string, data []byte, err error, told *blobs.Told) (State, error) {
 	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
 	switch {
 	case err == nil && state.ETag != "" && !state.Time.IsZero():
 		return state, nil
 	case err == nil: // written, but the next write has to know the version
 		err = fmt.Errorf("%w: the service told no version or no time", ErrOutcomeUnknown)
-	case errors.Is(err, account.ErrPrecondition), errors.Is(err, account.ErrExists):
+	case errors.Is(err, storage.ErrPrecondition), errors.Is(err, storage.ErrExists):
 		err = fmt.Errorf("%w: %w", ErrChanged, err)
-	case errors.Is(err, account.ErrOutcomeUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, storage.ErrOutcomeUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return State{Time: state.Time}, fmt.Errorf("write the state of poller %s: %w", poller, err)
 }
 
 // transient says whether a call that was not applied may be repeated.
-func transient(err error) bool { return errors.Is(err, account.ErrThrottled) }
+func transient(err error) bool { return errors.Is(err, storage.ErrThrottled) }

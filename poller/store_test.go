@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/poller"
@@ -29,7 +30,7 @@ func TestTableStore(t *testing.T) {
 
 func TestAzureBlobStore(t *testing.T) {
 	t.Parallel()
-	store, err := blobs.NewAzure(storage.Account(t))
+	store, err := azure.NewBlobs(storage.Account(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func TestAzureBlobStore(t *testing.T) {
 
 func TestAzureTableStore(t *testing.T) {
 	t.Parallel()
-	store, err := tables.NewAzure(storage.Account(t))
+	store, err := azure.NewTables(storage.Account(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +53,8 @@ func TestAzureTableStore(t *testing.T) {
 // A poller runs on the real stores: two processes share the rows, and each finds the other's commits.
 func TestRunsOnAzurite(t *testing.T) {
 	t.Parallel()
-	b, blobsErr := blobs.NewAzure(storage.Account(t))
-	s, tablesErr := tables.NewAzure(storage.Account(t))
+	b, blobsErr := azure.NewBlobs(storage.Account(t))
+	s, tablesErr := azure.NewTables(storage.Account(t))
 	if err := errors.Join(blobsErr, tablesErr); err != nil {
 		t.Fatal(err)
 	}

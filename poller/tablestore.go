@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -42,8 +41,8 @@ func (s TableStore) Load(ctx context.Context, poller string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told account.Told
-	row, err := s.Tables.Get(account.WithTold(ctx, &told), s.table(), tables.Key{Partition: poller, Row: stateRow})
+	var told tables.Told
+	row, err := s.Tables.Get(tables.WithTold(ctx, &told), s.table(), tables.Key{Partition: poller, Row: stateRow})
 	state, err := loaded(poller, []byte(tables.Text(row, columnDocument)), err, &told)
 	if err == nil {
 		state.ETag = row.ETag // which is the header's in the service, and the body's in what it wants back
@@ -62,8 +61,8 @@ func (s TableStore) Swap(ctx context.Context, poller string, data []byte, etag s
 	if etag == "" {
 		write = tables.Insert(row)
 	}
-	var told account.Told
-	err := s.Tables.Apply(account.WithTold(ctx, &told), s.table(), write)
+	var told tables.Told
+	err := s.Tables.Apply(tables.WithTold(ctx, &told), s.table(), write)
 	if _, row := errors.AsType[*tables.OpError](err); row && errors.Is(err, tables.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", tables.ErrPrecondition, err)
 	}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/vibedata/roundhouse/internal/account"
 )
 
 // neverExpires is what the service tells about a message without time to live.
@@ -50,7 +48,7 @@ func NewMemory() *Memory {
 
 // CreateQueue makes sure that a queue exists.
 func (m *Memory) CreateQueue(ctx context.Context, queue string) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("queue", queue)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckQueue(queue)); err != nil {
 		return fmt.Errorf("create queue %.64s: %w", queue, err)
 	}
 	m.mu.Lock()
@@ -63,19 +61,20 @@ func (m *Memory) CreateQueue(ctx context.Context, queue string) error {
 
 // Send puts a message.
 func (m *Memory) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
-	if err := checkBody(body); err != nil {
+	text, err := Encode(body)
+	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", queue, err)
 	}
-	return m.SendText(ctx, queue, encode(body), delay)
+	return m.SendText(ctx, queue, text, delay)
 }
 
 // SendText puts a message with exactly this text, as a foreign sender may. It is not part of Store.
 func (m *Memory) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
 	var id string
 	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
-		id = q.push(text, now, now.Add(seconds(delay)))
+		id = q.push(text, now, now.Add(WholeSeconds(delay)))
 		return nil
-	}, checkText(text), checkDelay(delay))
+	}, CheckText(text), CheckDelay(delay))
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", queue, err)
 	}
@@ -86,7 +85,7 @@ func (m *Memory) SendText(ctx context.Context, queue, text string, delay time.Du
 func (m *Memory) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]Message, error) {
 	var out []Message
 	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
-		until := now.Add(seconds(visibility))
+		until := now.Add(WholeSeconds(visibility))
 		for len(out) < limit && len(q.order) > 0 && !q.order[0].visibleAt.After(now) {
 			msg := q.order[0]
 			msg.DequeueCount++
@@ -94,7 +93,7 @@ func (m *Memory) Receive(ctx context.Context, queue string, limit int, visibilit
 			out = append(out, msg.Message)
 		}
 		return nil
-	}, checkReceive(limit, visibility))
+	}, CheckReceive(limit, visibility))
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", queue, err)
 	}
@@ -109,10 +108,10 @@ func (m *Memory) Renew(ctx context.Context, queue, id, popReceipt string, visibi
 		if err != nil {
 			return err
 		}
-		q.hide(msg, now.Add(seconds(visibility)))
+		q.hide(msg, now.Add(WholeSeconds(visibility)))
 		receipt = msg.PopReceipt
 		return nil
-	}, checkReceipt(id, popReceipt), checkDelay(visibility))
+	}, CheckReceipt(id, popReceipt), CheckDelay(visibility))
 	if err != nil {
 		return "", fmt.Errorf("renew %s/%.64s: %w", queue, id, err)
 	}
@@ -129,7 +128,7 @@ func (m *Memory) Delete(ctx context.Context, queue, id, popReceipt string) error
 		heap.Remove(q, msg.place)
 		delete(q.byID, id)
 		return nil
-	}, checkReceipt(id, popReceipt))
+	}, CheckReceipt(id, popReceipt))
 	if err != nil {
 		return fmt.Errorf("delete %s/%.64s: %w", queue, id, err)
 	}
@@ -151,7 +150,7 @@ func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 
 // with runs do on a queue, alone, unless one of the checks failed.
 func (m *Memory) with(ctx context.Context, queue string, do func(*memoryQueue, time.Time) error, checks ...error) error {
-	if err := cmp.Or(ctx.Err(), account.CheckName("queue", queue), cmp.Or(checks...)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckQueue(queue), cmp.Or(checks...)); err != nil {
 		return err
 	}
 	now := time.Now

@@ -1,12 +1,9 @@
 package queues_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,39 +171,6 @@ func TestMemoryModel(t *testing.T) {
 			},
 		})
 	})
-}
-
-// What a foreign sender may put, through both stores.
-func TestSendText(t *testing.T) {
-	t.Parallel()
-	azure, err := queues.NewAzure(storage.Account(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	type store interface {
-		queues.Store
-		SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error)
-	}
-	for i, s := range []store{queues.NewMemory(), azure} {
-		queue := fmt.Sprintf("foreign-%d", i)
-		if err := s.CreateQueue(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
-		for _, text := range []string{`{"a":"<b>&amp;"}`, "é 日本 𝄞", "x", strings.Repeat("a", queues.MaxText)} {
-			if _, err := s.SendText(t.Context(), queue, text, 0); err != nil {
-				t.Fatalf("store %d: %v", i, err)
-			}
-			got, err := s.Receive(t.Context(), queue, 1, time.Hour)
-			if err != nil || len(got) != 1 || got[0].Text != text {
-				t.Errorf("store %d: sent %.40q, received %.200v, %v", i, text, got, err)
-			}
-		}
-		for text, want := range map[string]error{"": queues.ErrInvalid, "\x00": queues.ErrInvalid, "\xff": queues.ErrInvalid, strings.Repeat("a", queues.MaxText+1): queues.ErrTooLarge} {
-			if _, err := s.SendText(t.Context(), queue, text, 0); !errors.Is(err, want) {
-				t.Errorf("store %d: text %.20q: %v, want %v", i, text, err, want)
-			}
-		}
-	}
 }
 
 func BenchmarkMemory(b *testing.B) {

@@ -5,28 +5,28 @@ import (
 	"errors"
 	"time"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/storage"
 )
 
 // These errors can be returned by every Store. Test for them with errors.Is. Those that packages tables, queues and
 // blobs have in common are the same values.
 var (
 	// ErrNotFound: no such queue, or the message is gone: somebody deleted it.
-	ErrNotFound = account.ErrNotFound
+	ErrNotFound = storage.ErrNotFound
 	// ErrPopReceipt: the message was received or renewed since: it is somebody else's now. The service may say
 	// ErrNotFound instead; a receiver treats both alike.
 	ErrPopReceipt = errors.New("pop receipt no longer valid")
 	// ErrTooLarge: the body exceeds MaxBody; repeating it cannot help.
-	ErrTooLarge = account.ErrTooLarge
+	ErrTooLarge = storage.ErrTooLarge
 	// ErrInvalid: a name, limit or time that the service does not take; repeating it cannot help.
-	ErrInvalid = account.ErrInvalid
+	ErrInvalid = storage.ErrInvalid
 	// ErrDenied: the service refuses the credential; nothing was applied.
-	ErrDenied = account.ErrDenied
+	ErrDenied = storage.ErrDenied
 	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
-	ErrThrottled = account.ErrThrottled
+	ErrThrottled = storage.ErrThrottled
 	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. A repeated Send may send twice,
 	// and the adapter itself repeats a request whose answer was lost.
-	ErrOutcomeUnknown = account.ErrOutcomeUnknown
+	ErrOutcomeUnknown = storage.ErrOutcomeUnknown
 )
 
 // The limits of the service.

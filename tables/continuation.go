@@ -18,15 +18,15 @@ type continuation struct {
 // maxContinuation bounds a token that comes from outside.
 const maxContinuation = 16 << 10
 
-// next is the token of the page that begins at a partition and row.
-func (l *lookup) next(partition, row string) string {
+// text is the continuation as Page.Next holds it.
+func (c continuation) text() string {
 	// Marshalling strings cannot fail.
-	text, _ := json.Marshal(continuation{Query: l.partition.is, Scan: l.row.is, Partition: partition, Row: row})
+	text, _ := json.Marshal(c)
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
 // resume reads the lookup's token; the zero continuation is the first page's.
-func (l *lookup) resume() (continuation, error) {
+func (l *Lookup) resume() (continuation, error) {
 	var c continuation
 	if l.continuation == "" {
 		return c, nil
@@ -38,7 +38,7 @@ func (l *lookup) resume() (continuation, error) {
 	if err != nil || json.Unmarshal(text, &c) != nil {
 		return c, fmt.Errorf("%w: the continuation is none of this store's", ErrInvalid)
 	}
-	if c.Query != l.partition.is || c.Scan != l.row.is {
+	if c.Query != l.Partition.Is || c.Scan != l.Row.Is {
 		return c, fmt.Errorf("%w: the continuation belongs to another query", ErrInvalid)
 	}
 	return c, nil

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/vibedata/roundhouse/internal/account"
 )
 
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Rows are
@@ -45,7 +43,7 @@ func NewMemory() *Memory {
 
 // CreateTable makes sure that a table exists. As in the service, names that differ in case only are one table.
 func (m *Memory) CreateTable(ctx context.Context, table string) error {
-	if err := cmp.Or(ctx.Err(), checkTable(table)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckTable(table)); err != nil {
 		return fmt.Errorf("create table %s: %w", clip(table), err)
 	}
 	m.mu.Lock()
@@ -66,7 +64,7 @@ func (m *Memory) Get(ctx context.Context, table string, key Key) (Entity, error)
 }
 
 func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error) {
-	if err := cmp.Or(ctx.Err(), checkTable(table), checkKey(key)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckTable(table), CheckKey(key)); err != nil {
 		return Entity{}, err
 	}
 	t, err := m.table(table)
@@ -75,17 +73,17 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 	}
 	p := t.partition(key.Partition)
 	if p == nil {
-		account.Tell(ctx, time.Now(), "")
+		Tell(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
 	p.mu.RLock()
 	row := p.rows.get(key.Row)
 	p.mu.RUnlock()
 	if row == nil {
-		account.Tell(ctx, time.Now(), "")
+		Tell(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
-	account.Tell(ctx, time.Now(), row.etag())
+	Tell(ctx, time.Now(), row.etag())
 	return row.entity(key.Partition, nil), nil
 }
 
@@ -98,7 +96,7 @@ func (m *Memory) Apply(ctx context.Context, table string, ops ...Op) error {
 }
 
 func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
-	if err := cmp.Or(ctx.Err(), checkTable(table), checkApply(ops)); err != nil {
+	if err := cmp.Or(ctx.Err(), CheckTable(table), CheckOps(ops)); err != nil {
 		return err
 	}
 	t, err := m.table(table)
@@ -117,7 +115,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	defer p.mu.Unlock()
 	for i := range ops {
 		if err := p.allows(&ops[i]); err != nil {
-			account.Tell(ctx, time.Now(), "")
+			Tell(ctx, time.Now(), "")
 			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
 		}
 	}
@@ -132,7 +130,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	if len(ops) == 1 && news[0] != nil {
 		etag = news[0].etag()
 	}
-	account.Tell(ctx, time.Now(), etag)
+	Tell(ctx, time.Now(), etag)
 	return nil
 }
 

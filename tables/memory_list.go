@@ -11,7 +11,7 @@ import (
 
 // Query reads one page.
 func (m *Memory) Query(ctx context.Context, table string, q Query) (Page, error) {
-	page, err := m.list(ctx, table, q.lookup())
+	page, err := m.list(ctx, table, q.Lookup())
 	if err != nil {
 		return Page{}, fmt.Errorf("query %s %s: %w", table, clip(q.Partition), err)
 	}
@@ -20,15 +20,15 @@ func (m *Memory) Query(ctx context.Context, table string, q Query) (Page, error)
 
 // Scan reads one page over many partitions.
 func (m *Memory) Scan(ctx context.Context, table string, s Scan) (Page, error) {
-	page, err := m.list(ctx, table, s.lookup())
+	page, err := m.list(ctx, table, s.Lookup())
 	if err != nil {
 		return Page{}, fmt.Errorf("scan %s for %s: %w", table, clip(s.Row), err)
 	}
 	return page, nil
 }
 
-func (m *Memory) list(ctx context.Context, table string, l *lookup) (Page, error) {
-	if err := cmp.Or(ctx.Err(), checkTable(table), checkLookup(l)); err != nil {
+func (m *Memory) list(ctx context.Context, table string, l *Lookup) (Page, error) {
+	if err := cmp.Or(ctx.Err(), CheckTable(table), l.Check()); err != nil {
 		return Page{}, err
 	}
 	t, err := m.table(table)
@@ -39,9 +39,9 @@ func (m *Memory) list(ctx context.Context, table string, l *lookup) (Page, error
 	if err != nil {
 		return Page{}, err
 	}
-	reader := pageReader{lookup: l}
-	for _, p := range t.within(l.partition, begin.Partition) {
-		from := l.row.from
+	reader := pageReader{Lookup: l}
+	for _, p := range t.within(l.Partition, begin.Partition) {
+		from := l.Row.From
 		if p.key == begin.Partition {
 			from = max(from, begin.Row)
 		}
@@ -53,18 +53,18 @@ func (m *Memory) list(ctx context.Context, table string, l *lookup) (Page, error
 }
 
 // within gives the partitions of a span that are not below begin, in order. The caller may not change them.
-func (t *memoryTable) within(s span, begin string) []*memoryPartition {
-	if s.one {
-		if p := t.partition(s.is); p != nil {
+func (t *memoryTable) within(s Span, begin string) []*memoryPartition {
+	if s.One {
+		if p := t.partition(s.Is); p != nil {
 			return []*memoryPartition{p}
 		}
 		return nil
 	}
 	all := t.inOrder()
-	first := findPartition(all, max(s.from, begin))
+	first := findPartition(all, max(s.From, begin))
 	end := len(all)
-	if s.to != "" {
-		end = findPartition(all, s.to)
+	if s.To != "" {
+		end = findPartition(all, s.To)
 	}
 	return all[first:max(first, end)]
 }
@@ -87,7 +87,7 @@ func (t *memoryTable) inOrder() []*memoryPartition {
 
 // pageReader fills one page.
 type pageReader struct {
-	*lookup
+	*Lookup
 	page   Page
 	looked int
 }
@@ -97,17 +97,17 @@ func (r *pageReader) read(p *memoryPartition, from string) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for row := range p.rows.from(from) {
-		if r.row.to != "" && row.key >= r.row.to {
+		if r.Row.To != "" && row.key >= r.Row.To {
 			return true
 		}
-		if len(r.page.Entities) == r.pageLimit() || r.looked == maxPage {
-			r.page.Next = r.next(p.key, row.key)
+		if len(r.page.Entities) == r.Limit || r.looked == maxPage {
+			r.page.Next = r.Next(p.key, row.key)
 			return false
 		}
 		// The rows of other keys that a scan passes count, as in the service.
 		r.looked++
-		if (!r.row.one || row.key == r.row.is) && row.matches(r.where) {
-			r.page.Entities = append(r.page.Entities, row.entity(p.key, r.selected))
+		if (!r.Row.One || row.key == r.Row.Is) && row.matches(r.Where) {
+			r.page.Entities = append(r.page.Entities, row.entity(p.key, r.Select))
 		}
 	}
 	return true

@@ -27,7 +27,7 @@ func utf16Len(s string) int {
 	return n
 }
 
-// upperSize is requestSize without looking at the text: enough for the many transactions that are far from the limit.
+// upperSize is RequestSize without looking at the text: enough for the many transactions that are far from the limit.
 func upperSize(op *Op) int {
 	size := opOverhead + 9*(len(op.Entity.Partition)+len(op.Entity.Row))
 	for name, v := range op.Entity.Properties {
@@ -44,9 +44,9 @@ func upperSize(op *Op) int {
 	return size
 }
 
-// requestSize is what an operation takes in the body of a transaction: its keys in the URL and in JSON, its
-// properties as JSON, where binary is base64.
-func requestSize(op *Op) int {
+// RequestSize is the most bytes that an operation takes in the body of a transaction: its keys in the URL and in JSON, its
+// properties as JSON, where binary is base64. It is for implementations of Store.
+func RequestSize(op Op) int {
 	e := &op.Entity
 	size := opOverhead + 3*(len(e.Partition)+len(e.Row)) + jsonLen(e.Partition) + jsonLen(e.Row)
 	if op.Kind == OpDelete {

@@ -3,29 +3,29 @@ package tables
 import (
 	"context"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/storage"
 )
 
 // These errors can be returned by every Store. Test for them with errors.Is; an *OpError says which operation failed.
 // They are the same values in the packages tables, queues and blobs.
 var (
 	// ErrNotFound: no such entity, or no such table.
-	ErrNotFound = account.ErrNotFound
+	ErrNotFound = storage.ErrNotFound
 	// ErrExists: an insert met an entity with the same key. It may be one's own: the adapter repeats a request
 	// whose answer was lost, and a caller does so after ErrOutcomeUnknown. Read the entity to know.
-	ErrExists = account.ErrExists
+	ErrExists = storage.ErrExists
 	// ErrPrecondition: the entity changed since its ETag was read. As with ErrExists, by one's own request perhaps.
-	ErrPrecondition = account.ErrPrecondition
+	ErrPrecondition = storage.ErrPrecondition
 	// ErrTooLarge: an entity, property or transaction exceeds a limit of the service; repeating it cannot help.
-	ErrTooLarge = account.ErrTooLarge
+	ErrTooLarge = storage.ErrTooLarge
 	// ErrInvalid: a key, property, filter or transaction that the service does not take; repeating it cannot help.
-	ErrInvalid = account.ErrInvalid
+	ErrInvalid = storage.ErrInvalid
 	// ErrDenied: the service refuses the credential; nothing was applied.
-	ErrDenied = account.ErrDenied
+	ErrDenied = storage.ErrDenied
 	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
-	ErrThrottled = account.ErrThrottled
+	ErrThrottled = storage.ErrThrottled
 	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. Read before repeating.
-	ErrOutcomeUnknown = account.ErrOutcomeUnknown
+	ErrOutcomeUnknown = storage.ErrOutcomeUnknown
 )
 
 // Key addresses an entity in its table. Each part has 1 to 512 UTF-16 units and may not hold / \ # ? % ' or control

@@ -1,8 +1,6 @@
 package tables
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -26,31 +24,6 @@ const (
 
 // firstTime is the earliest instant that an Edm.DateTime can hold.
 var firstTime = time.Date(1601, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// checkTable holds a table name against the service's rules: 3 to 63 ASCII letters and digits, a letter first.
-func checkTable(name string) error {
-	if len(name) < 3 || len(name) > 63 {
-		return fmt.Errorf("%w: table name %q: use 3 to 63 characters", ErrInvalid, name)
-	}
-	for i := 0; i < len(name); i++ {
-		c := name[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return fmt.Errorf("%w: table name %q: use ASCII letters and digits, a letter first", ErrInvalid, name)
-		}
-	}
-	if name == "tables" {
-		return fmt.Errorf("%w: table name %q is reserved", ErrInvalid, name)
-	}
-	return nil
-}
-
-func checkKey(k Key) error {
-	if err := checkKeyPart("partition key", k.Partition); err != nil {
-		return err
-	}
-	return checkKeyPart("row key", k.Row)
-}
 
 func checkKeyPart(part, s string) error {
 	if s == "" {
@@ -80,40 +53,6 @@ func invalidAt(s string, i int) bool {
 	return size == 1
 }
 
-// checkApply holds a whole Apply against the limits. An error of one operation is an *OpError.
-func checkApply(ops []Op) error {
-	switch {
-	case len(ops) == 0:
-		return fmt.Errorf("%w: no operations", ErrInvalid)
-	case len(ops) > maxOps:
-		return fmt.Errorf("%w: %d operations of at most %d in a transaction", ErrTooLarge, len(ops), maxOps)
-	}
-	size := 0
-	for i := range ops {
-		if err := checkOp(&ops[i]); err != nil {
-			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
-		}
-		size += upperSize(&ops[i])
-	}
-	if len(ops) == 1 {
-		return nil
-	}
-	if err := checkRows(ops); err != nil {
-		return err
-	}
-	if size <= maxRequest {
-		return nil
-	}
-	size = 0
-	for i := range ops {
-		size += requestSize(&ops[i])
-	}
-	if size > maxRequest {
-		return fmt.Errorf("%w: the transaction takes %d bytes of at most %d", ErrTooLarge, size, maxRequest)
-	}
-	return nil
-}
-
 // checkRows makes sure of one partition and of each row once.
 func checkRows(ops []Op) error {
 	rows := make(map[string]struct{}, len(ops))
@@ -134,7 +73,7 @@ func checkOp(op *Op) error {
 	if op.Kind < OpInsert || op.Kind > OpDelete {
 		return fmt.Errorf("%w: %v: use Insert, Replace, Upsert or Delete", ErrInvalid, op.Kind)
 	}
-	if err := checkKey(op.Entity.Key); err != nil {
+	if err := CheckKey(op.Entity.Key); err != nil {
 		return err
 	}
 	if op.Kind == OpDelete {
@@ -216,37 +155,11 @@ func valueSize(v any) (int, error) {
 	return 0, fmt.Errorf("%w: type %T: use string, bool, int32, int64, float64, time.Time or []byte", ErrInvalid, v)
 }
 
-// checkLookup holds a query or scan against the limits.
-func checkLookup(l *lookup) error {
-	if err := cmp.Or(checkSpan("partition", l.partition), checkSpan("row", l.row)); err != nil {
-		return err
+func checkSpan(part string, s Span) error {
+	if s.One {
+		return checkKeyPart(part+" key", s.Is)
 	}
-	switch {
-	case l.limit < 0 || l.limit > maxPage:
-		return fmt.Errorf("%w: limit %d: use 1 to %d, or 0 for %d", ErrInvalid, l.limit, maxPage, maxPage)
-	case len(l.where) > maxEqualities:
-		return fmt.Errorf("%w: %d equalities of at most %d", ErrTooLarge, len(l.where), maxEqualities)
-	case len(l.selected) > maxCustom:
-		return fmt.Errorf("%w: %d selected properties of at most %d", ErrTooLarge, len(l.selected), maxCustom)
-	}
-	for name, v := range l.where {
-		if err := errors.Join(checkPropertyName(name), checkWhereValue(v)); err != nil {
-			return fmt.Errorf("where %s: %w", clip(name), err)
-		}
-	}
-	for _, name := range l.selected {
-		if err := checkPropertyName(name); err != nil {
-			return fmt.Errorf("select %s: %w", clip(name), err)
-		}
-	}
-	return nil
-}
-
-func checkSpan(part string, s span) error {
-	if s.one {
-		return checkKeyPart(part+" key", s.is)
-	}
-	for _, bound := range [...]string{s.from, s.to} {
+	for _, bound := range [...]string{s.From, s.To} {
 		if bound == "" {
 			continue
 		}

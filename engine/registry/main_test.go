@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/tables"
@@ -25,7 +26,7 @@ func onBoth(t *testing.T, test func(t *testing.T, store tables.Store, table stri
 	})
 	t.Run("azurite", func(t *testing.T) {
 		t.Parallel()
-		store, err := tables.NewAzure(storage.Account(t))
+		store, err := azure.NewTables(storage.Account(t))
 		if err != nil {
 			t.Fatal(err)
 		}

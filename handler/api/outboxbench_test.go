@@ -19,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
@@ -102,9 +103,9 @@ func inAzurite(t *testing.T) stores {
 	account := storage.Account(t)
 	var s stores
 	var errs [3]error
-	s.tables, errs[0] = tables.NewAzure(account)
-	s.queues, errs[1] = queues.NewAzure(account)
-	s.blobs, errs[2] = blobs.NewAzure(account)
+	s.tables, errs[0] = azure.NewTables(account)
+	s.queues, errs[1] = azure.NewQueues(account)
+	s.blobs, errs[2] = azure.NewBlobs(account)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/handler/trigger"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -44,7 +44,7 @@ type Settings struct {
 	Port int
 	// Storage is the storage account (AzureWebJobsStorage, a connection string, or AzureWebJobsStorage__accountName
 	// and its companions for an identity; required).
-	Storage account.Account
+	Storage azure.Account
 	// KeyVaultURL is the vault that secrets live in (ROUNDHOUSE_KEY_VAULT_URL). It may be empty with the storage
 	// emulator only, and then means the development secret store.
 	KeyVaultURL string
@@ -80,7 +80,7 @@ func Load(r *Reader) (Settings, error) {
 	var s Settings
 	var errs [12]error
 	s.Port, errs[0] = portSetting(r)
-	s.Storage, errs[1] = account.FromEnvironment(r.find, Storage)
+	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
 	s.KeyVaultURL, errs[2] = vaultSetting(r, !r.Development)
 	s.Host, errs[3] = readHostFile(r.Text("FUNCTIONS_APP_ROOT_PATH"), r)

@@ -16,12 +16,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -35,8 +35,8 @@ const (
 // storage account and one management endpoint of components.
 type cluster struct {
 	components *updatetest.Server
-	queues     *queues.Azure
-	tables     *tables.Azure
+	queues     *azure.Queues
+	tables     *azure.Tables
 	registry   *registry.Registry
 	hosts      [clusterSize]*localhost.Host
 	logs       [clusterSize]string
@@ -52,8 +52,8 @@ func startCluster(t *testing.T, env ...string) *cluster {
 	storage := storage.Account(t)
 	c := &cluster{components: updatetest.Listen(t)}
 	var err1, err2 error
-	c.queues, err1 = queues.NewAzure(storage)
-	c.tables, err2 = tables.NewAzure(storage)
+	c.queues, err1 = azure.NewQueues(storage)
+	c.tables, err2 = azure.NewTables(storage)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}

@@ -20,11 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 var backlog = flag.Int("outbox.backlog", 3200, "how many events the processes of TestDispatchersDie have before them")
@@ -88,7 +85,7 @@ func TestDispatchersDie(t *testing.T) {
 // fleet is the handlers, each as the host starts it, over one storage account.
 type fleet struct {
 	dist    string
-	account account.Account
+	account azure.Account
 	outbox  *outbox.Outbox
 	sink    *sink
 	tenants []string
@@ -100,12 +97,12 @@ type fleet struct {
 	ended  chan struct{}
 }
 
-func newFleet(t *testing.T, storage account.Account) *fleet {
+func newFleet(t *testing.T, storage azure.Account) *fleet {
 	t.Helper()
 	f := &fleet{dist: stage(t, "publisher"), account: storage, sink: newSink(t), ended: make(chan struct{})}
-	table, err1 := tables.NewAzure(storage)
-	queue, err2 := queues.NewAzure(storage)
-	blob, err3 := blobs.NewAzure(storage)
+	table, err1 := azure.NewTables(storage)
+	queue, err2 := azure.NewQueues(storage)
+	blob, err3 := azure.NewBlobs(storage)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}

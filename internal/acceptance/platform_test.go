@@ -23,17 +23,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 // patience bounds every wait for something that has to come.
@@ -46,10 +43,10 @@ func TestMain(m *testing.M) { storage.Main(m, pebble.IgnoreLeak(), goleak.Cleanu
 // platform is a running host with the real handler. Queues and tables have fixed names, so there is one for a storage account
 // and its tests share it, one after the other.
 type platform struct {
-	account account.Account
+	account azure.Account
 	key     string // of the functions
-	queues  *queues.Azure
-	tables  *tables.Azure
+	queues  *azure.Queues
+	tables  *azure.Tables
 	vault   kept
 	proxy   *proxy
 	host    *localhost.Host
@@ -63,7 +60,7 @@ type platform struct {
 
 // setup says how a platform is started.
 type setup struct {
-	account account.Account
+	account azure.Account
 	// context is that of the deployment; publisher when it is empty.
 	context string
 	// pollers are the definitions of pollers; none when it is empty.
@@ -94,8 +91,8 @@ func startWith(t *testing.T, s setup) *platform {
 	}
 	p := &platform{account: s.account, key: rand.Text(), vault: s.vault}
 	var err1, err2 error
-	p.queues, err1 = queues.NewAzure(p.account)
-	p.tables, err2 = tables.NewAzure(p.account)
+	p.queues, err1 = azure.NewQueues(p.account)
+	p.tables, err2 = azure.NewTables(p.account)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +186,7 @@ func reschedule(t *testing.T, dist, timers, to string) {
 // outbox is the outbox as it is in storage.
 func (p *platform) outbox(t *testing.T) *outbox.Outbox {
 	t.Helper()
-	store, err := blobs.NewAzure(p.account)
+	store, err := azure.NewBlobs(p.account)
 	if err != nil {
 		t.Fatal(err)
 	}

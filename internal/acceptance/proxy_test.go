@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 )
 
 // moment is when a request kills the handler.
@@ -26,7 +26,7 @@ const (
 
 // proxy stands between the handler and storage, on the wire.
 type proxy struct {
-	account account.Account
+	account azure.Account
 	kill    func() error
 
 	mu     sync.Mutex
@@ -36,10 +36,10 @@ type proxy struct {
 	refuse func(r *http.Request) bool
 }
 
-func newProxy(t *testing.T, storage account.Account) *proxy {
+func newProxy(t *testing.T, storage azure.Account) *proxy {
 	t.Helper()
 	p := &proxy{}
-	p.account = account.EmulatorAccount(p.serve(t, storage.BlobEndpoint), p.serve(t, storage.QueueEndpoint), p.serve(t, storage.TableEndpoint))
+	p.account = azure.EmulatorAccount(p.serve(t, storage.BlobEndpoint), p.serve(t, storage.QueueEndpoint), p.serve(t, storage.TableEndpoint))
 	return p
 }
 

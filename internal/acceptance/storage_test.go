@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
@@ -62,7 +62,7 @@ func TestStorageGoesAndComes(t *testing.T) {
 }
 
 // ports are those of an Azurite.
-func ports(t *testing.T, a account.Account) (blob, queue, table int) {
+func ports(t *testing.T, a azure.Account) (blob, queue, table int) {
 	t.Helper()
 	of := func(endpoint string) int {
 		u, err := url.Parse(endpoint)

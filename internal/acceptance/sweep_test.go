@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -52,7 +52,7 @@ func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	ago := func() time.Time { return time.Now().Add(-time.Hour) }
 	away := &faults.Plan{Refuse: func(faults.Call) bool { return true }}
 	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables, Publisher: nobody{}})
-	payloads, err2 := blobs.NewAzure(p.account)
+	payloads, err2 := azure.NewBlobs(p.account)
 	if err := errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/keyvaultfake"
 	"github.com/vibedata/roundhouse/internal/tlstarget"
 	"github.com/vibedata/roundhouse/services/certificates"
@@ -39,9 +39,9 @@ type vault struct {
 }
 
 // developmentVault is the one on a developer's machine.
-func developmentVault(t *testing.T, storage account.Account) vault {
+func developmentVault(t *testing.T, storage azure.Account) vault {
 	t.Helper()
-	store, err := tables.NewAzure(storage)
+	store, err := azure.NewTables(storage)
 	if err == nil {
 		err = store.CreateTable(t.Context(), secrets.DevelopmentTable)
 	}

@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 )
 
 // closeGrace is how long an Azurite with data on disk may take to write it.
@@ -46,7 +46,7 @@ type Config struct {
 
 // Server is a running Azurite.
 type Server struct {
-	account account.Account
+	account azure.Account
 	process *os.Process
 	gentle  bool
 	exited  chan struct{}
@@ -80,7 +80,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 }
 
 // Account says how to reach the server.
-func (s *Server) Account() account.Account { return s.account }
+func (s *Server) Account() azure.Account { return s.account }
 
 // ConnectionString is the account as a connection string.
 func (s *Server) ConnectionString() string { return s.account.ConnectionString() }
@@ -135,7 +135,7 @@ func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
 		if b.err != nil {
 			return nil, errors.Join(b.err, s.Close())
 		}
-		s.account = account.EmulatorAccount(b.ports["Blob"], b.ports["Queue"], b.ports["Table"])
+		s.account = azure.EmulatorAccount(b.ports["Blob"], b.ports["Queue"], b.ports["Table"])
 		return s, nil
 	case <-ctx.Done():
 		return nil, errors.Join(fmt.Errorf("wait until it listens: %w", ctx.Err()), s.Close())

@@ -17,9 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
-	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -60,7 +58,7 @@ func begin(t *testing.T, c Config) *Server {
 	return s
 }
 
-func ports(t *testing.T, a account.Account) [3]int {
+func ports(t *testing.T, a azure.Account) [3]int {
 	t.Helper()
 	var out [3]int
 	for i, endpoint := range []string{a.BlobEndpoint, a.QueueEndpoint, a.TableEndpoint} {
@@ -80,7 +78,7 @@ func TestDataSurvivesRestart(t *testing.T) {
 	ctx := t.Context()
 	config := Config{DataDir: filepath.Join(t.TempDir(), "data")}
 	first := begin(t, config)
-	a, err := account.FromConnectionString(first.ConnectionString())
+	a, err := azure.FromConnectionString(first.ConnectionString())
 	if err != nil || !a.Emulator {
 		t.Fatalf("its connection string: %v, %v", a, err)
 	}
@@ -93,15 +91,15 @@ func TestDataSurvivesRestart(t *testing.T) {
 		t.Errorf("Running with two ports exchanged: %v, want %v", err, ErrBusy)
 	}
 	key := tables.Key{Partition: "p", Row: "r"}
-	table, err := tables.NewAzure(a)
+	table, err := azure.NewTables(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue, err := queues.NewAzure(a)
+	queue, err := azure.NewQueues(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blob, err := blobs.NewAzure(a)
+	blob, err := azure.NewBlobs(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +125,7 @@ func TestDataSurvivesRestart(t *testing.T) {
 	}
 }
 
-func sendFirst(ctx context.Context, q *queues.Azure) (string, error) {
+func sendFirst(ctx context.Context, q *azure.Queues) (string, error) {
 	if err := q.CreateQueue(ctx, "work"); err != nil {
 		return "", err
 	}

@@ -12,7 +12,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/storage"
 )
 
 const (
@@ -27,7 +27,7 @@ var (
 	// ErrTooDeep: JSON that is nested deeper than MaxDepth.
 	ErrTooDeep = errors.New("nested too deep")
 	// ErrTooLarge: JSON of more than MaxBytes. It is that of the storage packages.
-	ErrTooLarge = account.ErrTooLarge
+	ErrTooLarge = storage.ErrTooLarge
 )
 
 // Check says whether JSON may be stored: the error is ErrTooLarge or ErrTooDeep, with the limit. It does not say whether

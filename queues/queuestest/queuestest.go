@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) queues.Store) {
 		{"BodySize", testBodySize},
 		{"Sweep", testSweep},
 		{"TextSweep", testTextSweep},
+		{"SendText", testSendText},
 		{"ReceiveSweep", testReceiveSweep},
 		{"Delay", testDelay},
 		{"Receive", testReceive},

@@ -120,3 +120,23 @@ func wantRefused(t *testing.T, what string, err, want error) {
 		t.Errorf("%s: got error %.200v, want %v with the limit", what, err, want)
 	}
 }
+
+// What a foreign sender may put.
+func testSendText(t *testing.T, e env) {
+	s, ok := e.store.(texter)
+	if !ok {
+		t.Skip("the store takes no texts")
+	}
+	for _, text := range []string{`{"a":"<b>&amp;"}`, "é 日本 𝄞", "x", strings.Repeat("a", queues.MaxText)} {
+		if _, err := s.SendText(t.Context(), e.queue, text, 0); err != nil {
+			t.Fatalf("%.40q: %v", text, err)
+		}
+		if m := e.receiveOne(t); m.Text != text {
+			t.Errorf("sent %.40q, received %.200q", text, m.Text)
+		}
+	}
+	for text, want := range map[string]error{"": queues.ErrInvalid, "\x00": queues.ErrInvalid, "\xff": queues.ErrInvalid, strings.Repeat("a", queues.MaxText+1): queues.ErrTooLarge} {
+		_, err := s.SendText(t.Context(), e.queue, text, 0)
+		wantError(t, fmt.Sprintf("text %.20q", text), err, want)
+	}
+}

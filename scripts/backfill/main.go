@@ -16,11 +16,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 func main() {
@@ -40,13 +37,13 @@ type admin interface {
 
 // open connects to the storage account that the handler uses.
 func open() (admin, error) {
-	a, err := account.FromEnvironment(os.LookupEnv, "AzureWebJobsStorage")
+	a, err := azure.FromEnvironment(os.LookupEnv, "AzureWebJobsStorage")
 	if err != nil {
 		return nil, err
 	}
-	t, tablesErr := tables.NewAzure(a)
-	q, queuesErr := queues.NewAzure(a)
-	b, blobsErr := blobs.NewAzure(a)
+	t, tablesErr := azure.NewTables(a)
+	q, queuesErr := azure.NewQueues(a)
+	b, blobsErr := azure.NewBlobs(a)
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -36,11 +37,11 @@ func overAzurite() scenario {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		table, err := tables.NewAzure(server.Account())
+		table, err := azure.NewTables(server.Account())
 		if err != nil {
 			return nil, err
 		}
-		blob, err := blobs.NewAzure(server.Account())
+		blob, err := azure.NewBlobs(server.Account())
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -82,7 +83,7 @@ func listsOverAzurite() scenario {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		store, err := tables.NewAzure(server.Account())
+		store, err := azure.NewTables(server.Account())
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -157,9 +158,9 @@ func outboxOverAzurite() scenario {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, server.Close()) }()
-		table, err1 := tables.NewAzure(server.Account())
-		queue, err2 := queues.NewAzure(server.Account())
-		blob, err3 := blobs.NewAzure(server.Account())
+		table, err1 := azure.NewTables(server.Account())
+		queue, err2 := azure.NewQueues(server.Account())
+		blob, err3 := azure.NewBlobs(server.Account())
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return nil, err
 		}

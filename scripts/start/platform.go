@@ -13,8 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/queues"
@@ -52,7 +51,7 @@ type platform struct {
 	root string
 	out  *progress
 
-	storage account.Account
+	storage azure.Account
 	server  *azurite.Server // nil when a running Azurite is used
 	logFile *os.File
 }
@@ -88,7 +87,7 @@ func (p *platform) startStorage(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w\n(other ports for Azurite: ARGS=\"-storage-ports 20000,20001,20002\")", err)
 	}
-	p.storage = account.EmulatorAccount(ports.blob, ports.queue, ports.table)
+	p.storage = azure.EmulatorAccount(ports.blob, ports.queue, ports.table)
 	if running {
 		p.out.step("Using the Azurite that runs on ports %s", &ports)
 		return nil
@@ -117,8 +116,8 @@ func (p *platform) close() {
 
 // runLocalHost runs the host of this repository, and the sample over it.
 func (p *platform) runLocalHost(ctx context.Context) error {
-	queueStore, queueErr := queues.NewAzure(p.storage)
-	blobStore, blobErr := blobs.NewAzure(p.storage)
+	queueStore, queueErr := azure.NewQueues(p.storage)
+	blobStore, blobErr := azure.NewBlobs(p.storage)
 	if err := errors.Join(queueErr, blobErr); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/tables"
@@ -47,7 +48,7 @@ func eachStore(t *testing.T, test func(t *testing.T, store tables.Store)) {
 	})
 	t.Run("azurite", func(t *testing.T) {
 		t.Parallel()
-		store, err := tables.NewAzure(storage.Account(t))
+		store, err := azure.NewTables(storage.Account(t))
 		if err != nil {
 			t.Fatal(err)
 		}

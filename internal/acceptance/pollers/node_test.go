@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
@@ -108,11 +107,11 @@ func beNode(document string) (err error) {
 }
 
 func (n *node) runner(source poller.Source) (*poller.Runner, error) {
-	a, err := account.FromConnectionString(n.config.Connection)
+	a, err := azure.FromConnectionString(n.config.Connection)
 	if err != nil {
 		return nil, err
 	}
-	b, err := blobs.NewAzure(a)
+	b, err := azure.NewBlobs(a)
 	if err != nil {
 		return nil, err
 	}

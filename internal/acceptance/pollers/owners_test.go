@@ -21,8 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/postgres"
 	"github.com/vibedata/roundhouse/poller"
@@ -119,7 +118,7 @@ func testKilled(t *testing.T, d *drill) {
 
 // drill is a table of orders, the poller that reads it, and the nodes that run it.
 type drill struct {
-	account account.Account
+	account azure.Account
 	dsn     string
 	poller  string
 	db      *sql.DB
@@ -134,7 +133,7 @@ func newDrill(t *testing.T, server *postgres.Server) *drill {
 	d := &drill{account: storage.Account(t), dsn: server.DSN(name), poller: strings.ToLower(azuritetest.Name("orders")), db: open(t, server.DSN(name))}
 	run(t, open(t, server.DSN(postgres.User)), "CREATE DATABASE "+name)
 	run(t, d.db, schema)
-	b, err := blobs.NewAzure(d.account)
+	b, err := azure.NewBlobs(d.account)
 	if err != nil {
 		t.Fatal(err)
 	}

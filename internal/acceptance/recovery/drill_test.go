@@ -22,12 +22,10 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
 
-	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -43,9 +41,9 @@ const nap = time.Second
 type drill struct {
 	config  azurite.Config
 	server  *azurite.Server
-	account account.Account
-	tables  *tables.Azure
-	queues  *queues.Azure
+	account azure.Account
+	tables  *azure.Tables
+	queues  *azure.Queues
 	client  *orchestrator.Runtime // which runs nothing
 	history *engine.History
 	letters *engine.DeadLetters
@@ -81,7 +79,7 @@ func newDrill(t *testing.T) *drill {
 	if err := n.prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	payloads, err := blobs.NewAzure(d.account)
+	payloads, err := azure.NewBlobs(d.account)
 	if err != nil {
 		t.Fatal(err)
 	}

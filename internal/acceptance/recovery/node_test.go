@@ -13,12 +13,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
@@ -67,8 +65,8 @@ type said struct {
 type node struct {
 	pipeline *engine.Pipeline
 	runtime  *orchestrator.Runtime
-	queues   *queues.Azure
-	tables   *tables.Azure
+	queues   *azure.Queues
+	tables   *azure.Tables
 	locks    hostlock.Locks
 	work     sync.WaitGroup
 }
@@ -108,18 +106,18 @@ func beNode(document string) error {
 }
 
 func newNode(c nodeConfig, log *slog.Logger) (*node, []engine.Definition, error) {
-	a, err := account.FromConnectionString(c.Connection)
+	a, err := azure.FromConnectionString(c.Connection)
 	if err != nil {
 		return nil, nil, err
 	}
 	n := &node{}
-	if n.tables, err = tables.NewAzure(a); err != nil {
+	if n.tables, err = azure.NewTables(a); err != nil {
 		return nil, nil, err
 	}
-	if n.queues, err = queues.NewAzure(a); err != nil {
+	if n.queues, err = azure.NewQueues(a); err != nil {
 		return nil, nil, err
 	}
-	payloads, err := blobs.NewAzure(a)
+	payloads, err := azure.NewBlobs(a)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
@@ -35,7 +36,7 @@ type work struct {
 func queueOf(engine string) string { return engine + "-queue" }
 
 // drillOf is the engine of the drill: its orchestrations sleep, and wait for an event, in turns, and note each.
-func drillOf(store *tables.Azure, node string) engine.Definition {
+func drillOf(store *azure.Tables, node string) engine.Definition {
 	note := orchestrator.NewActivity("note", func(ctx context.Context, what string) (string, error) {
 		row := tables.Entity{Key: tables.Key{Partition: donePartition, Row: uuid.NewString()},
 			Properties: map[string]any{columnBy: orchestrator.Info(ctx).Orchestration, columnWhat: what, columnNode: node}}

@@ -5,7 +5,7 @@
 //
 //	func TestMain(m *testing.M) { storage.Main(m) }
 //
-//	func TestSomething(t *testing.T) { store, err := tables.NewAzure(storage.Account(t)) ... }
+//	func TestSomething(t *testing.T) { store, err := azure.NewTables(storage.Account(t)) ... }
 //
 // Tests share the server and run in parallel, so each makes its own tables, queues and containers; Name helps.
 package azuritetest
@@ -21,7 +21,7 @@ import (
 	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite"
 )
 
@@ -41,7 +41,7 @@ func (s *Shared) Main(m *testing.M, options ...goleak.Option) {
 }
 
 // Account starts the server if need be and says how to reach it. Without Node.js the test fails.
-func (s *Shared) Account(t testing.TB) account.Account {
+func (s *Shared) Account(t testing.TB) azure.Account {
 	t.Helper()
 	s.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)

@@ -18,13 +18,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/pflag"
 
-	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/payload"
-	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 const (
@@ -131,16 +128,16 @@ func (a *app) either() (*client.Client, error) {
 
 // Storage is the storage account of the program.
 type Storage struct {
-	Account account.Account
-	Tables  *tables.Azure
-	Queues  *queues.Azure
-	Blobs   *blobs.Azure
+	Account azure.Account
+	Tables  *azure.Tables
+	Queues  *azure.Queues
+	Blobs   *azure.Blobs
 }
 
 // account says which storage account is meant. On this machine it is the emulator unless a setting says otherwise.
-func (a *app) account() (account.Account, error) {
+func (a *app) account() (azure.Account, error) {
 	if text := a.flags.storage; text != "" && text != fromSettings {
-		found, err := account.FromConnectionString(text)
+		found, err := azure.FromConnectionString(text)
 		return found, Mark(ErrUsage, within("--storage", err))
 	}
 	_, given := a.Lookup(storageSetting)
@@ -149,9 +146,9 @@ func (a *app) account() (account.Account, error) {
 		given = given || more
 	}
 	if !given && a.flags.storage == "" && a.here() {
-		return account.FromConnectionString("UseDevelopmentStorage=true")
+		return azure.FromConnectionString("UseDevelopmentStorage=true")
 	}
-	found, err := account.FromEnvironment(a.Lookup, storageSetting)
+	found, err := azure.FromEnvironment(a.Lookup, storageSetting)
 	return found, Mark(ErrUsage, err)
 }
 
@@ -170,9 +167,9 @@ func (a *app) stores() (Storage, error) {
 	}
 	s := Storage{Account: found}
 	var errs [3]error
-	s.Tables, errs[0] = tables.NewAzure(found)
-	s.Queues, errs[1] = queues.NewAzure(found)
-	s.Blobs, errs[2] = blobs.NewAzure(found)
+	s.Tables, errs[0] = azure.NewTables(found)
+	s.Queues, errs[1] = azure.NewQueues(found)
+	s.Blobs, errs[2] = azure.NewBlobs(found)
 	return s, errors.Join(errs[:]...)
 }
 

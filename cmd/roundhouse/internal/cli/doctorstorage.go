@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -173,7 +172,7 @@ func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
 func (a *app) length(ctx context.Context, s Storage, p *patient, queue string) (n int, exists bool) {
 	err := a.probe(ctx, func(ctx context.Context) (err error) { n, err = s.Queues.Length(ctx, queue); return err })
 	switch {
-	case errors.Is(err, account.ErrNotFound):
+	case errors.Is(err, tables.ErrNotFound):
 		return 0, false
 	case err != nil:
 		p.tried(queue, err, "", "try again")

@@ -8,8 +8,8 @@ import (
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // The exit codes.
@@ -94,10 +94,10 @@ type codeOf struct {
 func codes() []codeOf {
 	return []codeOf{
 		{exitInterrupted, []error{errInterrupted, errLeft}},
-		{exitUsage, []error{ErrUsage, account.ErrInvalid, payload.ErrTooLarge, payload.ErrTooDeep}},
-		{exitNotFound, []error{ErrMissing, account.ErrNotFound, engine.ErrNotFound}},
-		{exitRefused, []error{ErrRefused, account.ErrDenied, account.ErrPrecondition, account.ErrExists}},
-		{exitUnreachable, []error{ErrUnreachable, client.ErrUnreachable, account.ErrThrottled, account.ErrOutcomeUnknown}},
+		{exitUsage, []error{ErrUsage, tables.ErrInvalid, payload.ErrTooLarge, payload.ErrTooDeep}},
+		{exitNotFound, []error{ErrMissing, tables.ErrNotFound, engine.ErrNotFound}},
+		{exitRefused, []error{ErrRefused, tables.ErrDenied, tables.ErrPrecondition, tables.ErrExists}},
+		{exitUnreachable, []error{ErrUnreachable, client.ErrUnreachable, tables.ErrThrottled, tables.ErrOutcomeUnknown}},
 	}
 }
 
@@ -128,9 +128,9 @@ func complaint(err error) string {
 	switch {
 	case !ran && !errors.Is(err, errInterrupted):
 		text += " (roundhouse --help)"
-	case errors.Is(err, account.ErrDenied):
+	case errors.Is(err, tables.ErrDenied):
 		text += ": check the account key, or the roles of the identity (docs/settings.md)"
-	case errors.Is(err, account.ErrOutcomeUnknown):
+	case errors.Is(err, tables.ErrOutcomeUnknown):
 		text += ": is the storage account there? roundhouse doctor says more"
 	case errors.Is(err, client.ErrUnreachable):
 		text += ": is the app running, and --url or ROUNDHOUSE_URL its address?"

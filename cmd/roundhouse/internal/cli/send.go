@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 // sent is what send tells.
@@ -66,7 +66,7 @@ func (a *app) send(ctx context.Context, name string, m engine.Message, input str
 		return err
 	}
 	id, err := s.Queues.Send(ctx, queue, body, 0)
-	if errors.Is(err, account.ErrNotFound) {
+	if errors.Is(err, queues.ErrNotFound) {
 		return fmt.Errorf("%w: the app makes its queues when it starts: has it run with this storage account, in the context of this engine?", err)
 	}
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/tls"
-	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/appservice"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -33,7 +33,7 @@ func down(t *testing.T) (w *world, connection string) {
 func TestStraightToStorage(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)
-	store, err := tables.NewAzure(storage.Account(t))
+	store, err := azure.NewTables(storage.Account(t))
 	must(t, err)
 	w.history, w.letters = engine.NewHistory(store, ""), engine.NewDeadLetters(store, "")
 	must(t, w.history.CreateTable(t.Context()), w.letters.CreateTable(t.Context()))
@@ -72,7 +72,7 @@ func TestStraightToStorage(t *testing.T) {
 func TestSend(t *testing.T) {
 	t.Parallel()
 	w, connection := down(t)
-	store, err := queues.NewAzure(storage.Account(t))
+	store, err := azure.NewQueues(storage.Account(t))
 	must(t, err)
 	must(t, store.CreateQueue(t.Context(), hmac.Queue))
 	large := file(t, `{"slot":"`+strings.Repeat("x", 50<<10)+`"}`)
@@ -169,7 +169,7 @@ func TestVersions(t *testing.T) {
 	must(t, versions(t.Context(), w.tables), versions(t.Context(), tables.NewMemory()))
 	row.Properties[schemaColumn] = int64(knownSchema + 1)
 	must(t, w.tables.Apply(t.Context(), orchestrationTable, tables.Replace(row)))
-	if err := versions(t.Context(), w.tables); err == nil || errors.Is(err, account.ErrNotFound) {
+	if err := versions(t.Context(), w.tables); err == nil || errors.Is(err, tables.ErrNotFound) {
 		t.Error(err)
 	}
 }

@@ -14,12 +14,11 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/poller"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 var storage azuritetest.Shared
@@ -51,9 +50,9 @@ func newDesk(t *testing.T) *desk {
 	must(t, err)
 	_, err = db.ExecContext(t.Context(), "create table orders (id integer primary key, state text); insert into orders values (1,'a'),(2,'b'),(3,'c')")
 	must(t, err, db.Close())
-	b, err := blobs.NewAzure(account)
+	b, err := azure.NewBlobs(account)
 	must(t, err)
-	store, err := tables.NewAzure(account)
+	store, err := azure.NewTables(account)
 	must(t, err)
 	d := &desk{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, history: engine.NewHistory(store, "")}
 	d.settings = map[string]string{"AzureWebJobsStorage": account.ConnectionString(), "ORDERS": path}

@@ -1,4 +1,4 @@
-package tables
+package azure
 
 import (
 	"bufio"
@@ -16,17 +16,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/aztables"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // transact sends several operations as one entity group transaction. The service answers 202 whatever becomes of it;
 // the body tells.
-func transact(ctx context.Context, client *aztables.Client, ops []Op) error {
+func transact(ctx context.Context, client *aztables.Client, ops []tables.Op) error {
 	actions := make([]aztables.TransactionAction, len(ops))
 	for i := range ops {
 		action, err := transactionAction(&ops[i])
 		if err != nil {
-			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
+			return &tables.OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
 		}
 		actions[i] = action
 	}
@@ -37,7 +37,7 @@ func transact(ctx context.Context, client *aztables.Client, ops []Op) error {
 	if err == nil {
 		err = errors.New("the answer was not read")
 	}
-	return account.Classify(ctx, err)
+	return classify(ctx, err)
 }
 
 // transactionAnswer is the body of a 202, on its way past the SDK. It is no failure yet.
@@ -63,33 +63,33 @@ func (readTransaction) Do(req *policy.Request) (*http.Response, error) {
 	return resp, &transactionAnswer{body}
 }
 
-func transactionAction(op *Op) (aztables.TransactionAction, error) {
+func transactionAction(op *tables.Op) (aztables.TransactionAction, error) {
 	e := op.Entity
 	switch op.Kind {
-	case OpInsert:
+	case tables.OpInsert:
 		body, err := encodeEntity(&e)
 		return aztables.TransactionAction{ActionType: aztables.TransactionTypeAdd, Entity: body}, err
-	case OpUpsert:
+	case tables.OpUpsert:
 		body, err := encodeEntity(&e)
 		return aztables.TransactionAction{ActionType: aztables.TransactionTypeInsertReplace, Entity: body}, err
-	case OpReplace:
+	case tables.OpReplace:
 		// Without a condition it would be an upsert.
 		body, err := encodeEntity(&e)
 		return aztables.TransactionAction{ActionType: aztables.TransactionTypeUpdateReplace, Entity: body, IfMatch: etag(op)}, err
 	}
-	body, err := encodeEntity(&Entity{Key: e.Key})
+	body, err := encodeEntity(&tables.Entity{Key: e.Key})
 	return aztables.TransactionAction{ActionType: aztables.TransactionTypeDelete, Entity: body, IfMatch: etag(op)}, err
 }
 
 // transactionResult reads the answer to a transaction: one part an operation when all were applied, one part with an
 // error when none was. Anything else leaves the outcome open.
-func transactionResult(body []byte, ops []Op) error {
+func transactionResult(body []byte, ops []tables.Op) error {
 	if len(body) > 0 && body[0] == '{' {
 		return transactionError(http.StatusBadRequest, body, ops)
 	}
 	parts, err := changeset(body)
 	if err != nil {
-		return fmt.Errorf("%w: read the transaction's answer: %w", ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w: read the transaction's answer: %w", tables.ErrOutcomeUnknown, err)
 	}
 	applied := 0
 	for {
@@ -112,7 +112,7 @@ func transactionResult(body []byte, ops []Op) error {
 		applied++
 	}
 	if applied != len(ops) {
-		return fmt.Errorf("%w: the answer speaks of %d operations of %d", ErrOutcomeUnknown, applied, len(ops))
+		return fmt.Errorf("%w: the answer speaks of %d operations of %d", tables.ErrOutcomeUnknown, applied, len(ops))
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func firstBoundary(body []byte) string {
 
 // transactionError reads {"odata.error":{"code":"EntityAlreadyExists","message":{"value":"7:The specified ..."}}},
 // where the number is the operation's.
-func transactionError(status int, body []byte, ops []Op) error {
+func transactionError(status int, body []byte, ops []tables.Op) error {
 	var answer struct {
 		Error struct {
 			Code    string `json:"code"`
@@ -155,5 +155,5 @@ func transactionError(status int, body []byte, ops []Op) error {
 			index = n
 		}
 	}
-	return blame(account.Answer(status, answer.Error.Code), index, ops)
+	return blame(failureOf(status, answer.Error.Code), index, ops)
 }

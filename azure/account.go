@@ -1,9 +1,14 @@
-// Package account says how to reach a storage account: its three endpoints, its credential, one pooled transport and
-// the retries on it; and it tells the three storage adapters what an SDK error means.
+// Package azure is Roundhouse on Azure Storage: the storage account (FromEnvironment, FromConnectionString,
+// EmulatorAccount) and the adapters that make a tables.Store, a queues.Store and a blobs.Store of it (NewTables, NewQueues,
+// NewBlobs). It is the one package with the storage SDK; who runs in memory does not import it.
 //
-// It promises that no error, log line or printed Account holds a key. It owns no storage keys, and of the environment
-// only the settings that FromEnvironment names.
-package account
+// An Account holds the three endpoints, the credential, one pool of connections and the retries on it. No error, log line
+// or printed Account holds a key. The adapters check every request with the code of the packages that they implement, and
+// every failure is one of those packages' errors; errors.As finds the SDK's own *azcore.ResponseError in it. The
+// conformance suites tables/tablestest, queues/queuestest and blobs/blobstest hold them to what the stores in memory do.
+//
+// The package owns no storage keys, and of the environment only the settings that FromEnvironment names.
+package azure
 
 import (
 	"log/slog"

@@ -1,4 +1,4 @@
-package tables
+package azure
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/tables"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 )
 
 // encodeEntity writes an entity as the service's JSON, with the types that JSON cannot tell.
-func encodeEntity(e *Entity) ([]byte, error) {
+func encodeEntity(e *tables.Entity) ([]byte, error) {
 	out := make(map[string]any, 2+2*len(e.Properties))
 	out["PartitionKey"], out["RowKey"] = e.Partition, e.Row
 	for name, v := range e.Properties {
@@ -32,7 +34,7 @@ func encodeEntity(e *Entity) ([]byte, error) {
 		case float64:
 			out[name], out[name+typeSuffix] = encodeDouble(v), edmDouble
 		case time.Time:
-			out[name], out[name+typeSuffix] = storedTime(v).Format(timeLayout), edmDateTime
+			out[name], out[name+typeSuffix] = v.UTC().Format(timeLayout), edmDateTime
 		case []byte:
 			out[name], out[name+typeSuffix] = base64.StdEncoding.EncodeToString(v), edmBinary
 		default:
@@ -41,7 +43,7 @@ func encodeEntity(e *Entity) ([]byte, error) {
 	}
 	body, err := json.Marshal(out)
 	if err != nil {
-		return nil, fmt.Errorf("%w: encode: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: encode: %w", tables.ErrInvalid, err)
 	}
 	return body, nil
 }
@@ -58,15 +60,15 @@ func encodeDouble(v float64) any {
 	return v
 }
 
-func decodeEntity(body []byte) (Entity, error) {
+func decodeEntity(body []byte) (tables.Entity, error) {
 	var raw map[string]any
 	if err := unmarshal(body, &raw); err != nil {
-		return Entity{}, err
+		return tables.Entity{}, err
 	}
 	return entityOf(raw)
 }
 
-func decodeEntities(body []byte) ([]Entity, error) {
+func decodeEntities(body []byte) ([]tables.Entity, error) {
 	var answer struct {
 		Value []map[string]any `json:"value"`
 	}
@@ -76,7 +78,7 @@ func decodeEntities(body []byte) ([]Entity, error) {
 	if len(answer.Value) == 0 {
 		return nil, nil
 	}
-	out := make([]Entity, len(answer.Value))
+	out := make([]tables.Entity, len(answer.Value))
 	for i, raw := range answer.Value {
 		e, err := entityOf(raw)
 		if err != nil {
@@ -91,13 +93,13 @@ func unmarshal(body []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("%w: read the answer: %w", ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w: read the answer: %w", tables.ErrOutcomeUnknown, err)
 	}
 	return nil
 }
 
-func entityOf(raw map[string]any) (Entity, error) {
-	e := Entity{Properties: make(map[string]any, len(raw))}
+func entityOf(raw map[string]any) (tables.Entity, error) {
+	e := tables.Entity{Properties: make(map[string]any, len(raw))}
 	for name, v := range raw {
 		switch {
 		case name == "PartitionKey":
@@ -111,7 +113,7 @@ func entityOf(raw map[string]any) (Entity, error) {
 			kind, _ := raw[name+typeSuffix].(string)
 			value, err := decodeValue(kind, v)
 			if err != nil {
-				return Entity{}, fmt.Errorf("property %s of %s: %w", name, e.Key, err)
+				return tables.Entity{}, fmt.Errorf("property %s of %s: %w", name, e.Key, err)
 			}
 			e.Properties[name] = value
 		}

@@ -1,4 +1,4 @@
-package account
+package azure
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/vibedata/roundhouse/internal/storage"
 )
 
 // FromEnvironment reads a storage connection as the Functions host does: the setting name holds a connection string,
@@ -77,7 +79,7 @@ type tokens struct{ azcore.TokenCredential }
 func (t tokens) GetToken(ctx context.Context, options policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := t.TokenCredential.GetToken(ctx, options)
 	if err != nil {
-		return token, &Failure{Kind: ErrDenied, cause: err}
+		return token, &failure{Kind: storage.ErrDenied, cause: err}
 	}
 	return token, nil
 }

@@ -1,4 +1,4 @@
-package blobs_test
+package azure_test
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/internal/account"
 )
 
 // A blob that others made larger than MaxSize must not fill the memory.
@@ -97,14 +97,14 @@ func TestListOfAnotherForm(t *testing.T) {
 }
 
 // storeAt is a Store whose service is a test's own server.
-func storeAt(t *testing.T, address string) *blobs.Azure {
+func storeAt(t *testing.T, address string) *azure.Blobs {
 	t.Helper()
-	a, err := account.FromConnectionString(fmt.Sprintf("AccountName=devstoreaccount1;AccountKey=a2V5;TableEndpoint=%[1]s/t;QueueEndpoint=%[1]s/q;BlobEndpoint=%[1]s/b", address))
+	a, err := azure.FromConnectionString(fmt.Sprintf("AccountName=devstoreaccount1;AccountKey=a2V5;TableEndpoint=%[1]s/t;QueueEndpoint=%[1]s/q;BlobEndpoint=%[1]s/b", address))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store, err := blobs.NewAzure(a)
+	store, err := azure.NewBlobs(a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package queues
+package azure
 
 import (
 	"cmp"
@@ -11,34 +11,35 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/storage"
+	"github.com/vibedata/roundhouse/queues"
 )
 
-// tryTimeout bounds one try.
-const tryTimeout = 10 * time.Second
+// queueTryTimeout bounds one try.
+const queueTryTimeout = 10 * time.Second
 
-// Azure is a Store in Azure Queue Storage or its emulator. A request without an answer, or with a "busy" one, is sent
+// Queues is a queues.Store in Azure Queue Storage or its emulator. A request without an answer, or with a "busy" one, is sent
 // up to three times more within some seconds. So a Send may put its message twice, a Receive may hide messages that it
-// does not return, until their visibility ends, and a Renew or Delete may report ErrPopReceipt or ErrNotFound for
+// does not return, until their visibility ends, and a Renew or Delete may report queues.ErrPopReceipt or queues.ErrNotFound for
 // what its own first try did.
-type Azure struct {
+type Queues struct {
 	service *azqueue.ServiceClient
 }
 
-var _ Store = (*Azure)(nil)
+var _ queues.Store = (*Queues)(nil)
 
-// NewAzure makes a Store for an account. It sends nothing yet.
-func NewAzure(a account.Account) (*Azure, error) {
-	options := &azqueue.ClientOptions{ClientOptions: a.ClientOptions(tryTimeout)}
+// NewQueues makes a queues.Store for an account. It sends nothing yet.
+func NewQueues(a Account) (*Queues, error) {
+	options := &azqueue.ClientOptions{ClientOptions: a.ClientOptions(queueTryTimeout)}
 	options.PerCallPolicies = append(options.PerCallPolicies, keepText{})
-	service, err := newService(a, options)
+	service, err := newQueueService(a, options)
 	if err != nil {
 		return nil, fmt.Errorf("queues of %v: %w", a, err)
 	}
-	return &Azure{service: service}, nil
+	return &Queues{service: service}, nil
 }
 
-func newService(a account.Account, options *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
+func newQueueService(a Account, options *azqueue.ClientOptions) (*azqueue.ServiceClient, error) {
 	if name, key, ok := a.SharedKey(); ok {
 		credential, err := azqueue.NewSharedKeyCredential(name, key)
 		if err != nil {
@@ -49,29 +50,30 @@ func newService(a account.Account, options *azqueue.ClientOptions) (*azqueue.Ser
 	return azqueue.NewServiceClient(a.QueueEndpoint, a.Credential, options)
 }
 
-// CreateQueue makes sure that a queue exists. A queue that is being deleted is an ErrThrottled.
-func (a *Azure) CreateQueue(ctx context.Context, queue string) error {
-	err := cmp.Or(ctx.Err(), account.CheckName("queue", queue))
+// CreateQueue makes sure that a queue exists. A queue that is being deleted is a queues.ErrThrottled.
+func (a *Queues) CreateQueue(ctx context.Context, queue string) error {
+	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue))
 	if err == nil {
 		_, err = a.service.CreateQueue(ctx, queue, nil)
-		err = account.Classify(ctx, err)
+		err = classify(ctx, err)
 	}
-	if err != nil && !errors.Is(err, account.ErrExists) {
+	if err != nil && !errors.Is(err, storage.ErrExists) {
 		return fmt.Errorf("create queue %.64s: %w", queue, err)
 	}
 	return nil
 }
 
 // Send puts a message.
-func (a *Azure) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
-	if err := checkBody(body); err != nil {
+func (a *Queues) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+	text, err := queues.Encode(body)
+	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", queue, err)
 	}
-	return a.SendText(ctx, queue, encode(body), delay)
+	return a.SendText(ctx, queue, text, delay)
 }
 
-// SendText puts a message with exactly this text, as a foreign sender may. It is not part of Store.
-func (a *Azure) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
+// SendText puts a message with exactly this text, as a foreign sender may. It is not part of queues.Store.
+func (a *Queues) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
 	id, err := a.sendText(ctx, queue, text, delay)
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", queue, err)
@@ -79,38 +81,38 @@ func (a *Azure) SendText(ctx context.Context, queue, text string, delay time.Dur
 	return id, nil
 }
 
-func (a *Azure) sendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
-	if err := cmp.Or(ctx.Err(), account.CheckName("queue", queue), checkText(text), checkDelay(delay)); err != nil {
+func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
+	if err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckText(text), queues.CheckDelay(delay)); err != nil {
 		return "", err
 	}
 	forever := int32(-1)
 	answer, err := a.service.NewQueueClient(queue).EnqueueMessage(ctx, text,
 		&azqueue.EnqueueMessageOptions{TimeToLive: &forever, VisibilityTimeout: wholeSeconds(delay)})
 	if err != nil {
-		return "", classify(ctx, err)
+		return "", classifyQueue(ctx, err)
 	}
 	if len(answer.Messages) == 0 || answer.Messages[0] == nil {
-		return "", fmt.Errorf("%w: the answer holds no message", ErrOutcomeUnknown)
+		return "", fmt.Errorf("%w: the answer holds no message", queues.ErrOutcomeUnknown)
 	}
 	return deref(answer.Messages[0].MessageID), nil
 }
 
 // Receive takes visible messages and hides them.
-func (a *Azure) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]Message, error) {
-	err := cmp.Or(ctx.Err(), account.CheckName("queue", queue), checkReceive(limit, visibility))
+func (a *Queues) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
+	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckReceive(limit, visibility))
 	var answer azqueue.DequeueMessagesResponse
 	if err == nil {
 		number := int32(limit)
 		answer, err = a.service.NewQueueClient(queue).DequeueMessages(ctx,
 			&azqueue.DequeueMessagesOptions{NumberOfMessages: &number, VisibilityTimeout: wholeSeconds(visibility)})
-		err = classify(ctx, err)
+		err = classifyQueue(ctx, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("receive from %s: %w", queue, err)
 	}
-	var out []Message
+	var out []queues.Message
 	for _, m := range answer.Messages {
-		out = append(out, Message{
+		out = append(out, queues.Message{
 			ID:            deref(m.MessageID),
 			PopReceipt:    deref(m.PopReceipt),
 			Text:          deref(m.MessageText),
@@ -124,13 +126,13 @@ func (a *Azure) Receive(ctx context.Context, queue string, limit int, visibility
 }
 
 // Renew hides a received message for longer.
-func (a *Azure) Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error) {
-	err := cmp.Or(ctx.Err(), account.CheckName("queue", queue), checkReceipt(id, popReceipt), checkDelay(visibility))
+func (a *Queues) Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error) {
+	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckReceipt(id, popReceipt), queues.CheckDelay(visibility))
 	var answer azqueue.UpdateMessageResponse
 	if err == nil {
 		answer, err = a.service.NewQueueClient(queue).UpdateMessage(withTextKept(ctx), id, popReceipt, "",
 			&azqueue.UpdateMessageOptions{VisibilityTimeout: wholeSeconds(visibility)})
-		err = classify(ctx, err)
+		err = classifyQueue(ctx, err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("renew %s/%.64s: %w", queue, id, err)
@@ -139,11 +141,11 @@ func (a *Azure) Renew(ctx context.Context, queue, id, popReceipt string, visibil
 }
 
 // Delete removes a received message.
-func (a *Azure) Delete(ctx context.Context, queue, id, popReceipt string) error {
-	err := cmp.Or(ctx.Err(), account.CheckName("queue", queue), checkReceipt(id, popReceipt))
+func (a *Queues) Delete(ctx context.Context, queue, id, popReceipt string) error {
+	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckReceipt(id, popReceipt))
 	if err == nil {
 		_, err = a.service.NewQueueClient(queue).DeleteMessage(ctx, id, popReceipt, nil)
-		err = classify(ctx, err)
+		err = classifyQueue(ctx, err)
 	}
 	if err != nil {
 		return fmt.Errorf("delete %s/%.64s: %w", queue, id, err)
@@ -152,12 +154,12 @@ func (a *Azure) Delete(ctx context.Context, queue, id, popReceipt string) error 
 }
 
 // Length is the approximate number of messages, hidden ones included.
-func (a *Azure) Length(ctx context.Context, queue string) (int, error) {
-	err := cmp.Or(ctx.Err(), account.CheckName("queue", queue))
+func (a *Queues) Length(ctx context.Context, queue string) (int, error) {
+	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue))
 	var answer azqueue.GetQueuePropertiesResponse
 	if err == nil {
 		answer, err = a.service.NewQueueClient(queue).GetProperties(ctx, nil)
-		err = classify(ctx, err)
+		err = classifyQueue(ctx, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("length of %s: %w", queue, err)
@@ -165,11 +167,11 @@ func (a *Azure) Length(ctx context.Context, queue string) (int, error) {
 	return int(deref(answer.ApproximateMessagesCount)), nil
 }
 
-// classify is account.Classify with the failures that only queues have.
-func classify(ctx context.Context, err error) error {
-	err = account.Classify(ctx, err)
-	if f, ok := errors.AsType[*account.Failure](err); ok && f.Code == "PopReceiptMismatch" {
-		f.Kind = ErrPopReceipt
+// classifyQueue is classify with the failures that only queues have.
+func classifyQueue(ctx context.Context, err error) error {
+	err = classify(ctx, err)
+	if f, ok := errors.AsType[*failure](err); ok && f.Code == "PopReceiptMismatch" {
+		f.Kind = queues.ErrPopReceipt
 	}
 	return err
 }
@@ -195,7 +197,7 @@ func (keepText) Do(req *policy.Request) (*http.Response, error) {
 }
 
 func wholeSeconds(d time.Duration) *int32 {
-	n := int32(seconds(d) / time.Second)
+	n := int32(queues.WholeSeconds(d) / time.Second)
 	return &n
 }
 

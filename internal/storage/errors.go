@@ -1,4 +1,9 @@
-package account
+// Package storage holds what the packages tables, queues and blobs have in common, so that a caller meets one value: the
+// errors of a storage operation, what a service tells beside its answers (Told), and the rules for names that queues and
+// containers share. It imports no SDK: stores in memory need none.
+//
+// It owns no storage keys.
+package storage
 
 import "errors"
 

@@ -1,4 +1,4 @@
-package account
+package azure
 
 import (
 	"bytes"
@@ -13,10 +13,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
-)
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+	"github.com/vibedata/roundhouse/internal/storage"
+)
 
 const secret = "c2VjcmV0LWtleQ=="
 
@@ -198,58 +197,44 @@ func (n noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.A
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	if err := Classify(ctx, nil); err != nil {
+	if err := classify(ctx, nil); err != nil {
 		t.Errorf("nil: %v", err)
 	}
 	cause := errors.New("no identity here")
 	_, err := tokens{noToken{cause}}.GetToken(ctx, policy.TokenRequestOptions{})
-	if err = Classify(ctx, fmt.Errorf("send: %w", err)); !errors.Is(err, ErrDenied) || !errors.Is(err, cause) {
-		t.Errorf("no token: %v, want %v", err, ErrDenied)
+	if err = classify(ctx, fmt.Errorf("send: %w", err)); !errors.Is(err, storage.ErrDenied) || !errors.Is(err, cause) {
+		t.Errorf("no token: %v, want %v", err, storage.ErrDenied)
 	}
 	over, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
 	defer cancel()
-	if err := Classify(over, over.Err()); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the caller's deadline: %v, want %v and %v", err, ErrOutcomeUnknown, context.DeadlineExceeded)
+	if err := classify(over, over.Err()); !errors.Is(err, storage.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the caller's deadline: %v, want %v and %v", err, storage.ErrOutcomeUnknown, context.DeadlineExceeded)
 	}
-	if err := Classify(ctx, context.DeadlineExceeded); !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a try's deadline: %v, want %v and not the caller's", err, ErrOutcomeUnknown)
+	if err := classify(ctx, context.DeadlineExceeded); !errors.Is(err, storage.ErrOutcomeUnknown) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a try's deadline: %v, want %v and not the caller's", err, storage.ErrOutcomeUnknown)
 	}
 	response := &azcore.ResponseError{StatusCode: 412, ErrorCode: "UpdateConditionNotSatisfied"}
-	err = Classify(ctx, response)
+	err = classify(ctx, response)
 	if as, ok := errors.AsType[*azcore.ResponseError](err); !ok || as != response || err.Error() != "precondition failed: HTTP 412 UpdateConditionNotSatisfied" {
 		t.Errorf("an answer: %v", err)
 	}
 }
 
-func TestAnswer(t *testing.T) {
+func TestFailureOf(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		status int
 		code   string
 		want   error
 	}{
-		{404, "QueueNotFound", ErrNotFound}, {404, "BlobNotFound", ErrNotFound}, {409, "ContainerAlreadyExists", ErrExists},
-		{409, "QueueBeingDeleted", ErrThrottled}, {409, "ContainerBeingDeleted", ErrThrottled}, {401, "", ErrDenied}, {403, "AuthorizationPermissionMismatch", ErrDenied},
-		{400, "OutOfRangeQueryParameterValue", ErrInvalid}, {411, "", ErrInvalid}, {408, "", ErrOutcomeUnknown}, {500, "", ErrOutcomeUnknown}, {504, "", ErrOutcomeUnknown},
-		{503, "OperationTimedOut", ErrOutcomeUnknown}, {503, "", ErrThrottled}, {429, "", ErrThrottled}, {302, "", ErrOutcomeUnknown}, {200, "", ErrOutcomeUnknown},
+		{404, "QueueNotFound", storage.ErrNotFound}, {404, "BlobNotFound", storage.ErrNotFound}, {409, "ContainerAlreadyExists", storage.ErrExists},
+		{409, "QueueBeingDeleted", storage.ErrThrottled}, {409, "ContainerBeingDeleted", storage.ErrThrottled}, {401, "", storage.ErrDenied}, {403, "AuthorizationPermissionMismatch", storage.ErrDenied},
+		{400, "OutOfRangeQueryParameterValue", storage.ErrInvalid}, {411, "", storage.ErrInvalid}, {408, "", storage.ErrOutcomeUnknown}, {500, "", storage.ErrOutcomeUnknown}, {504, "", storage.ErrOutcomeUnknown},
+		{503, "OperationTimedOut", storage.ErrOutcomeUnknown}, {503, "", storage.ErrThrottled}, {429, "", storage.ErrThrottled}, {302, "", storage.ErrOutcomeUnknown}, {200, "", storage.ErrOutcomeUnknown},
 	}
 	for _, test := range tests {
-		if got := Answer(test.status, test.code); !errors.Is(got, test.want) {
+		if got := failureOf(test.status, test.code); !errors.Is(got, test.want) {
 			t.Errorf("%d %s: %v, want %v", test.status, test.code, got, test.want)
-		}
-	}
-}
-
-func TestCheckName(t *testing.T) {
-	t.Parallel()
-	for _, good := range []string{"abc", "a-b-c", "0ab", strings.Repeat("a", 63)} {
-		if err := CheckName("queue", good); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, bad := range []string{"", "ab", "-ab", "ab-", "a--b", "aBc", "a_b", "a.b", strings.Repeat("a", 64), "ab\x00"} {
-		if err := CheckName("queue", bad); !errors.Is(err, ErrInvalid) {
-			t.Errorf("%q: %v, want %v", bad, err, ErrInvalid)
 		}
 	}
 }

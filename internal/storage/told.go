@@ -1,12 +1,9 @@
-package account
+package storage
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 )
 
 // Told collects what the service says beside the content of its answers: its own time, and the version of the thing
@@ -38,7 +35,8 @@ func WithTold(ctx context.Context, a *Told) context.Context {
 	return context.WithValue(ctx, toldKey{}, a)
 }
 
-// Tell fills the Told of a context, if it has one. The stores in memory use it with the time of this machine.
+// Tell fills the Told of a context, if it has one. Stores call it with every answer; those in memory give the
+// time of this machine.
 func Tell(ctx context.Context, date time.Time, etag string) {
 	a, ok := ctx.Value(toldKey{}).(*Told)
 	if !ok {
@@ -47,19 +45,4 @@ func Tell(ctx context.Context, date time.Time, etag string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.date, a.etag = date.UTC().Truncate(time.Second), etag
-}
-
-// tellPolicy fills the Told of a request's context with every answer.
-type tellPolicy struct{}
-
-// Do sends one try.
-func (tellPolicy) Do(req *policy.Request) (*http.Response, error) {
-	resp, err := req.Next()
-	if err != nil {
-		return resp, err
-	}
-	if date, dateErr := http.ParseTime(resp.Header.Get("Date")); dateErr == nil {
-		Tell(req.Raw().Context(), date, resp.Header.Get("ETag"))
-	}
-	return resp, err
 }

@@ -1,4 +1,4 @@
-package tables
+package azure
 
 import (
 	"encoding/hex"
@@ -7,28 +7,30 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // filter writes a checked lookup as an OData expression. Names have been checked to be identifiers, and values are
 // literals with their quotes doubled, so nothing in them can end them.
-func filter(l *lookup) string {
-	clauses := append(within("PartitionKey", l.partition), within("RowKey", l.row)...)
-	for _, name := range slices.Sorted(maps.Keys(l.where)) {
-		clauses = append(clauses, name+" eq "+literal(l.where[name]))
+func filter(l *tables.Lookup) string {
+	clauses := append(within("PartitionKey", l.Partition), within("RowKey", l.Row)...)
+	for _, name := range slices.Sorted(maps.Keys(l.Where)) {
+		clauses = append(clauses, name+" eq "+literal(l.Where[name]))
 	}
 	return strings.Join(clauses, " and ")
 }
 
 // within holds a key part to its span.
-func within(part string, s span) (clauses []string) {
-	if s.one {
-		return []string{part + " eq " + quoted(s.is)}
+func within(part string, s tables.Span) (clauses []string) {
+	if s.One {
+		return []string{part + " eq " + quoted(s.Is)}
 	}
-	if s.from != "" {
-		clauses = append(clauses, part+" ge "+quoted(s.from))
+	if s.From != "" {
+		clauses = append(clauses, part+" ge "+quoted(s.From))
 	}
-	if s.to != "" {
-		clauses = append(clauses, part+" lt "+quoted(s.to))
+	if s.To != "" {
+		clauses = append(clauses, part+" lt "+quoted(s.To))
 	}
 	return clauses
 }
@@ -46,7 +48,7 @@ func literal(v any) string {
 	case float64:
 		return doubleLiteral(v)
 	case time.Time:
-		return "datetime'" + storedTime(v).Format(timeLayout) + "'"
+		return "datetime'" + v.UTC().Format(timeLayout) + "'"
 	case []byte:
 		return "X'" + hex.EncodeToString(v) + "'"
 	}

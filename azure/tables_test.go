@@ -1,4 +1,4 @@
-package tables_test
+package azure_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -23,12 +23,12 @@ func serve(t *testing.T, handler http.HandlerFunc) tables.Store {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	a, err := account.FromConnectionString(fmt.Sprintf("AccountName=devstoreaccount1;AccountKey=a2V5;TableEndpoint=%[1]s/devstoreaccount1;QueueEndpoint=%[1]s/q;BlobEndpoint=%[1]s/b", server.URL))
+	a, err := azure.FromConnectionString(fmt.Sprintf("AccountName=devstoreaccount1;AccountKey=a2V5;TableEndpoint=%[1]s/devstoreaccount1;QueueEndpoint=%[1]s/q;BlobEndpoint=%[1]s/b", server.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	store, err := tables.NewAzure(a)
+	store, err := azure.NewTables(a)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package account
+package azure
 
 import (
 	"encoding/base64"
@@ -88,13 +88,14 @@ func splitConnection(s string) (map[string]string, error) {
 	return parts, errors.Join(errs...)
 }
 
-type service struct {
+// serviceEndpoint is the name of a service, as settings have it, and the place of its endpoint in an Account.
+type serviceEndpoint struct {
 	name     string
 	endpoint *string
 }
 
-func (a *Account) services() []service {
-	return []service{{"blob", &a.BlobEndpoint}, {"queue", &a.QueueEndpoint}, {"table", &a.TableEndpoint}}
+func (a *Account) services() []serviceEndpoint {
+	return []serviceEndpoint{{"blob", &a.BlobEndpoint}, {"queue", &a.QueueEndpoint}, {"table", &a.TableEndpoint}}
 }
 
 // withEmulator finds out whether this is the emulator. Its published key must not be sent to another machine in

@@ -1,0 +1,48 @@
+package azure_test
+
+import (
+	"testing"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/blobs/blobstest"
+	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/queues/queuestest"
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/tablestest"
+)
+
+var emulator azuritetest.Shared
+
+func TestMain(m *testing.M) { emulator.Main(m) }
+
+// The adapters keep the promises that the stores in memory keep.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	account := emulator.Account(t)
+	t.Run("tables", func(t *testing.T) {
+		t.Parallel()
+		store, err := azure.NewTables(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tablestest.Run(t, func(*testing.T) tables.Store { return store })
+	})
+	t.Run("queues", func(t *testing.T) {
+		t.Parallel()
+		store, err := azure.NewQueues(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queuestest.Run(t, func(*testing.T) queues.Store { return store })
+	})
+	t.Run("blobs", func(t *testing.T) {
+		t.Parallel()
+		store, err := azure.NewBlobs(account)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blobstest.Run(t, func(*testing.T) blobs.Store { return store })
+	})
+}

@@ -1,0 +1,22 @@
+package azure
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// DeleteTable deletes a table and all that is in it. It is for tools that make tables of their own, and not part of tables.Store.
+func (a *Tables) DeleteTable(ctx context.Context, table string) error {
+	err := cmp.Or(ctx.Err(), tables.CheckTable(table))
+	if err == nil {
+		_, err = a.service.DeleteTable(ctx, table, nil)
+		err = classify(ctx, err)
+	}
+	if err != nil {
+		return fmt.Errorf("delete table %.64s: %w", table, err)
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package azure
+
+import (
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/vibedata/roundhouse/internal/storage"
+)
+
+// tellPolicy fills the storage.Told of a request's context with every answer.
+type tellPolicy struct{}
+
+// Do sends one try.
+func (tellPolicy) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err != nil {
+		return resp, err
+	}
+	if date, dateErr := http.ParseTime(resp.Header.Get("Date")); dateErr == nil {
+		storage.Tell(req.Raw().Context(), date, resp.Header.Get("ETag"))
+	}
+	return resp, err
+}

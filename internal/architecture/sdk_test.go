@@ -1,0 +1,43 @@
+package architecture
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// withoutSDK are the packages that work without Azure: who runs in memory builds and ships none of its SDK.
+func withoutSDK() []string {
+	return []string{"./orchestrator", "./orchestrator/orchestratortest", "./orchestrator/tasks", "./tables", "./queues", "./blobs", "./tables/hostlock", "./internal/payload"}
+}
+
+// The whole of what those packages need, not just what they import themselves, holds no package of the SDK. The package
+// azure does need it, so the test sees it where it is.
+func TestNoSDKWhereNoneIsNeeded(t *testing.T) {
+	t.Parallel()
+	if !slices.ContainsFunc(dependencies(t, "./azure"), isSDK) {
+		t.Fatal("package azure has no SDK: this test looks for the wrong thing")
+	}
+	for _, pkg := range withoutSDK() {
+		if found := slices.DeleteFunc(dependencies(t, pkg), func(dep string) bool { return !isSDK(dep) }); len(found) > 0 {
+			t.Errorf("%s depends on %s", pkg, strings.Join(found, ", "))
+		}
+	}
+}
+
+func isSDK(pkg string) bool {
+	return strings.HasPrefix(pkg, sdk) || strings.HasPrefix(pkg, "github.com/AzureAD/")
+}
+
+// dependencies are all packages that a package needs to be built.
+func dependencies(t *testing.T, pkg string) []string {
+	t.Helper()
+	list := exec.Command("go", "list", "-deps", pkg)
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", list, err)
+	}
+	return strings.Fields(string(out))
+}

@@ -1,0 +1,92 @@
+package queues
+
+import (
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/storage"
+)
+
+// What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
+// implementation that checks with it accepts and refuses what the others do.
+
+// The service's ids and receipts are far shorter.
+const (
+	maxID      = 256
+	maxReceipt = 1024
+)
+
+// CheckQueue holds the name of a queue against the service's rules: 3 to 63 of a-z, 0-9 and single hyphens between them.
+// It is for implementations of Store.
+func CheckQueue(name string) error { return storage.CheckName("queue", name) }
+
+// Encode is the text that Send stores for a body of 1 to MaxBody bytes. It is for implementations of Store.
+func Encode(body []byte) (string, error) {
+	switch {
+	case len(body) == 0:
+		return "", fmt.Errorf("%w: the body is empty", ErrInvalid)
+	case len(body) > MaxBody:
+		return "", fmt.Errorf("%w: the body has %d bytes of at most %d: store it elsewhere and send its place", ErrTooLarge, len(body), MaxBody)
+	}
+	return encode(body), nil
+}
+
+// CheckText refuses a text that is empty or larger than MaxText, or that an XML request cannot carry. It is for
+// implementations of Store.
+func CheckText(text string) error {
+	if text == "" {
+		return fmt.Errorf("%w: the text is empty", ErrInvalid)
+	}
+	if len(text) > MaxText {
+		return fmt.Errorf("%w: the text has %d bytes of at most %d", ErrTooLarge, len(text), MaxText)
+	}
+	for i, r := range text {
+		_, size := utf8.DecodeRuneInString(text[i:])
+		if r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == utf8.RuneError && size == 1 || r == 0xfffe || r == 0xffff {
+			return fmt.Errorf("%w: the text holds %q at byte %d, which XML cannot carry: use Send", ErrInvalid, r, i)
+		}
+	}
+	return nil
+}
+
+// CheckDelay holds the delay of a Send, or the visibility of a Renew, against the limits. It is for implementations of
+// Store.
+func CheckDelay(d time.Duration) error {
+	if d < 0 || d > MaxDelay {
+		return fmt.Errorf("%w: delay %v: use 0 to %v", ErrInvalid, d, MaxDelay)
+	}
+	return nil
+}
+
+// CheckReceive holds what a Receive asks for against the limits. It is for implementations of Store.
+func CheckReceive(limit int, visibility time.Duration) error {
+	var errs []error
+	if limit < 1 || limit > MaxReceive {
+		errs = append(errs, fmt.Errorf("%w: limit %d: use 1 to %d", ErrInvalid, limit, MaxReceive))
+	}
+	if visibility <= 0 || visibility > MaxDelay {
+		errs = append(errs, fmt.Errorf("%w: visibility %v: use more than 0, to %v", ErrInvalid, visibility, MaxDelay))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckReceipt refuses what cannot be a message id, letters, digits and hyphens: an SDK may put it into the URL as it is,
+// where ".." would lead to another resource and "." to all messages of the queue. It is for implementations of Store.
+func CheckReceipt(id, popReceipt string) error {
+	ok := id != "" && len(id) <= maxID && popReceipt != "" && len(popReceipt) <= maxReceipt
+	for i := 0; ok && i < len(id); i++ {
+		c := id[i]
+		ok = 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-'
+	}
+	if !ok {
+		return fmt.Errorf("%w: message id or pop receipt is not one of a received message", ErrInvalid)
+	}
+	return nil
+}
+
+// WholeSeconds rounds a delay or visibility up, so that nothing is visible too early. It is for implementations of Store.
+func WholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}

@@ -1,0 +1,150 @@
+package tables
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
+// implementation that checks with it accepts and refuses what the others do.
+
+// CheckTable holds a table name against the service's rules: 3 to 63 ASCII letters and digits, a letter first. It is for
+// implementations of Store.
+func CheckTable(name string) error {
+	if len(name) < 3 || len(name) > 63 {
+		return fmt.Errorf("%w: table name %q: use 3 to 63 characters", ErrInvalid, name)
+	}
+	for i := 0; i < len(name); i++ {
+		c := name[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return fmt.Errorf("%w: table name %q: use ASCII letters and digits, a letter first", ErrInvalid, name)
+		}
+	}
+	if name == "tables" {
+		return fmt.Errorf("%w: table name %q is reserved", ErrInvalid, name)
+	}
+	return nil
+}
+
+// CheckKey holds both parts of a key against the rules that Key names. It is for implementations of Store.
+func CheckKey(k Key) error {
+	if err := checkKeyPart("partition key", k.Partition); err != nil {
+		return err
+	}
+	return checkKeyPart("row key", k.Row)
+}
+
+// CheckOps holds all operations of an Apply against the limits. An error of one operation is an *OpError. It is for
+// implementations of Store.
+func CheckOps(ops []Op) error {
+	switch {
+	case len(ops) == 0:
+		return fmt.Errorf("%w: no operations", ErrInvalid)
+	case len(ops) > maxOps:
+		return fmt.Errorf("%w: %d operations of at most %d in a transaction", ErrTooLarge, len(ops), maxOps)
+	}
+	size := 0
+	for i := range ops {
+		if err := checkOp(&ops[i]); err != nil {
+			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
+		}
+		size += upperSize(&ops[i])
+	}
+	if len(ops) == 1 {
+		return nil
+	}
+	if err := checkRows(ops); err != nil {
+		return err
+	}
+	if size <= maxRequest {
+		return nil
+	}
+	size = 0
+	for i := range ops {
+		size += RequestSize(ops[i])
+	}
+	if size > maxRequest {
+		return fmt.Errorf("%w: the transaction takes %d bytes of at most %d", ErrTooLarge, size, maxRequest)
+	}
+	return nil
+}
+
+// Lookup is a Query or a Scan as an implementation of Store carries it out: one of the two key parts is one key, the
+// other a range. Check it before use.
+type Lookup struct {
+	Partition, Row Span
+	// Where and Select are those of the Query or Scan.
+	Where  map[string]any
+	Select []string
+	// Limit is how many entities the page may have; it is never 0.
+	Limit int
+
+	continuation string
+}
+
+// Span is the keys that a Lookup wants of a key part: the one key Is if One is set, else those with From <= key < To,
+// where "" is open.
+type Span struct {
+	One      bool
+	Is       string
+	From, To string
+}
+
+// Lookup is the query for an implementation of Store.
+func (q *Query) Lookup() *Lookup {
+	return &Lookup{
+		Partition: Span{One: true, Is: q.Partition},
+		Row:       Span{From: q.From, To: q.To},
+		Where:     q.Where, Select: q.Select, Limit: cmp.Or(q.Limit, maxPage), continuation: q.Continuation,
+	}
+}
+
+// Lookup is the scan for an implementation of Store.
+func (s *Scan) Lookup() *Lookup {
+	return &Lookup{
+		Partition: Span{From: s.FromPartition, To: s.ToPartition},
+		Row:       Span{One: true, Is: s.Row},
+		Where:     s.Where, Select: s.Select, Limit: cmp.Or(s.Limit, maxPage), continuation: s.Continuation,
+	}
+}
+
+// Check holds the lookup against the limits. Resume checks its continuation.
+func (l *Lookup) Check() error {
+	if err := cmp.Or(checkSpan("partition", l.Partition), checkSpan("row", l.Row)); err != nil {
+		return err
+	}
+	switch {
+	case l.Limit < 0 || l.Limit > maxPage:
+		return fmt.Errorf("%w: limit %d: use 1 to %d, or 0 for %d", ErrInvalid, l.Limit, maxPage, maxPage)
+	case len(l.Where) > maxEqualities:
+		return fmt.Errorf("%w: %d equalities of at most %d", ErrTooLarge, len(l.Where), maxEqualities)
+	case len(l.Select) > maxCustom:
+		return fmt.Errorf("%w: %d selected properties of at most %d", ErrTooLarge, len(l.Select), maxCustom)
+	}
+	for name, v := range l.Where {
+		if err := errors.Join(checkPropertyName(name), checkWhereValue(v)); err != nil {
+			return fmt.Errorf("where %s: %w", clip(name), err)
+		}
+	}
+	for _, name := range l.Select {
+		if err := checkPropertyName(name); err != nil {
+			return fmt.Errorf("select %s: %w", clip(name), err)
+		}
+	}
+	return nil
+}
+
+// Next is the Page.Next of a page behind which the lookup goes on at a partition and row. What the two hold is the
+// implementation's own: Resume gives them back.
+func (l *Lookup) Next(partition, row string) string {
+	return continuation{Query: l.Partition.Is, Scan: l.Row.Is, Partition: partition, Row: row}.text()
+}
+
+// Resume is where the lookup goes on: what the Next of the page before was given, or two empty texts on the first page.
+// A continuation of another query, scan or program is an ErrInvalid.
+func (l *Lookup) Resume() (partition, row string, err error) {
+	c, err := l.resume()
+	return c.Partition, c.Row, err
+}
