@@ -68,6 +68,9 @@ type Definition struct {
 	MaxAttempts int
 }
 
+// Validate reports everything that is wrong with the definition, joined into one error.
+func (d Definition) Validate() error { return d.withDefaults().validate() }
+
 func (d Definition) validate() error {
 	var errs []error
 	if err := checkID("engine name", d.Name); err != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
+	"unicode"
 
 	"github.com/google/uuid"
 )
@@ -90,8 +92,15 @@ func (d Definition) Accept(body []byte) (Message, error) {
 	if m.CorrelationID == "" {
 		m.CorrelationID = uuid.NewString()
 	}
-	return m, errors.Join(checkID("correlation id", m.CorrelationID), checkLength("operation", m.Operation, MaxInstanceIDLength),
-		checkLength("instance id", m.InstanceID, MaxInstanceIDLength), checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
+	errs := []error{checkID("correlation id", m.CorrelationID), checkLength("operation", m.Operation, MaxInstanceIDLength),
+		checkLength("instance id", m.InstanceID, MaxInstanceIDLength), checkLength("tenant id", m.TenantID, MaxInstanceIDLength)}
+	if strings.ContainsFunc(m.CorrelationID, unicode.IsControl) { // it goes into a header of the answer
+		errs = append(errs, errors.New("a correlation id has no control characters"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Message{}, err
+	}
+	return m, nil
 }
 
 // accept reads the form of the engine's senders, or else the envelope.
@@ -113,5 +122,6 @@ func (d Definition) accept(body []byte) (Message, error) {
 	if m.Engine != "" && m.Engine != d.Name {
 		return m, fmt.Errorf("the message is for the engine %.64q, not for %s", m.Engine, d.Name)
 	}
+	m.Engine = d.Name
 	return m, nil
 }

@@ -15,19 +15,9 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
-
-func TestBlobRetentionSetting(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 180 * day, "168h": 7 * day, "2160h": 90 * day, "167h": 0, "-168h": 0, "30d": 0} {
-		got, err := keepSetting(emulator.with(blobSetting, text).lookup, blobSetting, defaultBlobAge, leastBlobAge)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
-		}
-	}
-}
 
 // pages are the pages of a sweep that are left.
 type pages struct {
@@ -90,13 +80,17 @@ func TestBlobSweeps(t *testing.T) {
 // The function finds the containers of the program: what nobody refers to goes, what a dead letter needs stays.
 func TestBlobRetentionRuns(t *testing.T) {
 	t.Parallel()
-	log := slog.New(slog.DiscardHandler)
-	s, err := LoadSettings(emulator.with(storageSetting, storage.Account(t).ConnectionString()).lookup)
+	r := settings.NewReader(emulator.With(settings.Storage, storage.Account(t).ConnectionString()).Lookup)
+	s, err := settings.Load(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.BlobAge = -time.Hour // everything is old
-	a, err := wire(t.Context(), s, log)
+	st, prepare, err := openPlatform(r, s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := workApp().assemble(s, st, prepare)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,26 +98,22 @@ func TestBlobRetentionRuns(t *testing.T) {
 	if err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	st, err := openStores(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	claims := engine.NewClaims(st.blobs, "")
+	claims := engine.NewClaims(st.Blobs, "")
 	input := json.RawMessage(`"` + strings.Repeat("x", engine.MaxMessage) + `"`)
 	var bodies [][]byte
 	for _, id := range []string{"blob-of-nobody", "blob-of-a-dead-letter"} {
-		body, err := claims.Pack(t.Context(), engine.Message{Engine: hmac.Engine, CorrelationID: id, Input: input})
+		body, err := claims.Pack(t.Context(), engine.Message{Engine: "work", CorrelationID: id, Input: input})
 		if err != nil {
 			t.Fatal(err)
 		}
 		bodies = append(bodies, body)
 	}
-	_, err = engine.NewDeadLetters(st.tables, "").Add(t.Context(), engine.DeadLetter{Engine: hmac.Engine, MessageID: "m1", CorrelationID: "blob-of-a-dead-letter",
-		OriginalQueue: hmac.Queue, OriginalMessage: bodies[1], ErrorMessage: "it failed", LastFailureAtUtc: time.Now()})
+	_, err = engine.NewDeadLetters(st.Tables, "").Add(t.Context(), engine.DeadLetter{Engine: "work", MessageID: "m1", CorrelationID: "blob-of-a-dead-letter",
+		OriginalQueue: "work-queue", OriginalMessage: bodies[1], ErrorMessage: "it failed", LastFailureAtUtc: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Timers[blobTimer].Handle(t.Context(), trigger.TimerDelivery{}); err != nil {
+	if err := a.Timers["blob-retention-timer"].Handle(t.Context(), trigger.TimerDelivery{}); err != nil {
 		t.Fatal(err)
 	}
 	for n, body := range bodies {
@@ -131,7 +121,7 @@ func TestBlobRetentionRuns(t *testing.T) {
 		if err := json.Unmarshal(body, &m); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := st.blobs.Get(t.Context(), "engine-messages", m.Blob); errors.Is(err, blobs.ErrNotFound) != (n == 0) {
+		if _, err := st.Blobs.Get(t.Context(), "engine-messages", m.Blob); errors.Is(err, blobs.ErrNotFound) != (n == 0) {
 			t.Errorf("blob %s: %v", m.Blob, err)
 		}
 	}

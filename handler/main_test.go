@@ -22,19 +22,30 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 )
 
-// runAsHandler makes the test binary the real program, for tests that need a process of its own.
+// runAsHandler makes the test binary the real process, for tests that need a process of its own.
 const runAsHandler = "ROUNDHOUSE_TEST_RUN_AS_HANDLER"
 
-// storage is for the tests that run the real program: it creates its tables and queues before it listens.
+// engineSetting is one that an engine of the app reads.
+const engineSetting = "TEST_ENGINE_INTERVAL"
+
+// emulator is the least that an app takes, with the host.json of the repository.
+var emulator = settingstest.Emulator("..")
+
+// storage is for the tests that run the real process: it creates its tables and queues before it listens.
 var storage azuritetest.Shared
 
 func TestMain(m *testing.M) {
 	if os.Getenv(runAsHandler) != "" {
-		main()
+		Main(App{Engines: func(p *Platform) ([]engine.Definition, error) {
+			p.Settings.Duration(engineSetting, 0, time.Hour)
+			return nil, nil
+		}})
 	}
 	storage.Main(m)
 }
@@ -45,8 +56,8 @@ type logRecord struct {
 	ExitCode             int
 }
 
-// program is a Main that runs inside the test.
-type program struct {
+// process is a runner that runs inside the test.
+type process struct {
 	address string
 	stop    context.CancelFunc
 	exit    chan int
@@ -54,15 +65,15 @@ type program struct {
 }
 
 // startProgram runs m with emulator settings and returns when it listens.
-func startProgram(t *testing.T, m Main, a app) program {
+func startProgram(t *testing.T, m runner, a program) process {
 	t.Helper()
 	read, write := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
-	p := program{stop: cancel, exit: make(chan int, 1), last: make(chan logRecord, 1)}
+	p := process{stop: cancel, exit: make(chan int, 1), last: make(chan logRecord, 1)}
 	m.Stdout, m.Stderr = write, write
-	m.Wire = func(context.Context, Settings, *slog.Logger) (app, error) { return a, nil }
+	m.Wire = func(*settings.Reader, settings.Settings, *slog.Logger) (program, error) { return a, nil }
 	go func() {
-		p.exit <- m.Run(ctx, nil, emulator.lookup)
+		p.exit <- m.Run(ctx, nil, emulator.Lookup)
 		write.Close()
 	}()
 	listening := make(chan string, 1)
@@ -70,13 +81,13 @@ func startProgram(t *testing.T, m Main, a app) program {
 	select {
 	case p.address = <-listening:
 	case code := <-p.exit:
-		t.Fatalf("exit code %d before the program listens", code)
+		t.Fatalf("exit code %d before the process listens", code)
 	}
 	t.Cleanup(cancel)
 	return p
 }
 
-// follow reads a log to its end, passes on where the program listens, and returns the last record.
+// follow reads a log to its end, passes on where the process listens, and returns the last record.
 func follow(log io.Reader, listening chan<- string) (last logRecord) {
 	lines := bufio.NewScanner(log)
 	for lines.Scan() {
@@ -120,8 +131,8 @@ func mustRequest(t *testing.T, method, url, body string, status int) string {
 	return answer
 }
 
-func queueApp(handle trigger.QueueHandler) app {
-	return app{Queues: map[string]trigger.Queue{"work": {Queue: "work-queue", Parameter: "message", Handle: handle}}}
+func queueApp(handle trigger.QueueHandler) program {
+	return program{Queues: map[string]trigger.Queue{"work": {Queue: "work-queue", Parameter: "message", Handle: handle}}}
 }
 
 const workBody = `{"Data":{"message":"aGk="},"Metadata":{}}`
@@ -137,7 +148,7 @@ func TestProgramServes(t *testing.T) {
 		e.GET("/api/panic", func(echo.Context) error { panic("oh") })
 		return nil
 	}
-	p := startProgram(t, Main{}, a)
+	p := startProgram(t, runner{}, a)
 	if host, _, err := net.SplitHostPort(p.address); err != nil || host != "127.0.0.1" {
 		t.Errorf("listens on %s", p.address)
 	}
@@ -195,7 +206,7 @@ func TestStopWaitsForInvocations(t *testing.T) {
 					t.Error("closed while an invocation was running")
 				}
 			}
-			p := startProgram(t, Main{Drain: tt.drain}, a)
+			p := startProgram(t, runner{Drain: tt.drain}, a)
 			done := make(chan error, 1)
 			go func() {
 				status, answer, err := request(context.Background(), http.MethodPost, "http://"+p.address+"/work", workBody)
@@ -247,28 +258,28 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 	bad := queueApp(nil)
 
 	for _, tt := range []struct {
-		name string
-		env  environment
-		args []string
-		app  app
-		wire error
-		code int
-		want string
+		name    string
+		env     settingstest.Environment
+		args    []string
+		program program
+		wire    error
+		code    int
+		want    string
 	}{
-		{"settings", environment{}, nil, app{}, nil, exitUsage, "FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
-		{"argument", emulator, []string{"now"}, app{}, nil, exitUsage, `unexpected argument "now"`},
-		{"flag", emulator, []string{"-fast"}, app{}, nil, exitUsage, "-fast"},
-		{"wiring", emulator, nil, app{}, oh, exitFailure, `"reason":"oh"`},
-		{"start", emulator, nil, app{Start: func(context.Context) error { return oh }}, nil, exitFailure, `"reason":"start: oh"`},
+		{"settings", settingstest.Environment{}, nil, program{}, nil, exitUsage, "FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
+		{"argument", emulator, []string{"now"}, program{}, nil, exitUsage, `unexpected argument "now"`},
+		{"flag", emulator, []string{"-fast"}, program{}, nil, exitUsage, "-fast"},
+		{"wiring", emulator, nil, program{}, oh, exitFailure, `"reason":"oh"`},
+		{"start", emulator, nil, program{Start: func(context.Context) error { return oh }}, nil, exitFailure, `"reason":"start: oh"`},
 		{"functions", emulator, nil, bad, nil, exitFailure, "mount the functions"},
-		{"port", emulator.with("FUNCTIONS_CUSTOMHANDLER_PORT", port), nil, app{}, nil, exitFailure, "listen on the port that the host has given"},
-		{"help", environment{}, []string{"-h"}, app{}, nil, exitOK, "started by the Azure Functions host"},
-		{"version", environment{}, []string{"-version"}, app{}, nil, exitOK, "github.com/vibedata/roundhouse"},
+		{"port", emulator.With("FUNCTIONS_CUSTOMHANDLER_PORT", port), nil, program{}, nil, exitFailure, "listen on the port that the host has given"},
+		{"help", settingstest.Environment{}, []string{"-h"}, program{}, nil, exitOK, "started by the Azure Functions host"},
+		{"version", settingstest.Environment{}, []string{"-version"}, program{}, nil, exitOK, "github.com/vibedata/roundhouse"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			m := Main{Stdout: &out, Stderr: &out, Wire: func(context.Context, Settings, *slog.Logger) (app, error) { return tt.app, tt.wire }}
-			if code := m.Run(t.Context(), tt.args, tt.env.lookup); code != tt.code {
+			m := runner{Stdout: &out, Stderr: &out, Wire: func(*settings.Reader, settings.Settings, *slog.Logger) (program, error) { return tt.program, tt.wire }}
+			if code := m.Run(t.Context(), tt.args, tt.env.Lookup); code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}
 			if !strings.Contains(out.String(), tt.want) {
@@ -281,13 +292,13 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 // processLimit bounds the tests that wait for another process.
 const processLimit = time.Minute
 
-// childEnv is the environment of a child that is the real program.
-func childEnv(settings environment) []string {
-	env := append(os.Environ(), runAsHandler+"=1")
-	for name, value := range settings {
-		env = append(env, name+"="+value)
+// childEnv is the settingstest.Environment of a child that is the real process.
+func childEnv(env settingstest.Environment) []string {
+	all := append(os.Environ(), runAsHandler+"=1")
+	for name, value := range env {
+		all = append(all, name+"="+value)
 	}
-	return env
+	return all
 }
 
 func TestProcessReportsItsSettings(t *testing.T) {
@@ -295,8 +306,8 @@ func TestProcessReportsItsSettings(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = childEnv(environment{
-		"FUNCTIONS_CUSTOMHANDLER_PORT": "high", "FUNCTIONS_APP_ROOT_PATH": "..", "AzureWebJobsStorage": "nonsense", "ROUNDHOUSE_CONTEXT": "moon",
+	cmd.Env = childEnv(settingstest.Environment{
+		"FUNCTIONS_CUSTOMHANDLER_PORT": "high", "FUNCTIONS_APP_ROOT_PATH": "..", "AzureWebJobsStorage": "nonsense", engineSetting: "1m",
 		"ROUNDHOUSE_INVOCATION_BUDGET": "forever", "ROUNDHOUSE_LOG_LEVEL": "loud", "ROUNDHOUSE_KEY_VAULT_URL": "v",
 	})
 	var stderr bytes.Buffer
@@ -306,7 +317,7 @@ func TestProcessReportsItsSettings(t *testing.T) {
 		t.Errorf("%v, want exit code %d", err, exitUsage)
 	}
 	for _, want := range []string{
-		"FUNCTIONS_CUSTOMHANDLER_PORT", "AzureWebJobsStorage", "ROUNDHOUSE_CONTEXT", "ROUNDHOUSE_INVOCATION_BUDGET", "ROUNDHOUSE_LOG_LEVEL", "ROUNDHOUSE_KEY_VAULT_URL",
+		"FUNCTIONS_CUSTOMHANDLER_PORT", "AzureWebJobsStorage", engineSetting, "ROUNDHOUSE_INVOCATION_BUDGET", "ROUNDHOUSE_LOG_LEVEL", "ROUNDHOUSE_KEY_VAULT_URL",
 	} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("%s is not in:\n%s", want, &stderr)
@@ -322,7 +333,7 @@ func TestProcessStopsOnSignals(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), processLimit)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0])
-			cmd.Env = childEnv(emulator.with(storageSetting, storage.Account(t).ConnectionString()))
+			cmd.Env = childEnv(emulator.With(settings.Storage, storage.Account(t).ConnectionString()))
 			log, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -363,7 +374,7 @@ func TestProcessEndsWithItsParent(t *testing.T) {
 	defer log.Close()
 	// The shell stands between: killing it orphans the handler.
 	parent := exec.Command("sh", "-c", `"$0" & wait`, os.Args[0])
-	parent.Env = childEnv(emulator.with(storageSetting, storage.Account(t).ConnectionString()))
+	parent.Env = childEnv(emulator.With(settings.Storage, storage.Account(t).ConnectionString()))
 	parent.Stdout = write
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)

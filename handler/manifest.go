@@ -31,14 +31,19 @@ func Describe(a App, lookup func(name string) (string, bool)) (Manifest, error) 
 
 // manifest describes a program.
 func (p *parts) manifest(functions []function.Function) Manifest {
-	m := Manifest{Functions: map[string]function.Function{}, Settings: p.reader.Names()}
-	for _, d := range p.definitions {
-		m.Engines = append(m.Engines, d.Describe())
-	}
+	m := Manifest{Engines: p.descriptions(), Functions: map[string]function.Function{}, Settings: p.reader.Names()}
 	for _, f := range functions {
 		m.Functions[f.Name] = f
 	}
 	return m
+}
+
+func (p *parts) descriptions() []engine.Description {
+	all := []engine.Description{}
+	for _, d := range p.definitions {
+		all = append(all, d.Describe())
+	}
+	return all
 }
 
 // write prints a manifest.

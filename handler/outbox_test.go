@@ -1,7 +1,6 @@
 package handler
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,8 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/outbox"
@@ -28,26 +28,33 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// memoryStores are stores whose secrets can be made to fail.
-func memoryStores(t *testing.T, plan *faults.Plan) stores {
+// memoryPlatform is a platform in memory whose secrets can be made to fail.
+func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	t.Helper()
-	st := stores{tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory()}
-	vault := secrets.NewDevelopment(faults.Tables(st.tables, plan.Intercept))
-	st.vault = vault
-	if err := st.tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
+	st, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
+	st.Secrets = secrets.NewDevelopment(faults.Tables(st.Tables, plan.Intercept))
+	if err := st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
 		t.Fatal(err)
 	}
 	return st
 }
 
-// newEvents is an outbox with the destinations of a document, and the dead letters beside it.
-func newEvents(t *testing.T, st stores, document string) (*events, *engine.DeadLetters) {
+// load reads the settings of an environment, and has a platform read them, too.
+func load(t *testing.T, env settingstest.Environment, st *Platform) settings.Settings {
 	t.Helper()
-	s, err := LoadSettings(emulator.with("ROUNDHOUSE_OUTBOX", document).lookup)
+	st.Settings = settings.NewReader(env.Lookup)
+	s, err := settings.Load(st.Settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	letters := engine.NewDeadLetters(st.tables, "")
+	return s
+}
+
+// newEvents is an outbox with the destinations of a document, and the dead letters beside it.
+func newEvents(t *testing.T, st Platform, document string) (*events, *engine.DeadLetters) {
+	t.Helper()
+	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
+	letters := engine.NewDeadLetters(st.Tables, "")
 	e, err := wireOutbox(s, st, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -81,17 +88,17 @@ const toQueue = `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"
 
 func TestAWakeUpDelivers(t *testing.T) {
 	t.Parallel()
-	st := memoryStores(t, &faults.Plan{})
+	st := memoryPlatform(t, &faults.Plan{})
 	e, _ := newEvents(t, st, toQueue)
 	added := add(t, e, `{"n":1}`)
-	wakes, err := st.queues.Receive(t.Context(), outbox.DefaultQueue, 32, time.Minute)
+	wakes, err := st.Queues.Receive(t.Context(), outbox.DefaultQueue, 32, time.Minute)
 	if err != nil || len(wakes) != 1 {
 		t.Fatalf("%d wake-ups, %v", len(wakes), err)
 	}
 	if err := e.wake(t.Context(), engine.Delivery{ID: wakes[0].ID, Body: queues.Decode(wakes[0].Text), DequeueCount: 1}); err != nil {
 		t.Fatal(err)
 	}
-	sent, err := st.queues.Receive(t.Context(), "events", 32, time.Minute)
+	sent, err := st.Queues.Receive(t.Context(), "events", 32, time.Minute)
 	if err != nil || len(sent) != 1 || !strings.Contains(string(queues.Decode(sent[0].Text)), `"source":"/roundhouse/contoso"`) {
 		t.Errorf("sent %v, %v", sent, err)
 	}
@@ -103,7 +110,7 @@ func TestAWakeUpDelivers(t *testing.T) {
 // What cannot be read, and what the host has given up on, is dropped: nothing hangs on a wake-up.
 func TestBadWakeUpsAreDropped(t *testing.T) {
 	t.Parallel()
-	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
 	for _, body := range []string{"", "nonsense", `{}`, `{"tenant":5}`, `{"tenant":"` + strings.Repeat("x", 200) + `"}`} {
 		if err := e.wake(t.Context(), engine.Delivery{ID: "1", Body: []byte(body)}); err != nil {
 			t.Errorf("%.20q: %v", body, err)
@@ -121,7 +128,7 @@ func TestBadWakeUpsAreDropped(t *testing.T) {
 
 func TestSweepKeepsToThePollInterval(t *testing.T) {
 	t.Parallel()
-	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
 	start := time.Now()
 	e.interval = 30 * time.Second
 	for _, tt := range []struct {
@@ -141,7 +148,7 @@ func TestSweepKeepsToThePollInterval(t *testing.T) {
 
 func TestRetentionRemovesWhatIsOld(t *testing.T) {
 	t.Parallel()
-	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
 	const many = outbox.MaxLimit + 1
 	for range many {
 		add(t, e, `{}`)
@@ -228,7 +235,7 @@ func dispatch(t *testing.T, e *events) {
 func TestDeadEventsAndBack(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	e, letters := newEvents(t, memoryStores(t, &faults.Plan{}), r.document(""))
+	e, letters := newEvents(t, memoryPlatform(t, &faults.Plan{}), r.document(""))
 	r.status.Store(http.StatusBadRequest)
 	added := add(t, e, `{"n":1}`)
 	list := func() []engine.DeadLetter {
@@ -294,7 +301,7 @@ func checkLetter(t *testing.T, got engine.DeadLetter, added outbox.Added) {
 // A dispatcher that dies after the dead letter and before the flag is followed by one that fails again, at another time.
 func TestADeathThatIsToldTwiceIsOneDeadLetter(t *testing.T) {
 	t.Parallel()
-	e, letters := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
+	e, letters := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
 	added := add(t, e, `{}`)
 	for i := range 3 {
 		at := time.Now().Add(time.Duration(i) * time.Minute)
@@ -312,7 +319,7 @@ func TestADeathThatIsToldTwiceIsOneDeadLetter(t *testing.T) {
 
 func TestALongPayloadIsNotInTheDeadLetter(t *testing.T) {
 	t.Parallel()
-	e, letters := newEvents(t, memoryStores(t, &faults.Plan{}), `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"eventType":"other","destination":"q"}]}`)
+	e, letters := newEvents(t, memoryPlatform(t, &faults.Plan{}), `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"eventType":"other","destination":"q"}]}`)
 	payload := `"` + strings.Repeat("ü", outbox.MaxPayload/2-1) + `"`
 	added := add(t, e, payload)
 	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
@@ -341,7 +348,7 @@ func TestSigning(t *testing.T) {
 	plan := &faults.Plan{}
 	var away atomic.Bool
 	plan.Refuse = func(faults.Call) bool { return away.Load() }
-	st := memoryStores(t, plan)
+	st := memoryPlatform(t, plan)
 	const text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 	first, err := outbox.ParseSigningKey("k1", text)
 	if err != nil {
@@ -349,7 +356,7 @@ func TestSigning(t *testing.T) {
 	}
 	second := outbox.SigningKey{ID: "k1", Secret: []byte(strings.Repeat("\xf0\x01", 16))}
 	now := time.Now()
-	ring := newKeyring([]signingSetting{{"k1", "hook"}}, st.vault, st.vault, slog.New(slog.DiscardHandler))
+	ring := newKeyring([]settings.SigningKey{{ID: "k1", Secret: "hook"}}, st.Secrets, st.Secrets, slog.New(slog.DiscardHandler))
 	ring.now = func() time.Time { return now }
 	use := func(want outbox.SigningKey) {
 		t.Helper()
@@ -360,7 +367,7 @@ func TestSigning(t *testing.T) {
 	}
 	store := func(value string) secrets.Version {
 		t.Helper()
-		v, err := st.vault.Add(t.Context(), "hook", []byte(value), nil)
+		v, err := st.Secrets.Add(t.Context(), "hook", []byte(value), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,7 +383,7 @@ func TestSigning(t *testing.T) {
 	if n := len(plan.Calls()); n != calls {
 		t.Errorf("keys are not cached: %d calls more", n-calls)
 	}
-	if err := st.vault.Disable(t.Context(), "hook", v1.Version); err != nil {
+	if err := st.Secrets.Disable(t.Context(), "hook", v1.Version); err != nil {
 		t.Fatal(err)
 	}
 	store(string(second.Secret))
@@ -394,9 +401,9 @@ func TestSigning(t *testing.T) {
 func TestSignedOnTheWire(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	st := memoryStores(t, &faults.Plan{})
+	st := memoryPlatform(t, &faults.Plan{})
 	secret := strings.Repeat("s", outbox.MinSecret) + "\x00"
-	if _, err := st.vault.Add(t.Context(), "hook", []byte(secret), nil); err != nil {
+	if _, err := st.Secrets.Add(t.Context(), "hook", []byte(secret), nil); err != nil {
 		t.Fatal(err)
 	}
 	e, _ := newEvents(t, st, r.document(`,"structured":true,"signingKeys":[{"id":"k1","secret":"hook"}]`))
@@ -406,28 +413,5 @@ func TestSignedOnTheWire(t *testing.T) {
 	id, err := outbox.VerifySignature(got.header, got.body, []outbox.SigningKey{{ID: "k1", Secret: []byte(secret)}}, time.Now(), 0)
 	if err != nil || id != "k1" || got.header.Get(outbox.HeaderIdempotencyKey) != added.Key.String() {
 		t.Errorf("signed with %q, %v: %v", id, err, got.header)
-	}
-}
-
-func TestEnginesPublish(t *testing.T) {
-	t.Parallel()
-	e, _ := newEvents(t, memoryStores(t, &faults.Plan{}), toQueue)
-	publisher := eventPublisher{e.writer}
-	event := hmac.Event{TenantID: "contoso", Type: hmac.EventRotated, Category: "hmac", Entity: "i1", Kind: "rotated", Version: "s/1", OrderKey: "s", CorrelationID: "c1", Payload: []byte(`{}`)}
-	for range 2 {
-		id, err := publisher.Publish(t.Context(), event)
-		if err != nil || id != outbox.Key("contoso", "hmac", "i1", "rotated", "s/1").String() {
-			t.Errorf("%s, %v", id, err)
-		}
-	}
-	event.TenantID = strings.Repeat("x", outbox.MaxIDLength+1)
-	if _, err := publisher.Publish(t.Context(), event); !errors.Is(err, hmac.ErrInput) || !errors.Is(err, outbox.ErrInvalid) {
-		t.Errorf("a bad event: %v", err)
-	}
-	event.TenantID = "contoso"
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := publisher.Publish(ended, hmac.Event{TenantID: "contoso", Type: "x", Payload: []byte(`1`)}); errors.Is(err, hmac.ErrInput) {
-		t.Errorf("a passing error: %v", err)
 	}
 }

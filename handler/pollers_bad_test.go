@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/poller"
@@ -86,7 +87,7 @@ func TestPollersWithBadInput(t *testing.T) {
 			if err := w.tick(t, "good"); err != nil {
 				t.Errorf("the other: %v", err)
 			}
-			if n, err := w.stores.queues.Length(t.Context(), "work"); err != nil || n != 3 {
+			if n, err := w.platform.Queues.Length(t.Context(), "work"); err != nil || n != 3 {
 				t.Errorf("the other has sent %d rows, %v", n, err)
 			}
 		})
@@ -117,23 +118,23 @@ func TestPollerWithLargeRow(t *testing.T) {
 
 // polledTable is a poller of a table that feeds the outbox, and a good one beside it that feeds an engine.
 type polledTable struct {
-	stores  stores
-	pollers *pollers
-	letters *engine.DeadLetters
-	dsn     string
+	platform Platform
+	pollers  *pollers
+	letters  *engine.DeadLetters
+	dsn      string
 }
 
 func newPolledTable(t *testing.T, name string, bad badInput) *polledTable {
 	t.Helper()
 	var away atomic.Bool
-	st := memoryStores(t, &faults.Plan{})
-	st.blobs = faults.Blobs(st.blobs, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+	st := memoryPlatform(t, &faults.Plan{})
+	st.Blobs = faults.Blobs(st.Blobs, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 		if away.Load() && c.Target == poller.DefaultContainer {
 			return errors.New("storage is away")
 		}
 		return next(ctx)
 	})
-	w := &polledTable{stores: st, dsn: "file:" + filepath.Join(t.TempDir(), "orders.db")}
+	w := &polledTable{platform: st, dsn: "file:" + filepath.Join(t.TempDir(), "orders.db")}
 	if bad.table == "" {
 		bad.table = someRows
 	}
@@ -151,15 +152,13 @@ func newPolledTable(t *testing.T, name string, bad badInput) *polledTable {
 			"deliver": {"outbox": {"eventType": "order", "tenantId": "t"}}%s},
 		"good": {"connection": {"setting": "GOOD_DSN"}, "state": "table", "source": {"dialect": "sqlite", "sourceId": "good", "table": "orders", %s},
 			"deliver": {"engine": {"engine": "work"}}}}`, name, bad.source, bad.more, fromID)
-	s, err := LoadSettings(emulator.with(pollersSetting, document).with("BAD_DSN", bad.dsn).with("GOOD_DSN", goodDSN).lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t, emulator.With(settings.Pollers, document).With("BAD_DSN", bad.dsn).With("GOOD_DSN", goodDSN), &st)
 	e, letters := newEvents(t, st, "")
-	w.letters = letters
-	w.pollers, err = wirePollers(s, st, []engine.Definition{{Name: "work", Queue: "work"}}, engine.NewClaims(st.blobs, ""), e.writer, letters, slog.New(slog.DiscardHandler))
+	st.Outbox, w.letters = e.writer, letters
+	var err error
+	w.pollers, err = wirePollers(s, st, []engine.Definition{{Name: "work", Queue: "work"}}, engine.NewClaims(st.Blobs, ""), letters, slog.New(slog.DiscardHandler))
 	if err == nil {
-		err = errors.Join(w.pollers.prepare(t.Context()), st.queues.CreateQueue(t.Context(), "work"))
+		err = errors.Join(w.pollers.prepare(t.Context()), st.Queues.CreateQueue(t.Context(), "work"))
 	}
 	if err != nil {
 		t.Fatal(err)

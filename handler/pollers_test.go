@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/poller"
@@ -21,43 +21,30 @@ import (
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
-// someOrders is a poller of a SQLite file whose rows rotate keys, and one whose database is not there.
+// someOrders is a poller of a SQLite file whose rows are work for an engine, and one whose database is not there.
 const someOrders = `{
 	"orders": {"connection": {"setting": "ORDERS_DSN"}, "source": {"dialect": "sqlite", "sourceId": "shop", "table": "orders", "cursor": "id", "keys": ["id"]},
-		"deliver": {"engine": {"engine": "hmac", "instanceColumn": "instance"}}, "schedule": "0 * * * * *"},
+		"deliver": {"engine": {"engine": "work", "instanceColumn": "instance"}}, "schedule": "0 * * * * *"},
 	"lost": {"connection": {"secret": "lost-dsn"}, "source": {"dialect": "sqlite", "sourceId": "lost", "table": "nothing", "cursor": "id", "keys": ["id"]}, "state": "table",
 		"deliver": {"outbox": {"eventType": "order", "tenantId": "t"}}}}`
 
-// The functions of pollers are staged as they are defined, and the program serves them.
+// The functions of pollers are as they are defined, and the program serves them.
 func TestPollerFunctions(t *testing.T) {
 	t.Parallel()
-	dist := filepath.Join(t.TempDir(), "dist")
-	if out, err := stage(t, []string{"--local", dist}, "ROUNDHOUSE_POLLERS="+someOrders); err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
-	out, err := stage(t, []string{"--list"}, "ROUNDHOUSE_POLLERS="+someOrders)
-	if err != nil || !slices.Contains(strings.Fields(out), "poller-orders-timer") {
-		t.Errorf("%v: %s", err, out)
-	}
-	s, err := LoadSettings(emulator.with(pollersSetting, someOrders).lookup)
+	env := emulator.With(settings.Pollers, someOrders)
+	h, err := New(workApp(), Config{Lookup: env.Lookup})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := wire(t.Context(), s, slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(a.Close)
-	for function, schedule := range map[string]string{"poller-orders-timer": "0 * * * * *", "poller-lost-timer": poller.DefaultSchedule} {
-		var f struct{ Bindings []binding }
-		readJSON(t, filepath.Join(dist, function, "function.json"), true, &f)
-		if timer, ok := a.Timers[function]; !ok || len(f.Bindings) != 1 || f.Bindings[0].Schedule != schedule || f.Bindings[0].Name != timer.Parameter {
-			t.Errorf("%s: %+v, served: %v", function, f, ok)
+	t.Cleanup(h.Close)
+	for name, schedule := range map[string]string{"poller-orders-timer": "0 * * * * *", "poller-lost-timer": poller.DefaultSchedule} {
+		f := h.Manifest().Functions[name]
+		if _, served := h.program.Timers[name]; !served || len(f.Bindings) != 1 || f.Bindings[0].Schedule != schedule {
+			t.Errorf("%s: %+v, served: %v", name, f, served)
 		}
 	}
-	before := names(t, dist)
-	if out, err := stage(t, []string{"--local", dist}, `ROUNDHOUSE_POLLERS={"a": {}}`); err == nil || !strings.Contains(out, `poller "a"`) || !slices.Equal(names(t, dist), before) {
-		t.Errorf("%v: %s", err, out)
+	if _, err := Describe(workApp(), env.With(settings.Pollers, `{"a": {}}`).Lookup); err == nil || !strings.Contains(err.Error(), `poller "a"`) {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -74,16 +61,13 @@ func TestPollersRun(t *testing.T) {
 	if _, err := db.ExecContext(ctx, `CREATE TABLE orders (id INTEGER PRIMARY KEY, instance TEXT); INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (9007199254740993, 'c')`); err != nil {
 		t.Fatal(err)
 	}
-	st := memoryStores(t, &faults.Plan{})
-	s, err := LoadSettings(emulator.with(pollersSetting, someOrders).with("ORDERS_DSN", dsn).lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
-	letters := engine.NewDeadLetters(st.tables, "")
-	definitions := []engine.Definition{{Name: "hmac", Queue: "hmac-rotation-queue"}}
-	p, err := wirePollers(s, st, definitions, engine.NewClaims(st.blobs, ""), nil, letters, slog.New(slog.DiscardHandler))
+	st := memoryPlatform(t, &faults.Plan{})
+	s := load(t, emulator.With(settings.Pollers, someOrders).With("ORDERS_DSN", dsn), &st)
+	letters := engine.NewDeadLetters(st.Tables, "")
+	definitions := []engine.Definition{{Name: "work", Queue: "work-queue"}}
+	p, err := wirePollers(s, st, definitions, engine.NewClaims(st.Blobs, ""), letters, slog.New(slog.DiscardHandler))
 	if err == nil {
-		err = errors.Join(p.prepare(ctx), st.queues.CreateQueue(ctx, "hmac-rotation-queue"), letters.CreateTable(ctx))
+		err = errors.Join(p.prepare(ctx), st.Queues.CreateQueue(ctx, "work-queue"), letters.CreateTable(ctx))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +86,7 @@ func TestPollersRun(t *testing.T) {
 	if got := p.counters(); len(got) > 0 {
 		t.Errorf("a source that was never opened: %+v", got)
 	}
-	if _, err := st.vault.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil); err != nil {
+	if _, err := st.Secrets.Add(ctx, "lost-dsn", []byte("file:"+filepath.Join(t.TempDir(), "none.db")), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := tick("lost"); err == nil || !strings.Contains(err.Error(), "poller lost") || !strings.Contains(err.Error(), "nothing") {
@@ -126,7 +110,7 @@ func TestPollersRun(t *testing.T) {
 	if got := p.counters(); got["orders"].Rows != 3 || got["orders"].Ticks != 3 || got["orders"].LastSuccess.IsZero() {
 		t.Errorf("counted over two runners: %+v", got)
 	}
-	received, err := st.queues.Receive(ctx, "hmac-rotation-queue", 10, time.Minute)
+	received, err := st.Queues.Receive(ctx, "work-queue", 10, time.Minute)
 	if err != nil || len(received) != 3 {
 		t.Fatalf("%d messages, %v", len(received), err)
 	}
@@ -151,24 +135,22 @@ func TestPollersRun(t *testing.T) {
 func TestPollerSettings(t *testing.T) {
 	t.Parallel()
 	for document, complaint := range map[string]string{
-		`{`:          pollersSetting,
+		`{`:          settings.Pollers,
 		`{"a":{}}`:   `poller "a"`,
 		`{"A b":{}}`: `A b`,
 		strings.Replace(someOrders, "0 * * * * *", "* * *", 1): "schedule",
 	} {
-		if _, err := LoadSettings(emulator.with(pollersSetting, document).lookup); err == nil || !strings.Contains(err.Error(), complaint) {
+		if _, err := settings.Load(settings.NewReader(emulator.With(settings.Pollers, document).Lookup)); err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%.40s: %v", document, err)
 		}
 	}
 	for document, complaint := range map[string]string{
-		strings.Replace(someOrders, `"engine": "hmac"`, `"engine": "none"`, 1):       `poller orders: there is no engine "none"`,
+		strings.Replace(someOrders, `"engine": "work"`, `"engine": "none"`, 1):       `poller orders: there is no engine "none"`,
 		strings.Replace(someOrders, `"cursor": "id",`, `"cursor": "id", "x": 1,`, 1): `poller orders: source`,
 	} {
-		s, err := LoadSettings(emulator.with(pollersSetting, document).lookup)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = wirePollers(s, memoryStores(t, &faults.Plan{}), []engine.Definition{{Name: "hmac", Queue: "q"}}, nil, nil, nil, nil)
+		st := memoryPlatform(t, &faults.Plan{})
+		s := load(t, emulator.With(settings.Pollers, document), &st)
+		_, err := wirePollers(s, st, []engine.Definition{{Name: "work", Queue: "q"}}, nil, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%q: %v", complaint, err)
 		}

@@ -43,7 +43,7 @@ func newArchive(t *testing.T, intercept faults.Interceptor) archive {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &purger{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log, now: time.Now, keep: defaultPurgeAfter}
+	r := &purger{runtime: rt, locks: hostlock.Locks{Tables: store}, log: log, now: time.Now, keep: 30 * day}
 	for _, prepare := range []func(context.Context) error{healthy.Prepare, r.locks.CreateTable} {
 		if err := prepare(t.Context()); err != nil {
 			t.Fatal(err)
@@ -184,16 +184,6 @@ func TestRetentionInterrupted(t *testing.T) {
 					}
 				})
 			})
-		}
-	}
-}
-
-func TestOrchestrationRetentionSetting(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0} {
-		got, err := keepSetting(emulator.with(purgeSetting, text).lookup, purgeSetting, defaultPurgeAfter, time.Hour)
-		if got != want || (err == nil) != (want != 0) {
-			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
 }

@@ -109,7 +109,13 @@ func (p *parts) wireEngines() (err error) {
 	if p.app.Engines != nil {
 		p.definitions, err = p.app.Engines(&p.platform)
 	}
-	if err = errors.Join(p.reader.Err(), err); err != nil {
+	errs := []error{p.reader.Err(), err}
+	if errs[0] == nil && err == nil {
+		for _, d := range p.definitions {
+			errs = append(errs, d.Validate())
+		}
+	}
+	if err = errors.Join(errs...); err != nil {
 		return err
 	}
 	if p.pollers, err = wirePollers(p.settings, p.platform, p.definitions, p.claims, p.letters, p.log); err != nil {
@@ -241,7 +247,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: bulk.NewOperations(p.runtime, nil), Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, EasyAuth: s.EasyAuth,
-		Tasks: p.runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
 			mount(e, d.Endpoints)

@@ -66,7 +66,10 @@ func rotationsFrom(r *settings.Reader) rotations {
 		return nil
 	}
 	all, err := doc.rotations()
-	r.Reject(rotationsSetting, err)
+	if err != nil {
+		r.Reject(rotationsSetting, err)
+		return nil
+	}
 	return all
 }
 

@@ -18,6 +18,9 @@ const (
 	letsEncryptStaging = "https://acme-staging-v02.api.letsencrypt.org/directory"
 )
 
+// targetsSetting is a JSON array of those who serve certificates.
+const targetsSetting = "ROUNDHOUSE_TLS_TARGETS"
+
 // distributionTimeout bounds one request that tells a target about a certificate.
 const distributionTimeout = 30 * time.Second
 
@@ -34,7 +37,7 @@ func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 		r.Reject("ROUNDHOUSE_ACME_CONTACT", errors.New("set an e-mail address, or nothing"))
 	}
 	var targets tls.StaticTargets
-	r.JSON("ROUNDHOUSE_TLS_TARGETS", &targets)
+	r.JSON(targetsSetting, &targets)
 	challenges := acme.HTTP01{Tables: p.Tables}
 	authority, err := acme.New(acme.Config{Directory: directory, Contact: contact, Vault: p.Secrets, Solvers: []acme.Solver{challenges}, Log: p.Log})
 	if err != nil {

@@ -56,6 +56,8 @@ type Config struct {
 	Health  *health.Checks
 	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
 	Engines []string
+	// Descriptions describe the engines of the app, for who asks what it consists of.
+	Descriptions []engine.Description
 	// EasyAuth says that the platform authenticates callers (its setting WEBSITE_AUTH_ENABLED) and tells in a header who
 	// they are. Only then the header is believed.
 	EasyAuth bool
@@ -102,6 +104,9 @@ type api struct {
 	admit   func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
 	list    func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 	engines []string
+	// descriptions are those of the app's engines.
+	descriptions []engine.Description
+
 	timeout time.Duration
 	now     func() time.Time
 	log     *slog.Logger
@@ -142,6 +147,7 @@ func (a *api) resources() []resource {
 	get := func(run endpoint) map[string]endpoint { return map[string]endpoint{http.MethodGet: run} }
 	post := func(run endpoint) map[string]endpoint { return map[string]endpoint{http.MethodPost: run} }
 	return []resource{
+		{"/api/engines", engines, get(a.listEngines)},
 		{"/api/history", engines, get(a.listHistory)},
 		{"/api/history/:engine/:rowKey", engines, get(a.getHistory)},
 		{"/api/dlq", engines, get(a.listDeadLetters)},
@@ -230,6 +236,7 @@ func Register(e *echo.Echo, c Config) error {
 		now:     c.Now,
 		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 
+		descriptions:   append([]engine.Description{}, c.Descriptions...),
 		orchestrations: c.Orchestrations,
 		easyAuth:       c.EasyAuth,
 

@@ -28,7 +28,7 @@ func TestDeepBodies(t *testing.T) {
 		queue   string
 	}{
 		"alert":        {request{"POST", "/api/alerts?code=" + alertsKey, alert(""), nil}, payload.MaxDepth - 1, alerts.Queue},
-		"webhook":      {request{"POST", intake.WebhookPath, webhook, d.good(t, intake.MarketplaceCaller)}, payload.MaxDepth, provisioning.Queue},
+		"webhook":      {request{"POST", webhookPath, webhook, d.good(t, intake.MarketplaceCaller)}, payload.MaxDepth, provisioning.Queue},
 		"notification": {request{"POST", sig, notification, nil}, payload.MaxDepth, provisioning.Queue},
 	} {
 		for levels, taken := range map[int]bool{tt.deepest: true, tt.deepest + 1: false, 9_998: false} {

@@ -42,7 +42,7 @@ func TestTokens(t *testing.T) {
 	for name, tt := range tests {
 		claims := d.issuer.Claims(audience, intake.MarketplaceCaller)
 		tt.change(claims)
-		if status, _ := d.send(t, request{"POST", intake.WebhookPath, webhook, bearer(d.issuer.Token(t, claims))}); status != tt.status {
+		if status, _ := d.send(t, request{"POST", webhookPath, webhook, bearer(d.issuer.Token(t, claims))}); status != tt.status {
 			t.Errorf("%s: %d", name, status)
 		}
 	}
@@ -59,7 +59,7 @@ func TestForgedTokens(t *testing.T) {
 	const hs256 = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImtleS0xIn0"
 	for _, token := range []string{"", "x", "a.b.c", parts[0] + "." + parts[1] + ".", none + "." + parts[1] + ".", hs256 + "." + parts[1] + "." + parts[2],
 		parts[0] + "." + parts[1] + "x." + parts[2], strings.Join(parts, ".") + "." + parts[2], strings.Repeat("x", 20<<10)} {
-		status, _ := d.send(t, request{"POST", intake.WebhookPath, webhook, bearer(token)})
+		status, _ := d.send(t, request{"POST", webhookPath, webhook, bearer(token)})
 		if status != http.StatusUnauthorized && status != http.StatusServiceUnavailable {
 			t.Errorf("%.40q: %d", token, status)
 		}
@@ -75,7 +75,7 @@ func TestKeySet(t *testing.T) {
 	d := newDoor(t, through)
 	check := func(what string, want int) {
 		t.Helper()
-		if status, _ := d.send(t, request{"POST", intake.WebhookPath, webhook, d.good(t, intake.MarketplaceCaller)}); status != want {
+		if status, _ := d.send(t, request{"POST", webhookPath, webhook, d.good(t, intake.MarketplaceCaller)}); status != want {
 			t.Errorf("%s: %d", what, status)
 		}
 	}

@@ -33,8 +33,14 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	tenant       = "2fea5f31-2ddc-4d6f-97f4-7a51a1c5a1bb"
-	audience     = "a4d0f0a6-5d5c-4b54-9bd8-3f1f2f0c6b8e"
+	tenant            = "2fea5f31-2ddc-4d6f-97f4-7a51a1c5a1bb"
+	audience          = "a4d0f0a6-5d5c-4b54-9bd8-3f1f2f0c6b8e"
+	webhookPath       = "/api/marketplace/webhook"
+	notificationsPath = "/api/managed-app/resource"
+	alertsPath        = "/api/alerts"
+	// orders is an engine without an adapter, and its queue.
+	orders = "orders"
+
 	signature    = "a-signature-of-24-bytes!"
 	alertsKey    = "a-key-of-the-alerts-intake"
 	subscription = "37f9dea2-4345-438f-b0bd-03d40d28c7e0"
@@ -55,7 +61,7 @@ type door struct {
 func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 	t.Helper()
 	d := &door{issuer: marketplacefake.NewIssuer(t, tenant), queues: queues.NewMemory(), blobs: blobs.NewMemory(), log: &strings.Builder{}}
-	if err := errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue),
+	if err := errors.Join(d.queues.CreateQueue(t.Context(), provisioning.Queue), d.queues.CreateQueue(t.Context(), alerts.Queue), d.queues.CreateQueue(t.Context(), orders),
 		d.blobs.CreateContainer(t.Context(), "engine-messages")); err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +74,19 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 		}
 		return e
 	}
-	webhooks, alarms := intake.Target{Queue: provisioning.Queue, Adapt: provisioning.Adapt}, intake.Target{Queue: alerts.Queue, Adapt: alerts.Adapt}
 	e := echo.New()
 	err := intake.Register(e, intake.Config{Queues: faults.Queues(d.queues, intercept), Claims: engine.NewClaims(faults.Blobs(d.blobs, intercept), ""),
-		Webhook: &intake.Webhook{Target: webhooks, Tokens: entra(intake.MarketplaceCaller),
-			Declines: func(body []byte) bool { return provisioning.Declines(body, []string{"silver"}) }},
-		Notifications: &intake.Notifications{Target: webhooks, Signature: signature},
-		Alerts:        &intake.Alerts{Target: alarms, Key: alertsKey, Tokens: entra(intake.AlertsCaller)},
-		Log:           slog.New(slog.NewTextHandler(d.log, nil))})
+		Log: slog.New(slog.NewTextHandler(d.log, nil)), Engines: []engine.Definition{
+			{Name: provisioning.Engine, Queue: provisioning.Queue, Adapt: provisioning.Adapt, Intakes: []engine.Intake{
+				{Route: "marketplace/webhook", Status: http.StatusOK, Authorize: intake.KeyOrToken("", entra(intake.MarketplaceCaller)),
+					Declines: func(body []byte) bool { return provisioning.Declines(body, []string{"silver"}) }},
+				{Route: "managed-app/resource", Status: http.StatusOK, Authorize: intake.Signature("sig", signature)},
+			}},
+			{Name: alerts.Engine, Queue: alerts.Queue, Adapt: alerts.Adapt, Intakes: []engine.Intake{
+				{Route: "alerts", Authorize: intake.KeyOrToken(alertsKey, entra(intake.AlertsCaller))},
+			}},
+			{Name: orders, Queue: orders, Intakes: []engine.Intake{{Route: "orders"}, {Route: "closed-orders", Closed: true}}},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +170,7 @@ func TestWebhook(t *testing.T) {
 	d := newDoor(t, through)
 	s := marketplacefake.Sender{Client: d.server.Client(), Token: func() string { return d.issuer.Token(t, d.issuer.Claims(audience, intake.MarketplaceCaller)) }}
 	for range 2 {
-		statuses, err := s.Webhook(t.Context(), d.server.URL+intake.WebhookPath, marketplacefake.Operation{ID: operation, SubscriptionID: subscription, Action: "ChangePlan", Status: "InProgress", Quantity: 7})
+		statuses, err := s.Webhook(t.Context(), d.server.URL+webhookPath, marketplacefake.Operation{ID: operation, SubscriptionID: subscription, Action: "ChangePlan", Status: "InProgress", Quantity: 7})
 		if err != nil || len(statuses) != 1 || statuses[0] != http.StatusOK {
 			t.Fatalf("%v, %v", statuses, err)
 		}
@@ -178,7 +189,7 @@ func TestDeclinedPlan(t *testing.T) {
 	t.Parallel()
 	d := newDoor(t, through)
 	body := strings.Replace(strings.Replace(webhook, "Renew", "ChangePlan", 1), "{", `{"planId":"gold",`, 1)
-	if status, header := d.send(t, request{"POST", intake.WebhookPath, body, d.good(t, intake.MarketplaceCaller)}); status != 400 || header.Get("x-ms-error-code") != "Declined" {
+	if status, header := d.send(t, request{"POST", webhookPath, body, d.good(t, intake.MarketplaceCaller)}); status != 400 || header.Get("x-ms-error-code") != "Declined" {
 		t.Errorf("%d, %v", status, header)
 	}
 	if got := d.messages(t, provisioning.Queue); len(got) != 1 {
@@ -231,13 +242,13 @@ func TestRefusals(t *testing.T) {
 		request
 		status int
 	}{
-		"another method":          {request{"GET", intake.WebhookPath, "", good}, 405},
-		"no token":                {request{"POST", intake.WebhookPath, webhook, nil}, 401},
-		"another scheme":          {request{"POST", intake.WebhookPath, webhook, map[string]string{"Authorization": "Basic YTpi"}}, 401},
-		"no webhook":              {request{"POST", intake.WebhookPath, `{"hello":"world"}`, good}, 400},
-		"no JSON":                 {request{"POST", intake.WebhookPath, `{`, good}, 400},
-		"unknown action":          {request{"POST", intake.WebhookPath, strings.Replace(webhook, "Renew", "Transfer", 1), good}, 400},
-		"too large":               {request{"POST", intake.WebhookPath, strings.Repeat(" ", 600<<10), good}, 413},
+		"another method":          {request{"GET", webhookPath, "", good}, 405},
+		"no token":                {request{"POST", webhookPath, webhook, nil}, 401},
+		"another scheme":          {request{"POST", webhookPath, webhook, map[string]string{"Authorization": "Basic YTpi"}}, 401},
+		"no webhook":              {request{"POST", webhookPath, `{"hello":"world"}`, good}, 400},
+		"no JSON":                 {request{"POST", webhookPath, `{`, good}, 400},
+		"unknown action":          {request{"POST", webhookPath, strings.Replace(webhook, "Renew", "Transfer", 1), good}, 400},
+		"too large":               {request{"POST", webhookPath, strings.Repeat(" ", 600<<10), good}, 413},
 		"no signature":            {request{"POST", "/api/managed-app/resource", "{}", nil}, 401},
 		"another signature":       {request{"POST", sig + signature + "x", "{}", nil}, 401},
 		"signature, no body":      {request{"POST", sig + signature, "", nil}, 400},
@@ -283,11 +294,36 @@ func TestStorageFails(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	t.Parallel()
-	err := intake.Register(echo.New(), intake.Config{Timeout: time.Minute, Webhook: &intake.Webhook{}, Notifications: &intake.Notifications{Signature: "short"}, Alerts: &intake.Alerts{}})
-	for _, part := range []string{"queues", "timeout", "webhook: queue", "tokens", "signature", "alerts: key"} {
+	err := intake.Register(echo.New(), intake.Config{Timeout: time.Minute})
+	for _, part := range []string{"queues", "timeout"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not name %s", err, part)
 		}
+	}
+}
+
+// An engine without an adapter takes the envelope, but no blob and nothing for another engine.
+func TestEnvelope(t *testing.T) {
+	t.Parallel()
+	d := newDoor(t, through)
+	for body, want := range map[string]int{
+		`{"correlationId":"c1","input":{"n":1}}`: 202,
+		`{"instanceId":"i"}`:                     202,
+		`{"engine":"orders"}`:                    202,
+		`{"engine":"hmac"}`:                      400,
+		`{"blob":"hmac/c1/secret"}`:              400,
+		`{"correlationId":"a\u0000b"}`:           400,
+		`[]`:                                     400,
+	} {
+		if status, header := d.send(t, request{"POST", "/api/orders", body, nil}); status != want || header.Get("x-correlation-id") == "" {
+			t.Errorf("%s: %d, want %d", body, status, want)
+		}
+	}
+	if got := d.messages(t, orders); len(got) != 3 {
+		t.Errorf("%d messages", len(got))
+	}
+	if status, _ := d.send(t, request{"POST", "/api/closed-orders", `{}`, nil}); status != 404 {
+		t.Errorf("a closed intake answers %d", status)
 	}
 }
 
@@ -300,12 +336,13 @@ func TestSlowStorage(t *testing.T) {
 	}
 	e := echo.New()
 	err := intake.Register(e, intake.Config{Queues: faults.Queues(queues.NewMemory(), slow), Claims: engine.NewClaims(blobs.NewMemory(), ""), Timeout: time.Millisecond,
-		Notifications: &intake.Notifications{Target: intake.Target{Queue: provisioning.Queue, Adapt: provisioning.Adapt}, Signature: signature}})
+		Engines: []engine.Definition{{Name: provisioning.Engine, Queue: provisioning.Queue, Adapt: provisioning.Adapt,
+			Intakes: []engine.Intake{{Route: "managed-app/resource", Authorize: intake.Signature("sig", signature)}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	answer := httptest.NewRecorder()
-	e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, intake.NotificationsPath+"?sig="+signature, strings.NewReader(webhook)))
+	e.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, notificationsPath+"?sig="+signature, strings.NewReader(webhook)))
 	if answer.Code != http.StatusServiceUnavailable {
 		t.Errorf("%d", answer.Code)
 	}

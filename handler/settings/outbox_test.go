@@ -27,7 +27,7 @@ func TestOutboxSettings(t *testing.T) {
 			{"eventType": "hmac.*", "tenant": "contoso", "destination": "crm"}
 		]
 	}`
-	s, err := LoadSettings(emulator.with("ROUNDHOUSE_OUTBOX", document).lookup)
+	s, err := Load(NewReader(emulator.With("ROUNDHOUSE_OUTBOX", document).Lookup))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +50,14 @@ func TestOutboxSettings(t *testing.T) {
 
 func TestOutboxOptions(t *testing.T) {
 	t.Parallel()
-	s, err := LoadSettings(emulator.with(
+	s, err := Load(NewReader(emulator.With(
 		"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS", "5", "ROUNDHOUSE_OUTBOX_BATCH_SIZE", "200", "ROUNDHOUSE_OUTBOX_MAX_RETRIES", "7",
 		"ROUNDHOUSE_OUTBOX_BASE_RETRY_DELAY_SECONDS", "3", "ROUNDHOUSE_OUTBOX_USE_EXPONENTIAL_BACKOFF", "false",
 		"ROUNDHOUSE_OUTBOX_MAX_ERROR_TEXT_LENGTH", "100", "ROUNDHOUSE_OUTBOX_MAX_RETRY_DELAY", "5m", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT", "2s",
 		"ROUNDHOUSE_OUTBOX_CLAIM_DURATION", "8s", "ROUNDHOUSE_OUTBOX_MAX_CONCURRENCY", "9", "ROUNDHOUSE_OUTBOX_MAX_PER_DESTINATION", "4",
 		"ROUNDHOUSE_OUTBOX_CIRCUIT_FAILURES", "6", "ROUNDHOUSE_OUTBOX_CIRCUIT_COOLDOWN", "10s", "ROUNDHOUSE_OUTBOX_METRICS_WINDOW", "1m",
 		"ROUNDHOUSE_OUTBOX_KEY_FORM", "document", "ROUNDHOUSE_OUTBOX_RETENTION", "48h",
-	).lookup)
+	).Lookup))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestOutboxSettingsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := LoadSettings(emulator.with(tt.env...).lookup)
+			_, err := Load(NewReader(emulator.With(tt.env...).Lookup))
 			if err == nil {
 				t.Fatal("no error")
 			}

@@ -7,84 +7,55 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 )
 
-// environment is a set of variables for LoadSettings.
-type environment map[string]string
+// emulator is the least that Load takes, with the host.json of the repository.
+var emulator = settingstest.Emulator("../..")
 
-func (e environment) lookup(name string) (string, bool) {
-	value, ok := e[name]
-	return value, ok
-}
-
-// with is e with some variables set.
-func (e environment) with(pairs ...string) environment {
-	merged := environment{}
-	for name, value := range e {
-		merged[name] = value
-	}
-	for i := 0; i < len(pairs); i += 2 {
-		merged[pairs[i]] = pairs[i+1]
-	}
-	return merged
-}
-
-// emulator is the least that LoadSettings takes: emulator storage and the host.json of the repository.
-var emulator = environment{
-	"FUNCTIONS_CUSTOMHANDLER_PORT": "0",
-	"FUNCTIONS_APP_ROOT_PATH":      "..",
-	"AzureWebJobsStorage":          "UseDevelopmentStorage=true",
-}
+const day = 24 * time.Hour
 
 func TestLoadSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
-		env   environment
+		env   settingstest.Environment
 		check func(s Settings) bool
 	}{
 		{"defaults", emulator, func(s Settings) bool {
-			return s.Port == 0 && s.Storage.Emulator && s.Context == publisher && s.KeyVaultURL == "" && s.Budget == 8*time.Minute &&
+			return s.Port == 0 && s.Storage.Emulator && s.KeyVaultURL == "" && s.Budget == 8*time.Minute &&
 				s.LogLevel == slog.LevelInfo && s.Host == HostFile{FunctionTimeout: 10 * time.Minute, MaxDequeueCount: 8}
 		}},
-		{"port", emulator.with("FUNCTIONS_CUSTOMHANDLER_PORT", " 50123 "), func(s Settings) bool { return s.Port == 50123 }},
-		{"context", emulator.with("ROUNDHOUSE_CONTEXT", "managed-app"), func(s Settings) bool { return s.Context == managedApp }},
-		{"context empty", emulator.with("ROUNDHOUSE_CONTEXT", ""), func(s Settings) bool { return s.Context == publisher }},
-		{"vault with the emulator", emulator.with("ROUNDHOUSE_KEY_VAULT_URL", "https://v.vault.azure.net/"), func(s Settings) bool {
+		{"port", emulator.With("FUNCTIONS_CUSTOMHANDLER_PORT", " 50123 "), func(s Settings) bool { return s.Port == 50123 }},
+		{"vault with the emulator", emulator.With("ROUNDHOUSE_KEY_VAULT_URL", "https://v.vault.azure.net/"), func(s Settings) bool {
 			return s.KeyVaultURL == "https://v.vault.azure.net"
 		}},
-		{"identity", environment{
+		{"identity", settingstest.Environment{
 			"FUNCTIONS_CUSTOMHANDLER_PORT":     "1",
 			"AzureWebJobsStorage__accountName": "roundhouse1",
 			"AzureWebJobsStorage__credential":  "managedidentity",
 			"ROUNDHOUSE_KEY_VAULT_URL":         "https://v.vault.azure.net",
 			"ROUNDHOUSE_OUTBOX":                toLog,
-			"ROUNDHOUSE_SPN_TENANT":            "contoso.com",
 		}, func(s Settings) bool {
-			return s.Storage.Name == "roundhouse1" && !s.Storage.Emulator && s.SPN.Tenant == "contoso.com" && s.SPN.Owner == "v" && s.SPN.Overlap == 24*time.Hour
+			return s.Storage.Name == "roundhouse1" && !s.Storage.Emulator
 		}},
-		{"spn", emulator.with("ROUNDHOUSE_SPN_OWNER", "me", "ROUNDHOUSE_SPN_OVERLAP", "1h", "ROUNDHOUSE_SPN_LOGIN_URL", "https://login.example/"), func(s Settings) bool {
-			return s.SPN.Tenant == "common" && s.SPN.Owner == "me" && s.SPN.Overlap == time.Hour && s.SPN.LoginURL == "https://login.example"
-		}},
-		{"login of the intakes", emulator.with("ROUNDHOUSE_INTAKE_LOGIN_URL", "https://login.example/"), func(s Settings) bool {
-			return s.Outside.LoginURL == "https://login.example"
-		}},
-		{"budget", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "9m30s"), func(s Settings) bool { return s.Budget == 9*time.Minute+30*time.Second }},
-		{"budget follows a short timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:02:00"), func(s Settings) bool {
+		{"budget", emulator.With("ROUNDHOUSE_INVOCATION_BUDGET", "9m30s"), func(s Settings) bool { return s.Budget == 9*time.Minute+30*time.Second }},
+		{"budget follows a short timeout", emulator.With("AzureFunctionsJobHost__functionTimeout", "00:02:00"), func(s Settings) bool {
 			return s.Budget == 90*time.Second && s.Host.FunctionTimeout == 2*time.Minute
 		}},
-		{"budget without host.json", emulator.with("FUNCTIONS_APP_ROOT_PATH", "testdata/nowhere"), func(s Settings) bool {
+		{"budget without host.json", emulator.With("FUNCTIONS_APP_ROOT_PATH", "testdata/nowhere"), func(s Settings) bool {
 			return s.Budget == 4*time.Minute+30*time.Second && s.Host == HostFile{FunctionTimeout: 5 * time.Minute, MaxDequeueCount: 5}
 		}},
-		{"budget without a timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "-1"), func(s Settings) bool { return s.Budget == 8*time.Minute }},
-		{"long budget without a timeout", emulator.with("AzureFunctionsJobHost__functionTimeout", "-1", "ROUNDHOUSE_INVOCATION_BUDGET", "3h"), func(s Settings) bool {
+		{"budget without a timeout", emulator.With("AzureFunctionsJobHost__functionTimeout", "-1"), func(s Settings) bool { return s.Budget == 8*time.Minute }},
+		{"long budget without a timeout", emulator.With("AzureFunctionsJobHost__functionTimeout", "-1", "ROUNDHOUSE_INVOCATION_BUDGET", "3h"), func(s Settings) bool {
 			return s.Budget == 3*time.Hour
 		}},
-		{"log level", emulator.with("ROUNDHOUSE_LOG_LEVEL", "debug"), func(s Settings) bool { return s.LogLevel == slog.LevelDebug }},
+		{"log level", emulator.With("ROUNDHOUSE_LOG_LEVEL", "debug"), func(s Settings) bool { return s.LogLevel == slog.LevelDebug }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s, err := LoadSettings(tt.env.lookup)
+			s, err := Load(NewReader(tt.env.Lookup))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,44 +70,38 @@ func TestLoadSettingsRefuses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		env  environment
+		env  settingstest.Environment
 		want []string // one a line of the error
 	}{
-		{"everything", environment{
-			"FUNCTIONS_APP_ROOT_PATH":      "..",
-			"ROUNDHOUSE_CONTEXT":           "moon",
+		{"everything", settingstest.Environment{
+			"FUNCTIONS_APP_ROOT_PATH":      "../..",
 			"ROUNDHOUSE_KEY_VAULT_URL":     "http://v",
 			"ROUNDHOUSE_INVOCATION_BUDGET": "9m31s",
 			"ROUNDHOUSE_LOG_LEVEL":         "loud",
 		}, []string{
 			"FUNCTIONS_CUSTOMHANDLER_PORT is not set: the Azure Functions host sets it",
 			"AzureWebJobsStorage is missing",
-			`ROUNDHOUSE_CONTEXT is "moon": set it to publisher or managed-app`,
 			"ROUNDHOUSE_KEY_VAULT_URL is not a vault's URL",
 			"ROUNDHOUSE_INVOCATION_BUDGET is 9m31s, but the host gives up at functionTimeout (10m0s, host.json): set it to 9m30s or less",
 			`ROUNDHOUSE_LOG_LEVEL is "loud"`,
 		}},
-		{"port", emulator.with("FUNCTIONS_CUSTOMHANDLER_PORT", "65536"), []string{`FUNCTIONS_CUSTOMHANDLER_PORT is "65536"`}},
-		{"no vault", environment{
+		{"port", emulator.With("FUNCTIONS_CUSTOMHANDLER_PORT", "65536"), []string{`FUNCTIONS_CUSTOMHANDLER_PORT is "65536"`}},
+		{"no vault", settingstest.Environment{
 			"FUNCTIONS_CUSTOMHANDLER_PORT":     "1",
 			"AzureWebJobsStorage__accountName": "roundhouse1",
 			"AzureWebJobsStorage__credential":  "managedidentity",
-		}, []string{"ROUNDHOUSE_KEY_VAULT_URL is not set", "ROUNDHOUSE_OUTBOX is not set", "ROUNDHOUSE_SPN_TENANT is not set"}},
-		{"spn", emulator.with("ROUNDHOUSE_SPN_OWNER", "not me"), []string{`ROUNDHOUSE_SPN_OWNER is "not me"`}},
-		{"spn overlap", emulator.with("ROUNDHOUSE_SPN_OVERLAP", "1"), []string{"ROUNDHOUSE_SPN_OVERLAP: set a Go duration"}},
-		{"spn graph", emulator.with("ROUNDHOUSE_SPN_GRAPH_URL", "http://graph"), []string{"ROUNDHOUSE_SPN_GRAPH_URL: set https://"}},
-		{"login of the intakes", emulator.with("ROUNDHOUSE_INTAKE_LOGIN_URL", "http://login"), []string{"ROUNDHOUSE_INTAKE_LOGIN_URL: set https://"}},
-		{"budget no duration", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "480"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "480"`}},
-		{"budget too short", emulator.with("ROUNDHOUSE_INVOCATION_BUDGET", "-5m"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "-5m"`}},
-		{"timeout too short", emulator.with("AzureFunctionsJobHost__functionTimeout", "00:00:30"), []string{"functionTimeout of host.json is 30s"}},
-		{"host.json", emulator.with("AzureFunctionsJobHost__functionTimeout", "soon", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount", "0"), []string{
+		}, []string{"ROUNDHOUSE_KEY_VAULT_URL is not set", "ROUNDHOUSE_OUTBOX is not set"}},
+		{"budget no duration", emulator.With("ROUNDHOUSE_INVOCATION_BUDGET", "480"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "480"`}},
+		{"budget too short", emulator.With("ROUNDHOUSE_INVOCATION_BUDGET", "-5m"), []string{`ROUNDHOUSE_INVOCATION_BUDGET is "-5m"`}},
+		{"timeout too short", emulator.With("AzureFunctionsJobHost__functionTimeout", "00:00:30"), []string{"functionTimeout of host.json is 30s"}},
+		{"host.json", emulator.With("AzureFunctionsJobHost__functionTimeout", "soon", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount", "0"), []string{
 			`functionTimeout of host.json: "soon" is not a time span`,
 			`maxDequeueCount of host.json: "0" is not`,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := LoadSettings(tt.env.lookup)
+			_, err := Load(NewReader(tt.env.Lookup))
 			if err == nil {
 				t.Fatal("no error")
 			}
@@ -156,7 +121,7 @@ func TestLoadSettingsRefuses(t *testing.T) {
 func TestVaultURLIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"https://user:hidden@v", "https://v?sig=hidden", "https://v/hidden", "https://v#hidden", "https://", "hidden"} {
-		_, err := LoadSettings(emulator.with("ROUNDHOUSE_KEY_VAULT_URL", url).lookup)
+		_, err := Load(NewReader(emulator.With("ROUNDHOUSE_KEY_VAULT_URL", url).Lookup))
 		if err == nil || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: error %v", url, err)
 		}
@@ -165,10 +130,10 @@ func TestVaultURLIsNotRepeated(t *testing.T) {
 
 func TestReadHostFile(t *testing.T) {
 	t.Parallel()
-	none := environment{}.lookup
+	none := settingstest.Environment{}.Lookup
 	for _, tt := range []struct {
 		name, content string
-		lookup        lookupFunc
+		lookup        func(string) (string, bool)
 		want          HostFile
 		err           string
 	}{
@@ -176,8 +141,8 @@ func TestReadHostFile(t *testing.T) {
 		{"both", `{"functionTimeout":"01:00:00","extensions":{"queues":{"maxDequeueCount":7}}}`, none, HostFile{time.Hour, 7}, ""},
 		{"number as text", `{"extensions":{"queues":{"maxDequeueCount":"7"}}}`, none, HostFile{5 * time.Minute, 7}, ""},
 		{"null", `{"functionTimeout":null,"extensions":null}`, none, HostFile{5 * time.Minute, 5}, ""},
-		{"overridden", `{"functionTimeout":"01:00:00"}`, environment{"AzureFunctionsJobHost__functionTimeout": "-1"}.lookup, HostFile{unlimited, 5}, ""},
-		{"empty override", `{"functionTimeout":"01:00:00"}`, environment{"AzureFunctionsJobHost__functionTimeout": ""}.lookup, HostFile{time.Hour, 5}, ""},
+		{"overridden", `{"functionTimeout":"01:00:00"}`, settingstest.Environment{"AzureFunctionsJobHost__functionTimeout": "-1"}.Lookup, HostFile{unlimited, 5}, ""},
+		{"empty override", `{"functionTimeout":"01:00:00"}`, settingstest.Environment{"AzureFunctionsJobHost__functionTimeout": ""}.Lookup, HostFile{time.Hour, 5}, ""},
 		{"comment", "{ // no\n}", none, HostFile{}, "plain JSON"},
 		{"count", `{"extensions":{"queues":{"maxDequeueCount":true}}}`, none, HostFile{}, `"true" is not a whole number`},
 	} {
@@ -187,7 +152,7 @@ func TestReadHostFile(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "host.json"), []byte(tt.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := readHostFile(dir, tt.lookup)
+			got, err := readHostFile(dir, NewReader(tt.lookup))
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("error %v, want %q in it", err, tt.err)
@@ -199,7 +164,7 @@ func TestReadHostFile(t *testing.T) {
 			}
 		})
 	}
-	if _, err := readHostFile("settings_test.go", none); err == nil {
+	if _, err := readHostFile("settings_test.go", NewReader(none)); err == nil {
 		t.Error("a host.json that cannot be read counts as none")
 	}
 }
@@ -222,6 +187,26 @@ func TestParseTimeSpan(t *testing.T) {
 		"99999.00:00:00":   0,
 	} {
 		got, err := parseTimeSpan(text)
+		if got != want || (err == nil) != (want != 0) {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestBlobRetentionSetting(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"": 180 * day, "168h": 7 * day, "2160h": 90 * day, "167h": 0, "-168h": 0, "30d": 0} {
+		got, err := keepSetting(NewReader(emulator.With(blobSetting, text).Lookup), blobSetting, defaultBlobAge, leastBlobAge)
+		if got != want || (err == nil) != (want != 0) {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func TestOrchestrationRetentionSetting(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{"": 30 * day, "1h": time.Hour, "2160h": 90 * day, "59m": 0, "-1h": 0, "30d": 0} {
+		got, err := keepSetting(NewReader(emulator.With(purgeSetting, text).Lookup), purgeSetting, defaultPurgeAfter, time.Hour)
 		if got != want || (err == nil) != (want != 0) {
 			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}

@@ -24,7 +24,7 @@ func TestTaskSettings(t *testing.T) {
 		{review: "operator, keeper", want: Tasks{Retention: 90 * day, ReviewRoles: []string{"operator", "keeper"}}},
 		{review: "operator,,keeper", complaint: reviewSetting},
 	} {
-		got, err := tasksFrom(emulator.with("ROUNDHOUSE_HOME_TENANT", c.home).with("ROUNDHOUSE_ADMIN_ROLE", c.admin).with(taskSetting, c.retention).with(reviewSetting, c.review).lookup)
+		got, err := tasksFrom(NewReader(emulator.With("ROUNDHOUSE_HOME_TENANT", c.home).With("ROUNDHOUSE_ADMIN_ROLE", c.admin).With(taskSetting, c.retention).With(reviewSetting, c.review).Lookup))
 		if c.complaint == "" && (err != nil || !cmp.Equal(got, c.want)) || c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
 			t.Errorf("%+v: %+v, %v", c, got, err)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/alerts"
-	"github.com/vibedata/roundhouse/handler/intake"
 )
 
 // alertRules page somebody, and keep tests from the rules behind.
@@ -36,12 +35,12 @@ func alert(t *testing.T, context string) (body []byte, correlationID string) {
 // raise sends an alert over HTTP, with the key in the header or in the query.
 func (p *platform) raise(t *testing.T, key string, body []byte) {
 	t.Helper()
-	path, header := intake.AlertsPath, http.Header{"X-Functions-Key": {key}}
+	path, header := "/api/alerts", http.Header{"X-Functions-Key": {key}}
 	for range 2 {
 		if status, answer := p.ask(t, http.MethodPost, path, header, body); status != http.StatusAccepted {
 			t.Fatalf("the intake answers with %d %s", status, answer)
 		}
-		path, header = intake.AlertsPath+"?code="+key, http.Header{"X-Functions-Key": {}}
+		path, header = "/api/alerts"+"?code="+key, http.Header{"X-Functions-Key": {}}
 	}
 }
 
@@ -56,7 +55,7 @@ func (p *platform) checkAlert(t *testing.T, s *sink, id string) {
 			t.Errorf("%d times %s for %s: %+v", len(events), kind, events[0].Tenant, e)
 		}
 	}
-	if status, _ := p.ask(t, http.MethodPost, intake.AlertsPath, nil, []byte(`{}`)); status != http.StatusUnauthorized {
+	if status, _ := p.ask(t, http.MethodPost, "/api/alerts", nil, []byte(`{}`)); status != http.StatusUnauthorized {
 		t.Errorf("a sender with the key of the functions is answered with %d", status)
 	}
 }
@@ -81,7 +80,7 @@ func (w *world) testLargeAlertDead(t *testing.T) {
 	})
 	defer w.proxy.refuseIf(nil)
 	body, id := alert(t, strings.Repeat("x", 50_000))
-	if status, answer := w.ask(t, http.MethodPost, intake.AlertsPath, http.Header{"X-Functions-Key": {w.alertsKey}}, body); status != http.StatusAccepted {
+	if status, answer := w.ask(t, http.MethodPost, "/api/alerts", http.Header{"X-Functions-Key": {w.alertsKey}}, body); status != http.StatusAccepted {
 		t.Fatalf("the intake answers with %d %s", status, answer)
 	}
 	d := w.buried(t, grave{entrance: alarms, correlationID: id, reason: "read the input from blob alerts/" + id, count: 5})

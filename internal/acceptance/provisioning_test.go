@@ -44,7 +44,7 @@ func (w *world) sender(t *testing.T) marketplacefake.Sender {
 // webhook tells the platform of an operation.
 func (w *world) webhook(t *testing.T, op marketplacefake.Operation) {
 	t.Helper()
-	if statuses, err := w.sender(t).Webhook(t.Context(), w.host.URL()+intake.WebhookPath, op); err != nil || len(statuses) != 1 {
+	if statuses, err := w.sender(t).Webhook(t.Context(), w.host.URL()+"/api/marketplace/webhook", op); err != nil || len(statuses) != 1 {
 		t.Fatalf("webhook: %v %v", statuses, err)
 	}
 }
@@ -152,7 +152,7 @@ func (w *world) testWebhookDead(t *testing.T) {
 	if _, err := registry.New(w.tables, "").Get(t.Context(), op.SubscriptionID); !errors.Is(err, registry.ErrNotFound) || w.market.OperationStatus(op.ID) != "InProgress" {
 		t.Errorf("the instance: %v; the operation is %s", err, w.market.OperationStatus(op.ID))
 	}
-	status, _ := w.ask(t, http.MethodPost, intake.WebhookPath, http.Header{"Authorization": {"Bearer nobody"}}, []byte(`{}`))
+	status, _ := w.ask(t, http.MethodPost, "/api/marketplace/webhook", http.Header{"Authorization": {"Bearer nobody"}}, []byte(`{}`))
 	if status != http.StatusUnauthorized {
 		t.Errorf("a sender without a token is answered with %d", status)
 	}

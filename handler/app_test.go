@@ -1,0 +1,129 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/durable"
+	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// workApp is an app with one engine, which has everything that an engine can have.
+func workApp(change ...func(*engine.Definition)) App {
+	return App{Engines: func(*Platform) ([]engine.Definition, error) {
+		do := orchestrator.NewActivity("do", nothing)
+		run := func(ctx *orchestrator.Context, _ engine.Request[struct{}]) (struct{}, error) {
+			return do.Call(ctx, struct{}{}).Await()
+		}
+		d := engine.Definition{Name: "work", Queue: "work-queue", Orchestrator: engine.Orchestrate("work", run, orchestrator.WithVersion("2")),
+			Versions:   []orchestrator.AnyOrchestrator{engine.Orchestrate("work", run, orchestrator.WithVersion("1"))},
+			Children:   []orchestrator.AnyOrchestrator{orchestrator.NewOrchestrator("part", func(*orchestrator.Context, int) (int, error) { return 1, nil })},
+			Operations: []orchestrator.AnyActivity{do},
+			Schedules:  []engine.Schedule{{Cron: "0 0 * * * *"}, {Name: "nightly", Cron: "0 0 3 * * *"}},
+			Intakes:    []engine.Intake{{Function: "work-intake", Route: "work"}},
+			Endpoints:  []engine.Endpoint{{Function: "work-page", Route: "pages/{name}", Methods: []string{http.MethodGet}, Anonymous: true, Handler: http.NotFoundHandler()}},
+		}
+		for _, c := range change {
+			c(&d)
+		}
+		return []engine.Definition{d}, nil
+	}}
+}
+
+// Everything that an engine has gets its function.
+func TestFunctionsOfAnEngine(t *testing.T) {
+	t.Parallel()
+	m, err := Describe(workApp(), emulator.Lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []function.Function{
+		function.Queue("work-queue-trigger", "work-queue"),
+		function.Queue("work-queue-poison-trigger", "work-queue-poison"),
+		function.Timer("work-timer", "0 0 * * * *"),
+		function.Timer("work-nightly-timer", "0 0 3 * * *"),
+		function.HTTP("work-intake", "work", function.Key, "post"),
+		function.HTTP("work-page", "pages/{name}", function.Anonymous, "get"),
+	} {
+		got, ok := m.Functions[want.Name]
+		gotJSON, err1 := got.JSON()
+		wantJSON, err2 := want.JSON()
+		if !ok || err1 != nil || err2 != nil || string(gotJSON) != string(wantJSON) {
+			t.Errorf("%s: %s, want %s", want.Name, gotJSON, wantJSON)
+		}
+	}
+	if d := m.Engines[0]; d.Version != "2" || !slices.Equal(d.Versions, []string{"1"}) || !slices.Equal(d.Children, []string{"part"}) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// What cannot be an app is refused, with what is wrong.
+func TestAppsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for complaint, change := range map[string]func(*engine.Definition){
+		"the route metrics belongs to two":        func(d *engine.Definition) { d.Endpoints[0].Route = "metrics" },
+		"the name dlq belongs to two functions":   func(d *engine.Definition) { d.Intakes[0].Function = "dlq" },
+		"the queue orchestration-signals belongs": func(d *engine.Definition) { d.Queue = "orchestration-signals" },
+		"six fields":                              func(d *engine.Definition) { d.Schedules[0].Cron = "0 * * * *" },
+		"no such date exists":                     func(d *engine.Definition) { d.Schedules[0].Cron = "0 0 0 30 2 *" },
+		"not admin, not runtime":                  func(d *engine.Definition) { d.Intakes[0].Route = "admin/x" },
+		"registered twice":                        func(d *engine.Definition) { d.Versions = append(d.Versions, d.Orchestrator) },
+		"the engine's name and a version":         func(d *engine.Definition) { d.Versions = append(d.Versions, d.Children[0]) },
+		"an orchestrator with a name of its own":  func(d *engine.Definition) { d.Children = append(d.Children, d.Orchestrator) },
+		"methods and a handler are required":      func(d *engine.Definition) { d.Endpoints[0].Handler = nil },
+		"is not a success":                        func(d *engine.Definition) { d.Intakes[0].Status = 404 },
+		"lower-case letters, digits and dashes":   func(d *engine.Definition) { d.Schedules[1].Name = "At Night" },
+		"a negative Timeout or Keep":              func(d *engine.Definition) { d.Keep = -1 },
+		"the name of a function has letters":      func(d *engine.Definition) { d.Intakes[0].Function = "work intake" },
+		"work-timer belongs to two functions":     func(d *engine.Definition) { d.Schedules[1].Name = "" },
+		"queue, orchestrator and operations":      func(d *engine.Definition) { d.Operations = nil },
+		"the host accepts letters, digits, - and": func(d *engine.Definition) { d.Function = "9 lives" },
+	} {
+		_, err := Describe(workApp(change), emulator.Lookup)
+		if err == nil || !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%q is not in: %v", complaint, err)
+		}
+	}
+}
+
+// serves says whether a function leads to a route of the API.
+func serves(b function.Binding, method string, r api.Route) bool {
+	resource, _, _ := strings.Cut(b.Route, "/{")
+	// The host refuses a route that begins with what it keeps for itself, and a parameter begins with anything.
+	path := "/api/" + strings.Replace(resource, "{runtime}", "runtime", 1)
+	return strings.EqualFold(method, r.Method) && (r.Path == path || strings.HasPrefix(r.Path, path+"/"))
+}
+
+// No HTTP function without a route, and no route without a function.
+func TestHTTPFunctionsAndRoutes(t *testing.T) {
+	t.Parallel()
+	routes := append(api.Routes(), durable.Routes()...)
+	reached := map[api.Route]bool{}
+	for _, f := range httpFunctions() {
+		b := f.Bindings[0]
+		for _, method := range b.Methods {
+			found := false
+			for _, r := range routes {
+				if serves(b, method, r) {
+					found, reached[r] = true, true
+				}
+			}
+			if !found {
+				t.Errorf("the API has no route for %s %s", method, b.Route)
+			}
+		}
+	}
+	for _, r := range routes {
+		if !reached[r] {
+			t.Errorf("no function leads to %s %s", r.Method, r.Path)
+		}
+	}
+}
+
+func nothing(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil }
