@@ -109,11 +109,12 @@ func (p *parts) wireEngines() (err error) {
 	if p.app.Engines != nil {
 		p.definitions, err = p.app.Engines(&p.platform)
 	}
-	errs := []error{p.reader.Err(), err}
-	if errs[0] == nil && err == nil {
-		for _, d := range p.definitions {
-			errs = append(errs, d.Validate())
-		}
+	if bad := p.reader.Err(); bad != nil {
+		return bad // what could not be built for want of a setting is not the news
+	}
+	errs := []error{err}
+	for _, d := range p.definitions {
+		errs = append(errs, d.Validate())
 	}
 	if err = errors.Join(errs...); err != nil {
 		return err

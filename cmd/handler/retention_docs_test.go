@@ -1,8 +1,8 @@
-package handler
+package main
 
 import (
-	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +12,8 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -20,27 +22,31 @@ import (
 // destinationQueue is a queue that the settings name and not the program.
 const destinationQueue = "billing-events"
 
+// somePollers are pollers of databases, whose state is in both kinds of stores.
+const somePollers = `{
+	"orders": {"connection": {"setting": "ORDERS_DSN"}, "source": {"dialect": "sqlite", "sourceId": "shop", "table": "orders", "cursor": "id", "keys": ["id"]},
+		"deliver": {"engine": {"engine": "hmac", "instanceColumn": "instance"}}},
+	"lost": {"connection": {"secret": "lost-dsn"}, "source": {"dialect": "sqlite", "sourceId": "lost", "table": "nothing", "cursor": "id", "keys": ["id"]}, "state": "table",
+		"deliver": {"outbox": {"eventType": "order", "tenantId": "t"}}}}`
+
 // created is what the program creates at its start in a deployment context, with everything that settings can turn on:
 // names by the operation that creates them, poison queues apart.
 func created(t *testing.T, d deployment) map[string][]string {
 	t.Helper()
-	pollers := someOrders
+	pollers := somePollers
 	if d == managedApp { // their engine is the publisher's
 		pollers = ""
 	}
-	s, err := LoadSettings(emulator.with("ROUNDHOUSE_CONTEXT", string(d), pollersSetting, pollers,
-		"ROUNDHOUSE_OUTBOX", `{"destinations": {"billing": {"queue": {"queue": "`+destinationQueue+`"}}}, "routes": [{"eventType": "*", "destination": "billing"}]}`).lookup)
-	if err != nil {
-		t.Fatal(err)
-	}
+	env := emulator.With(contextSetting, string(d), settings.Pollers, pollers,
+		"ROUNDHOUSE_OUTBOX", `{"destinations": {"billing": {"queue": {"queue": "`+destinationQueue+`"}}}, "routes": [{"eventType": "*", "destination": "billing"}]}`)
 	var plan faults.Plan
-	st := developmentStores(faults.Tables(tables.NewMemory(), plan.Intercept), faults.Queues(queues.NewMemory(), plan.Intercept), faults.Blobs(blobs.NewMemory(), plan.Intercept))
-	a, err := assemble(s, st, slog.New(slog.DiscardHandler))
+	h, err := handler.New(handler.App{Engines: engines}, handler.Config{Lookup: env.Lookup, Tables: faults.Tables(tables.NewMemory(), plan.Intercept),
+		Queues: faults.Queues(queues.NewMemory(), plan.Intercept), Blobs: faults.Blobs(blobs.NewMemory(), plan.Intercept)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.Close)
-	if err := a.Start(t.Context()); err != nil {
+	t.Cleanup(h.Close)
+	if err := h.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	names := map[string][]string{}
@@ -56,7 +62,7 @@ func created(t *testing.T, d deployment) map[string][]string {
 // and who removes it.
 func TestRetentionIsDocumented(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/retention.md")
+	text, err := os.ReadFile(filepath.Join(root, "docs", "retention.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

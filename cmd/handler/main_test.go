@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/handler/settings/settingstest"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// writeAnew is the environment variable that has TestFunctionsAreGenerated write functions/ anew.
+const writeAnew = "ROUNDHOUSE_UPDATE_FUNCTIONS"
+
+const root = "../.."
+
+// emulator is the least that the app takes, with the host.json of the repository.
+var emulator = settingstest.Emulator(root)
+
+// contexts are the deployment contexts.
+func contexts() []deployment { return []deployment{publisher, managedApp} }
+
+// manifest describes the app in a deployment context.
+func manifest(t *testing.T, in deployment, pairs ...string) handler.Manifest {
+	t.Helper()
+	m, err := handler.Describe(handler.App{Engines: engines}, emulator.With(contextSetting, string(in)).With(pairs...).Lookup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// The folder functions/ is what the definitions of both contexts lead to, and nothing else. To write it anew:
+//
+//	ROUNDHOUSE_UPDATE_FUNCTIONS=1 go test ./cmd/handler -run TestFunctionsAreGenerated
+func TestFunctionsAreGenerated(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(root, "functions")
+	want := map[string]string{}
+	for _, in := range contexts() {
+		for name, f := range manifest(t, in).Functions {
+			f.Name = name
+			text, err := f.JSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other, ok := want[name]; ok && other != string(text) {
+				t.Errorf("%s differs between the contexts:\n%s%s", name, other, text)
+			}
+			want[name] = string(text)
+			if os.Getenv(writeAnew) != "" {
+				if err := f.Write(folder); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	got := map[string]string{}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if entry.Name() != "function.json" {
+			err = errors.Join(err, errors.New(path+" is not of a function"))
+		}
+		got[filepath.Base(filepath.Dir(path))] = string(text)
+		return err
+	})
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v; functions/ (-generated +there):\n%s", err, diff)
+	}
+}
+
+// What the host gives up on reaches the dead letters.
+func TestEveryQueueHasItsPoisonQueue(t *testing.T) {
+	t.Parallel()
+	for _, in := range contexts() {
+		queues := map[string]bool{}
+		for _, f := range manifest(t, in).Functions {
+			if queue := f.Bindings[0].QueueName; queue != "" {
+				queues[queue] = true
+			}
+		}
+		for queue := range queues {
+			if !strings.HasSuffix(queue, engine.PoisonSuffix) && !queues[queue+engine.PoisonSuffix] {
+				t.Errorf("%s: no function listens to %s%s", in, queue, engine.PoisonSuffix)
+			}
+			if len(queue) > 63 {
+				t.Errorf("%s has more than the 63 characters of a queue's name", queue)
+			}
+		}
+	}
+}
+
+// Only these come in without a key: the prober of a platform, a certificate authority, and those whose tokens and signatures
+// the intakes verify.
+func TestWhatIsAnonymous(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for name, f := range manifest(t, publisher).Functions {
+		if f.Bindings[0].AuthLevel == "anonymous" {
+			got = append(got, name)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"acme-challenge", "alert-intake", "health-live", "health-ready", "managed-app-notification", "marketplace-webhook"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Every setting that the app reads is described.
+func TestSettingsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, in := range contexts() {
+		for _, name := range manifest(t, in).Settings {
+			names[name] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if strings.HasPrefix(name, "ROUNDHOUSE_") && !strings.Contains(string(text), name) {
+			// Settings of one family are described under what they have in common.
+			family, last := name[:strings.LastIndex(name, "_")], name[strings.LastIndex(name, "_"):]
+			if !strings.Contains(string(text), last+"`") && !strings.Contains(string(text), family) {
+				t.Errorf("docs/settings.md does not tell of %s", name)
+			}
+		}
+	}
+	if len(names) < 40 {
+		t.Errorf("only %d settings", len(names))
+	}
+}
+
+// platform is one in memory, with the settings of an environment.
+func platform(env settingstest.Environment) *handler.Platform {
+	store := tables.NewMemory()
+	r := settings.NewReader(env.Lookup)
+	r.Development = true
+	return &handler.Platform{Settings: r, Tables: store, Secrets: secrets.NewDevelopment(store), Certificates: certificates.NewDevelopment(store)}
+}
+
+// What is wrong with the settings of engines is told, all of it, and by the settings' names.
+func TestSettingsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		in    deployment
+		pairs []string
+		want  []string // one a line of the error
+	}{
+		{"", []string{contextSetting, "moon"}, []string{`ROUNDHOUSE_CONTEXT: it is "moon": set it to publisher or managed-app`}},
+		{publisher, []string{"ROUNDHOUSE_SPN_OWNER", "not me"}, []string{"ROUNDHOUSE_SPN_OWNER: set 1 to 40 letters"}},
+		{publisher, []string{"ROUNDHOUSE_SPN_OVERLAP", "1", "ROUNDHOUSE_HMAC_GRACE", "a day"}, []string{"ROUNDHOUSE_HMAC_GRACE: set a Go duration", "ROUNDHOUSE_SPN_OVERLAP: set a Go duration"}},
+		{publisher, []string{"ROUNDHOUSE_HMAC_GRACE", "5m"}, []string{"must be shorter"}},
+		{publisher, []string{"ROUNDHOUSE_HMAC_PROPAGATION", "24h"}, []string{"must be shorter"}},
+		{publisher, []string{"ROUNDHOUSE_SPN_GRAPH_URL", "ftp://graph"}, []string{"ROUNDHOUSE_SPN_GRAPH_URL: set an https address"}},
+		{publisher, []string{"ROUNDHOUSE_ROTATIONS", `{"hmac":[{}]}`}, []string{"ROUNDHOUSE_ROTATIONS: target 1 of hmac"}},
+		{publisher, []string{"ROUNDHOUSE_MARKETPLACE_TENANT", "contoso"}, []string{"ROUNDHOUSE_MARKETPLACE_TENANT and ROUNDHOUSE_MARKETPLACE_APP_ID: set both"}},
+		{publisher, []string{"ROUNDHOUSE_ALERTS_KEY", "short"}, []string{"ROUNDHOUSE_ALERTS_KEY: set 16 characters"}},
+		{publisher, []string{"ROUNDHOUSE_ACME_CONTACT", "nobody"}, []string{"ROUNDHOUSE_ACME_CONTACT: set an e-mail address"}},
+		{managedApp, []string{"ROUNDHOUSE_UPDATE_ENDPOINT", "ftp://x"}, []string{"ROUNDHOUSE_UPDATE_ENDPOINT: set an https address"}},
+	} {
+		env := emulator.With(tt.pairs...)
+		if tt.in != "" {
+			env = env.With(contextSetting, string(tt.in))
+		}
+		_, err := handler.New(handler.App{Engines: engines}, handler.Config{Lookup: env.Lookup})
+		if err == nil {
+			t.Errorf("%v: no error", tt.pairs)
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		for i, want := range tt.want {
+			if len(lines) != len(tt.want) || !strings.Contains(lines[i], want) {
+				t.Errorf("%v: %v, want %q", tt.pairs, err, want)
+			}
+		}
+	}
+}
+
+// An app in Azure has to be told what one with the emulator does without.
+func TestSettingsThatAreRequired(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[deployment]string{publisher: "ROUNDHOUSE_SPN_TENANT", managedApp: "ROUNDHOUSE_UPDATE_ENDPOINT"} {
+		env := settingstest.Environment{contextSetting: string(in), "FUNCTIONS_CUSTOMHANDLER_PORT": "1", "FUNCTIONS_APP_ROOT_PATH": root,
+			"AzureWebJobsStorage__accountName": "roundhouse1", "AzureWebJobsStorage__credential": "managedidentity", "ROUNDHOUSE_KEY_VAULT_URL": "https://v.vault.azure.net",
+			"ROUNDHOUSE_OUTBOX": `{"destinations":{"log":{"log":{}}},"routes":[{"eventType":"*","destination":"log"}]}`}
+		_, err := handler.New(handler.App{Engines: engines}, handler.Config{Lookup: env.Lookup})
+		if err == nil || !strings.Contains(err.Error(), want+": it is not set") {
+			t.Errorf("%s: %v, want %s", in, err, want)
+		}
+	}
+}
+
+// Two vaults never share an owner's mark.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ set, vault, want string }{
+		{"me", "https://v.vault.azure.net", "me"}, {"", "https://v.vault.azure.net", "v"}, {"", "", "development"},
+	} {
+		if got := ownerOf(tt.set, tt.vault); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}
+
+// The definitions have what the app adds to its engines.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
+	described := map[string]engine.Description{}
+	for _, d := range manifest(t, publisher).Engines {
+		described[d.Name] = d
+	}
+	if d := described[hmac.Engine]; d.Queue != hmac.Queue || d.Example == nil || d.Schedules[0] != (engine.ScheduleDescription{Function: "hmac-schedule-timer", Cron: "0 11 2 * * *"}) {
+		t.Errorf("%+v", d)
+	}
+	if d := described[spn.Engine]; d.Schedules[0].Cron != "0 26 2 * * 0" {
+		t.Errorf("%+v", d)
+	}
+	if d := described["alerts"]; d.Function != "alert-processor" || d.PoisonFunction != "alert-processor-poison" || d.Intakes[0].Route != "alerts" {
+		t.Errorf("%+v", d)
+	}
+}

@@ -1,0 +1,171 @@
+// Package handlertest runs a whole app in a test: on memory stores, with what the Functions host does (messages are delivered,
+// timers fire, HTTP requests come in) done by the test. It owns no storage keys.
+//
+//	h := handlertest.New(t, handler.App{Engines: engines}, nil)
+//	h.Send("backup-queue", `{"correlationId": "c1", "input": {"days": 7}}`)
+//	h.Deliver()
+//	entries := h.History("backup")
+package handlertest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// visibility is for how long a message is away that was delivered, as in the host.json of new modules.
+const visibility = 30 * time.Second
+
+// maxDeliveries bounds Deliver: an app that sends messages for ever fails its test.
+const maxDeliveries = 10_000
+
+// Host is an app on memory stores. What fails, fails the test.
+type Host struct {
+	t       testing.TB
+	handler *handler.Handler
+	listens map[string]string // functions by queue
+
+	// Tables, Queues and Blobs are what the app keeps its state in.
+	Tables *tables.Memory
+	Queues *queues.Memory
+	Blobs  *blobs.Memory
+}
+
+// New starts an app with settings, beside those that the host sets. It is closed when the test ends.
+func New(t testing.TB, a handler.App, settings map[string]string) *Host {
+	t.Helper()
+	h := &Host{t: t, listens: map[string]string{}, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
+	var err error
+	h.handler, err = handler.New(a, handler.Config{Lookup: lookup(settings), Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs})
+	if err != nil {
+		t.Fatalf("the app: %v", err)
+	}
+	t.Cleanup(h.handler.Close)
+	if err := h.handler.Start(t.Context()); err != nil {
+		t.Fatalf("start the app: %v", err)
+	}
+	for name, f := range h.handler.Manifest().Functions {
+		if queue := f.Bindings[0].QueueName; queue != "" {
+			h.listens[queue] = name
+		}
+	}
+	return h
+}
+
+// lookup finds the settings of a test, with what the host and its host.json say.
+func lookup(settings map[string]string) func(string) (string, bool) {
+	host := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
+		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
+	return func(name string) (string, bool) {
+		if value, ok := settings[name]; ok {
+			return value, true
+		}
+		value, ok := host[name]
+		return value, ok
+	}
+}
+
+// Manifest describes the app.
+func (h *Host) Manifest() handler.Manifest { return h.handler.Manifest() }
+
+// Send puts a message into a queue.
+func (h *Host) Send(queue, body string) {
+	h.t.Helper()
+	if _, err := h.Queues.Send(h.t.Context(), queue, []byte(body), 0); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// Deliver delivers the messages that are due, and those that these lead to, until none is due any more, and says how many
+// deliveries the app has taken. What it refuses stays in its queue and is due again after 30 s.
+func (h *Host) Deliver() (taken int) {
+	h.t.Helper()
+	for deliveries := 0; ; {
+		before := deliveries
+		for queue, name := range h.listens {
+			received, err := h.Queues.Receive(h.t.Context(), queue, queues.MaxReceive, visibility)
+			if err != nil && !errors.Is(err, queues.ErrNotFound) { // as the host, it waits for queues that are not there
+				h.t.Fatal(err)
+			}
+			for _, m := range received {
+				if deliveries++; deliveries > maxDeliveries {
+					h.t.Fatalf("after %d deliveries there are still messages, the last in %s", maxDeliveries, queue)
+				}
+				if h.invoke(name, function.QueueParameter, base64.StdEncoding.EncodeToString([]byte(m.Text)),
+					map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}) {
+					taken++
+					if err := h.Queues.Delete(h.t.Context(), queue, m.ID, m.PopReceipt); err != nil {
+						h.t.Fatal(err)
+					}
+				}
+			}
+		}
+		if deliveries == before {
+			return taken
+		}
+	}
+}
+
+// Tick fires a timer function for the time at which it was due, and says whether it succeeded.
+func (h *Host) Tick(name string, due time.Time) bool {
+	h.t.Helper()
+	return h.invoke(name, function.TimerParameter, map[string]any{"ScheduleStatus": map[string]any{"Next": due}, "IsPastDue": false},
+		map[string]any{"sys": map[string]any{"UtcNow": due.Add(time.Second)}})
+}
+
+// invoke calls a function as the host does.
+func (h *Host) invoke(name, parameter string, value any, metadata map[string]any) bool {
+	h.t.Helper()
+	body, err := json.Marshal(map[string]any{"Data": map[string]any{parameter: value}, "Metadata": metadata})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	status, answer := h.Do(http.MethodPost, "/"+name, string(body))
+	if status == http.StatusNotFound {
+		h.t.Fatalf("there is no function %s: %s", name, answer)
+	}
+	return status == http.StatusOK
+}
+
+// Do sends an HTTP request, such as POST /api/orders, with JSON in its body.
+func (h *Host) Do(method, path, body string) (status int, answer string) {
+	h.t.Helper()
+	req := httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	h.handler.ServeHTTP(rec, req)
+	return rec.Code, rec.Body.String()
+}
+
+// History is what the history has of an engine, newest first, up to a hundred entries.
+func (h *Host) History(name string) []engine.Entry {
+	h.t.Helper()
+	page, err := engine.NewHistory(h.Tables, "").List(h.t.Context(), engine.HistoryFilter{Engines: []string{name}, Limit: engine.MaxLimit})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return page.Entries
+}
+
+// DeadLetters are an engine's dead letters, newest first, up to a hundred.
+func (h *Host) DeadLetters(name string) []engine.DeadLetter {
+	h.t.Helper()
+	page, err := engine.NewDeadLetters(h.Tables, "").List(h.t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return page.DeadLetters
+}
+
