@@ -30,4 +30,4 @@ stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage
 
 clean: ## remove what the other targets have made
-	rm -rf bin dist .run scripts/node_modules
+	rm -rf bin dist .run

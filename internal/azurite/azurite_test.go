@@ -19,6 +19,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/account"
+	"github.com/vibedata/roundhouse/internal/npm"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -181,14 +182,7 @@ func TestPortTaken(t *testing.T) {
 func TestNoNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Start(t.Context(), Config{})
-	if !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "install Node.js") {
-		t.Errorf("without Node.js: %v, want %v", err, ErrNoNode)
-	}
-}
-
-func TestNoScripts(t *testing.T) {
-	t.Parallel()
-	if _, err := Start(t.Context(), Config{Dir: t.TempDir()}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a lock file: %v, want %v", err, os.ErrNotExist)
+	if !errors.Is(err, npm.ErrNoNode) || !strings.Contains(err.Error(), "install Node.js") {
+		t.Errorf("without Node.js: %v, want %v", err, npm.ErrNoNode)
 	}
 }
