@@ -15,6 +15,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/mariadb"
 	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
@@ -95,9 +96,7 @@ func databases() map[string]func(testing.TB) database {
 func newPostgres(t testing.TB) database {
 	t.Helper()
 	s, err := postgresServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Started(t, err)
 	name := "t" + uuid.NewString()[:8]
 	d := database{dialect: sqlsource.Postgres, driver: "pgx", dsn: s.DSN("postgres"), integer: "bigint",
 		serial: "bigserial PRIMARY KEY", timestamp: "timestamptz", decimal: "numeric", boolean: "boolean", bytes: "bytea",
@@ -110,9 +109,7 @@ func newPostgres(t testing.TB) database {
 func newMaria(t testing.TB) database {
 	t.Helper()
 	s, err := mariaServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Started(t, err)
 	name := "t" + uuid.NewString()[:8]
 	d := database{dialect: sqlsource.MySQL, driver: "mysql", dsn: s.DSN(""), integer: "bigint",
 		serial: "bigint AUTO_INCREMENT PRIMARY KEY", timestamp: "timestamp(6)", decimal: "decimal(38,18)", boolean: "boolean",

@@ -25,6 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/account"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -48,9 +49,7 @@ func TestOwners(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server, err := postgres.Start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Started(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
