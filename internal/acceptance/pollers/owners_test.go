@@ -129,7 +129,7 @@ type drill struct {
 
 func newDrill(t *testing.T, server *postgres.Server) *drill {
 	t.Helper()
-	name := "t" + uuid.NewString()[:8]
+	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	d := &drill{account: storage.Account(t), dsn: server.DSN(name), poller: strings.ToLower(azuritetest.Name("orders")), db: open(t, server.DSN(name))}
 	run(t, open(t, server.DSN(postgres.User)), "CREATE DATABASE "+name)
 	run(t, d.db, schema)
