@@ -169,7 +169,8 @@ func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 // TestUpdateIsForgotten kills the process that holds the lock, and nothing is left of the orchestration that could give
 // it up. The next update waits until the lock expires.
 func TestUpdateIsForgotten(t *testing.T) {
-	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=5s",
+	// Long enough for the next update to come while the lock is held.
+	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=10s",
 		// The message of the update that dies does not come again.
 		"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=01:00:00")
 	instance := "forgotten-" + uuid.NewString()
