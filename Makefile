@@ -14,8 +14,11 @@ start: ## the same under Azure Functions Core Tools: func start --script-root di
 	@go build -o bin/start ./scripts/start
 	@exec bin/start -func $(ARGS)
 
-test: ## all tests, those against Azurite included (installs it from npm once)
-	go test $(ARGS) ./...
+test: ## all tests (Azurite and PostgreSQL come from npm, once); at its end, what was skipped; PACKAGES=./poller/...
+	@mkdir -p bin && rm -f bin/skipped
+	@status=0; ROUNDHOUSE_TEST_SKIPPED=$(CURDIR)/bin/skipped go test $(ARGS) $(or $(PACKAGES),./...) || status=$$?; \
+	if [ -f bin/skipped ]; then echo "Tests that were skipped, by what this machine lacks:"; sort bin/skipped | uniq -c; fi; \
+	exit $$status
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	scripts/lint
@@ -30,4 +33,4 @@ stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage
 
 clean: ## remove what the other targets have made
-	rm -rf bin dist .run scripts/node_modules
+	rm -rf bin dist .run

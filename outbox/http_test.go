@@ -15,10 +15,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 const (
@@ -447,16 +450,9 @@ func until(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 func TestHTTPBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		answer  func(c *net.TCPConn)
-		status  int
-		timeout bool
+		answer func(c *net.TCPConn)
+		status int
 	}{
-		"silence":      {answer: func(c *net.TCPConn) { until(c) }, timeout: true},
-		"slow headers": {answer: func(c *net.TCPConn) { _, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: "); until(c) }, timeout: true},
-		"slow text of an error": {answer: func(c *net.TCPConn) {
-			_, _ = io.WriteString(c, "HTTP/1.1 500 Broken\r\nContent-Length: 100\r\n\r\nhalf")
-			until(c)
-		}, status: 500},
 		"closed": {answer: func(*net.TCPConn) {}},
 		"reset":  {answer: func(c *net.TCPConn) { _ = c.SetLinger(0) }},
 		"garbage": {answer: func(c *net.TCPConn) {
@@ -474,34 +470,67 @@ func TestHTTPBrokenAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newTransport(t, rawServer(t, c.answer)+"/path?code=s3cret", func(x *HTTPConfig) {
-				// Those that never end wait for it, the others must not need it.
-				x.Timeout = time.Minute
-				if c.timeout || name == "slow text of an error" {
-					x.Timeout = 2 * time.Second
-				}
+				x.Timeout = time.Minute // they must not need it
 			})
-			err := h.Deliver(t.Context(), exampleEvent())
-			got := failure(t, err)
-			if got.Permanent || got.Status != c.status || errors.Is(err, context.DeadlineExceeded) != c.timeout {
-				t.Errorf("got %v, permanent %v, status %d", err, got.Permanent, got.Status)
-			}
-			if text := err.Error(); strings.Contains(text, "s3cret") || strings.ContainsAny(text, "\x00\x1b\r\n\u202e") || len(text) > 2*maxCause ||
-				strings.Contains(text, "no answer in time") != c.timeout {
-				t.Errorf("text is %q", text)
-			}
+			checkBroken(t, h.Deliver(t.Context(), exampleEvent()), c.status, false)
 		})
 	}
 }
 
-func TestHTTPSlowBodyAfterSuccessIsSuccess(t *testing.T) {
+// checkBroken looks at a failure that another attempt may mend: its status, whether it is for want of time, and that its
+// text has neither a secret nor what could harm a log.
+func checkBroken(t *testing.T, err error, status int, late bool) {
+	t.Helper()
+	got := failure(t, err)
+	if got.Permanent || got.Status != status || errors.Is(err, context.DeadlineExceeded) != late {
+		t.Errorf("got %v, permanent %v, status %d", err, got.Permanent, got.Status)
+	}
+	if text := err.Error(); strings.Contains(text, "s3cret") || strings.ContainsAny(text, "\x00\x1b\r\n\u202e") || len(text) > 2*maxCause ||
+		strings.Contains(text, "no answer in time") != late {
+		t.Errorf("text is %q", text)
+	}
+}
+
+// Answers that do not come to their end wait for the timeout, in the time of a synctest bubble, and so over a pipe.
+func TestHTTPSlowAnswers(t *testing.T) {
 	t.Parallel()
-	url := rawServer(t, func(c *net.TCPConn) {
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
-		until(c)
-	})
-	h := newTransport(t, url, func(c *HTTPConfig) { c.Timeout = 2 * time.Second })
-	if err := h.Deliver(t.Context(), exampleEvent()); err != nil {
-		t.Error(err)
+	const timeout = 2 * time.Second
+	for name, c := range map[string]struct {
+		answer string
+		check  func(t *testing.T, err error)
+	}{
+		"silence":      {"", func(t *testing.T, err error) { checkBroken(t, err, 0, true) }},
+		"slow headers": {"HTTP/1.1 200 OK\r\nX-A: ", func(t *testing.T, err error) { checkBroken(t, err, 0, true) }},
+		"slow text of an error": {"HTTP/1.1 500 Broken\r\nContent-Length: 100\r\n\r\nhalf",
+			func(t *testing.T, err error) { checkBroken(t, err, 500, false) }},
+		"slow body of a success": {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", func(t *testing.T, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newTransport(t, "http://127.0.0.1/path?code=s3cret", func(x *HTTPConfig) { x.Timeout = timeout })
+				h.pool.DialContext = func(context.Context, string, string) (net.Conn, error) {
+					client, server := net.Pipe()
+					go func() {
+						defer server.Close()
+						if _, err := server.Read(make([]byte, 4096)); err == nil {
+							_, _ = io.WriteString(server, c.answer)
+							until(server)
+						}
+					}()
+					return client, nil
+				}
+				began := time.Now()
+				c.check(t, h.Deliver(t.Context(), exampleEvent()))
+				if took := time.Since(began); took > timeout {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
 	}
 }
 
@@ -517,15 +546,7 @@ func TestHTTPCancelled(t *testing.T) {
 
 func TestHTTPNobodyListens(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := failure(t, newTransport(t, "http://"+address, nil).Deliver(t.Context(), exampleEvent())); got.Permanent || got.Status != 0 {
+	if got := failure(t, newTransport(t, fmt.Sprint("http://127.0.0.1:", testenv.Port(t)), nil).Deliver(t.Context(), exampleEvent())); got.Permanent || got.Status != 0 {
 		t.Errorf("got %v, permanent %v", got, got.Permanent)
 	}
 }
@@ -603,16 +624,10 @@ func TestHTTPPrivateAddressesAreRefused(t *testing.T) {
 
 func TestHTTPAllowedAddressThatIsDownIsTransient(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
-	h := newTransport(t, "http://hooks.example:"+port, func(c *HTTPConfig) {
+	h := newTransport(t, fmt.Sprint("http://hooks.example:", testenv.Port(t)), func(c *HTTPConfig) {
 		c.Allow, c.Resolver = []string{"127.0.0.1"}, startDNS(t, []string{"127.0.0.2", "127.0.0.1"})
 	})
-	err = h.Deliver(t.Context(), exampleEvent())
+	err := h.Deliver(t.Context(), exampleEvent())
 	if got := failure(t, err); got.Permanent || errors.Is(err, ErrDestination) {
 		t.Errorf("got %v, permanent %v", err, got.Permanent)
 	}

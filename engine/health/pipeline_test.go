@@ -206,9 +206,10 @@ func TestTickFails(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t, nil)
 	p.add(t, "other")
-	p.ticker.Queues = faults.Queues(p.queues, (&faults.Plan{At: 1, Fault: faults.Throttled}).Intercept)
-	if err := p.ticker.Tick(t.Context(), time.Now()); err == nil || !strings.Contains(err.Error(), "ask for a check of instance") {
-		t.Errorf("error %v", err)
+	throttled := faults.Queues(p.queues, (&faults.Plan{At: 1, Fault: faults.Throttled}).Intercept)
+	sent, err := p.schedule.Send(t.Context(), engine.Definition{Name: health.Engine, Queue: health.Queue}, throttled, time.Now())
+	if err == nil || sent != 1 || !strings.Contains(err.Error(), "message for instance") {
+		t.Errorf("%d sent, error %v", sent, err)
 	}
 	if n, err := p.queues.Length(t.Context(), health.Queue); err != nil || n != 1 {
 		t.Errorf("%d messages, %v", n, err)

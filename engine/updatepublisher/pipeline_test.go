@@ -136,7 +136,7 @@ func TestManyInstances(t *testing.T) {
 	for n := range 50 {
 		p.add(t, fmt.Sprintf("i%03d", n), "t", nil)
 	}
-	if err := updatepublisher.Tick(t.Context(), p.queues, time.Unix(0, 0)); err != nil {
+	if _, err := updatepublisher.Every("0 23 * * * *").Send(t.Context(), engine.Definition{Name: updatepublisher.Engine, Queue: updatepublisher.Queue}, p.queues, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
 	p.host(t)

@@ -168,4 +168,3 @@ func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 	}
 	return page.DeadLetters
 }
-

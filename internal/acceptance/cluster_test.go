@@ -43,6 +43,7 @@ type cluster struct {
 
 	mu         sync.Mutex
 	watch      func(host int, r *http.Request) moment
+	gate       *gate
 	violations int
 }
 
@@ -93,6 +94,7 @@ func (c *cluster) front(t *testing.T, host int) string {
 	forward := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.held().pass(host, r)
 		switch c.judge(host, r) {
 		case before:
 			hangUp(w)
@@ -105,6 +107,48 @@ func (c *cluster) front(t *testing.T, host int) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// gate holds the first request about an instance's components, and tells which host sent it.
+type gate struct {
+	instance string
+	once     sync.Once
+	came     chan int
+	opened   chan struct{}
+	open     func()
+}
+
+// hold has the first request about an instance wait until the gate is opened, at the latest by the end of the test. While
+// it waits, its host takes no other message, for its threshold is 0.
+func (c *cluster) hold(t *testing.T, instance string) *gate {
+	t.Helper()
+	g := &gate{instance: instance, came: make(chan int, 1), opened: make(chan struct{})}
+	g.open = sync.OnceFunc(func() { close(g.opened) })
+	t.Cleanup(g.open)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gate = g
+	return g
+}
+
+func (c *cluster) held() *gate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gate
+}
+
+// pass waits if this is the request to hold.
+func (g *gate) pass(host int, r *http.Request) {
+	if g == nil || !strings.HasPrefix(r.URL.Path, "/instances/"+g.instance+"/") {
+		return
+	}
+	g.once.Do(func() {
+		g.came <- host
+		select {
+		case <-g.opened:
+		case <-r.Context().Done():
+		}
+	})
 }
 
 func (c *cluster) judge(host int, r *http.Request) moment {

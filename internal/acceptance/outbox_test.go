@@ -24,7 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
-var backlog = flag.Int("outbox.backlog", 3200, "how many events the processes of TestDispatchersDie have before them")
+var backlog = flag.Int("outbox.backlog", 3300, "how many events the processes of TestDispatchersDie have before them")
 
 const (
 	dispatchers = 4
@@ -44,7 +44,7 @@ func TestDispatchersDie(t *testing.T) {
 	want := f.fill(t, *backlog)
 
 	// At most so many that all that they can repeat is less than one percent.
-	deaths := *backlog / (100 * perDestination)
+	deaths := (*backlog - 1) / (100 * perDestination)
 	sink := f.sink
 	for range deaths {
 		sink.at(1+random.IntN(*backlog*9/10), func() { f.kill(t, random.IntN(dispatchers)) })

@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // keyPollers are a poller whose rows rotate keys, one whose rows are events, and one whose database is not there. A row that
@@ -62,9 +63,7 @@ func TestPollers(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = storage.Close() })
 	server, err := postgres.Start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Started(t, err)
 	t.Cleanup(func() { _ = server.Close() })
 	dsn := server.DSN(postgres.User)
 	w := &polled{sink: newSink(t)}

@@ -52,7 +52,7 @@ func (w *world) webhook(t *testing.T, op marketplacefake.Operation) {
 // notify tells the platform of a managed application that has been made.
 func (w *world) notify(t *testing.T, application string, at time.Time) {
 	t.Helper()
-	address := w.host.URL() + strings.TrimSuffix(intake.NotificationsPath, "/resource") + "?sig=" + w.signature
+	address := w.host.URL() + strings.TrimSuffix("/api/managed-app/resource", "/resource") + "?sig=" + w.signature
 	statuses, err := w.sender(t).Notify(t.Context(), address, map[string]any{"eventType": "PUT", "applicationId": application,
 		"eventTime": at.UTC().Format(time.RFC3339Nano), "provisioningState": "Succeeded", "plan": map[string]string{"name": "gold"}})
 	if err != nil || len(statuses) != 1 || statuses[0] != http.StatusOK {

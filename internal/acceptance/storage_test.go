@@ -2,23 +2,21 @@ package acceptance
 
 import (
 	"context"
-	"net/url"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
 // handler are those that were there before, and every rotation leaves what one run leaves.
 func TestStorageGoesAndComes(t *testing.T) {
-	config := azurite.Config{DataDir: t.TempDir()}
+	config := azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)}
 	var server *azurite.Server
 	begin := func() {
 		t.Helper()
@@ -36,7 +34,6 @@ func TestStorageGoesAndComes(t *testing.T) {
 	}
 	begin()
 	t.Cleanup(func() { end() })
-	config.BlobPort, config.QueuePort, config.TablePort = ports(t, server.Account())
 	// What the host cannot release while storage is away comes again when its lease ends.
 	p := startWith(t, setup{account: server.Account(), visibility: 10 * time.Second})
 	pid := p.host.HandlerPID()
@@ -59,21 +56,4 @@ func TestStorageGoesAndComes(t *testing.T) {
 	if now := p.host.HandlerPID(); now != pid {
 		t.Error("the handler was started again")
 	}
-}
-
-// ports are those of an Azurite.
-func ports(t *testing.T, a azure.Account) (blob, queue, table int) {
-	t.Helper()
-	of := func(endpoint string) int {
-		u, err := url.Parse(endpoint)
-		if err != nil {
-			t.Fatal(err)
-		}
-		port, err := strconv.Atoi(u.Port())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return port
-	}
-	return of(a.BlobEndpoint), of(a.QueueEndpoint), of(a.TableEndpoint)
 }

@@ -51,7 +51,20 @@ func (c *cluster) testTwoAtOnce(t *testing.T) {
 		}
 	}
 	began := time.Now()
+	first := pairs[0]
+	gate := c.hold(t, first[0].instance)
 	c.send(t, all...)
+	// One of the first pair stands still in the middle, so that the other meets it in another process.
+	holder := <-gate.came
+	until(t, "the meeting of the first pair", func() bool {
+		for host, byID := range c.fates(t) {
+			if host != holder && slices.Contains(slices.Concat(byID[first[0].id], byID[first[1].id]), engine.Conflicting) {
+				return true
+			}
+		}
+		return false
+	})
+	gate.open()
 	var writes int64
 	for _, pair := range pairs {
 		for _, u := range pair {
@@ -96,17 +109,21 @@ func (c *cluster) checkPair(t *testing.T, pair [2]upgrade) int64 {
 func (c *cluster) encounters(t *testing.T, pairs [][2]upgrade) (met, apart int) {
 	t.Helper()
 	fates := c.fates(t)
-	where := func(u upgrade, f engine.Fate) int {
-		return slices.IndexFunc(fates[:], func(byID map[string][]engine.Fate) bool { return slices.Contains(byID[u.id], f) })
-	}
 	for _, pair := range pairs {
+		together, separate := false, false
 		for n, u := range pair {
-			if at := where(u, engine.Conflicting); at >= 0 {
-				met++
-				if at != where(pair[1-n], engine.Succeeded) {
-					apart++
+			for _, byID := range fates {
+				if slices.Contains(byID[u.id], engine.Conflicting) {
+					together = true
+					separate = separate || !slices.Contains(byID[pair[1-n].id], engine.Succeeded)
 				}
 			}
+		}
+		if together {
+			met++
+		}
+		if separate {
+			apart++
 		}
 	}
 	return met, apart
@@ -152,7 +169,8 @@ func (c *cluster) testDeathInTheMiddle(t *testing.T) {
 // TestUpdateIsForgotten kills the process that holds the lock, and nothing is left of the orchestration that could give
 // it up. The next update waits until the lock expires.
 func TestUpdateIsForgotten(t *testing.T) {
-	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=5s",
+	// Long enough for the next update to come while the lock is held.
+	c := startCluster(t, "ROUNDHOUSE_UPDATE_LOCK_DURATION=10s",
 		// The message of the update that dies does not come again.
 		"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=01:00:00")
 	instance := "forgotten-" + uuid.NewString()

@@ -84,10 +84,13 @@ func rules() []rule {
 		{"internal/payload", []string{"internal/storage"}},
 		{"internal/daemon", nil},
 		{"internal/fuzzvalue", nil},
-		{"internal/postgres", []string{"internal/daemon"}},
+		{"internal/freeport", nil},
+		{"internal/npm", nil},
+		{"internal/testenv", []string{"internal/daemon", "internal/freeport"}},
+		{"internal/postgres", []string{"internal/daemon", "internal/npm"}},
 		{"internal/mariadb", []string{"internal/daemon"}},
-		{"internal/azurite", []string{"azure", "internal/azurite"}},
-		{"internal/localhost", []string{"queues", "blobs"}},
+		{"internal/azurite", []string{"azure", "internal/azurite", "internal/npm"}},
+		{"internal/localhost", []string{"internal/freeport", "queues", "blobs"}},
 		{"internal/faults", storage},
 		{"internal/appservice", nil},
 		{"internal/graphfake", []string{sdk}},
@@ -226,7 +229,7 @@ func eachFile(t *testing.T, mode parser.Mode, visit func(pkg, path string, file 
 			return err
 		}
 		name := d.Name()
-		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "testdata" || name == "dist") {
+		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "dist") {
 			return filepath.SkipDir
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -1,14 +1,16 @@
 // Package azurite installs, starts and stops Azurite, the storage emulator, for tests and for development. The version
-// is pinned by scripts/package-lock.json.
+// is pinned by the lock file in this folder, and installed into the user's cache folder on first use, so that it serves
+// every module.
 //
 // It promises that a started Azurite listens on 127.0.0.1 only and does not outlive its Server: Close ends it, and on
 // Linux the kernel does when this process dies in any way. It owns no storage keys; of the file system it owns
-// scripts/node_modules and the data folder that it is given. Package azuritetest builds on it for tests.
+// the data folder that it is given, and what package npm keeps for it. Package azuritetest builds on it for tests.
 package azurite
 
 import (
 	"bufio"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +25,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/npm"
 )
 
 // closeGrace is how long an Azurite with data on disk may take to write it.
@@ -31,16 +34,17 @@ const closeGrace = 5 * time.Second
 // entry is Azurite's program under node_modules.
 const entry = "node_modules/azurite/dist/src/azurite.js"
 
+//go:embed package.json package-lock.json
+var pinned embed.FS
+
 // Config says how to run Azurite. The zero value runs it on free ports with its data in memory.
 type Config struct {
-	// Dir is the folder of package.json and its lock file; "" means scripts/ beside the go.mod above the working
-	// directory.
-	Dir string
 	// DataDir keeps the data; it is made when missing. "" keeps the data in memory.
 	DataDir string
 	// Ports to listen on; 0 means any free one.
 	BlobPort, QueuePort, TablePort int
-	// Log tells about installing and stopping, and Azurite's own output at debug level; nil is silent.
+	// Log tells about installing and stopping, and Azurite's own output at debug level. nil is silent, but for an
+	// installation, which slog.Default tells about.
 	Log *slog.Logger
 }
 
@@ -54,18 +58,18 @@ type Server struct {
 }
 
 // Start installs Azurite if need be, starts it and waits until its three services listen. ctx bounds the start only.
-// It needs Node.js 18 or later with npm; their absence is an error that says so.
+// It needs Node.js 18 or later with npm; their absence is an npm.ErrNoNode.
 func Start(ctx context.Context, c Config) (*Server, error) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		return nil, fmt.Errorf("start azurite: node: %w", npm.ErrNoNode)
+	}
+	dir, err := npm.Set{Name: "azurite", Files: pinned}.Install(ctx, c.Log)
+	if err != nil {
+		return nil, fmt.Errorf("start azurite: %w", err)
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
-	}
-	dir, err := scriptsDir(c.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("start azurite: %w", err)
-	}
-	node, err := install(ctx, dir, c.Log)
-	if err != nil {
-		return nil, fmt.Errorf("start azurite: %w", err)
 	}
 	if c.DataDir != "" {
 		if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
@@ -109,15 +113,11 @@ func (s *Server) Close() error {
 }
 
 func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
-	program, err := filepath.Abs(filepath.Join(dir, filepath.FromSlash(entry)))
-	if err != nil {
-		return nil, err
-	}
 	args, err := arguments(c)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(node, append([]string{program}, args...)...)
+	cmd := exec.Command(node, append([]string{filepath.Join(dir, filepath.FromSlash(entry))}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = environment()
 	dieWithParent(cmd)

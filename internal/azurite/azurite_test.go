@@ -18,10 +18,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/npm"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// asParent makes the test binary a program that starts an Azurite and waits to be killed.
+// asParent makes the test binary a program that starts an Azurite and waits to be killed. It is the port for its tables.
 const asParent = "ROUNDHOUSE_TEST_AZURITE_PARENT"
 
 func TestMain(m *testing.M) {
@@ -32,7 +34,12 @@ func TestMain(m *testing.M) {
 }
 
 func parent() int {
-	s, err := Start(context.Background(), Config{})
+	port, err := strconv.Atoi(os.Getenv(asParent))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	s, err := Start(context.Background(), Config{TablePort: port})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -76,14 +83,17 @@ func ports(t *testing.T, a azure.Account) [3]int {
 func TestDataSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	config := Config{DataDir: filepath.Join(t.TempDir(), "data")}
+	p := [3]int{testenv.Port(t), testenv.Port(t), testenv.Port(t)}
+	config := Config{DataDir: filepath.Join(t.TempDir(), "data"), BlobPort: p[0], QueuePort: p[1], TablePort: p[2]}
 	first := begin(t, config)
 	a, err := azure.FromConnectionString(first.ConnectionString())
 	if err != nil || !a.Emulator {
 		t.Fatalf("its connection string: %v, %v", a, err)
 	}
 	t.Cleanup(a.CloseIdleConnections)
-	p := ports(t, a)
+	if got := ports(t, a); got != p {
+		t.Errorf("it listens on %v, not on %v", got, p)
+	}
 	if running, err := Running(ctx, p[0], p[1], p[2]); !running || err != nil {
 		t.Errorf("Running: %t, %v", running, err)
 	}
@@ -115,7 +125,6 @@ func TestDataSurvivesRestart(t *testing.T) {
 		t.Errorf("Running after Close: %t, %v", running, err)
 	}
 
-	config.BlobPort, config.QueuePort, config.TablePort = p[0], p[1], p[2]
 	begin(t, config)
 	_, tableErr := table.Get(ctx, "history", key)
 	n, queueErr := queue.Length(ctx, "work")
@@ -135,13 +144,13 @@ func sendFirst(ctx context.Context, q *azure.Queues) (string, error) {
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
-	t.Cleanup(other.Close) // after the connections of freePort, as cleanups go
+	defer other.Close()
 	busy := other.Listener.Addr().(*net.TCPAddr).Port
-	_, err := Running(t.Context(), busy, freePort(t, other.Listener.Addr()), freePort(t, other.Listener.Addr()))
+	_, err := Running(t.Context(), busy, testenv.Port(t), testenv.Port(t))
 	if !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), strconv.Itoa(busy)) || !strings.Contains(err.Error(), "Blob") {
 		t.Errorf("another program: %v, want %v with the port and the service", err, ErrBusy)
 	}
-	if running, err := Running(t.Context(), freePort(t, other.Listener.Addr()), freePort(t, other.Listener.Addr()), freePort(t, other.Listener.Addr())); running || err != nil {
+	if running, err := Running(t.Context(), testenv.Port(t), testenv.Port(t), testenv.Port(t)); running || err != nil {
 		t.Errorf("free ports: %t, %v", running, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -149,17 +158,6 @@ func TestRunning(t *testing.T) {
 	if _, err := Running(ctx, busy, busy, busy); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-}
-
-// freePort is a port that nobody listens on, and nobody can while the test runs: a client's own end of a connection.
-func freePort(t *testing.T, server net.Addr) int {
-	t.Helper()
-	conn, err := net.Dial(server.Network(), server.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn.LocalAddr().(*net.TCPAddr).Port
 }
 
 func TestPortTaken(t *testing.T) {
@@ -179,14 +177,7 @@ func TestPortTaken(t *testing.T) {
 func TestNoNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Start(t.Context(), Config{})
-	if !errors.Is(err, ErrNoNode) || !strings.Contains(err.Error(), "install Node.js") {
-		t.Errorf("without Node.js: %v, want %v", err, ErrNoNode)
-	}
-}
-
-func TestNoScripts(t *testing.T) {
-	t.Parallel()
-	if _, err := Start(t.Context(), Config{Dir: t.TempDir()}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("without a lock file: %v, want %v", err, os.ErrNotExist)
+	if !errors.Is(err, npm.ErrNoNode) || !strings.Contains(err.Error(), "install Node.js") {
+		t.Errorf("without Node.js: %v, want %v", err, npm.ErrNoNode)
 	}
 }

@@ -2,6 +2,7 @@ package azurite
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -9,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A killed parent cannot close anything: the kernel ends its Azurite.
 func TestDiesWithParent(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), asParent+"=1")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asParent, testenv.Port(t))) // nobody else listens there afterwards
 	cmd.Stderr = os.Stderr
 	output, err := cmd.StdoutPipe()
 	if err != nil {

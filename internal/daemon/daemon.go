@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,6 +66,21 @@ func (h *Home) Run(ctx context.Context, program string, args ...string) error {
 		return fmt.Errorf("run %s: %w: %s", program, err, strings.TrimSpace(string(said)))
 	}
 	return nil
+}
+
+// Readable gives a folder with the content of dir that the programs' user can read: dir itself when programs run as this
+// process does, and a copy in the home otherwise, since the folders above dir may be closed to others.
+func (h *Home) Readable(dir string) (string, error) {
+	if !h.user.other() {
+		return dir, nil
+	}
+	copied := filepath.Join(h.Dir, "readable-"+filepath.Base(dir))
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		return "", fmt.Errorf("copy %s for another user: %w", dir, err)
+	}
+	return copied, filepath.WalkDir(copied, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, h.user.own(path))
+	})
 }
 
 func (h *Home) prepare(cmd *exec.Cmd) {
@@ -159,10 +175,33 @@ func watch(output io.Reader, ready string, state chan<- error) {
 	state <- fmt.Errorf("it ended before it was ready, and said: %s", strings.Join(said, " | "))
 }
 
+// MissingError says that a program is not on this machine.
+type MissingError struct {
+	// Tool is what people call it, and Get how they get it, as a command to them: "install the package mariadb-server".
+	Tool, Get string
+	// Err says where it was looked for.
+	Err error
+}
+
+// Error says all of it.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s is missing: %s: %v", e.Tool, e.Get, e.Err)
+}
+
+// Unwrap gives Err.
+func (e *MissingError) Unwrap() error { return e.Err }
+
+// PathOnly is the environment variable that has Find look nowhere but in PATH when it is "1", as on a machine that has
+// nothing else.
+const PathOnly = "ROUNDHOUSE_TEST_PATH_ONLY"
+
 // Find looks for programs that stand in one folder: in those of PATH and then in the folders that match the patterns, the
 // newest version first. It gives the folder.
 func Find(programs, patterns []string) (string, error) {
 	folders := filepath.SplitList(os.Getenv("PATH"))
+	if os.Getenv(PathOnly) == "1" {
+		patterns = nil
+	}
 	for _, p := range patterns {
 		found, err := filepath.Glob(p)
 		if err != nil {

@@ -35,11 +35,14 @@ func unprivileged(users []string) (identity, error) {
 	return identity{}, fmt.Errorf("none of the users %s is there: a database server does not run as root", strings.Join(users, ", "))
 }
 
+// other says whether that is somebody else than this process.
+func (i identity) other() bool { return i.credential != nil }
+
 func (i identity) own(path string) error {
-	if i.credential == nil {
+	if !i.other() {
 		return nil
 	}
-	return os.Chown(path, int(i.credential.Uid), int(i.credential.Gid))
+	return os.Lchown(path, int(i.credential.Uid), int(i.credential.Gid))
 }
 
 // apply has the kernel kill the program when this process dies, and keeps a terminal's Ctrl-C from it.

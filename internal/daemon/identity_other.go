@@ -9,6 +9,8 @@ type identity struct{}
 
 func unprivileged([]string) (identity, error) { return identity{}, nil }
 
+func (identity) other() bool { return false }
+
 func (identity) own(string) error { return nil }
 
 func (identity) apply(*exec.Cmd) {}

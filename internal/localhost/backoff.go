@@ -7,25 +7,33 @@ import (
 )
 
 // backoff is how the real host spaces polls of an empty or failing queue: the shortest wait after messages, then
-// growing, with a spread, up to the longest.
+// growing, with a spread, up to the longest, where it stays.
 type backoff struct {
 	shortest, longest time.Duration
+	random            func() float64 // in [0, 1)
 	tries             int
+	last              time.Duration
+}
+
+// newBackoff draws the spread from math/rand.
+func newBackoff(shortest, longest time.Duration) *backoff {
+	return &backoff{shortest: shortest, longest: longest, random: rand.Float64}
 }
 
 // reset is called after messages were found.
-func (b *backoff) reset() { b.tries = 0 }
+func (b *backoff) reset() { b.tries, b.last = 0, 0 }
 
 // next is how long to wait after a poll that found nothing.
 func (b *backoff) next() time.Duration {
-	wait := b.shortest
+	if b.last == b.longest {
+		return b.last
+	}
+	b.last = b.shortest
 	if b.tries > 0 {
-		spread := 0.8 + 0.4*rand.Float64()
-		wait += time.Duration(min(spread*math.Pow(2, float64(b.tries-1))*float64(b.shortest), float64(b.longest)))
+		spread := 0.8 + 0.4*b.random()
+		b.last += time.Duration(min(spread*math.Pow(2, float64(b.tries-1))*float64(b.shortest), float64(b.longest)))
 	}
-	if wait >= b.longest {
-		return b.longest // tries stays: nothing grows any more
-	}
+	b.last = min(b.last, b.longest)
 	b.tries++
-	return wait
+	return b.last
 }

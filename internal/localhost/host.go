@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/freeport"
 )
 
 const (
@@ -167,9 +169,15 @@ func (h *Host) Run(ctx context.Context) (err error) {
 	}
 	h.port, h.begun = listening.Addr().(*net.TCPAddr).Port, h.config.Now()
 	h.supervisor.env = h.childEnvironment()
-	if h.supervisor.port, err = h.handlerPort(); err != nil {
-		_ = listening.Close()
-		return fmt.Errorf("local host: find a port for the handler: %w", err)
+	if h.supervisor.port = h.host.handlerPort; h.supervisor.port == 0 {
+		port, err := freeport.Reserve()
+		if err != nil {
+			_ = listening.Close()
+			return fmt.Errorf("local host: find a port for the handler: %w", err)
+		}
+		// The handler starts more than once, and nobody else may answer in its place.
+		defer port.Close()
+		h.supervisor.port = port.Number
 	}
 	return h.serve(ctx, listening)
 }
@@ -228,18 +236,6 @@ func (h *Host) childEnvironment() environment {
 	env["WEBSITE_HOSTNAME"] = fmt.Sprintf("localhost:%d", h.port)
 	env["AzureWebJobsScriptRoot"] = h.config.ScriptRoot
 	return env
-}
-
-func (h *Host) handlerPort() (int, error) {
-	if h.host.handlerPort != 0 {
-		return h.host.handlerPort, nil
-	}
-	listening, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listening.Close()
-	return listening.Addr().(*net.TCPAddr).Port, nil
 }
 
 // URL is where the host serves; valid once it is ready.

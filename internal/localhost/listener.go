@@ -43,7 +43,7 @@ func poisonQueue(queue string) string {
 // listen works until ctx ends and every message that it received is put to rest.
 func (l *listener) listen(ctx context.Context) {
 	running, finished := 0, make(chan struct{})
-	wait := backoff{shortest: l.shortest, longest: l.options.maxPolling}
+	wait := newBackoff(l.shortest, l.options.maxPolling)
 	var lastProblem string
 	for ctx.Err() == nil {
 		if running > l.options.newThreshold {

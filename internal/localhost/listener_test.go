@@ -431,22 +431,3 @@ func TestStoppingWaitsForRunningMessages(t *testing.T) {
 		}
 	})
 }
-
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	b := backoff{shortest: 100 * time.Millisecond, longest: 2 * time.Second}
-	for _, want := range []time.Duration{100, 200, 300, 500, 900, 1700, 2000, 2000, 2000} {
-		want *= time.Millisecond
-		spread := (want - b.shortest) / 5 // 20 % of what grows
-		if got := b.next(); got < min(want-spread, b.longest) || got > min(want+spread, b.longest) || got < b.shortest {
-			t.Errorf("waits %v, want %v give or take %v", got, want, spread)
-		}
-	}
-	b.reset()
-	if got := b.next(); got != b.shortest {
-		t.Errorf("after messages it waits %v", got)
-	}
-	if got := (&backoff{shortest: time.Second, longest: time.Second}).next(); got != time.Second {
-		t.Errorf("waits %v", got)
-	}
-}

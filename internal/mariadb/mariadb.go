@@ -26,16 +26,15 @@ type Server struct {
 }
 
 // Start makes a data folder and starts a server on it. Data is not written through to disk: a crash of the machine loses
-// it. ctx bounds the start only. The programs are looked for in PATH and in the usual folders.
+// it. ctx bounds the start only. The programs are looked for in PATH and in the usual folders; that they are not there is a
+// daemon.MissingError.
 func Start(ctx context.Context) (*Server, error) {
 	usual := []string{"/usr/sbin", "/usr/bin", "/usr/local/mysql/bin"}
-	install, err := daemon.Find([]string{"mariadb-install-db"}, usual)
-	if err != nil {
-		return nil, fmt.Errorf("start mariadb (install the package mariadb-server): %w", err)
-	}
-	server, err := daemon.Find([]string{"mariadbd"}, usual)
-	if err != nil {
-		return nil, fmt.Errorf("start mariadb (install the package mariadb-server): %w", err)
+	install, installErr := daemon.Find([]string{"mariadb-install-db"}, usual)
+	server, serverErr := daemon.Find([]string{"mariadbd"}, usual)
+	if err := errors.Join(installErr, serverErr); err != nil {
+		missing := &daemon.MissingError{Tool: "mariadb", Get: "install the package mariadb-server", Err: err}
+		return nil, fmt.Errorf("start mariadb: %w", missing)
 	}
 	home, err := daemon.NewHome("maria", "mysql")
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -14,9 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestStart(t *testing.T) {
 	t.Parallel()
 	s, err := Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Started(t, err)
 	db, err := sql.Open("mysql", s.DSN(""))
 	if err != nil {
 		t.Fatal(err)

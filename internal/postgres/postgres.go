@@ -1,5 +1,6 @@
 // Package postgres starts a PostgreSQL server for tests and measurements: an empty one, on a Unix socket in a temporary
-// folder, that ends with Close and at the latest with this process. It owns no storage keys.
+// folder, that ends with Close and at the latest with this process. It is one that is installed, or else the one that the
+// lock file in this folder pins, from npm. It owns no storage keys.
 package postgres
 
 import (
@@ -25,18 +26,22 @@ type Server struct {
 }
 
 // Start makes a cluster and starts it. Data is not written through to disk: a crash of the machine loses it. ctx bounds
-// the start only. The programs are looked for in PATH and in /usr/lib/postgresql.
-func Start(ctx context.Context) (*Server, error) {
-	bin, err := daemon.Find([]string{"initdb", "postgres"}, []string{"/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"})
-	if err != nil {
-		return nil, fmt.Errorf("start postgres (install the package postgresql, version 14 or later): %w", err)
-	}
+// the start only. The programs are looked for in PATH and in /usr/lib/postgresql, and then come from npm; that there are
+// none for this machine either is a daemon.MissingError.
+func Start(ctx context.Context) (*Server, error) { return startFrom(ctx, programs) }
+
+// startFrom starts a server whose programs are in the folder that find gives for its home.
+func startFrom(ctx context.Context, find func(context.Context, *daemon.Home) (bin string, err error)) (*Server, error) {
 	home, err := daemon.NewHome("pg", "postgres")
 	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)
 	}
 	s := &Server{home: home, password: uuid.NewString()}
-	if err := s.start(ctx, bin); err != nil {
+	bin, err := find(ctx, home)
+	if err == nil {
+		err = s.start(ctx, bin)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start postgres: %w", errors.Join(err, home.Remove()))
 	}
 	return s, nil

@@ -55,7 +55,7 @@ func (d database) orders(t testing.TB, n int) {
 // drain reads on until the source has nothing more and holds nothing back.
 func drain(t testing.TB, s *sqlsource.Source, after poller.Cursor, limit int) (rows []poller.Row) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,15 +16,17 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/mariadb"
 	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
-const startTimeout = 2 * time.Minute
+// patience bounds every wait for something that has to come: the start of a server first of all, from npm perhaps.
+const patience = 2 * time.Minute
 
 // The servers are started by the first test that needs them.
 var (
 	postgresServer = sync.OnceValues(func() (*postgres.Server, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		s, err := postgres.Start(ctx)
 		if err == nil {
@@ -32,7 +35,7 @@ var (
 		return s, err
 	})
 	mariaServer = sync.OnceValues(func() (*mariadb.Server, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		s, err := mariadb.Start(ctx)
 		if err == nil {
@@ -95,10 +98,8 @@ func databases() map[string]func(testing.TB) database {
 func newPostgres(t testing.TB) database {
 	t.Helper()
 	s, err := postgresServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := "t" + uuid.NewString()[:8]
+	testenv.Started(t, err)
+	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	d := database{dialect: sqlsource.Postgres, driver: "pgx", dsn: s.DSN("postgres"), integer: "bigint",
 		serial: "bigserial PRIMARY KEY", timestamp: "timestamptz", decimal: "numeric", boolean: "boolean", bytes: "bytea",
 		now: "clock_timestamp()", settle: 50 * time.Millisecond}
@@ -110,10 +111,8 @@ func newPostgres(t testing.TB) database {
 func newMaria(t testing.TB) database {
 	t.Helper()
 	s, err := mariaServer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := "t" + uuid.NewString()[:8]
+	testenv.Started(t, err)
+	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	d := database{dialect: sqlsource.MySQL, driver: "mysql", dsn: s.DSN(""), integer: "bigint",
 		serial: "bigint AUTO_INCREMENT PRIMARY KEY", timestamp: "timestamp(6)", decimal: "decimal(38,18)", boolean: "boolean",
 		bytes: "longblob", now: "NOW(6)", settle: 2 * time.Second}

@@ -9,8 +9,8 @@
 // The garbage collector is set as the handler sets it (GOGC=200, unless the environment says otherwise).
 //
 // It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports, PostgreSQL in a
-// temporary folder, and both end with the command; nothing else is started or kept. PostgreSQL has to be installed: without
-// it the command fails when it comes to poller/postgres and poller/lag_ms.
+// temporary folder, and both end with the command; nothing else is started. What of both is not installed comes from npm into
+// the user's cache folder, and stays there.
 package main
 
 import (

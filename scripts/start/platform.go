@@ -94,7 +94,6 @@ func (p *platform) startStorage(ctx context.Context) error {
 	}
 	p.out.step("Starting Azurite on ports %s (the first time, npm installs it)", &ports)
 	p.server, err = azurite.Start(ctx, azurite.Config{
-		Dir:      filepath.Join(p.root, "scripts"),
 		DataDir:  filepath.Join(p.state, "azurite"),
 		BlobPort: ports.blob, QueuePort: ports.queue, TablePort: ports.table,
 	})

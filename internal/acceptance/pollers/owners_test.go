@@ -24,6 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/postgres"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -47,9 +48,7 @@ func TestOwners(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	server, err := postgres.Start(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testenv.Started(t, err)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -129,7 +128,7 @@ type drill struct {
 
 func newDrill(t *testing.T, server *postgres.Server) *drill {
 	t.Helper()
-	name := "t" + uuid.NewString()[:8]
+	name := "t" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	d := &drill{account: storage.Account(t), dsn: server.DSN(name), poller: strings.ToLower(azuritetest.Name("orders")), db: open(t, server.DSN(name))}
 	run(t, open(t, server.DSN(postgres.User)), "CREATE DATABASE "+name)
 	run(t, d.db, schema)

@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/azurite"
+	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -53,18 +52,9 @@ type drill struct {
 // newDrill starts an Azurite that keeps its data, and prepares what the nodes need.
 func newDrill(t *testing.T) *drill {
 	t.Helper()
-	d := &drill{config: azurite.Config{DataDir: t.TempDir()}}
+	d := &drill{config: azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)}}
 	d.startStorage(t)
 	d.account = d.server.Account()
-	for port, endpoint := range map[*int]string{&d.config.BlobPort: d.account.BlobEndpoint, &d.config.QueuePort: d.account.QueueEndpoint, &d.config.TablePort: d.account.TableEndpoint} {
-		u, err := url.Parse(endpoint)
-		if err == nil {
-			*port, err = strconv.Atoi(u.Port())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	t.Cleanup(func() {
 		d.killAll()
 		d.account.CloseIdleConnections()

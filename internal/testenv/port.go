@@ -1,0 +1,23 @@
+package testenv
+
+import (
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/freeport"
+)
+
+// Port is a port on 127.0.0.1 that nobody else is given while the test runs: for a server of another process, or to stay
+// without one, so that connections to it are refused.
+func Port(t testing.TB) int {
+	t.Helper()
+	p, err := freeport.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.Number
+}

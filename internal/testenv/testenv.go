@@ -1,0 +1,55 @@
+// Package testenv decides what becomes of a test when the machine lacks a program that the test needs: the test is skipped,
+// with one line that says how to get the program, or it fails where everything is demanded, as in CI. It owns no storage keys.
+//
+// It also gives tests ports that nobody else is given.
+//
+// Go and Node.js are no such programs: the README asks for them, and tests fail without them.
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/daemon"
+)
+
+const (
+	// Demand is the environment variable that makes a missing program a failure when it is "all".
+	Demand = "ROUNDHOUSE_TEST_DEMAND"
+	// Skipped is the environment variable that names a file, to which a line is added for each test that is skipped: the
+	// same line for the same program. `make test` prints them at its end.
+	Skipped = "ROUNDHOUSE_TEST_SKIPPED"
+)
+
+// Started ends the test when a server could not be started: it is skipped when the error is a daemon.MissingError and not
+// everything is demanded, and fails otherwise. Without an error the test goes on.
+func Started(t testing.TB, err error) {
+	t.Helper()
+	missing, ok := errors.AsType[*daemon.MissingError](err)
+	switch {
+	case err == nil:
+	case !ok || os.Getenv(Demand) == "all":
+		t.Fatal(err)
+	default:
+		line := fmt.Sprintf("SKIP: %s: %s", missing.Tool, missing.Get)
+		if err := report(os.Getenv(Skipped), line); err != nil {
+			t.Error(err)
+		}
+		t.Skip(line)
+	}
+}
+
+// report adds a line to a file; "" is none. One write keeps the lines of several processes apart.
+func report(file, line string) error {
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("report a skipped test: %w", err)
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
