@@ -96,6 +96,7 @@ func rules() []rule {
 		{"internal/tlstarget", nil},
 		{"internal/acceptance", nil},
 		{"internal/architecture", nil},
+		{"internal/docs", nil},
 		{"scripts/bench", append([]string{"engine", "orchestrator", "orchestrator/tasks", "outbox", "poller", "poller/sqlsource", "internal/azurite", "internal/faults", "internal/postgres"}, storage...)},
 		{"scripts/backfill", append([]string{"outbox", "internal/account"}, storage...)},
 		{"scripts/pollers", []string{"poller"}},
