@@ -54,7 +54,7 @@ func TestGo(t *testing.T) {
 	for _, args := range [][]string{{"vet", "./..."}, {"vet", "-vettool", analyzer, "./..."}, {"test", "./..."}} {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod")
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "ROUNDHOUSE_GOLDEN=write")
 		if err := run(cmd); err != nil {
 			t.Error(err)
 		}
