@@ -19,10 +19,9 @@ const address = "http://127.0.0.1:7071"
 // unrun are the words behind sh for commands that no test runs: what they would need.
 func unrun() []string {
 	return []string{
-		"azure",   // a subscription
-		"damage",  // an orchestration that cannot be read
-		"make",    // everything that the targets do
-		"replace", // a name in capitals that the reader replaces
+		"azure",  // a subscription
+		"damage", // an orchestration that cannot be read
+		"make",   // everything that the targets do
 	}
 }
 
