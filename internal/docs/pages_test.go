@@ -23,6 +23,8 @@ type page struct {
 	path   string
 	blocks []block
 	links  []string
+	// spans are the pieces of code in the text.
+	spans []string
 	// anchors are what a link can name behind the '#'.
 	anchors map[string]bool
 }
@@ -82,6 +84,8 @@ func parse(path string, source []byte) page {
 			p.blocks = append(p.blocks, newBlock(path, source, n))
 		case *ast.Link:
 			p.links = append(p.links, string(n.Destination))
+		case *ast.CodeSpan:
+			p.spans = append(p.spans, plain(source, n))
 		case *ast.Heading:
 			p.anchors[p.newAnchor(plain(source, n))] = true
 		}
