@@ -106,6 +106,7 @@ func (b block) file() (string, error) {
 	if !found {
 		return "", fmt.Errorf("the prelude %s has no line %q", b.words[0], placeholder)
 	}
+	before = strings.TrimRight(before, "\t") // a line directive begins in the first column
 	return before + where + b.text + "//line prelude:1\n" + after, nil
 }
 
