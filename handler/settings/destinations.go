@@ -34,6 +34,7 @@ type Origin struct {
 	Subject string `json:"subject"`
 }
 
+// HTTPDestination is an address that events are sent to. URL is required, and may hold a credential.
 type HTTPDestination struct {
 	Origin
 	URL            string       `json:"url"`
@@ -44,6 +45,7 @@ type HTTPDestination struct {
 	Timeout        duration     `json:"timeout"`
 }
 
+// QueueDestination is a queue of the storage account that events are put into.
 type QueueDestination struct {
 	Origin
 	Queue string `json:"queue"`

@@ -1,6 +1,7 @@
 package architecture
 
 import (
+	_ "embed" // the rules
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -19,98 +20,69 @@ const (
 	echo   = "github.com/labstack/echo"
 )
 
-// rule says what the packages of a folder may import, out of this module and of the libraries that are kept in one
-// place. A rule holds for the folders below, too, unless these have one of their own. What no rule lists is forbidden.
+// imports is the list of rules, for people to read; its first lines say how.
+//
+//go:embed imports.txt
+var imports string
+
+// rule says what the packages of a folder may import.
 type rule struct {
 	folder string
 	may    []string
+	line   int
 }
 
-func rules() []rule {
-	storage := []string{"tables", "queues", "blobs"}
-	return []rule{
-		{"tables", []string{"internal/storage"}},
-		{"queues", []string{"internal/storage"}},
-		{"blobs", []string{"internal/storage"}},
-		{"azure", append([]string{"internal/storage", sdk}, storage...)},
-		{"services/secrets", []string{"tables", "services/secrets", sdk}},
-		{"services/certificates", []string{"services/certificates", "services/secrets", "tables", sdk}},
-		{"tables/tablestest", []string{"tables"}},
-		{"queues/queuestest", []string{"queues"}},
-		{"blobs/blobstest", []string{"blobs"}},
-		{"orchestrator", append([]string{"orchestrator/tasks", "internal/payload"}, storage...)},
-		{"orchestrator/tasks", []string{"tables", "internal/payload"}},
-		{"orchestrator/catalog", []string{"orchestrator", "tables"}},
-		{"orchestrator/determinism", nil},
-		{"orchestrator/determinism/cmd", []string{"orchestrator/determinism"}},
-		{"orchestrator/orchestratortest", append([]string{"orchestrator", "orchestrator/tasks", "internal/faults"}, storage...)},
-		{"engine/registry", []string{"tables"}},
-		{"engine", append([]string{"orchestrator", "engine/registry", "internal/payload"}, storage...)},
-		{"engine/review", []string{"engine", "orchestrator"}},
-		{"engine/hmac", []string{"engine", "orchestrator", "services/secrets", "tables"}},
-		{"engine/spn", []string{"engine", "services/entra", "orchestrator", "services/secrets"}},
-		{"services/entra", []string{sdk}},
-		{"engine/provisioning", []string{"engine", "orchestrator", "services/marketplace"}},
-		{"engine/alerts", []string{"engine", "orchestrator"}},
-		{"services/marketplace", []string{sdk}},
-		{"engine/tls", []string{"engine", "orchestrator", "services/certificates", "services/secrets", "tables"}},
-		{"engine/tls/acme", []string{"engine/tls", "services/secrets", "tables"}},
-		{"engine/update", []string{"engine", "orchestrator", "engine/registry"}},
-		{"engine/update/updatetest", nil},
-		{"engine/updatepublisher", []string{"engine", "orchestrator", "engine/registry"}},
-		{"engine/health", []string{"engine", "orchestrator", "engine/registry"}},
-		{"engine/health/healthtest", nil},
-		{"tables/hostlock", []string{"tables"}},
-		{"outbox", append([]string{"internal/payload"}, storage...)},
-		{"poller", append([]string{"internal/storage", "internal/payload"}, storage...)},
-		{"poller/pollertest", []string{"poller"}},
-		{"poller/sink", append([]string{"engine", "outbox", "poller", "internal/payload"}, storage...)},
-		{"poller/sqlsource", []string{"poller"}},
-		{"handler", append([]string{"handler/api", "handler/api/bulk", "handler/api/health", "handler/api/metrics", "handler/durable", "handler/intake", "handler/trigger", "outbox", "engine", "engine/hmac", "engine/spn", "engine/alerts", "engine/provisioning", "engine/tls", "engine/tls/acme", "engine/update", "engine/updatepublisher", "engine/health", "engine/review", "services/certificates", "engine/registry", sdk, "services/entra", "services/marketplace", "orchestrator", "orchestrator/catalog", "orchestrator/tasks", "poller", "poller/sink", "poller/sqlsource", "tables/hostlock", "services/secrets", "azure", "internal/payload", echo}, storage...)},
-		{"handler/api", []string{"internal/payload", "handler/api/bulk", "handler/api/health", "handler/api/metrics", "engine", "orchestrator", "orchestrator/tasks", "outbox", "tables", echo}},
-		{"handler/api/bulk", []string{"engine", "orchestrator", "outbox"}},
-		{"handler/api/fresh", nil},
-		{"handler/api/health", []string{"handler/api/fresh", "engine", "orchestrator/catalog", "outbox", "queues", "tables"}},
-		{"handler/durable", []string{"internal/payload", "handler/api", "engine", "orchestrator", echo}},
-		{"handler/api/metrics", []string{"handler/api/fresh", "engine", "orchestrator", "orchestrator/catalog", "outbox", "poller"}},
-		{"handler/intake", []string{"internal/payload", "engine", "queues", echo}},
-		{"handler/trigger", []string{"internal/payload", "engine", "queues", echo}},
-		{"cmd/roundhouse", []string{"cmd/roundhouse/internal/cli", "cmd/roundhouse/internal/pollers"}},
-		{"cmd/roundhouse/internal/pollers", []string{"cmd/roundhouse/internal/cli", "poller", "poller/sqlsource"}},
-		{"cmd/roundhouse/internal/cli", append([]string{"cmd/roundhouse/internal/client", "cmd/roundhouse/internal/direct", "engine", "engine/hmac", "engine/spn", "engine/alerts", "engine/provisioning", "engine/tls", "engine/update", "engine/updatepublisher", "engine/health", "outbox", "azure", "internal/payload", sdk}, storage...)},
-		{"cmd/roundhouse/internal/client", []string{"internal/payload", sdk}},
-		{"cmd/roundhouse/internal/direct", []string{"handler/api", "engine", "tables", echo}},
-		{"internal/storage", nil},
-		{"internal/payload", []string{"internal/storage"}},
-		{"internal/daemon", nil},
-		{"internal/fuzzvalue", nil},
-		{"internal/freeport", nil},
-		{"internal/npm", nil},
-		{"internal/testenv", []string{"internal/daemon", "internal/freeport"}},
-		{"internal/postgres", []string{"internal/daemon", "internal/npm"}},
-		{"internal/mariadb", []string{"internal/daemon"}},
-		{"internal/azurite", []string{"azure", "internal/azurite", "internal/npm"}},
-		{"internal/localhost", []string{"internal/freeport", "queues", "blobs"}},
-		{"internal/faults", storage},
-		{"internal/appservice", nil},
-		{"internal/graphfake", []string{sdk}},
-		{"internal/keyvaultfake", []string{"services/certificates/certificatestest", "services/secrets/secretstest"}},
-		{"internal/marketplacefake", []string{sdk}},
-		{"internal/pebble", nil},
-		{"internal/tlstarget", nil},
-		{"internal/acceptance", nil},
-		{"internal/architecture", nil},
-		{"scripts/bench", append([]string{"azure", "engine", "orchestrator", "orchestrator/tasks", "outbox", "poller", "poller/sqlsource", "internal/azurite", "internal/faults", "internal/postgres"}, storage...)},
-		{"scripts/backfill", append([]string{"outbox", "azure"}, storage...)},
-		{"scripts/pollers", []string{"poller"}},
-		{"scripts/start", []string{"azure", "internal/azurite", "internal/localhost", "queues", "blobs"}},
+// rules reads the list.
+func rules(t *testing.T) []rule {
+	t.Helper()
+	words := map[string][]string{"storage": {"tables", "queues", "blobs"}, "[azure]": {sdk}, "[echo]": {echo}}
+	var all []rule
+	for n, line := range strings.Split(imports, "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		folders, may, ok := strings.Cut(line, "=")
+		if !ok {
+			t.Fatalf("imports.txt, line %d: there is no =", n+1)
+		}
+		for _, folder := range strings.Fields(folders) {
+			r := rule{folder: folder, line: n + 1}
+			for _, word := range strings.Fields(may) {
+				if meant, ok := words[word]; ok {
+					r.may = append(r.may, meant...)
+				} else {
+					r.may = append(r.may, word)
+				}
+			}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// What a package may import stands above it, so that imports point in one direction.
+func TestImportsPointUp(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{sdk: true, echo: true}
+	for _, r := range rules(t) {
+		seen[r.folder] = true
+		for _, name := range r.may {
+			above := seen[name]
+			for parent := name; !above && strings.Contains(parent, "/"); {
+				parent = parent[:strings.LastIndex(parent, "/")]
+				above = seen[parent]
+			}
+			if !above {
+				t.Errorf("imports.txt, line %d: %s may import %s, which does not stand above it", r.line, r.folder, name)
+			}
+		}
 	}
 }
 
 // governing is the rule of a package: the one for the nearest folder.
-func governing(pkg string) (rule, bool) {
+func governing(all []rule, pkg string) (rule, bool) {
 	best, found := rule{}, false
-	for _, r := range rules() {
+	for _, r := range all {
 		if (pkg == r.folder || strings.HasPrefix(pkg, r.folder+"/")) && len(r.folder) >= len(best.folder) {
 			best, found = r, true
 		}
@@ -121,9 +93,9 @@ func governing(pkg string) (rule, bool) {
 // Imports point down only. Tests may import what they need.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	used := map[string]bool{}
+	used, all := map[string]bool{}, rules(t)
 	eachFile(t, parser.ImportsOnly, func(pkg, path string, file *ast.File) {
-		r, ok := governing(pkg)
+		r, ok := governing(all, pkg)
 		if !ok {
 			t.Errorf("%s: no rule says what %s may import", path, pkg)
 			return
@@ -141,7 +113,7 @@ func TestImports(t *testing.T) {
 			}
 		}
 	})
-	for _, r := range rules() {
+	for _, r := range all {
 		if !used[r.folder] {
 			t.Errorf("the rule for %s governs nothing", r.folder)
 		}

@@ -1,0 +1,87 @@
+package docs
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/azurite"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+// patience bounds the start of an app, the installation of Azurite included, and what a page does with it.
+const patience = 5 * time.Minute
+
+// app is a running app with a storage of its own, as make run starts it.
+type app struct {
+	url, storage string
+}
+
+// start runs the app until the test ends.
+func start(t *testing.T) app {
+	t.Helper()
+	ready, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	server, err := azurite.Start(ready, azurite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	account := server.Account()
+	t.Cleanup(account.CloseIdleConnections)
+	queueStore, err := azure.NewQueues(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobStore, err := azure.NewBlobs(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { showLog(t, log) })
+	host, err := localhost.New(localhost.Config{ScriptRoot: build(t).dist, Queues: queueStore, Blobs: blobStore, Output: log, Env: []string{
+		"AzureWebJobsStorage=" + account.ConnectionString(), "ROUNDHOUSE_CONTEXT=publisher", "ROUNDHOUSE_POLLERS=", "ROUNDHOUSE_REVIEW_ROLES=operator",
+		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- host.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("host: %v", err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	if err := host.WaitReady(ready); err != nil {
+		t.Fatal(err)
+	}
+	return app{url: host.URL(), storage: account.ConnectionString()}
+}
+
+// showLog closes the handler's log, and shows its end when the test has failed.
+func showLog(t *testing.T, log *os.File) {
+	t.Helper()
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+	if !t.Failed() {
+		return
+	}
+	text, err := os.ReadFile(log.Name())
+	t.Logf("the handler's log (%v):\n%s", err, text[max(0, len(text)-4000):])
+}

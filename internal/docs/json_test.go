@@ -1,0 +1,179 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/alerts"
+	"github.com/vibedata/roundhouse/engine/health"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/engine/update"
+	"github.com/vibedata/roundhouse/engine/updatepublisher"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/poller/sink"
+)
+
+// Every block of JSON can be pasted, and is what the program reads or writes: the words behind the language say what that is.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	for _, b := range blocksOf(t, "json") {
+		t.Run(fmt.Sprintf("%s:%d", b.page, b.line), func(t *testing.T) {
+			t.Parallel()
+			read, err := reader(t, b.words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := read([]byte(b.text)); err != nil {
+				t.Error(err)
+			}
+			wrong, err := misspelt([]byte(b.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if read(wrong) == nil {
+				t.Errorf("the check does not notice the member that this has and nobody knows:\n%s", wrong)
+			}
+		})
+	}
+}
+
+// misspelt is a document with one member more, which nobody knows: in the object, or in the first one of an array.
+func misspelt(text []byte) ([]byte, error) {
+	at := bytes.IndexByte(text, '{') + 1
+	if at == 0 || !json.Valid(text) {
+		return nil, errors.New("the block is no JSON document with an object")
+	}
+	return bytes.Join([][]byte{text[:at], text[at:]}, []byte(`"unheardOf": {}, `)), nil
+}
+
+// reader is what decodes a document, as the words of its block say.
+func reader(t *testing.T, words []string) (func([]byte) error, error) {
+	t.Helper()
+	kind, name := strings.Join(words, " "), ""
+	if len(words) == 2 {
+		kind, name = words[0], words[1]
+	}
+	switch kind {
+	case "message":
+		return func(text []byte) error { return readMessage(name, text) }, nil
+	case "setting":
+		return func(text []byte) error { return readSetting(t, name, string(text)) }, nil
+	case "event":
+		return func(text []byte) error { return readEvent(name, text) }, nil
+	case "signal":
+		return readSignal, nil
+	case "row":
+		return func(text []byte) error { return strictly(text, &sink.Event{}) }, nil
+	default:
+		return nil, fmt.Errorf("the word behind json is %q: it has to be message ENGINE, setting NAME, event TYPE, signal or row", kind)
+	}
+}
+
+// strictly decodes one document without members that are not known.
+func strictly(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is something behind the document")
+	}
+	return nil
+}
+
+// readMessage reads a message of an engine: the envelope, and in it what the engine takes.
+func readMessage(name string, text []byte) error {
+	var m engine.Message
+	if err := strictly(text, &m); err != nil {
+		return err
+	}
+	if m.Engine != "" && m.Engine != name {
+		return fmt.Errorf("the message is for the engine %s", m.Engine)
+	}
+	switch name {
+	case hmac.Engine:
+		_, err := hmac.ParseInput(m.Operation, m.InstanceID, m.Input)
+		return err
+	case spn.Engine:
+		_, err := spn.ParseInput(m.Operation, m.Input)
+		return err
+	case tls.Engine:
+		var in tls.Input
+		err := strictly(m.Input, &in)
+		if err == nil {
+			_, err = in.Names()
+		}
+		return err
+	case update.Engine:
+		return strictly(m.Input, &update.Input{})
+	case updatepublisher.Engine:
+		return optional(m.Input, &updatepublisher.Input{})
+	case health.Engine:
+		return optional(m.Input, &health.Input{})
+	case alerts.Engine:
+		_, err := alerts.ParseAlert(m.Input)
+		return err
+	case provisioning.Engine:
+		_, err := provisioning.ParseNotice(m.Input)
+		return err
+	default:
+		return fmt.Errorf("there is no engine %q", name)
+	}
+}
+
+// optional decodes an input that may be missing.
+func optional(text []byte, into any) error {
+	if len(text) == 0 {
+		return nil
+	}
+	return strictly(text, into)
+}
+
+// readEvent reads the payload of an event.
+func readEvent(kind string, text []byte) error {
+	switch kind {
+	case hmac.EventRotated:
+		return strictly(text, &hmac.NotifyOutput{})
+	case updatepublisher.EventAvailable:
+		return strictly(text, &updatepublisher.Notice{})
+	default:
+		return fmt.Errorf("there is no event %q", kind)
+	}
+}
+
+// readSignal reads a signal.
+func readSignal(text []byte) error {
+	if _, err := orchestrator.DecodeSignal(text); err != nil {
+		return err
+	}
+	return strictly(text, &orchestrator.Signal{})
+}
+
+// readSetting lets the handler read a setting. It names all settings that are wrong in one error, so one that is wrong on purpose
+// ends it before it looks for storage.
+func readSetting(t *testing.T, name, value string) error {
+	t.Helper()
+	const wrong = "ROUNDHOUSE_LOG_LEVEL"
+	cmd := exec.CommandContext(t.Context(), build(t).handler)
+	cmd.Env = []string{"AzureWebJobsStorage=UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT=1", wrong + "=loud", name + "=" + value}
+	out, err := cmd.CombinedOutput()
+	exit, ended := errors.AsType[*exec.ExitError](err)
+	switch {
+	case !ended || exit.ExitCode() != 2 || !bytes.Contains(out, []byte(wrong)):
+		t.Fatalf("the handler ends with %v and does not complain about %s:\n%s", err, wrong, out)
+	case bytes.Contains(out, []byte(name)):
+		return fmt.Errorf("the handler refuses it:\n%s", out)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// What the documents name in code is there: identifiers of the public packages, methods of an orchestrator's context, tests, and
+// functions of the host.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	known := declared(t)
+	identifier := regexp.MustCompile(`\b(orchestrator|orchestratortest|engine|outbox|poller)\.([A-Z]\w*)`)
+	method := regexp.MustCompile(`\bctx\.([A-Z]\w*)`)
+	test := regexp.MustCompile(`\bTest[A-Z]\w*`)
+	function := regexp.MustCompile(`^[a-z]+(-[a-z]+)*-(timer|trigger)$`)
+	found := 0
+	for _, p := range pages(t) {
+		complain := func(ok bool, name, what string) {
+			found++
+			if !ok {
+				t.Errorf("%s names %s: there is no such %s", p.path, name, what)
+			}
+		}
+		for _, span := range p.spans {
+			for _, m := range identifier.FindAllStringSubmatch(span, -1) {
+				complain(known.names[m[1]+"."+m[2]], m[0], "identifier")
+			}
+			for _, m := range method.FindAllStringSubmatch(span, -1) {
+				complain(known.names["orchestrator.Context."+m[1]], m[0], "method")
+			}
+			for _, name := range test.FindAllString(span, -1) {
+				complain(strings.Contains(known.tests, "func "+name), name, "test") // what go test -run takes is the beginning of a name
+			}
+			if function.MatchString(span) {
+				_, err := os.Stat(filepath.Join(root, "functions", span))
+				complain(err == nil, span, "function")
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d names were found", found)
+	}
+}
+
+// declarations are what the program declares.
+type declarations struct {
+	// names are package.Name and package.Type.Method of exported ones.
+	names map[string]bool
+	// tests is the text of all test files.
+	tests string
+}
+
+func declared(t *testing.T) declarations {
+	t.Helper()
+	d := declarations{names: map[string]bool{}}
+	var tests strings.Builder
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == "node_modules" || e.Name() == "testdata" || strings.HasPrefix(e.Name(), ".") && path != root):
+			return filepath.SkipDir
+		case e.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		case strings.HasSuffix(path, "_test.go"):
+			text, err := os.ReadFile(path)
+			tests.Write(text)
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err == nil {
+			d.add(file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.tests = tests.String()
+	return d
+}
+
+// add notes what a file declares.
+func (d declarations) add(file *ast.File) {
+	pkg := file.Name.Name + "."
+	for _, declaration := range file.Decls {
+		switch n := declaration.(type) {
+		case *ast.FuncDecl:
+			if n.Recv == nil {
+				d.names[pkg+n.Name.Name] = true
+			} else if star, ok := n.Recv.List[0].Type.(*ast.StarExpr); ok {
+				if typ, ok := star.X.(*ast.Ident); ok {
+					d.names[pkg+typ.Name+"."+n.Name.Name] = true
+				}
+			}
+		case *ast.GenDecl:
+			for _, spec := range n.Specs {
+				switch s := spec.(type) {
+				case *ast.TypeSpec:
+					d.names[pkg+s.Name.Name] = true
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						d.names[pkg+name.Name] = true
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package docs
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+)
+
+const root = "../.."
+
+// page is one document.
+type page struct {
+	// path is relative to the repository, with slashes.
+	path   string
+	blocks []block
+	links  []string
+	// spans are the pieces of code in the text.
+	spans []string
+	// anchors are what a link can name behind the '#'.
+	anchors map[string]bool
+}
+
+// block is a fenced block of a page.
+type block struct {
+	page string
+	line int
+	// language is the first word behind the fence, words are the others.
+	language string
+	words    []string
+	text     string
+}
+
+// pages reads all documents: those at the root of the repository and those below docs/.
+func pages(t *testing.T) []page {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) < 10 {
+		t.Fatalf("%d documents, %v", len(paths), err)
+	}
+	var all []page
+	for _, path := range paths {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		relative, err := filepath.Rel(root, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, parse(filepath.ToSlash(relative), source))
+	}
+	return all
+}
+
+// parse reads one document.
+func parse(path string, source []byte) page {
+	p := page{path: path, anchors: map[string]bool{}}
+	document := goldmark.DefaultParser().Parse(text.NewReader(source))
+	// The walk ends with an error only if the function returns one.
+	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.FencedCodeBlock:
+			p.blocks = append(p.blocks, newBlock(path, source, n))
+		case *ast.Link:
+			p.links = append(p.links, string(n.Destination))
+		case *ast.CodeSpan:
+			p.spans = append(p.spans, plain(source, n))
+		case *ast.Heading:
+			p.anchors[p.newAnchor(plain(source, n))] = true
+		}
+		return ast.WalkContinue, nil
+	})
+	return p
+}
+
+func newBlock(path string, source []byte, n *ast.FencedCodeBlock) block {
+	b := block{page: path}
+	if n.Info != nil {
+		if words := strings.Fields(string(n.Info.Value(source))); len(words) > 0 {
+			b.language, b.words = words[0], words[1:]
+		}
+	}
+	var lines bytes.Buffer
+	for i := range n.Lines().Len() {
+		segment := n.Lines().At(i)
+		if i == 0 {
+			b.line = 1 + bytes.Count(source[:segment.Start], []byte("\n"))
+		}
+		lines.Write(segment.Value(source))
+	}
+	b.text = lines.String()
+	return b
+}
+
+// plain is the text of a node without its mark-up.
+func plain(source []byte, n ast.Node) string {
+	var out strings.Builder
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if t, ok := n.(*ast.Text); ok && entering {
+			out.Write(t.Segment.Value(source))
+		}
+		return ast.WalkContinue, nil
+	})
+	return out.String()
+}
+
+// dropped is what an anchor has nothing of.
+var dropped = regexp.MustCompile(`[^\p{L}\p{N}\p{M}_ -]`)
+
+// newAnchor is the anchor that GitHub gives to a heading; those of equal headings are numbered.
+func (p page) newAnchor(heading string) string {
+	anchor := strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+	name := anchor
+	for n := 1; p.anchors[name]; n++ {
+		name = anchor + "-" + strconv.Itoa(n)
+	}
+	return name
+}
+
+// blocksOf are the blocks of all pages in a language.
+func blocksOf(t *testing.T, language string) []block {
+	t.Helper()
+	var found []block
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.language == language {
+				found = append(found, b)
+			}
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("no block is in the language %s", language)
+	}
+	return found
+}

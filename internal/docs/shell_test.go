@@ -1,0 +1,128 @@
+package docs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// address is where an app on this machine is, in the documents.
+const address = "http://127.0.0.1:7071"
+
+// unrun are the words behind sh for commands that no test runs: what they would need.
+func unrun() []string {
+	return []string{
+		"azure",  // a subscription
+		"damage", // an orchestration that cannot be read
+		"make",   // everything that the targets do
+	}
+}
+
+// The commands of a page run, one block after the other in one shell, beside a fresh app.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	requireTools(t, "bash", "curl")
+	for _, p := range pages(t) {
+		script := p.script()
+		if script == "" {
+			continue
+		}
+		t.Run(p.path, func(t *testing.T) {
+			a := start(t)
+			file := filepath.Join(t.TempDir(), "page.sh")
+			curl := t.TempDir()
+			if err := os.WriteFile(file, []byte(strings.ReplaceAll(script, address, a.url)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(curl, ".curlrc"), []byte("silent\nshow-error\nfail-with-body\nmax-time = 60\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", "-euxo", "pipefail", file)
+			cmd.Dir = root
+			cmd.Env = append(os.Environ(), "PATH="+build(t).bin+string(os.PathListSeparator)+os.Getenv("PATH"),
+				"CURL_HOME="+curl, "ROUNDHOUSE_URL="+a.url, "AzureWebJobsStorage="+a.storage, "ROUNDHOUSE_ENVIRONMENT=development")
+			if err := run(cmd); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Commands that no test runs are shell, and say what they need; those for make name targets that there are.
+func TestCommandsThatNobodyRuns(t *testing.T) {
+	t.Parallel()
+	requireTools(t, "bash")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocksOf(t, "sh") {
+		if len(b.words) == 0 {
+			continue
+		}
+		if len(b.words) > 1 || !slices.Contains(unrun(), b.words[0]) {
+			t.Errorf("%s:%d: %q behind sh is none of %q", b.page, b.line, b.words, unrun())
+		}
+		check := exec.CommandContext(t.Context(), "bash", "-n")
+		check.Stdin = strings.NewReader(b.text)
+		if err := run(check); err != nil {
+			t.Errorf("%s:%d: %v", b.page, b.line, err)
+		}
+		if b.words[0] != "make" {
+			continue
+		}
+		for line := range strings.Lines(b.text) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "make" || !bytes.Contains(makefile, []byte("\n"+words[1]+":")) {
+				t.Errorf("%s:%d: %q is no target of the Makefile", b.page, b.line, line)
+			}
+		}
+	}
+}
+
+// Every block says what language it is in: output is text.
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	known := []string{"sh", "go", "json", "csharp", "text", "diff"}
+	placeholder := regexp.MustCompile(`<[a-z][a-z -]*>`)
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if !slices.Contains(known, b.language) {
+				t.Errorf("%s:%d: the language of the block is %q and none of %q", b.page, b.line, b.language, known)
+			}
+			if b.language == "sh" && placeholder.MatchString(b.text) {
+				t.Errorf("%s:%d: what the shell reads as a redirection is no placeholder: write a name in capitals", b.page, b.line)
+			}
+		}
+	}
+}
+
+// script is what the blocks of a page do together, "" for a page without commands.
+func (p page) script() string {
+	var script strings.Builder
+	for _, b := range p.blocks {
+		if b.language == "sh" && len(b.words) == 0 {
+			fmt.Fprintf(&script, ": %s:%d\n%s", b.page, b.line, b.text)
+		}
+	}
+	return script.String()
+}
+
+// requireTools skips a test where a program is missing that the commands of the documents use.
+func requireTools(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("the commands of the documents need %s: install the package of this name", name)
+		}
+	}
+}

@@ -1,0 +1,9 @@
+package block
+
+import (
+	"context"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// The block stands here.

@@ -1,0 +1,7 @@
+package block
+
+import "github.com/vibedata/roundhouse/orchestrator"
+
+type Order struct{ ID string }
+
+// The block stands here.
