@@ -1,18 +1,19 @@
 # Everything a developer runs. ARGS goes to the command behind a target: make run ARGS=--once, make test ARGS=-race
 
 .DEFAULT_GOAL := help
-.PHONY: help run start test lint bench fuzz stage clean
+.PHONY: help run start test lint bench fuzz functions stage clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## run everything here: Azurite, a local Functions host, the handler, a sample message
-	@go build -o bin/start ./scripts/start
-	@exec bin/start $(ARGS)
+	@echo "==> Compiling the command line (the first time, for a minute or two)" >&2
+	@go build -o bin/roundhouse ./cmd/roundhouse
+	@exec bin/roundhouse dev --main ./cmd/handler $(ARGS)
 
 start: ## the same under Azure Functions Core Tools: func start --script-root dist
-	@go build -o bin/start ./scripts/start
-	@exec bin/start -func $(ARGS)
+	@go build -o bin/roundhouse ./cmd/roundhouse
+	@exec bin/roundhouse dev --main ./cmd/handler --func $(ARGS)
 
 test: ## all tests (Azurite and PostgreSQL come from npm, once); at its end, what was skipped; PACKAGES=./poller/...
 	@mkdir -p bin && rm -f bin/skipped
@@ -28,6 +29,9 @@ bench: ## transactions, speed and memory, beside the peers' figures; ARGS="--jso
 
 fuzz: ## each fuzz target for 20 s, or ARGS=5s
 	scripts/fuzz $(ARGS)
+
+functions: ## write functions/ anew, from the definitions of the engines
+	ROUNDHOUSE_UPDATE_FUNCTIONS=1 go test ./cmd/handler -count=1 -run '^TestFunctionsAreGenerated$$'
 
 stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage

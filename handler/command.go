@@ -22,6 +22,8 @@ func (m runner) command(ctx context.Context, args []string, lookup func(string) 
 	switch args[0] {
 	case "manifest":
 		return m.printManifest(args[1:], lookup)
+	case "replay":
+		return m.replay(ctx, args[1:], lookup)
 	case "-h", "-help", "--help":
 		fmt.Fprint(m.Stdout, usage)
 		return exitOK

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 // program is what is behind the server: what wire has built out of the settings.
@@ -25,6 +26,8 @@ type program struct {
 	Close func()
 	// Manifest describes the app.
 	Manifest func() Manifest
+	// Runtime runs its orchestrations.
+	Runtime *orchestrator.Runtime
 }
 
 // onQueue adds a function that listens to a queue.

@@ -79,7 +79,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 			return program{}, err
 		}
 	}
-	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Start: p.start, Close: p.close}
+	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Start: p.start, Close: p.close, Runtime: p.runtime}
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out)

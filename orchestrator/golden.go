@@ -52,6 +52,31 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
+// CheckReplay runs the code of this process over the last execution of an orchestration, as a takeover does, and says what it
+// would stall for: a *DeterminismError, or that its orchestrator is not there in the version that it began with. It changes
+// nothing and runs no activity, and is meant for the code of tomorrow over what is under way today.
+func (r *Runtime) CheckReplay(ctx context.Context, id string) error {
+	all, err := r.loadKnown(ctx, id)
+	if err != nil {
+		return err
+	}
+	last := all[len(all)-1]
+	started, ok := last.start()
+	if !ok || !last.whole() {
+		return fmt.Errorf("replay of orchestration %s: its rounds are not all there: %w", id, ErrCorrupt)
+	}
+	o, err := r.pinned(started)
+	if err != nil {
+		return fmt.Errorf("replay of orchestration %s: %w", id, err)
+	}
+	if last.old {
+		if err := r.journal.fetchRounds(ctx, id, last.rounds); err != nil {
+			return fmt.Errorf("replay of orchestration %s: %w", id, err)
+		}
+	}
+	return replayOnly(o, id, started, exportedRounds{last.number, last.rounds})
+}
+
 // Replay runs the orchestrator over an exported history and checks that it decides what the history holds: a test that
 // does so with the histories of the past shows whether code may be deployed under running orchestrations. It runs no
 // activity and touches no storage. The first difference is a *DeterminismError.
@@ -70,13 +95,19 @@ func Replay(o AnyOrchestrator, history []byte) error {
 		if !ok {
 			return fmt.Errorf("exported history of %s: execution %d does not begin with a start: %w", h.ID, e.Execution, ErrCorrupt)
 		}
-		x := &execution{id: h.ID, number: e.Execution, base: max(started.Base, 1), correlationID: h.CorrelationID,
-			orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, signals: true}
-		if err := x.replayAll(e.Rounds); err != nil {
+		started.CorrelationID = h.CorrelationID
+		if err := replayOnly(o, h.ID, started, e); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// replayOnly replays an execution that began with started, in no process.
+func replayOnly(o AnyOrchestrator, id string, started event, e exportedRounds) error {
+	x := &execution{id: id, number: e.Execution, base: max(started.Base, 1), correlationID: started.CorrelationID,
+		orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, signals: true}
+	return x.replayAll(e.Rounds)
 }
 
 func (x *execution) replayAll(rounds []round) error {

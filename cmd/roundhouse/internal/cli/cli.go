@@ -33,6 +33,8 @@ type Main struct {
 	Poll time.Duration
 	// Pollers opens the pollers' states; nil means that this program has none.
 	Pollers func(Storage) (Pollers, error)
+	// Commands are further commands, for those who write engines.
+	Commands []*cobra.Command
 }
 
 // defaultPoll is the time between two looks at an operation.
@@ -79,9 +81,11 @@ func (m Main) Run(ctx context.Context, args []string) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "roundhouse",
-		Short: "Operate Roundhouse from the command line",
-		Long: `roundhouse sends messages to engines, shows what became of them, and changes
-what needs a person. It asks the HTTP API of the app, or goes straight to
+		Short: "Write and operate apps of Roundhouse from the command line",
+		Long: `roundhouse makes a module for engines of your own (new), runs it on this machine
+(dev) and lays it out for a deployment (stage). And it operates an app: it sends
+messages to engines, shows what became of them, and changes what needs a person.
+For that it asks the HTTP API of the app, or goes straight to
 storage for what has to work when the app is down (send, poller, doctor, and
 with --storage history, dlq and timeline, too).
 
@@ -112,8 +116,23 @@ Exit codes:
 	a.flags.register(root.PersistentFlags())
 	root.AddCommand(a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(),
 		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.doctorCommand(), a.completionCommand(root))
+	for _, c := range a.Commands {
+		root.AddCommand(ran(c))
+	}
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
+}
+
+// ran tells the errors of a command from those of its use.
+func ran(c *cobra.Command) *cobra.Command {
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := run(c, args); err != nil {
+			return &failure{err}
+		}
+		return nil
+	}
+	return c
 }
 
 // version is that of the build.

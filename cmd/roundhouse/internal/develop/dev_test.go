@@ -1,4 +1,4 @@
-package main
+package develop_test
 
 import (
 	"bytes"
@@ -9,25 +9,30 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/develop"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // patience bounds a run; the first one on a machine installs Azurite.
 const patience = 5 * time.Minute
 
-// asStart makes the test binary the command.
-const asStart = "ROUNDHOUSE_TEST_RUN_AS_START"
+// asRoundhouse makes the test binary the command line.
+const asRoundhouse = "ROUNDHOUSE_TEST_RUN_AS_ROUNDHOUSE"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asStart) != "" {
-		main()
-		os.Exit(0)
+	if os.Getenv(asRoundhouse) != "" {
+		signals := make(chan os.Signal, 2)
+		signal.Notify(signals, os.Interrupt)
+		c := cli.Main{Commands: develop.Commands(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Signals: signals}
+		os.Exit(c.Run(context.Background(), os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
@@ -42,15 +47,24 @@ func freePorts(t *testing.T, n int) []int {
 	return ports
 }
 
-func command(t *testing.T, ports []int, args ...string) *exec.Cmd {
+// roundhouse is the command line in a folder.
+func roundhouse(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	args = append([]string{"-port", fmt.Sprint(ports[0]), "-state", t.TempDir(),
-		"-storage-ports", fmt.Sprintf("%d,%d,%d", ports[1], ports[2], ports[3])}, args...)
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asStart+"=1")
+	cmd.Env, cmd.Dir = append(os.Environ(), asRoundhouse+"=1"), dir
 	return cmd
+}
+
+// root is the folder of this repository.
+const root = "../../../.."
+
+// command is roundhouse dev over Roundhouse's own app.
+func command(t *testing.T, ports []int, args ...string) *exec.Cmd {
+	t.Helper()
+	return roundhouse(t, root, append([]string{"dev", "--main", "./cmd/handler", "--port", fmt.Sprint(ports[0]), "--state", t.TempDir(),
+		"--storage-ports", fmt.Sprintf("%d,%d,%d", ports[1], ports[2], ports[3])}, args...)...)
 }
 
 // silent fails for every port that something still listens on.
@@ -103,7 +117,7 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := readUntil(t, out, "Ctrl-C stops everything.")
-	for _, want := range []string{"New key version", fmt.Sprintf("http://127.0.0.1:%d/api/dlq", ports[0])} {
+	for _, want := range []string{"output         {", fmt.Sprintf("http://127.0.0.1:%d/api/dlq", ports[0])} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in:\n%s", want, said)
 		}
@@ -159,10 +173,10 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	}{
 		"a busy port":          {[]int{free[0], free[1], taken, free[3]}, nil, 1, fmt.Sprintf("%d (for the Queue service)", taken)},
 		"the host's port":      {[]int{taken, free[1], free[2], free[3]}, nil, 1, "is another host running?"},
-		"no ports":             {free, []string{"-storage-ports", "1,2"}, 2, "three ports are needed"},
-		"an unknown flag":      {free, []string{"-twice"}, 2, "-twice"},
-		"an argument":          {free, []string{"now"}, 2, `unexpected argument "now"`},
-		"no Core Tools at all": {free, []string{"-func"}, 1, "npm install -g azure-functions-core-tools@4"},
+		"no ports":             {free, []string{"--storage-ports", "1,2"}, 2, "three ports are needed"},
+		"an unknown flag":      {free, []string{"--twice"}, 2, "--twice"},
+		"an argument":          {free, []string{"now"}, 2, `unknown command "now"`},
+		"no Core Tools at all": {free, []string{"--func"}, 1, "npm install -g azure-functions-core-tools@4"},
 	}
 	for name, tt := range tests {
 		cmd := command(t, tt.ports, tt.args...)

@@ -1,4 +1,4 @@
-package main
+package dev
 
 import (
 	"fmt"
@@ -28,15 +28,20 @@ func (p *progress) line(mark, format string, args ...any) {
 	fmt.Fprintf(p.w, "%6.1fs %s%s\n", time.Since(p.began).Seconds(), mark, fmt.Sprintf(format, args...))
 }
 
-// invocation shows what became of a queue message; requests of people and polls are theirs to see.
+// invocation shows what became of a queue message, also of one that was given by hand; requests of people and polls are theirs
+// to see.
 func (p *progress) invocation(i localhost.Invocation) {
 	if v := i.Violation(); v != nil {
 		p.step("CONTRACT VIOLATION: %v", v)
 	}
-	if i.MessageID == "" {
+	switch {
+	case i.MessageID != "":
+		p.step("%s: message %s, delivery %d: %s in %d ms", i.Function, i.MessageID, i.DequeueCount, i.Outcome, i.Duration.Milliseconds())
+	case i.Trigger == "queueTrigger":
+		p.step("%s: run by hand: %s in %d ms", i.Function, i.Outcome, i.Duration.Milliseconds())
+	default:
 		return
 	}
-	p.step("%s: message %s, delivery %d: %s in %d ms", i.Function, i.MessageID, i.DequeueCount, i.Outcome, i.Duration.Milliseconds())
 	if i.Err != nil {
 		p.note("%v", i.Err)
 	}

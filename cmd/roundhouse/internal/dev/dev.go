@@ -1,0 +1,127 @@
+// Package dev runs an app on this machine: it stages the module, brings Azurite up or uses one that runs, starts the local
+// Functions host over what was staged, sends a sample message, shows what becomes of it, and stages and starts anew when a
+// file of the module changes.
+//
+// Progress goes to Options.Progress, for people. It promises that nothing that it has started is left running. It owns no
+// storage keys; of the file system it owns the module's folders dist and the one of Options.State.
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+// onceLimit bounds a run with Options.Once. Installing Azurite and the first build are in it.
+const onceLimit = 10 * time.Minute
+
+// Options say what to run, and how. Module, Result and Progress are required.
+type Options struct {
+	Module module.Module
+	// Once stops after the first result, which goes to Result: the history entry of the sample's run, as one line of JSON.
+	Once bool
+	// CoreTools leaves the running to Azure Functions Core Tools.
+	CoreTools bool
+	// Verbose shows what the app logs; otherwise that is in the file handler.log of State.
+	Verbose bool
+	// Still does not look for changes.
+	Still bool
+	// Engine is the engine to send the sample to: one whose definition has an example; the first of these when empty. NoSample
+	// sends none.
+	Engine   string
+	NoSample bool
+	// Port is that of the host.
+	Port int
+	// Storage are Azurite's ports.
+	Storage StoragePorts
+	// State is the folder of Azurite's data and the log, in the module unless it is absolute.
+	State string
+	// Result takes results, Progress what happens.
+	Result, Progress io.Writer
+}
+
+// DefaultPort is that of the Functions host in development.
+const DefaultPort = localhost.DefaultPort
+
+// StoragePorts are Azurite's ports.
+type StoragePorts struct{ Blob, Queue, Table int }
+
+// DefaultStorage are the ports that Azurite has unless it is told otherwise.
+func DefaultStorage() StoragePorts { return StoragePorts{10000, 10001, 10002} }
+
+// String is the ports with commas between them, as Set reads them.
+func (p *StoragePorts) String() string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d,%d,%d", p.Blob, p.Queue, p.Table)
+}
+
+// Set reads "blob,queue,table".
+func (p *StoragePorts) Set(text string) error {
+	parts := strings.Split(text, ",")
+	if len(parts) != 3 {
+		return errors.New("three ports are needed, as in 10000,10001,10002")
+	}
+	for i, port := range []*int{&p.Blob, &p.Queue, &p.Table} {
+		n, err := strconv.Atoi(strings.TrimSpace(parts[i]))
+		if err != nil || n < 1 || n > 65535 {
+			return fmt.Errorf("%q is not a port", parts[i])
+		}
+		*port = n
+	}
+	return nil
+}
+
+// Type is what the help of the command line calls the value.
+func (p *StoragePorts) Type() string { return "blob,queue,table" }
+
+// Run runs the app until ctx ends, which is no error, or until the first result with Options.Once.
+func Run(ctx context.Context, o Options) error {
+	if o.Once {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, onceLimit, fmt.Errorf("no result within %v", onceLimit))
+		defer cancel()
+	}
+	if !filepath.IsAbs(o.State) {
+		o.State = filepath.Join(o.Module.Dir, o.State)
+	}
+	p := &platform{Options: o, out: newProgress(o.Progress)}
+	defer p.close()
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	if o.CoreTools {
+		return p.runCoreTools(ctx)
+	}
+	return p.runLocalHost(ctx)
+}
+
+// checkPort says whether the host's port is free, before anything is started that would have to be stopped again.
+func checkPort(port int) error {
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return fmt.Errorf("the port of the host, %d, is taken: is another host running? Stop it, or give another --port: %w", port, err)
+	}
+	return listener.Close()
+}
+
+// openLog is where the app's log goes.
+func (p *platform) openLog() (io.Writer, error) {
+	if p.Verbose {
+		return os.Stderr, nil
+	}
+	var err error
+	p.logFile, err = os.Create(filepath.Join(p.State, "handler.log"))
+	return p.logFile, err
+}

@@ -1,0 +1,204 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+	"github.com/vibedata/roundhouse/internal/azurite"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+// platform is everything that runs: storage, and a host over the staged folder.
+type platform struct {
+	Options
+	out *progress
+
+	storage  azure.Account
+	server   *azurite.Server // nil when a running Azurite is used
+	logFile  *os.File
+	manifest module.Manifest
+}
+
+func (p *platform) dist() string { return filepath.Join(p.Module.Dir, "dist") }
+
+// coreTools is the program of Azure Functions Core Tools.
+const coreTools = "func"
+
+// prepare stages the module and brings storage up.
+func (p *platform) prepare(ctx context.Context) error {
+	if p.CoreTools {
+		if _, err := exec.LookPath(coreTools); err != nil {
+			return errors.New("there is no `func` in PATH: install Azure Functions Core Tools with `npm install -g azure-functions-core-tools@4`, or do without --func")
+		}
+	}
+	if err := checkPort(p.Port); err != nil {
+		return err
+	}
+	if err := p.stage(ctx); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(p.State, 0o700); err != nil {
+		return err
+	}
+	return p.startStorage(ctx)
+}
+
+func (p *platform) stage(ctx context.Context) (err error) {
+	p.out.step("Building the app into dist/ (the first time, Go compiles everything that it needs, for a minute or two)")
+	p.manifest, err = p.Module.Stage(ctx, p.dist(), module.Here)
+	return err
+}
+
+func (p *platform) startStorage(ctx context.Context) error {
+	ports := &p.Storage
+	running, err := azurite.Running(ctx, ports.Blob, ports.Queue, ports.Table)
+	if err != nil {
+		return fmt.Errorf("%w\n(other ports for Azurite: --storage-ports 20000,20001,20002)", err)
+	}
+	p.storage = azure.EmulatorAccount(ports.Blob, ports.Queue, ports.Table)
+	if running {
+		p.out.step("Using the Azurite that runs on ports %s", ports)
+		return nil
+	}
+	p.out.step("Starting Azurite on ports %s (the first time, npm installs it)", ports)
+	p.server, err = azurite.Start(ctx, azurite.Config{DataDir: filepath.Join(p.State, "azurite"),
+		BlobPort: ports.Blob, QueuePort: ports.Queue, TablePort: ports.Table})
+	return err
+}
+
+// close stops what was started.
+func (p *platform) close() {
+	if p.server != nil {
+		if err := p.server.Close(); err != nil {
+			p.out.note("Azurite could not be stopped: %v", err)
+		}
+	}
+	p.storage.CloseIdleConnections()
+	if p.logFile != nil {
+		p.logFile.Close()
+	}
+}
+
+// runLocalHost runs the local host, and starts it anew whenever the module has changed and builds.
+func (p *platform) runLocalHost(ctx context.Context) error {
+	queueStore, queueErr := azure.NewQueues(p.storage)
+	blobStore, blobErr := azure.NewBlobs(p.storage)
+	output, logErr := p.openLog()
+	if err := errors.Join(queueErr, blobErr, logErr); err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	if !p.Still && !p.Once {
+		go watch(ctx, p.Module.Dir, changed)
+	}
+	for first := true; ; first = false {
+		host, err := localhost.New(localhost.Config{ScriptRoot: p.dist(), Queues: queueStore, Blobs: blobStore, Port: p.Port, Output: output,
+			Env: []string{"AzureWebJobsStorage=" + p.storage.ConnectionString()}, OnInvocation: p.out.invocation})
+		if err != nil {
+			return err
+		}
+		p.out.step("Starting the local Functions host")
+		again, err := p.serve(ctx, host, sample{base: host.URL(), queues: queueStore, out: p.out}, first, changed)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// serve runs a host until the app is built anew, and then wants another one.
+func (p *platform) serve(ctx context.Context, host *localhost.Host, s sample, first bool, changed <-chan struct{}) (again bool, err error) {
+	running, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() {
+		err := host.Run(running)
+		if err != nil {
+			cancel(fmt.Errorf("the host ended: %w; the handler's log is in %s", err, filepath.Join(p.State, "handler.log")))
+		}
+		ended <- err
+	}()
+	if err = host.WaitReady(running); err == nil && first {
+		err = p.try(running, s)
+	}
+	if err == nil && !p.Once {
+		again = p.awaitBuild(running, changed)
+	}
+	cause := context.Cause(running)
+	cancel(nil)
+	hostErr := <-ended
+	switch {
+	case err != nil && cause != nil && !errors.Is(cause, context.Canceled):
+		return false, cause
+	case err != nil:
+		return false, err
+	default:
+		return again, hostErr
+	}
+}
+
+// try sends the sample, and shows what becomes of it and where to go on.
+func (p *platform) try(ctx context.Context, s sample) error {
+	about, message, ok := p.example()
+	if !ok {
+		if p.Once {
+			return errors.New("--once needs a sample: give the definition of an engine an Example")
+		}
+		p.out.note("No sample is sent: no engine's definition has an Example.")
+		s.showPaths(p.Result, &p.Storage)
+		return nil
+	}
+	found, err := s.run(ctx, about, message, p.Once)
+	if err != nil {
+		return err
+	}
+	if p.Once {
+		_, err := p.Result.Write(append(found.raw, '\n'))
+		return err
+	}
+	found.show(p.Result)
+	s.showPaths(p.Result, &p.Storage)
+	return nil
+}
+
+// awaitBuild waits until the module has changed and builds, true, or until the host ends, false. What does not build leaves
+// the host running.
+func (p *platform) awaitBuild(ctx context.Context, changed <-chan struct{}) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
+		}
+		p.out.step("Something has changed")
+		err := p.stage(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil {
+			p.out.note("%v", err)
+			p.out.note("The app of before goes on.")
+		}
+	}
+}
+
+// runCoreTools hands the staged folder to Azure Functions Core Tools and waits for their end.
+func (p *platform) runCoreTools(ctx context.Context) error {
+	p.out.step("Starting func start --script-root dist")
+	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.Port))
+	cmd.Dir = p.Module.Dir
+	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	// Core Tools stop themselves and the handler at an interrupt; a kill would leave the handler behind.
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd.Run()
+}

@@ -1,0 +1,167 @@
+// Package module works on Go modules whose main package is an app of Roundhouse (package handler): it asks a program what it
+// consists of, and lays out what the Functions host runs.
+//
+// It promises that a folder is replaced as a whole, and only when everything has worked, also when several processes stage
+// into it at once. It owns no storage keys.
+package module
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/function"
+)
+
+// Module is a module with an app.
+type Module struct {
+	// Dir is the folder with go.mod and host.json.
+	Dir string
+	// Main is the package of the app, as the go command takes it; "." unless set.
+	Main string
+}
+
+// ErrNoModule: there is no module where one was looked for.
+var ErrNoModule = errors.New("there is no module here: go.mod and host.json are in no folder from this one up (roundhouse new makes one)")
+
+// Find finds the module of a folder: the folder itself, or one above it.
+func Find(dir string) (Module, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return Module{}, err
+	}
+	for {
+		if isFile(filepath.Join(at, "go.mod")) && isFile(filepath.Join(at, "host.json")) {
+			return Module{Dir: at}, nil
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return Module{}, ErrNoModule
+		}
+		at = parent
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Manifest is what an app consists of, as its program prints it (handler.Manifest).
+type Manifest struct {
+	Engines   []engine.Description         `json:"engines"`
+	Functions map[string]function.Function `json:"functions"`
+	Settings  []string                     `json:"settings"`
+}
+
+// Manifest builds the app for this machine and asks it what it consists of, with the settings of the environment and of
+// local.settings.json.
+func (m Module) Manifest(ctx context.Context) (Manifest, error) {
+	dir, err := os.MkdirTemp("", "roundhouse-")
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "handler")
+	if err := m.build(ctx, program, runtime.GOOS, runtime.GOARCH); err != nil {
+		return Manifest{}, err
+	}
+	return m.ask(ctx, program)
+}
+
+// build compiles the app into one static program.
+func (m Module) build(ctx context.Context, program, goos, goarch string) error {
+	main := m.Main
+	if main == "" {
+		main = "."
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, main)
+	cmd.Dir = m.Dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("the handler does not build: go build %s in %s: %w\n%s", main, m.Dir, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// ask runs the program's command manifest.
+func (m Module) ask(ctx context.Context, program string) (Manifest, error) {
+	env, err := m.Environment()
+	if err != nil {
+		return Manifest{}, err
+	}
+	cmd := exec.CommandContext(ctx, program, "manifest")
+	cmd.Dir, cmd.Env = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.Dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return Manifest{}, fmt.Errorf("the app does not say what it consists of (handler manifest): %w\n%s", err, strings.TrimSpace(stderr.String()))
+	}
+	var manifest Manifest
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return Manifest{}, fmt.Errorf("read the manifest of the app: %w; does its main function call handler.Main?", err)
+	}
+	for name, f := range manifest.Functions {
+		f.Name = name
+		manifest.Functions[name] = f
+	}
+	return manifest, nil
+}
+
+// Environment is that of this process, with what local.settings.json says of variables that it does not have, as the local
+// tools of the Functions host combine them.
+func (m Module) Environment() ([]string, error) {
+	file := filepath.Join(m.Dir, "local.settings.json")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Environ(), nil
+	}
+	var local struct{ Values map[string]string }
+	if err == nil {
+		err = json.Unmarshal(text, &local)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: it has to be JSON whose Values are texts: %w", file, err)
+	}
+	env := os.Environ()
+	for name, value := range local.Values {
+		if _, set := os.LookupEnv(name); !set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env, nil
+}
+
+// Run builds the app for this machine and runs a command of it, in the module's folder.
+func (m Module) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	dir, err := os.MkdirTemp("", "roundhouse-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "handler")
+	if err := m.build(ctx, program, runtime.GOOS, runtime.GOARCH); err != nil {
+		return err
+	}
+	env, err := m.Environment()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.Dir), stdout, stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("handler %s: %w", args[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package module
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Target says for which machine an app is staged.
+type Target struct{ OS, Arch string }
+
+// Deployment is what Function Apps run on, and Here this machine.
+var (
+	Deployment = Target{"linux", "amd64"}
+	Here       = Target{runtime.GOOS, runtime.GOARCH}
+)
+
+// hostFile is what staging has to know of host.json.
+type hostFile struct {
+	CustomHandler struct {
+		Description struct{ DefaultExecutablePath string }
+	}
+}
+
+// Stage lays out in dir what the Functions host runs: host.json, local.settings.json, the static program, and every function
+// of the app as a direct child. dir is replaced as a whole; it has to be missing, empty, or an earlier staging.
+func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Manifest{}, err
+	}
+	executable, err := m.executable()
+	if err != nil {
+		return Manifest{}, err
+	}
+	if err := replaceable(dir, executable); err != nil {
+		return Manifest{}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return Manifest{}, err
+	}
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".new.")
+	if err != nil {
+		return Manifest{}, err
+	}
+	defer os.RemoveAll(fresh)
+	manifest, err := m.layOut(ctx, fresh, executable, target)
+	if err == nil {
+		err = replace(dir, fresh, executable)
+	}
+	if err != nil {
+		return Manifest{}, fmt.Errorf("%w\n%s is as it was", err, dir)
+	}
+	return manifest, nil
+}
+
+// executable is what host.json calls the program.
+func (m Module) executable() (string, error) {
+	path := filepath.Join(m.Dir, "host.json")
+	text, err := os.ReadFile(path)
+	var host hostFile
+	if err == nil {
+		err = json.Unmarshal(text, &host)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	name := host.CustomHandler.Description.DefaultExecutablePath
+	if name == "" || name != filepath.Base(name) {
+		return "", fmt.Errorf("%s: customHandler.description.defaultExecutablePath is %q: name a file of the folder itself, such as handler", path, name)
+	}
+	return name, nil
+}
+
+// layOut fills a new folder.
+func (m Module) layOut(ctx context.Context, dir, executable string, target Target) (Manifest, error) {
+	if err := os.Chmod(dir, 0o755); err != nil { // a temporary folder is for its owner alone
+		return Manifest{}, err
+	}
+	program := filepath.Join(dir, executable)
+	if err := m.build(ctx, program, target.OS, target.Arch); err != nil {
+		return Manifest{}, err
+	}
+	ask := m.Manifest
+	if target == Here {
+		ask = func(ctx context.Context) (Manifest, error) { return m.ask(ctx, program) }
+	}
+	manifest, err := ask(ctx)
+	if err != nil {
+		return Manifest{}, err
+	}
+	for name, needed := range map[string]bool{"host.json": true, "local.settings.json": false, ".funcignore": false} {
+		text, err := os.ReadFile(filepath.Join(m.Dir, name))
+		if errors.Is(err, fs.ErrNotExist) && !needed {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
+		}
+		if err != nil {
+			return Manifest{}, err
+		}
+	}
+	for _, f := range manifest.Functions {
+		if err := f.Write(dir); err != nil {
+			return Manifest{}, err
+		}
+	}
+	return manifest, nil
+}
+
+// replaceable says whether a folder may be replaced: what is in it gets deleted. Another process may put a new folder in its
+// place at any time, so a folder counts as somebody's own only if it is still the same one when it has been looked at.
+func replaceable(dir, executable string) error {
+	for {
+		before, err := os.Stat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case staged(dir, executable):
+			return nil
+		}
+		if after, err := os.Stat(dir); err == nil && os.SameFile(before, after) {
+			return fmt.Errorf("%s is neither empty nor an earlier staging: give another folder", dir)
+		}
+	}
+}
+
+// staged says whether a folder is empty or an earlier staging.
+func staged(dir, executable string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && (len(entries) == 0 ||
+		isFile(filepath.Join(dir, "host.json")) && isFile(filepath.Join(dir, executable)) && !isFile(filepath.Join(dir, "go.mod")))
+}
+
+// replace puts fresh in the place of dir. The old folder goes away as a whole first, so that nobody sees a part of one; another
+// process that stages meanwhile is as good as this one.
+func replace(dir, fresh, executable string) error {
+	const tries = 100
+	var err error
+	for range tries {
+		if err = os.Rename(fresh, dir); err == nil {
+			return nil
+		}
+		if err := replaceable(dir, executable); err != nil {
+			return err
+		}
+		old, tempErr := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".old.")
+		if tempErr != nil {
+			return tempErr
+		}
+		moved := os.Rename(dir, filepath.Join(old, "dist"))
+		if err := os.RemoveAll(old); err != nil {
+			return err
+		}
+		if moved != nil && !errors.Is(moved, fs.ErrNotExist) {
+			return moved
+		}
+	}
+	return fmt.Errorf("replace %s: others replace it all the time: %w", dir, err)
+}

@@ -1,0 +1,160 @@
+package module_test
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+)
+
+// own is Roundhouse's own app.
+func own(t *testing.T) module.Module {
+	t.Helper()
+	m, err := module.Find(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Main = "./cmd/handler"
+	return m
+}
+
+// files are the names of all files in a directory.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, relErr := filepath.Rel(dir, path)
+			found, err = append(found, filepath.ToSlash(name)), relErr
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func TestStage(t *testing.T) {
+	t.Parallel()
+	m, parent := own(t), t.TempDir()
+	dist := filepath.Join(parent, "a dist")
+	manifest, err := m.Stage(t.Context(), dist, module.Here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"handler", "host.json", "local.settings.json"}
+	for name := range manifest.Functions {
+		want = append(want, name+"/function.json")
+	}
+	slices.Sort(want)
+	if got := files(t, dist); !slices.Equal(got, want) || len(want) < 40 {
+		t.Errorf("staged %v, want %v", got, want)
+	}
+	if err := os.WriteFile(filepath.Join(dist, "stale"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	// What does not work leaves everything as it was, and nothing behind.
+	broken := m
+	broken.Main = "./nothing"
+	if _, err := broken.Stage(t.Context(), dist, module.Here); err == nil || !strings.Contains(err.Error(), "does not build") || !strings.Contains(err.Error(), "is as it was") {
+		t.Errorf("error %v", err)
+	}
+	if got := files(t, dist); len(got) != len(want)+1 {
+		t.Errorf("after a failed build: %v", got)
+	}
+	if _, err := m.Stage(t.Context(), dist, module.Here); err != nil {
+		t.Fatal(err)
+	}
+	if got := files(t, dist); !slices.Equal(got, want) {
+		t.Errorf("staged %v, want %v", got, want)
+	}
+	if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
+		t.Errorf("left beside it: %v, %v", entries, err)
+	}
+	checkProgram(t, filepath.Join(dist, "handler"))
+}
+
+// checkProgram looks at what the host starts.
+func checkProgram(t *testing.T, path string) {
+	t.Helper()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("handler: %v, %v", info, err)
+	}
+	if out, err := exec.CommandContext(t.Context(), path, "-version").Output(); err != nil || !strings.Contains(string(out), "CGO_ENABLED=0") {
+		t.Errorf("handler -version: %v\n%s", err, out)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, segment := range file.Progs {
+		if segment.Type == elf.PT_INTERP {
+			t.Error("the handler asks for a dynamic loader")
+		}
+	}
+}
+
+func TestStageRefuses(t *testing.T) {
+	t.Parallel()
+	m, precious := own(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(precious, "host.json"), []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{precious, m.Dir, "/"} {
+		if _, err := m.Stage(t.Context(), dir, module.Here); err == nil || !strings.Contains(err.Error(), "neither empty nor an earlier staging") {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	if got := files(t, precious); !slices.Equal(got, []string{"host.json"}) {
+		t.Errorf("left of a folder that is not ours: %v", got)
+	}
+	for host, want := range map[string]string{`{}`: "defaultExecutablePath", `{`: "host.json"} {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "host.json"), []byte(host), 0o600), os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module x\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		found, err := module.Find(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := found.Stage(t.Context(), filepath.Join(dir, "dist"), module.Here); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if _, err := module.Find(t.TempDir()); !errors.Is(err, module.ErrNoModule) {
+		t.Errorf("no module: %v", err)
+	}
+}
+
+// A deployment is for another machine, and has the same functions.
+func TestStageForADeployment(t *testing.T) {
+	t.Parallel()
+	dist := filepath.Join(t.TempDir(), "dist")
+	target := module.Target{OS: "linux", Arch: "arm64"}
+	manifest, err := own(t).Stage(t.Context(), dist, target)
+	if err != nil || len(manifest.Functions) < 40 {
+		t.Fatalf("%d functions, %v", len(manifest.Functions), err)
+	}
+	file, err := elf.Open(filepath.Join(dist, "handler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if file.Machine != elf.EM_AARCH64 {
+		t.Errorf("the handler is for %v", file.Machine)
+	}
+}

@@ -1,0 +1,111 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// replayPage is how many orchestrations are looked up at a time.
+const replayPage = 100
+
+// replays are what the command replay is to look at, and what it found.
+type replays struct {
+	orchestrator string
+	limit        int
+
+	good, bad, broken int
+}
+
+// replay runs the code of this program over the orchestrations that are under way in storage, and says which of them it would
+// stall. It changes nothing.
+func (m runner) replay(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
+	var r replays
+	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
+	flags.SetOutput(m.Stderr)
+	flags.StringVar(&r.orchestrator, "orchestrator", "", "only those of this name; an engine's orchestrator has the engine's name")
+	flags.IntVar(&r.limit, "limit", 10_000, "how many at most")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return exitOK
+	case err != nil || flags.NArg() > 0 || r.limit < 1:
+		fmt.Fprintln(m.Stderr, "handler: replay takes -orchestrator NAME and -limit N, 1 or more")
+		return exitUsage
+	}
+	reader := settings.NewReader(func(name string) (string, bool) {
+		if name == "FUNCTIONS_CUSTOMHANDLER_PORT" {
+			return "0", true // nothing listens
+		}
+		return lookup(name)
+	})
+	s, err := settings.Load(reader)
+	if err != nil {
+		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", err)
+		return exitUsage
+	}
+	a, err := m.App.wire(reader, s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		fmt.Fprintf(m.Stderr, "handler: replay: %v\n", err)
+		return exitFailure
+	}
+	defer a.Close()
+	if err := r.run(ctx, a.Runtime, m.Stdout); err != nil {
+		fmt.Fprintf(m.Stderr, "handler: replay: %v\n", err)
+		return exitFailure
+	}
+	fmt.Fprintf(m.Stdout, "%d orchestrations are under way: %d go on with this code, %d would stall, %d could not be read.\n",
+		r.good+r.bad+r.broken, r.good, r.bad, r.broken)
+	if r.bad+r.broken > 0 {
+		return exitFailure
+	}
+	return exitOK
+}
+
+// run replays page by page and prints what does not go on.
+func (r *replays) run(ctx context.Context, rt *orchestrator.Runtime, w io.Writer) error {
+	filter := orchestrator.Filter{Orchestrator: r.orchestrator,
+		Statuses: []orchestrator.Status{orchestrator.Running, orchestrator.Retrying, orchestrator.Suspended, orchestrator.Stalled}}
+	for next, more := "", true; more; more = next != "" {
+		left := r.limit - r.good - r.bad - r.broken
+		if left == 0 {
+			return nil
+		}
+		var found []orchestrator.Summary
+		var err error
+		if found, next, err = rt.List(ctx, filter, min(replayPage, left), next); err != nil {
+			return fmt.Errorf("list what is under way: %w", err)
+		}
+		for _, s := range found {
+			if err := r.one(ctx, rt, s, w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// one replays one orchestration. One that is gone meanwhile is nobody's.
+func (r *replays) one(ctx context.Context, rt *orchestrator.Runtime, s orchestrator.Summary, w io.Writer) error {
+	err := rt.CheckReplay(ctx, s.ID)
+	_, differs := errors.AsType[*orchestrator.DeterminismError](err)
+	switch {
+	case err == nil:
+		r.good++
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, orchestrator.ErrNotFound):
+	case differs || errors.Is(err, orchestrator.ErrUnknownOrchestrator):
+		r.bad++
+		fmt.Fprintf(w, "would stall: %s (%s): %v\n", s.ID, s.Status, err)
+	default:
+		r.broken++
+		fmt.Fprintf(w, "not read: %s (%s): %v\n", s.ID, s.Status, err)
+	}
+	return nil
+}
