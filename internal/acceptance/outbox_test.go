@@ -234,7 +234,7 @@ func (f *fleet) launch(t *testing.T) *process {
 		"FUNCTIONS_CUSTOMHANDLER_PORT=0", "FUNCTIONS_APP_ROOT_PATH="+f.dist, "AzureWebJobsStorage="+f.account.ConnectionString(),
 		"ROUNDHOUSE_OUTBOX="+f.sink.document(), "ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS=1",
 		// What a death leaves claimed is soon another's, and yet nothing is sent twice because the machine is busy.
-		"ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=5s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=10s")
+		"ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=3s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=6s")
 	stdout, err := p.cmd.StdoutPipe()
 	if err == nil {
 		err = p.cmd.Start()
