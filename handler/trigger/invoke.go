@@ -75,7 +75,7 @@ func (r router) serve(c echo.Context) error {
 	}
 
 	err = r.run(c.Request().Context(), log, inv.run)
-	attrs := append(inv.attrs, slog.Duration("duration", time.Since(started)), slog.String("outcome", outcome(err)))
+	attrs := append(inv.attrs, slog.Int64("durationMs", time.Since(started).Milliseconds()), slog.String("outcome", outcome(err)))
 	if err != nil {
 		log.LogAttrs(context.Background(), slog.LevelError, "invocation", append(attrs, slog.String("reason", publicText(err)))...)
 		return fail(c, http.StatusInternalServerError, err)

@@ -32,8 +32,12 @@ func (t Timer) decode(function string, body []byte, invocationID string) (invoca
 		return invocation{}, err
 	}
 	d.Function, d.InvocationID = function, invocationID
+	attrs := []slog.Attr{slog.Bool("pastDue", d.IsPastDue)}
+	if !d.ScheduledAt.IsZero() { // a year 1 in a log looks like a fault
+		attrs = append(attrs, slog.Time("scheduledAt", d.ScheduledAt))
+	}
 	return invocation{
-		attrs: []slog.Attr{slog.Time("scheduledAt", d.ScheduledAt), slog.Bool("pastDue", d.IsPastDue)},
+		attrs: attrs,
 		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
 	}, nil
 }

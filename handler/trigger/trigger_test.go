@@ -127,11 +127,11 @@ func TestQueueInvocation(t *testing.T) {
 	if err := json.Unmarshal([]byte(logged.String()), &record); err != nil {
 		t.Fatalf("log %q: %v", logged, err)
 	}
-	if _, ok := record["duration"].(float64); !ok {
+	if _, ok := record["durationMs"].(float64); !ok {
 		t.Errorf("no duration in %v", record)
 	}
 	delete(record, "time")
-	delete(record, "duration")
+	delete(record, "durationMs")
 	want := map[string]any{
 		"level": "INFO", "msg": "invocation", "invocationId": testInvocation, "function": "rotate",
 		"messageId": "800ae4b3-bdd2-4c08-badd-f08e5a34b865", "dequeueCount": 3.0, "outcome": "done",
@@ -144,7 +144,7 @@ func TestQueueInvocation(t *testing.T) {
 func TestTimerInvocation(t *testing.T) {
 	t.Parallel()
 	var got TimerDelivery
-	e, _ := mount(t, Config{Timers: map[string]Timer{"sweep": {Parameter: "timer", Handle: func(_ context.Context, d TimerDelivery) error {
+	e, logged := mount(t, Config{Timers: map[string]Timer{"sweep": {Parameter: "timer", Handle: func(_ context.Context, d TimerDelivery) error {
 		got = d
 		return nil
 	}}}})
@@ -152,6 +152,13 @@ func TestTimerInvocation(t *testing.T) {
 	want := TimerDelivery{Function: "sweep", InvocationID: testInvocation, ScheduledAt: time.Date(2026, 11, 21, 5, 41, 0, 0, time.UTC), IsPastDue: true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("delivery (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(logged.String(), `"scheduledAt":"2026-11-21T05:41:00Z"`) {
+		t.Errorf("log %q", logged)
+	}
+	succeeded(t, invoke(e, "sweep", `{"Data":{"timer":{"ScheduleStatus":null,"IsPastDue":false}},"Metadata":{}}`))
+	if n := strings.Count(logged.String(), "scheduledAt"); n != 1 { // the second would be in the year 1
+		t.Errorf("log %q", logged)
 	}
 	errorText(t, invoke(e, "sweep", `{"Data":{}}`), http.StatusInternalServerError)
 }

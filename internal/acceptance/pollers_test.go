@@ -73,7 +73,9 @@ func TestPollers(t *testing.T) {
 	t.Cleanup(func() { _ = w.db.Close() })
 	w.exec(t, keysSchema)
 	env := []string{"KEYS_DSN=" + dsn, "LOST_DSN=" + lostDSN}
-	w.platform = startWith(t, setup{account: storage.Account(), pollers: keyPollers, env: append(env, "ROUNDHOUSE_OUTBOX="+w.sink.document())})
+	// No handler dies here, and on a busy machine no event may be sent twice for want of time.
+	patient := append(env, "ROUNDHOUSE_OUTBOX="+w.sink.document(), "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT=30s", "ROUNDHOUSE_OUTBOX_CLAIM_DURATION=60s")
+	w.platform = startWith(t, setup{account: storage.Account(), pollers: keyPollers, env: patient})
 	w.cli = w.commandLine(t, append(env, "ROUNDHOUSE_POLLERS="+keyPollers)...)
 	t.Run("rows become keys and events", w.testRows)
 	t.Run("a row that no engine can take", w.testNoInstance)

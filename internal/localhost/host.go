@@ -175,7 +175,8 @@ func (h *Host) Run(ctx context.Context) (err error) {
 			_ = listening.Close()
 			return fmt.Errorf("local host: find a port for the handler: %w", err)
 		}
-		// The handler starts more than once, and nobody else may answer in its place.
+		// The handler starts more than once, and nobody else may answer in its place. Go listens with SO_REUSEADDR, and so
+		// can have the port all the same.
 		defer port.Close()
 		h.supervisor.port = port.Number
 	}

@@ -14,9 +14,9 @@ import (
 // lockInterval is the time between two looks at a lock that another process holds.
 const lockInterval = 100 * time.Millisecond
 
-// lock takes a file for this process, or waits for whoever has it. The kernel gives it back when the process dies. The file
-// stays: who removed it could take it from a process that waits.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// lock takes a file, or waits for whoever has it. It is free again when this process and those that inherit the open file
+// have closed it or are dead. The file stays: who removed it could take it from a process that waits.
+func lock(ctx context.Context, path string) (held *os.File, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return f, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, errors.Join(&os.PathError{Op: "lock", Path: path, Err: err}, f.Close())

@@ -70,16 +70,16 @@ func (s Set) installUnder(ctx context.Context, cache string, log *slog.Logger) (
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
 	}
-	unlock, err := lock(ctx, dir+".lock")
+	held, err := lock(ctx, dir+".lock")
 	if err != nil {
 		return "", fmt.Errorf("wait for another installation: %w", err)
 	}
-	defer unlock()
+	defer held.Close() // nil where there are no locks
 	if complete(dir) {
 		return dir, nil
 	}
 	log.Info("installing from npm, once on this machine", "packages", s.Name, "folder", dir)
-	return dir, s.install(ctx, dir)
+	return dir, s.install(ctx, dir, held)
 }
 
 // complete says whether the folder is there: it gets its name when everything is in it.
@@ -89,7 +89,7 @@ func complete(dir string) bool {
 }
 
 // install builds the folder under another name. What an interrupted installation left behind is removed first.
-func (s Set) install(ctx context.Context, dir string) (err error) {
+func (s Set) install(ctx context.Context, dir string, held *os.File) (err error) {
 	abandoned, err := filepath.Glob(dir + ".partial-*")
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (s Set) install(ctx context.Context, dir string) (err error) {
 			return err
 		}
 	}
-	if err := clean(ctx, partial); err != nil {
+	if err := clean(ctx, partial, held); err != nil {
 		return err
 	}
 	if s.Finish != nil {
@@ -128,14 +128,18 @@ func (s Set) install(ctx context.Context, dir string) (err error) {
 	return os.Rename(partial, dir)
 }
 
-// clean runs "npm ci" without the packages' own scripts.
-func clean(ctx context.Context, dir string) error {
+// clean runs "npm ci" without the packages' own scripts. npm inherits the lock: when this process dies, nobody else begins
+// before npm has ended, too.
+func clean(ctx context.Context, dir string, held *os.File) error {
 	program, err := exec.LookPath("npm")
 	if err != nil {
 		return fmt.Errorf("npm: %w", ErrNoNode)
 	}
 	cmd := exec.CommandContext(ctx, program, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 	cmd.Dir = dir
+	if held != nil {
+		cmd.ExtraFiles = []*os.File{held}
+	}
 	cmd.WaitDelay = killGrace
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("npm ci in %s: %w: %s", dir, errors.Join(err, ctx.Err()), tail(output))

@@ -132,6 +132,35 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// canceled cancels an installation while npm runs, and somebody who waits for it.
+func canceled(t *testing.T, s Set, cache string) error {
+	running, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	t.Setenv(behaviour, hangs)
+	t.Setenv(listener, running.Addr().String())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.installUnder(ctx, cache, slog.New(slog.DiscardHandler))
+		ended <- err
+	}()
+	conn, err := running.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	waiting, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := s.installUnder(waiting, cache, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
+		t.Errorf("who waited: %v", err)
+	}
+	cancel()
+	return <-ended
+}
+
 // An installation that did not come to its end counts for nothing, and leaves nothing that stays.
 func TestInterrupted(t *testing.T) {
 	as(t, installs)
@@ -150,34 +179,7 @@ func TestInterrupted(t *testing.T) {
 			_, err := s.installUnder(t.Context(), cache, slog.New(slog.DiscardHandler))
 			return err
 		},
-		"canceled": func(t *testing.T, s Set, cache string) error {
-			running, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer running.Close()
-			t.Setenv(behaviour, hangs)
-			t.Setenv(listener, running.Addr().String())
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() {
-				_, err := s.installUnder(ctx, cache, slog.New(slog.DiscardHandler))
-				ended <- err
-			}()
-			conn, err := running.Accept()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			// Somebody who waits for it can be canceled, too.
-			waiting, stop := context.WithCancel(t.Context())
-			stop()
-			if _, err := s.installUnder(waiting, cache, slog.New(slog.DiscardHandler)); !errors.Is(err, context.Canceled) {
-				t.Errorf("who waited: %v", err)
-			}
-			cancel()
-			return <-ended
-		},
+		"canceled": canceled,
 		"the process was killed": func(t *testing.T, s Set, cache string) error {
 			dir, err := s.installUnder(t.Context(), cache, slog.New(slog.DiscardHandler))
 			if err != nil {
