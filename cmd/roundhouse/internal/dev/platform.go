@@ -107,7 +107,7 @@ func (p *platform) runLocalHost(ctx context.Context) error {
 			return err
 		}
 		p.out.step("Starting the local Functions host")
-		again, err := p.serve(ctx, host, sample{base: host.URL(), queues: queueStore, out: p.out}, first, changed)
+		again, err := p.serve(ctx, host, sample{queues: queueStore, out: p.out}, first, changed)
 		if err != nil || !again {
 			return err
 		}
@@ -127,6 +127,7 @@ func (p *platform) serve(ctx context.Context, host *localhost.Host, s sample, fi
 		ended <- err
 	}()
 	if err = host.WaitReady(running); err == nil && first {
+		s.base = host.URL()
 		err = p.try(running, s)
 	}
 	if err == nil && !p.Once {
