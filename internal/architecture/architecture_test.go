@@ -97,6 +97,7 @@ func rules() []rule {
 		{"internal/marketplacefake", []string{sdk}},
 		{"internal/pebble", nil},
 		{"internal/tlstarget", nil},
+		{"examples", []string{"orchestrator", "orchestrator/worker"}},
 		{"internal/acceptance", nil},
 		{"internal/architecture", nil},
 		{"scripts/bench", append([]string{"azure", "engine", "orchestrator", "orchestrator/tasks", "outbox", "poller", "poller/sqlsource", "internal/azurite", "internal/faults", "internal/postgres"}, storage...)},

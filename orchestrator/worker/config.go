@@ -79,7 +79,7 @@ func (c Config) validate() error {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
 	if c.Visibility < 2*time.Second || c.Visibility > queues.MaxDelay {
-		errs = append(errs, fmt.Errorf("Visibility is %v: use 2 s to %v", c.Visibility, queues.MaxDelay))
+		errs = append(errs, fmt.Errorf("a visibility of %v: use 2 s to %v", c.Visibility, queues.MaxDelay))
 	}
 	return errors.Join(append(errs, checkSchedules(c)...)...)
 }

@@ -70,13 +70,13 @@ func (w *world) step(takes time.Duration) *orchestrator.Activity[string, string]
 }
 
 // order is an orchestrator that uses all that a worker is for: activities, a timer that outlasts a driver, and an event.
-func order(step *orchestrator.Activity[string, string]) *orchestrator.Orchestrator[string, string] {
+func order(delay time.Duration, step *orchestrator.Activity[string, string]) *orchestrator.Orchestrator[string, string] {
 	return orchestrator.NewOrchestrator("order", func(ctx *orchestrator.Context, in string) (string, error) {
 		first, err := step.Call(ctx, in+"-first").Await()
 		if err != nil {
 			return "", err
 		}
-		if err := ctx.Sleep(time.Hour); err != nil {
+		if err := ctx.Sleep(delay); err != nil {
 			return "", err
 		}
 		paid, err := orchestrator.Event[string](ctx, "paid").Await()
