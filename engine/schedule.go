@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/netresearch/go-cron"
+	"github.com/vibedata/roundhouse/internal/ncrontab"
 )
 
 // Schedule sends messages to an engine's queue at certain times.
@@ -54,21 +54,11 @@ func (s Schedule) validate() error {
 
 // CheckCron says what is wrong with an NCRONTAB expression of six fields, as the Functions host reads it.
 func CheckCron(expression string) error {
-	if len(strings.Fields(expression)) != 6 || strings.Contains(expression, "=") {
-		return fmt.Errorf(`%.64q: an NCRONTAB expression has six fields, "second minute hour day month weekday", and no time zone`, expression)
+	if len(strings.Fields(expression)) != 6 {
+		return fmt.Errorf(`%.64q: a schedule has six fields, "second minute hour day month weekday"`, expression)
 	}
-	parser, err := cron.TryNewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
-	if err != nil {
-		return err
-	}
-	parsed, err := parser.Parse(expression)
-	if err != nil {
-		return fmt.Errorf("%.64q: %w", expression, err)
-	}
-	if parsed.Next(time.Now()).IsZero() {
-		return fmt.Errorf("%.64q: no such date exists", expression)
-	}
-	return nil
+	_, err := ncrontab.Parse(expression)
+	return err
 }
 
 // Sender puts messages into queues; queues.Store does.

@@ -9,7 +9,8 @@ import (
 
 // withoutSDK are the packages that work without Azure: who runs in memory builds and ships none of its SDK.
 func withoutSDK() []string {
-	return []string{"./orchestrator", "./orchestrator/orchestratortest", "./orchestrator/tasks", "./tables", "./queues", "./blobs", "./tables/hostlock", "./internal/payload"}
+	return []string{"./orchestrator", "./orchestrator/orchestratortest", "./orchestrator/tasks", "./orchestrator/worker",
+		"./tables", "./queues", "./blobs", "./tables/hostlock", "./internal/payload", "./examples/hello", "./examples/timer", "./examples/event"}
 }
 
 // The whole of what those packages need, not just what they import themselves, holds no package of the SDK. The package

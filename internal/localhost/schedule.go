@@ -1,18 +1,17 @@
 package localhost
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/netresearch/go-cron"
+	"github.com/vibedata/roundhouse/internal/ncrontab"
 )
 
 // schedule says when a timer is due.
 type schedule struct {
-	cron     cron.Schedule // nil: constant
-	interval time.Duration
+	expression *ncrontab.Expression // nil: constant
+	interval   time.Duration
 }
 
 // parseSchedule reads an NCRONTAB expression of six fields (or five, without seconds) or a time span.
@@ -28,37 +27,24 @@ func parseSchedule(text string) (schedule, error) {
 		}
 		return schedule{interval: interval}, nil
 	}
-	// The library also reads a time zone in front, which NCRONTAB does not know.
-	if strings.Contains(text, "=") {
-		return schedule{}, fmt.Errorf("schedule %q: a time zone cannot be part of it", text)
-	}
-	parser, err := cron.TryNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	parsed, err := ncrontab.Parse(text)
 	if err != nil {
-		return schedule{}, fmt.Errorf("schedule: %w", err) // unreachable unless bug in this package
+		return schedule{}, err
 	}
-	parsed, err := parser.Parse(text)
-	if err != nil {
-		return schedule{}, fmt.Errorf("schedule %q (six fields: second minute hour day month weekday): %w", text, err)
-	}
-	if parsed.Next(time.Now()).IsZero() {
-		return schedule{}, fmt.Errorf("schedule %q: %w", text, errNeverDue)
-	}
-	return schedule{cron: parsed}, nil
+	return schedule{expression: &parsed}, nil
 }
-
-var errNeverDue = errors.New("no such date exists")
 
 // next is the first occurrence after t, in t's time zone.
 func (s schedule) next(t time.Time) time.Time {
-	if s.cron == nil {
+	if s.expression == nil {
 		return t.Add(s.interval)
 	}
-	return s.cron.Next(t)
+	return s.expression.Next(t)
 }
 
 // monitored says whether the real host keeps a status: not for schedules that are due more than once a minute.
 func (s schedule) monitored(now time.Time) bool {
-	if s.cron == nil {
+	if s.expression == nil {
 		return s.interval >= time.Minute
 	}
 	at := s.next(now)
@@ -74,4 +60,4 @@ func (s schedule) monitored(now time.Time) bool {
 }
 
 // adjustsForDST is what the trigger payload says about the schedule.
-func (s schedule) adjustsForDST() bool { return s.cron != nil }
+func (s schedule) adjustsForDST() bool { return s.expression != nil }

@@ -1,0 +1,49 @@
+package azure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/worker"
+)
+
+// The emulator's account; its key is never shown.
+func Example() {
+	account, err := azure.FromConnectionString("UseDevelopmentStorage=true")
+	if err != nil {
+		log.Fatal(err)
+	}
+	store, err := azure.NewTables(account) // sends nothing yet
+	fmt.Println(account.Name, account.TableEndpoint, account.Emulator, store != nil, err)
+	_, err = azure.FromConnectionString("AccountName=acct1;AccountKey=not base64!")
+	fmt.Println(err)
+	// Output:
+	// devstoreaccount1 http://127.0.0.1:10002/devstoreaccount1 true true <nil>
+	// AccountKey is missing or not base64
+}
+
+// A worker on the storage account that the environment names, as the Functions host reads it: a connection string in
+// AzureWebJobsStorage, or an identity and AzureWebJobsStorage__accountName.
+func Example_worker() {
+	account, err := azure.FromEnvironment(os.LookupEnv, "AzureWebJobsStorage")
+	if err != nil {
+		log.Fatal(err)
+	}
+	tables, err1 := azure.NewTables(account)
+	queues, err2 := azure.NewQueues(account)
+	blobs, err3 := azure.NewBlobs(account)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	w, err := worker.New(ctx, worker.Config{Runtime: orchestrator.Config{Tables: tables, Queues: queues, Blobs: blobs}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(w.Run(ctx))
+}

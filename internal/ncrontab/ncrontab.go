@@ -1,0 +1,43 @@
+// Package ncrontab reads NCRONTAB expressions, as the Functions host does: six fields, second minute hour day month
+// weekday, or five without the second. A day of the month and a weekday that are both given have to hold both.
+//
+// It owns no storage keys.
+package ncrontab
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/netresearch/go-cron"
+)
+
+// ErrNeverDue: no such date exists.
+var ErrNeverDue = errors.New("no such date exists")
+
+// Expression is a parsed expression; Parse makes it.
+type Expression struct{ schedule cron.Schedule }
+
+// Parse reads an expression. The error names it.
+func Parse(text string) (Expression, error) {
+	// The library also reads a time zone in front, and words for whole expressions, which NCRONTAB does not know.
+	if strings.ContainsAny(text, "=@") {
+		return Expression{}, fmt.Errorf("schedule %q: neither a time zone nor a word is an NCRONTAB expression", text)
+	}
+	parser, err := cron.TryNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
+	if err != nil {
+		return Expression{}, fmt.Errorf("schedule: %w", err) // unreachable unless bug in this package
+	}
+	parsed, err := parser.Parse(text)
+	if err != nil {
+		return Expression{}, fmt.Errorf("schedule %q (six fields: second minute hour day month weekday): %w", text, err)
+	}
+	if parsed.Next(time.Now()).IsZero() {
+		return Expression{}, fmt.Errorf("schedule %q: %w", text, ErrNeverDue)
+	}
+	return Expression{parsed}, nil
+}
+
+// Next is the first occurrence after t, in the time zone of t; the zero time when there is none.
+func (e Expression) Next(t time.Time) time.Time { return e.schedule.Next(t) }

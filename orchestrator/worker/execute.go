@@ -1,0 +1,50 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Start starts an orchestration, and returns when that is durable. id identifies it; started once more, it is what it is
+// already. The errors are those of orchestrator.Runtime.Start.
+func Start[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string, in In) error {
+	input, err := payload.Marshal(in)
+	if err != nil {
+		return fmt.Errorf("input of orchestration %s: %w", id, err)
+	}
+	_, err = w.runtime.Start(ctx, orchestrator.Start{ID: id, Orchestrator: o.Name(), Input: input})
+	return err
+}
+
+// Result waits until an orchestration has ended, and gives what it returned. For one that failed or was stopped, the error
+// is the *orchestrator.Failure; otherwise it is about waiting, which may be repeated.
+func Result[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string) (out Out, err error) {
+	end, err := w.runtime.Wait(ctx, id)
+	switch {
+	case err != nil:
+		return out, err
+	case end.Orchestrator != o.Name():
+		return out, fmt.Errorf("orchestration %s is one of %s, not of %s: %w", id, end.Orchestrator, o.Name(), orchestrator.ErrConflict)
+	case end.Failure != nil:
+		return out, fmt.Errorf("orchestration %s is %s: %w", id, end.Status, end.Failure)
+	case end.Status != orchestrator.Completed:
+		return out, fmt.Errorf("orchestration %s is %s", id, end.Status)
+	}
+	if err := json.Unmarshal(end.Output, &out); err != nil {
+		return out, fmt.Errorf("output of orchestration %s: %w", id, err)
+	}
+	return out, nil
+}
+
+// Execute is Start and Result: it runs an orchestration to its end. When ctx ends before, the orchestration goes on; called
+// again with the same id, Execute waits for it again.
+func Execute[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string, in In) (out Out, err error) {
+	if err := Start(ctx, w, o, id, in); err != nil {
+		return out, err
+	}
+	return Result(ctx, w, o, id)
+}

@@ -1,0 +1,109 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// shortestPause is how long an empty queue is left alone at first; each poll that finds nothing doubles it, up to
+// Config.MaxPollInterval.
+const shortestPause = 10 * time.Millisecond
+
+// listener takes the messages of one queue.
+type listener struct {
+	queue  string
+	store  queues.Store
+	work   work
+	config Config
+	slots  chan struct{} // one for each message at work
+	woken  chan struct{} // says that there is a message
+	log    *slog.Logger
+}
+
+func (w *Worker) listener(queue string, does work) *listener {
+	return &listener{queue: queue, store: w.queues, work: does, config: w.config, slots: make(chan struct{}, w.config.Concurrency),
+		woken: make(chan struct{}, 1), log: w.log.With("queue", queue)}
+}
+
+// listen takes messages until ctx ends, and returns when all of them have come to rest. Their work may go on until the end of
+// working.
+func (l *listener) listen(ctx, working context.Context) {
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	idle, problem := shortestPause, ""
+	for {
+		free := l.reserve(ctx)
+		if free == 0 {
+			return // ctx has ended
+		}
+		messages, err := l.receive(ctx, free)
+		for range free - len(messages) {
+			<-l.slots
+		}
+		if err != nil && err.Error() != problem {
+			l.log.Warn("a queue cannot be read: it is tried again", "reason", err.Error())
+			problem = err.Error()
+		} else if err == nil {
+			problem = ""
+		}
+		for _, m := range messages {
+			busy.Go(func() {
+				defer func() { <-l.slots }()
+				l.take(ctx, working, m)
+			})
+		}
+		if len(messages) > 0 {
+			idle = shortestPause
+			continue
+		}
+		if l.rest(ctx, idle) {
+			idle = shortestPause
+		} else {
+			idle = min(2*idle, l.config.MaxPollInterval)
+		}
+	}
+}
+
+// reserve takes places for messages, one at least: it waits for that one. 0 says that ctx has ended.
+func (l *listener) reserve(ctx context.Context) (places int) {
+	if ctx.Err() != nil {
+		return 0
+	}
+	select {
+	case l.slots <- struct{}{}:
+	case <-ctx.Done():
+		return 0
+	}
+	for places = 1; places < queues.MaxReceive; places++ {
+		select {
+		case l.slots <- struct{}{}:
+		default:
+			return places
+		}
+	}
+	return places
+}
+
+// receive is not given up when the worker stops: messages may be hidden already, and nobody would know.
+func (l *listener) receive(ctx context.Context, most int) ([]queues.Message, error) {
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return l.store.Receive(ctx, l.queue, most, l.config.Visibility)
+}
+
+// rest waits until it is time to look again; true says that there is a message.
+func (l *listener) rest(ctx context.Context, d time.Duration) (woken bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-l.woken:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// longestRetry bounds the delay of a message that fails again and again.
+const longestRetry = 10 * time.Minute
+
+// work is what is done with the messages of a queue.
+type work struct {
+	// handle works on a message; nil means that it may be deleted.
+	handle func(ctx context.Context, body []byte) error
+	// giveUp ends what a message was for; cause says why.
+	giveUp func(ctx context.Context, body []byte, cause error) error
+	// failsForGood says that a message is given up, too, that fails without taking the process down.
+	failsForGood bool
+}
+
+// take sees one message through.
+func (l *listener) take(ctx, working context.Context, m queues.Message) {
+	switch {
+	case ctx.Err() != nil: // received while the worker was stopping: another one shall have it at once
+		l.release(working, m, m.PopReceipt, 0)
+	case m.DequeueCount > int64(l.config.MaxDequeueCount):
+		l.giveUp(working, m, fmt.Errorf("message %s was received %d times, and the process died each time", m.ID, m.DequeueCount-1))
+	default:
+		body := queues.Decode(m.Text)
+		shown := l.hide(working, m)
+		err := l.work.handle(working, body)
+		m.PopReceipt = shown()
+		l.settle(working, m, body, err)
+	}
+}
+
+// settle puts a message to rest after its work.
+func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, failure error) {
+	switch {
+	case failure == nil:
+		l.delete(ctx, m)
+	case ctx.Err() != nil:
+		l.release(ctx, m, m.PopReceipt, 0)
+	case passes(failure):
+		l.putBack(ctx, m, body, failure)
+	case errors.Is(failure, orchestrator.ErrSignal), errors.Is(failure, orchestrator.ErrBatch):
+		l.move(ctx, m, failure)
+	case m.DequeueCount < int64(l.config.MaxDequeueCount):
+		l.log.Warn("a message failed: it comes again", "message", m.ID, "dequeueCount", m.DequeueCount, "reason", failure.Error())
+		l.release(ctx, m, m.PopReceipt, l.retryDelay(m.DequeueCount))
+	case l.work.failsForGood:
+		l.giveUp(ctx, m, fmt.Errorf("message %s was received %d times, and failed each time: %w", m.ID, m.DequeueCount, failure))
+	default:
+		l.move(ctx, m, failure)
+	}
+}
+
+// passes says that an error is not the message's: another process has the orchestration, an earlier event is on its way, or
+// storage is busy or away.
+func passes(err error) bool {
+	for _, passing := range []error{orchestrator.ErrElsewhere, orchestrator.ErrEarly, tables.ErrThrottled, tables.ErrOutcomeUnknown, tables.ErrDenied,
+		context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryDelay is after what time a message comes again that failed for the nth time.
+func (l *listener) retryDelay(n int64) time.Duration {
+	return min(l.config.RetryDelay<<min(n-1, 16), longestRetry)
+}
+
+// putBack sends the message again, for later, so that this attempt does not count.
+func (l *listener) putBack(ctx context.Context, m queues.Message, body []byte, reason error) {
+	call, cancel := detached(ctx)
+	defer cancel()
+	if _, err := l.store.Send(call, l.queue, body, l.config.RetryDelay); err != nil {
+		l.release(ctx, m, m.PopReceipt, l.config.RetryDelay)
+		return
+	}
+	l.log.Debug("a message is put back", "message", m.ID, "reason", reason.Error())
+	l.delete(ctx, m)
+}
+
+func (l *listener) delete(ctx context.Context, m queues.Message) {
+	call, cancel := detached(ctx)
+	defer cancel()
+	if err := l.store.Delete(call, l.queue, m.ID, m.PopReceipt); err != nil {
+		l.log.Warn("a message cannot be deleted: it comes again, and is known", "message", m.ID, "reason", err.Error())
+	}
+}
+
+// release lets a message come again after a delay.
+func (l *listener) release(ctx context.Context, m queues.Message, receipt string, delay time.Duration) {
+	call, cancel := detached(ctx)
+	defer cancel()
+	if _, err := l.store.Renew(call, l.queue, m.ID, receipt, delay); err != nil {
+		l.log.Warn("a message cannot be released: it comes again when it is visible", "message", m.ID, "reason", err.Error())
+	}
+}
+
+// hide keeps a message hidden from others until shown is called, which gives the pop receipt that is valid then. A renewal
+// that failed is tried again soon.
+func (l *listener) hide(ctx context.Context, m queues.Message) (shown func() (receipt string)) {
+	done, receipts := make(chan struct{}), make(chan string)
+	go func() {
+		receipt, wait := m.PopReceipt, l.config.Visibility/2
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		for {
+			select {
+			case <-done:
+				receipts <- receipt
+				return
+			case <-timer.C:
+			}
+			call, cancel := detached(ctx)
+			renewed, err := l.store.Renew(call, l.queue, m.ID, receipt, l.config.Visibility)
+			cancel()
+			if wait = l.config.Visibility / 2; err == nil {
+				receipt = renewed
+			} else {
+				l.log.Warn("a message cannot be kept hidden: another worker may take it, too", "message", m.ID, "reason", err.Error())
+				wait = l.config.Visibility / 10
+			}
+			timer.Reset(wait)
+		}
+	}()
+	return func() string {
+		close(done)
+		return <-receipts
+	}
+}

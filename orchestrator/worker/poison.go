@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// poisonSuffix names a poison queue, as the Functions host does.
+const poisonSuffix = "-poison"
+
+func (l *listener) poison() string { return l.queue + poisonSuffix }
+
+// signal works on a message of the signal queue or of the schedule queue.
+func (w *Worker) signal(ctx context.Context, body []byte) error {
+	s, err := orchestrator.DecodeSignal(body)
+	if err != nil {
+		return err
+	}
+	_, err = w.runtime.Deliver(ctx, s)
+	return err
+}
+
+// giveUpSignal ends an orchestration that takes the process down, and has those told who wait for it. The signal itself goes
+// to the poison queue all the same: ErrNotFound and others say that there is nothing to end.
+func (w *Worker) giveUpSignal(ctx context.Context, body []byte, cause error) error {
+	s, err := orchestrator.DecodeSignal(body)
+	if err != nil {
+		return err
+	}
+	out, err := w.runtime.Get(ctx, s.InstanceID)
+	if err != nil {
+		return err
+	}
+	if err := w.runtime.GiveUp(ctx, out.ID, out.CorrelationID, cause); err != nil {
+		return err
+	}
+	return w.runtime.Send(ctx, orchestrator.Signal{InstanceID: out.ID, Type: orchestrator.InternalContinue})
+}
+
+// giveUpActivities lets activities fail, so that their orchestration decides what follows.
+func (w *Worker) giveUpActivities(ctx context.Context, body []byte, cause error) error {
+	return w.runtime.GiveUpActivities(ctx, body, cause.Error())
+}
+
+// giveUp ends what a message was for, and removes it. What passes by itself brings it again.
+func (l *listener) giveUp(ctx context.Context, m queues.Message, cause error) {
+	call, cancel := detached(ctx)
+	defer cancel()
+	err := l.work.giveUp(call, queues.Decode(m.Text), cause)
+	switch {
+	case err != nil && passes(err):
+		l.release(ctx, m, m.PopReceipt, l.config.RetryDelay)
+	case err != nil || !l.work.failsForGood:
+		l.move(ctx, m, errors.Join(cause, err))
+	default:
+		l.log.Error("a message is given up", "message", m.ID, "reason", cause.Error())
+		l.delete(ctx, m)
+	}
+}
+
+// move puts a message into the poison queue.
+func (l *listener) move(ctx context.Context, m queues.Message, reason error) {
+	call, cancel := detached(ctx)
+	defer cancel()
+	if err := l.copyToPoison(call, m); err != nil {
+		l.log.Error("a message cannot be moved to the poison queue: it comes again", "message", m.ID, "reason", err.Error())
+		l.release(ctx, m, m.PopReceipt, longestRetry)
+		return
+	}
+	l.log.Error("a message is moved to the poison queue", "message", m.ID, "poison", l.poison(), "dequeueCount", m.DequeueCount, "reason", reason.Error())
+	l.delete(ctx, m)
+}
+
+// textSender is a store that also puts a text as it is: what no Send has written has to stay what it is.
+type textSender interface {
+	SendText(ctx context.Context, queue, text string, delay time.Duration) (id string, err error)
+}
+
+func (l *listener) copyToPoison(ctx context.Context, m queues.Message) error {
+	if raw, ok := l.store.(textSender); ok {
+		_, err := raw.SendText(ctx, l.poison(), m.Text, 0)
+		return err
+	}
+	if _, err := l.store.Send(ctx, l.poison(), queues.Decode(m.Text), 0); err != nil {
+		return fmt.Errorf("copy message %s: %w", m.ID, err)
+	}
+	return nil
+}

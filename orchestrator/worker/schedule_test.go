@@ -1,0 +1,88 @@
+package worker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/worker"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// ids are those of all orchestrations that there are, in order.
+func (w *world) ids(t *testing.T) (ids []string) {
+	t.Helper()
+	for row, err := range tables.ScanAll(t.Context(), w.tables, "orchestrations", tables.Scan{Row: "status"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := tables.UnescapeKey(row.Partition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// Each slot is started once, whoever is there. A bubble begins at midnight UTC of 2000-01-01.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		report := orchestrator.NewOrchestrator("report", func(_ *orchestrator.Context, in string) (string, error) { return in, nil })
+		berlin, err := time.LoadLocation("Europe/Berlin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := w.config(nil, orchestrators(report))
+		c.Schedules = []worker.Schedule{
+			{Name: "quarters", Cron: "0 */15 * * * *", Orchestrator: "report", Input: []byte(`"q"`)},
+			{Name: "morning", Cron: "0 0 9 * * *", Orchestrator: "report", Input: []byte(`"m"`), Location: berlin},
+		}
+		time.Sleep(7*time.Hour + 18*time.Minute) // the slot of 07:15 was missed, and is not too long ago
+		first, stop1 := mustRun(t, c)
+		_, stop2 := mustRun(t, c)
+		time.Sleep(50 * time.Minute) // 08:08
+		stop1()
+		time.Sleep(10 * time.Minute)
+		stop2()
+		time.Sleep(time.Hour) // 08:30 to 09:15 have nobody
+		_, stop3 := mustRun(t, c)
+		time.Sleep(20 * time.Minute) // 09:38
+		stop3()
+		want := []string{"morning-2000-01-01T08:00:00Z", "quarters-2000-01-01T07:15:00Z", "quarters-2000-01-01T07:30:00Z", "quarters-2000-01-01T07:45:00Z",
+			"quarters-2000-01-01T08:00:00Z", "quarters-2000-01-01T08:15:00Z", "quarters-2000-01-01T09:15:00Z", "quarters-2000-01-01T09:30:00Z"}
+		if diff := cmp.Diff(want, w.ids(t)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if out := mustEnd(t, first, "morning-2000-01-01T08:00:00Z"); string(out.Output) != `"m"` {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// What has been kept for long enough goes; the rest stays.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		nothing := orchestrator.NewOrchestrator("nothing", func(*orchestrator.Context, string) (string, error) { return "", nil })
+		c := w.config(nil, orchestrators(nothing))
+		c.Retention = 24 * time.Hour
+		run, stop := mustRun(t, c)
+		defer stop()
+		for _, id := range []string{"old", "young"} {
+			if _, err := worker.Execute(t.Context(), run, nothing, id, ""); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Hour)
+		}
+		if diff := cmp.Diff([]string{"young"}, w.ids(t)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+const (
+	// sweeperJob is the lock that one sweeper at a time holds, of all workers and hosts that share the storage, and
+	// retentionJob the one of who purges.
+	sweeperJob   = "sweeper"
+	retentionJob = "retention"
+	// jobLease is how long others wait when one dies at work.
+	jobLease = time.Minute
+	// sweepLimit is how many orchestrations one sweep wakes.
+	sweepLimit = 1000
+	// purgeInterval is how often it is looked for what has been kept for long enough, purgeSlice how many go at a time.
+	purgeInterval = time.Hour
+	purgeSlice    = 100
+)
+
+// keepSweeping wakes orchestrations whose messages are lost, until ctx ends. It begins later than the listeners: a message that
+// is to be given up must not be overtaken by one that wakes the same orchestration.
+func (w *Worker) keepSweeping(ctx context.Context) {
+	pause(ctx, w.config.SweepInterval)
+	every(ctx, w.config.SweepInterval, func() {
+		w.alone(ctx, sweeperJob, func(ctx context.Context) error {
+			woken, err := w.runtime.Sweep(ctx, sweepLimit)
+			if woken > 0 {
+				w.log.Info("orchestrations whose messages were lost are woken", "count", woken)
+			}
+			return err
+		})
+	})
+}
+
+// keepPurging removes orchestrations that ended long enough ago, until ctx ends.
+func (w *Worker) keepPurging(ctx context.Context) {
+	every(ctx, purgeInterval, func() { w.alone(ctx, retentionJob, w.purge) })
+}
+
+func (w *Worker) purge(ctx context.Context) error {
+	ended := orchestrator.Filter{EndedBefore: time.Now().Add(-w.config.Retention)}
+	for next, more := "", true; more && ctx.Err() == nil; more = next != "" {
+		purged, err := w.runtime.PurgeAll(ctx, ended, purgeSlice, next)
+		if err != nil {
+			return err
+		}
+		next = purged.Continuation
+	}
+	return nil
+}
+
+// alone does a job unless another worker is at it. What fails is tried again at the next time.
+func (w *Worker) alone(ctx context.Context, job string, do func(ctx context.Context) error) {
+	err := w.locks.Do(ctx, job, jobLease, do)
+	if err != nil && !errors.Is(err, hostlock.ErrHeld) && ctx.Err() == nil {
+		w.log.Warn("a job failed: it is done again", "job", job, "reason", err.Error())
+	}
+}
