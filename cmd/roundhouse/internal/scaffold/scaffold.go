@@ -139,9 +139,9 @@ func (o Options) write() ([]string, error) {
 	return made, err
 }
 
-// tidy makes go.mod and go.sum, for the version of this program or the folder that replaces it.
+// tidy makes go.mod and go.sum, with the command roundhouse as a tool of the module, for the version of this program or the folder that replaces it.
 func (o Options) tidy(ctx context.Context) error {
-	edits := [][]string{{"mod", "init", o.Module}, {"mod", "edit", "-require=" + Roundhouse + "@" + version()}}
+	edits := [][]string{{"mod", "init", o.Module}, {"mod", "edit", "-require=" + Roundhouse + "@" + version(), "-tool=" + Roundhouse + "/cmd/roundhouse"}}
 	if o.Replace != "" {
 		edits = append(edits, []string{"mod", "edit", "-replace=" + Roundhouse + "=" + o.Replace})
 		// The checksums of everything that Roundhouse needs are beside it: nothing has to be asked for.
@@ -156,7 +156,11 @@ func (o Options) tidy(ctx context.Context) error {
 		cmd.Dir = o.Dir
 		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+			err = fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+			if o.Replace == "" {
+				err = fmt.Errorf("%w\nthis roundhouse is %s; one that is not released works with --replace and the folder of its repository", err, version())
+			}
+			return err
 		}
 	}
 	return nil

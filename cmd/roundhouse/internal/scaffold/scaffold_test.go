@@ -1,0 +1,90 @@
+package scaffold_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/scaffold"
+)
+
+// root is the folder of this repository.
+const root = "../../../.."
+
+// A new module is tidy, and its tests pass.
+func TestNew(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "billing")
+	made, err := scaffold.New(t.Context(), scaffold.Options{Dir: dir, Module: "example.com/acme/billing", Engine: "invoices", Replace: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"main.go", "main_test.go", "invoices/invoices.go", "invoices/invoices_test.go", "host.json", "local.settings.json", "Makefile",
+		"README.md", ".gitignore", ".funcignore", ".github/workflows/ci.yml", "go.mod", "go.sum"} {
+		if _, err := os.Stat(filepath.Join(dir, want)); err != nil || !slices.Contains(made, want) {
+			t.Errorf("%s: %v, made %v", want, err, made)
+		}
+	}
+	for _, args := range [][]string{{"vet", "./..."}, {"test", "./..."}, {"mod", "tidy", "-diff"}} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "gofmt", "-l", dir).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("gofmt: %v\n%s", err, out)
+	}
+}
+
+// What is there stays, and what cannot be made is said before anything is written.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for want, o := range map[string]scaffold.Options{
+		"give a module path":            {Module: "no path"},
+		"lower-case letters and digits": {Module: "m", Engine: "My-Engine"},
+		"beside engine and handler":     {Module: "m", Engine: "engine"},
+		"not a folder with Roundhouse":  {Module: "m", Replace: "."},
+		"the folder is not empty":       {Module: "m", Dir: "."},
+		"go mod tidy":                   {Module: "m", Replace: broken(t)},
+	} {
+		empty := o.Dir == ""
+		if empty {
+			o.Dir = t.TempDir()
+		}
+		_, err := scaffold.New(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v", want, err)
+		}
+		if entries, err := os.ReadDir(o.Dir); empty && (err != nil || len(entries) > 0) {
+			t.Errorf("%q: left behind: %v, %v", want, entries, err)
+		}
+	}
+	if _, err := scaffold.New(t.Context(), scaffold.Options{Dir: "."}); !errors.Is(err, scaffold.ErrTaken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// broken is a folder that only looks like Roundhouse.
+func broken(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+scaffold.Roundhouse+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// The host.json of new modules is the repository's.
+func TestHostFile(t *testing.T) {
+	t.Parallel()
+	ours, err := os.ReadFile(filepath.Join(root, "host.json"))
+	theirs, err2 := os.ReadFile("files/host.json.tmpl")
+	if err := errors.Join(err, err2); err != nil || string(ours) != string(theirs) {
+		t.Errorf("%v; they differ", err)
+	}
+}
