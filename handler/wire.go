@@ -263,7 +263,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 func (p *parts) start(ctx context.Context) error {
 	var errs []error
 	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.locks.CreateTable, p.prepare,
-		p.platform.Registry.CreateTable, p.events.prepare, p.pollers.prepare} {
+		p.platform.Registry.CreateTable, p.events.prepare, p.pollers.prepare, p.register} {
 		errs = append(errs, prepare(ctx))
 	}
 	for _, d := range p.definitions {
@@ -273,6 +273,9 @@ func (p *parts) start(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// register leaves in storage what the command line has to know when the app does not run.
+func (p *parts) register(ctx context.Context) error { return p.history.Register(ctx, p.descriptions(), p.names) }
 
 func (p *parts) close() {
 	p.list.Close()

@@ -114,7 +114,7 @@ Exit codes:
 	root.SetErr(a.Stderr)
 	wrapHelp(root)
 	a.flags.register(root.PersistentFlags())
-	root.AddCommand(a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(),
+	root.AddCommand(a.enginesCommand(), a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(),
 		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.doctorCommand(), a.completionCommand(root))
 	for _, c := range a.Commands {
 		root.AddCommand(ran(c))
@@ -156,7 +156,9 @@ type spec struct {
 	args                      cobra.PositionalArgs
 	// complete gives the values of the first argument, for the shell; nil for those that nobody knows.
 	complete []string
-	run      func(ctx context.Context, args []string) error
+	// completeFrom finds them, in place of complete.
+	completeFrom func(ctx context.Context) []string
+	run          func(ctx context.Context, args []string) error
 }
 
 // command makes a command that does something. What it does may fail; everything that fails before is wrong use.
@@ -165,9 +167,12 @@ func (a *app) command(s spec) *cobra.Command {
 	if c.Args == nil {
 		c.Args = cobra.NoArgs
 	}
-	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if s.completeFrom != nil {
+			return s.completeFrom(c.Context()), cobra.ShellCompDirectiveNoFileComp
 		}
 		return s.complete, cobra.ShellCompDirectiveNoFileComp
 	}

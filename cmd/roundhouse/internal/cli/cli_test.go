@@ -73,6 +73,7 @@ func TestEveryCommand(t *testing.T) {
 		code  int
 		texts []string
 	}{
+		{"engines", 0, []string{"hmac", "hmac-rotation-queue", "rotate"}},
 		{"history list", 0, []string{"CORRELATION ID", "run-1", "Succeeded", "1234"}},
 		{"history list --status failed --from 2h", 0, []string{"There are no such entries."}},
 		{"history list --engine nobody", 2, []string{"Use one of hmac, tls"}},
@@ -234,7 +235,7 @@ func TestTrouble(t *testing.T) {
 	}
 	w.refusing(nil)
 	w.want(t, 4, []string{"not accepted"}, "history", "list", "--key", "another")
-	for _, args := range []string{"", "dlq", "dlq nothing", "history show hmac", "send", "send nobody", "history list --limit -1", "history list more", "task assign a b", "--timeout 0s history list", "completion tcsh",
+	for _, args := range []string{"", "dlq", "dlq nothing", "history show hmac", "send", "history list --limit -1", "history list more", "task assign a b", "--timeout 0s history list", "completion tcsh",
 		"orchestration purge --all --yes", "orchestration purge --all --ended-before tomorrow", "outbox replay --all", "dlq expire --all", "dlq retry --all hmac x", "orchestration raise a b --input {", "orchestration raise a b --input @/nowhere"} {
 		code := exitUsage
 		if args == "" {
@@ -255,7 +256,6 @@ func TestCompletion(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"__complete dlq re":                    "resolve",
-		"__complete send h":                    "hmac",
 		"__complete history list --status ":    "Succeeded",
 		"__complete dlq list --status ":        "Expired",
 		"__complete completion ":               "fish",

@@ -21,6 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
@@ -94,7 +95,7 @@ func (a *app) operator() string {
 }
 
 // api is the API: at its address.
-func (a *app) api() (*client.Client, error) {
+func (a *app) api(context.Context) (*client.Client, error) {
 	c := client.Config{URL: a.setting(a.flags.url, "ROUNDHOUSE_URL"), Key: a.setting(a.flags.key, "ROUNDHOUSE_KEY"), Scope: a.setting(a.flags.entra, "ROUNDHOUSE_ENTRA")}
 	if c.URL == "" {
 		c.URL = localURL
@@ -110,16 +111,28 @@ func (a *app) api() (*client.Client, error) {
 	return made, Mark(ErrUsage, err)
 }
 
+// Names under which there are history and dead letters in every app, beside those of its engines: dead events, and what
+// operators change in storage.
+const (
+	outboxEngine   = "outbox"
+	operatorEngine = "operator"
+)
+
 // either is the API at its address, or with --storage the part of it that needs no app.
-func (a *app) either() (*client.Client, error) {
+func (a *app) either(ctx context.Context) (*client.Client, error) {
 	if a.flags.storage == "" {
-		return a.api()
+		return a.api(ctx)
 	}
 	s, err := a.stores()
 	if err != nil {
 		return nil, err
 	}
-	transport, err := direct.New(direct.Config{Tables: s.Tables, Engines: engineNames(), By: a.operator(), Log: a.log(), Now: a.Now})
+	_, names, err := registered(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	names = append(names, engine.SignalEngine, outboxEngine, operatorEngine) // also when the app has never run
+	transport, err := direct.New(direct.Config{Tables: s.Tables, Engines: names, By: a.operator(), Log: a.log(), Now: a.Now})
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (a *app) countsCommand() *cobra.Command {
 
 // raw is the data of an answer.
 func (a *app) raw(ctx context.Context, open opener, query url.Values, path ...string) (json.RawMessage, error) {
-	c, err := open()
+	c, err := open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ that filters mean, as an operation.`,
 
 // lettersInBulk shows which dead letters are meant, and starts an operation on them.
 func (a *app) lettersInBulk(ctx context.Context, b bulkFlags, verb string, query url.Values, body map[string]any) error {
-	c, err := a.api()
+	c, err := a.api(ctx)
 	if err != nil {
 		return err
 	}

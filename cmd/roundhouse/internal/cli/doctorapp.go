@@ -15,7 +15,7 @@ import (
 
 // examineApp looks at the settings and at the app.
 func (a *app) examineApp(ctx context.Context, p *patient) {
-	c, err := a.api()
+	c, err := a.api(ctx)
 	if !p.tried("app settings", err, "", "set ROUNDHOUSE_URL to the app's address, https://NAME.azurewebsites.net") {
 		return
 	}

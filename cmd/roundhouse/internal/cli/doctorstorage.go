@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -149,8 +148,13 @@ func probeBlob(ctx context.Context, s Storage, name string) (err error) {
 
 // examineQueues looks how full the queues are. Those of the other deployment context do not exist.
 func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
+	var engines []engine.Description
+	err := a.probe(ctx, func(ctx context.Context) (err error) { engines, _, err = registered(ctx, s); return err })
+	if !p.tried("engines", err, fmt.Sprintf("the app has left %d in storage", len(engines)), "the app leaves them there when it starts: has it run with this account?") {
+		return
+	}
 	found := 0
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(queueNames()))) {
+	for _, name := range queueNames(engines) {
 		n, exists := a.length(ctx, s, p, name)
 		if exists {
 			found++

@@ -1,46 +1,76 @@
 package cli
 
 import (
-	"maps"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/alerts"
-	"github.com/vibedata/roundhouse/engine/health"
-	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/engine/provisioning"
-	"github.com/vibedata/roundhouse/engine/spn"
-	"github.com/vibedata/roundhouse/engine/tls"
-	"github.com/vibedata/roundhouse/engine/update"
-	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/tables"
 )
 
-const (
-	// outboxEngine is the name under which dead events are in the dead letters, operatorEngine that under which the history
-	// has what operators change in storage.
-	outboxEngine   = "outbox"
-	operatorEngine = "operator"
-)
+// completionTime bounds the look into storage while somebody waits for a completion.
+const completionTime = 2 * time.Second
 
-// work are the queues of the engines of both deployment contexts.
-func work() map[string]string {
-	return map[string]string{
-		alerts.Engine: alerts.Queue, health.Engine: health.Queue, hmac.Engine: hmac.Queue, provisioning.Engine: provisioning.Queue,
-		spn.Engine: spn.Queue, tls.Engine: tls.Queue, update.Engine: update.Queue, updatepublisher.Engine: updatepublisher.Queue,
+// registered are the engines of the app, as it left them in storage when it last started, and all names under which there can
+// be history and dead letters.
+func registered(ctx context.Context, s Storage) (engines []engine.Description, names []string, err error) {
+	engines, names, err = engine.NewHistory(s.Tables, "").Registered(ctx)
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil, nil, nil // the app has never run
 	}
+	return engines, names, err
 }
 
-func workNames() []string { return slices.Sorted(maps.Keys(work())) }
-
-func queueOf(engine string) string { return work()[engine] }
-
-// engineNames are the names under which there can be history and dead letters.
-func engineNames() []string {
-	return append(workNames(), engine.SignalEngine, outboxEngine, operatorEngine)
+// engineOf is the engine of a name.
+func engineOf(ctx context.Context, s Storage, name string) (engine.Description, error) {
+	engines, _, err := registered(ctx, s)
+	if err != nil {
+		return engine.Description{}, err
+	}
+	var known []string
+	for _, e := range engines {
+		if e.Name == name {
+			return e, nil
+		}
+		known = append(known, e.Name)
+	}
+	if len(known) == 0 {
+		return engine.Description{}, Mark(ErrMissing, errors.New("no app has left its engines in this storage account: it does so when it starts. Has it run with this account?"))
+	}
+	return engine.Description{}, Mark(ErrUsage, fmt.Errorf("there is no engine %q; the app has %s", name, strings.Join(known, ", ")))
 }
 
-// queueNames are the queues of the program, without their poison queues.
-func queueNames() []string {
-	return append(slices.Sorted(maps.Values(work())), "orchestration-signals", "orchestration-schedules", "orchestration-activities", outbox.DefaultQueue)
+// completeEngines gives the names of engines to the shell, and none when storage does not answer at once.
+func (a *app) completeEngines(ctx context.Context) []string {
+	s, err := a.stores()
+	if err != nil {
+		return nil
+	}
+	defer s.Account.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	engines, _, err := registered(ctx, s)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range engines {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// queueNames are the queues of the app, without their poison queues.
+func queueNames(engines []engine.Description) []string {
+	names := []string{"orchestration-signals", "orchestration-schedules", "orchestration-activities", outbox.DefaultQueue}
+	for _, e := range engines {
+		names = append(names, e.Queue)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -115,7 +115,7 @@ type listing[T any] struct {
 	// none is what is said of an empty list, size the parameter of the length of a page: limit unless set.
 	none, size string
 	// open gives the API; nil means the one at its address.
-	open func() (*client.Client, error)
+	open opener
 }
 
 // listCommand makes the command.
@@ -137,7 +137,7 @@ func listCommand[T any](a *app, l listing[T]) *cobra.Command {
 		if l.size == "" {
 			l.size = "limit"
 		}
-		c, err := l.open()
+		c, err := l.open(ctx)
 		if err != nil {
 			return err
 		}

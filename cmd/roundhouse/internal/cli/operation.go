@@ -11,7 +11,7 @@ func (a *app) operationCommands() *cobra.Command {
 		return a.tell(ctx, a.api, cancelOf(args[0], a.operator()))
 	}})
 	wait := a.command(spec{use: "wait ID", short: "Show its progress until it ends", args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
-		c, err := a.api()
+		c, err := a.api(ctx)
 		if err != nil {
 			return err
 		}

@@ -108,7 +108,7 @@ func (a *app) orchestrationShowCommand() *cobra.Command {
 			if !rounds {
 				return a.showOrchestration(ctx, args[0])
 			}
-			c, err := a.api()
+			c, err := a.api(ctx)
 			if err != nil {
 				return err
 			}
@@ -208,7 +208,7 @@ nothing is undone, and what it has locked stays locked until that expires. Try
 cancel first.`,
 		args: cobra.ExactArgs(1),
 		run: func(ctx context.Context, args []string) error {
-			c, err := a.api()
+			c, err := a.api(ctx)
 			if err != nil {
 				return err
 			}

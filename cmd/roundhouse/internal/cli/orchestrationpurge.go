@@ -68,7 +68,7 @@ terminated and goes with it. Restoring its rows is the other way.`,
 }
 
 func (a *app) purgeOne(ctx context.Context, g guards, id string) error {
-	c, err := a.api()
+	c, err := a.api(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (a *app) purgeOne(ctx context.Context, g guards, id string) error {
 const damagedCode = "OrchestrationDamaged"
 
 func (a *app) purgeByForce(ctx context.Context, g guards, id, reason string) error {
-	c, err := a.api()
+	c, err := a.api(ctx)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (a *app) purgeMany(ctx context.Context, b bulkFlags, query url.Values, days
 	if days >= 0 {
 		body["olderThanDays"] = days
 	}
-	c, err := a.api()
+	c, err := a.api(ctx)
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (a *app) replayMany(ctx context.Context, b bulkFlags, chosen *selection) er
 	if status == "" {
 		return Mark(ErrUsage, fmt.Errorf("--all needs --status"))
 	}
-	c, err := a.api()
+	c, err := a.api(ctx)
 	if err != nil {
 		return err
 	}

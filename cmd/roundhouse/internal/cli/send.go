@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
@@ -31,11 +29,12 @@ func (a *app) sendCommand() *cobra.Command {
 when the app runs. What becomes of it is in the timeline of its correlation id.
 A message with the correlation id of one that has succeeded does nothing.
 
-Engines: ` + wrapList(workNames(), helpWidth-9),
+The engines are those that the app has left in storage when it last started:
+roundhouse engines shows them.`,
 		example: `  roundhouse send hmac --operation rotate --instance i-1
   roundhouse send tls --input '{"domains":["example.org"]}'
   roundhouse send update --instance i-1 --input @update.json`,
-		args: oneOf("engine", workNames()), complete: workNames(),
+		args: cobra.ExactArgs(1), completeFrom: a.completeEngines,
 		run: func(ctx context.Context, args []string) error { return a.send(ctx, args[0], m, input) },
 	})
 	f := c.Flags()
@@ -58,14 +57,17 @@ func (a *app) send(ctx context.Context, name string, m engine.Message, input str
 	}
 	defer s.Account.CloseIdleConnections()
 	m.Engine, m.Input, m.CorrelationID = name, data, cmp.Or(m.CorrelationID, uuid.NewString())
-	queue := queueOf(name)
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
+	to, err := engineOf(ctx, s, name)
+	if err != nil {
+		return err
+	}
 	body, err := engine.NewClaims(s.Blobs, "").Pack(ctx, m)
 	if err != nil {
 		return err
 	}
-	id, err := s.Queues.Send(ctx, queue, body, 0)
+	id, err := s.Queues.Send(ctx, to.Queue, body, 0)
 	if errors.Is(err, queues.ErrNotFound) {
 		return fmt.Errorf("%w: the app makes its queues when it starts: has it run with this storage account, in the context of this engine?", err)
 	}
@@ -73,25 +75,9 @@ func (a *app) send(ctx context.Context, name string, m engine.Message, input str
 		return err
 	}
 	if a.asJSON() {
-		return a.printValue(sent{id, queue, m.CorrelationID})
+		return a.printValue(sent{id, to.Queue, m.CorrelationID})
 	}
-	fmt.Fprintf(a.Stdout, "Sent to %s as message %s.\nCorrelation id %s\n", queue, id, printable(m.CorrelationID))
+	fmt.Fprintf(a.Stdout, "Sent to %s as message %s.\nCorrelation id %s\n", to.Queue, id, printable(m.CorrelationID))
 	a.note("See what becomes of it: roundhouse timeline %s", m.CorrelationID)
 	return nil
-}
-
-// wrapList is a list of words, with lines of at most width characters.
-func wrapList(words []string, width int) string {
-	var lines []string
-	line := ""
-	for _, word := range slices.Sorted(slices.Values(words)) {
-		if line != "" && len(line)+len(word)+2 > width {
-			lines, line = append(lines, line+","), ""
-		}
-		if line != "" {
-			line += ", "
-		}
-		line += word
-	}
-	return strings.Join(append(lines, line), "\n")
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // opener gives the API.
-type opener func() (*client.Client, error)
+type opener func(ctx context.Context) (*client.Client, error)
 
 // showCommand makes the command that shows one thing below a path: its arguments are the rest of the path.
 func (a *app) showCommand(args, short string, open opener, path ...string) *cobra.Command {
@@ -25,7 +25,7 @@ func (a *app) showCommand(args, short string, open opener, path ...string) *cobr
 
 // tell sends a request, and shows what the API says.
 func (a *app) tell(ctx context.Context, open opener, r client.Request) error {
-	c, err := open()
+	c, err := open(ctx)
 	if err != nil {
 		return err
 	}

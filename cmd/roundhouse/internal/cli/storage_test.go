@@ -13,7 +13,6 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
-	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/internal/appservice"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -29,6 +28,14 @@ func down(t *testing.T) (w *world, connection string) {
 	return w, storage.Account(t).ConnectionString()
 }
 
+// register leaves engines in storage, as an app does when it starts.
+func register(t *testing.T, store *azure.Tables) {
+	t.Helper()
+	history := engine.NewHistory(store, "")
+	must(t, history.CreateTable(t.Context()))
+	must(t, history.Register(t.Context(), []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}, {Name: "update-publisher", Queue: "none"}}, []string{"hmac", "outbox"}))
+}
+
 // What has to work without the app works on storage.
 func TestStraightToStorage(t *testing.T) {
 	t.Parallel()
@@ -37,6 +44,7 @@ func TestStraightToStorage(t *testing.T) {
 	must(t, err)
 	w.history, w.letters = engine.NewHistory(store, ""), engine.NewDeadLetters(store, "")
 	must(t, w.history.CreateTable(t.Context()), w.letters.CreateTable(t.Context()))
+	register(t, store)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	entry := w.record(t, "down-1", now)
 	letter := w.bury(t, "down-2", "vault said no", now)
@@ -61,7 +69,7 @@ func TestStraightToStorage(t *testing.T) {
 	if must(t, err); !strings.Contains(d.ResolvedBy, "@") {
 		t.Errorf("resolved by %q", d.ResolvedBy)
 	}
-	w.want(t, 5, []string{"Storage did not answer in time"}, "history", "list", "--storage", nowhere)
+	w.want(t, 5, []string{"is the storage account there?"}, "history", "list", "--storage", nowhere)
 	w.want(t, 2, []string{"--storage", "part 1"}, "history", "list", "--storage", "what")
 	if r := w.want(t, 2, []string{"AccountKey"}, "history", "list", "--storage", "AccountName=acct1;AccountKey=c2VjcmV0!"); strings.Contains(r.err, "c2VjcmV0") {
 		t.Error(r.err)
@@ -75,6 +83,12 @@ func TestSend(t *testing.T) {
 	store, err := azure.NewQueues(storage.Account(t))
 	must(t, err)
 	must(t, store.CreateQueue(t.Context(), hmac.Queue))
+	inTables, err := azure.NewTables(storage.Account(t))
+	must(t, err)
+	register(t, inTables)
+	w.want(t, 0, []string{"hmac", "rotate", hmac.Queue}, "engines", "--storage", connection)
+	w.want(t, 0, []string{"hmac"}, "__complete", "--storage", connection, "send", "h")
+	w.want(t, 2, []string{`there is no engine "nobody"`, "hmac, update-publisher"}, "send", "nobody", "--storage", connection)
 	large := file(t, `{"slot":"`+strings.Repeat("x", 50<<10)+`"}`)
 	for _, tt := range []struct {
 		args  []string
@@ -110,7 +124,7 @@ func TestSend(t *testing.T) {
 	}
 	// The container for large inputs is the app's to make.
 	w.want(t, 3, []string{"not found"}, "send", "hmac", "--input", "@"+large, "--storage", connection)
-	w.want(t, 3, []string{"has it run with this storage account"}, "send", tls.Engine, "--storage", connection)
+	w.want(t, 3, []string{"has it run with this storage account"}, "send", "update-publisher", "--storage", connection)
 	w.want(t, 2, []string{"--input is no JSON"}, "send", "hmac", "--input", "{", "--storage", connection)
 	w.want(t, 2, []string{"nested too deep: 500 levels"}, "send", "hmac", "--input", strings.Repeat("[", 500)+strings.Repeat("]", 500), "--storage", connection)
 	w.want(t, 5, []string{"is the storage account there?"}, "send", "hmac", "--storage", nowhere)

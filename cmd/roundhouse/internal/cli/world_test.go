@@ -133,7 +133,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err, w.outbox.Create(t.Context()), w.runtime.Prepare(t.Context()), w.list.Prepare(t.Context()), w.history.CreateTable(t.Context()),
 		w.letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), hmac.Queue))
 	e := echo.New()
-	must(t, api.Register(e, api.Config{History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
+	must(t, api.Register(e, api.Config{Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
 		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(),
 		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
