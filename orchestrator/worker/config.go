@@ -38,7 +38,8 @@ type Config struct {
 	// SweepInterval is how often orchestrations are looked for whose message was lost; default 1 min. One worker does it at a
 	// time.
 	SweepInterval time.Duration
-	// Retention is how long orchestrations are kept once they have ended; 0 keeps them for ever.
+	// Retention is how long orchestrations are kept once they have ended; 0 keeps them for ever. Payloads in blobs that a
+	// dead process has left go with them, while no message waits.
 	Retention time.Duration
 	// StopTimeout is how long what is at work may go on when the context of Run ends; default 0. Then activities are canceled,
 	// and run again in another worker; orchestrations are put down where they are.
