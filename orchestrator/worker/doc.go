@@ -22,18 +22,19 @@
 //
 // # Messages that fail
 //
-// A message is received again, later each time, until it has been Config.MaxDequeueCount times. Not counted is what passes by
-// itself: storage that is busy or away, and an orchestration that another worker drives. Then:
+// A message that fails is received again, later each time, until it has been Config.MaxDequeueCount times. Not counted is what
+// passes by itself: storage that is busy or away, and an orchestration that another worker drives. Then activities fail with
+// their last error, and their orchestration decides what follows; a signal is moved to the dead-letter queue, which is named
+// like its queue with "-dead-letters" at the end. It stays there for a person, who sends it again when the cause is mended.
+// What cannot be understood goes there at once.
 //
-//   - Activities fail with the error of their last attempt, and their orchestration decides what follows.
-//   - A signal is moved to the poison queue, which is named like its queue with "-poison" at the end, so that nothing is lost:
-//     send it again when the cause is mended. If the process died each time, its orchestration ends as Failed first, so that
-//     it does not take down the next one.
-//   - What cannot be understood is moved to the poison queue at once.
+// A message whose process died each time may be the cause, or may have been at work beside the cause. So it is moved to the
+// poison queue ("-poison"), from which a worker takes one message at a time. There it comes to its rest as ever; if the process
+// dies twice more, its activities fail, or its orchestration ends as Failed, so that it does not take down the next process.
 //
 // # Storage
 //
-// Beside the runtime's storage, the package uses the three poison queues and the table of package hostlock, with the locks
-// "sweeper" and "retention". A schedule keeps nothing: each of its slots is an orchestration with an id made of the slot, so
-// that several workers start it once.
+// Beside the runtime's storage, the package uses a poison queue and a dead-letter queue for each of the runtime's three
+// queues, and the table of package hostlock, with the locks "sweeper" and "retention". A schedule keeps nothing: each of its
+// slots is an orchestration with an id made of the slot, so that several workers start it once.
 package worker

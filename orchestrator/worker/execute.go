@@ -20,8 +20,9 @@ func Start[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestr
 	return err
 }
 
-// Result waits until an orchestration has ended, and gives what it returned. For one that failed or was stopped, the error
-// is the *orchestrator.Failure; otherwise it is about waiting, which may be repeated.
+// Result waits until an orchestration has ended, and gives what it returned. For one that failed, the error wraps
+// its *orchestrator.Failure, which errors.As finds; other errors say that it was stopped, or are about waiting, which may be
+// repeated.
 func Result[In, Out any](ctx context.Context, w *Worker, o *orchestrator.Orchestrator[In, Out], id string) (out Out, err error) {
 	end, err := w.runtime.Wait(ctx, id)
 	switch {

@@ -16,6 +16,8 @@ const shortestPause = 10 * time.Millisecond
 // listener takes the messages of one queue.
 type listener struct {
 	queue  string
+	poison string // where messages go whose process died each time; "" for a poison queue, which gives them up
+	dead   string // where messages go that failed each time
 	store  queues.Store
 	work   work
 	config Config
@@ -25,8 +27,18 @@ type listener struct {
 }
 
 func (w *Worker) listener(queue string, does work) *listener {
-	return &listener{queue: queue, store: w.queues, work: does, config: w.config, slots: make(chan struct{}, w.config.Concurrency),
-		woken: make(chan struct{}, 1), log: w.log.With("queue", queue)}
+	return &listener{queue: queue, poison: queue + poisonSuffix, dead: queue + deadSuffix, store: w.queues, work: does, config: w.config,
+		slots: make(chan struct{}, w.config.Concurrency), woken: make(chan struct{}, 1), log: w.log.With("queue", queue)}
+}
+
+// poisonListener takes the messages of the poison queue of a queue. All poison listeners of a process share the one place of
+// alone, so that a message which takes the process down is found out.
+func (w *Worker) poisonListener(queue string, does work, alone chan struct{}) *listener {
+	l := w.listener(queue, does)
+	l.queue, l.poison, l.slots, l.log = l.poison, "", alone, w.log.With("queue", l.poison)
+	l.config.MaxDequeueCount = poisonDequeueCount
+	l.config.MaxPollInterval *= poisonPollFactor
+	return l
 }
 
 // listen takes messages until ctx ends, and returns when all of them have come to rest. Their work may go on until the end of

@@ -14,6 +14,9 @@ import (
 // longestRetry bounds the delay of a message that fails again and again.
 const longestRetry = 10 * time.Minute
 
+// errDied says why a message is poison.
+var errDied = errors.New("the process died each time that it worked on the message")
+
 // work is what is done with the messages of a queue.
 type work struct {
 	// handle works on a message; nil means that it may be deleted.
@@ -29,8 +32,10 @@ func (l *listener) take(ctx, working context.Context, m queues.Message) {
 	switch {
 	case ctx.Err() != nil: // received while the worker was stopping: another one shall have it at once
 		l.release(working, m, m.PopReceipt, 0)
+	case m.DequeueCount > int64(l.config.MaxDequeueCount) && l.poison != "":
+		l.move(working, m, l.poison, errDied)
 	case m.DequeueCount > int64(l.config.MaxDequeueCount):
-		l.giveUp(working, m, fmt.Errorf("message %s was received %d times, and the process died each time", m.ID, m.DequeueCount-1))
+		l.giveUp(working, m, fmt.Errorf("message %s: %w, also with this one alone", m.ID, errDied))
 	default:
 		body := queues.Decode(m.Text)
 		shown := l.hide(working, m)
@@ -50,14 +55,14 @@ func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, fa
 	case passes(failure):
 		l.putBack(ctx, m, body, failure)
 	case errors.Is(failure, orchestrator.ErrSignal), errors.Is(failure, orchestrator.ErrBatch):
-		l.move(ctx, m, failure)
+		l.move(ctx, m, l.dead, failure)
 	case m.DequeueCount < int64(l.config.MaxDequeueCount):
 		l.log.Warn("a message failed: it comes again", "message", m.ID, "dequeueCount", m.DequeueCount, "reason", failure.Error())
 		l.release(ctx, m, m.PopReceipt, l.retryDelay(m.DequeueCount))
 	case l.work.failsForGood:
 		l.giveUp(ctx, m, fmt.Errorf("message %s was received %d times, and failed each time: %w", m.ID, m.DequeueCount, failure))
 	default:
-		l.move(ctx, m, failure)
+		l.move(ctx, m, l.dead, failure)
 	}
 }
 

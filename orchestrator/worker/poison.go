@@ -10,10 +10,15 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// poisonSuffix names a poison queue, as the Functions host does.
-const poisonSuffix = "-poison"
-
-func (l *listener) poison() string { return l.queue + poisonSuffix }
+const (
+	// poisonSuffix names a poison queue, as the Functions host does, and deadSuffix a dead-letter queue.
+	poisonSuffix = "-poison"
+	deadSuffix   = "-dead-letters"
+	// poisonDequeueCount is how often a message of a poison queue is tried.
+	poisonDequeueCount = 2
+	// poisonPollFactor is how much longer a poison queue is left alone than another queue.
+	poisonPollFactor = 10
+)
 
 // signal works on a message of the signal queue or of the schedule queue.
 func (w *Worker) signal(ctx context.Context, body []byte) error {
@@ -25,8 +30,8 @@ func (w *Worker) signal(ctx context.Context, body []byte) error {
 	return err
 }
 
-// giveUpSignal ends an orchestration that takes the process down, and has those told who wait for it. The signal itself goes
-// to the poison queue all the same: ErrNotFound and others say that there is nothing to end.
+// giveUpSignal ends an orchestration that takes the process down, and has those told who wait for it. The signal itself is
+// a dead letter all the same: ErrNotFound and others say that there is nothing to end.
 func (w *Worker) giveUpSignal(ctx context.Context, body []byte, cause error) error {
 	s, err := orchestrator.DecodeSignal(body)
 	if err != nil {
@@ -56,23 +61,23 @@ func (l *listener) giveUp(ctx context.Context, m queues.Message, cause error) {
 	case err != nil && passes(err):
 		l.release(ctx, m, m.PopReceipt, l.config.RetryDelay)
 	case err != nil || !l.work.failsForGood:
-		l.move(ctx, m, errors.Join(cause, err))
+		l.move(ctx, m, l.dead, errors.Join(cause, err))
 	default:
 		l.log.Error("a message is given up", "message", m.ID, "reason", cause.Error())
 		l.delete(ctx, m)
 	}
 }
 
-// move puts a message into the poison queue.
-func (l *listener) move(ctx context.Context, m queues.Message, reason error) {
+// move puts a message into another queue.
+func (l *listener) move(ctx context.Context, m queues.Message, queue string, reason error) {
 	call, cancel := detached(ctx)
 	defer cancel()
-	if err := l.copyToPoison(call, m); err != nil {
-		l.log.Error("a message cannot be moved to the poison queue: it comes again", "message", m.ID, "reason", err.Error())
+	if err := l.copyTo(call, queue, m); err != nil {
+		l.log.Error("a message cannot be moved: it comes again", "message", m.ID, "to", queue, "reason", err.Error())
 		l.release(ctx, m, m.PopReceipt, longestRetry)
 		return
 	}
-	l.log.Error("a message is moved to the poison queue", "message", m.ID, "poison", l.poison(), "dequeueCount", m.DequeueCount, "reason", reason.Error())
+	l.log.Error("a message is moved", "message", m.ID, "to", queue, "dequeueCount", m.DequeueCount, "reason", reason.Error())
 	l.delete(ctx, m)
 }
 
@@ -81,12 +86,12 @@ type textSender interface {
 	SendText(ctx context.Context, queue, text string, delay time.Duration) (id string, err error)
 }
 
-func (l *listener) copyToPoison(ctx context.Context, m queues.Message) error {
+func (l *listener) copyTo(ctx context.Context, queue string, m queues.Message) error {
 	if raw, ok := l.store.(textSender); ok {
-		_, err := raw.SendText(ctx, l.poison(), m.Text, 0)
+		_, err := raw.SendText(ctx, queue, m.Text, 0)
 		return err
 	}
-	if _, err := l.store.Send(ctx, l.poison(), queues.Decode(m.Text), 0); err != nil {
+	if _, err := l.store.Send(ctx, queue, queues.Decode(m.Text), 0); err != nil {
 		return fmt.Errorf("copy message %s: %w", m.ID, err)
 	}
 	return nil

@@ -12,9 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// What cannot be understood goes to the poison queue at once, as it is; what is for nobody, after as many tries as there may
-// be.
-func TestPoisonQueue(t *testing.T) {
+// What cannot be understood is a dead letter at once, as it is; what is for nobody, after as many tries as there may be.
+func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -29,15 +28,15 @@ func TestPoisonQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		w.mustLength(t, signalQueue+"-poison", 1)
-		w.mustLength(t, activityQueue+"-poison", 1)
+		w.mustLength(t, signalQueue+"-dead-letters", 1)
+		w.mustLength(t, activityQueue+"-dead-letters", 1)
 		w.mustLength(t, activityQueue, 0)
 		w.mustLength(t, signalQueue, 1)
 		time.Sleep(time.Hour)
 		w.mustLength(t, signalQueue, 0)
-		poison, err := w.queues.Receive(t.Context(), signalQueue+"-poison", 10, time.Minute)
-		if err != nil || len(poison) != 2 || poison[0].Text != "{garbage" || !strings.Contains(string(queues.Decode(poison[1].Text)), "event-1") {
-			t.Errorf("%+v, %v", poison, err)
+		dead, err := w.queues.Receive(t.Context(), signalQueue+"-dead-letters", 10, time.Minute)
+		if err != nil || len(dead) != 2 || dead[0].Text != "{garbage" || !strings.Contains(string(queues.Decode(dead[1].Text)), "event-1") {
+			t.Errorf("%+v, %v", dead, err)
 		}
 	})
 }
@@ -63,14 +62,61 @@ func TestEventBeforeStart(t *testing.T) {
 }
 
 // die is a process that takes all messages of a queue and dies with them, as often as a worker would let it.
-func (w *world) die(t *testing.T, queue string) {
+func (w *world) die(t *testing.T, queue string, times int) {
 	t.Helper()
-	for range 8 {
-		if _, err := w.queues.Receive(t.Context(), queue, 32, 30*time.Second); err != nil {
-			t.Fatal(err)
+	for range times {
+		messages, err := w.queues.Receive(t.Context(), queue, 32, 30*time.Second)
+		if err != nil || len(messages) == 0 {
+			t.Fatalf("%d messages in %s, %v", len(messages), queue, err)
 		}
 		time.Sleep(time.Minute)
 	}
+}
+
+// poison lets a process die with all messages of a queue, first among others and then alone.
+func (w *world) poison(t *testing.T, queue string) {
+	t.Helper()
+	w.die(t, queue, 8)
+	messages, err := w.queues.Receive(t.Context(), queue, 32, 30*time.Second)
+	for _, m := range messages {
+		if _, err := w.queues.Send(t.Context(), queue+"-poison", queues.Decode(m.Text), 0); err != nil {
+			t.Fatal(err)
+		}
+		err = w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.die(t, queue+"-poison", 2)
+}
+
+// What was at work each time that a process died, but was not the cause, comes to its end.
+func TestABystander(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		step := w.step(0)
+		c := w.config(nil, orchestrators(order(time.Minute, step)), step)
+		starter, err := worker.New(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.Start(t.Context(), starter, order(time.Minute, step), "a", "a"); err != nil {
+			t.Fatal(err)
+		}
+		w.die(t, signalQueue, 8)
+		run, stop := mustRun(t, c)
+		defer stop()
+		if err := run.Runtime().Raise(t.Context(), "a", "paid", "cash", ""); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := worker.Result(t.Context(), run, order(time.Minute, step), "a"); err != nil || got != "a-first cash a-last" {
+			t.Errorf("%q, %v", got, err)
+		}
+		for _, queue := range []string{signalQueue, signalQueue + "-poison", signalQueue + "-dead-letters"} {
+			w.mustLength(t, queue, 0)
+		}
+	})
 }
 
 // An orchestration that takes the process down each time ends as Failed, and whoever has to know is told; its signal is kept.
@@ -91,17 +137,17 @@ func TestAProcessThatDiesWithASignal(t *testing.T) {
 		if err := worker.Start(t.Context(), starter, o, "a", ""); err != nil {
 			t.Fatal(err)
 		}
-		w.die(t, signalQueue)
+		w.poison(t, signalQueue)
 		run, stop := mustRun(t, c)
 		defer stop()
 		_, err = worker.Result(t.Context(), run, o, "a")
-		if f := failure(t, err); !strings.Contains(f.Message, "the process died each time") {
+		if f := failure(t, err); !strings.Contains(f.Message, "the process died each time that it worked on the message, also with this one alone") {
 			t.Errorf("%+v", f)
 		}
 		if out := <-told; out.ID != "a" || out.Status != orchestrator.Failed {
 			t.Errorf("told of %+v", out)
 		}
-		w.mustLength(t, signalQueue+"-poison", 1)
+		w.mustLength(t, signalQueue+"-dead-letters", 1)
 	})
 }
 
@@ -128,14 +174,14 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := driver.Prepare(t.Context()); err != nil {
+				if _, err := worker.New(t.Context(), c); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := driver.Run(t.Context(), orchestrator.Start{ID: "a", Orchestrator: "fan", Input: []byte(`""`)}); err != nil {
 					t.Fatal(err)
 				}
 				if deadly {
-					w.die(t, activityQueue)
+					w.poison(t, activityQueue)
 				} else {
 					c = w.config(nil, orchestrators(o))
 				}
@@ -146,7 +192,7 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 					t.Errorf("%q, %v", got, err)
 				}
 				w.mustLength(t, activityQueue, 0)
-				w.mustLength(t, activityQueue+"-poison", 0)
+				w.mustLength(t, activityQueue+"-dead-letters", 0)
 			})
 		})
 	}

@@ -1,12 +1,15 @@
 package worker_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/worker"
 	"github.com/vibedata/roundhouse/tables"
@@ -65,24 +68,31 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
-// What has been kept for long enough goes; the rest stays.
+// What has been kept for long enough goes, and so does a payload that nothing names; the rest stays.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		nothing := orchestrator.NewOrchestrator("nothing", func(*orchestrator.Context, string) (string, error) { return "", nil })
 		c := w.config(nil, orchestrators(nothing))
-		c.Retention = 24 * time.Hour
+		c.Retention, c.MaxPollInterval = 50*time.Hour, time.Minute
 		run, stop := mustRun(t, c)
 		defer stop()
+		orphan := "gone/00000001/" + strings.Repeat("a", 64)
+		if err := w.blobs.Put(t.Context(), "orchestrations", orphan, []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
 		for _, id := range []string{"old", "young"} {
 			if _, err := worker.Execute(t.Context(), run, nothing, id, ""); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(20 * time.Hour)
+			time.Sleep(40 * time.Hour)
 		}
 		if diff := cmp.Diff([]string{"young"}, w.ids(t)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if _, err := w.blobs.Get(t.Context(), "orchestrations", orphan); !errors.Is(err, blobs.ErrNotFound) {
+			t.Errorf("the payload that nothing names: %v", err)
 		}
 	})
 }

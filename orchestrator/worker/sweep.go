@@ -21,6 +21,8 @@ const (
 	// purgeInterval is how often it is looked for what has been kept for long enough, purgeSlice how many go at a time.
 	purgeInterval = time.Hour
 	purgeSlice    = 100
+	// blobAge is how old a payload is at least that a dead process has left: it is written before what names it.
+	blobAge = 72 * time.Hour
 )
 
 // keepSweeping wakes orchestrations whose messages are lost, until ctx ends. It begins later than the listeners: a message that
@@ -43,16 +45,40 @@ func (w *Worker) keepPurging(ctx context.Context) {
 	every(ctx, purgeInterval, func() { w.alone(ctx, retentionJob, w.purge) })
 }
 
+// purge removes orchestrations that ended long enough ago, and then payloads in blobs that nothing names.
 func (w *Worker) purge(ctx context.Context) error {
 	ended := orchestrator.Filter{EndedBefore: time.Now().Add(-w.config.Retention)}
-	for next, more := "", true; more && ctx.Err() == nil; more = next != "" {
+	for next, more := "", true; more; more = next != "" {
 		purged, err := w.runtime.PurgeAll(ctx, ended, purgeSlice, next)
 		if err != nil {
 			return err
 		}
 		next = purged.Continuation
 	}
+	busy, err := w.holdsMessages(ctx)
+	if err != nil {
+		return err
+	}
+	before := time.Now().Add(-max(w.config.Retention, blobAge))
+	wanted := func(context.Context, string) (bool, error) { return busy, nil }
+	for next, more := "", true; more; more = next != "" {
+		if _, next, err = w.runtime.SweepBlobs(ctx, before, next, wanted); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// holdsMessages says that there are messages in any of the queues: they may name payloads, and queues cannot be searched.
+func (w *Worker) holdsMessages(ctx context.Context) (bool, error) {
+	for _, l := range w.listeners {
+		for _, queue := range []string{l.queue, l.dead} {
+			if n, err := w.queues.Length(ctx, queue); err != nil || n > 0 {
+				return n > 0, err
+			}
+		}
+	}
+	return false, nil
 }
 
 // alone does a job unless another worker is at it. What fails is tried again at the next time.

@@ -47,10 +47,10 @@ func New(ctx context.Context, c Config) (*Worker, error) {
 		w.schedules = append(w.schedules, s.parsed())
 	}
 	signals := work{handle: w.signal, giveUp: w.giveUpSignal}
-	w.listeners = []*listener{
-		w.listener(w.runtime.SignalQueue(), signals),
-		w.listener(w.runtime.ScheduleQueue(), signals),
-		w.listener(w.runtime.ActivityQueue(), work{handle: w.runtime.RunActivities, giveUp: w.giveUpActivities, failsForGood: true}),
+	activities := work{handle: w.runtime.RunActivities, giveUp: w.giveUpActivities, failsForGood: true}
+	alone := make(chan struct{}, 1)
+	for queue, work := range map[string]work{w.runtime.SignalQueue(): signals, w.runtime.ScheduleQueue(): signals, w.runtime.ActivityQueue(): activities} {
+		w.listeners = append(w.listeners, w.listener(queue, work), w.poisonListener(queue, work, alone))
 	}
 	if err := w.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("worker: prepare the storage: %w", err)
@@ -61,7 +61,7 @@ func New(ctx context.Context, c Config) (*Worker, error) {
 func (w *Worker) prepare(ctx context.Context) error {
 	errs := []error{w.runtime.Prepare(ctx), w.locks.CreateTable(ctx)}
 	for _, l := range w.listeners {
-		errs = append(errs, w.queues.CreateQueue(ctx, l.poison()))
+		errs = append(errs, w.queues.CreateQueue(ctx, l.queue), w.queues.CreateQueue(ctx, l.dead))
 	}
 	return errors.Join(errs...)
 }
