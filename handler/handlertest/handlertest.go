@@ -5,6 +5,8 @@
 //	h.Send("backup-queue", `{"correlationId": "c1", "input": {"days": 7}}`)
 //	h.Deliver()
 //	entries := h.History("backup")
+//
+// In a bubble of testing/synctest, time is virtual: time.Sleep lets timers of any length become due, which Deliver then delivers.
 package handlertest
 
 import (
@@ -21,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -167,4 +170,19 @@ func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 		h.t.Fatal(err)
 	}
 	return page.DeadLetters
+}
+
+// Outcome is how an orchestration stands or has ended. The id of an engine's run is "{engine}-{correlation id}", of a singleton's
+// "{engine}-{instance id}" or "{engine}-{tenant id}".
+func (h *Host) Outcome(id string) orchestrator.Outcome {
+	h.t.Helper()
+	runtime, err := orchestrator.New(orchestrator.Config{Tables: h.Tables, Blobs: h.Blobs})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	outcome, err := runtime.Get(h.t.Context(), id)
+	if err != nil {
+		h.t.Fatalf("orchestration %s: %v", id, err)
+	}
+	return outcome
 }

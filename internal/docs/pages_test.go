@@ -33,6 +33,10 @@ type page struct {
 type block struct {
 	page string
 	line int
+	// section is the last heading of the second level in front of the block.
+	section string
+	// named is the bold text on a line of its own in front of the block, "" without one.
+	named string
 	// language is the first word behind the fence, words are the others.
 	language string
 	words    []string
@@ -74,6 +78,7 @@ func pages(t *testing.T) []page {
 func parse(path string, source []byte) page {
 	p := page{path: path, anchors: map[string]bool{}}
 	document := goldmark.DefaultParser().Parse(text.NewReader(source))
+	section := ""
 	// The walk ends with an error only if the function returns one.
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -81,12 +86,17 @@ func parse(path string, source []byte) page {
 		}
 		switch n := n.(type) {
 		case *ast.FencedCodeBlock:
-			p.blocks = append(p.blocks, newBlock(path, source, n))
+			b := newBlock(path, source, n)
+			b.section = section
+			p.blocks = append(p.blocks, b)
 		case *ast.Link:
 			p.links = append(p.links, string(n.Destination))
 		case *ast.CodeSpan:
 			p.spans = append(p.spans, plain(source, n))
 		case *ast.Heading:
+			if n.Level == 2 {
+				section = plain(source, n)
+			}
 			p.anchors[p.newAnchor(plain(source, n))] = true
 		}
 		return ast.WalkContinue, nil
@@ -95,7 +105,7 @@ func parse(path string, source []byte) page {
 }
 
 func newBlock(path string, source []byte, n *ast.FencedCodeBlock) block {
-	b := block{page: path}
+	b := block{page: path, named: boldBefore(source, n)}
 	if n.Info != nil {
 		if words := strings.Fields(string(n.Info.Value(source))); len(words) > 0 {
 			b.language, b.words = words[0], words[1:]
@@ -111,6 +121,18 @@ func newBlock(path string, source []byte, n *ast.FencedCodeBlock) block {
 	}
 	b.text = lines.String()
 	return b
+}
+
+// boldBefore is the text of the paragraph in front of a block, if all of it is bold.
+func boldBefore(source []byte, n *ast.FencedCodeBlock) string {
+	paragraph, ok := n.PreviousSibling().(*ast.Paragraph)
+	if !ok || paragraph.ChildCount() != 1 {
+		return ""
+	}
+	if bold, ok := paragraph.FirstChild().(*ast.Emphasis); ok && bold.Level == 2 {
+		return plain(source, bold)
+	}
+	return ""
 }
 
 // plain is the text of a node without its mark-up.

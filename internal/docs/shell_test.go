@@ -22,6 +22,7 @@ func unrun() []string {
 		"azure",  // a subscription
 		"damage", // an orchestration that cannot be read
 		"make",   // everything that the targets do
+		tutorial, // the module of the tutorial
 	}
 }
 

@@ -1,0 +1,35 @@
+package orders
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Decision is what the approver answers.
+type Decision struct {
+	Approve bool `json:"approve"`
+}
+
+// approve asks a person, and takes no answer in time for a no. The task is in GET /api/tasks until it is answered or canceled.
+func (s *engineSteps) approve(ctx *orchestrator.Context, tenant string, order Order, terms Terms) (bool, error) {
+	asked := orchestrator.AskPerson[Decision](ctx, orchestrator.HumanTask{
+		Name:     "approve order",
+		Roles:    terms.Approvers,
+		TenantID: tenant,
+		Payload:  order,
+		Form:     json.RawMessage(`{"type": "object", "properties": {"approve": {"type": "boolean"}}, "required": ["approve"]}`),
+		Due:      terms.ApprovalFor / 2,
+	})
+	late := orchestrator.Timer(ctx, terms.ApprovalFor)
+	if orchestrator.Any(ctx, asked, late) == 1 {
+		orchestrator.Cancel(ctx, asked) // nobody can answer it any more
+		return false, nil
+	}
+	answer, err := asked.Await()
+	if err != nil {
+		return false, fmt.Errorf("approval of order %s: %w", order.ID, err)
+	}
+	return answer.Output.Approve, nil
+}

@@ -1,0 +1,28 @@
+package orders
+
+import (
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Reservation is a line of an order that is put aside.
+type Reservation struct {
+	OrderID string `json:"orderId"`
+	Line    Line   `json:"line"`
+}
+
+// reserveLines is fan-out and fan-in: it reserves all lines at once, and waits for all of them. Each call says how it is taken
+// back. When one line fails, the others are done by then, and the Undo of the orchestrator releases them, the failed one included:
+// it may have done half of its work.
+func (s *engineSteps) reserveLines(ctx *orchestrator.Context, order Order) error {
+	var lines []*orchestrator.Future[string]
+	for _, line := range order.Lines {
+		r := Reservation{order.ID, line}
+		lines = append(lines, s.reserve.Call(ctx, r, orchestrator.WithUndo(s.release, r)))
+	}
+	if _, err := orchestrator.All(lines...); err != nil {
+		return fmt.Errorf("reserve the lines of order %s: %w", order.ID, err)
+	}
+	return nil
+}
