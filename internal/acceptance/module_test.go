@@ -1,0 +1,249 @@
+package acceptance
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// modulePatience bounds what another process takes: compiling a module on a busy machine.
+const modulePatience = 5 * time.Minute
+
+// ownModule is a module that roundhouse new made, and roundhouse dev over it.
+type ownModule struct {
+	dir, url string
+	dev      *exec.Cmd
+	said     *transcript
+}
+
+// transcript is what a process has said so far.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (s *transcript) read(r io.Reader) {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		s.mu.Lock()
+		s.text.WriteString(lines.Text() + "\n")
+		s.mu.Unlock()
+		select {
+		case s.more <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *transcript) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits until the process has said something, n times.
+func (s *transcript) await(t *testing.T, what string, n int) {
+	t.Helper()
+	over := time.After(modulePatience)
+	for strings.Count(s.String(), what) < n {
+		select {
+		case <-s.more:
+		case <-over:
+			t.Fatalf("%q was not said %d times:\n%s", what, n, s)
+		}
+	}
+}
+
+// in runs a command in a folder.
+func in(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), modulePatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// newOwnModule makes a module, as somebody does who has the command line and nothing else, and runs it.
+func newOwnModule(t *testing.T) *ownModule {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roundhouse := filepath.Join(t.TempDir(), "roundhouse")
+	in(t, root, "go", "build", "-o", roundhouse, "./cmd/roundhouse")
+	port := testenv.Port(t)
+	m := &ownModule{dir: filepath.Join(t.TempDir(), "billing"), url: fmt.Sprintf("http://127.0.0.1:%d", port), said: &transcript{more: make(chan struct{}, 1)}}
+	in(t, t.TempDir(), roundhouse, "new", m.dir, "--module", "example.com/billing", "--replace", root)
+	m.dev = exec.Command("go", "tool", "roundhouse", "dev", "--port", fmt.Sprint(port),
+		"--storage-ports", fmt.Sprintf("%d,%d,%d", testenv.Port(t), testenv.Port(t), testenv.Port(t)))
+	m.dev.Dir = m.dir
+	m.dev.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the go command hands no signal on
+	stdout, err1 := m.dev.StdoutPipe()
+	stderr, err2 := m.dev.StderrPipe()
+	if err := errors.Join(err1, err2, m.dev.Start()); err != nil {
+		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { m.said.read(stdout) })
+	reading.Go(func() { m.said.read(stderr) })
+	t.Cleanup(func() {
+		_ = syscall.Kill(-m.dev.Process.Pid, syscall.SIGINT) // one that has ended is as well
+		reading.Wait()
+		_ = m.dev.Wait() // the go command tells of the interrupt in its way
+		http.DefaultClient.CloseIdleConnections()
+		if t.Failed() {
+			t.Logf("roundhouse dev:\n%s", m.said)
+		}
+	})
+	return m
+}
+
+// tutorial are the files of docs/first-engine.md, each as the page has it last, and its last commands.
+func tutorial(t *testing.T) (files map[string]string, commands string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/first-engine.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = map[string]string{}
+	for _, block := range regexp.MustCompile("(?s)\\*\\*([a-z_/.]+)\\*\\*\n\n```go tutorial\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		files[block[1]] = block[2]
+	}
+	shell := regexp.MustCompile("(?s)```sh tutorial\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if len(files) < 7 || len(shell) < 2 {
+		t.Fatalf("%d files and %d blocks of commands", len(files), len(shell))
+	}
+	return files, shell[len(shell)-1][1]
+}
+
+// get reads a part of the API.
+func (m *ownModule) get(t *testing.T, path string, into any) {
+	t.Helper()
+	resp, err := http.Get(m.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	envelope := struct{ Data any }{into}
+	if err := json.NewDecoder(resp.Body).Decode(&envelope); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// Somebody who makes a module, and follows the tutorial, has an app with a schedule, a child, two versions and an intake, which
+// runs on this machine while it is written, and is laid out for a deployment.
+func TestAModuleOfOnesOwn(t *testing.T) {
+	t.Parallel()
+	m := newOwnModule(t)
+	m.said.await(t, "Ctrl-C stops everything.", 1)
+	if said := m.said.String(); !strings.Contains(said, `greet`) || !strings.Contains(said, `"Hello, `) {
+		t.Errorf("the first engine did not greet:\n%s", said)
+	}
+
+	files, commands := tutorial(t)
+	for name, text := range files {
+		path := filepath.Join(m.dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.said.await(t, "Starting the local Functions host", 2)
+	m.awaitEngine(t, "invoices")
+	in(t, m.dir, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(commands, "http://127.0.0.1:7071", m.url))
+	m.checkRuns(t)
+
+	in(t, m.dir, "make", "test")
+	in(t, m.dir, "make", "stage")
+	for _, function := range []string{"invoices-queue-trigger", "invoices-queue-poison-trigger", "invoices-rent-timer", "invoices-intake"} {
+		if _, err := os.Stat(filepath.Join(m.dir, "dist", function, "function.json")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// awaitEngine waits until the app that answers has an engine, with all that the tutorial gives it.
+func (m *ownModule) awaitEngine(t *testing.T, name string) {
+	t.Helper()
+	for over := time.Now().Add(modulePatience); time.Now().Before(over) && t.Context().Err() == nil; {
+		resp, err := http.Get(m.url + "/api/engines")
+		if err != nil {
+			continue // between two hosts
+		}
+		var list struct {
+			Data struct{ Engines []engine.Description }
+		}
+		err = json.NewDecoder(resp.Body).Decode(&list)
+		resp.Body.Close()
+		at := slices.IndexFunc(list.Data.Engines, func(d engine.Description) bool { return d.Name == name })
+		if err != nil || at < 0 {
+			continue
+		}
+		d := list.Data.Engines[at]
+		if d.Version != "2" || len(d.Versions) != 1 || len(d.Children) != 1 || len(d.Schedules) != 1 || len(d.Intakes) != 1 {
+			t.Errorf("%+v", d)
+		}
+		return
+	}
+	t.Fatalf("there is no engine %s", name)
+}
+
+// checkRuns looks at what the tutorial's invoice has become, and at that of its schedule.
+func (m *ownModule) checkRuns(t *testing.T) {
+	t.Helper()
+	resp, err := http.Post(m.url+"/admin/functions/invoices-rent-timer", "application/json", strings.NewReader(`{}`))
+	if err != nil || resp.StatusCode != http.StatusAccepted {
+		t.Fatalf("run the timer: %v, %v", resp, err)
+	}
+	resp.Body.Close()
+	var history struct {
+		Items []struct{ Operation, Status, CorrelationID string }
+	}
+	for over := time.Now().Add(modulePatience); time.Now().Before(over) && len(history.Items) < 4; {
+		m.get(t, "/api/history?engine=invoices", &history)
+	}
+	runs := map[string]int{}
+	for _, item := range history.Items {
+		if item.Status != "Succeeded" {
+			t.Errorf("%+v", item)
+		}
+		runs[item.CorrelationID]++
+	}
+	if len(runs) != 2 || runs["try-1"] != 2 {
+		t.Errorf("runs %v: want the invoice of the tutorial and the rent, with two operations each", runs)
+	}
+	var orchestrations struct {
+		Items []struct{ Orchestrator, Version, Status string }
+	}
+	m.get(t, "/api/orchestrations", &orchestrations)
+	found := map[string]int{}
+	for _, o := range orchestrations.Items {
+		found[o.Orchestrator+" "+o.Version+" "+o.Status]++
+	}
+	if found["invoices 2 Completed"] < 1 || found["invoices-advice  Completed"] < 1 {
+		t.Errorf("orchestrations %v", found)
+	}
+}
