@@ -1,9 +1,11 @@
 package handler
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/labstack/echo/v4"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/function"
 )
@@ -50,4 +52,23 @@ func level(anonymous bool) function.Level {
 		return function.Anonymous
 	}
 	return function.Key
+}
+
+// parameter is a parameter of a route, as the host writes it.
+var parameter = regexp.MustCompile(`\{([a-z]+)\}`)
+
+// mount registers the endpoints of an engine. A parameter of a route is the request's path value.
+func mount(e *echo.Echo, endpoints []engine.Endpoint) {
+	for _, endpoint := range endpoints {
+		path := "/api/" + parameter.ReplaceAllString(endpoint.Route, ":$1")
+		for _, method := range endpoint.Methods {
+			e.Add(strings.ToUpper(method), path, func(c echo.Context) error {
+				for _, name := range c.ParamNames() {
+					c.Request().SetPathValue(name, c.Param(name))
+				}
+				endpoint.Handler.ServeHTTP(c.Response(), c.Request())
+				return nil
+			})
+		}
+	}
 }

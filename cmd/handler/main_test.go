@@ -17,11 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/handler"
-	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
-	"github.com/vibedata/roundhouse/services/certificates"
-	"github.com/vibedata/roundhouse/services/secrets"
-	"github.com/vibedata/roundhouse/tables"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -152,14 +148,6 @@ func TestSettingsAreDocumented(t *testing.T) {
 	if len(names) < 40 {
 		t.Errorf("only %d settings", len(names))
 	}
-}
-
-// platform is one in memory, with the settings of an environment.
-func platform(env settingstest.Environment) *handler.Platform {
-	store := tables.NewMemory()
-	r := settings.NewReader(env.Lookup)
-	r.Development = true
-	return &handler.Platform{Settings: r, Tables: store, Secrets: secrets.NewDevelopment(store), Certificates: certificates.NewDevelopment(store)}
 }
 
 // What is wrong with the settings of engines is told, all of it, and by the settings' names.
