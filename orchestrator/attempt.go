@@ -36,21 +36,21 @@ func (r *Runtime) attempt(ctx context.Context, a attempt) result {
 		defer cancel()
 	}
 	a.info.Deadline, _ = ctx.Deadline()
-	p := &pulse{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
+	p := &heartbeatMonitor{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
 	ctx, stop := p.watch(&attemptContext{ctx, a.info, p}, a.heartbeat)
 	defer stop()
 	output, err := r.invoke(ctx, activity, a)
 	if err == nil {
 		return result{output: output}
 	}
-	return result{err: because(ctx, err), progress: p.last()}
+	return result{err: withTimeoutCause(ctx, err), progress: p.last()}
 }
 
 // attemptContext is the context of an attempt, which Info and Heartbeat know.
 type attemptContext struct {
 	context.Context
-	info  ActivityInfo
-	pulse *pulse
+	info    ActivityInfo
+	monitor *heartbeatMonitor
 }
 
 type attemptKey struct{}
@@ -99,8 +99,8 @@ func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a attempt) (
 	}
 }
 
-// because names the time-out that made an attempt fail.
-func because(ctx context.Context, err error) error {
+// withTimeoutCause names the time-out that made an attempt fail.
+func withTimeoutCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if timeout, ok := errors.AsType[*timeoutError](cause); ok {
 		return fmt.Errorf("%w: %w", timeout, err)

@@ -24,7 +24,7 @@ import (
 func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation string, wanted func(ctx context.Context, orchestration string) (bool, error),
 ) (removed int, next string, err error) {
 	removed, next, err = blobs.Sweep(ctx, r.config.Blobs, r.config.Container, before, continuation, func(ctx context.Context, names []string) ([]string, error) {
-		return r.unneeded(ctx, names, wanted)
+		return r.unneededBlobs(ctx, names, wanted)
 	})
 	if err != nil {
 		return removed, next, fmt.Errorf("retention of the payloads of orchestrations: %w", err)
@@ -57,8 +57,8 @@ func payloadOf(name string) (payloadBlob, bool) {
 	}
 }
 
-// unneeded gives those of the names that nothing needs.
-func (r *Runtime) unneeded(ctx context.Context, names []string, wanted func(context.Context, string) (bool, error)) ([]string, error) {
+// unneededBlobs gives those of the names that nothing needs.
+func (r *Runtime) unneededBlobs(ctx context.Context, names []string, wanted func(context.Context, string) (bool, error)) ([]string, error) {
 	byID := map[string][]payloadBlob{}
 	for _, name := range names {
 		if p, ok := payloadOf(name); ok {

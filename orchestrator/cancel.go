@@ -35,8 +35,8 @@ func (c *Context) isCanceled() bool { return c.execution.canceled != nil && !c.s
 func canceledError(what string) error { return fmt.Errorf("%s: %w", what, ErrCanceled) }
 
 func (x *execution) cancel(t *task) {
-	if t.kind == fiberTask {
-		x.cancelFiber(t)
+	if t.kind == coroutineTask {
+		x.cancelCoroutine(t)
 		return
 	}
 	if t.kind == conditionTask && !t.done {
@@ -49,12 +49,12 @@ func (x *execution) cancel(t *task) {
 	x.interrupt(t)
 }
 
-// cancelFiber interrupts what a coroutine waits for. One that has not begun does not begin.
-func (x *execution) cancelFiber(t *task) {
+// cancelCoroutine interrupts what a coroutine waits for. One that has not begun does not begin.
+func (x *execution) cancelCoroutine(t *task) {
 	if t.done || t.canceled {
 		return // canceled, because coroutines can wait for each other
 	}
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		if f.task != t {
 			continue
 		}
@@ -86,13 +86,13 @@ func (x *execution) cancelAll(reason string) {
 		x.stop(canceledFailure(reason))
 		return
 	}
-	x.canceled, x.saw = &reason, true
+	x.canceled, x.sawFailure = &reason, true
 	for _, t := range x.tasks {
 		if t.open() && !t.shielded {
 			x.interrupt(t)
 		}
 	}
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		for _, t := range f.waiting {
 			if t.kind == conditionTask && t.name != "" && !f.ended && !t.done && !t.shielded {
 				x.interrupt(t)

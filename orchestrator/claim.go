@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// settled drops what a signal had claimed that is kept in another place by now. A blob that stays is of no harm.
-func (r *Runtime) settled(ctx context.Context, s Signal) {
+// dropClaim drops what a signal had claimed that is kept in another place by now. A blob that stays is of no harm.
+func (r *Runtime) dropClaim(ctx context.Context, s Signal) {
 	if s.Payload.Blob == "" {
 		return
 	}

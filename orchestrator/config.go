@@ -53,7 +53,7 @@ type Config struct {
 	Damaged func(ctx context.Context, d Damage) error
 	// Noted hears of every orchestration that begins, and of every change of a status, once that is durable. It is called
 	// by whoever commits a round, so it must not wait; what a crash keeps from it, nobody tells it. Optional.
-	Noted func(n Note)
+	StatusChanged func(n StatusChange)
 	// Node names this process in what it writes; default host name and process id.
 	Node string
 	// ProgressInterval is how often the progress that an activity's heartbeats tell is recorded; default 30 s.

@@ -20,7 +20,7 @@ const (
 // again; what others called since is theirs to see to.
 func (d *driver) catchUp(ctx context.Context) error {
 	d.conflicts++
-	d.rt.tally(func(c *Counts) { c.Conflicts++ })
+	d.rt.count(func(c *Counts) { c.Conflicts++ })
 	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -34,14 +34,14 @@ func (d *driver) catchUp(ctx context.Context) error {
 	if d.superseded(all) {
 		return nil
 	}
-	d.found(status)
+	d.noteStatus(status)
 	number, learned, known := d.execution.number, d.learned, d.known
-	d.keep(d.unsettled)
-	d.unsettled = nil
-	if err := d.follow(all); err != nil {
+	d.requeue(d.unacknowledged)
+	d.unacknowledged = nil
+	if err := d.loadLatest(all); err != nil {
 		return err
 	}
-	if err := d.pay(ctx); err != nil {
+	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
 	if d.execution.ended {
@@ -53,20 +53,20 @@ func (d *driver) catchUp(ctx context.Context) error {
 	for _, t := range d.execution.tasks[min(known, len(d.execution.tasks)):] {
 		t.foreign, t.rival = true, true
 	}
-	if err := d.reuse(); err != nil { // before anything is called that has a result
+	if err := d.reusePrior(); err != nil { // before anything is called that has a result
 		return err
 	}
 	if err := d.relearn(learned); err != nil {
 		return err
 	}
-	if err := d.hearPeople(ctx); err != nil {
+	if err := d.learnAnswers(ctx); err != nil {
 		return err
 	}
-	return d.reuse() // nor is what that led to called again
+	return d.reusePrior() // nor is what that led to called again
 }
 
 // superseded says that another run has begun under the id since: this driver's is over, and stays so.
-func (d *driver) superseded(all []generation) bool {
+func (d *driver) superseded(all []storedExecution) bool {
 	first := d.execution.first
 	if _, latest := latestOf(all); max(latest.First, 1) == first {
 		return false
@@ -75,20 +75,20 @@ func (d *driver) superseded(all []generation) bool {
 		if started, ok := g.start(); ok && max(started.First, 1) == first && !g.old {
 			out := summarize(d.start.ID, g)
 			out.Rounds = d.committed
-			d.past = &out
-			d.discard()
+			d.pastOutcome = &out
+			d.dropUncommitted()
 			return true
 		}
 	}
-	d.past = &Outcome{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Execution: d.execution.number, Status: Terminated,
+	d.pastOutcome = &Outcome{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Execution: d.execution.number, Status: Terminated,
 		Failure: terminatedFailure("another orchestration was started under its id"), EndedAt: d.rt.config.Now()}
-	d.discard()
+	d.dropUncommitted()
 	return true
 }
 
-// leaveTo says that a rival goes on with the orchestration. This driver's message has to stay until it is seen that the
+// checkRival says that a rival goes on with the orchestration. This driver's message has to stay until it is seen that the
 // rival came to rest.
-func (d *driver) leaveTo() error {
+func (d *driver) checkRival() error {
 	for _, t := range d.execution.tasks {
 		if t.open() && t.rival && !t.kind.outside() { // that comes by itself
 			return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrElsewhere)

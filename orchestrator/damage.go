@@ -22,7 +22,7 @@ func (e *DamageError) Error() string { return e.cause.Error() }
 func (e *DamageError) Unwrap() error { return e.cause }
 
 // loadWith is load, with the status. What is damaged is a *DamageError.
-func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+func (j *journal) loadWith(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	all, status, err := j.loadStored(ctx, id)
 	if errors.Is(err, ErrCorrupt) {
 		err = &DamageError{ID: id, cause: err}
@@ -36,9 +36,9 @@ type Damage struct {
 	ID        string
 	Partition string
 	// Reason is the error, which names the row. Since is when it was met first.
-	Reason string
-	Since  time.Time
-	told   bool
+	Reason   string
+	Since    time.Time
+	reported bool
 }
 
 // What is damaged has a row each in the index, from when it is met until a sweep finds it mended, or gone.
@@ -57,11 +57,11 @@ func damageKey(partition string) tables.Key {
 
 func (d Damage) row() tables.Entity {
 	return tables.Entity{Key: damageKey(d.Partition), Properties: map[string]any{columnID: d.ID, columnPartition: d.Partition, columnReason: d.Reason,
-		columnSince: d.Since, columnTold: d.told}}
+		columnSince: d.Since, columnTold: d.reported}}
 }
 
 func damageOf(e tables.Entity) Damage {
-	return Damage{ID: e.String(columnID), Partition: e.String(columnPartition), Reason: e.String(columnReason), Since: e.Time(columnSince), told: e.Bool(columnTold)}
+	return Damage{ID: e.String(columnID), Partition: e.String(columnPartition), Reason: e.String(columnReason), Since: e.Time(columnSince), reported: e.Bool(columnTold)}
 }
 
 // Damages lists the orchestrations that were met and could not be read, up to limit (1 to 1,000); more says that there are
@@ -86,37 +86,37 @@ func (r *Runtime) Readable(ctx context.Context, id string) error {
 	return err
 }
 
-// met takes note of damage that an error tells of, if it does: in the counts, in the log, in the index, and by
+// noteDamage takes note of damage that an error tells of, if it does: in the counts, in the log, in the index, and by
 // Config.Damaged, the last three once. It gives no error: whoever met it has one.
-func (r *Runtime) met(ctx context.Context, err error) {
+func (r *Runtime) noteDamage(ctx context.Context, err error) {
 	damaged, ok := errors.AsType[*DamageError](err)
 	if !ok {
 		return
 	}
-	r.note(ctx, Damage{ID: damaged.ID, Partition: tables.EscapeKey(damaged.ID), Reason: damaged.Error()})
+	r.recordDamage(ctx, Damage{ID: damaged.ID, Partition: tables.EscapeKey(damaged.ID), Reason: damaged.Error()})
 }
 
-// metNameless is met for a partition that is no orchestration's.
-func (r *Runtime) metNameless(ctx context.Context, partition string, cause error) {
-	r.note(ctx, Damage{Partition: partition, Reason: fmt.Sprintf("the partition %s has no name that this program gives: %v", partition, cause)})
+// noteUnnamedDamage is met for a partition that is no orchestration's.
+func (r *Runtime) noteUnnamedDamage(ctx context.Context, partition string, cause error) {
+	r.recordDamage(ctx, Damage{Partition: partition, Reason: fmt.Sprintf("the partition %s has no name that this program gives: %v", partition, cause)})
 }
 
-func (r *Runtime) note(ctx context.Context, d Damage) {
-	r.tally(func(c *Counts) { c.Damaged++ })
+func (r *Runtime) recordDamage(ctx context.Context, d Damage) {
+	r.count(func(c *Counts) { c.Damaged++ })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if d.Reason = cleanText(d.Reason); len(d.Reason) > maxReason {
 		d.Reason = cleanText(d.Reason[:maxReason])
 	}
 	d.Since = r.config.Now().UTC().Truncate(time.Microsecond)
-	err := r.register(ctx, d)
+	err := r.indexDamage(ctx, d)
 	if err != nil {
 		r.config.Log.Warn("damage could not be noted: it is when it is met again", "orchestration", d.ID, "partition", d.Partition, "reason", err.Error())
 	}
 }
 
-// register keeps damage and tells of it. What is known already is not told again.
-func (r *Runtime) register(ctx context.Context, d Damage) error {
+// indexDamage keeps damage and tells of it. What is known already is not told again.
+func (r *Runtime) indexDamage(ctx context.Context, d Damage) error {
 	if r.config.Queues == nil {
 		r.warn(d)
 		return nil
@@ -137,22 +137,22 @@ func (r *Runtime) register(ctx context.Context, d Damage) error {
 		}
 		r.warn(d)
 	}
-	return r.tellOf(ctx, d)
+	return r.reportDamage(ctx, d)
 }
 
 func (r *Runtime) warn(d Damage) {
 	r.config.Log.Warn("an orchestration cannot be read: docs/recovery.md says what to do", "orchestration", d.ID, "partition", d.Partition, "reason", d.Reason)
 }
 
-// tellOf calls Config.Damaged until it has taken the damage.
-func (r *Runtime) tellOf(ctx context.Context, d Damage) error {
-	if d.told || r.config.Damaged == nil {
+// reportDamage calls Config.Damaged until it has taken the damage.
+func (r *Runtime) reportDamage(ctx context.Context, d Damage) error {
+	if d.reported || r.config.Damaged == nil {
 		return nil
 	}
 	if err := r.config.Damaged(ctx, d); err != nil {
 		return err
 	}
-	d.told = true
+	d.reported = true
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Replace(d.row()))
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil // it is mended
@@ -169,8 +169,8 @@ func (r *Runtime) isDamaged(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-// mended takes an orchestration out of those that are damaged.
-func (r *Runtime) mended(ctx context.Context, partition string) error {
+// clearDamage takes an orchestration out of those that are damaged.
+func (r *Runtime) clearDamage(ctx context.Context, partition string) error {
 	if r.config.Queues == nil {
 		return nil
 	}

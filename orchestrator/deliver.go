@@ -18,14 +18,14 @@ type delivery struct {
 	lost    bool // and it was to bring something
 }
 
-// hand puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
-func (d *driver) hand(v *delivery) {
+// enqueue puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
+func (d *driver) enqueue(v *delivery) {
 	if v == nil {
 		return
 	}
 	d.inbox = append(d.inbox, v)
 	select {
-	case d.mail <- struct{}{}:
+	case d.inboxReady <- struct{}{}:
 	default: // it knows already
 	}
 }
@@ -42,37 +42,37 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	out, err := r.deliver(ctx, s, gone)
 	if by := s.Payload.Caller; by != nil && errors.Is(err, ErrNotFound) {
 		if _, gone := r.Status(ctx, by.ID); errors.Is(gone, ErrNotFound) {
-			r.tally(func(c *Counts) { c.Stale++ })
+			r.count(func(c *Counts) { c.Stale++ })
 			return out, nil // both were purged
 		}
 		// It is stopped before it begins, so that a process which is about to begin it finds that it has ended.
 		call := by.Call
 		call.Attempt = 1
-		b := beginning{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
+		b := plannedExecution{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
 			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID, call: &call}}
-		if err = r.hold(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
+		if err = r.commitHeld(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
 			out, err = r.deliver(ctx, s, gone)
 		}
 	}
 	switch {
 	case err == nil:
-		r.settled(ctx, s)
+		r.dropClaim(ctx, s)
 		if s.DueAtUtc != nil {
-			r.forget(s.InstanceID, *s.DueAtUtc)
+			r.markObsolete(s.InstanceID, *s.DueAtUtc)
 		}
 	case errors.Is(err, ErrNotFound) && s.Type != ExternalSignal:
-		r.tally(func(c *Counts) { c.Stale++ })
-		r.settled(ctx, s)
+		r.count(func(c *Counts) { c.Stale++ })
+		r.dropClaim(ctx, s)
 		return out, nil // it was purged: nothing is left to wake
 	}
-	r.met(ctx, err)
+	r.noteDamage(ctx, err)
 	return out, err
 }
 
 func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, error) {
 	for {
 		v := &delivery{signal: s, gone: gone, applied: make(chan struct{})}
-		d, joined := r.enter(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
+		d, joined := r.join(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
 		if joined {
 			select {
 			case <-d.finished:
@@ -89,7 +89,7 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, er
 		}
 		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
 		if v.isApplied() || (d.err != nil && !strange) {
-			return r.conclude(ctx, d)
+			return r.reportOutcome(ctx, d)
 		}
 		// The driver came to rest without having read it.
 		if err := ctx.Err(); err != nil {
@@ -107,79 +107,79 @@ func (v *delivery) isApplied() bool {
 	}
 }
 
-// read learns what the signals in the inbox bring. Those that only wake have done so.
-func (d *driver) read() error {
+// readInbox learns what the signals in the inbox bring. Those that only wake have done so.
+func (d *driver) readInbox() error {
 	d.rt.mu.Lock()
 	inbox := d.inbox
 	d.inbox = nil
 	d.rt.mu.Unlock()
 	for i, v := range inbox {
 		if d.execution.continues {
-			d.keep(inbox[i:]) // for the execution that follows
+			d.requeue(inbox[i:]) // for the execution that follows
 			return nil
 		}
-		d.timed = d.timed || v.signal.DueAtUtc != nil
-		judged := d.judge(v.signal)
+		d.timerSignaled = d.timerSignaled || v.signal.DueAtUtc != nil
+		judged := d.classify(v.signal)
 		if v.lost = judged == signalNew && v.gone; v.lost {
 			continue
 		}
 		switch judged {
 		case signalNew:
-			d.unsettled = append(d.unsettled, v)
-			if err := d.takeIn(v.signal); err != nil {
+			d.unacknowledged = append(d.unacknowledged, v)
+			if err := d.learnSignal(v.signal); err != nil {
 				return err
 			}
 		case signalEarly:
 			v.early = true
 		case signalStale:
-			d.rt.tally(func(c *Counts) { c.Stale++ })
-			d.staleWake = d.staleWake || v.signal.DueAtUtc != nil
+			d.rt.count(func(c *Counts) { c.Stale++ })
+			d.staleTimer = d.staleTimer || v.signal.DueAtUtc != nil
 			close(v.applied)
 		case signalKnown:
-			d.rt.tally(func(c *Counts) { c.Duplicates++ })
-			d.answer(v)
+			d.rt.count(func(c *Counts) { c.Duplicates++ })
+			d.wakeAll(v)
 		case signalWakes:
-			d.answer(v)
+			d.wakeAll(v)
 		case signalOfChild:
-			d.crew.rouseChild(v.signal.Payload.Child)
+			d.executor.recheckChild(v.signal.Payload.Child)
 			close(v.applied)
 		}
 	}
 	return nil
 }
 
-// answer looks at everything again, for a signal that may be the last that knows of it.
-func (d *driver) answer(v *delivery) {
-	d.crew.rouse()
-	d.listens = d.listens || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
+// wakeAll looks at everything again, for a signal that may be the last that knows of it.
+func (d *driver) wakeAll(v *delivery) {
+	d.executor.recheckAll()
+	d.checkTasks = d.checkTasks || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
 	if v.signal.Payload.Lost {
-		d.crew.sendAgain()
+		d.executor.resend()
 	}
 	close(v.applied)
 }
 
-// takeIn learns what a signal brings.
-func (d *driver) takeIn(s Signal) error {
+// learnSignal learns what a signal brings.
+func (d *driver) learnSignal(s Signal) error {
 	if len(s.Payload.Results) > 0 {
 		return d.takeResults(s.Payload.Results)
 	}
 	e, _ := s.event()
-	d.late = d.late || d.execution.ended
+	d.lateSignal = d.lateSignal || d.execution.ended
 	if e.Kind == executionResumed {
-		d.crew.rouseHeld()
+		d.executor.recheckHeld()
 	}
 	return d.learn(e)
 }
 
-// hasMail says that there are signals which have not been read.
-func (d *driver) hasMail() bool {
+// hasSignals says that there are signals which have not been read.
+func (d *driver) hasSignals() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	return len(d.inbox) > 0
 }
 
-// keep puts deliveries back into the inbox, before those that have come since.
-func (d *driver) keep(deliveries []*delivery) {
+// requeue puts deliveries back into the inbox, before those that have come since.
+func (d *driver) requeue(deliveries []*delivery) {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	d.inbox = append(slices.Clone(deliveries), d.inbox...)
@@ -187,8 +187,8 @@ func (d *driver) keep(deliveries []*delivery) {
 
 // acknowledge marks the signals as applied whose events a committed round holds.
 func (d *driver) acknowledge() {
-	for _, v := range d.unsettled {
+	for _, v := range d.unacknowledged {
 		close(v.applied)
 	}
-	d.unsettled = nil
+	d.unacknowledged = nil
 }

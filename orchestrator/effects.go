@@ -12,8 +12,8 @@ import (
 // effects of the last round are missing, and repeats those. Repeating is harmless: every receiver knows what it has had.
 // All that it needs is in the rounds.
 func (d *driver) emit(ctx context.Context, r round) error {
-	end := generation{rounds: []round{r}}.end()
-	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.hasOpen()) {
+	end := storedExecution{rounds: []round{r}}.end()
+	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.mayHaveOpenCalls()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -23,7 +23,7 @@ func (d *driver) emit(ctx context.Context, r round) error {
 		for _, e := range events {
 			switch e.Kind {
 			case callCanceled:
-				if d.mayBe(e, childTask) {
+				if d.mayConcern(e, childTask) {
 					errs = append(errs, d.cancelChildren(ctx, e))
 				}
 			case executionCanceled:
@@ -31,7 +31,7 @@ func (d *driver) emit(ctx context.Context, r round) error {
 			case childFailed:
 				errs = append(errs, d.giveUpChild(ctx, e))
 			case activitiesSent:
-				errs = append(errs, d.spread(ctx, e))
+				errs = append(errs, d.sendActivities(ctx, e))
 			}
 		}
 	}
@@ -42,8 +42,8 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
 }
 
-// mayBe says whether the event can be about a call of that kind: it is not known of one that is not in memory.
-func (d *driver) mayBe(e event, kind taskKind) bool {
+// mayConcern says whether the event can be about a call of that kind: it is not known of one that is not in memory.
+func (d *driver) mayConcern(e event, kind taskKind) bool {
 	t := d.execution.task(e.Task)
 	return t == nil || t.kind == kind
 }
@@ -55,7 +55,7 @@ func (d *driver) emitOutward(ctx context.Context, r round) error {
 	for _, e := range r.Decided {
 		switch e.Kind {
 		case childDetached:
-			errs = append(errs, d.launch(ctx, e))
+			errs = append(errs, d.startDetached(ctx, e))
 		case eventSent:
 			if inOrder { // those behind one that failed come with it
 				err := d.sendEvent(ctx, e)
@@ -63,9 +63,9 @@ func (d *driver) emitOutward(ctx context.Context, r round) error {
 			}
 		}
 	}
-	errs = append(errs, d.relay(ctx, r))
-	if end := (generation{rounds: []round{r}}).end(); end != nil {
-		errs = append(errs, d.tellParent(ctx, *end))
+	errs = append(errs, d.publishEvents(ctx, r))
+	if end := (storedExecution{rounds: []round{r}}).end(); end != nil {
+		errs = append(errs, d.notifyParent(ctx, *end))
 	}
 	return errors.Join(errs...)
 }
@@ -82,27 +82,27 @@ func (r round) hasEffects() bool {
 	return false
 }
 
-// hasOpen says that the execution has called sub-orchestrations, or asked people for something, that may go on at its end.
-func (d *driver) hasOpen() bool {
+// mayHaveOpenCalls says that the execution has called sub-orchestrations, or asked people for something, that may go on at its end.
+func (d *driver) mayHaveOpenCalls() bool {
 	return slices.ContainsFunc(d.rounds, func(r round) bool {
 		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated || e.Kind == childScheduled })
 	})
 }
 
-// payLast has the effects of the last round of an orchestration, which a process may have died before: whatever begins
+// repeatLastEffects has the effects of the last round of an orchestration, which a process may have died before: whatever begins
 // after it hides from others that they are missing.
-func (r *Runtime) payLast(ctx context.Context, id string, all []generation, emit func(*driver, context.Context, round) error) error {
+func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []storedExecution, emit func(*driver, context.Context, round) error) error {
 	latest, started := latestOf(all)
-	d := newDriver(r, startedAs(id, started), r.orchestrators[started.Name])
-	d.crew = newCrew(ctx, r, d.start)
-	defer d.crew.dismiss()
-	d.fresh(latest.number, max(started.Base, 1))
-	d.rounds, d.tells = latest.rounds, true
+	d := newDriver(r, startFrom(id, started), r.orchestrators[started.Name])
+	d.executor = newExecutor(ctx, r, d.start)
+	defer d.executor.close()
+	d.resetExecution(latest.number, max(started.Base, 1))
+	d.rounds, d.notifiesParent = latest.rounds, true
 	return emit(d, ctx, latest.rounds[len(latest.rounds)-1])
 }
 
-// launch starts an orchestration that nobody waits for. One that has the id already is left alone.
-func (d *driver) launch(ctx context.Context, e event) error {
+// startDetached starts an orchestration that nobody waits for. One that has the id already is left alone.
+func (d *driver) startDetached(ctx context.Context, e event) error {
 	s := Start{ID: e.Child, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {

@@ -23,66 +23,66 @@ type execution struct {
 	log           *slog.Logger
 	now           func() time.Time
 
-	tasks     []*task  // that are decisions, by number from 1
-	fibers    []*fiber // some of which have ended
-	over      int      // of them
-	spawned   int
-	turns     turns
-	receivers receivers
-	current   *fiber // that runs
-	places    int    // of tasks that are done
+	tasks           []*task      // that are decisions, by number from 1
+	coroutines      []*coroutine // some of which have ended
+	endedCoroutines int          // of them
+	spawned         int
+	scheduler       scheduler
+	receivers       receivers
+	current         *coroutine // that runs
+	doneCount       int        // of tasks that are done
 
 	clock     time.Time
 	last      int64 // time of the latest event, microseconds
 	replaying bool
-	script    []event // while replaying: what the turn decided
-	more      bool    // and the rest of it is not committed
-	decided   []event // what the round in the making decides
-	decisions int     // all of them, the committed ones included
-	partial   bool    // the round in the making leaves some of them to the next
-	ended     bool    // the last of them ends the execution
-	continues bool    // and another follows by itself
-	end       event   // that decision
-	closing   bool    // its fibers are being ended
-	watch     *watch  // nil for none
+	recorded  []event   // while replaying: what the turn decided
+	more      bool      // and the rest of it is not committed
+	decided   []event   // what the round in the making decides
+	decisions int       // all of them, the committed ones included
+	partial   bool      // the round in the making leaves some of them to the next
+	ended     bool      // the last of them ends the execution
+	continues bool      // and another follows by itself
+	end       event     // that decision
+	closing   bool      // its fibers are being ended
+	watchdog  *watchdog // nil for none
 
-	first      int      // the execution that began from outside: this one, or one before it
-	willRetry  bool     // whoever began it brings it again when it fails
-	call       *callRef // that began it; nil for none
-	errors     []string // types of errors that whoever called it wants to know
-	version    string   // of the orchestrator's code
-	reference  *Reference
-	deadline   int64 // microseconds; 0 for none
-	drop       bool  // events that nobody waits for
-	unread     mailbox
-	memory     memory
-	held       bool // the first turn waits for executionReleased
-	stalled    bool // the code cannot go on
-	suspended  bool
-	commanded  int64          // when the last suspend or resume was given, microseconds
-	saw        bool           // the code has been given the error of a call, or was canceled
-	acted      bool           // it did something after that
-	interrupts bool           // a call has been interrupted
-	canceled   *string        // why
-	publishes  bool           // there is somebody to publish to
-	signals    bool           // there are queues, so signals reach it
-	frames     []*task        // sub-orchestrations that are waited for
-	sent       int            // activities that other processes run
-	open       int            // calls that are not done, events apart
-	running    int            // of these, activities that have not failed and that no other process was given
-	columns    map[string]any // of the status row that stay as they are; nil until the first round
-	asked      int            // human tasks that are open
-	people     []*task        // human tasks whose end is not committed
-	failure    *Failure       // the last that it learned of
+	first             int      // the execution that began from outside: this one, or one before it
+	willRetry         bool     // whoever began it brings it again when it fails
+	call              *callRef // that began it; nil for none
+	errors            []string // types of errors that whoever called it wants to know
+	version           string   // of the orchestrator's code
+	reference         *Reference
+	deadline          int64 // microseconds; 0 for none
+	dropEarly         bool  // events that nobody waits for
+	unread            mailbox
+	received          receivedSignals
+	held              bool // the first turn waits for executionReleased
+	stalled           bool // the code cannot go on
+	suspended         bool
+	commandedAt       int64          // when the last suspend or resume was given, microseconds
+	sawFailure        bool           // the code has been given the error of a call, or was canceled
+	actedAfterFailure bool           // it did something after that
+	interrupts        bool           // a call has been interrupted
+	canceled          *string        // why
+	publishes         bool           // there is somebody to publish to
+	signals           bool           // there are queues, so signals reach it
+	openChildren      []*task        // sub-orchestrations that are waited for
+	sentCount         int            // activities that other processes run
+	openCount         int            // calls that are not done, events apart
+	runningCount      int            // of these, activities that have not failed and that no other process was given
+	columns           map[string]any // of the status row that stay as they are; nil until the first round
+	openHumanTasks    int            // human tasks that are open
+	humanTasks        []*task        // human tasks whose end is not committed
+	failure           *Failure       // the last that it learned of
 
-	patches      map[string]bool
-	children     map[string]int               // calls of sub-orchestrations, by what makes them the same
-	remembered   map[string][]json.RawMessage // side effects of the attempt before, by name
-	since        map[string]int               // for a sub-orchestration whose work was undone: callRef.Since
-	outgoing     map[string]sentStream        // events to other orchestrations, by their ids
-	uuids        int
-	random       *rand.Rand
-	customStatus string
+	patches          map[string]bool
+	children         map[string]int               // calls of sub-orchestrations, by what makes them the same
+	priorSideEffects map[string][]json.RawMessage // side effects of the attempt before, by name
+	undoneSince      map[string]int               // for a sub-orchestration whose work was undone: callRef.Since
+	outgoing         map[string]sentStream        // events to other orchestrations, by their ids
+	uuids            int
+	random           *rand.Rand
+	customStatus     string
 }
 
 // tick gives the next event its time: now, but later than every event before.
@@ -115,42 +115,42 @@ func (x *execution) waitAny(tasks []*task) {
 	f := x.current
 	x.waitFor(f, tasks)
 	if !f.ready() && x.unread.len() > 0 {
-		x.serve(tasks)
+		x.deliverKept(tasks)
 	}
 	for !f.ready() {
-		f.coroutine.pause()
+		f.body.pause()
 	}
 }
 
-// idle takes note that no process runs the activity just now because of the call itself.
-func (x *execution) idle(t *task) {
+// stopRunning takes note that no process runs the activity just now because of the call itself.
+func (x *execution) stopRunning(t *task) {
 	if t.running {
 		t.running = false
-		x.running--
+		x.runningCount--
 	}
 }
 
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
-	x.places++
-	t.done, t.place, t.output, t.err = true, x.places, output, err
+	x.doneCount++
+	t.done, t.doneOrder, t.output, t.err = true, x.doneCount, output, err
 	for _, w := range t.waits {
-		if w.fiber.waits == w.count {
-			x.turns.rouse(w.fiber)
+		if w.coroutine.waits == w.count {
+			x.scheduler.wake(w.coroutine)
 		}
 	}
 	t.waits = nil
 	if t.number > 0 && !t.kind.outside() {
-		x.open--
+		x.openCount--
 	}
 	if t.sent {
-		x.sent--
+		x.sentCount--
 	}
-	x.idle(t)
+	x.stopRunning(t)
 	if t.kind == humanTask {
-		x.asked--
+		x.openHumanTasks--
 	}
 	if t.kind == childTask {
-		x.frames = slices.DeleteFunc(x.frames, func(f *task) bool { return f == t })
+		x.openChildren = slices.DeleteFunc(x.openChildren, func(f *task) bool { return f == t })
 	}
 }
 
@@ -164,12 +164,12 @@ func (x *execution) task(number int) *task {
 
 func (x *execution) start(input json.RawMessage) {
 	ctx := newContext(x, x.log)
-	root := &task{kind: fiberTask}
+	root := &task{kind: coroutineTask}
 	x.spawn(root, func() (json.RawMessage, error) {
 		output, err := x.orchestrator.run(ctx, input)
 		again, continues := errors.AsType[continueAsNew](err)
 		if err == nil || continues {
-			x.carryOut(ctx)
+			x.awaitOpenWork(ctx)
 		}
 		if continues { // here, where a panic is caught
 			input, bad := encodePayload(again.input)
@@ -179,7 +179,7 @@ func (x *execution) start(input json.RawMessage) {
 			err = continueAsNew{input}
 		}
 		return output, err
-	}, x.settle)
+	}, x.decideEnd)
 	x.turn()
 }
 
@@ -187,24 +187,24 @@ func (x *execution) start(input json.RawMessage) {
 // ends the execution.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
 	x.spawned++
-	f := &fiber{task: t, number: x.spawned}
-	f.coroutine = newCoroutine(func() {
-		if x.watch != nil {
+	f := &coroutine{task: t, number: x.spawned}
+	f.body = newResumable(func() {
+		if x.watchdog != nil {
 			f.goroutine = goroutineID()
-			x.watch.runs(f.goroutine)
+			x.watchdog.runs(f.goroutine)
 		}
 		output, err := protect(body)
 		x.complete(t, output, err)
 		f.ended = true
-		x.over++
+		x.endedCoroutines++
 		if _, panicked := errors.AsType[*panicError](err); panicked && !x.ended {
 			x.fail(err)
 			return
 		}
 		then(t)
 	})
-	x.fibers = append(x.fibers, f)
-	x.turns.rouse(f)
+	x.coroutines = append(x.coroutines, f)
+	x.scheduler.wake(f)
 }
 
 func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err error) {
@@ -219,8 +219,8 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 // replay brings the execution to where a recorded turn ended, and checks that it decides what is recorded. Of a turn that is
 // committed in part, what it decides besides is left to be committed. number is that of its first round.
 func (x *execution) replay(number int, r round) error {
-	x.replaying, x.script, x.more = true, r.Decided, r.More
-	defer func() { x.replaying, x.script, x.more = false, nil, false }()
+	x.replaying, x.recorded, x.more = true, r.Decided, r.More
+	defer func() { x.replaying, x.recorded, x.more = false, nil, false }()
 	for _, e := range r.Learned {
 		if err := x.apply(e); err != nil {
 			return fmt.Errorf("replay of execution %d, round %d of orchestration %s: %w", x.number, number, x.id, err)
@@ -252,7 +252,7 @@ func (x *execution) replay(number int, r round) error {
 // close ends the fibers that still wait.
 func (x *execution) close() {
 	x.closing = true
-	for _, f := range x.fibers {
-		f.coroutine.close()
+	for _, f := range x.coroutines {
+		f.body.close()
 	}
 }

@@ -20,17 +20,17 @@ func (x *execution) awaitEvent(ctx *Context, name string) *task {
 	return t
 }
 
-// raised gives an event to the fiber that waits for it, the oldest of several, or keeps it. It tells whether somebody can
+// applyRaised gives an event to the fiber that waits for it, the oldest of several, or keeps it. It tells whether somebody can
 // go on.
-func (x *execution) raised(e event) bool {
+func (x *execution) applyRaised(e event) bool {
 	if t := x.receivers.first(e.Name); t != nil {
 		x.complete(t, e.Payload, nil)
 		return true
 	}
-	if x.drop && x.replaying {
+	if x.dropEarly && x.replaying {
 		return false
 	}
-	if x.drop {
+	if x.dropEarly {
 		x.log.Warn("nobody waits for the event: it is dropped", "orchestration", x.id, "event", e.Name, "signal", e.Signal)
 		return false
 	}
@@ -38,9 +38,9 @@ func (x *execution) raised(e event) bool {
 	return false
 }
 
-// serve gives the oldest event that is kept, and that one of the tasks takes, to that task.
-func (x *execution) serve(tasks []*task) {
-	var first *kept
+// deliverKept gives the oldest event that is kept, and that one of the tasks takes, to that task.
+func (x *execution) deliverKept(tasks []*task) {
+	var first *keptEvent
 	var by *task
 	for _, t := range tasks {
 		if t.kind != eventTask || t.done {
@@ -64,7 +64,7 @@ func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 		return v, false, nil
 	}
 	t := x.awaitEvent(ctx, name)
-	x.serve([]*task{t})
+	x.deliverKept([]*task{t})
 	v, err = (&Future[T]{ctx: ctx, task: t}).Await()
 	return v, true, err
 }
@@ -74,23 +74,23 @@ func TryReceive[T any](ctx *Context, name string) (v T, ok bool, err error) {
 func (x *execution) inheritance() *inheritance {
 	sent := maps.Clone(x.outgoing)
 	maps.DeleteFunc(sent, func(_ string, s sentStream) bool { return s.At < x.last-SignalHorizon.Microseconds() })
-	h := inheritance{Unread: x.unread.list(x.unread.len()), Suspended: x.suspended, Commanded: x.commanded, Sent: sent}
+	h := inheritance{Unread: x.unread.list(x.unread.len()), Suspended: x.suspended, Commanded: x.commandedAt, Sent: sent}
 	return h.orNone()
 }
 
 // with adds what the rounds tell.
-func (h *inheritance) with(m memory, now int64) *inheritance {
+func (h *inheritance) with(m receivedSignals, now int64) *inheritance {
 	var next inheritance
 	if h != nil {
 		next = *h
 	}
-	m.leave(&next, now)
+	m.saveTo(&next, now)
 	return next.orNone()
 }
 
 // orNone is nil when there is nothing to leave.
 func (h inheritance) orNone() *inheritance {
-	if len(h.Unread)+len(h.Signals)+len(h.Heard)+len(h.Streams)+len(h.Senders)+len(h.Sent) == 0 && h.Commanded == 0 && !h.Suspended {
+	if len(h.Unread)+len(h.Signals)+len(h.Applied)+len(h.Streams)+len(h.Senders)+len(h.Sent) == 0 && h.Commanded == 0 && !h.Suspended {
 		return nil
 	}
 	return &h
@@ -109,10 +109,10 @@ func (h *inheritance) unread() []event {
 type inheritance struct {
 	Unread []event `json:"unread,omitempty"`
 	// Signals holds the last signal that was applied; Heard are those of a while. Older versions put some into Signals.
-	Signals   []string    `json:"signals,omitempty"`
-	Heard     []heardHour `json:"heard,omitempty"`
-	Suspended bool        `json:"suspended,omitempty"`
-	Commanded int64       `json:"commanded,omitempty"`
+	Signals   []string      `json:"signals,omitempty"`
+	Applied   []appliedHour `json:"heard,omitempty"`
+	Suspended bool          `json:"suspended,omitempty"`
+	Commanded int64         `json:"commanded,omitempty"`
 	// Senders are the streams of events from others, Sent those to others. Older versions have Streams for Senders.
 	Streams map[string]int        `json:"streams,omitempty"`
 	Senders senders               `json:"senders,omitempty"`

@@ -32,15 +32,15 @@ func (r *Runtime) ForcePurge(ctx context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
-	err := r.purge(ctx, id, purging{top: id, seen: map[string]bool{}, force: true})
+	err := r.purge(ctx, id, purgeScope{top: id, seen: map[string]bool{}, force: true})
 	if err == nil || errors.Is(err, ErrNotFound) {
-		err = errors.Join(err, r.mended(ctx, tables.EscapeKey(id)))
+		err = errors.Join(err, r.clearDamage(ctx, tables.EscapeKey(id)))
 	}
 	return err
 }
 
 // forcePurge is purge for what may be damaged. It begins again when somebody goes on with the orchestration meanwhile.
-func (r *Runtime) forcePurge(ctx context.Context, id string, p purging) error {
+func (r *Runtime) forcePurge(ctx context.Context, id string, p purgeScope) error {
 	for range forceTries {
 		again, err := r.tryForce(ctx, id, p)
 		if err != nil && !again {
@@ -55,7 +55,7 @@ func (r *Runtime) forcePurge(ctx context.Context, id string, p purging) error {
 
 // tryForce reads the rows before it judges them. What is judged damaged was so when they were read, unless somebody has added
 // a round since; then the mark is refused, which needs the status that was read.
-func (r *Runtime) tryForce(ctx context.Context, id string, p purging) (again bool, err error) {
+func (r *Runtime) tryForce(ctx context.Context, id string, p purgeScope) (again bool, err error) {
 	rows, status, err := r.journal.rows(ctx, id)
 	if err != nil {
 		return false, err
@@ -129,7 +129,7 @@ func nextRounds(rows []tables.Entity, status tables.Entity) []string {
 }
 
 // purgeFound purges the sub-orchestrations of a damaged one that can be found.
-func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entity, p purging) error {
+func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entity, p purgeScope) error {
 	for _, row := range rows {
 		round, err := decodeRound(row)
 		if err != nil {
@@ -151,10 +151,10 @@ func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entit
 }
 
 // terminate ends an orchestration here and now, for the forced purge of its caller.
-func (r *Runtime) terminate(ctx context.Context, id string, latest generation) error {
-	err := r.amend(ctx, id, latest, event{Kind: executionTerminated, Reason: "its caller is purged by force"})
+func (r *Runtime) terminate(ctx context.Context, id string, latest storedExecution) error {
+	err := r.endWithoutCode(ctx, id, latest, event{Kind: executionTerminated, Reason: "its caller is purged by force"})
 	if err != nil {
-		return fmt.Errorf("orchestration %s: %w", id, lost(err))
+		return fmt.Errorf("orchestration %s: %w", id, asElsewhere(err))
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func failedFuture[T any](ctx *Context, err error) *Future[T] {
 // Done reports whether Await would return at once.
 func (f *Future[T]) Done() bool {
 	if f.task.done {
-		f.ctx.execution.see(f.task)
+		f.ctx.execution.noteResultSeen(f.task)
 	}
 	return f.task.done
 }
@@ -32,7 +32,7 @@ func (f *Future[T]) Await() (T, error) {
 	f.task.awaited = true
 	f.ctx.execution.wait(f.task)
 	if f.task.err != nil {
-		f.ctx.execution.see(f.task)
+		f.ctx.execution.noteResultSeen(f.task)
 		return out, f.task.err
 	}
 	if err := json.Unmarshal(f.task.output, &out); err != nil {

@@ -22,7 +22,7 @@ func Heartbeat(ctx context.Context, progress any) error {
 	if a == nil {
 		return fmt.Errorf("heartbeat: %w", errNoActivity)
 	}
-	p := a.pulse
+	p := a.monitor
 	text, err := encodePayload(progress)
 	if err == nil && len(text) > maxProgress {
 		err = fmt.Errorf("%w: progress has at most %d bytes of JSON, not %d", ErrPayload, maxProgress, len(text))
@@ -39,8 +39,8 @@ func Heartbeat(ctx context.Context, progress any) error {
 // maxProgress bounds what Heartbeat tells, in bytes of JSON: it travels beside inputs and errors.
 const maxProgress = 1 << 20
 
-// pulse is one attempt as its heartbeats see it.
-type pulse struct {
+// heartbeatMonitor is one attempt as its heartbeats see it.
+type heartbeatMonitor struct {
 	record   func(progress json.RawMessage)
 	interval time.Duration // between records
 	now      func() time.Time
@@ -53,7 +53,7 @@ type pulse struct {
 }
 
 // beat takes note of progress and says whether it is time to record it.
-func (p *pulse) beat(progress json.RawMessage) bool {
+func (p *heartbeatMonitor) beat(progress json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.late != nil && p.late.Stop() {
@@ -68,7 +68,7 @@ func (p *pulse) beat(progress json.RawMessage) bool {
 	return true
 }
 
-func (p *pulse) last() json.RawMessage {
+func (p *heartbeatMonitor) last() json.RawMessage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.progress
@@ -80,7 +80,7 @@ type heartbeatError struct{ after time.Duration }
 func (e *heartbeatError) Error() string { return fmt.Sprintf("no heartbeat within %v", e.after) }
 
 // watch gives the context of an attempt its pulse. stop has to be called when the attempt has returned.
-func (p *pulse) watch(ctx context.Context, within time.Duration) (_ context.Context, stop func()) {
+func (p *heartbeatMonitor) watch(ctx context.Context, within time.Duration) (_ context.Context, stop func()) {
 	if within == 0 {
 		return ctx, func() {}
 	}

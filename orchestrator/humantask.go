@@ -108,12 +108,12 @@ func (x *execution) ask(ctx *Context, h HumanTask) (*task, error) {
 	if err := wanted.Validate(); err != nil {
 		return nil, err
 	}
-	if x.asked >= maxOpenTasks {
+	if x.openHumanTasks >= maxOpenTasks {
 		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
 	}
-	x.asked++
+	x.openHumanTasks++
 	t := x.add(&task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
-	x.people = append(x.people, t)
+	x.humanTasks = append(x.humanTasks, t)
 	x.decide(event{Kind: taskCreated, Task: t.number, Name: t.name, Payload: input, Shielded: t.shielded})
 	return t, nil
 }
@@ -141,7 +141,7 @@ func escalationOf(input json.RawMessage) (HumanTask, error) {
 func (r *Runtime) Tasks() *tasks.Desk {
 	return tasks.NewDesk(tasks.Config{Tables: r.config.Tables, Table: r.config.Table, Index: r.config.TaskTable, Now: r.config.Now,
 		Guard: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
-			return r.remember(ctx, parking{id: ref.Orchestration, due: at, since: at, task: ref.ID})
+			return r.addParked(ctx, parkedEntry{id: ref.Orchestration, due: at, since: at, task: ref.ID})
 		},
 		Wake: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
 			return r.send(ctx, Signal{SignalID: fmt.Sprintf("%s:%s:%s", TaskCompleted, ref.Orchestration, ref.ID), InstanceID: ref.Orchestration,
@@ -151,20 +151,20 @@ func (r *Runtime) Tasks() *tasks.Desk {
 
 // taskOps are what the round in the making does to human tasks: it creates those that it calls, and ends those that the
 // execution does not want any more.
-func (d *driver) taskOps(p portion) []tables.Op {
+func (d *driver) taskOps(p roundPart) []tables.Op {
 	x := d.execution
-	if len(x.people) == 0 {
+	if len(x.humanTasks) == 0 {
 		return nil
 	}
-	known := x.knownAfter(p.decided)
+	known := x.callsAfter(p.decided)
 	var ops []tables.Op
 	at := fromMicros(x.last)
-	for _, t := range x.people {
+	for _, t := range x.humanTasks {
 		if t.done && !t.canceled {
 			continue
 		}
 		ref := tasks.Ref{Orchestration: x.id, ID: x.token(t)}
-		switch unwanted := d.unwanted(t, p); {
+		switch unwanted := d.noLongerWanted(t, p); {
 		case t.number <= d.known && unwanted:
 			ops = append(ops, tasks.Cancel(ref, at, ""))
 		case t.number > d.known && t.number <= known && !unwanted: // else nobody ever sees it
@@ -174,8 +174,8 @@ func (d *driver) taskOps(p portion) []tables.Op {
 	return ops
 }
 
-// unwanted says that with this portion of the turn the execution does not want the task any more.
-func (d *driver) unwanted(t *task, p portion) bool {
+// noLongerWanted says that with this portion of the turn the execution does not want the task any more.
+func (d *driver) noLongerWanted(t *task, p roundPart) bool {
 	x := d.execution
 	return p.whole && x.ended || t.canceled && t.canceledAt <= x.decisions-len(x.decided)+p.decided
 }
@@ -197,22 +197,22 @@ func (d *driver) humanTask(t *task) tasks.Task {
 }
 
 // closeTasks takes note that the tasks that taskOps has ended are recorded as such.
-func (d *driver) closeTasks(p portion) {
+func (d *driver) closeTasks(p roundPart) {
 	x := d.execution
-	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return d.unwanted(t, p) || t.done && !t.canceled })
+	x.humanTasks = slices.DeleteFunc(x.humanTasks, func(t *task) bool { return d.noLongerWanted(t, p) || t.done && !t.canceled })
 }
 
-// hearPeople learns what people have answered.
-func (d *driver) hearPeople(ctx context.Context) error {
-	d.listens = false
-	if len(d.execution.people) == 0 || d.execution.ended || d.execution.held {
+// learnAnswers learns what people have answered.
+func (d *driver) learnAnswers(ctx context.Context) error {
+	d.checkTasks = false
+	if len(d.execution.humanTasks) == 0 || d.execution.ended || d.execution.held {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	desk := d.rt.Tasks()
-	for i := 0; i < len(d.execution.people); i++ { // an answer can end others
-		t := d.execution.people[i]
+	for i := 0; i < len(d.execution.humanTasks); i++ { // an answer can end others
+		t := d.execution.humanTasks[i]
 		if t.done || t.number > d.known {
 			continue
 		}
@@ -243,7 +243,7 @@ func (d *driver) showTasks(ctx context.Context, r round) error {
 			var err error
 			switch e.Kind {
 			case taskCreated, taskEscalated, callCanceled:
-				if !d.mayBe(e, humanTask) {
+				if !d.mayConcern(e, humanTask) {
 					continue
 				}
 				if calls := summary(); e.Task > 0 && e.Task <= len(calls) {
@@ -294,10 +294,10 @@ func (r *Runtime) showTask(ctx context.Context, ref tasks.Ref) error {
 
 // activeTask is the human task that is waited for: the first of several; nil when there is none.
 func (x *execution) activeTask() *task {
-	if x.asked == 0 || x.ended {
+	if x.openHumanTasks == 0 || x.ended {
 		return nil
 	}
-	return x.people[slices.IndexFunc(x.people, func(t *task) bool { return !t.done })]
+	return x.humanTasks[slices.IndexFunc(x.humanTasks, func(t *task) bool { return !t.done })]
 }
 
 // TaskID is with the orchestration's id the address of the human task that the call made (tasks.Ref); "" for other calls.

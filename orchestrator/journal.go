@@ -102,7 +102,7 @@ func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.
 func (j *journal) verify(ctx context.Context, key tables.Key, token string, cause error) error {
 	e, err := j.tables.Get(ctx, j.table, key)
 	switch {
-	case errors.Is(err, tables.ErrNotFound) && (errors.Is(cause, tables.ErrExists) || blames(cause, executionPrefix)):
+	case errors.Is(err, tables.ErrNotFound) && (errors.Is(cause, tables.ErrExists) || failedOn(cause, executionPrefix)):
 		return errLostRace // there is a status, or there are executions behind this one
 	case errors.Is(err, tables.ErrNotFound):
 		return cause
@@ -115,8 +115,8 @@ func (j *journal) verify(ctx context.Context, key tables.Key, token string, caus
 	}
 }
 
-// blames says that an operation on a row with this prefix failed.
-func blames(err error, prefix string) bool {
+// failedOn says that an operation on a row with this prefix failed.
+func failedOn(err error, prefix string) bool {
 	op, ok := errors.AsType[*tables.OpError](err)
 	return ok && strings.HasPrefix(op.Key.Row, prefix)
 }

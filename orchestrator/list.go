@@ -102,7 +102,7 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 		for _, e := range page.Entities {
 			s, err := summaryOf(e)
 			if err != nil {
-				r.metNameless(ctx, e.Partition, err)
+				r.noteUnnamedDamage(ctx, e.Partition, err)
 				continue
 			}
 			if f.Matches(s) {
@@ -234,7 +234,7 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 			p.Orchestrations++
 		case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewerSchema):
 			p.Damaged++
-			r.met(ctx, err)
+			r.noteDamage(ctx, err)
 		default:
 			return p, err
 		}
@@ -254,7 +254,7 @@ func (r *Runtime) purgeUnfinished(ctx context.Context, prefix string, p *Purged)
 		id, err := tables.UnescapeKey(e.Partition)
 		if err != nil {
 			p.Damaged++
-			r.metNameless(ctx, e.Partition, err)
+			r.noteUnnamedDamage(ctx, e.Partition, err)
 			continue
 		}
 		if err := r.purgeRest(ctx, id); err != nil {

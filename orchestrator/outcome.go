@@ -111,7 +111,7 @@ type Call struct {
 }
 
 // summarize tells from its rounds what an execution did. It runs no user code, so it holds whatever code is deployed.
-func summarize(id string, g generation) Outcome {
+func summarize(id string, g storedExecution) Outcome {
 	out := Outcome{ID: id, Execution: g.number, Status: Running}
 	calls := 0
 	for _, r := range g.rounds {
@@ -128,17 +128,17 @@ func summarize(id string, g generation) Outcome {
 	for _, r := range g.rounds {
 		// A call's result can stand in the round that made the call, when an earlier execution had it already.
 		for _, e := range r.Decided {
-			out.decided(g.number, e)
+			out.applyDecided(g.number, e)
 		}
 		for _, e := range r.Learned {
 			suspended = e.suspends(suspended)
-			out.learned(e, suspended)
+			out.applyLearned(e, suspended)
 		}
 	}
 	return out
 }
 
-func (o *Outcome) decided(execution int, e event) {
+func (o *Outcome) applyDecided(execution int, e event) {
 	switch e.Kind {
 	case executionCompleted, executionFailed, executionStopped:
 		o.Status, o.Output, o.Failure, o.EndedAt = endStatus(e), e.Payload, e.Failure, fromMicros(e.At)
@@ -191,15 +191,15 @@ func (e event) suspends(before bool) bool {
 	return before
 }
 
-// onward is the status of an execution that goes on.
-func onward(suspended bool) Status {
+// activeStatus is the status of an execution that goes on.
+func activeStatus(suspended bool) Status {
 	if suspended {
 		return Suspended
 	}
 	return Running
 }
 
-func (o *Outcome) learned(e event, suspended bool) {
+func (o *Outcome) applyLearned(e event, suspended bool) {
 	if e.Kind == executionStarted {
 		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
 		o.Input, o.Carry, o.Parent, o.Reference, o.Version = e.Payload, e.Carry, e.Parent, e.Reference, e.Version
@@ -208,7 +208,7 @@ func (o *Outcome) learned(e event, suspended bool) {
 		case e.Held:
 			o.Status = Pending
 		default:
-			o.Status = onward(suspended)
+			o.Status = activeStatus(suspended)
 		}
 		return
 	}
@@ -216,7 +216,7 @@ func (o *Outcome) learned(e event, suspended bool) {
 	case e.Kind == executionStalled:
 		o.Status, o.Failure = Stalled, e.Failure
 	case (e.Kind == executionReleased || e.Kind == executionRecovered) && o.EndedAt.IsZero():
-		o.Status, o.Failure = onward(suspended), nil
+		o.Status, o.Failure = activeStatus(suspended), nil
 	case e.Kind == executionCanceled:
 		for i, c := range o.Calls {
 			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // what it called since then goes on
@@ -225,7 +225,7 @@ func (o *Outcome) learned(e event, suspended bool) {
 		}
 	case e.Kind == executionSuspended, e.Kind == executionResumed:
 		if o.EndedAt.IsZero() && o.Status != Stalled && o.Status != Pending {
-			o.Status = onward(suspended)
+			o.Status = activeStatus(suspended)
 		}
 	}
 	if e.Task < 1 || e.Task > len(o.Calls) {

@@ -28,8 +28,8 @@ const (
 	wakeTries = 8
 )
 
-// parking is why a parked orchestration is in the index.
-type parking struct {
+// parkedEntry is why a parked orchestration is in the index.
+type parkedEntry struct {
 	id  string
 	due time.Time
 	// within says that it waits for others of this program, or that another invocation was to go on with it; otherwise, it
@@ -40,14 +40,14 @@ type parking struct {
 	tries int
 	// task is the human task that was about to be completed, child the sub-orchestration that has ended, of which the
 	// orchestration was to hear.
-	task    string
-	child   string
-	unheard bool // of that it still waits to hear
+	task            string
+	child           string
+	childUnreported bool // of that it still waits to hear
 	// message is when the message becomes visible that wakes it; zero for none.
 	message time.Time
 }
 
-func (p parking) row() tables.Entity {
+func (p parkedEntry) row() tables.Entity {
 	e := tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id+p.child, p.due)},
 		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries), columnTask: p.task, columnChild: p.child}}
 	if !p.message.IsZero() {
@@ -56,19 +56,19 @@ func (p parking) row() tables.Entity {
 	return e
 }
 
-func parkingOf(e tables.Entity) parking {
-	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask), child: e.String(columnChild)}
+func parkedEntryOf(e tables.Entity) parkedEntry {
+	return parkedEntry{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask), child: e.String(columnChild)}
 }
 
-// next is when the sweeper looks again at what it has just woken; false when it does not. What is stalled it wakes in every
+// nextEntry is when the sweeper looks again at what it has just woken; false when it does not. What is stalled it wakes in every
 // sweep.
-func (r *Runtime) next(p parking, s Summary) (parking, bool) {
+func (r *Runtime) nextEntry(p parkedEntry, s Summary) (parkedEntry, bool) {
 	now := r.config.Now()
 	switch {
 	case s.Status == Stalled:
-		return r.lookSoon(p.id), true
+		return r.recheckSoon(p.id), true
 	case p.within:
-		return r.lookAfter(p.id), true
+		return r.recheckLater(p.id), true
 	case p.task != "":
 		return p, false
 	}
@@ -77,28 +77,28 @@ func (r *Runtime) next(p parking, s Summary) (parking, bool) {
 	return p, p.tries < wakeTries
 }
 
-// lookAfter is the parking of an orchestration that depends on others. Its times are coarse, so that whoever parks it
+// recheckLater is the parking of an orchestration that depends on others. Its times are coarse, so that whoever parks it
 // writes the same row, and rows do not multiply.
-func (r *Runtime) lookAfter(id string) parking {
+func (r *Runtime) recheckLater(id string) parkedEntry {
 	step := r.config.LostAfter / 4
 	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
-	return parking{id: id, due: due, since: due, within: true}
+	return parkedEntry{id: id, due: due, since: due, within: true}
 }
 
-// lookSoon is the parking of what is stalled, for the next sweep. Its times are coarse, as those of lookAfter: it is written by
+// recheckSoon is the parking of what is stalled, for the next sweep. Its times are coarse, as those of lookAfter: it is written by
 // the sweeper, and by the driver that the sweeper wakes.
-func (r *Runtime) lookSoon(id string) parking {
+func (r *Runtime) recheckSoon(id string) parkedEntry {
 	due := r.config.Now().Truncate(r.config.LateAfter)
-	return parking{id: id, due: due, since: due}
+	return parkedEntry{id: id, due: due, since: due}
 }
 
 func indexRow(id string, due time.Time) string {
 	return fmt.Sprintf("%016x-%s", due.UnixMicro(), hashOf([]byte(id))[:32])
 }
 
-// remember puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
+// addParked puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
 // that say nothing any more are deleted on the way.
-func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
+func (r *Runtime) addParked(ctx context.Context, parkings ...parkedEntry) error {
 	if len(parkings) == 0 {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
 		}
 		written[row.Row] = true
 	}
-	ops := append(rows[:len(rows):len(rows)], r.forgotten(written)...)
+	ops := append(rows[:len(rows):len(rows)], r.obsoleteOps(written)...)
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, ops...)
 	if err != nil && len(ops) > len(rows) && !errors.Is(err, tables.ErrThrottled) {
 		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // another process has deleted one of the others
@@ -122,30 +122,30 @@ func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
 	return nil
 }
 
-// forget notes that a row of the index says nothing any more. The next that is written takes it away, or the sweeper.
-func (r *Runtime) forget(id string, due time.Time) {
+// markObsolete notes that a row of the index says nothing any more. The next that is written takes it away, or the sweeper.
+func (r *Runtime) markObsolete(id string, due time.Time) {
 	if due.After(r.config.Now()) {
 		return // it came early: the time is still to come
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.past) < indexSlice {
-		r.past = append(r.past, indexRow(id, due))
+	if len(r.obsoleteParked) < indexSlice {
+		r.obsoleteParked = append(r.obsoleteParked, indexRow(id, due))
 	}
 }
 
-// forgotten are the deletions of the rows that say nothing, but not of those that are written with them.
-func (r *Runtime) forgotten(seen map[string]bool) []tables.Op {
+// obsoleteOps are the deletions of the rows that say nothing, but not of those that are written with them.
+func (r *Runtime) obsoleteOps(seen map[string]bool) []tables.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ops []tables.Op
-	for _, row := range r.past {
+	for _, row := range r.obsoleteParked {
 		if !seen[row] {
 			ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: row}, ""))
 		}
 		seen[row] = true
 	}
-	r.past = nil
+	r.obsoleteParked = nil
 	return ops
 }
 
@@ -168,9 +168,9 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 		}
 		var done []tables.Op
 		for _, e := range page.Entities {
-			late, err := r.look(ctx, parkingOf(e))
-			if err != nil && (ctx.Err() != nil || isTrouble(err)) {
-				return woken, errors.Join(err, r.tidy(ctx, done))
+			late, err := r.checkParked(ctx, parkedEntryOf(e))
+			if err != nil && (ctx.Err() != nil || isStorageOutage(err)) {
+				return woken, errors.Join(err, r.deleteParked(ctx, done))
 			}
 			if err != nil { // it stays for the next sweep, and holds nobody up
 				failed = append(failed, fmt.Errorf("row %s: %w", e.Row, err))
@@ -181,7 +181,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 			}
 			done = append(done, tables.Delete(e.Key, ""))
 		}
-		if err := r.tidy(ctx, done); err != nil {
+		if err := r.deleteParked(ctx, done); err != nil {
 			return woken, err
 		}
 		if q.Continuation = page.Next; q.Continuation == "" || woken >= limit {
@@ -190,13 +190,13 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 }
 
-// isTrouble says that an error of storage is about all that is asked of it, not about one row.
-func isTrouble(err error) bool {
+// isStorageOutage says that an error of storage is about all that is asked of it, not about one row.
+func isStorageOutage(err error) bool {
 	return errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrNotFound)
 }
 
-// look wakes an orchestration if nobody has since it was due. It has a row for later then, before the one goes that says so.
-func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
+// checkParked wakes an orchestration if nobody has since it was due. It has a row for later then, before the one goes that says so.
+func (r *Runtime) checkParked(ctx context.Context, p parkedEntry) (late bool, err error) {
 	s, state, err := r.statusState(ctx, p.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("sweep: %w", err)
@@ -207,26 +207,26 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 		}
 	}
 	now := r.config.Now()
-	p.unheard = p.child != "" && state.waitsFor(p.child)
+	p.childUnreported = p.child != "" && state.waitsFor(p.child)
 	switch {
 	case err == nil && s.Ended() && s.Parent != "" && p.child == "":
-		return r.look(ctx, parking{id: s.Parent, child: p.id, due: p.due, since: now}) // it may not have been told
+		return r.checkParked(ctx, parkedEntry{id: s.Parent, child: p.id, due: p.due, since: now}) // it may not have been told
 	case err != nil:
 		return false, r.FindDamage(ctx, p.id)
 	case s.Ended():
 		return false, nil
 	case !s.overdue(p, now.Add(-r.config.LateAfter)):
-		return false, r.keepWatch(ctx, p, s)
+		return false, r.keepParked(ctx, p, s)
 	case s.Status == Retrying && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.remember(ctx, r.lookAfter(p.id)) // the message comes that brings the next attempt
+		return false, r.addParked(ctx, r.recheckLater(p.id)) // the message comes that brings the next attempt
 	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.remember(ctx, r.lookAfter(p.id)) // somebody may be at it: who is commits something now and then
+		return false, r.addParked(ctx, r.recheckLater(p.id)) // somebody may be at it: who is commits something now and then
 	}
 	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
 		return false, err // whoever mends it wakes it: see review
 	}
-	if next, ok := r.next(p, s); ok {
-		if err := r.remember(ctx, next); err != nil {
+	if next, ok := r.nextEntry(p, s); ok {
+		if err := r.addParked(ctx, next); err != nil {
 			return false, err
 		}
 	}
@@ -234,7 +234,7 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 	if err := r.send(ctx, wake, 0); err != nil {
 		return false, err
 	}
-	r.tally(func(c *Counts) { c.Woken++ })
+	r.count(func(c *Counts) { c.Woken++ })
 	if s.Status == Stalled {
 		r.config.Log.Info("an orchestration is stalled: it is tried whether its code is mended", "orchestration", p.id)
 		return true, nil
@@ -243,8 +243,8 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 	return true, nil
 }
 
-// tidy deletes rows of the index. Somebody may have deleted them already.
-func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
+// deleteParked deletes rows of the index. Somebody may have deleted them already.
+func (r *Runtime) deleteParked(ctx context.Context, deletions []tables.Op) error {
 	for len(deletions) > 0 {
 		n := min(len(deletions), indexSlice)
 		err := r.config.Tables.Apply(ctx, r.config.IndexTable, deletions[:n]...)
@@ -266,11 +266,11 @@ func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
 
 // overdue says that nobody has driven the orchestration since its time, that another time has passed, or that it waits
 // for others and has to look whether they are still there: whatever it heard meanwhile need not have come from all of them.
-func (s Summary) overdue(p parking, late time.Time) bool {
+func (s Summary) overdue(p parkedEntry, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
-	case s.Status == Pending, s.Status == Stalled, s.Status == Retrying, p.task != "", p.unheard:
+	case s.Status == Pending, s.Status == Stalled, s.Status == Retrying, p.task != "", p.childUnreported:
 		return true
 	case s.Status == Suspended: // it waits to be resumed, or for its own time to be over
 		return !p.within && s.Busy && s.UpdatedAt.Before(p.since)
@@ -285,18 +285,18 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	}
 }
 
-// keepWatch leaves another row for an orchestration that is not overdue, but goes on: whoever goes on with it may have died
+// keepParked leaves another row for an orchestration that is not overdue, but goes on: whoever goes on with it may have died
 // before it wrote one.
-func (r *Runtime) keepWatch(ctx context.Context, p parking, s Summary) error {
+func (r *Runtime) keepParked(ctx context.Context, p parkedEntry, s Summary) error {
 	switch {
 	case s.Status == Suspended:
 		return nil
 	case s.Running:
-		return r.remember(ctx, r.lookAfter(p.id))
+		return r.addParked(ctx, r.recheckLater(p.id))
 	case s.WaitingUntil.IsZero() || s.WaitingUntil.Equal(p.due):
 		return nil
 	}
-	row := parking{id: p.id, due: s.WaitingUntil, since: s.WaitingUntil}.row()
+	row := parkedEntry{id: p.id, due: s.WaitingUntil, since: s.WaitingUntil}.row()
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(row)) // one that is there knows more
 	if err != nil && !errors.Is(err, tables.ErrExists) {
 		return fmt.Errorf("sweep: %w", err)

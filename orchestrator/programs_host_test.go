@@ -109,7 +109,7 @@ func (r *trial) newNode() *node {
 		r.t.Fatal(err)
 	}
 	if r.plan.Narrow {
-		rt.room = narrow()
+		rt.roundBudget = narrow()
 	}
 	n.runtimes = map[string]*Runtime{"": rt}
 	return n

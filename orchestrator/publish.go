@@ -65,7 +65,7 @@ func (p Publication) validate() error {
 }
 
 func (x *execution) publish(p Publication) {
-	x.act()
+	x.noteAction()
 	if p.Key == "" {
 		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
 	}
@@ -73,8 +73,8 @@ func (x *execution) publish(p Publication) {
 	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey, Payload: p.Payload})
 }
 
-// relay hands what a round published to who sends it.
-func (d *driver) relay(ctx context.Context, r round) error {
+// publishEvents hands what a round published to who sends it.
+func (d *driver) publishEvents(ctx context.Context, r round) error {
 	var all []Publication
 	for _, e := range r.Decided {
 		if e.Kind == eventPublished {

@@ -17,18 +17,18 @@ func (r *Runtime) Purge(ctx context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
-	return r.purge(ctx, id, purging{top: id, seen: map[string]bool{}})
+	return r.purge(ctx, id, purgeScope{top: id, seen: map[string]bool{}})
 }
 
-// purging is a purge on its way from an orchestration to those that it waited for.
-type purging struct {
+// purgeScope is a purge on its way from an orchestration to those that it waited for.
+type purgeScope struct {
 	top  string
 	seen map[string]bool
 	// force takes what is damaged, too, and terminates what its caller leaves behind.
 	force bool
 }
 
-func (r *Runtime) purge(ctx context.Context, id string, p purging) error {
+func (r *Runtime) purge(ctx context.Context, id string, p purgeScope) error {
 	p.seen[id] = true
 	if p.force {
 		return r.forcePurge(ctx, id, p)
@@ -41,19 +41,19 @@ func (r *Runtime) purge(ctx context.Context, id string, p purging) error {
 }
 
 // purgeLoaded is purge for an orchestration that can be read.
-func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []generation, etag string, p purging) error {
+func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []storedExecution, etag string, p purgeScope) error {
 	if len(all) == 0 {
-		return r.purgeLeft(ctx, id)
+		return r.finishPurge(ctx, id)
 	}
 	latest := all[len(all)-1]
 	if latest.active() {
 		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
 	}
 	owed := func(d *driver, ctx context.Context, last round) error {
-		d.tells = id == p.top           // else its caller goes, too
+		d.notifiesParent = id == p.top  // else its caller goes, too
 		return d.emitOutward(ctx, last) // what it has called has ended, and goes with it
 	}
-	if err := r.payLast(ctx, id, all, owed); err != nil {
+	if err := r.repeatLastEffects(ctx, id, all, owed); err != nil {
 		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
 	if err := r.purgeCalls(ctx, id, all, p); err != nil {
@@ -61,13 +61,13 @@ func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []generation, 
 	}
 	// The first round of the next execution is what a restart, a rewind and a purge compete for.
 	if err := r.journal.markPurge(ctx, id, latest, etag, r.config.Now()); err != nil {
-		return lost(err)
+		return asElsewhere(err)
 	}
 	return r.purgeRest(ctx, id)
 }
 
 // purgeCalls purges the human tasks and the sub-orchestrations of one that can be read.
-func (r *Runtime) purgeCalls(ctx context.Context, id string, all []generation, p purging) error {
+func (r *Runtime) purgeCalls(ctx context.Context, id string, all []storedExecution, p purgeScope) error {
 	for _, g := range all {
 		for _, c := range summarize(id, g).Calls {
 			if c.Kind == TaskCall {
@@ -91,7 +91,7 @@ func (r *Runtime) purgeCalls(ctx context.Context, id string, all []generation, p
 
 // purgeChild purges a sub-orchestration whose caller goes. A forced purge leaves one alone that was to be abandoned and goes
 // on.
-func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose, p purging) error {
+func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose, p purgeScope) error {
 	if p.force && policy == AbandonChild {
 		if s, err := r.Status(ctx, id); err == nil && !s.Ended() {
 			p.seen[id] = true
@@ -106,7 +106,7 @@ func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose,
 
 // purgeForgotten purges the sub-orchestrations of rounds that are deleted, or damaged: their ids begin with that of their
 // caller, unless they were given others.
-func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purging) error {
+func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purgeScope) error {
 	children, err := r.scanChildren(ctx, id, statusRow, func(e tables.Entity) string { return e.String("ParentId") })
 	if err == nil && p.force { // one of them may have no status any more
 		var more []string
@@ -141,7 +141,7 @@ func (r *Runtime) scanChildren(ctx context.Context, id, row string, parent func(
 		}
 		child, err := tables.UnescapeKey(e.Partition)
 		if err != nil {
-			r.metNameless(ctx, e.Partition, err)
+			r.noteUnnamedDamage(ctx, e.Partition, err)
 			continue
 		}
 		if parent(e) == id {

@@ -20,7 +20,7 @@ func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, erro
 	if err != nil || !forgotten {
 		return 0, err
 	}
-	switch err := r.purge(ctx, s.ID, purging{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not told
+	switch err := r.purge(ctx, s.ID, purgeScope{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not told
 	case err == nil:
 		return 1, nil
 	case errors.Is(err, ErrCorrupt):

@@ -16,13 +16,13 @@ const purgeSlice = 99
 
 // markPurge inserts the round that says that the rows are being deleted, in place of the next execution and of the status,
 // as long as that is the one of etag.
-func (j *journal) markPurge(ctx context.Context, id string, latest generation, etag string, at time.Time) error {
+func (j *journal) markPurge(ctx context.Context, id string, latest storedExecution, etag string, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	columns, _, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
 	if err == nil {
 		partition := tables.EscapeKey(id)
-		ops := append(lineage{number: latest.number + 1, kept: true}.began(partition, latest.lineage()),
+		ops := append(executionMarker{number: latest.number + 1, kept: true}.startOps(partition, latest.marker()),
 			tables.Delete(tables.Key{Partition: partition, Row: statusRow}, etag),
 			tables.Upsert(tables.Entity{Key: tables.Key{Partition: partition, Row: purgeRow}}))
 		err = j.insert(ctx, tables.Entity{Key: tables.Key{Partition: partition, Row: roundKey(latest.number+1, 1)}, Properties: columns}, ops...)
@@ -33,8 +33,8 @@ func (j *journal) markPurge(ctx context.Context, id string, latest generation, e
 	return nil
 }
 
-// purgeLeft is purgeRest for an orchestration that nobody can see: ErrNotFound if there really is none.
-func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
+// finishPurge is purgeRest for an orchestration that nobody can see: ErrNotFound if there really is none.
+func (r *Runtime) finishPurge(ctx context.Context, id string) error {
 	rows, _, err := r.journal.rows(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
@@ -45,15 +45,15 @@ func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
 	return r.purgeRest(ctx, id)
 }
 
-// purges says that the round stands for a purge.
-func (r round) purges() bool { return len(r.Learned) == 1 && r.Learned[0].Kind == orchestrationPurged }
+// isPurge says that the round stands for a purge.
+func (r round) isPurge() bool { return len(r.Learned) == 1 && r.Learned[0].Kind == orchestrationPurged }
 
 // beingPurged says that a purge of these rows, as journal.rows gives them, has begun.
 func beingPurged(rows []tables.Entity) bool {
 	if len(rows) == 0 {
 		return false
 	}
-	return rows[0].Row == purgeRow || isPurge(rows[len(rows)-1])
+	return rows[0].Row == purgeRow || isPurgeRow(rows[len(rows)-1])
 }
 
 // purgeRest carries a purge out, or does nothing where none has begun. The first round keeps others from starting under
@@ -96,17 +96,17 @@ func purgeMarks(rows []tables.Entity) []tables.Entity {
 		marks[0] = rows[last]
 	}
 	for _, i := range slices.Compact([]int{first, last}) {
-		if rows[i].Row != marks[0].Row && (i == first || isPurge(rows[i])) {
+		if rows[i].Row != marks[0].Row && (i == first || isPurgeRow(rows[i])) {
 			marks = append(marks, rows[i])
 		}
 	}
 	return marks
 }
 
-// isPurge says that the row holds the round that stands for a purge.
-func isPurge(row tables.Entity) bool {
+// isPurgeRow says that the row holds the round that stands for a purge.
+func isPurgeRow(row tables.Entity) bool {
 	r, err := decodeRound(row)
-	return err == nil && r.purges()
+	return err == nil && r.isPurge()
 }
 
 // purgeRows deletes all rows but the marks. Where the purge was forced, nobody has read which human tasks there are: it is

@@ -8,19 +8,19 @@ import (
 
 // wait is one time that a fiber waits for a task, at a place among the tasks that it waits for.
 type wait struct {
-	fiber *fiber
-	count int // of the fiber's waits
-	task  *task
-	place int
+	coroutine *coroutine
+	count     int // of the fiber's waits
+	task      *task
+	place     int
 }
 
-// over says that the fiber does not wait there any more, or that it can go on.
-func (w wait) over() bool {
-	return w.fiber.waits != w.count || w.fiber.ended || w.task.done || w.fiber.ready()
+// obsolete says that the fiber does not wait there any more, or that it can go on.
+func (w wait) obsolete() bool {
+	return w.coroutine.waits != w.count || w.coroutine.ended || w.task.done || w.coroutine.ready()
 }
 
 // waitFor has a fiber wait until one of the tasks is done.
-func (x *execution) waitFor(f *fiber, tasks []*task) {
+func (x *execution) waitFor(f *coroutine, tasks []*task) {
 	f.waiting = tasks
 	f.waits++
 	for i, t := range tasks {
@@ -28,7 +28,7 @@ func (x *execution) waitFor(f *fiber, tasks []*task) {
 			continue
 		}
 		w := wait{f, f.waits, t, i}
-		if n := len(t.waits); n > 0 && t.waits[n-1].fiber == f {
+		if n := len(t.waits); n > 0 && t.waits[n-1].coroutine == f {
 			t.waits[n-1] = w // it has waited for it before, in a loop perhaps
 		} else {
 			t.waits = append(t.waits, w)
@@ -60,7 +60,7 @@ func (r receivers) first(name string) *task {
 		return nil
 	}
 	for len(all.heap) > 0 {
-		if w := heap.Pop(&all.heap).(wait); !w.over() {
+		if w := heap.Pop(&all.heap).(wait); !w.obsolete() {
 			return w.task
 		}
 	}
@@ -76,7 +76,7 @@ type waits struct {
 func (a *waits) add(w wait) {
 	const few = 32
 	if len(a.heap) >= max(a.tidy, few) {
-		a.heap = slices.DeleteFunc(a.heap, wait.over)
+		a.heap = slices.DeleteFunc(a.heap, wait.obsolete)
 		heap.Init(&a.heap)
 		a.tidy = 2 * len(a.heap)
 	}
@@ -88,7 +88,7 @@ type waitHeap []wait
 
 func (h waitHeap) Len() int { return len(h) }
 func (h waitHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].fiber.number, h[j].fiber.number), cmp.Compare(h[i].place, h[j].place)) < 0
+	return cmp.Or(cmp.Compare(h[i].coroutine.number, h[j].coroutine.number), cmp.Compare(h[i].place, h[j].place)) < 0
 }
 func (h waitHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 

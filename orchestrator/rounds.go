@@ -108,7 +108,7 @@ var errRoundGone = errors.New("the round is gone")
 
 // readRound is a row as a list shows it, with the bytes of its payloads.
 func (r *Runtime) readRound(ctx context.Context, id string, e tables.Entity) (Round, int, error) {
-	err := r.journal.whole(ctx, id, []tables.Entity{e})
+	err := r.journal.fillBlobs(ctx, id, []tables.Entity{e})
 	if errors.Is(err, blobs.ErrNotFound) {
 		if _, there := r.config.Tables.Get(ctx, r.config.Table, e.Key); errors.Is(there, tables.ErrNotFound) {
 			return Round{}, 0, errRoundGone

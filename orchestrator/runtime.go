@@ -17,15 +17,15 @@ type Runtime struct {
 	versions      map[version]AnyOrchestrator
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one for each running activity
-	room          room          // of a round
+	roundBudget   roundBudget   // of a round
 
-	mu      sync.Mutex
-	active  map[string]*driver // by orchestration id: at most one in a process
-	blocked map[string]error   // why the code of an orchestration does not come back, by id
-	counts  Counts
-	past    []string // rows of the index that say nothing any more
+	mu             sync.Mutex
+	active         map[string]*driver // by orchestration id: at most one in a process
+	blocked        map[string]error   // why the code of an orchestration does not come back, by id
+	counts         Counts
+	obsoleteParked []string // rows of the index that say nothing any more
 
-	reviewed string // where the next look at what is damaged begins
+	reviewFrom string // where the next look at what is damaged begins
 }
 
 // version is an orchestrator's name and the version of its code.
@@ -50,7 +50,7 @@ func (r *Runtime) Counts() Counts {
 	return r.counts
 }
 
-func (r *Runtime) tally(add func(*Counts)) {
+func (r *Runtime) count(add func(*Counts)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	add(&r.counts)
@@ -68,7 +68,7 @@ func New(c Config) (*Runtime, error) {
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
 		blocked:       map[string]error{},
-		room:          roundRoom(),
+		roundBudget:   defaultRoundBudget(),
 	}
 	var errs []error
 	if c.Tables == nil || c.Blobs == nil {
@@ -161,9 +161,9 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 		return Outcome{}, err
 	}
 	for {
-		d, joined := r.enter(ctx, s, o, nil)
-		if joined && !d.asked.deliver && d.asked.CorrelationID != s.CorrelationID {
-			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.asked.CorrelationID, ErrConflict)
+		d, joined := r.join(ctx, s, o, nil)
+		if joined && !d.request.deliver && d.request.CorrelationID != s.CorrelationID {
+			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.request.CorrelationID, ErrConflict)
 		}
 		select {
 		case <-d.finished:
@@ -173,12 +173,12 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 			}
 			<-d.finished // it has seen the end of ctx too
 		}
-		if joined && d.asked.deliver && ctx.Err() == nil {
+		if joined && d.request.deliver && ctx.Err() == nil {
 			continue // a signal may do less than a start: it begins nothing, and revives nothing
 		}
 		out := d.outcome
 		out.Joined = joined
-		r.met(ctx, d.err)
+		r.noteDamage(ctx, d.err)
 		return out, d.err
 	}
 }
@@ -190,7 +190,7 @@ func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
 		return Outcome{}, err
 	}
 	for {
-		d, joined := r.enter(ctx, s, o, nil)
+		d, joined := r.join(ctx, s, o, nil)
 		if !joined {
 			<-d.finished
 			return d.outcome, d.err
@@ -226,7 +226,7 @@ func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 }
 
 // outcomeOf is the latest execution, with those that failed before it.
-func outcomeOf(id string, all []generation) Outcome {
+func outcomeOf(id string, all []storedExecution) Outcome {
 	last := len(all) - 1
 	out := summarize(id, all[last])
 	for _, g := range all[:last] {
@@ -236,7 +236,7 @@ func outcomeOf(id string, all []generation) Outcome {
 }
 
 // loadKnown reads an orchestration that there has to be.
-func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error) {
+func (r *Runtime) loadKnown(ctx context.Context, id string) ([]storedExecution, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
@@ -247,30 +247,30 @@ func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error
 	return all, err
 }
 
-// enter finds the driver of an orchestration in this process, or makes one. A delivery is handed to either.
-func (r *Runtime) enter(ctx context.Context, s Start, o AnyOrchestrator, v *delivery) (d *driver, joined bool) {
+// join finds the driver of an orchestration in this process, or makes one. A delivery is handed to either.
+func (r *Runtime) join(ctx context.Context, s Start, o AnyOrchestrator, v *delivery) (d *driver, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d := r.active[s.ID]; d != nil {
-		d.hand(v)
+		d.enqueue(v)
 		return d, true
 	}
 	d = newDriver(r, s, o)
 	d.blocked = r.blocked[s.ID]
-	d.hand(v)
+	d.enqueue(v)
 	r.active[s.ID] = d
 	go d.run(ctx)
 	return d, false
 }
 
-// leave ends a driver, once.
-func (r *Runtime) leave(d *driver, out Outcome, err error) {
+// finish ends a driver, once.
+func (r *Runtime) finish(d *driver, out Outcome, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.active[d.asked.ID] != d {
+	if r.active[d.request.ID] != d {
 		return
 	}
-	delete(r.active, d.asked.ID)
+	delete(r.active, d.request.ID)
 	d.outcome, d.err = out, err
 	close(d.finished)
 }

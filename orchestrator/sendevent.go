@@ -15,8 +15,8 @@ var ErrEarly = errors.New("the event came before an earlier one of its sender")
 // sender waits for as long as a message can take; one that has not may be new under its id, and what came before was for
 // another one.
 const (
-	patienceWithKnown = 24 * time.Hour
-	patienceWithNew   = time.Hour
+	maxHoldKnownSender = 24 * time.Hour
+	maxHoldNewSender   = time.Hour
 )
 
 // RaiseEvent sends an event to another orchestration. It is part of the round: it leaves if and only if the round is
@@ -52,7 +52,7 @@ type sentStream struct {
 }
 
 func (x *execution) sendEvent(id, name string, payload json.RawMessage) {
-	x.act()
+	x.noteAction()
 	if x.outgoing == nil {
 		x.outgoing = map[string]sentStream{}
 	}
@@ -80,12 +80,12 @@ func (d *driver) sendEvent(ctx context.Context, e event) error {
 
 // isEarly says that an event is to wait for the one that its sender sent before it.
 func (d *driver) isEarly(p Payload) bool {
-	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.memory.senders[p.Stream].Sequence+1 {
+	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.received.senders[p.Stream].Sequence+1 {
 		return false
 	}
-	patience := patienceWithNew
-	if d.execution.memory.senders[p.Stream].Sequence > 0 {
-		patience = patienceWithKnown
+	patience := maxHoldNewSender
+	if d.execution.received.senders[p.Stream].Sequence > 0 {
+		patience = maxHoldKnownSender
 	}
 	return d.rt.config.Now().Sub(*p.Previous) < patience
 }

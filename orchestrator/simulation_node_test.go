@@ -47,7 +47,7 @@ func (s *simulation) newNode() *node {
 			s.t.Fatal(err)
 		}
 		if s.narrow {
-			rt.room = narrow()
+			rt.roundBudget = narrow()
 		}
 		n.runtimes[name] = rt
 	}

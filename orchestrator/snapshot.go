@@ -77,7 +77,7 @@ func (x *execution) state(status Status, wait *task, token string) string {
 	b = append(b, `,"branchPath":[],"nextStepIndex":`...)
 	b = strconv.AppendInt(b, int64(len(x.tasks)), 10)
 	b = append(b, `},"subWorkflowFrames":[`...)
-	for i, t := range x.frames[:min(len(x.frames), shownInState)] {
+	for i, t := range x.openChildren[:min(len(x.openChildren), shownInState)] {
 		b = appendText(comma(b, i), clipName(t.child))
 	}
 	b = append(b, `],"continuationBuffer":[`...)

@@ -38,7 +38,7 @@ func (d *driver) constant() map[string]any {
 func (d *driver) status(now time.Time) map[string]any {
 	x := d.execution
 	round := len(d.rounds) + 1
-	status, failure := x.standing()
+	status, failure := x.currentStatus()
 	columns := make(map[string]any, 24)
 	maps.Copy(columns, d.constant())
 	d.describe(columns, status)
@@ -47,7 +47,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	columns["StateVersion"] = int64(d.version + 1)
 	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
 	columns["LastExecutedOnUtc"] = now
-	setText(columns, "LastSignalId", x.memory.last)
+	setText(columns, "LastSignalId", x.received.last)
 	if failure != nil {
 		setText(columns, "LastErrorCode", failure.Code)
 		setText(columns, "LastErrorJson", failure.text())
@@ -74,13 +74,13 @@ func (d *driver) describe(columns map[string]any, status Status) {
 	if due := x.waitingUntil(); due != 0 {
 		columns["WaitingUntilUtc"] = fromMicros(due)
 	}
-	if x.sent > 0 {
+	if x.sentCount > 0 {
 		columns["WaitingWithin"] = true // for activities in other processes
 	}
-	if x.open > 0 && !x.ended || x.partial {
+	if x.openCount > 0 && !x.ended || x.partial {
 		columns["Busy"] = true
 	}
-	if x.running > 0 && !x.ended && !x.suspended {
+	if x.runningCount > 0 && !x.ended && !x.suspended {
 		columns["Running"] = true
 	}
 	if x.ended && status.Ended() {
@@ -95,8 +95,8 @@ func setText(columns map[string]any, name, value string) {
 	}
 }
 
-// standing is the status of the execution as its events tell it, and its end's failure or the last that it learned of.
-func (x *execution) standing() (Status, *Failure) {
+// currentStatus is the status of the execution as its events tell it, and its end's failure or the last that it learned of.
+func (x *execution) currentStatus() (Status, *Failure) {
 	switch {
 	case x.ended && !x.partial:
 		return endStatus(x.end), firstOf(x.end.Failure, x.failure)
@@ -155,7 +155,7 @@ func (x *execution) waitingFor() *task {
 	if x.ended {
 		return nil
 	}
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		for _, t := range f.waiting {
 			if !f.ended && t.open() {
 				return t
@@ -171,7 +171,7 @@ func (x *execution) waitingUntil() int64 {
 		return 0
 	}
 	until := x.deadline
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		for _, t := range f.waiting {
 			if !f.ended && t.open() && t.due != 0 && (until == 0 || t.due < until) {
 				until = t.due

@@ -13,7 +13,7 @@ const (
 	childTask                     // another orchestration, which a crew runs
 	timerTask                     // a time
 	eventTask                     // an external event
-	fiberTask                     // a coroutine of the same execution
+	coroutineTask                 // a coroutine of the same execution
 	humanTask                     // a person
 	conditionTask                 // a condition that other fibers make true
 )
@@ -74,22 +74,22 @@ type task struct {
 	attempts int   // that failed
 	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
 
-	begun      bool            // a sub-orchestration that has rounds
-	remote     bool            // a sub-orchestration that waits for a signal
-	told       bool            // it has ended, while this process was still at it
-	running    bool            // an activity that has not failed, and that no other process was given
-	sent       bool            // an activity that another process runs
-	foreign    bool            // others see to it, so this driver does not start it
-	rival      bool            // of these: perhaps on behalf of the very message that this driver works for
-	canceled   bool            // the orchestration does not want it any more
-	canceledAt int             // how many decisions there were then
-	progress   json.RawMessage // what the last recorded heartbeat told
-	waits      []wait          // of fibers, for it
-	done       bool
-	place      int  // in the order in which the execution's tasks were done
-	awaited    bool // the orchestrator has looked at it
-	output     json.RawMessage
-	err        error
+	begun          bool            // a sub-orchestration that has rounds
+	remote         bool            // a sub-orchestration that waits for a signal
+	endedMeanwhile bool            // it has ended, while this process was still at it
+	running        bool            // an activity that has not failed, and that no other process was given
+	sent           bool            // an activity that another process runs
+	foreign        bool            // others see to it, so this driver does not start it
+	rival          bool            // of these: perhaps on behalf of the very message that this driver works for
+	canceled       bool            // the orchestration does not want it any more
+	canceledAt     int             // how many decisions there were then
+	progress       json.RawMessage // what the last recorded heartbeat told
+	waits          []wait          // of fibers, for it
+	done           bool
+	doneOrder      int  // in the order in which the execution's tasks were done
+	awaited        bool // the orchestrator has looked at it
+	output         json.RawMessage
+	err            error
 }
 
 // retryAt says when the attempt that follows a failed one is due, or that there is none.
@@ -111,9 +111,9 @@ func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string)
 // failed is what Await returns for a call whose attempt failed for good.
 func (t *task) failed(f *Failure, attempt int) error {
 	if t.kind == childTask {
-		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.errors.revive(f)}
+		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.errors.restore(f)}
 	}
-	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.errors.revive(f)}
+	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.errors.restore(f)}
 }
 
 // open says that the call is made and has no result.

@@ -49,8 +49,8 @@ func (all errorTypes) names() []string {
 	return names
 }
 
-// keep records in f what has to survive of err.
-func (all errorTypes) keep(f *Failure, err error) {
+// record records in f what has to survive of err.
+func (all errorTypes) record(f *Failure, err error) {
 	defer func() { _ = recover() }() // user code that panics keeps nothing
 	for _, t := range all {
 		if detail, ok := t.encode(err); ok && len(detail) <= maxMessage {
@@ -60,8 +60,8 @@ func (all errorTypes) keep(f *Failure, err error) {
 	}
 }
 
-// revive gives the error that f recorded; nil when it recorded none, or none that this code knows.
-func (all errorTypes) revive(f *Failure) error {
+// restore gives the error that f recorded; nil when it recorded none, or none that this code knows.
+func (all errorTypes) restore(f *Failure) error {
 	defer func() { _ = recover() }() // user code that panics revives nothing
 	for _, t := range all {
 		if t.name == f.Type {
@@ -73,8 +73,8 @@ func (all errorTypes) revive(f *Failure) error {
 	return nil
 }
 
-// keepNamed records in f what has to survive of err for a caller that has named types which this code need not know.
-func keepNamed(f *Failure, err error, names []string) {
+// recordNamed records in f what has to survive of err for a caller that has named types which this code need not know.
+func recordNamed(f *Failure, err error, names []string) {
 	defer func() { _ = recover() }() // user code that panics keeps nothing
 	var named error
 	walk(err, func(e error) bool {

@@ -49,7 +49,7 @@ func Undo(ctx *Context, calls ...Waitable) error {
 		undo := x.schedule(&task{kind: activityTask, name: t.options.undo.name, input: t.options.undo.input, options: t.options.undo.options,
 			shielded: true, undoes: t.number, awaited: true})
 		x.wait(undo)
-		if x.see(undo); undo.err != nil {
+		if x.noteResultSeen(undo); undo.err != nil {
 			errs = append(errs, undo.err)
 		}
 	}

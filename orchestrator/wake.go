@@ -15,25 +15,25 @@ import (
 func (d *driver) wake(ctx context.Context, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	var parkings []parking
+	var parkings []parkedEntry
 	if d.waitsWithin() {
-		parkings = append(parkings, d.rt.lookAfter(d.start.ID))
+		parkings = append(parkings, d.rt.recheckLater(d.start.ID))
 	}
 	comes := at.IsZero() // what it waits for, as a signal by itself
 	if !comes {
 		var err error
-		if comes, err = d.messageComes(ctx, at); err != nil {
+		if comes, err = d.timerPending(ctx, at); err != nil {
 			return err
 		}
 	}
 	if comes {
-		return d.rt.remember(ctx, parkings...)
+		return d.rt.addParked(ctx, parkings...)
 	}
 	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
-	if d.timed && d.committed == 0 { // the row is there, as the message was that this one takes the place of
-		if err := d.rt.remember(ctx, parkings...); err != nil {
+	if d.timerSignaled && d.committed == 0 { // the row is there, as the message was that this one takes the place of
+		if err := d.rt.addParked(ctx, parkings...); err != nil {
 			return err
 		}
 		return d.rt.send(ctx, d.timerSignal(at), delay)
@@ -42,7 +42,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		return err
 	}
 	// The row comes last: where it is, the message was sent.
-	return d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
+	return d.rt.addParked(ctx, append(parkings, parkedEntry{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
 }
 
 // timerSignal is the message that wakes the orchestration at that time.
@@ -58,11 +58,11 @@ func (d *driver) timerSignal(at time.Time) Signal {
 	return s
 }
 
-// messageComes says that the message which wakes the orchestration at that time was sent before, and is still to come. A
+// timerPending says that the message which wakes the orchestration at that time was sent before, and is still to come. A
 // driver that has changed nothing asks, so that looking at what is parked does not multiply its messages; but not one that
 // such a message woke, which it takes the place of.
-func (d *driver) messageComes(ctx context.Context, at time.Time) (bool, error) {
-	if d.committed > 0 || d.timed {
+func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
+	if d.committed > 0 || d.timerSignaled {
 		return false, nil
 	}
 	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.IndexTable, tables.Key{Partition: indexPartition, Row: indexRow(d.start.ID, at)})
@@ -72,12 +72,12 @@ func (d *driver) messageComes(ctx context.Context, at time.Time) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("park orchestration %s: %w", d.start.ID, err)
 	}
-	return row.Time(columnMessage).After(d.rt.config.Now().Add(messageSlack)), nil
+	return row.Time(columnMessage).After(d.rt.config.Now().Add(clockSkew)), nil
 }
 
-// messageSlack is how far the clocks of processes may differ, and that of the queue: a message that comes so much too early
+// clockSkew is how far the clocks of processes may differ, and that of the queue: a message that comes so much too early
 // is the one that was sent.
-const messageSlack = time.Minute
+const clockSkew = time.Minute
 
 // dueAt is a call that is due then; nil when it is the execution's deadline.
 func (d *driver) dueAt(at time.Time) *task {
@@ -99,16 +99,16 @@ func (d *driver) waitsWithin() bool {
 	return false
 }
 
-// leaveTrace has the sweeper look after what this driver has committed and cannot go on with. Its message comes again, as a
+// indexForSweeper has the sweeper look after what this driver has committed and cannot go on with. Its message comes again, as a
 // rule; but another process that had it, too, may have acknowledged it before.
-func (d *driver) leaveTrace(ctx context.Context) {
+func (d *driver) indexForSweeper(ctx context.Context) {
 	if d.rt.config.Queues == nil || d.ended() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	now := d.rt.config.Now()
-	if err := d.rt.remember(ctx, parking{id: d.start.ID, due: now, since: now}); err != nil {
+	if err := d.rt.addParked(ctx, parkedEntry{id: d.start.ID, due: now, since: now}); err != nil {
 		d.rt.config.Log.Warn("an orchestration cannot be gone on with until its message comes again", "orchestration", d.start.ID, "reason", err.Error())
 	}
 }

@@ -91,7 +91,7 @@ func (c *Catalog) Prepare(ctx context.Context) error {
 }
 
 // Note takes in what a runtime tells (orchestrator.Config.Noted). It does not wait for storage.
-func (c *Catalog) Note(n orchestrator.Note) {
+func (c *Catalog) Note(n orchestrator.StatusChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, waits := c.pending[n.ID]

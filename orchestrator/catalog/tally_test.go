@@ -41,7 +41,7 @@ func newWorkshop(t *testing.T) *workshop {
 	})
 	var err error
 	w.runtime, err = orchestrator.New(orchestrator.Config{Tables: w.store, Blobs: blobs.NewMemory(), Queues: w.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Noted: func(n orchestrator.Note) { w.Note(n) }, Orchestrators: []orchestrator.AnyOrchestrator{turns, flaky}})
+		StatusChanged: func(n orchestrator.StatusChange) { w.Note(n) }, Orchestrators: []orchestrator.AnyOrchestrator{turns, flaky}})
 	if err != nil {
 		t.Fatal(err)
 	}

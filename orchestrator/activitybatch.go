@@ -20,8 +20,8 @@ import (
 // batchLimit bounds the activities of one message.
 const batchLimit = 50
 
-// batch is a message of the activity queue: activities of one execution that any process may run.
-type batch struct {
+// activityBatch is a message of the activity queue: activities of one execution that any process may run.
+type activityBatch struct {
 	RuntimeProvider string         `json:"runtimeProvider"`
 	Orchestration   string         `json:"workflowInstanceId"`
 	Execution       int            `json:"execution"`
@@ -54,8 +54,8 @@ type activityResult struct {
 // messageBytes is about what one message brings, in the blob that it names if need be.
 const messageBytes = 16 << 20
 
-// spread hands activities to other processes, many in a message.
-func (d *driver) spread(ctx context.Context, e event) error {
+// sendActivities hands activities to other processes, many in a message.
+func (d *driver) sendActivities(ctx context.Context, e event) error {
 	var calls []activityCall
 	for _, number := range e.Tasks {
 		if t := d.execution.task(number); t != nil && t.sent && t.open() {
@@ -63,22 +63,22 @@ func (d *driver) spread(ctx context.Context, e event) error {
 				Timeout: t.options.timeout.Microseconds(), Heartbeat: t.options.heartbeat.Microseconds(), Progress: t.progress})
 		}
 	}
-	b := batch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID}
+	b := activityBatch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID}
 	return d.rt.sendBatches(ctx, b, calls)
 }
 
 // sendBatches hands out activities as b says, in as many messages as it takes.
-func (r *Runtime) sendBatches(ctx context.Context, b batch, calls []activityCall) error {
+func (r *Runtime) sendBatches(ctx context.Context, b activityBatch, calls []activityCall) error {
 	var errs []error
-	for part := range parcels(calls, func(c activityCall) int { return len(c.Input) + len(c.Progress) }) {
+	for part := range batches(calls, func(c activityCall) int { return len(c.Input) + len(c.Progress) }) {
 		b.Activities, b.Blob = part, ""
 		errs = append(errs, r.sendBatch(ctx, b))
 	}
 	return errors.Join(errs...)
 }
 
-// parcels divides what there is to send into what a message takes.
-func parcels[T any](all []T, size func(T) int) iter.Seq[[]T] {
+// batches divides what there is to send into what a message takes.
+func batches[T any](all []T, size func(T) int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {
 			n, bytes := 0, 0
@@ -94,7 +94,7 @@ func parcels[T any](all []T, size func(T) int) iter.Seq[[]T] {
 	}
 }
 
-func (r *Runtime) sendBatch(ctx context.Context, b batch) error {
+func (r *Runtime) sendBatch(ctx context.Context, b activityBatch) error {
 	body, err := marshal(b)
 	if err == nil && len(body) > queues.MaxBody {
 		if b.Blob, err = r.claim(ctx, b.Orchestration, "", b.Activities); err == nil {
@@ -122,11 +122,11 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 		return err
 	}
 	claimed := b.Blob
-	if b, err = r.wanted(ctx, b); err != nil {
+	if b, err = r.dropUnwanted(ctx, b); err != nil {
 		return err
 	}
 	if len(b.Activities) == 0 {
-		r.tally(func(c *Counts) { c.Stale++ })
+		r.count(func(c *Counts) { c.Stale++ })
 		return r.dropBlob(ctx, b.Orchestration, claimed)
 	}
 	invocation := ctx
@@ -140,7 +140,7 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 			ctx, stop := context.WithCancelCause(ctx)
 			defer stop(nil)
 			res := r.attempt(ctx, b.attempt(call, func(json.RawMessage) {
-				if err := r.wantedNoMore(ctx, b); err != nil {
+				if err := r.checkWanted(ctx, b); err != nil {
 					stop(err)
 				}
 			}))
@@ -165,15 +165,15 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if err := r.report(ctx, b, done, left); err != nil {
+	if err := r.reportResults(ctx, b, done, left); err != nil {
 		return err
 	}
 	return r.dropBlob(ctx, b.Orchestration, b.Blob)
 }
 
-// report signals what is done and hands out again what is left.
-func (r *Runtime) report(ctx context.Context, b batch, done []activityResult, left []activityCall) error {
-	for results := range parcels(done, func(a activityResult) int { return len(a.Output) + len(a.Progress) }) {
+// reportResults signals what is done and hands out again what is left.
+func (r *Runtime) reportResults(ctx context.Context, b activityBatch, done []activityResult, left []activityCall) error {
+	for results := range batches(done, func(a activityResult) int { return len(a.Output) + len(a.Progress) }) {
 		s := Signal{SignalID: uuid.NewString(), InstanceID: b.Orchestration, Type: InternalContinue, Payload: Payload{Results: results}}
 		if err := r.send(ctx, s, 0); err != nil {
 			return err
@@ -200,13 +200,13 @@ func (r *Runtime) GiveUpActivities(ctx context.Context, body []byte, reason stri
 		done = append(done, activityResult{Execution: b.Execution, Task: call.Task, Attempt: call.Attempt,
 			Failure: &Failure{Message: reason, Code: "GivenUp"}})
 	}
-	if err := r.report(ctx, b, done, nil); err != nil {
+	if err := r.reportResults(ctx, b, done, nil); err != nil {
 		return err
 	}
 	return r.dropBlob(ctx, b.Orchestration, b.Blob)
 }
 
-func (r *Runtime) readBatch(ctx context.Context, body []byte) (batch, error) {
+func (r *Runtime) readBatch(ctx context.Context, body []byte) (activityBatch, error) {
 	b, err := decodeBatch(body)
 	if err != nil || b.Blob == "" {
 		return b, err
@@ -224,8 +224,8 @@ func (r *Runtime) readBatch(ctx context.Context, body []byte) (batch, error) {
 	return b, nil
 }
 
-func decodeBatch(body []byte) (batch, error) {
-	var b batch
+func decodeBatch(body []byte) (activityBatch, error) {
+	var b activityBatch
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&b); err != nil {
 		return b, fmt.Errorf("%w: %w", ErrBatch, err)
 	}
@@ -235,9 +235,9 @@ func decodeBatch(body []byte) (batch, error) {
 	return b, nil
 }
 
-// wanted leaves those activities of a batch that are waited for. The others were done before, or are not wanted any more:
+// dropUnwanted leaves those activities of a batch that are waited for. The others were done before, or are not wanted any more:
 // what runs them again now could come after what has taken them back.
-func (r *Runtime) wanted(ctx context.Context, b batch) (batch, error) {
+func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (activityBatch, error) {
 	all, err := r.journal.load(ctx, b.Orchestration)
 	if err != nil {
 		return b, err
@@ -256,8 +256,8 @@ func (r *Runtime) wanted(ctx context.Context, b batch) (batch, error) {
 	return b, nil
 }
 
-// wantedNoMore is looked at now and then by an attempt that has heartbeats: an error ends it.
-func (r *Runtime) wantedNoMore(ctx context.Context, b batch) error {
+// checkWanted is looked at now and then by an attempt that has heartbeats: an error ends it.
+func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 	s, err := r.Status(ctx, b.Orchestration)
 	if errors.Is(err, ErrNotFound) || err == nil && (s.Ended() || s.Execution > b.Execution) {
 		return fmt.Errorf("orchestration %s does not wait for it any more: %w", b.Orchestration, ErrCanceled)
@@ -267,36 +267,36 @@ func (r *Runtime) wantedNoMore(ctx context.Context, b batch) error {
 
 // attempt is a try at one of the activities. Its progress is not recorded, because another process has the rounds: a
 // failure takes it along, and so does what is handed out again.
-func (b batch) attempt(c activityCall, beat func(progress json.RawMessage)) attempt {
+func (b activityBatch) attempt(c activityCall, beat func(progress json.RawMessage)) attempt {
 	return attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
 		record: beat,
 		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
 			CorrelationID: b.CorrelationID, Progress: c.Progress}}
 }
 
-func (r *Runtime) resultOf(b batch, c activityCall, res result) activityResult {
+func (r *Runtime) resultOf(b activityBatch, c activityCall, res result) activityResult {
 	out := activityResult{Execution: b.Execution, Task: c.Task, Attempt: c.Attempt, Output: res.output, Progress: res.progress}
 	if res.err != nil {
 		out.Failure = failureOf(res.err)
 		if a := r.activities[c.Name]; a != nil {
-			a.configured().errors.keep(out.Failure, res.err)
+			a.configured().errors.record(out.Failure, res.err)
 		}
 	}
 	return out
 }
 
-// judgeResults says whether any of the results is news.
-func (x *execution) judgeResults(results []activityResult) verdict {
+// classifyResults says whether any of the results is news.
+func (x *execution) classifyResults(results []activityResult) signalClass {
 	for _, r := range results {
-		if x.fits(r) != nil {
+		if x.callFor(r) != nil {
 			return signalNew
 		}
 	}
 	return signalKnown
 }
 
-// fits is the call that waits for the result; nil for none.
-func (x *execution) fits(r activityResult) *task {
+// callFor is the call that waits for the result; nil for none.
+func (x *execution) callFor(r activityResult) *task {
 	t := x.task(r.Task)
 	if r.Execution != x.number || t == nil || t.done || t.kind != activityTask || t.attempts+1 != r.Attempt {
 		return nil
@@ -306,7 +306,7 @@ func (x *execution) fits(r activityResult) *task {
 
 func (d *driver) takeResults(results []activityResult) error {
 	for _, r := range results {
-		t := d.execution.fits(r)
+		t := d.execution.callFor(r)
 		if t == nil {
 			continue
 		}
@@ -314,7 +314,7 @@ func (d *driver) takeResults(results []activityResult) error {
 		if r.Failure == nil {
 			err = d.learn(event{Kind: activityCompleted, Task: t.number, Payload: compact(r.Output)})
 		} else {
-			err = d.failed(t, r.Failure, r.Progress)
+			err = d.learnFailure(t, r.Failure, r.Progress)
 		}
 		if err != nil {
 			return err
@@ -324,13 +324,13 @@ func (d *driver) takeResults(results []activityResult) error {
 	return nil
 }
 
-// sendAgain lets activities be handed out, or run, whose messages may be gone.
-func (c *crew) sendAgain() {
+// resend lets activities be handed out, or run, whose messages may be gone.
+func (c *executor) resend() {
 	for _, t := range c.execution.tasks {
 		if t.sent && t.open() {
 			t.sent, t.running = false, true
-			c.execution.sent--
-			c.execution.running++
+			c.execution.sentCount--
+			c.execution.runningCount++
 		}
 	}
 }

@@ -6,36 +6,36 @@ import (
 	"slices"
 )
 
-// follows says that the id is shared by runs that follow each other, and that the latest is another one than this.
-func (d *driver) follows(all []generation) bool {
+// startsNextRun says that the id is shared by runs that follow each other, and that the latest is another one than this.
+func (d *driver) startsNextRun(all []storedExecution) bool {
 	_, latest := latestOf(all)
 	return d.start.Reuse == ReuseEnded && !d.start.deliver && latest.Name == d.start.Orchestrator && latest.CorrelationID != d.start.CorrelationID
 }
 
-// succeed begins the next run under the id, unless this one has ended for good before, or the latest goes on.
-func (d *driver) succeed(ctx context.Context, all []generation) error {
+// beginNextRun begins the next run under the id, unless this one has ended for good before, or the latest goes on.
+func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
-	if out, ok := d.pastRun(all); ok {
-		d.past = &out
+	if out, ok := d.findPastRun(all); ok {
+		d.pastOutcome = &out
 		return nil
 	}
 	if latest.active() {
 		return fmt.Errorf("orchestration %s runs for correlation id %s: %w", d.start.ID, started.CorrelationID, ErrConflict)
 	}
-	d.survey(all)
+	d.readEarlier(all)
 	before := summarize(d.start.ID, latest)
 	before.Earlier = d.earlier
-	if err := d.close(ctx, before, latest); err != nil {
+	if err := d.settlePreviousRun(ctx, before, latest); err != nil {
 		return err
 	}
 	first, _ := all[0].start()
 	d.createdAt = createdOf(first)
-	next := anew(d.start, latest, "")
+	next := freshExecution(d.start, latest, "")
 	return d.begin(ctx, next.number, next.event)
 }
 
-// pastRun finds the run that was asked for among those before the latest. One that failed is none: it is to run again.
-func (d *driver) pastRun(all []generation) (Outcome, bool) {
+// findPastRun finds the run that was asked for among those before the latest. One that failed is none: it is to run again.
+func (d *driver) findPastRun(all []storedExecution) (Outcome, bool) {
 	for _, g := range slices.Backward(all) {
 		started, ok := g.start()
 		if !ok || started.CorrelationID != d.start.CorrelationID || started.Name != d.start.Orchestrator {
@@ -50,10 +50,10 @@ func (d *driver) pastRun(all []generation) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// close makes sure that the run before has had all its effects, and that those know of its end who have to: a process may
+// settlePreviousRun makes sure that the run before has had all its effects, and that those know of its end who have to: a process may
 // have died in between, and what would make up for that is not heard any more once the next run has begun.
-func (d *driver) close(ctx context.Context, out Outcome, latest generation) error {
-	if err := d.rt.payLast(ctx, d.start.ID, []generation{latest}, (*driver).emit); err != nil {
+func (d *driver) settlePreviousRun(ctx context.Context, out Outcome, latest storedExecution) error {
+	if err := d.rt.repeatLastEffects(ctx, d.start.ID, []storedExecution{latest}, (*driver).emit); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)

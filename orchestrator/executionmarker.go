@@ -12,30 +12,30 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// lineage is an execution in the row of those that an orchestration has had. The rounds of old ones are deleted, so that
+// executionMarker is an execution in the row of those that an orchestration has had. The rounds of old ones are deleted, so that
 // one that goes on for ever does not grow; but a process that knows nothing of that must not insert a round where one was
 // deleted. So an execution has a row of its own, which each of its rounds and the start of the next execution require to
 // be there, and which goes first when it is deleted. Executions that began from outside are kept: their inputs are what a
 // restart needs. Their row is inserted by the start of the next, which so happens once. Those of a series, one run after
 // the other under one id, are deleted like those that continued as new.
-type lineage struct {
+type executionMarker struct {
 	number int // 0: none
 	kept   bool
 }
 
-func (g generation) lineage() lineage {
+func (g storedExecution) marker() executionMarker {
 	started, ok := g.start()
-	return lineage{g.number, ok && max(started.First, 1) == g.number && !started.Series}
+	return executionMarker{g.number, ok && max(started.First, 1) == g.number && !started.Series}
 }
 
 func executionKey(execution int) string { return fmt.Sprintf("%s%08d", executionPrefix, execution) }
 
-func (l lineage) entity(partition string) tables.Entity {
+func (l executionMarker) entity(partition string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: partition, Row: executionKey(l.number)}}
 }
 
-// began is what the first round of an execution does besides, after the one before it.
-func (l lineage) began(partition string, before lineage) []tables.Op {
+// startOps is what the first round of an execution does besides, after the one before it.
+func (l executionMarker) startOps(partition string, before executionMarker) []tables.Op {
 	var ops []tables.Op
 	switch {
 	case before.number == 0:
@@ -50,8 +50,8 @@ func (l lineage) began(partition string, before lineage) []tables.Op {
 	return ops
 }
 
-// goesOn is what every other round of it does besides.
-func (l lineage) goesOn(partition string) []tables.Op {
+// roundOps is what every other round of it does besides.
+func (l executionMarker) roundOps(partition string) []tables.Op {
 	if l.kept {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (l lineage) goesOn(partition string) []tables.Op {
 }
 
 // rows are the keys of what is stored of it, in the order in which they can be deleted.
-func (g generation) rows() []string {
+func (g storedExecution) rows() []string {
 	var rows []string
 	for _, n := range g.numbers {
 		if n == 1 {
@@ -70,11 +70,11 @@ func (g generation) rows() []string {
 	return rows
 }
 
-// withBlobs are the executions before the latest whose rows are deleted sooner or later, and which blobs hold something of.
-func withBlobs(all []generation) []int {
+// executionsWithBlobs are the executions before the latest whose rows are deleted sooner or later, and which blobs hold something of.
+func executionsWithBlobs(all []storedExecution) []int {
 	var numbers []int
 	for _, g := range all[:len(all)-1] {
-		if g.blobs && !g.lineage().kept {
+		if g.blobs && !g.marker().kept {
 			numbers = append(numbers, g.number)
 		}
 	}
@@ -86,11 +86,11 @@ func isRowOf(execution int, row string) bool {
 	return row == executionKey(execution) || strings.HasPrefix(row, fmt.Sprintf("%s%08d-", roundPrefix, execution))
 }
 
-// empties are the executions that have no rows any more when these are deleted, of those which blobs hold something of, and
+// emptiedExecutions are the executions that have no rows any more when these are deleted, of those which blobs hold something of, and
 // others.
-func (d *driver) empties(drop []string) (emptied, others []int) {
-	left := append(slices.Clone(d.garbage[len(drop):]), d.previous...)
-	for _, execution := range d.litter {
+func (d *driver) emptiedExecutions(drop []string) (emptied, others []int) {
+	left := append(slices.Clone(d.obsoleteRows[len(drop):]), d.previousRows...)
+	for _, execution := range d.obsoleteBlobs {
 		if slices.ContainsFunc(left, func(row string) bool { return isRowOf(execution, row) }) {
 			others = append(others, execution)
 		} else {
@@ -100,16 +100,16 @@ func (d *driver) empties(drop []string) (emptied, others []int) {
 	return emptied, others
 }
 
-// oldBlobs are the blobs of the executions. They are listed before the rows go: as long as those are there, no other
+// listBlobs are the blobs of the executions. They are listed before the rows go: as long as those are there, no other
 // orchestration has the id, whose blobs they could be.
-func (d *driver) oldBlobs(ctx context.Context, executions []int) []blobs.Version {
+func (d *driver) listBlobs(ctx context.Context, executions []int) []blobs.Version {
 	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	var found []blobs.Version
 	for _, execution := range executions {
 		for next, more := "", true; more; more = next != "" {
 			page, then, err := d.rt.config.Blobs.ListOld(ctx, d.rt.config.Container, blobName(d.start.ID, blobOf(execution, "")), ever, next)
 			if err != nil {
-				d.stays(err)
+				d.logBlobsLeft(err)
 				break
 			}
 			found, next = append(found, page...), then
@@ -118,28 +118,28 @@ func (d *driver) oldBlobs(ctx context.Context, executions []int) []blobs.Version
 	return found
 }
 
-// sweep deletes blobs that nothing names any more. What it cannot delete, or a crash keeps from being deleted, SweepBlobs
+// deleteBlobs deletes blobs that nothing names any more. What it cannot delete, or a crash keeps from being deleted, SweepBlobs
 // finds.
-func (d *driver) sweep(ctx context.Context, old []blobs.Version) {
+func (d *driver) deleteBlobs(ctx context.Context, old []blobs.Version) {
 	for _, blob := range old {
 		err := d.rt.config.Blobs.DeleteVersion(ctx, d.rt.config.Container, blob)
 		if err != nil && !errors.Is(err, blobs.ErrPrecondition) {
-			d.stays(err)
+			d.logBlobsLeft(err)
 			return
 		}
 	}
 }
 
-func (d *driver) stays(err error) {
+func (d *driver) logBlobsLeft(err error) {
 	d.rt.config.Log.Warn("payloads that are not needed any more stay for now", "orchestration", d.start.ID, "reason", err.Error())
 }
 
-// oldRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.
-func oldRows(all []generation) (garbage, previous []string) {
-	chain := all[len(all)-1].chain()
+// obsoleteRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.
+func obsoleteRows(all []storedExecution) (garbage, previous []string) {
+	chain := all[len(all)-1].firstAttempt()
 	for _, g := range all {
 		switch {
-		case g.lineage().kept:
+		case g.marker().kept:
 		case g.old:
 			garbage = append(garbage, g.rows()...)
 		case g.number < chain:

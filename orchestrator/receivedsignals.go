@@ -22,56 +22,56 @@ func digestOf(id string) digest {
 	return digest(sum[:len(digest{})])
 }
 
-// heard are signals that have been applied, and when, in microseconds.
-type heard map[digest]int64
+// appliedSignals are signals that have been applied, and when, in microseconds.
+type appliedSignals map[digest]int64
 
-// heardHour are the digests of signals that were applied in one hour of Unix time, one behind the other.
-type heardHour struct {
+// appliedHour are the digests of signals that were applied in one hour of Unix time, one behind the other.
+type appliedHour struct {
 	Hour    int64  `json:"hour"`
 	Digests []byte `json:"digests"`
 }
 
 const microsAnHour = int64(time.Hour / time.Microsecond)
 
-// memory is what an orchestration knows of those that it hears from.
-type memory struct {
-	heard   heard
+// receivedSignals is what an orchestration knows of those that it hears from.
+type receivedSignals struct {
+	applied appliedSignals
 	senders senders
 	last    string // signal that was applied
 }
 
-// hear takes note of an event of the rounds.
-func (m *memory) hear(e event) {
+// record takes note of an event of the rounds.
+func (m *receivedSignals) record(e event) {
 	if e.Inherited != nil {
-		m.inherit(e.Inherited, e.At)
+		m.restore(e.Inherited, e.At)
 	}
 	if e.Signal == "" || e.Kind == executionStarted { // whose request id is no signal's
 		return
 	}
-	m.note(digestOf(e.Signal), e.At)
+	m.add(digestOf(e.Signal), e.At)
 	m.last = e.Signal
 	if e.Stream != "" {
-		m.follow(e.Stream, sender{e.Sequence, e.At})
+		m.advanceStream(e.Stream, sender{e.Sequence, e.At})
 	}
 }
 
-// knows says whether a signal has been applied.
-func (m *memory) knows(signal string) bool {
-	if signal == "" || len(m.heard) == 0 {
+// contains says whether a signal has been applied.
+func (m *receivedSignals) contains(signal string) bool {
+	if signal == "" || len(m.applied) == 0 {
 		return false
 	}
-	_, ok := m.heard[digestOf(signal)]
+	_, ok := m.applied[digestOf(signal)]
 	return ok
 }
 
-func (m *memory) note(d digest, at int64) {
-	if m.heard == nil {
-		m.heard = heard{}
+func (m *receivedSignals) add(d digest, at int64) {
+	if m.applied == nil {
+		m.applied = appliedSignals{}
 	}
-	m.heard[d] = max(m.heard[d], at)
+	m.applied[d] = max(m.applied[d], at)
 }
 
-func (m *memory) follow(stream string, to sender) {
+func (m *receivedSignals) advanceStream(stream string, to sender) {
 	if m.senders == nil {
 		m.senders = senders{}
 	}
@@ -79,54 +79,54 @@ func (m *memory) follow(stream string, to sender) {
 	m.senders[stream] = sender{max(known.Sequence, to.Sequence), max(known.At, to.At)}
 }
 
-// inherit takes over what an execution was left, in whatever way it was written.
-func (m *memory) inherit(in *inheritance, at int64) {
+// restore takes over what an execution was left, in whatever way it was written.
+func (m *receivedSignals) restore(in *inheritance, at int64) {
 	for _, id := range in.Signals {
-		m.note(digestOf(id), at) // older versions do not say when
+		m.add(digestOf(id), at) // older versions do not say when
 		m.last = id
 	}
-	for _, hour := range in.Heard {
+	for _, hour := range in.Applied {
 		for d := range slices.Chunk(hour.Digests, len(digest{})) {
 			if len(d) == len(digest{}) {
-				m.note(digest(d), hour.Hour*microsAnHour)
+				m.add(digest(d), hour.Hour*microsAnHour)
 			}
 		}
 	}
 	for stream, sequence := range in.Streams {
-		m.follow(stream, sender{sequence, at})
+		m.advanceStream(stream, sender{sequence, at})
 	}
 	for stream, to := range in.Senders {
-		m.follow(stream, to)
+		m.advanceStream(stream, to)
 	}
 }
 
-// leave hands on what is not older than the horizon.
-func (m *memory) leave(to *inheritance, now int64) {
+// saveTo hands on what is not older than the horizon.
+func (m *receivedSignals) saveTo(to *inheritance, now int64) {
 	from := now - SignalHorizon.Microseconds()
-	to.Heard, to.Senders = m.heard.since(from), m.senders.since(from)
+	to.Applied, to.Senders = m.applied.since(from), m.senders.since(from)
 	if m.last != "" {
 		to.Signals = []string{m.last}
 	}
 }
 
 // since gives what was applied from a time on, by the hour.
-func (h heard) since(from int64) []heardHour {
+func (h appliedSignals) since(from int64) []appliedHour {
 	byHour := map[int64][]digest{}
 	for d, at := range h {
 		if hour := at / microsAnHour; hour >= from/microsAnHour {
 			byHour[hour] = append(byHour[hour], d)
 		}
 	}
-	var hours []heardHour
+	var hours []appliedHour
 	for hour, digests := range byHour {
 		slices.SortFunc(digests, func(a, b digest) int { return bytes.Compare(a[:], b[:]) })
-		one := heardHour{Hour: hour}
+		one := appliedHour{Hour: hour}
 		for _, d := range digests {
 			one.Digests = append(one.Digests, d[:]...)
 		}
 		hours = append(hours, one)
 	}
-	slices.SortFunc(hours, func(a, b heardHour) int { return cmp.Compare(a.Hour, b.Hour) })
+	slices.SortFunc(hours, func(a, b appliedHour) int { return cmp.Compare(a.Hour, b.Hour) })
 	return hours
 }
 

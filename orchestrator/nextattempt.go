@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// again is the start of the attempt that follows one that has ended. What that leaves to it is said by its end.
-func again(before generation, started event) event {
+// nextAttempt is the start of the attempt that follows one that has ended. What that leaves to it is said by its end.
+func nextAttempt(before storedExecution, started event) event {
 	e := event{Base: before.number + 1, First: max(started.First, 1), Attempt: started.attempt(before.number) + 1,
-		Payload: started.Payload, Inherited: before.raised()}
+		Payload: started.Payload, Inherited: before.forNextAttempt()}
 	end := before.end()
 	if end != nil && end.Keeps {
 		e.Base = max(started.Base, 1)
@@ -20,33 +20,33 @@ func again(before generation, started event) event {
 	return e
 }
 
-// inherit is what the execution, of which e is the start, keeps of the attempt before it.
-func (e event) inherit(id string, before generation) memo {
+// priorResults is what the execution, of which e is the start, keeps of the attempt before it.
+func (e event) priorResults(id string, before storedExecution) priorResults {
 	if e.Base > before.number {
-		return memo{}
+		return priorResults{}
 	}
-	return newMemo(id, before)
+	return newPriorResults(id, before)
 }
 
-// tryAgain makes the attempt that follows the latest, which has ended.
-func (d *driver) tryAgain(ctx context.Context, all []generation, next event) error {
-	if err := d.follow(all); err != nil {
+// startNextAttempt makes the attempt that follows the latest, which has ended.
+func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, next event) error {
+	if err := d.loadLatest(all); err != nil {
 		return err
 	}
-	if err := d.pay(ctx); err != nil {
+	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
-	d.etag = d.tag // while it is that, nothing has been added to the attempt before
+	d.requiredETag = d.statusETag // while it is that, nothing has been added to the attempt before
 	before := d.summary()
 	before.Earlier = nil
 	d.earlier = append(d.earlier, before)
-	d.memo = next.inherit(d.start.ID, all[len(all)-1])
+	d.prior = next.priorResults(d.start.ID, all[len(all)-1])
 	return d.begin(ctx, before.Execution+1, next)
 }
 
-// isOverdue says that the sweeper sees to the next attempt, because the message that was to bring it is lost. That at a
+// retryOverdue says that the sweeper sees to the next attempt, because the message that was to bring it is lost. That at a
 // sub-orchestration is its caller's to make.
-func (d *driver) isOverdue(end event) bool {
+func (d *driver) retryOverdue(end event) bool {
 	if !end.Retrying || d.start.Parent != "" || d.rt.config.Now().Sub(fromMicros(end.At)) < d.rt.config.LostAfter {
 		return false
 	}
@@ -55,9 +55,9 @@ func (d *driver) isOverdue(end event) bool {
 	return slices.ContainsFunc(d.inbox, func(v *delivery) bool { return v.signal.Payload.Lost })
 }
 
-// resumeCalled takes over a sub-orchestration for an attempt at a call of its caller: it drives the execution that began
+// resumeForCaller takes over a sub-orchestration for an attempt at a call of its caller: it drives the execution that began
 // for that, takes the result of one that completed for an earlier one, or begins the next.
-func (d *driver) resumeCalled(ctx context.Context, all []generation) error {
+func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
 	if started.Name != d.start.Orchestrator || started.Parent != d.start.Parent || started.Parent == "" {
 		return fmt.Errorf("orchestration %s was started by %s for %q: %w", d.start.ID, started.Name, started.Parent, ErrConflict)
@@ -72,32 +72,32 @@ func (d *driver) resumeCalled(ctx context.Context, all []generation) error {
 	end := latest.end()
 	switch {
 	case known.same(own) && known.Attempt == own.Attempt:
-		d.tells = end == nil // somebody else had it, and its caller may be parked
-		return d.follow(all)
+		d.notifiesParent = end == nil // somebody else had it, and its caller may be parked
+		return d.loadLatest(all)
 	case own.before(known):
 		return fmt.Errorf("orchestration %s runs for a later call: %w", d.start.ID, errLostRace)
 	case latest.active() && (end == nil || !end.Retrying):
 		d.waitsForEnd, d.codeless = true, true // its caller has let it go, and hears of its end
-		return d.follow(all)
+		return d.loadLatest(all)
 	case usable && end.Kind == executionCompleted:
-		return d.follow(all)
+		return d.loadLatest(all)
 	}
 	if usable {
-		return d.tryAgain(ctx, all, again(latest, started))
+		return d.startNextAttempt(ctx, all, nextAttempt(latest, started))
 	}
-	next := anew(d.start, latest, "").event
+	next := freshExecution(d.start, latest, "").event
 	next.First = max(started.First, 1) // it is still the same orchestration
-	return d.tryAgain(ctx, all, next)
+	return d.startNextAttempt(ctx, all, next)
 }
 
-// recall takes note of what the attempts before leave to the execution.
-func (x *execution) recall(m memo, earlier []Outcome) {
-	x.remembered = m.sideEffects
-	x.since = map[string]int{}
+// takeOverPrior takes note of what the attempts before leave to the execution.
+func (x *execution) takeOverPrior(m priorResults, earlier []Outcome) {
+	x.priorSideEffects = m.sideEffects
+	x.undoneSince = map[string]int{}
 	for _, o := range earlier {
 		for _, c := range o.Calls {
 			if c.Undone && c.Child != "" {
-				x.since[c.Child] = o.Execution + 1
+				x.undoneSince[c.Child] = o.Execution + 1
 			}
 		}
 	}

@@ -6,19 +6,19 @@ import (
 	"fmt"
 )
 
-// amend ends an execution here and now by what the event says; that runs no code. Whoever drives it finds out at its next
+// endWithoutCode ends an execution here and now by what the event says; that runs no code. Whoever drives it finds out at its next
 // commit. One that has ended meanwhile it leaves alone.
-func (r *Runtime) amend(ctx context.Context, id string, latest generation, e event) error {
+func (r *Runtime) endWithoutCode(ctx context.Context, id string, latest storedExecution, e event) error {
 	d := newDriver(r, Start{ID: id, deliver: true}, nil)
-	d.crew = newCrew(ctx, r, d.start)
-	defer d.crew.dismiss()
+	d.executor = newExecutor(ctx, r, d.start)
+	defer d.executor.close()
 	if err := d.loadCodeless(ctx); err != nil {
 		return err
 	}
 	if d.execution.ended && !d.execution.end.Retrying || d.execution.number != latest.number {
 		return nil
 	}
-	if err := d.pay(ctx); err != nil {
+	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
 	if err := d.learn(e); err != nil {
@@ -44,10 +44,10 @@ func (r *Runtime) GiveUp(ctx context.Context, id, correlationID string, cause er
 		if out.Ended() || out.Status == Stalled || out.Status == Suspended {
 			return nil
 		}
-		err = r.amend(ctx, id, latest, event{Kind: executionGivenUp, Failure: failureOf(cause)})
+		err = r.endWithoutCode(ctx, id, latest, event{Kind: executionGivenUp, Failure: failureOf(cause)})
 		if errors.Is(err, errLostRace) && try < conflictTries {
 			continue
 		}
-		return lost(err)
+		return asElsewhere(err)
 	}
 }

@@ -19,7 +19,7 @@ func (d *driver) cancelChildren(ctx context.Context, e event) error {
 		if e.Kind == executionCanceled && c.Close == AbandonChild {
 			command = string(AbandonChild)
 		}
-		errs = append(errs, d.command(ctx, i+1, c, command, "its caller "+d.start.ID+" canceled it"))
+		errs = append(errs, d.commandChild(ctx, i+1, c, command, "its caller "+d.start.ID+" canceled it"))
 	}
 	return errors.Join(errs...)
 }
@@ -43,9 +43,9 @@ func (d *driver) closeChildren(ctx context.Context, end event) error {
 			policy = TerminateChild
 		}
 		why := "its caller " + d.start.ID + " has ended"
-		errs = append(errs, d.command(ctx, i+1, c, string(policy), why))
+		errs = append(errs, d.commandChild(ctx, i+1, c, string(policy), why))
 		if policy == AbandonChild && c.attempts > 1 {
-			errs = append(errs, d.command(ctx, i+1, c, commandGiveUp, why)) // nobody makes another attempt
+			errs = append(errs, d.commandChild(ctx, i+1, c, commandGiveUp, why)) // nobody makes another attempt
 		}
 	}
 	return errors.Join(errs...)
@@ -57,11 +57,11 @@ func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	if e.Failure.Permanent || e.Task > len(calls) || calls[e.Task-1].attempts <= e.Attempt {
 		return nil
 	}
-	return d.command(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
+	return d.commandChild(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
 }
 
-// command tells a sub-orchestration something, once for each call.
-func (d *driver) command(ctx context.Context, number int, c Call, command, reason string) error {
+// commandChild tells a sub-orchestration something, once for each call.
+func (d *driver) commandChild(ctx context.Context, number int, c Call, command, reason string) error {
 	if d.rt.config.Queues == nil {
 		return nil
 	}
@@ -73,16 +73,16 @@ func (d *driver) command(ctx context.Context, number int, c Call, command, reaso
 	return d.rt.signal(ctx, c.Child, Payload{Command: command, Reason: reason, Caller: by}, id)
 }
 
-// tellParent tells the caller that the execution that it called for has ended. Whoever has driven it for the caller from
+// notifyParent tells the caller that the execution that it called for has ended. Whoever has driven it for the caller from
 // its beginning hands the end over instead: the caller's message stays until the caller knows. Should the signal be lost,
 // the sweeper finds a caller that still waits.
-func (d *driver) tellParent(ctx context.Context, end event) error {
-	handedOver := d.start.call != nil && !d.start.deliver && !d.tells
+func (d *driver) notifyParent(ctx context.Context, end event) error {
+	handedOver := d.start.call != nil && !d.start.deliver && !d.notifiesParent
 	if d.start.Parent == "" || end.Kind == executionContinued || handedOver || d.rt.config.Queues == nil {
 		return nil
 	}
 	now := d.rt.config.Now()
-	if err := d.rt.remember(ctx, parking{id: d.start.Parent, due: now, since: now, child: d.start.ID}); err != nil {
+	if err := d.rt.addParked(ctx, parkedEntry{id: d.start.Parent, due: now, since: now, child: d.start.ID}); err != nil {
 		return err
 	}
 	return d.rt.send(ctx, Signal{SignalID: fmt.Sprintf("end:%s:%d", d.start.ID, d.execution.number), InstanceID: d.start.Parent,

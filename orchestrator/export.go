@@ -33,7 +33,7 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 		if started, ok := g.start(); ok {
 			out.CorrelationID = started.CorrelationID
 		}
-		if !g.whole() {
+		if !g.complete() {
 			continue
 		}
 		if g.old {
@@ -66,7 +66,7 @@ func Replay(o AnyOrchestrator, history []byte) error {
 		return fmt.Errorf("exported history: %w: %w", ErrCorrupt, err)
 	}
 	for _, e := range h.Executions {
-		started, ok := generation{rounds: e.Rounds}.start()
+		started, ok := storedExecution{rounds: e.Rounds}.start()
 		if !ok {
 			return fmt.Errorf("exported history of %s: execution %d does not begin with a start: %w", h.ID, e.Execution, ErrCorrupt)
 		}
@@ -87,7 +87,7 @@ func (x *execution) replayAll(rounds []round) error {
 		}
 	}
 	for i := 0; i < len(rounds); {
-		turn, n := turnAt(rounds[i:])
+		turn, n := mergeTurn(rounds[i:])
 		if err := x.replay(i+1, turn); err != nil {
 			return err
 		}

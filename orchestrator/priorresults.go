@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// memo holds what the attempt before has left for the one that follows it: results of calls, and side effects. A result
+// priorResults holds what the attempt before has left for the one that follows it: results of calls, and side effects. A result
 // serves the call of the same kind and name with the same input, each result once and in order; so the code may change
 // between the two, and no call that completed is made again. The zero value holds nothing.
-type memo struct {
-	calls       map[memoKey][]Call
+type priorResults struct {
+	calls       map[callKey][]Call
 	sideEffects map[string][]json.RawMessage
 }
 
-type memoKey struct {
+type callKey struct {
 	kind        CallKind
 	name, input string
 }
 
-// newMemo leaves out what was taken back, and what took it back.
-func newMemo(id string, before generation) memo {
-	m := memo{map[memoKey][]Call{}, map[string][]json.RawMessage{}}
+// newPriorResults leaves out what was taken back, and what took it back.
+func newPriorResults(id string, before storedExecution) priorResults {
+	m := priorResults{map[callKey][]Call{}, map[string][]json.RawMessage{}}
 	for _, r := range before.rounds {
 		for _, e := range r.Decided {
 			if e.Kind == sideEffectRecorded {
@@ -36,17 +36,17 @@ func newMemo(id string, before generation) memo {
 		if hash == "" {
 			hash = hashOf(c.Input)
 		}
-		key := memoKey{c.Kind, c.Name, hash}
+		key := callKey{c.Kind, c.Name, hash}
 		m.calls[key] = append(m.calls[key], c)
 	}
 	return m
 }
 
 // key is what makes a call the same as one of the attempt before.
-func (t *task) key() memoKey { return memoKey{t.kind.call(), t.name, hashOf(t.input)} }
+func (t *task) key() callKey { return callKey{t.kind.call(), t.name, hashOf(t.input)} }
 
 // take gives the next result for a call, if there is one.
-func (m memo) take(t *task) (Call, bool) {
+func (m priorResults) take(t *task) (Call, bool) {
 	if len(m.calls) == 0 || t.undoes > 0 {
 		return Call{}, false
 	}
@@ -59,8 +59,8 @@ func (m memo) take(t *task) (Call, bool) {
 	return calls[0], true
 }
 
-// forget takes the result out that a call has got already.
-func (m memo) forget(t *task, from origin) {
+// remove takes the result out that a call has got already.
+func (m priorResults) remove(t *task, from origin) {
 	key := t.key()
 	calls := m.calls[key]
 	i := slices.IndexFunc(calls, func(c Call) bool {
@@ -74,36 +74,36 @@ func (m memo) forget(t *task, from origin) {
 	}
 }
 
-// keptResult is one that a call is about to get.
-type keptResult struct {
+// matchedResult is one that a call is about to get.
+type matchedResult struct {
 	task *task
 	call Call
 }
 
-// reuse answers calls that the attempt before has made already, in the order in which they were answered then, so that
+// reusePrior answers calls that the attempt before has made already, in the order in which they were answered then, so that
 // races have the same winners. Each answer can lead to the next call.
-func (d *driver) reuse() error {
+func (d *driver) reusePrior() error {
 	for {
-		for ; d.reused < len(d.execution.tasks); d.reused++ {
-			t := d.execution.tasks[d.reused]
+		for ; d.lookedUp < len(d.execution.tasks); d.lookedUp++ {
+			t := d.execution.tasks[d.lookedUp]
 			if t.done {
 				continue
 			}
-			if c, ok := d.memo.take(t); ok {
-				d.kept = append(d.kept, keptResult{t, c})
+			if c, ok := d.prior.take(t); ok {
+				d.matched = append(d.matched, matchedResult{t, c})
 			}
 		}
-		if len(d.kept) == 0 {
+		if len(d.matched) == 0 {
 			return nil
 		}
 		first := 0
-		for i, k := range d.kept {
-			if k.call.origin.EndedAt < d.kept[first].call.origin.EndedAt {
+		for i, k := range d.matched {
+			if k.call.origin.EndedAt < d.matched[first].call.origin.EndedAt {
 				first = i
 			}
 		}
-		k := d.kept[first]
-		d.kept = slices.Delete(d.kept, first, first+1)
+		k := d.matched[first]
+		d.matched = slices.Delete(d.matched, first, first+1)
 		if k.task.done {
 			continue
 		}
@@ -114,11 +114,11 @@ func (d *driver) reuse() error {
 	}
 }
 
-// forget takes what a replayed round has reused out of the memo.
-func (d *driver) forget(r round) {
+// removeReused takes what a replayed round has reused out of the memo.
+func (d *driver) removeReused(r round) {
 	for _, e := range r.Learned {
 		if e.reused() {
-			d.memo.forget(d.execution.tasks[e.Task-1], *e.Origin)
+			d.prior.remove(d.execution.tasks[e.Task-1], *e.Origin)
 		}
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// elsewherePause is for how long a sub-orchestration that runs in another process is left alone.
-const elsewherePause = 5 * time.Second
+// elsewhereDelay is for how long a sub-orchestration that runs in another process is left alone.
+const elsewhereDelay = 5 * time.Second
 
-// resultsAhead is how many results wait for the driver before those who bring more wait for it.
-const resultsAhead = 64
+// resultBuffer is how many results wait for the driver before those who bring more wait for it.
+const resultBuffer = 64
 
-// crew does in this process what one driver's orchestration has called. All but the attempts themselves happens on the
+// executor does in this process what one driver's orchestration has called. All but the attempts themselves happens on the
 // driver's goroutine.
-type crew struct {
+type executor struct {
 	rt      *Runtime
 	start   Start
 	ctx     context.Context // of the attempts
 	cancel  context.CancelFunc
 	results chan result
-	gone    chan struct{} // closed when nobody reads results any more
+	closed  chan struct{} // closed when nobody reads results any more
 
 	execution *execution
 	seen      int                         // calls of the execution that have been looked at
@@ -35,7 +35,7 @@ type crew struct {
 // call names a call; executions that follow each other use the same numbers.
 type call struct{ execution, number int }
 
-func (c *crew) call(t *task) call { return call{c.execution.number, t.number} }
+func (c *executor) call(t *task) call { return call{c.execution.number, t.number} }
 
 // result is how an attempt ended, or how far it is.
 type result struct {
@@ -55,15 +55,15 @@ type result struct {
 	resumeAt time.Time
 }
 
-func newCrew(ctx context.Context, rt *Runtime, s Start) *crew {
-	c := &crew{rt: rt, start: s, results: make(chan result, resultsAhead), gone: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
+func newExecutor(ctx context.Context, rt *Runtime, s Start) *executor {
+	c := &executor{rt: rt, start: s, results: make(chan result, resultBuffer), closed: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
 }
 
-// serve turns to another execution of the orchestration, or to the same as other rounds have it: what runs for it runs
+// attach turns to another execution of the orchestration, or to the same as other rounds have it: what runs for it runs
 // on. What runs for another one is called back.
-func (c *crew) serve(x *execution) {
+func (c *executor) attach(x *execution) {
 	if c.execution != nil && c.execution.number != x.number {
 		for _, cancel := range c.inFlight {
 			cancel()
@@ -74,8 +74,8 @@ func (c *crew) serve(x *execution) {
 
 // dispatch starts every attempt that is due, and calls those back that nobody wants any more. It gives the timers that are
 // due, the activities that are too many for this process, and when the next thing is; zero when there is none.
-func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
-	c.callBack()
+func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
+	c.cancelInterrupted()
 	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
 	c.seen = len(c.execution.tasks)
 	now := c.rt.config.Now()
@@ -88,7 +88,7 @@ func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
 		switch {
 		case t.done, t.kind.outside(): // that comes by itself
 		case c.inFlight[c.call(t)] != nil: // it comes back
-		case c.execution.suspended && t.works() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
+		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
 			later = append(later, t)
 		case t.remote, t.sent, t.foreign:
 			later = append(later, t)
@@ -111,8 +111,8 @@ func (c *crew) dispatch() (fired, excess []*task, next time.Time) {
 	return fired, excess, next
 }
 
-// callBack cancels the attempts whose calls have been interrupted.
-func (c *crew) callBack() {
+// cancelInterrupted cancels the attempts whose calls have been interrupted.
+func (c *executor) cancelInterrupted() {
 	if len(c.inFlight) == 0 || !c.execution.interrupts {
 		return
 	}
@@ -124,7 +124,7 @@ func (c *crew) callBack() {
 }
 
 // idleUntil says that nothing runs and that what is next comes as a signal, or is too far away to wait for here.
-func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
+func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
 	if len(c.inFlight) > 0 {
 		return false
 	}
@@ -138,15 +138,15 @@ func (c *crew) idleUntil(ctx context.Context, next time.Time) bool {
 	return bounded && next.After(deadline)
 }
 
-func (c *crew) launch(t *task) {
+func (c *executor) launch(t *task) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.inFlight[c.call(t)] = cancel
 	info, execution := c.info(t), c.execution.number
 	var child Start
 	if t.kind == childTask {
-		child, t.begun = c.startOf(t), true
+		child, t.begun = c.childStart(t), true
 	}
-	c.do(func() {
+	c.runPooled(func() {
 		r := result{err: errors.New("the activity called runtime.Goexit")}
 		defer func() {
 			cancel()
@@ -155,7 +155,7 @@ func (c *crew) launch(t *task) {
 			c.post(r)
 		}()
 		if t.kind == childTask {
-			r = c.child(ctx, child)
+			r = c.runChild(ctx, child)
 			return
 		}
 		r = c.rt.attempt(ctx, attempt{info: info, name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat,
@@ -165,9 +165,9 @@ func (c *crew) launch(t *task) {
 	})
 }
 
-// do runs f on a goroutine that has nothing to do, or on a new one: a goroutine that has run an attempt has a stack that
+// runPooled runs f on a goroutine that has nothing to do, or on a new one: a goroutine that has run an attempt has a stack that
 // suits the next.
-func (c *crew) do(f func()) {
+func (c *executor) runPooled(f func()) {
 	select {
 	case c.idle <- f:
 		return
@@ -178,7 +178,7 @@ func (c *crew) do(f func()) {
 			f()
 			select {
 			case f = <-c.idle:
-			case <-c.gone:
+			case <-c.closed:
 				return
 			}
 		}
@@ -186,20 +186,20 @@ func (c *crew) do(f func()) {
 }
 
 // post hands a result to the driver, if it still reads them.
-func (c *crew) post(r result) {
+func (c *executor) post(r result) {
 	select {
 	case c.results <- r:
-	case <-c.gone:
+	case <-c.closed:
 	}
 }
 
-// child drives a sub-orchestration, in the time that its caller has, or hears how it ended. One that is to go on later
+// runChild drives a sub-orchestration, in the time that its caller has, or hears how it ended. One that is to go on later
 // sees to that by itself and tells its caller when it ends.
-func (c *crew) child(ctx context.Context, s Start) result {
+func (c *executor) runChild(ctx context.Context, s Start) result {
 	out, err := c.rt.runChild(ctx, s)
 	switch {
 	case errors.Is(err, ErrElsewhere):
-		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewherePause)}
+		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewhereDelay)}
 	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // it is not wanted any more, or not now
 		return result{parked: true}
 	case errors.Is(err, ErrConflict):
@@ -218,23 +218,23 @@ func (c *crew) child(ctx context.Context, s Start) result {
 	}
 }
 
-// startOf is the attempt at a call of a sub-orchestration that is due.
-func (c *crew) startOf(t *task) Start {
+// childStart is the attempt at a call of a sub-orchestration that is due.
+func (c *executor) childStart(t *task) Start {
 	x := c.execution
 	attempt := t.attempts + 1
 	return Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, Parent: c.start.ID,
 		Timeout: t.options.timeout, Resume: t.begun || attempt > 1, WillRetry: attempt < t.options.retry.MaxAttempts, errors: t.options.errors.names(),
-		call: &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.since[t.child])}}
+		call: &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.undoneSince[t.child])}}
 }
 
-func (c *crew) info(t *task) ActivityInfo {
+func (c *executor) info(t *task) ActivityInfo {
 	return ActivityInfo{Orchestration: c.start.ID, Execution: c.execution.number, Task: t.number,
 		Attempt: t.attempts + 1, CorrelationID: c.start.CorrelationID, Progress: t.progress}
 }
 
-// back takes note that an attempt ended, and gives its call; nil when the call is another execution's. The call is started
+// attemptReturned takes note that an attempt ended, and gives its call; nil when the call is another execution's. The call is started
 // again when dispatch finds it neither done nor due later.
-func (c *crew) back(r result) *task {
+func (c *executor) attemptReturned(r result) *task {
 	if !r.running {
 		delete(c.inFlight, call{r.execution, r.number})
 	}
@@ -249,25 +249,25 @@ func (c *crew) back(r result) *task {
 		return t // what cannot be made here waits for another Run
 	}
 	if r.parked {
-		t.remote = r.resumeAt.IsZero() && !t.told
+		t.remote = r.resumeAt.IsZero() && !t.endedMeanwhile
 		t.due = max(0, r.resumeAt.UnixMicro())
 	}
-	t.told = false
+	t.endedMeanwhile = false
 	c.waiting = append(c.waiting, t)
 	return t
 }
 
-// rouseChild looks again at a sub-orchestration that has ended.
-func (c *crew) rouseChild(id string) {
+// recheckChild looks again at a sub-orchestration that has ended.
+func (c *executor) recheckChild(id string) {
 	if t := c.execution.openChild(id); t != nil {
 		t.remote, t.foreign, t.rival, t.begun = false, false, false, true
-		t.told = c.inFlight[c.call(t)] != nil
+		t.endedMeanwhile = c.inFlight[c.call(t)] != nil
 	}
 }
 
 // openChild is the call of the sub-orchestration that goes on; nil for none.
 func (x *execution) openChild(id string) *task {
-	for _, t := range x.frames {
+	for _, t := range x.openChildren {
 		if t.child == id && !t.done {
 			return t
 		}
@@ -275,26 +275,26 @@ func (x *execution) openChild(id string) *task {
 	return nil
 }
 
-// rouseHeld looks again at what a suspension may have held back: whoever called it need not have a message any more.
-func (c *crew) rouseHeld() {
+// recheckHeld looks again at what a suspension may have held back: whoever called it need not have a message any more.
+func (c *executor) recheckHeld() {
 	now := c.rt.config.Now().UnixMicro()
 	for _, t := range c.execution.tasks {
-		if t.works() || t.open() && t.due != 0 && t.due <= now {
+		if t.isOpenWork() || t.open() && t.due != 0 && t.due <= now {
 			t.foreign, t.rival = false, false
 		}
 	}
 }
 
-// rouse looks again at everything, whoever secured it before: the signal that has come may be the last that does.
-func (c *crew) rouse() {
+// recheckAll looks again at everything, whoever secured it before: the signal that has come may be the last that does.
+func (c *executor) recheckAll() {
 	for _, t := range c.execution.tasks {
 		t.remote, t.foreign, t.rival = false, false, false
 	}
 }
 
-// recall tells the running attempts that their time is over and gives what they leave behind, as long as they return
+// drain tells the running attempts that their time is over and gives what they leave behind, as long as they return
 // within the grace period. One that does not return is left alone; its result is dropped.
-func (c *crew) recall() iter.Seq[result] {
+func (c *executor) drain() iter.Seq[result] {
 	return func(yield func(result) bool) {
 		c.cancel()
 		grace := time.NewTimer(c.rt.config.Grace)
@@ -312,11 +312,11 @@ func (c *crew) recall() iter.Seq[result] {
 	}
 }
 
-// dismiss ends what still runs, so that nothing goes on behind a Run that has returned. What does not return within the
+// close ends what still runs, so that nothing goes on behind a Run that has returned. What does not return within the
 // grace period is left alone.
-func (c *crew) dismiss() {
-	for r := range c.recall() {
-		c.back(r)
+func (c *executor) close() {
+	for r := range c.drain() {
+		c.attemptReturned(r)
 	}
-	close(c.gone)
+	close(c.closed)
 }

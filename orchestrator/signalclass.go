@@ -4,40 +4,40 @@ import (
 	"fmt"
 )
 
-// verdict is what a signal is to an orchestration as it stands.
-type verdict int
+// signalClass is what a signal is to an orchestration as it stands.
+type signalClass int
 
 const (
-	signalWakes   verdict = iota // it brings nothing by itself
-	signalNew                    // it brings something
-	signalKnown                  // it has brought it before
-	signalStale                  // what it is about is over
-	signalOfChild                // a sub-orchestration that is waited for has ended
-	signalEarly                  // it comes before what its sender sent earlier
+	signalWakes   signalClass = iota // it brings nothing by itself
+	signalNew                        // it brings something
+	signalKnown                      // it has brought it before
+	signalStale                      // what it is about is over
+	signalOfChild                    // a sub-orchestration that is waited for has ended
+	signalEarly                      // it comes before what its sender sent earlier
 )
 
-func (d *driver) judge(s Signal) verdict {
+func (d *driver) classify(s Signal) signalClass {
 	x := d.execution
 	brings := s.Type == ExternalSignal || len(s.Payload.Results) > 0
 	switch {
-	case s.Type == ExternalSignal && x.memory.knows(s.SignalID):
+	case s.Type == ExternalSignal && x.received.contains(s.SignalID):
 		return signalKnown
 	case brings && x.ended && (!x.end.Retrying || s.Type != ExternalSignal):
 		return signalStale
-	case s.Payload.Child != "" && d.neverHeardOf(s.Payload.Child):
+	case s.Payload.Child != "" && d.childEndUnneeded(s.Payload.Child):
 		return signalStale
 	case x.ended && !brings:
 		return signalWakes
 	case len(s.Payload.Results) > 0:
-		return x.judgeResults(s.Payload.Results)
+		return x.classifyResults(s.Payload.Results)
 	case s.Payload.Child != "" && x.openChild(s.Payload.Child) != nil:
 		return signalOfChild
-	case s.WaitingToken != "" && d.over(s):
+	case s.WaitingToken != "" && d.waitIsOver(s):
 		return signalStale
 	case brings && s.ExpectedVersion != 0 && s.ExpectedVersion != int64(d.version):
 		return signalStale
 	case s.Payload.Command != "":
-		return x.judgeCommand(s)
+		return x.classifyCommand(s)
 	case d.isEarly(s.Payload):
 		return signalEarly
 	case !brings && s.ExpectedVersion > int64(d.version):
@@ -49,12 +49,12 @@ func (d *driver) judge(s Signal) verdict {
 	}
 }
 
-// judgeCommand says what a command is to an execution that has not ended for good.
-func (x *execution) judgeCommand(s Signal) verdict {
+// classifyCommand says what a command is to an execution that has not ended for good.
+func (x *execution) classifyCommand(s Signal) signalClass {
 	by, given := s.Payload.Caller, s.OccurredAtUtc.UnixMicro()
 	switch s.Payload.Command {
 	case commandSuspend, commandResume:
-		if given > 0 && given < x.commanded {
+		if given > 0 && given < x.commandedAt {
 			return signalStale // a later one was here before
 		}
 	case commandCancel:
@@ -72,10 +72,10 @@ func (x *execution) judgeCommand(s Signal) verdict {
 	return signalNew
 }
 
-// over says that nobody waits any more where the token says. A timer that has fired is not over for its own signal: that
+// waitIsOver says that nobody waits any more where the token says. A timer that has fired is not over for its own signal: that
 // may be the last that knows of what followed. Neither is anything of another execution, nor of one whose calls are not
 // known.
-func (d *driver) over(s Signal) bool {
+func (d *driver) waitIsOver(s Signal) bool {
 	var execution, number int
 	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
 		return true
@@ -90,35 +90,35 @@ func (d *driver) over(s Signal) bool {
 	return t == nil || t.canceled || t.done && s.Type == ExternalSignal
 }
 
-// bringsOnlyNew says that whatever is in the inbox is new to the orchestration, or stale.
-func (d *driver) bringsOnlyNew() bool {
+// inboxBringsOnlyNew says that whatever is in the inbox is new to the orchestration, or stale.
+func (d *driver) inboxBringsOnlyNew() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	for _, v := range d.inbox {
-		if j := d.judge(v.signal); j == signalKnown || j == signalWakes {
+		if j := d.classify(v.signal); j == signalKnown || j == signalWakes {
 			return false
 		}
 	}
 	return true
 }
 
-// bringsNothing says that nothing in the inbox has had a part in what the orchestration is: it is what others sent, or the
+// inboxBringsNothing says that nothing in the inbox has had a part in what the orchestration is: it is what others sent, or the
 // end of a sub-orchestration, that was not taken in and is stale. Anything else may have been delivered before.
-func (d *driver) bringsNothing() bool {
+func (d *driver) inboxBringsNothing() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	for _, v := range d.inbox {
 		foreign := v.signal.Type == ExternalSignal || v.signal.Payload.Child != ""
-		if !foreign || d.judge(v.signal) != signalStale {
+		if !foreign || d.classify(v.signal) != signalStale {
 			return false
 		}
 	}
 	return len(d.inbox) > 0
 }
 
-// neverHeardOf says that the execution has called a sub-orchestration, and has ended before it heard of its end, or did not
+// childEndUnneeded says that the execution has called a sub-orchestration, and has ended before it heard of its end, or did not
 // want it any more. One that it has not called may have been an earlier execution's, which heard of it.
-func (d *driver) neverHeardOf(child string) bool {
+func (d *driver) childEndUnneeded(child string) bool {
 	if d.codeless && !d.execution.ended {
 		return false
 	}

@@ -27,41 +27,41 @@ func (e *BlockedError) Error() string {
 		"an orchestrator waits by its Context only; what blocks or takes time belongs in an activity", e.Orchestration, e.Waited, e.Place)
 }
 
-// watch notices that user code does not come back from a turn, and frees those who wait for its driver. nil watches
+// watchdog notices that user code does not come back from a turn, and frees those who wait for its driver. nil watches
 // nothing.
-type watch struct {
+type watchdog struct {
 	d     *driver
 	ctx   context.Context
 	limit time.Duration
 	timer *time.Timer
 	// state counts the turns that began and those that ended, so that it is odd during a turn; abandoned when the driver
 	// is given up.
-	state atomic.Int64
-	began atomic.Int64 // when the turn did, in nanoseconds of Unix time
-	fiber atomic.Int64 // the goroutine that runs
+	state     atomic.Int64
+	began     atomic.Int64 // when the turn did, in nanoseconds of Unix time
+	goroutine atomic.Int64 // the goroutine that runs
 }
 
 const abandoned = -1
 
-func newWatch(d *driver, ctx context.Context) *watch {
-	return &watch{d: d, ctx: ctx, limit: d.rt.config.TurnTimeout}
+func newWatchdog(d *driver, ctx context.Context) *watchdog {
+	return &watchdog{d: d, ctx: ctx, limit: d.rt.config.TurnTimeout}
 }
 
-func (w *watch) begin() {
+func (w *watchdog) begin() {
 	if w == nil {
 		return
 	}
 	w.began.Store(time.Now().UnixNano())
 	w.state.Add(1)
 	if w.timer == nil {
-		w.timer = time.AfterFunc(w.limit, w.look)
+		w.timer = time.AfterFunc(w.limit, w.check)
 		return
 	}
 	w.timer.Reset(w.limit)
 }
 
 // end says that the code came back. If that was too late, nobody waits for the driver any more, and it ends.
-func (w *watch) end() {
+func (w *watchdog) end() {
 	if w == nil {
 		return
 	}
@@ -71,55 +71,55 @@ func (w *watch) end() {
 	}
 }
 
-func (w *watch) stop() {
+func (w *watchdog) stop() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	if w.state.Load() == abandoned {
 		w.d.rt.mu.Lock()
 		defer w.d.rt.mu.Unlock()
-		delete(w.d.rt.blocked, w.d.asked.ID)
+		delete(w.d.rt.blocked, w.d.request.ID)
 	}
 }
 
-// look gives the driver up if its turn has lasted for too long.
-func (w *watch) look() {
+// check gives the driver up if its turn has lasted for too long.
+func (w *watchdog) check() {
 	turn := w.state.Load()
 	if turn == abandoned || turn%2 == 0 {
 		return
 	}
 	if lasted := time.Duration(time.Now().UnixNano() - w.began.Load()); lasted < w.limit {
-		time.AfterFunc(w.limit-lasted, w.look)
+		time.AfterFunc(w.limit-lasted, w.check)
 		return
 	}
-	place := standsAt(w.fiber.Load())
-	err := &BlockedError{Orchestration: w.d.asked.ID, Place: place, Waited: w.limit}
+	place := locate(w.goroutine.Load())
+	err := &BlockedError{Orchestration: w.d.request.ID, Place: place, Waited: w.limit}
 	r := w.d.rt
 	r.mu.Lock()
 	if !w.state.CompareAndSwap(turn, abandoned) {
 		r.mu.Unlock()
 		return
 	}
-	r.blocked[w.d.asked.ID] = err
+	r.blocked[w.d.request.ID] = err
 	r.mu.Unlock()
-	w.d.crew.cancel()
+	w.d.executor.cancel()
 	w.d.replace(w.ctx, err)
 }
 
 // replace lets another driver stall the orchestration, and leaves.
 func (d *driver) replace(ctx context.Context, cause error) {
-	other := newDriver(d.rt, d.asked, d.rt.orchestrators[d.asked.Orchestrator])
+	other := newDriver(d.rt, d.request, d.rt.orchestrators[d.request.Orchestrator])
 	d.rt.mu.Lock()
-	other.inbox, d.inbox = append(d.unsettled, d.inbox...), nil
+	other.inbox, d.inbox = append(d.unacknowledged, d.inbox...), nil
 	d.rt.mu.Unlock()
-	other.crew = newCrew(ctx, d.rt, other.start)
-	defer other.crew.dismiss()
+	other.executor = newExecutor(ctx, d.rt, other.start)
+	defer other.executor.close()
 	out, err := other.stall(ctx, cause)
-	d.rt.leave(d, out, err)
+	d.rt.finish(d, out, err)
 }
 
-// standsAt is where a goroutine stands in user code, as "function (file:line)".
-func standsAt(goroutine int64) string {
+// locate is where a goroutine stands in user code, as "function (file:line)".
+func locate(goroutine int64) string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
 	for _, stack := range bytes.Split(all, []byte("\n\n")) {
@@ -138,7 +138,7 @@ func userFrame(stack string) string {
 		if j := strings.LastIndexByte(function, '('); j > 0 {
 			function = function[:j]
 		}
-		if standard(function) {
+		if isStandardLibrary(function) {
 			continue
 		}
 		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
@@ -147,9 +147,9 @@ func userFrame(stack string) string {
 	return "an unknown place"
 }
 
-// standard says that a function is the standard library's: the path of its package begins with neither a domain nor the
+// isStandardLibrary says that a function is the standard library's: the path of its package begins with neither a domain nor the
 // name of the program's module, and is not main.
-func standard(function string) bool {
+func isStandardLibrary(function string) bool {
 	slash := strings.LastIndexByte(function, '/') + 1
 	pkg := function[:slash+strings.IndexByte(function[slash:]+".", '.')]
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" && strings.HasPrefix(pkg, info.Main.Path) {
@@ -168,8 +168,8 @@ func goroutineID() int64 {
 }
 
 // runs says which goroutine is about to run user code.
-func (w *watch) runs(goroutine int64) {
+func (w *watchdog) runs(goroutine int64) {
 	if w != nil {
-		w.fiber.Store(goroutine)
+		w.goroutine.Store(goroutine)
 	}
 }

@@ -64,7 +64,7 @@ func inTurns(all [][]move, count int, outside []int) (log []string) {
 		}
 		me := begun
 		begun++
-		x.spawn(&task{kind: fiberTask}, func() (json.RawMessage, error) {
+		x.spawn(&task{kind: coroutineTask}, func() (json.RawMessage, error) {
 			for i, m := range all[me] {
 				log = append(log, fmt.Sprint(me, ".", i))
 				moves++

@@ -341,7 +341,7 @@ func TestSpreadActivityThatIsNotWantedAnyMore(t *testing.T) {
 }
 
 func FuzzDecodeBatch(f *testing.F) {
-	for _, b := range []batch{
+	for _, b := range []activityBatch{
 		{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Activities: []activityCall{{Task: 1, Name: "step", Input: []byte("1"), Attempt: 1}}},
 		{RuntimeProvider: provider, Orchestration: "a", Execution: 1, CorrelationID: "c", Blob: hashOf(nil)},
 	} {

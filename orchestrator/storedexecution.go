@@ -7,18 +7,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// generation is one execution as the rounds hold it.
-type generation struct {
-	number  int
-	rounds  []round
-	numbers []int // of the rounds
-	old     bool  // from before what the execution continued that there is now; it may have lost rows
-	cut     bool  // it took over results that are gone
-	blobs   bool  // hold something of it
+// storedExecution is one execution as the rounds hold it.
+type storedExecution struct {
+	number     int
+	rounds     []round
+	numbers    []int // of the rounds
+	old        bool  // from before what the execution continued that there is now; it may have lost rows
+	incomplete bool  // it took over results that are gone
+	blobs      bool  // hold something of it
 }
 
 // missing is the number of the first round that is not there, 0 for none.
-func (g generation) missing() int {
+func (g storedExecution) missing() int {
 	for i, n := range g.numbers {
 		if n != i+1 {
 			return i + 1
@@ -28,16 +28,16 @@ func (g generation) missing() int {
 }
 
 // start is the event that the execution began with.
-func (g generation) start() (event, bool) {
+func (g storedExecution) start() (event, bool) {
 	if len(g.rounds) == 0 || len(g.rounds[0].Learned) == 0 || g.rounds[0].Learned[0].Kind != executionStarted {
 		return event{}, false
 	}
 	return g.rounds[0].Learned[0], true
 }
 
-// raised are the external events of the execution, for the attempt that follows it and asks for them again, and what else
+// forNextAttempt are the external events of the execution, for the attempt that follows it and asks for them again, and what else
 // that has to know.
-func (g generation) raised() *inheritance {
+func (g storedExecution) forNextAttempt() *inheritance {
 	var h inheritance
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
@@ -53,25 +53,25 @@ func (g generation) raised() *inheritance {
 			}
 		}
 	}
-	return h.with(g.memory(), g.last())
+	return h.with(g.received(), g.lastEventAt())
 }
 
-// whole says that all that the execution went by is there.
-func (g generation) whole() bool { return g.missing() == 0 && !g.cut }
+// complete says that all that the execution went by is there.
+func (g storedExecution) complete() bool { return g.missing() == 0 && !g.incomplete }
 
-// memory is what the execution knows of those that it has heard from.
-func (g generation) memory() memory {
-	var m memory
+// received is what the execution knows of those that it has heard from.
+func (g storedExecution) received() receivedSignals {
+	var m receivedSignals
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
-			m.hear(e)
+			m.record(e)
 		}
 	}
 	return m
 }
 
-// last is the time of the latest event of the execution, in microseconds.
-func (g generation) last() int64 {
+// lastEventAt is the time of the latest event of the execution, in microseconds.
+func (g storedExecution) lastEventAt() int64 {
 	var last int64
 	if n := len(g.rounds); n > 0 {
 		for _, events := range [][]event{g.rounds[n-1].Learned, g.rounds[n-1].Decided} {
@@ -84,7 +84,7 @@ func (g generation) last() int64 {
 }
 
 // end is the decision that ended the execution, nil while it goes on.
-func (g generation) end() *event {
+func (g storedExecution) end() *event {
 	if len(g.rounds) == 0 {
 		return nil
 	}
@@ -101,19 +101,19 @@ func (g generation) end() *event {
 }
 
 // active says that the execution has not ended, or is followed by another of itself.
-func (g generation) active() bool {
+func (g storedExecution) active() bool {
 	end := g.end()
 	return end == nil || end.Kind == executionContinued || end.Retrying
 }
 
-// chain is the first of the attempts of which the execution is the last.
-func (g generation) chain() int {
+// firstAttempt is the first of the attempts of which the execution is the last.
+func (g storedExecution) firstAttempt() int {
 	started, _ := g.start()
 	return g.number - started.attempt(g.number) + 1
 }
 
 // stalled says that the code could not go on with the execution, as far as is known.
-func (g generation) stalled() bool {
+func (g storedExecution) stalled() bool {
 	for _, r := range slices.Backward(g.rounds) {
 		for _, e := range slices.Backward(r.Learned) {
 			switch e.Kind {
@@ -127,8 +127,8 @@ func (g generation) stalled() bool {
 	return false
 }
 
-// countOf is how many rounds the executions have had, those included whose rows are deleted.
-func countOf(all []generation) int {
+// roundCount is how many rounds the executions have had, those included whose rows are deleted.
+func roundCount(all []storedExecution) int {
 	if len(all) == 0 {
 		return 0
 	}
@@ -137,16 +137,16 @@ func countOf(all []generation) int {
 	return started.Before + len(latest.rounds)
 }
 
-// generations decodes rounds.
-func generations(rows []tables.Entity) ([]generation, error) {
-	var all []generation
+// decodeExecutions decodes rounds.
+func decodeExecutions(rows []tables.Entity) ([]storedExecution, error) {
+	var all []storedExecution
 	for _, e := range rows {
 		var execution, number int
 		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
 			return nil, fmt.Errorf("row %s: %w: %w", e.Row, ErrCorrupt, err)
 		}
 		if n := len(all); n == 0 || all[n-1].number != execution {
-			all = append(all, generation{number: execution})
+			all = append(all, storedExecution{number: execution})
 		}
 		g := &all[len(all)-1]
 		r, err := decodeRound(e)
@@ -164,7 +164,7 @@ func generations(rows []tables.Entity) ([]generation, error) {
 	if n := latest.missing(); n > 0 || !ok {
 		return nil, fmt.Errorf("execution %d does not begin with a start, round %d is missing: %w", latest.number, max(n, 1), ErrCorrupt)
 	}
-	oldest := latest.chain() - 1
+	oldest := latest.firstAttempt() - 1
 	for i := range all {
 		g := &all[i]
 		g.old = g.number < oldest

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// conclude tells those who have to know what a driver that a signal woke has reached.
-func (r *Runtime) conclude(ctx context.Context, d *driver) (Outcome, error) {
+// reportOutcome tells those who have to know what a driver that a signal woke has reached.
+func (r *Runtime) reportOutcome(ctx context.Context, d *driver) (Outcome, error) {
 	out := d.outcome
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -21,17 +21,17 @@ func (r *Runtime) conclude(ctx context.Context, d *driver) (Outcome, error) {
 	case d.err != nil:
 		return out, d.err
 	case !out.Ended() && out.Status != Retrying:
-		return out, r.goOn(ctx, d)
-	case r.config.Ended == nil || out.Parent != "" || out.Status == Retrying && d.late:
+		return out, r.continueLater(ctx, d)
+	case r.config.Ended == nil || out.Parent != "" || out.Status == Retrying && d.lateSignal:
 		return out, nil
 	default:
 		return out, r.config.Ended(ctx, out)
 	}
 }
 
-// goOn sees to it that an orchestration whose driver's time ran out is driven on. Without progress the signal is delivered
+// continueLater sees to it that an orchestration whose driver's time ran out is driven on. Without progress the signal is delivered
 // again, so that it is counted.
-func (r *Runtime) goOn(ctx context.Context, d *driver) error {
+func (r *Runtime) continueLater(ctx context.Context, d *driver) error {
 	out := d.outcome
 	if out.Woken {
 		return nil
@@ -39,11 +39,11 @@ func (r *Runtime) goOn(ctx context.Context, d *driver) error {
 	if out.Rounds == 0 {
 		return fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
 	}
-	parkings := []parking{r.lookAfter(out.ID)} // should the signal be lost
+	parkings := []parkedEntry{r.recheckLater(out.ID)} // should the signal be lost
 	if at := d.earliest(); !at.IsZero() {
-		parkings = append(parkings, parking{id: out.ID, due: at, since: at})
+		parkings = append(parkings, parkedEntry{id: out.ID, due: at, since: at})
 	}
-	if err := r.remember(ctx, parkings...); err != nil {
+	if err := r.addParked(ctx, parkings...); err != nil {
 		return err
 	}
 	return r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)

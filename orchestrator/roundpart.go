@@ -1,0 +1,169 @@
+package orchestrator
+
+// defaultRoundBudget is what a round takes, by estimate, before the next one gets the rest.
+func defaultRoundBudget() roundBudget {
+	return roundBudget{
+		bytes:     8 << 20, // of JSON
+		tasks:     90,      // operations on human tasks: a transaction has 100
+		taskBytes: 2 << 20, // of human tasks, which go into the transaction beside the round
+	}
+}
+
+// roundPart is how much of what was learned and decided the next round takes: all of it, as a rule. What is too much for one
+// round is divided over several, in its order: at the border of two events, or, where one event led to more than a round
+// holds, between two decisions. A replay takes the rounds of a divided turn together.
+type roundPart struct {
+	learned, decided int
+	more             bool // the rest of what the last event led to follows
+	whole            bool
+}
+
+// roundBudget is what is left of a portion.
+type roundBudget struct{ bytes, tasks, taskBytes int }
+
+// spend says whether something fits, and takes the room that it needs.
+func (r *roundBudget) spend(bytes, tasks, taskBytes int) bool {
+	r.bytes, r.tasks, r.taskBytes = r.bytes-bytes, r.tasks-tasks, r.taskBytes-taskBytes
+	return r.bytes >= 0 && r.tasks >= 0 && r.taskBytes >= 0
+}
+
+// nextPart is what the next round takes. share divides the room of a portion, for one that has turned out not to fit.
+func (d *driver) nextPart(share int) roundPart {
+	left := d.rt.roundBudget
+	left = roundBudget{left.bytes / share, left.tasks / share, left.taskBytes / share}
+	var p, border roundPart
+	for i := -1; i < len(d.learned); i++ { // before the first event is what is left of a divided turn
+		if i >= 0 {
+			border = p
+			if !left.spend(d.learned[i].size(), 0, 0) && p != (roundPart{}) {
+				return d.withMore(p)
+			}
+			p.learned++
+		}
+		for ; p.decided < d.decisionsWith(i); p.decided++ {
+			if left.spend(d.execution.cost(d.execution.decided[p.decided])) || p == (roundPart{}) {
+				continue
+			}
+			if border == (roundPart{}) {
+				border = p
+			}
+			return d.withMore(border)
+		}
+	}
+	p.whole = true
+	return p
+}
+
+// withMore says of a portion whether the rest of what its last event led to follows.
+func (d *driver) withMore(p roundPart) roundPart {
+	p.more = p.decided < d.decisionsUpTo(p.learned-1)
+	return p
+}
+
+// decisionsWith is how many of the decisions go with the events up to that place: all that they led to, but the one that ends the
+// execution stands at the end of the last round, whatever was learned since.
+func (d *driver) decisionsWith(i int) int {
+	n := d.decisionsUpTo(i)
+	if x := d.execution; x.ended && i < len(d.learned)-1 {
+		n = min(n, len(x.decided)-1)
+	}
+	return n
+}
+
+// decisionsUpTo is how many of the decisions were made up to the event of that place, -1 for before the first.
+func (d *driver) decisionsUpTo(i int) int {
+	switch {
+	case i == len(d.learned)-1:
+		return len(d.execution.decided)
+	case i < 0:
+		return d.leftoverDecisions
+	default:
+		return d.decisionsAfter[i]
+	}
+}
+
+// indivisible says that it cannot be divided.
+func (p roundPart) indivisible() bool { return p.learned+p.decided <= 1 }
+
+// buildRound is the round of a portion. What follows a divided turn without its code leaves the rest of it for the code.
+func (d *driver) buildRound(p roundPart) round {
+	r := round{Learned: d.learned[:p.learned], Decided: d.execution.decided[:p.decided], More: p.more}
+	if n := len(d.rounds); d.codeless && n > 0 && d.rounds[n-1].More {
+		r.More = true
+	}
+	return r
+}
+
+// dropCommitted takes what a round holds out of what is to be committed.
+func (d *driver) dropCommitted(p roundPart) {
+	d.leftoverDecisions = d.decisionsUpTo(p.learned-1) - p.decided
+	d.learned, d.decisionsAfter, d.execution.decided = d.learned[p.learned:], d.decisionsAfter[p.learned:], d.execution.decided[p.decided:]
+	for i := range d.decisionsAfter {
+		d.decisionsAfter[i] -= p.decided
+	}
+	if p.whole {
+		d.dropUncommitted()
+	}
+}
+
+// dropUncommitted forgets what was learned and decided, and not committed.
+func (d *driver) dropUncommitted() {
+	d.learned, d.decisionsAfter, d.leftoverDecisions, d.execution.decided = nil, nil, 0, nil
+}
+
+// callsAfter is how many calls are committed once the first decisions are.
+func (x *execution) callsAfter(decided int) int {
+	known := len(x.tasks)
+	for _, e := range x.decided[decided:] {
+		if callKind(e.Kind) != "" {
+			known--
+		}
+	}
+	return known
+}
+
+// size is about how many bytes of JSON an event takes in its round.
+func (e event) size() int {
+	const least = 400
+	n := least + len(e.Name) + len(e.Child) + len(e.Reason) + 2*len(e.Carry) + 8*len(e.Tasks)
+	if len(e.Payload) < spillFrom {
+		n += len(e.Payload)
+	}
+	if e.Failure != nil {
+		n += len(e.Failure.Message) + len(e.Failure.Stack) + len(e.Failure.Detail)
+	}
+	if h := e.Inherited; h != nil {
+		for _, u := range h.Unread {
+			n += u.size()
+		}
+	}
+	return n
+}
+
+// cost is what a decision needs of a portion's room.
+func (x *execution) cost(e event) (bytes, ops, taskBytes int) {
+	bytes = e.size()
+	switch e.Kind {
+	case taskCreated:
+		return bytes, 2, 2 * len(e.Payload)
+	case callCanceled:
+		if t := x.task(e.Task); t != nil && t.kind == humanTask {
+			return bytes, 1, 0
+		}
+	case executionCompleted, executionFailed, executionStopped, executionContinued:
+		return bytes, len(x.humanTasks), 0
+	}
+	return bytes, 0, 0
+}
+
+// mergeTurn gives the rounds from one on that hold the same turn, as one, and how many they are.
+func mergeTurn(rounds []round) (turn round, n int) {
+	turn, n = rounds[0], 1
+	for ; turn.More && n < len(rounds); n++ {
+		next := rounds[n]
+		turn.Learned = append(turn.Learned[:len(turn.Learned):len(turn.Learned)], next.Learned...)
+		turn.Decided = append(turn.Decided[:len(turn.Decided):len(turn.Decided)], next.Decided...)
+		turn.More = next.More
+	}
+	return turn, n
+}
