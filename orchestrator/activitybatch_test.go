@@ -62,7 +62,7 @@ func TestSpread(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "over a message": 20 << 10} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := flow{config: Config{SpreadAbove: 2}, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+			f := flow{config: Config{MaxInlineActivities: 2}, make: func(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 				a := shared(l)
 				return []AnyOrchestrator{NewOrchestrator("test", func(ctx *Context, _ int) ([]string, error) {
 					return tolerant(a, size).fn(ctx, 7)
@@ -94,7 +94,7 @@ func TestSpread(t *testing.T) {
 func spreadOut(t *testing.T, w *world, n, size int, a *Activity[string, string]) *Runtime {
 	t.Helper()
 	o := tolerant(a, size)
-	rt := w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{a}, SpreadAbove: 2,
+	rt := w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{a}, MaxInlineActivities: 2,
 		Queues: faults.Queues(w.queues, (&faults.Plan{}).Intercept)})
 	if out := mustRun(t, rt, startOf("a", n)); !out.Woken {
 		t.Fatalf("%+v", out)
@@ -113,7 +113,7 @@ func TestSpreadResultsInAnyOrder(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
 		rt := spreadOut(t, w, 130, 0, plainActivity(l))
 		other := w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{tolerant(plainActivity(l), 0)}, Activities: []AnyActivity{plainActivity(l)},
-			SpreadAbove: 2, Queues: faults.Queues(w.queues, (&faults.Plan{}).Intercept)})
+			MaxInlineActivities: 2, Queues: faults.Queues(w.queues, (&faults.Plan{}).Intercept)})
 		workers := []*Runtime{rt, other, rt, other, rt}
 		batches := 0
 		for w.runActivities(t.Context(), t, workers[batches%5]) {

@@ -35,7 +35,7 @@ type Config struct {
 	ActivityQueue string
 	// SpreadAbove is how many activities of one orchestration run at once in this process before others get the rest;
 	// default 1,000.
-	SpreadAbove int
+	MaxInlineActivities int
 	// InlineWait is how far away a timer may be that Run waits for, when there are queues to wake it; default 30 s.
 	InlineWait time.Duration
 	// Publish takes the events that orchestrations publish, after the round that did. It may get the same again, and knows
@@ -88,7 +88,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SignalQueue, "orchestration-signals")
 	setDefault(&c.ScheduleQueue, "orchestration-schedules")
 	setDefault(&c.ActivityQueue, "orchestration-activities")
-	setDefault(&c.SpreadAbove, 1000)
+	setDefault(&c.MaxInlineActivities, 1000)
 	setDefault(&c.ProgressInterval, 30*time.Second)
 	setDefault(&c.LostAfter, time.Hour)
 	setDefault(&c.LateAfter, 5*time.Minute)

@@ -99,7 +99,7 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 			}
 		case t.kind == timerTask:
 			fired = append(fired, t)
-		case t.kind == activityTask && len(c.inFlight) >= c.rt.config.SpreadAbove && c.rt.config.Queues != nil:
+		case t.kind == activityTask && len(c.inFlight) >= c.rt.config.MaxInlineActivities && c.rt.config.Queues != nil:
 			excess, later = append(excess, t), append(later, t)
 		default:
 			c.launch(t)

@@ -138,8 +138,8 @@ func escalationOf(input json.RawMessage) (HumanTask, error) {
 }
 
 // Tasks is the desk at which people find the tasks of this runtime's orchestrations.
-func (r *Runtime) Tasks() *tasks.Desk {
-	return tasks.NewDesk(tasks.Config{Tables: r.config.Tables, Table: r.config.Table, Index: r.config.TaskTable, Now: r.config.Now,
+func (r *Runtime) Tasks() *tasks.Service {
+	return tasks.NewService(tasks.Config{Tables: r.config.Tables, Table: r.config.Table, Index: r.config.TaskTable, Now: r.config.Now,
 		Guard: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
 			return r.addParked(ctx, parkedEntry{id: ref.Orchestration, due: at, since: at, task: ref.ID})
 		},
@@ -264,7 +264,7 @@ func (d *driver) showTasks(ctx context.Context, r round) error {
 	return nil
 }
 
-func (d *driver) showTask(ctx context.Context, desk *tasks.Desk, e event, c Call) error {
+func (d *driver) showTask(ctx context.Context, desk *tasks.Service, e event, c Call) error {
 	if c.Kind != TaskCall || c.Reused {
 		return nil
 	}

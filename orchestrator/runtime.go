@@ -74,7 +74,7 @@ func New(c Config) (*Runtime, error) {
 	if c.Tables == nil || c.Blobs == nil {
 		errs = append(errs, errors.New("tables and blobs are required"))
 	}
-	if c.MaxActivities < 1 || c.SpreadAbove < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
+	if c.MaxActivities < 1 || c.MaxInlineActivities < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
 		c.ProgressInterval < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}

@@ -23,24 +23,24 @@ type taskChange struct {
 // that it may have one.
 type taskAction struct {
 	assign, output, note bool
-	run                  func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error)
+	run                  func(ctx context.Context, desk *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error)
 }
 
 // taskActions are the endpoints below a human task, by the last word of the path.
 func taskActions() map[string]taskAction {
-	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, desk *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
 		return desk.Assign(ctx, ref, by, *c.Assignee, etag, c.Note)
 	}}
 	return map[string]taskAction{
-		"claim": {run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, _ taskChange, etag string) (tasks.Task, error) {
+		"claim": {run: func(ctx context.Context, desk *tasks.Service, ref tasks.Ref, by tasks.Person, _ taskChange, etag string) (tasks.Task, error) {
 			return desk.Claim(ctx, ref, by, etag)
 		}},
-		"release": {note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+		"release": {note: true, run: func(ctx context.Context, desk *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
 			return desk.Release(ctx, ref, by, etag, c.Note)
 		}},
 		"assign":   assign,
 		"reassign": assign,
-		"complete": {output: true, note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+		"complete": {output: true, note: true, run: func(ctx context.Context, desk *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
 			return desk.Complete(ctx, ref, by, c.Output, etag, c.Note)
 		}},
 	}

@@ -50,16 +50,16 @@ type Catalog struct {
 	pending map[string]change // by id
 	timer   *time.Timer       // nil when nothing waits
 	closed  bool
-	lost    int // heard of, and not kept
+	dropped int // heard of, and not kept
 	writing sync.WaitGroup
 
-	rest time.Time // the repair has nothing to do before
+	idleUntil time.Time // the repair has nothing to do before
 }
 
 // change is what waits to be written.
 type change struct {
 	entry
-	was []orchestrator.Status // in the order of their ends; their rows are in the way
+	previous []orchestrator.Status // in the order of their ends; their rows are in the way
 }
 
 // New checks the configuration.
@@ -90,27 +90,27 @@ func (c *Catalog) Prepare(ctx context.Context) error {
 	return c.config.Tables.CreateTable(ctx, c.config.Table)
 }
 
-// Note takes in what a runtime tells (orchestrator.Config.Noted). It does not wait for storage.
-func (c *Catalog) Note(n orchestrator.StatusChange) {
+// Record takes in what a runtime tells (orchestrator.Config.Noted). It does not wait for storage.
+func (c *Catalog) Record(n orchestrator.StatusChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, waits := c.pending[n.ID]
 	if c.closed || !waits && len(c.pending) >= maxPending {
-		c.lost++
+		c.dropped++
 		return
 	}
-	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, was: known.was}
+	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, previous: known.previous}
 	if n.Was != "" && (!waits || known.status != n.Was) {
-		next.was = append(next.was, n.Was) // what waits has not been written
+		next.previous = append(next.previous, n.Was) // what waits has not been written
 	}
 	c.pending[n.ID] = next
 	if c.timer == nil {
-		c.arm(c.config.Linger)
+		c.scheduleFlush(c.config.Linger)
 	}
 }
 
-// arm has what waits written after a while; c.mu is held.
-func (c *Catalog) arm(after time.Duration) {
+// scheduleFlush has what waits written after a while; c.mu is held.
+func (c *Catalog) scheduleFlush(after time.Duration) {
 	c.writing.Add(1)
 	c.timer = time.AfterFunc(after, func() {
 		defer c.writing.Done()
@@ -122,8 +122,8 @@ func (c *Catalog) arm(after time.Duration) {
 	})
 }
 
-// disarm undoes arm, unless the writing has begun; c.mu is held.
-func (c *Catalog) disarm() {
+// cancelFlush undoes arm, unless the writing has begun; c.mu is held.
+func (c *Catalog) cancelFlush() {
 	if c.timer != nil && c.timer.Stop() {
 		c.writing.Done()
 	}
@@ -134,7 +134,7 @@ func (c *Catalog) disarm() {
 func (c *Catalog) Close() {
 	c.mu.Lock()
 	c.closed = true
-	c.disarm()
+	c.cancelFlush()
 	c.mu.Unlock()
 	c.writing.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout/3)
@@ -147,9 +147,9 @@ func (c *Catalog) Close() {
 // Flush writes what waits, now. What it cannot write goes on waiting.
 func (c *Catalog) Flush(ctx context.Context) error {
 	c.mu.Lock()
-	work, lost := c.pending, c.lost
-	c.disarm()
-	c.pending, c.lost = map[string]change{}, 0
+	work, lost := c.pending, c.dropped
+	c.cancelFlush()
+	c.pending, c.dropped = map[string]change{}, 0
 	c.mu.Unlock()
 	if lost > 0 {
 		c.config.Log.Warn("the list of orchestrations misses some, until it is repaired", "orchestrations", lost)
@@ -160,7 +160,7 @@ func (c *Catalog) Flush(ctx context.Context) error {
 	write := func() {
 		if err := c.write(ctx, batch); err != nil {
 			errs = append(errs, err)
-			c.keep(batch)
+			c.requeue(batch)
 		}
 		batch, size = nil, 0
 	}
@@ -177,19 +177,19 @@ func (c *Catalog) Flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keep puts back what could not be written, under what was heard since.
-func (c *Catalog) keep(batch []change) {
+// requeue puts back what could not be written, under what was heard since.
+func (c *Catalog) requeue(batch []change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range batch {
 		if since, ok := c.pending[one.id]; ok {
-			since.was = append(one.was, since.was...)
+			since.previous = append(one.previous, since.previous...)
 			one = since
 		}
 		c.pending[one.id] = one
 	}
 	if c.timer == nil && !c.closed {
-		c.arm(max(c.config.Linger, writeTimeout))
+		c.scheduleFlush(max(c.config.Linger, writeTimeout))
 	}
 }
 
@@ -208,14 +208,14 @@ func (n change) upserts() []tables.Op {
 func (n change) deletions() []tables.Op {
 	var ops []tables.Op
 	var gone []orchestrator.Status
-	for _, status := range n.was {
+	for _, status := range n.previous {
 		if status == n.status || slices.Contains(gone, status) {
 			continue
 		}
 		gone = append(gone, status)
 		before := n.entry
 		before.status = status
-		ops = append(ops, deletions(before.moving())...)
+		ops = append(ops, deletions(before.statusRows())...)
 	}
 	return ops
 }

@@ -20,8 +20,8 @@ import (
 const (
 	// maxPage bounds a page.
 	maxPage = 1000
-	// leastLook is how many rows a list reads at once, however short its page.
-	leastLook = 16
+	// minRows is how many rows a list reads at once, however short its page.
+	minRows = 16
 	// maxKey bounds a key, in bytes; maxEscapedID bounds ids, as keys have them behind the prefix of their view.
 	maxKey       = 512
 	maxEscapedID = 510
@@ -29,8 +29,8 @@ const (
 	parallel = 8
 )
 
-// anyPlace is what a place looks like.
-var anyPlace = regexp.MustCompile(`^[0-9]{19}-[0-9a-f]{24}$`)
+// placePattern is what a place looks like.
+var placePattern = regexp.MustCompile(`^[0-9]{19}-[0-9a-f]{24}$`)
 
 // found is a row of a view.
 type found struct {
@@ -55,7 +55,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 	var shown []orchestrator.Summary
 	var stale []tables.Op
 	for after := continuation; ; {
-		rows, more, err := c.look(ctx, v, after, max(limit-len(shown), leastLook))
+		rows, more, err := c.readView(ctx, v, after, max(limit-len(shown), minRows))
 		if err != nil {
 			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
 		}
@@ -64,7 +64,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
 		}
 		for i, s := range summaries {
-			if wrong(rows[i], s) {
+			if isStale(rows[i], s) {
 				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // unless it was written again meanwhile
 			}
 			// An orchestration whose status has just changed is in two views, at one place.
@@ -73,19 +73,19 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 			}
 			after = rows[i].place
 			if len(shown) == limit && (more || i < len(summaries)-1) {
-				c.tidy(ctx, stale)
+				c.removeStale(ctx, stale)
 				return shown, after, nil
 			}
 		}
 		if !more {
-			c.tidy(ctx, stale)
+			c.removeStale(ctx, stale)
 			return shown, "", nil
 		}
 	}
 }
 
-// tidy removes what the index has wrong, if that is easily done. A list does not fail for it.
-func (c *Catalog) tidy(ctx context.Context, stale []tables.Op) {
+// removeStale removes what the index has wrong, if that is easily done. A list does not fail for it.
+func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	if len(stale) > 0 {
 		if err := c.remove(ctx, stale[:min(len(stale), maxOps)]); err != nil {
 			c.config.Log.Warn("the list of orchestrations could not be tidied", "reason", err.Error())
@@ -135,14 +135,14 @@ func viewOf(f orchestrator.Filter) view {
 // has says whether a continuation can be one of this view.
 func (v view) has(continuation string) bool {
 	if !v.ids {
-		return anyPlace.MatchString(continuation)
+		return placePattern.MatchString(continuation)
 	}
 	id, err := tables.UnescapeKey(continuation)
 	return err == nil && len(continuation) <= maxEscapedID && tables.EscapeKey(id) == continuation && strings.HasPrefix(continuation, v.prefix)
 }
 
-// wrong says that the row is none of the orchestration's, as it is now.
-func wrong(r found, s orchestrator.Summary) bool {
+// isStale says that the row is none of the orchestration's, as it is now.
+func isStale(r found, s orchestrator.Summary) bool {
 	return s.ID == "" || !slices.Contains(entryFor(s).all(), r.row.Row)
 }
 
@@ -151,8 +151,8 @@ func entryFor(s orchestrator.Summary) entry {
 	return entry{s.ID, s.Orchestrator, s.Tag, s.Status, s.CreatedAt}
 }
 
-// look reads up to limit rows behind a place, in the order of the places. more says that others follow.
-func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (rows []found, more bool, err error) {
+// readView reads up to limit rows behind a place, in the order of the places. more says that others follow.
+func (c *Catalog) readView(ctx context.Context, v view, after string, limit int) (rows []found, more bool, err error) {
 	from := v.from
 	if after != "" {
 		from = after + " " // the first that can follow: keys have no control characters
@@ -168,7 +168,7 @@ func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (ro
 		if q.From >= q.To {
 			continue
 		}
-		part, rest, err := c.some(ctx, q)
+		part, rest, err := c.queryRows(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
@@ -184,8 +184,8 @@ func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (ro
 	return rows, more, nil
 }
 
-// some reads q.Limit rows, or all there are.
-func (c *Catalog) some(ctx context.Context, q tables.Query) (rows []tables.Entity, more bool, err error) {
+// queryRows reads q.Limit rows, or all there are.
+func (c *Catalog) queryRows(ctx context.Context, q tables.Query) (rows []tables.Entity, more bool, err error) {
 	limit := q.Limit
 	for {
 		q.Limit = limit - len(rows)

@@ -12,8 +12,8 @@ import (
 const (
 	// markSlice is how many orchestrations one call of Repair marks.
 	markSlice = 1000
-	// mostRows is how many rows an orchestration has at most.
-	mostRows = 6
+	// maxRows is how many rows an orchestration has at most.
+	maxRows = 6
 )
 
 // mark is the first step of a pass: it replaces each row that an orchestration implies by itself with the mark, many in one
@@ -24,8 +24,8 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 	if err != nil {
 		return 0, "", err
 	}
-	for some := range slices.Chunk(there, maxOps/mostRows) {
-		ok, err := c.stamp(ctx, p, some...)
+	for some := range slices.Chunk(there, maxOps/maxRows) {
+		ok, err := c.markRows(ctx, p, some...)
 		if err != nil {
 			return mended, "", err
 		}
@@ -33,10 +33,10 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 			continue
 		}
 		for _, s := range some {
-			ok, err := c.stamp(ctx, p, s)
+			ok, err := c.markRows(ctx, p, s)
 			if err == nil && !ok {
 				mended++
-				err = c.mend(ctx, s.ID)
+				err = c.rewrite(ctx, s.ID)
 			}
 			if err != nil {
 				return mended, "", err
@@ -46,14 +46,14 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 	return mended, next, nil
 }
 
-// stamp marks the rows of orchestrations; false says that one is not there, and none is marked.
-func (c *Catalog) stamp(ctx context.Context, p pass, some ...orchestrator.Summary) (bool, error) {
+// markRows marks the rows of orchestrations; false says that one is not there, and none is marked.
+func (c *Catalog) markRows(ctx context.Context, p pass, some ...orchestrator.Summary) (bool, error) {
 	var ops []tables.Op
 	for _, s := range some {
 		e := entryFor(s)
 		for _, name := range e.all() {
 			row := e.row(name)
-			row.Properties[columnPass] = p.stamp()
+			row.Properties[columnPass] = p.mark()
 			ops = append(ops, tables.Replace(row))
 		}
 	}
@@ -64,9 +64,9 @@ func (c *Catalog) stamp(ctx context.Context, p pass, some ...orchestrator.Summar
 	return err == nil, err
 }
 
-// mend writes the rows of an orchestration, by what it is now. They are not marked: should it change at this moment, the
+// rewrite writes the rows of an orchestration, by what it is now. They are not marked: should it change at this moment, the
 // second step finds what is too much. If it is gone, the second step finds its rows.
-func (c *Catalog) mend(ctx context.Context, id string) error {
+func (c *Catalog) rewrite(ctx context.Context, id string) error {
 	s, err := c.config.Runtime().Status(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) {
 		return nil

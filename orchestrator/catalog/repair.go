@@ -36,8 +36,8 @@ type pass struct {
 	next  string // where the step goes on, "" at its beginning: a continuation of orchestrations, or the first row that follows
 }
 
-// stamp is what the rows have that the pass has found right.
-func (p pass) stamp() int64 { return p.began.UnixMicro() }
+// mark is what the rows have that the pass has found right.
+func (p pass) mark() int64 { return p.began.UnixMicro() }
 
 // Repair compares the whole index with all orchestrations, a slice a call, and mends it; it gives how many orchestrations
 // lacked rows and how many rows were none's. The next call goes on behind the slice, in whatever process. When the last one
@@ -56,7 +56,7 @@ func (c *Catalog) Repair(ctx context.Context) (mended int, err error) {
 
 func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	c.mu.Lock()
-	resting := c.config.Now().Before(c.rest)
+	resting := c.config.Now().Before(c.idleUntil)
 	c.mu.Unlock()
 	if resting {
 		return 0, nil
@@ -68,7 +68,7 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	if p.step == "" {
 		rested := p.done.Add(c.config.RepairEvery)
 		if !p.done.IsZero() && c.config.Now().Before(rested) {
-			c.restUntil(rested)
+			c.pauseUntil(rested)
 			return 0, nil
 		}
 		p.began, p.step, p.next = c.config.Now(), stepMark, ""
@@ -97,15 +97,15 @@ func (c *Catalog) advance(ctx context.Context, p pass) (mended int, after pass, 
 	mended, p.next, err = c.sweep(ctx, p)
 	if err == nil && p.next == "" {
 		p.step, p.done, p.clean = "", c.config.Now(), p.began
-		c.restUntil(p.done.Add(c.config.RepairEvery))
+		c.pauseUntil(p.done.Add(c.config.RepairEvery))
 	}
 	return mended, p, err
 }
 
-func (c *Catalog) restUntil(at time.Time) {
+func (c *Catalog) pauseUntil(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rest = at
+	c.idleUntil = at
 }
 
 // RepairLag is how long something can have been wrong in the index: the time since the last pass began that has come to its

@@ -55,13 +55,13 @@ func bothView(name string, s orchestrator.Status) string {
 	return viewBoth + digest(name) + "-" + string(s) + "-"
 }
 
-// moving are the rows that depend on the status, standing those that do not.
-func (e entry) moving() []string {
+// statusRows are the rows that depend on the status, standing those that do not.
+func (e entry) statusRows() []string {
 	place := e.place()
 	return []string{statusView(e.status) + place, bothView(e.orchestrator, e.status) + place}
 }
 
-func (e entry) standing() []string {
+func (e entry) fixedRows() []string {
 	place := e.place()
 	rows := []string{idView(e.id), viewAll + place, orchestratorView(e.orchestrator) + place}
 	if e.tag != "" {
@@ -71,7 +71,7 @@ func (e entry) standing() []string {
 }
 
 // all are the rows of the orchestration.
-func (e entry) all() []string { return append(e.standing(), e.moving()...) }
+func (e entry) all() []string { return append(e.fixedRows(), e.statusRows()...) }
 
 func key(row string) tables.Key { return tables.Key{Partition: listPartition, Row: row} }
 

@@ -40,8 +40,8 @@ func compile(form json.RawMessage) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// fits checks an answer against the task's form.
-func (t Task) fits(output json.RawMessage) error {
+// checkAnswer checks an answer against the task's form.
+func (t Task) checkAnswer(output json.RawMessage) error {
 	if len(output) > MaxOutput {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrOutput, len(output), MaxOutput)
 	}

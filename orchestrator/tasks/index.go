@@ -31,8 +31,8 @@ const (
 	viewEnded        = "c-"
 )
 
-// never sorts behind every due time.
-const never = int64(math.MaxInt64)
+// maxMicros sorts behind every due time.
+const maxMicros = int64(math.MaxInt64)
 
 // rank orders the states of a task.
 func (t Task) rank() int64 {
@@ -52,36 +52,36 @@ func (r Ref) digest() string { return digest(r.Orchestration + "\n" + r.ID) }
 
 func micros(at time.Time) string { return fmt.Sprintf("%019d", at.UnixMicro()) }
 
-// place is where the task stands in a view of open tasks: by due time, then by age.
-func (t Task) place() string {
-	due := fmt.Sprintf("%019d", never)
+// sortKey is where the task stands in a view of open tasks: by due time, then by age.
+func (t Task) sortKey() string {
+	due := fmt.Sprintf("%019d", maxMicros)
 	if !t.DueAt.IsZero() {
 		due = micros(t.DueAt)
 	}
 	return due + "-" + micros(t.CreatedAt) + "-" + t.digest()
 }
 
-// named is the part of a key that stands for a name.
-func named(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
+// viewPrefix is the part of a key that stands for a name.
+func viewPrefix(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
 
-// views are the keys under which lists find the task.
-func (t Task) views() []string {
+// indexKeys are the keys under which lists find the task.
+func (t Task) indexKeys() []string {
 	if t.End != nil {
-		return []string{viewEnded + fmt.Sprintf("%019d", never-t.End.At.UnixMicro()) + "-" + t.digest()}
+		return []string{viewEnded + fmt.Sprintf("%019d", maxMicros-t.End.At.UnixMicro()) + "-" + t.digest()}
 	}
-	place := t.place()
-	keys := []string{viewOpen + place, named(viewOrchestrator, t.Orchestrator) + place, named(viewTenant, t.TenantID) + place}
+	place := t.sortKey()
+	keys := []string{viewOpen + place, viewPrefix(viewOrchestrator, t.Orchestrator) + place, viewPrefix(viewTenant, t.TenantID) + place}
 	if t.Assignee != "" {
-		keys = append(keys, named(viewAssignee, t.Assignee)+place)
+		keys = append(keys, viewPrefix(viewAssignee, t.Assignee)+place)
 	}
 	for _, role := range t.Roles {
-		keys = append(keys, named(viewRole, role)+place)
+		keys = append(keys, viewPrefix(viewRole, role)+place)
 	}
 	return keys
 }
 
 // Sync lets the index show the task as it is. It may be repeated, and does nothing when the index knows more.
-func (d *Desk) Sync(ctx context.Context, t Task) error {
+func (d *Service) Sync(ctx context.Context, t Task) error {
 	var err error
 	for range changeTries {
 		if err = d.sync(ctx, t); !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) &&
@@ -95,9 +95,9 @@ func (d *Desk) Sync(ctx context.Context, t Task) error {
 	return nil
 }
 
-func (d *Desk) sync(ctx context.Context, t Task) error {
+func (d *Service) sync(ctx context.Context, t Task) error {
 	mark := tables.Key{Partition: indexPartition, Row: markPrefix + t.digest()}
-	keys := t.views()
+	keys := t.indexKeys()
 	known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
@@ -119,7 +119,7 @@ func (d *Desk) sync(ctx context.Context, t Task) error {
 	written := map[string]bool{}
 	for _, key := range keys {
 		if !written[key] {
-			ops = append(ops, tables.Upsert(t.shown(key)))
+			ops = append(ops, tables.Upsert(t.indexRow(key)))
 		}
 		written[key] = true
 	}
@@ -132,8 +132,8 @@ func (d *Desk) sync(ctx context.Context, t Task) error {
 	return d.config.Tables.Apply(ctx, d.config.Index, ops...)
 }
 
-// shown is the task as a list shows it.
-func (t Task) shown(key string) tables.Entity {
+// indexRow is the task as a list shows it.
+func (t Task) indexRow(key string) tables.Entity {
 	p := map[string]any{"Orchestration": t.Orchestration, "TaskId": t.ID, "Name": t.Name, "Orchestrator": t.Orchestrator,
 		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee,
 		"CreatedAtUtc": t.CreatedAt, "ChangedAtUtc": t.ChangedAt}
@@ -146,7 +146,7 @@ func (t Task) shown(key string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: key}, Properties: p}
 }
 
-func shownOf(e tables.Entity) Task {
+func taskOfIndexRow(e tables.Entity) Task {
 	t := taskOf(Ref{e.String("Orchestration"), e.String("TaskId")}, e)
 	t.Status, t.ETag = Status(e.String("Status")), ""
 	if at := e.Time("EndedAtUtc"); !at.IsZero() {
@@ -156,7 +156,7 @@ func shownOf(e tables.Entity) Task {
 }
 
 // Forget takes a task out of the index, for an orchestration that is purged.
-func (d *Desk) Forget(ctx context.Context, r Ref) error {
+func (d *Service) Forget(ctx context.Context, r Ref) error {
 	for range changeTries {
 		mark := tables.Key{Partition: indexPartition, Row: markPrefix + r.digest()}
 		known, err := d.config.Tables.Get(ctx, d.config.Index, mark)

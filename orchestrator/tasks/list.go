@@ -32,14 +32,14 @@ type Page struct {
 // MaxPage bounds a page.
 const MaxPage = 100
 
-// most is how many rows of the index one call of List looks at, at most.
-const most = 10_000
+// maxRowsRead is how many rows of the index one call of List looks at, at most.
+const maxRowsRead = 10_000
 
 // List gives tasks: open ones by due time, ended ones newest first. A page of the tasks of an assignee, of a role, of an
 // orchestrator or of a tenant costs that page, whatever else there is; several of these together are looked for among the
 // rows of the first that is given, in this order. A page may be short where that takes too long, and is empty only at the
 // end.
-func (d *Desk) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
+func (d *Service) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxPage {
 		return Page{}, fmt.Errorf("%w: a page has 1 to %d tasks, not %d", ErrInvalid, MaxPage, limit)
 	}
@@ -53,13 +53,13 @@ func (d *Desk) List(ctx context.Context, f Filter, limit int, continuation strin
 			return Page{}, fmt.Errorf("list of tasks: %w", err)
 		}
 		for _, e := range found.Entities {
-			if t := shownOf(e); f.fits(t) {
+			if t := taskOfIndexRow(e); f.matches(t) {
 				page.Tasks = append(page.Tasks, t)
 			}
 		}
 		seen += len(found.Entities)
 		q.Continuation, page.Continuation = found.Next, found.Next
-		if found.Next == "" || len(page.Tasks) == limit || seen >= most && len(page.Tasks) > 0 {
+		if found.Next == "" || len(page.Tasks) == limit || seen >= maxRowsRead && len(page.Tasks) > 0 {
 			return page, nil
 		}
 	}
@@ -75,13 +75,13 @@ func (f Filter) query() tables.Query {
 	case f.ended():
 		prefix = viewEnded
 	case f.Assignee != "":
-		prefix = named(viewAssignee, f.Assignee)
+		prefix = viewPrefix(viewAssignee, f.Assignee)
 	case f.Role != "":
-		prefix = named(viewRole, f.Role)
+		prefix = viewPrefix(viewRole, f.Role)
 	case f.Orchestrator != "":
-		prefix = named(viewOrchestrator, f.Orchestrator)
+		prefix = viewPrefix(viewOrchestrator, f.Orchestrator)
 	case f.TenantID != "":
-		prefix = named(viewTenant, f.TenantID)
+		prefix = viewPrefix(viewTenant, f.TenantID)
 	}
 	q := tables.Query{Partition: indexPartition, From: prefix, To: tables.PrefixEnd(prefix), Where: map[string]any{}}
 	if !f.ended() && !f.DueBefore.IsZero() {
@@ -96,7 +96,7 @@ func (f Filter) query() tables.Query {
 	return q
 }
 
-func (f Filter) fits(t Task) bool {
+func (f Filter) matches(t Task) bool {
 	has := func(role string) bool { return strings.EqualFold(role, f.Role) }
 	switch {
 	case f.Status == "" && t.End != nil, f.Status != "" && t.Status != f.Status:
@@ -112,14 +112,14 @@ func (f Filter) fits(t Task) bool {
 
 // Retention deletes tasks that ended before a time, and their events, a slice of at most limit; more says that some are
 // left. Open tasks are never deleted.
-func (d *Desk) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
-	from := viewEnded + fmt.Sprintf("%019d", never-before.UnixMicro())
+func (d *Service) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
+	from := viewEnded + fmt.Sprintf("%019d", maxMicros-before.UnixMicro())
 	page, err := d.config.Tables.Query(ctx, d.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})
 	if err != nil {
 		return 0, false, fmt.Errorf("retention of tasks: %w", err)
 	}
 	for _, e := range page.Entities {
-		t := shownOf(e)
+		t := taskOfIndexRow(e)
 		if err := d.delete(ctx, t.Ref); err != nil {
 			return deleted, true, fmt.Errorf("retention of tasks: %w", err)
 		}
@@ -130,7 +130,7 @@ func (d *Desk) Retention(ctx context.Context, before time.Time, limit int) (dele
 
 // delete deletes a task's rows and its index. How it ended stays until the orchestration is purged: that it has ended may
 // still be news to it.
-func (d *Desk) delete(ctx context.Context, r Ref) error {
+func (d *Service) delete(ctx context.Context, r Ref) error {
 	from := r.key("").Row
 	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-"), Select: []string{"Kind"}}
 	var ops []tables.Op

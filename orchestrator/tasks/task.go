@@ -162,8 +162,8 @@ type Person struct {
 // Is compares names as directories do: without case.
 func (p Person) Is(name string) bool { return name != "" && strings.EqualFold(p.Name, name) }
 
-// may says that the person is among those whom the task is for.
-func (p Person) may(t Task) bool {
+// mayClaim says that the person is among those whom the task is for.
+func (p Person) mayClaim(t Task) bool {
 	return p.All || len(t.Roles) == 0 || slices.ContainsFunc(t.Roles, func(role string) bool {
 		return slices.ContainsFunc(p.Roles, func(has string) bool { return strings.EqualFold(has, role) })
 	})

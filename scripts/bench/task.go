@@ -67,7 +67,7 @@ func taskLists() scenario {
 // worklist is a page of a desk that has so many open tasks. It has to cost one transaction.
 func worklist(ctx context.Context, n int) (func(context.Context) error, error) {
 	store, plan := tables.NewMemory(), &faults.Plan{}
-	desk := tasks.NewDesk(tasks.Config{Tables: faults.Tables(store, plan.Intercept), Table: "orchestrations", Index: "index"})
+	desk := tasks.NewService(tasks.Config{Tables: faults.Tables(store, plan.Intercept), Table: "orchestrations", Index: "index"})
 	if err := errors.Join(store.CreateTable(ctx, "orchestrations"), store.CreateTable(ctx, "index")); err != nil {
 		return nil, err
 	}

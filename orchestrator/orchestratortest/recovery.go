@@ -13,12 +13,12 @@ type message struct {
 	acknowledged atomic.Bool
 }
 
-// chances is what becomes of an orchestration that has failed.
-type chances struct {
+// recovery is what becomes of an orchestration that has failed.
+type recovery struct {
 	retryAt time.Time       // when the start message comes again; zero when it does not
-	again   bool            // another attempt was made, by whomever
+	retried bool            // another attempt was made, by whomever
 	stopped bool            // a step canceled or terminated the orchestration
-	revived map[string]bool // orchestrations that were rewound after the failure
+	rewound map[string]bool // orchestrations that were rewound after the failure
 	repeats []bool          // steps that happened, and happen again when somebody waits for them
 }
 
@@ -32,11 +32,11 @@ func attempts(out orchestrator.Outcome) int {
 	return n
 }
 
-// send lets the start message come, for what follows the execution.
-func (s *simulation) send(after int) {
+// sendStart lets the start message come, for what follows the execution.
+func (s *simulation) sendStart(after int) {
 	s.t.Helper()
 	w := s.world
-	w.again, w.retryAt = w.again || after > 0, time.Time{}
+	w.retried, w.retryAt = w.retried || after > 0, time.Time{}
 	w.message.after = after
 	w.message.acknowledged.Store(false)
 	s.begin()
@@ -70,13 +70,13 @@ func (s *simulation) retry() bool {
 		s.process.giveUp()
 	case w.retryAt.IsZero():
 		w.retryAt = time.Now().Add(redelivery)
-		time.AfterFunc(redelivery, w.poke)
+		time.AfterFunc(redelivery, w.notify)
 		return false
 	case time.Now().Before(w.retryAt):
 		return false
 	default:
-		w.repeat()
-		s.send(out.Execution)
+		w.repeatSteps()
+		s.sendStart(out.Execution)
 	}
 	return true
 }
@@ -91,11 +91,11 @@ func (w *world) retries() bool {
 	return false
 }
 
-// revive rewinds what has failed because a call was made to fail, once for each orchestration that nobody called. What was
+// rewindFailed rewinds what has failed because a call was made to fail, once for each orchestration that nobody called. What was
 // stopped stays so.
-func (s *simulation) revive() (bool, error) {
+func (s *simulation) rewindFailed() (bool, error) {
 	w := s.world
-	if !w.failing.has() || !s.rests() {
+	if !w.failing.hasHappened() || !s.rests() {
 		return false, nil
 	}
 	all, err := w.tree(s.t.Context())
@@ -103,20 +103,20 @@ func (s *simulation) revive() (bool, error) {
 		return false, err
 	}
 	for _, out := range all {
-		if out.Parent != "" || out.Status != orchestrator.Failed || w.revived[out.ID] || out.ID == id && w.stopped {
+		if out.Parent != "" || out.Status != orchestrator.Failed || w.rewound[out.ID] || out.ID == id && w.stopped {
 			continue
 		}
-		w.revived[out.ID], w.again = true, true
-		w.repeat()
+		w.rewound[out.ID], w.retried = true, true
+		w.repeatSteps()
 		_, err := w.outside.Rewind(s.t.Context(), out.ID, "second-chance")
 		return true, err
 	}
 	return false, nil
 }
 
-// repeat lets people who have done their part do it again, if they are asked again: the attempt that follows may begin anew,
+// repeatSteps lets people who have done their part do it again, if they are asked again: the attempt that follows may begin anew,
 // and call other sub-orchestrations. Events of the orchestration itself are kept for it.
-func (w *world) repeat() {
+func (w *world) repeatSteps() {
 	if w.failing == nil {
 		return // the scenario says itself what they do
 	}

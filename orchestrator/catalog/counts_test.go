@@ -41,7 +41,7 @@ func newWorkshop(t *testing.T) *workshop {
 	})
 	var err error
 	w.runtime, err = orchestrator.New(orchestrator.Config{Tables: w.store, Blobs: blobs.NewMemory(), Queues: w.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		StatusChanged: func(n orchestrator.StatusChange) { w.Note(n) }, Orchestrators: []orchestrator.AnyOrchestrator{turns, flaky}})
+		StatusChanged: func(n orchestrator.StatusChange) { w.Record(n) }, Orchestrators: []orchestrator.AnyOrchestrator{turns, flaky}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (w *workshop) census(t *testing.T) string {
 	if err := w.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := w.Census(t.Context(), orchestrator.Stalled, orchestrator.Retrying)
+	c, err := w.CountByStatus(t.Context(), orchestrator.Stalled, orchestrator.Retrying)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +162,14 @@ func TestCensusIsBounded(t *testing.T) {
 		h := newHouse(t)
 		for i := range test.rows { // of orchestrations that there are not
 			e := entry{id: fmt.Sprint(i), orchestrator: "gone", status: orchestrator.Stalled, created: time.Unix(int64(i), 0)}
-			if err := h.store.Apply(t.Context(), DefaultTable, tables.Insert(e.row(e.moving()[0]))); err != nil {
+			if err := h.store.Apply(t.Context(), DefaultTable, tables.Insert(e.row(e.statusRows()[0]))); err != nil {
 				t.Fatal(err)
 			}
 		}
 		reads := 0
-		count := func(ctx context.Context) (Census, error) {
+		count := func(ctx context.Context) (StatusCounts, error) {
 			h.meter.calls = map[string]int{}
-			c, err := h.Census(ctx, orchestrator.Stalled)
+			c, err := h.CountByStatus(ctx, orchestrator.Stalled)
 			reads = h.meter.count("Apply")
 			return c, err
 		}
@@ -187,7 +187,7 @@ func TestCensusIsBounded(t *testing.T) {
 	}
 	h := newHouse(t)
 	h.meter.failing(errors.New("no line"))
-	if _, err := h.Census(t.Context(), orchestrator.Stalled); err == nil {
+	if _, err := h.CountByStatus(t.Context(), orchestrator.Stalled); err == nil {
 		t.Error("a failure of storage is none of the census")
 	}
 }

@@ -25,21 +25,21 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Desk is where people find tasks, take and complete them. It is safe for concurrent use.
-type Desk struct{ config Config }
+// Service is where people find tasks, take and complete them. It is safe for concurrent use.
+type Service struct{ config Config }
 
-// NewDesk makes a Desk; c is the caller's to check.
-func NewDesk(c Config) *Desk {
+// NewService makes a Desk; c is the caller's to check.
+func NewService(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Desk{c}
+	return &Service{c}
 }
 
-func (d *Desk) now() time.Time { return d.config.Now().UTC().Truncate(time.Microsecond) }
+func (d *Service) now() time.Time { return d.config.Now().UTC().Truncate(time.Microsecond) }
 
 // Get reads a task with its events: ErrNotFound, or what storage said. It costs one transaction.
-func (d *Desk) Get(ctx context.Context, r Ref) (Task, error) {
+func (d *Service) Get(ctx context.Context, r Ref) (Task, error) {
 	if !r.valid() {
 		return Task{}, fmt.Errorf("task %.100q of %.100q: %w", r.ID, r.Orchestration, ErrNotFound)
 	}
@@ -79,7 +79,7 @@ func (r Ref) valid() bool {
 }
 
 // Ended tells how a task ended, nil when it has not. It costs one transaction.
-func (d *Desk) Ended(ctx context.Context, r Ref) (*End, error) {
+func (d *Service) Ended(ctx context.Context, r Ref) (*End, error) {
 	e, err := d.config.Tables.Get(ctx, d.config.Table, r.key(endSuffix))
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
@@ -90,8 +90,8 @@ func (d *Desk) Ended(ctx context.Context, r Ref) (*End, error) {
 	return endOf(e), nil
 }
 
-// open reads a task for somebody who wants to change it; etag is that which the person has seen, "" for any.
-func (d *Desk) open(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+// openFor reads a task for somebody who wants to change it; etag is that which the person has seen, "" for any.
+func (d *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
 	t, err := d.Get(ctx, r)
 	switch {
 	case err != nil:
@@ -105,14 +105,14 @@ func (d *Desk) open(ctx context.Context, r Ref, by Person, etag string) (Task, e
 }
 
 // Claim gives a task to the person who asks for it: one who has an effective role. Repeating it changes nothing.
-func (d *Desk) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
-	t, err := d.open(ctx, r, by, etag)
+func (d *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := d.openFor(ctx, r, by, etag)
 	switch {
 	case err != nil:
 		return t, err
 	case t.End == nil && by.Is(t.Assignee):
 		return t, d.Sync(ctx, t)
-	case !by.may(t):
+	case !by.mayClaim(t):
 		return t, fmt.Errorf("%w: claim task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
 	case t.End != nil || t.Assignee != "":
 		return t, t.conflict()
@@ -121,8 +121,8 @@ func (d *Desk) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, 
 }
 
 // Release puts a task back for others: its assignee may, and who may do everything.
-func (d *Desk) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
-	t, err := d.open(ctx, r, by, etag)
+func (d *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
+	t, err := d.openFor(ctx, r, by, etag)
 	switch {
 	case err != nil:
 		return t, err
@@ -138,11 +138,11 @@ func (d *Desk) Release(ctx context.Context, r Ref, by Person, etag, note string)
 
 // Assign gives a task to somebody: an unassigned one at the word of who may claim it, one that is somebody's at that
 // person's word, or of who may do everything.
-func (d *Desk) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
+func (d *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
 	if to == "" {
 		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
 	}
-	t, err := d.open(ctx, r, by, etag)
+	t, err := d.openFor(ctx, r, by, etag)
 	if err == nil {
 		err = validName(to)
 	}
@@ -154,7 +154,7 @@ func (d *Desk) Assign(ctx context.Context, r Ref, by Person, to, etag, note stri
 		return t, t.conflict()
 	case (Person{Name: to}).Is(t.Assignee):
 		return t, d.Sync(ctx, t)
-	case t.Assignee == "" && !by.may(t), t.Assignee != "" && !by.All && !by.Is(t.Assignee):
+	case t.Assignee == "" && !by.mayClaim(t), t.Assignee != "" && !by.All && !by.Is(t.Assignee):
 		return t, fmt.Errorf("%w: assign task %s", ErrForbidden, r)
 	case t.Assignee != "":
 		e.Kind = EventReassigned
@@ -163,7 +163,7 @@ func (d *Desk) Assign(ctx context.Context, r Ref, by Person, to, etag, note stri
 }
 
 // Escalate gives an open task other roles and takes it from its assignee, once, at the word of its orchestration.
-func (d *Desk) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
+func (d *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
 	for range changeTries {
 		t, err := d.Get(ctx, r)
 		if err != nil || t.End != nil {
@@ -187,7 +187,7 @@ func (d *Desk) Escalate(ctx context.Context, r Ref, roles []string, assignee str
 const changeTries = 5
 
 // change writes an event and the task as it is from then on, unless somebody has changed it since it was read.
-func (d *Desk) change(ctx context.Context, t Task, e Event) (Task, error) {
+func (d *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 	if len(e.Note) > MaxNote {
 		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
 	}
@@ -202,7 +202,7 @@ func (d *Desk) change(ctx context.Context, t Task, e Event) (Task, error) {
 	row := next.entity()
 	row.ETag = t.ETag
 	err := d.config.Tables.Apply(ctx, d.config.Table, tables.Replace(row), tables.Insert(e.entity(t.Ref, next.Seq)))
-	if err := d.sure(ctx, t, err, func(now Task) bool { return now.Seq >= next.Seq && sameEvent(now.Events[next.Seq-1], e) }); err != nil {
+	if err := d.verify(ctx, t, err, func(now Task) bool { return now.Seq >= next.Seq && sameEvent(now.Events[next.Seq-1], e) }); err != nil {
 		return t, fmt.Errorf("%s task %s: %w", e.Kind, t.Ref, err)
 	}
 	now, err := d.Get(ctx, t.Ref)
@@ -216,8 +216,8 @@ func sameEvent(a, b Event) bool {
 	return a.Kind == b.Kind && a.By == b.By && a.At.Equal(b.At) && a.Assignee == b.Assignee
 }
 
-// sure finds out what came of a transaction whose answer does not say. A task that is not as it was read is ErrChanged.
-func (d *Desk) sure(ctx context.Context, t Task, err error, applied func(Task) bool) error {
+// verify finds out what came of a transaction whose answer does not say. A task that is not as it was read is ErrChanged.
+func (d *Service) verify(ctx context.Context, t Task, err error, applied func(Task) bool) error {
 	unsure := errors.Is(err, tables.ErrOutcomeUnknown)
 	if err == nil || !unsure && !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
 		return err
@@ -239,8 +239,8 @@ func (d *Desk) sure(ctx context.Context, t Task, err error, applied func(Task) b
 // Complete ends a task with an answer: its assignee may, who may claim it if it is nobody's, and who may do everything. One
 // of several wins; the others get a *ConflictError. Repeated by the same person with the same answer it changes nothing,
 // and tells the orchestration again.
-func (d *Desk) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
-	t, err := d.open(ctx, r, by, etag)
+func (d *Service) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
+	t, err := d.openFor(ctx, r, by, etag)
 	if err != nil {
 		return t, err
 	}
@@ -252,30 +252,30 @@ func (d *Desk) Complete(ctx context.Context, r Ref, by Person, output json.RawMe
 	}
 	switch {
 	case t.Assignee != "" && !by.All && !by.Is(t.Assignee):
-		if by.may(t) {
+		if by.mayClaim(t) {
 			return t, t.conflict()
 		}
 		return t, fmt.Errorf("%w: complete task %s: it is somebody else's", ErrForbidden, r)
-	case t.Assignee == "" && !by.may(t):
+	case t.Assignee == "" && !by.mayClaim(t):
 		return t, fmt.Errorf("%w: complete task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
 	case len(note) > MaxNote:
 		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(note))
 	}
-	if err := t.fits(output); err != nil {
+	if err := t.checkAnswer(output); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", r, err)
 	}
-	return d.end(ctx, t, End{Status: Completed, By: by.Name, At: d.now(), Note: note, Output: output})
+	return d.complete(ctx, t, End{Status: Completed, By: by.Name, At: d.now(), Note: note, Output: output})
 }
 
-// end is the decision, and then what follows from it.
-func (d *Desk) end(ctx context.Context, t Task, n End) (Task, error) {
+// complete is the decision, and then what follows from it.
+func (d *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
 	if err := d.config.Guard(ctx, t.Ref, n.At); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
 	}
 	row := t.entity()
 	row.ETag = t.ETag
 	err := d.config.Tables.Apply(ctx, d.config.Table, tables.Replace(row), tables.Insert(n.entity(t.Ref)))
-	err = d.sure(ctx, t, err, func(now Task) bool {
+	err = d.verify(ctx, t, err, func(now Task) bool {
 		return now.End != nil && now.End.By == n.By && now.End.At.Equal(n.At)
 	})
 	if err != nil {

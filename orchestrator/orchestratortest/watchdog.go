@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// stillness is for how long the code of an orchestrator may keep to itself, in real time, before the run is stalled.
-var stillness = 30 * time.Second
+// maxSilence is for how long the code of an orchestrator may keep to itself, in real time, before the run is stalled.
+var maxSilence = 30 * time.Second
 
-// looks is how often the watchdog looks in that time.
-const looks = 6
+// checks is how often the watchdog looks in that time.
+const checks = 6
 
 // watchdog notices an orchestrator that does not come back and keeps its goroutine: the clock of the bubble stands still then,
 // so that nothing in the bubble can tell. It stands outside. nil notices nothing.
@@ -23,16 +23,16 @@ type watchdog struct {
 	busy  atomic.Int64 // activities that run: they may take real time
 }
 
-// watch starts a watchdog for a test, until stop is called.
-func watch(t *testing.T) (d *watchdog, stop func()) {
+// startWatchdog starts a watchdog for a test, until stop is called.
+func startWatchdog(t *testing.T) (d *watchdog, stop func()) {
 	d = &watchdog{}
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(stillness / looks)
+		ticker := time.NewTicker(maxSilence / checks)
 		defer ticker.Stop()
 		still, last := 0, int64(0)
-		for still < looks {
+		for still < checks {
 			select {
 			case <-end:
 				return
@@ -45,7 +45,7 @@ func watch(t *testing.T) (d *watchdog, stop func()) {
 			last = beats
 		}
 		panic(fmt.Sprintf("%s: the run is stalled: the code of an orchestrator has not come back for %v: an orchestrator waits by its Context only, "+
-			"and a loop has to end when that gives an error\n\n%s", t.Name(), stillness, standing()))
+			"and a loop has to end when that gives an error\n\n%s", t.Name(), maxSilence, blockedStacks()))
 	}()
 	return d, func() {
 		close(end)
@@ -55,8 +55,8 @@ func watch(t *testing.T) (d *watchdog, stop func()) {
 
 func (d *watchdog) beat() { d.beats.Add(1) }
 
-// standing is the stacks of orchestrators that do not wait by their Context.
-func standing() string {
+// blockedStacks is the stacks of orchestrators that do not wait by their Context.
+func blockedStacks() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
 	var found []string

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // office is a desk over tables in memory, and what it tells the orchestrations.
 type office struct {
-	*tasks.Desk
+	*tasks.Service
 	store           tables.Store
 	clock           time.Time
 	guarded, woken  []tasks.Ref
@@ -37,13 +37,13 @@ func newOffice(t interface{ Fatal(...any) }, store tables.Store) *office {
 			t.Fatal(err)
 		}
 	}
-	o.Desk = o.desk(store)
+	o.Service = o.desk(store)
 	return o
 }
 
 // desk is one more desk of the office, over a store of its own.
-func (o *office) desk(store tables.Store) *tasks.Desk {
-	return tasks.NewDesk(tasks.Config{Tables: store, Table: "orchestrations", Index: "index",
+func (o *office) desk(store tables.Store) *tasks.Service {
+	return tasks.NewService(tasks.Config{Tables: store, Table: "orchestrations", Index: "index",
 		Now: func() time.Time { o.clock = o.clock.Add(time.Second); return o.clock },
 		Guard: func(_ context.Context, r tasks.Ref, _ time.Time) error {
 			o.guarded = append(o.guarded, r)
@@ -86,7 +86,7 @@ type action struct {
 	answer        bool
 }
 
-func (a action) do(ctx context.Context, d *tasks.Desk, r tasks.Ref) error {
+func (a action) do(ctx context.Context, d *tasks.Service, r tasks.Ref) error {
 	by := people()[a.who]
 	var err error
 	switch a.what {
@@ -244,7 +244,7 @@ func TestDeskIsAsItsModel(t *testing.T) {
 				who: rapid.SampledFrom([]string{"ann", "bob", "eve", "kim", "blue"}).Draw(t, "who"),
 				to:  rapid.SampledFrom([]string{"ann", "bob"}).Draw(t, "to"), answer: rapid.Bool().Draw(t, "answer")}
 			want := models[i].expect(a)
-			if err := a.do(context.Background(), o.Desk, refs[i]); !errors.Is(err, want) {
+			if err := a.do(context.Background(), o.Service, refs[i]); !errors.Is(err, want) {
 				t.Fatalf("%+v: %v, want %v", a, err, want)
 			}
 			for i := range refs {
@@ -284,7 +284,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 					o, m := newOffice(t, tables.NewMemory()), newModel()
 					r := o.ask(t, "a", nil)
 					if c.before.what != "" {
-						if err := errors.Join(m.expect(c.before), c.before.do(ctx, o.Desk, r)); err != nil {
+						if err := errors.Join(m.expect(c.before), c.before.do(ctx, o.Service, r)); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -294,7 +294,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 					if err := m.expect(c.then); err != nil {
 						t.Fatal(err)
 					}
-					if err := c.then.do(ctx, o.Desk, r); err != nil {
+					if err := c.then.do(ctx, o.Service, r); err != nil {
 						t.Fatalf("%s at %d: %v, and repeated: %v", fault, at, first, err)
 					}
 					if err := m.check(o, r); err != nil {
