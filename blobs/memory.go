@@ -17,7 +17,7 @@ type Memory struct {
 	Now func() time.Time
 
 	mu         sync.RWMutex
-	containers map[string]map[string]held
+	containers map[string]map[string]storedBlob
 	puts       int // so far
 	// pageLimit is the most names of a page; tests of paging make it small.
 	pageLimit int
@@ -25,8 +25,8 @@ type Memory struct {
 
 var _ Store = (*Memory)(nil)
 
-// held is a blob.
-type held struct {
+// storedBlob is a blob.
+type storedBlob struct {
 	data    []byte
 	etag    string
 	written time.Time
@@ -34,7 +34,7 @@ type held struct {
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{containers: map[string]map[string]held{}, pageLimit: MaxPage}
+	return &Memory{containers: map[string]map[string]storedBlob{}, pageLimit: MaxPage}
 }
 
 func (m *Memory) now() time.Time {
@@ -52,7 +52,7 @@ func (m *Memory) CreateContainer(ctx context.Context, container string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.containers[container] == nil {
-		m.containers[container] = map[string]held{}
+		m.containers[container] = map[string]storedBlob{}
 	}
 	return nil
 }
@@ -85,13 +85,13 @@ func (m *Memory) put(ctx context.Context, container, name string, data []byte, m
 		return fmt.Errorf("%w: there is no such container", ErrNotFound)
 	}
 	if !may(m.containers[container][name].etag) {
-		Tell(ctx, m.now(), "")
+		RecordResponse(ctx, m.now(), "")
 		return ErrPrecondition
 	}
 	m.puts++
 	etag := fmt.Sprintf("\"0x%X\"", m.puts)
-	m.containers[container][name] = held{data: copied, etag: etag, written: m.now().Truncate(time.Second)}
-	Tell(ctx, m.now(), etag)
+	m.containers[container][name] = storedBlob{data: copied, etag: etag, written: m.now().Truncate(time.Second)}
+	RecordResponse(ctx, m.now(), etag)
 	return nil
 }
 
@@ -103,7 +103,7 @@ func (m *Memory) Get(ctx context.Context, container, name string) ([]byte, error
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	blob, ok := m.containers[container][name]
-	Tell(ctx, m.now(), blob.etag)
+	RecordResponse(ctx, m.now(), blob.etag)
 	if !ok {
 		return nil, fmt.Errorf("get blob %s/%s: %w", container, name, ErrNotFound)
 	}

@@ -31,14 +31,14 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if !ok {
 		return s, fmt.Errorf("start of %.128q: %w", s.Orchestrator, ErrNoEngine)
 	}
-	m, err := def.asked(s)
+	m, err := def.startMessage(s)
 	if err != nil {
 		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
 	}
-	v := &visit{Pipeline: p, def: def, message: m}
-	id := v.orchestrationID()
+	a := &attempt{Pipeline: p, def: def, message: m}
+	id := a.orchestrationID()
 	if s.ID != "" && s.ID != id {
-		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idForm(id))
+		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idPattern(id))
 	}
 	if err := p.Conflict(ctx, m); err != nil {
 		return s, err
@@ -50,8 +50,8 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if err != nil {
 		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
 	}
-	j := journey{MessageID: uuid.NewString(), InsertedAt: p.config.Now().UTC(), Attempts: 1}
-	if s.Carry, err = j.wrap(body); err != nil {
+	h := header{MessageID: uuid.NewString(), InsertedAt: p.config.Now().UTC(), Attempts: 1}
+	if s.Carry, err = h.prepend(body); err != nil {
 		return s, err
 	}
 	if s.Input, err = m.encode(); err != nil {
@@ -64,16 +64,16 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	return s, nil
 }
 
-// idForm is what the id of a run with this id looks like.
-func (d Definition) idForm(id string) string {
+// idPattern is what the id of a run with this id looks like.
+func (d Definition) idPattern(id string) string {
 	if d.Singleton == "" {
 		return d.Name + "-{correlationId}"
 	}
 	return id
 }
 
-// asked is the message of a start.
-func (d Definition) asked(s orchestrator.Start) (Message, error) {
+// startMessage is the message of a start.
+func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	input := bytes.TrimSpace(s.Input)
 	if len(input) == 0 || bytes.Equal(input, []byte("null")) {
 		input = []byte("{}")

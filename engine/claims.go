@@ -14,8 +14,8 @@ import (
 
 const defaultClaimsContainer = "engine-messages"
 
-// errClaim marks a message whose blob no retry brings.
-var errClaim = errors.New("the input of the message cannot be had")
+// errClaimUnavailable marks a message whose blob no retry brings.
+var errClaimUnavailable = errors.New("the input of the message cannot be had")
 
 // Claims keeps inputs in blobs that are too large for a queue message (claim check): the message then carries the name
 // of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that names it, and
@@ -60,28 +60,28 @@ func (c *Claims) Pack(ctx context.Context, m Message) ([]byte, error) {
 	}
 	m.Input = nil
 	if body, err = json.Marshal(m); err == nil && len(body) > MaxMessage {
-		err = fmt.Errorf("the message %s has %d bytes without its input, %d are allowed: %w", m.CorrelationID, len(body), MaxMessage, errOverSize)
+		err = fmt.Errorf("the message %s has %d bytes without its input, %d are allowed: %w", m.CorrelationID, len(body), MaxMessage, errTooLarge)
 	}
 	return body, err
 }
 
-// open is the message with the input that it claims.
-func (c *Claims) open(ctx context.Context, engine string, m Message) (Message, error) {
+// resolve is the message with the input that it claims.
+func (c *Claims) resolve(ctx context.Context, engine string, m Message) (Message, error) {
 	if m.Blob == "" {
 		return m, nil
 	}
 	if c == nil {
-		return m, fmt.Errorf("%w: this program reads no blobs of messages: set Config.Claims", errClaim)
+		return m, fmt.Errorf("%w: this program reads no blobs of messages: set Config.Claims", errClaimUnavailable)
 	}
 	input, err := c.blobs.Get(ctx, c.container, m.Blob)
 	switch {
 	case errors.Is(err, blobs.ErrNotFound), errors.Is(err, blobs.ErrInvalid), errors.Is(err, blobs.ErrTooLarge):
-		return m, fmt.Errorf("%w: blob %.200s: %w", errClaim, m.Blob, err)
+		return m, fmt.Errorf("%w: blob %.200s: %w", errClaimUnavailable, m.Blob, err)
 	case err != nil:
 		return m, fmt.Errorf("read the input from blob %s: %w", m.Blob, err)
 	case m.Blob != claimName(engine, m.CorrelationID, input):
 		// The name is data from outside: it must not lead to what belongs to another message.
-		return m, fmt.Errorf("%w: blob %.200s is of another message, or its content has changed", errClaim, m.Blob)
+		return m, fmt.Errorf("%w: blob %.200s is of another message, or its content has changed", errClaimUnavailable, m.Blob)
 	}
 	m.Input, m.Blob = input, ""
 	return m, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// endingTakes is for how long an orchestration that has ended counts as one that has not: its message is put back, or
+// settleGrace is for how long an orchestration that has ended counts as one that has not: its message is put back, or
 // becomes a dead letter, a little later.
-const endingTakes = 24 * time.Hour
+const settleGrace = 24 * time.Hour
 
 // SweepClaims deletes the inputs in blobs (Claims) that were written before a time and that nothing refers to, of one page
 // of the container; next continues behind it, "" after the last. Before is to lie days in the past at least: who packs a
@@ -32,32 +32,32 @@ func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from strin
 	if c == nil {
 		return 0, "", nil
 	}
-	removed, next, err = blobs.Sweep(ctx, c.blobs, c.container, before, from, p.unclaimed)
+	removed, next, err = blobs.Sweep(ctx, c.blobs, c.container, before, from, p.unreferenced)
 	if err != nil {
 		return removed, next, fmt.Errorf("retention of the inputs in %s: %w", c.container, err)
 	}
 	return removed, next, nil
 }
 
-// claimant is whose input a blob is.
-type claimant struct{ engine, correlationID string }
+// blobOwner is whose input a blob is.
+type blobOwner struct{ engine, correlationID string }
 
-// claimantOf reads the name of a blob; false for one that Claims has not given.
-func claimantOf(name string) (claimant, bool) {
+// blobOwnerOf reads the name of a blob; false for one that Claims has not given.
+func blobOwnerOf(name string) (blobOwner, bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
-		return claimant{}, false
+		return blobOwner{}, false
 	}
 	engine, err1 := tables.UnescapeSegment(parts[0])
 	id, err2 := tables.UnescapeSegment(parts[1])
-	return claimant{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
+	return blobOwner{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
 }
 
-// unclaimed gives those of the names that nothing refers to.
-func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, error) {
+// unreferenced gives those of the names that nothing refers to.
+func (p *Pipeline) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byEngine := map[string]map[string][]string{} // names by engine and correlation id
 	for _, name := range names {
-		c, ok := claimantOf(name)
+		c, ok := blobOwnerOf(name)
 		if _, known := p.byName[c.engine]; !ok || !known {
 			continue
 		}
@@ -68,7 +68,7 @@ func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, err
 	}
 	var free []string
 	for engine, byID := range byEngine {
-		empty, err := p.drained(ctx, p.byName[engine].Queue)
+		empty, err := p.queueEmpty(ctx, p.byName[engine].Queue)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, err
 			p.config.Log.InfoContext(ctx, "inputs in blobs are kept: the engine's queue is not empty", "engine", engine, "blobs", len(byID))
 			continue
 		}
-		if err := p.spareRunning(ctx, engine, byID); err != nil {
+		if err := p.keepRunning(ctx, engine, byID); err != nil {
 			return nil, err
 		}
 		for id, names := range byID {
@@ -92,8 +92,8 @@ func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, err
 	return free, nil
 }
 
-// drained says that a queue and its poison queue hold nothing. Storage never counts too few.
-func (p *Pipeline) drained(ctx context.Context, queue string) (bool, error) {
+// queueEmpty says that a queue and its poison queue hold nothing. Storage never counts too few.
+func (p *Pipeline) queueEmpty(ctx context.Context, queue string) (bool, error) {
 	for _, name := range []string{queue, queue + PoisonSuffix} {
 		n, err := p.config.Queues.Length(ctx, name)
 		if err != nil && !errors.Is(err, queues.ErrNotFound) {
@@ -106,10 +106,10 @@ func (p *Pipeline) drained(ctx context.Context, queue string) (bool, error) {
 	return true, nil
 }
 
-// spareRunning takes out of byID the correlation ids whose orchestrations go on.
-func (p *Pipeline) spareRunning(ctx context.Context, engine string, byID map[string][]string) error {
+// keepRunning takes out of byID the correlation ids whose orchestrations go on.
+func (p *Pipeline) keepRunning(ctx context.Context, engine string, byID map[string][]string) error {
 	const page = 1000
-	settled := p.config.Now().Add(-endingTakes)
+	settled := p.config.Now().Add(-settleGrace)
 	for next, more := "", true; more; more = next != "" {
 		var found []orchestrator.Summary
 		var err error

@@ -12,7 +12,7 @@ import (
 // for the same damage, with the orchestration's id as its correlation id. It holds a signal that wakes the orchestration, for
 // when its rows are restored. Give it to the runtime as Config.Damaged.
 func (p *Pipeline) Damaged(ctx context.Context, d orchestrator.Damage) error {
-	ctx, cancel := settling(ctx)
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
 	rt := p.config.Runtime
 	id := DeriveCorrelationID("damaged", d.Partition)

@@ -165,14 +165,14 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // nothing is lost on the strength of an answer alone
 			return false, fmt.Errorf("add dead letter %s, which exists: %w", main.Key, err)
 		}
-		return false, d.announce(ctx, letter)
+		return false, d.notifyAdded(ctx, letter)
 	case err != nil:
 		return false, fmt.Errorf("add dead letter %s: %w", main.Key, err)
 	}
-	return true, d.announce(ctx, letter)
+	return true, d.notifyAdded(ctx, letter)
 }
 
-func (d *DeadLetters) announce(ctx context.Context, letter DeadLetter) error {
+func (d *DeadLetters) notifyAdded(ctx context.Context, letter DeadLetter) error {
 	if d.added == nil || letter.Status != StatusPending {
 		return nil
 	}
@@ -187,7 +187,7 @@ func (d *DeadLetters) Pending(ctx context.Context, engine, correlationID string)
 		Partition: tables.EscapeKey(engine),
 		From:      from,
 		To:        to,
-		Where:     map[string]any{"CorrelationId": storable(correlationID), "Status": string(StatusPending)},
+		Where:     map[string]any{"CorrelationId": cleanText(correlationID), "Status": string(StatusPending)},
 	}
 	var letters []DeadLetter
 	for e, err := range tables.All(ctx, d.store, d.table, q) {
@@ -229,8 +229,8 @@ func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLette
 // the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
 func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
 	q := f.query()
-	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *lane {
-		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
+	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *rowStream {
+		return l.indexStream(engine, correlationPrefix(f.CorrelationID))
 	})
 	if err != nil {
 		return DeadLetterPage{}, fmt.Errorf("list dead letters: %w", err)

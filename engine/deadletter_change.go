@@ -91,15 +91,15 @@ func (c Decision) apply(l *DeadLetter) {
 		l.ResolutionNotes, l.ResolvedAtUtc, l.ResolvedBy, l.ExpiredAtUtc = "", time.Time{}, "", time.Time{}
 		switch c.Status {
 		case StatusResolved:
-			l.ResolvedAtUtc, l.ResolvedBy = whole(c.At), clip(c.By, MaxIdentity)
+			l.ResolvedAtUtc, l.ResolvedBy = truncateMicros(c.At), clip(c.By, MaxIdentity)
 		case StatusExpired:
-			l.ExpiredAtUtc, l.ResolvedBy = whole(c.At), clip(c.By, MaxIdentity)
+			l.ExpiredAtUtc, l.ResolvedBy = truncateMicros(c.At), clip(c.By, MaxIdentity)
 		case StatusPending:
 		}
 	}
 	l.Status = c.Status
 	if c.Notes != nil {
-		l.ResolutionNotes = storable(Redact(*c.Notes))
+		l.ResolutionNotes = cleanText(Redact(*c.Notes))
 	}
 }
 

@@ -45,8 +45,8 @@ func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLette
 	const page = 1000
 	l := q.listing(d.store, d.table)
 	l.limit = page - 1 // a lane asks for one more
-	rows, err := merge(ctx, q.lanes(l, func(l listing, engine string) *lane {
-		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
+	rows, err := merge(ctx, q.streams(l, func(l listing, engine string) *rowStream {
+		return l.indexStream(engine, correlationPrefix(f.CorrelationID))
 	}), MaxGrouped+1)
 	if err != nil {
 		return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)

@@ -33,10 +33,10 @@ func (r Retention) cutoff(now time.Time) (time.Time, error) {
 	return now.Add(-r.Keep), nil
 }
 
-// each hands index rows that begin with the prefix and whose time is before the cutoff to remove, page by page, until limit
+// removeEach hands index rows that begin with the prefix and whose time is before the cutoff to remove, page by page, until limit
 // of them are gone; more says that there may be others. What is removed is not found again, so the next call needs to know
 // nothing of this one.
-func (r Retention) each(ctx context.Context, store tables.Store, table, prefix string, now time.Time, limit int,
+func (r Retention) removeEach(ctx context.Context, store tables.Store, table, prefix string, now time.Time, limit int,
 	remove func(ctx context.Context, page []tables.Entity) error,
 ) (removed int, more bool, err error) {
 	cutoff, err := r.cutoff(now)
@@ -73,7 +73,7 @@ func (r Retention) each(ctx context.Context, store tables.Store, table, prefix s
 // rows and count of each in one transaction, and says whether there may be more; the next call goes on where this one
 // ended, or died. It reads index rows of what may go, and nothing else.
 func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
-	return r.each(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
+	return r.removeEach(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(parallelQueries)
 		for _, row := range page {

@@ -72,13 +72,13 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 		case l.RetryID != "":
 			return false, nil // the retry of one who did not come to its end
 		}
-		if err := r.refusal(*l); err != nil {
+		if err := r.whyNotRetryable(*l); err != nil {
 			return false, err
 		}
 		l.RetryID, l.RetriedBy = uuid.NewString(), clip(by, MaxIdentity)
-		l.RetriedAtUtc = whole(r.config.Now())
+		l.RetriedAtUtc = truncateMicros(r.config.Now())
 		if !l.RetriedAtUtc.After(l.InsertedAtUtc) {
-			l.RetriedAtUtc = whole(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
+			l.RetriedAtUtc = truncateMicros(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
 		}
 		return true, nil
 	})
@@ -97,7 +97,7 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 			return false, fmt.Errorf("%w: somebody has decided otherwise while its message was sent again", ErrState)
 		}
 		l.Status, l.ResolutionNotes, l.RetryMessageID = StatusResolved, retriedNote, messageID
-		l.ResolvedAtUtc, l.ResolvedBy = whole(r.config.Now()), l.RetriedBy
+		l.ResolvedAtUtc, l.ResolvedBy = truncateMicros(r.config.Now()), l.RetriedBy
 		return true, nil
 	})
 }
@@ -105,8 +105,8 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 // retried says that its message was sent again.
 func (d DeadLetter) retried() bool { return d.Status == StatusResolved && d.RetryMessageID != "" }
 
-// refusal says why a dead letter cannot be sent again, nil when it can.
-func (r *Retrier) refusal(l DeadLetter) error {
+// whyNotRetryable says why a dead letter cannot be sent again, nil when it can.
+func (r *Retrier) whyNotRetryable(l DeadLetter) error {
 	if r.config.Starts[l.Engine] != nil {
 		return nil
 	}
@@ -137,18 +137,18 @@ func (r *Retrier) send(ctx context.Context, l DeadLetter) (string, error) {
 
 // retryBody is the message with the line that tells its receiver what it has been through.
 func (d DeadLetter) retryBody() ([]byte, error) {
-	mark := &retryMark{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}
-	return journey{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.wrap(d.OriginalMessage)
+	mark := &retryInfo{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}
+	return header{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.prepend(d.OriginalMessage)
 }
 
-// Returned says whether the retry of a dead letter has failed again and left another one. Those that went to no queue
+// FailedAgain says whether the retry of a dead letter has failed again and left another one. Those that went to no queue
 // are not followed.
-func (d *DeadLetters) Returned(ctx context.Context, engine, row string) (bool, error) {
+func (d *DeadLetters) FailedAgain(ctx context.Context, engine, row string) (bool, error) {
 	letter, err := d.Get(ctx, engine, row)
 	if err != nil || !letter.retried() {
 		return false, err
 	}
-	for _, at := range []time.Time{letter.RetriedAtUtc, letter.RetriedAtUtc.Add(stallMark)} {
+	for _, at := range []time.Time{letter.RetriedAtUtc, letter.RetriedAtUtc.Add(stallOffset)} {
 		if _, err := d.Get(ctx, engine, rowKey(letter.MessageID, at)); !errors.Is(err, ErrNotFound) {
 			return err == nil, err
 		}

@@ -47,8 +47,8 @@ func (d *DeadLetter) prepare() error {
 	if err != nil {
 		return err
 	}
-	d.FirstFailureAtUtc, d.LastFailureAtUtc = whole(d.FirstFailureAtUtc), whole(d.LastFailureAtUtc)
-	d.InsertedAtUtc, d.ResolvedAtUtc, d.ExpiredAtUtc = whole(d.InsertedAtUtc), whole(d.ResolvedAtUtc), whole(d.ExpiredAtUtc)
+	d.FirstFailureAtUtc, d.LastFailureAtUtc = truncateMicros(d.FirstFailureAtUtc), truncateMicros(d.LastFailureAtUtc)
+	d.InsertedAtUtc, d.ResolvedAtUtc, d.ExpiredAtUtc = truncateMicros(d.InsertedAtUtc), truncateMicros(d.ResolvedAtUtc), truncateMicros(d.ExpiredAtUtc)
 	d.ErrorMessage = errorText(d.ErrorMessage)
 	d.ErrorSignature = cmp.Or(d.ErrorSignature, ErrorSignature(d.ErrorMessage))
 	d.DequeueCount = min(max(d.DequeueCount, 0), math.MaxInt32)
@@ -110,10 +110,10 @@ func firstOf(a, b time.Time) time.Time {
 // entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
 func (d DeadLetter) entity() tables.Entity {
 	props := map[string]any{
-		"Engine":            storable(d.Engine),
-		"MessageId":         storable(d.MessageID),
-		"InstanceId":        storable(d.InstanceID),
-		"OriginalQueue":     storable(d.OriginalQueue),
+		"Engine":            cleanText(d.Engine),
+		"MessageId":         cleanText(d.MessageID),
+		"InstanceId":        cleanText(d.InstanceID),
+		"OriginalQueue":     cleanText(d.OriginalQueue),
 		"ErrorMessage":      d.ErrorMessage,
 		"ErrorSignature":    d.ErrorSignature,
 		"DetectedReason":    string(d.DetectedReason),
@@ -122,14 +122,14 @@ func (d DeadLetter) entity() tables.Entity {
 		"FirstFailureAtUtc": d.FirstFailureAtUtc,
 		"LastFailureAtUtc":  d.LastFailureAtUtc,
 		"Status":            string(d.Status),
-		"CorrelationId":     storable(d.CorrelationID),
+		"CorrelationId":     cleanText(d.CorrelationID),
 	}
 	maps.Copy(props, d.decided())
 	if d.ParentRowKey != "" {
 		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
 	if d.Node != "" {
-		props["Node"] = clip(storable(d.Node), maxErrorText)
+		props["Node"] = clip(cleanText(d.Node), maxErrorText)
 	}
 	text, encoding := d.MessageText()
 	tables.PutText(props, "OriginalMessage", text)
@@ -142,7 +142,7 @@ func (d DeadLetter) entity() tables.Entity {
 
 // key is the row key.
 func (d DeadLetter) key() string {
-	return rowKey(d.MessageID, firstOf(whole(d.InsertedAtUtc), time.Unix(0, 0)))
+	return rowKey(d.MessageID, firstOf(truncateMicros(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 
 // decidedColumns are the columns that change after the row was written; of those that are empty there is no property.
@@ -156,7 +156,7 @@ func (d DeadLetter) decided() map[string]any {
 		"ResolutionNotes": d.ResolutionNotes, "ResolvedBy": d.ResolvedBy, "RetryId": d.RetryID, "RetriedBy": d.RetriedBy, "RetryMessageId": d.RetryMessageID,
 	} {
 		if text != "" {
-			props[name] = clip(storable(text), maxErrorText)
+			props[name] = clip(cleanText(text), maxErrorText)
 		}
 	}
 	for name, at := range map[string]time.Time{"ResolvedAtUtc": d.ResolvedAtUtc, "ExpiredAtUtc": d.ExpiredAtUtc, "RetriedAtUtc": d.RetriedAtUtc} {

@@ -82,7 +82,7 @@ func (d Definition) validate() error {
 	case d.Orchestrator.Name() != d.Name:
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
 	}
-	errs = append(errs, d.validateVersions(), d.validateDoors())
+	errs = append(errs, d.validateVersions(), d.validateEntryPoints())
 	if d.Singleton != "" && d.Singleton != PerInstance && d.Singleton != PerTenant {
 		errs = append(errs, fmt.Errorf("an unknown scope %q: Singleton is PerInstance, PerTenant, or empty", d.Singleton))
 	}
@@ -114,8 +114,8 @@ func (d Definition) validateVersions() error {
 	return errors.Join(errs...)
 }
 
-// validateDoors looks at the ways in other than the queue.
-func (d Definition) validateDoors() error {
+// validateEntryPoints looks at the ways in other than the queue.
+func (d Definition) validateEntryPoints() error {
 	var errs []error
 	for _, s := range d.Schedules {
 		errs = append(errs, s.validate())

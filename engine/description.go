@@ -15,8 +15,8 @@ type Description struct {
 	// Children are the names of the orchestrators that it calls.
 	Children  []string              `json:"children,omitempty"`
 	Schedules []ScheduleDescription `json:"schedules,omitempty"`
-	Intakes   []DoorDescription     `json:"intakes,omitempty"`
-	Endpoints []DoorDescription     `json:"endpoints,omitempty"`
+	Intakes   []RouteDescription    `json:"intakes,omitempty"`
+	Endpoints []RouteDescription    `json:"endpoints,omitempty"`
 	Tables    []string              `json:"tables,omitempty"`
 	Singleton Scope                 `json:"singleton,omitempty"`
 	// MaxAttempts is which delivery goes to the dead letters without running.
@@ -35,8 +35,8 @@ type ScheduleDescription struct {
 	Cron     string `json:"cron"`
 }
 
-// DoorDescription says where a function answers HTTP requests: at /api/{route}.
-type DoorDescription struct {
+// RouteDescription says where a function answers HTTP requests: at /api/{route}.
+type RouteDescription struct {
 	Function string `json:"function"`
 	Route    string `json:"route"`
 }
@@ -62,10 +62,10 @@ func (d Definition) Describe() Description {
 		description.Schedules = append(description.Schedules, ScheduleDescription{s.Function(d.Name), s.Cron})
 	}
 	for _, i := range d.Intakes {
-		description.Intakes = append(description.Intakes, DoorDescription{i.Function, i.Route})
+		description.Intakes = append(description.Intakes, RouteDescription{i.Function, i.Route})
 	}
 	for _, e := range d.Endpoints {
-		description.Endpoints = append(description.Endpoints, DoorDescription{e.Function, e.Route})
+		description.Endpoints = append(description.Endpoints, RouteDescription{e.Function, e.Route})
 	}
 	return description
 }

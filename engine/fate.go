@@ -36,26 +36,26 @@ func (p *Pipeline) Count(f Fate) int {
 }
 
 // report counts the visit and logs its one line.
-func (v *visit) report(ctx context.Context) {
-	v.counts.mu.Lock()
-	if v.counts.byFate == nil {
-		v.counts.byFate = map[Fate]int{}
+func (a *attempt) report(ctx context.Context) {
+	a.counts.mu.Lock()
+	if a.counts.byFate == nil {
+		a.counts.byFate = map[Fate]int{}
 	}
-	v.counts.byFate[v.fate]++
-	v.counts.mu.Unlock()
+	a.counts.byFate[a.fate]++
+	a.counts.mu.Unlock()
 
 	level, attrs := slog.LevelInfo, []slog.Attr{
-		slog.String("engine", v.def.Name),
-		slog.String("correlationId", v.message.CorrelationID),
-		slog.String("messageId", v.journey.MessageID),
-		slog.String("operation", v.def.operationOf(v.message)),
-		slog.Int("attempt", v.attempt),
-		slog.String("fate", string(v.fate)),
-		slog.Int64("durationMs", v.config.Now().Sub(v.began).Milliseconds()),
+		slog.String("engine", a.def.Name),
+		slog.String("correlationId", a.message.CorrelationID),
+		slog.String("messageId", a.header.MessageID),
+		slog.String("operation", a.def.operationOf(a.message)),
+		slog.Int("attempt", a.number),
+		slog.String("fate", string(a.fate)),
+		slog.Int64("durationMs", a.config.Now().Sub(a.began).Milliseconds()),
 	}
-	if v.cause != nil {
+	if a.cause != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("reason", Redact(v.cause.Error())))
+		attrs = append(attrs, slog.String("reason", Redact(a.cause.Error())))
 	}
-	v.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
+	a.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
 }

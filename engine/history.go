@@ -179,8 +179,8 @@ func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error
 		limit:    f.Limit,
 		token:    f.Token,
 	}
-	rows, token, err := q.read(ctx, h.store, h.table, func(l listing, engine string) *lane {
-		return l.runLane(engine, f.CorrelationID)
+	rows, token, err := q.read(ctx, h.store, h.table, func(l listing, engine string) *rowStream {
+		return l.runStream(engine, f.CorrelationID)
 	})
 	if err != nil {
 		return HistoryPage{}, fmt.Errorf("list history: %w", err)

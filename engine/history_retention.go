@@ -14,7 +14,7 @@ import (
 // ended, or died. A message whose entries are gone runs again if somebody sends it again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	for _, status := range []Status{StatusSucceeded, StatusFailed} {
-		n, left, err := r.each(ctx, h.store, h.table, statusPrefix(string(status)), now, limit-removed, h.remove)
+		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(string(status)), now, limit-removed, h.remove)
 		removed, more = removed+n, more || left
 		if err != nil {
 			return removed, true, err

@@ -35,7 +35,7 @@ func checkRun(entries []Entry) error {
 		if e.RunStatus != "" {
 			runs++
 		}
-		at := whole(e.CreatedAtUtc)
+		at := truncateMicros(e.CreatedAtUtc)
 		if times[at] {
 			return fmt.Errorf("two entries have the time %v: entries of a run need times of their own", at)
 		}
@@ -65,15 +65,15 @@ func (e Entry) check() error {
 
 // prepare makes of an entry what is stored of it.
 func (e *Entry) prepare() {
-	e.CreatedAtUtc = whole(e.CreatedAtUtc)
-	e.Input = document(e.Input)
-	e.Output = document(e.Output)
+	e.CreatedAtUtc = truncateMicros(e.CreatedAtUtc)
+	e.Input = storedDocument(e.Input)
+	e.Output = storedDocument(e.Output)
 	e.Error = errorText(e.Error)
 }
 
-// document is a JSON document as it is stored. Its length counts before the redaction, whose cost it bounds, and after
+// storedDocument is a JSON document as it is stored. Its length counts before the redaction, whose cost it bounds, and after
 // it, because [redacted] can be longer than a secret.
-func document(doc json.RawMessage) json.RawMessage {
+func storedDocument(doc json.RawMessage) json.RawMessage {
 	if len(doc) <= maxDocument && payload.Check(doc) == nil { // an answer that shows what is too deep could not be read
 		clean := bytes.ToValidUTF8(RedactJSON(doc), []byte("\uFFFD"))
 		if len(clean) <= maxDocument {
@@ -109,13 +109,13 @@ func historyListColumns() []string {
 // entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
 func (e Entry) entity() tables.Entity {
 	props := map[string]any{
-		"Engine":        storable(e.Engine),
-		"InstanceId":    storable(e.InstanceID),
-		"Operation":     storable(e.Operation),
+		"Engine":        cleanText(e.Engine),
+		"InstanceId":    cleanText(e.InstanceID),
+		"Operation":     cleanText(e.Operation),
 		"Status":        string(e.Status),
 		"DurationMs":    e.DurationMs,
 		"CreatedAtUtc":  e.CreatedAtUtc,
-		"CorrelationId": storable(e.CorrelationID),
+		"CorrelationId": cleanText(e.CorrelationID),
 	}
 	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus)} {
 		if text != "" {

@@ -41,7 +41,7 @@ func statusPrefix(status string) string { return indexMark + status[:1] + "-" }
 
 // correlationPrefix begins the index rows of one correlation id.
 func correlationPrefix(correlationID string) string {
-	return indexMark + "c-" + digest(storable(correlationID)) + "-"
+	return indexMark + "c-" + digest(cleanText(correlationID)) + "-"
 }
 
 // digest stands for a text of any length and characters in an index key: 128 bits in hexadecimal.
@@ -90,7 +90,7 @@ func runQuery(engine, correlationID string) tables.Query {
 		Partition: tables.EscapeKey(engine),
 		From:      prefix,
 		To:        prefix + ":",
-		Where:     map[string]any{"CorrelationId": storable(correlationID)},
+		Where:     map[string]any{"CorrelationId": cleanText(correlationID)},
 	}
 }
 
@@ -108,7 +108,7 @@ func indexRange(prefix string, from, to time.Time) (lower, upper string) {
 
 // ceil is the first whole microsecond that is not before t: rows have whole microseconds, bounds need not.
 func ceil(t time.Time) time.Time {
-	if floor := whole(t); !floor.Equal(t) {
+	if floor := truncateMicros(t); !floor.Equal(t) {
 		return floor.Add(time.Microsecond)
 	}
 	return t.UTC()

@@ -53,20 +53,20 @@ func NewLockSteps(engine string, locks Locks) *LockSteps {
 			if locked, ok := errors.AsType[*registry.LockedError](err); ok {
 				return lockResult{Holder: locked.Holder, Until: locked.Until}, nil
 			}
-			return lockResult{Held: true, Until: i.Lock.Until}, hopeless(err)
+			return lockResult{Held: true, Until: i.Lock.Until}, markPermanent(err)
 		}
 	}
 	return &LockSteps{
 		acquire: orchestrator.NewActivity(engine+"-lock-acquire", ask(locks.Acquire), options...),
 		renew:   orchestrator.NewActivity(engine+"-lock-renew", ask(locks.Renew), options...),
 		release: orchestrator.NewActivity(engine+"-lock-release", func(ctx context.Context, in lockInput) (struct{}, error) {
-			return struct{}{}, hopeless(locks.Release(ctx, in.InstanceID, in.JobID))
+			return struct{}{}, markPermanent(locks.Release(ctx, in.InstanceID, in.JobID))
 		}, options...),
 	}
 }
 
-// hopeless marks what only a person can mend.
-func hopeless(err error) error {
+// markPermanent marks what only a person can mend.
+func markPermanent(err error) error {
 	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged) {
 		return orchestrator.Permanent(err)
 	}
@@ -94,7 +94,7 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 		d = registry.DefaultLockDuration
 	}
 	in := lockInput{InstanceID: instanceID, JobID: JobID(ctx), Duration: d, Execution: ctx.Execution()}
-	lock, err := steps.wait(ctx, in)
+	lock, err := steps.acquireWhenFree(ctx, in)
 	if err != nil {
 		steps.unlock(ctx, lock, in) // it may have been taken all the same
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
@@ -102,12 +102,12 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	var panicked any
 	over := false
 	work := orchestrator.Go(ctx, func(ctx *orchestrator.Context) (_ struct{}, err error) {
-		panicked, err = contain(ctx, fn)
+		panicked, err = recoverPanic(ctx, fn)
 		return struct{}{}, err
 	})
 	// The work may have something to clean up when the orchestration is canceled, and needs the lock for that.
 	keep := orchestrator.Go(orchestrator.WithoutCancel(ctx), func(ctx *orchestrator.Context) (struct{}, error) {
-		return struct{}{}, steps.keep(ctx, in, &over)
+		return struct{}{}, steps.renewUntilOver(ctx, in, &over)
 	})
 	orchestrator.Any(ctx, work, keep)
 	var lost error
@@ -129,8 +129,8 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	return err
 }
 
-// contain runs fn and catches its panic, which would end the orchestration before the lock is given up.
-func contain(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (panicked any, err error) {
+// recoverPanic runs fn and catches its panic, which would end the orchestration before the lock is given up.
+func recoverPanic(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (panicked any, err error) {
 	defer func() {
 		if panicked = recover(); panicked != nil {
 			ctx.Logger().Error("panic under the lock", "panic", panicked, "stack", string(debug.Stack()))
@@ -139,8 +139,8 @@ func contain(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (p
 	return nil, fn(ctx)
 }
 
-// wait takes the lock as soon as nobody else has it. With an error, it gives the call that may have taken it, or nil.
-func (s *LockSteps) wait(ctx *orchestrator.Context, in lockInput) (*orchestrator.Future[lockResult], error) {
+// acquireWhenFree takes the lock as soon as nobody else has it. With an error, it gives the call that may have taken it, or nil.
+func (s *LockSteps) acquireWhenFree(ctx *orchestrator.Context, in lockInput) (*orchestrator.Future[lockResult], error) {
 	for pause := firstLockPause; ; pause = min(2*pause, longestLockPause) {
 		lock := s.acquire.Call(ctx, in, orchestrator.WithUndo(s.release, in))
 		r, err := lock.Await()
@@ -154,9 +154,9 @@ func (s *LockSteps) wait(ctx *orchestrator.Context, in lockInput) (*orchestrator
 	}
 }
 
-// keep renews the lock until the work is over. A renewal that fails is made up for by the next: one that comes too late is
+// renewUntilOver renews the lock until the work is over. A renewal that fails is made up for by the next: one that comes too late is
 // as good as long as nobody has changed the document.
-func (s *LockSteps) keep(ctx *orchestrator.Context, in lockInput, over *bool) error {
+func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over *bool) error {
 	for {
 		err := ctx.Sleep(in.Duration / 3)
 		if err == nil {

@@ -39,15 +39,15 @@ type listedRow struct {
 	entity tables.Entity
 }
 
-// lane is one key range of one partition, read page by page as it is used up, newest row first.
-type lane struct {
+// rowStream is one key range of one partition, read page by page as it is used up, newest row first.
+type rowStream struct {
 	fetch func(ctx context.Context) (rows []listedRow, more bool, err error)
 	rows  []listedRow
 	done  bool // nothing is left to fetch
 }
 
 // fill makes sure that there is a first row, if the lane has any left. Pages of a store can be empty.
-func (l *lane) fill(ctx context.Context) error {
+func (l *rowStream) fill(ctx context.Context) error {
 	for len(l.rows) == 0 && !l.done {
 		rows, more, err := l.fetch(ctx)
 		if err != nil {
@@ -60,7 +60,7 @@ func (l *lane) fill(ctx context.Context) error {
 
 // merge takes up to limit rows off the lanes, in order. A row that moves between two lanes while they are read is
 // seen twice, in the same place: it counts once.
-func merge(ctx context.Context, lanes []*lane, limit int) ([]listedRow, error) {
+func merge(ctx context.Context, lanes []*rowStream, limit int) ([]listedRow, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelQueries)
 	for _, l := range lanes {
@@ -79,7 +79,7 @@ func merge(ctx context.Context, lanes []*lane, limit int) ([]listedRow, error) {
 	}
 	var merged []listedRow
 	for len(merged) < limit {
-		var first *lane
+		var first *rowStream
 		for _, l := range lanes {
 			if err := l.fill(ctx); err != nil {
 				return nil, err

@@ -81,7 +81,7 @@ func (d Definition) decodeMessage(body []byte, messageID string) (Message, error
 func (d Definition) parseMessage(body []byte) (Message, error) {
 	var m Message
 	if len(body) > MaxMessage {
-		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errOverSize)
+		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errTooLarge)
 	}
 	if !utf8.Valid(body) {
 		return m, errors.New("the message is not UTF-8")
@@ -138,12 +138,12 @@ func (m Message) encode() ([]byte, error) {
 	return text, err
 }
 
-// errOverSize marks a message that is too large as a whole.
-var errOverSize = errors.New("over size")
+// errTooLarge marks a message that is too large as a whole.
+var errTooLarge = errors.New("over size")
 
 // reasonOf names, for machines, why a message could not be decoded.
 func reasonOf(err error) Reason {
-	if errors.Is(err, errOverSize) || errors.Is(err, ErrIDTooLong) || errors.Is(err, payload.ErrTooLarge) {
+	if errors.Is(err, errTooLarge) || errors.Is(err, ErrIDTooLong) || errors.Is(err, payload.ErrTooLarge) {
 		return ReasonOverSize
 	}
 	return ReasonUndecodable

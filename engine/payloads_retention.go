@@ -16,7 +16,7 @@ func (p *Pipeline) SweepPayloads(ctx context.Context, before time.Time, from str
 	rt, idle := p.config.Runtime, (*bool)(nil)
 	return rt.SweepBlobs(ctx, before, from, func(ctx context.Context, orchestration string) (bool, error) {
 		if idle == nil {
-			quiet, err := p.quiet(ctx)
+			quiet, err := p.runtimeQueuesEmpty(ctx)
 			if err != nil {
 				return false, err
 			}
@@ -25,14 +25,14 @@ func (p *Pipeline) SweepPayloads(ctx context.Context, before time.Time, from str
 		if !*idle {
 			return true, nil
 		}
-		return p.buried(ctx, orchestration)
+		return p.hasDeadLetter(ctx, orchestration)
 	})
 }
 
-// quiet says that no message of the runtime's can name a payload.
-func (p *Pipeline) quiet(ctx context.Context) (bool, error) {
+// runtimeQueuesEmpty says that no message of the runtime's can name a payload.
+func (p *Pipeline) runtimeQueuesEmpty(ctx context.Context) (bool, error) {
 	for _, queue := range []string{p.config.Runtime.SignalQueue(), p.config.Runtime.ActivityQueue()} {
-		empty, err := p.drained(ctx, queue)
+		empty, err := p.queueEmpty(ctx, queue)
 		if err != nil {
 			return false, err
 		}
@@ -44,9 +44,9 @@ func (p *Pipeline) quiet(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// buried says that a dead letter can name a payload of the orchestration. One whose id does not fit a correlation id is
+// hasDeadLetter says that a dead letter can name a payload of the orchestration. One whose id does not fit a correlation id is
 // under an id of its own: then any can be it.
-func (p *Pipeline) buried(ctx context.Context, orchestration string) (bool, error) {
+func (p *Pipeline) hasDeadLetter(ctx context.Context, orchestration string) (bool, error) {
 	f := DeadLetterFilter{Engines: []string{SignalEngine}, Limit: 1}
 	if checkID("correlation id", orchestration) == nil {
 		f.CorrelationID = orchestration

@@ -107,22 +107,22 @@ func (p *Pipeline) Prepare(ctx context.Context) error {
 // Handle takes one delivery to its rest (standard, sections 1.2 to 1.7). nil means that it may be acknowledged; an
 // error, that it has to be delivered again. The end of ctx bounds the work: what is not finished then is put back.
 func (p *Pipeline) Handle(ctx context.Context, d Delivery) error {
-	return p.take(ctx, d, (*visit).rest)
+	return p.handleDelivery(ctx, d, (*attempt).handle)
 }
 
 // HandlePoison turns what the host gave up on into a dead letter (standard, section 1.7), unless the message is one
 // already, or its run has succeeded after all.
 func (p *Pipeline) HandlePoison(ctx context.Context, d Delivery) error {
 	d.Queue = strings.TrimSuffix(d.Queue, PoisonSuffix)
-	return p.take(ctx, d, (*visit).poisoned)
+	return p.handleDelivery(ctx, d, (*attempt).handlePoison)
 }
 
-func (p *Pipeline) take(ctx context.Context, d Delivery, settle func(*visit, context.Context)) error {
+func (p *Pipeline) handleDelivery(ctx context.Context, d Delivery, settle func(*attempt, context.Context)) error {
 	def, ok := p.byQueue[d.Queue]
 	if !ok {
 		return fmt.Errorf("no engine has the queue %s: its trigger function belongs to another deployment context", d.Queue)
 	}
-	v := p.visit(def, d)
+	v := p.newAttempt(def, d)
 	settle(v, ctx)
 	v.report(ctx)
 	return v.err

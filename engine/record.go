@@ -76,11 +76,11 @@ func latest(entries []Entry) *Entry {
 	return last
 }
 
-// pastRun is what the history tells about a correlation id.
-type pastRun struct{ entries []Entry }
+// recordedRun is what the history tells about a correlation id.
+type recordedRun struct{ entries []Entry }
 
 // succeeded says that the whole run succeeded; an operation of a failed run does not count.
-func (p pastRun) succeeded() bool {
+func (p recordedRun) succeeded() bool {
 	for _, e := range p.entries {
 		if e.RunStatus == StatusSucceeded {
 			return true
@@ -89,9 +89,9 @@ func (p pastRun) succeeded() bool {
 	return false
 }
 
-// has says that the history holds how a failed execution ended, of which these are the entries. An attempt that broke
+// hasEnd says that the history holds how a failed execution ended, of which these are the entries. An attempt that broke
 // while it ran has left an entry, too, which says nothing about its end.
-func (p pastRun) has(execution []Entry) bool {
+func (p recordedRun) hasEnd(execution []Entry) bool {
 	last := latest(execution)
 	for _, e := range p.entries {
 		if e.RunStatus == StatusFailed && e.Operation == last.Operation && e.CreatedAtUtc.Equal(last.CreatedAtUtc) {
@@ -102,7 +102,7 @@ func (p pastRun) has(execution []Entry) bool {
 }
 
 // missing are those of the entries of an execution that the history does not hold, or holds without how the run ended.
-func (p pastRun) missing(execution []Entry) []Entry {
+func (p recordedRun) missing(execution []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(execution), func(e Entry) bool {
 		return slices.ContainsFunc(p.entries, func(k Entry) bool {
 			return k.Operation == e.Operation && k.CreatedAtUtc.Equal(e.CreatedAtUtc) && (e.RunStatus == "" || e.RunStatus == k.RunStatus)
@@ -111,7 +111,7 @@ func (p pastRun) missing(execution []Entry) []Entry {
 }
 
 // failures gives when attempts failed first and last, and the last error; zero and nil when none left word.
-func (p pastRun) failures() (first, last time.Time, err error) {
+func (p recordedRun) failures() (first, last time.Time, err error) {
 	for _, e := range p.entries {
 		if e.RunStatus != StatusFailed {
 			continue

@@ -27,8 +27,8 @@ func (p *Pipeline) Runs(ctx context.Context, engine, correlationID string) (foun
 		}
 		return found, next != "", nil
 	}
-	v := &visit{Pipeline: p, def: def, message: Message{CorrelationID: correlationID}}
-	s, err := p.config.Runtime.Status(ctx, v.orchestrationID())
+	a := &attempt{Pipeline: p, def: def, message: Message{CorrelationID: correlationID}}
+	s, err := p.config.Runtime.Status(ctx, a.orchestrationID())
 	if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.CorrelationID != correlationID {
 		return nil, false, nil
 	}

@@ -20,29 +20,29 @@ const SignalEngine = "orchestration"
 type runtimeMessage struct {
 	*Pipeline
 	queue   string // that it came from
-	journey journey
+	header  header
 	body    []byte
 	attempt int
 }
 
 func (p *Pipeline) runtimeMessage(d Delivery) runtimeMessage {
 	m := runtimeMessage{Pipeline: p, queue: d.Queue}
-	m.journey, m.body = unwrap(d)
-	if checkID("message id", m.journey.MessageID) != nil {
-		m.journey.MessageID = deriveCorrelationID(m.journey.MessageID)
+	m.header, m.body = splitHeader(d)
+	if checkID("message id", m.header.MessageID) != nil {
+		m.header.MessageID = deriveCorrelationID(m.header.MessageID)
 	}
-	m.attempt = m.journey.Attempts + d.DequeueCount
+	m.attempt = m.header.Attempts + d.DequeueCount
 	return m
 }
 
 // putBack sends the message to its queue again, for later. It stays the message that it was, so that it can be one dead
 // letter only; one that has no room to say so becomes a new one.
 func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error {
-	ctx, cancel := settling(ctx)
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	j := m.journey
-	j.Attempts = m.attempt - 1
-	body, err := j.wrap(m.body)
+	h := m.header
+	h.Attempts = m.attempt - 1
+	body, err := h.prepend(m.body)
 	if len(body) > queues.MaxBody {
 		body = m.body
 	}
@@ -50,18 +50,18 @@ func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error 
 		_, err = m.config.Queues.Send(ctx, m.queue, body, delay)
 	}
 	if err != nil {
-		return fmt.Errorf("put message %s back into %s: %w", m.journey.MessageID, m.queue, err)
+		return fmt.Errorf("put message %s back into %s: %w", m.header.MessageID, m.queue, err)
 	}
 	return nil
 }
 
-// bury makes the message a dead letter, with the orchestration that it was for as its correlation id.
-func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) error {
-	ctx, cancel := settling(ctx)
+// deadLetter makes the message a dead letter, with the orchestration that it was for as its correlation id.
+func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause error) error {
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	parent, retries := m.journey.parent()
+	parent, retries := m.header.parentLetter()
 	_, err := m.config.DeadLetters.Add(ctx, DeadLetter{
-		Engine: SignalEngine, MessageID: m.journey.MessageID, InsertedAtUtc: m.journey.InsertedAt,
+		Engine: SignalEngine, MessageID: m.header.MessageID, InsertedAtUtc: m.header.InsertedAt,
 		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
 		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
 		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(),
@@ -70,12 +70,12 @@ func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) er
 	return err
 }
 
-// buryPoison makes a message of a poison queue a dead letter. A poison queue has none of its own: what failed there too
+// deadLetterPoison makes a message of a poison queue a dead letter. A poison queue has none of its own: what failed there too
 // often would stay, hidden, for ever. So it is put back as long as storage does not take it.
-func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
+func (m runtimeMessage) deadLetterPoison(ctx context.Context, cause error) error {
 	buried := m
 	buried.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the host counts from the beginning here
-	err := buried.bury(ctx, poisonReason(cause), cause)
+	err := buried.deadLetter(ctx, poisonReason(cause), cause)
 	if err == nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (m runtimeMessage) orchestration() string {
 	}
 	err := json.Unmarshal(m.body, &envelope)
 	if err != nil || checkID("correlation id", envelope.Orchestration) != nil {
-		return deriveCorrelationID(m.journey.MessageID)
+		return deriveCorrelationID(m.header.MessageID)
 	}
 	return envelope.Orchestration
 }

@@ -18,67 +18,67 @@ func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	if !ok || len(out.Carry) == 0 {
 		return nil // it was not started by a message
 	}
-	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
-	v.attempt = v.journey.Attempts
-	v.ended(ctx, out)
-	v.report(ctx)
-	return v.err
+	a := p.newAttempt(def, Delivery{Queue: def.Queue, Body: out.Carry})
+	a.number = a.header.Attempts
+	a.settleEnded(ctx, out)
+	a.report(ctx)
+	return a.err
 }
 
-// ended is rest for a run that a signal has brought to its end. The history is written last, because it tells the next
+// settleEnded is rest for a run that a signal has brought to its end. The history is written last, because it tells the next
 // signal, a late one perhaps, that all is done: here no message comes again by itself.
-func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
-	if !v.recall(ctx) {
+func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
+	if !a.loadHistory(ctx) {
 		return
 	}
-	if v.past.succeeded() || v.past.has(entriesOf(v.def, v.message, out)) {
-		v.fate = Duplicate
+	if a.history.succeeded() || a.history.hasEnd(entriesOf(a.def, a.message, out)) {
+		a.fate = Duplicate
 		return
 	}
 	if out.Status != orchestrator.Failed && out.Status != orchestrator.Retrying {
-		v.settle(ctx, out)
+		a.settle(ctx, out)
 		return
 	}
-	v.cause = out.Failure
-	if err := v.unlock(ctx); err != nil {
-		v.fail(err)
+	a.cause = out.Failure
+	if err := a.releaseLock(ctx); err != nil {
+		a.fail(err)
 		return
 	}
 	switch {
 	case out.Status == orchestrator.Retrying:
-		v.putBack(ctx, v.def.Queue, v.attempt, v.config.ElsewhereDelay, Failed)
+		a.putBack(ctx, a.def.Queue, a.number, a.config.ElsewhereDelay, Failed)
 	case out.Failure.Permanent:
-		v.bury(ctx, ReasonPermanent, out.Failure)
+		a.deadLetter(ctx, ReasonPermanent, out.Failure)
 	default: // somebody gave it up
-		v.bury(ctx, ReasonAttemptsExhausted, out.Failure)
+		a.deadLetter(ctx, ReasonAttemptsExhausted, out.Failure)
 	}
-	if v.err != nil {
+	if a.err != nil {
 		return
 	}
-	ctx, cancel := settling(ctx)
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	if err := v.record(ctx, out); err != nil {
-		v.fail(err)
+	if err := a.record(ctx, out); err != nil {
+		a.fail(err)
 	}
 }
 
-// goesOn shows what a run has done that a signal has woken and that goes on. The signal that brought it further wakes once,
+// recordRunning shows what a run has done that a signal has woken and that goes on. The signal that brought it further wakes once,
 // unless it is delivered again: then what was done before may be missing, too.
-func (p *Pipeline) goesOn(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
+func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
 		return nil // it was not started by a message
 	}
-	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
+	a := p.newAttempt(def, Delivery{Queue: def.Queue, Body: out.Carry})
 	if again {
-		if !v.recall(ctx) {
-			return v.err
+		if !a.loadHistory(ctx) {
+			return a.err
 		}
-		return v.show(ctx, out)
+		return a.recordProgress(ctx, out)
 	}
 	since = since.Truncate(time.Microsecond) // as the rounds have it
 	out.Calls = slices.DeleteFunc(slices.Clone(out.Calls), func(c orchestrator.Call) bool { return c.EndedAt.Before(since) })
-	return v.show(ctx, out)
+	return a.recordProgress(ctx, out)
 }
 
 // earlyDelay is for how long an event is put back that came before an earlier one of its sender.
@@ -90,7 +90,7 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	s, err := orchestrator.DecodeSignal(m.body)
 	if err != nil {
-		return m.bury(ctx, ReasonUndecodable, err)
+		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
 	began := p.config.Now()
 	out, err := p.config.Runtime.Deliver(ctx, s)
@@ -102,10 +102,10 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 		err = m.putBack(ctx, p.config.ElsewhereDelay)
 	case applied && !out.Ended() && out.Status != orchestrator.Retrying:
 		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
-		err = p.goesOn(ctx, out, began, again)
+		err = p.recordRunning(ctx, out, began, again)
 	}
-	if err == nil && out.Status == orchestrator.Stalled && m.journey.Retry != nil {
-		err = p.stalledByItself(ctx, out, m.journey) // somebody has tried in vain
+	if err == nil && out.Status == orchestrator.Stalled && m.header.Retry != nil {
+		err = p.deadLetterUnstarted(ctx, out, m.header) // somebody has tried in vain
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
 		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))
@@ -127,6 +127,6 @@ func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		return m.putBack(ctx, p.config.ElsewhereDelay)
 	default:
-		return m.buryPoison(ctx, err)
+		return m.deadLetterPoison(ctx, err)
 	}
 }

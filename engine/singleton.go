@@ -71,11 +71,11 @@ func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	if m.InstanceID == "" {
 		m.InstanceID = PublisherInstance
 	}
-	v := &visit{Pipeline: p, def: def, message: m}
-	if err := v.checkLock(ctx); err != nil || def.Singleton == "" {
+	a := &attempt{Pipeline: p, def: def, message: m}
+	if err := a.checkLock(ctx); err != nil || def.Singleton == "" {
 		return err
 	}
-	out, err := p.config.Runtime.Get(ctx, v.orchestrationID())
+	out, err := p.config.Runtime.Get(ctx, a.orchestrationID())
 	switch {
 	case errors.Is(err, orchestrator.ErrNotFound), err == nil && (out.Ended() || out.CorrelationID == m.CorrelationID):
 		return nil
@@ -87,67 +87,67 @@ func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 }
 
 // orchestrationID is the run's, or that of all runs of its scope.
-func (v *visit) orchestrationID() string {
-	switch v.def.Singleton {
+func (a *attempt) orchestrationID() string {
+	switch a.def.Singleton {
 	case PerInstance:
-		return v.def.Name + "-" + v.message.InstanceID
+		return a.def.Name + "-" + a.message.InstanceID
 	case PerTenant:
-		return v.def.Name + "-" + v.message.TenantID
+		return a.def.Name + "-" + a.message.TenantID
 	default:
-		return v.def.Name + "-" + v.message.CorrelationID
+		return a.def.Name + "-" + a.message.CorrelationID
 	}
 }
 
-func (v *visit) job() string { return jobOf(v.orchestrationID(), v.message.CorrelationID) }
+func (a *attempt) job() string { return jobOf(a.orchestrationID(), a.message.CorrelationID) }
 
 // checkLock is the first of the checks of a singleton (standard, section 1.8): whether another job holds the lock. An
 // instance that the registry does not know has none; what that means is the engine's to say.
-func (v *visit) checkLock(ctx context.Context) error {
-	if v.def.Singleton == "" || v.config.Locks == nil {
+func (a *attempt) checkLock(ctx context.Context) error {
+	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
 	}
-	i, err := v.config.Locks.Get(ctx, v.message.InstanceID)
+	i, err := a.config.Locks.Get(ctx, a.message.InstanceID)
 	if errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrInvalid) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look at the lock: %w", err)
 	}
-	now := v.config.Now()
-	if !i.Lock.Held(now) || i.Lock.JobID == v.job() {
+	now := a.config.Now()
+	if !i.Lock.Held(now) || i.Lock.JobID == a.job() {
 		return nil
 	}
-	return &ConflictError{Engine: v.def.Name, InstanceID: v.message.InstanceID, Holder: i.Lock.JobID,
-		RetryAfter: min(v.config.ConflictDelay, i.Lock.Until.Sub(now))}
+	return &ConflictError{Engine: a.def.Name, InstanceID: a.message.InstanceID, Holder: i.Lock.JobID,
+		RetryAfter: min(a.config.ConflictDelay, i.Lock.Until.Sub(now))}
 }
 
-// free makes sure that nothing is in the way of a run, and puts the message back if there is.
-func (v *visit) free(ctx context.Context) bool {
-	err := v.checkLock(ctx)
+// checkFree makes sure that nothing is in the way of a run, and puts the message back if there is.
+func (a *attempt) checkFree(ctx context.Context) bool {
+	err := a.checkLock(ctx)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
-		v.conflict(ctx, conflict, conflict.RetryAfter)
+		a.putBackConflict(ctx, conflict, conflict.RetryAfter)
 		return false
 	}
 	if err != nil {
-		v.fail(err)
+		a.fail(err)
 		return false
 	}
 	return true
 }
 
-// conflict puts a message back that something is in the way of: that burns no attempt.
-func (v *visit) conflict(ctx context.Context, cause error, delay time.Duration) {
-	v.cause = cause
-	v.putBack(ctx, v.def.Queue, v.attempt-1, delay, Conflicting)
+// putBackConflict puts a message back that something is in the way of: that burns no attempt.
+func (a *attempt) putBackConflict(ctx context.Context, cause error, delay time.Duration) {
+	a.cause = cause
+	a.putBack(ctx, a.def.Queue, a.number-1, delay, Conflicting)
 }
 
-// unlock gives up the lock of a run that has failed, when its own code could not: it was terminated, or its time was over.
+// releaseLock gives up the lock of a run that has failed, when its own code could not: it was terminated, or its time was over.
 // Expiry is the last resort.
-func (v *visit) unlock(ctx context.Context) error {
-	if v.def.Singleton == "" || v.config.Locks == nil {
+func (a *attempt) releaseLock(ctx context.Context) error {
+	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
 	}
-	err := v.config.Locks.Release(ctx, v.message.InstanceID, v.job())
+	err := a.config.Locks.Release(ctx, a.message.InstanceID, a.job())
 	if errors.Is(err, registry.ErrInvalid) {
 		return nil // there is no such instance
 	}
@@ -162,21 +162,21 @@ func (d Definition) reuse() orchestrator.Reuse {
 	return orchestrator.ReuseEnded
 }
 
-// found is where the message's run stands: of those that share an orchestration id, its own.
-func (v *visit) found(ctx context.Context) (orchestrator.Outcome, error) {
-	out, err := v.config.Runtime.Get(ctx, v.orchestrationID())
-	if err != nil || v.def.Singleton == "" {
+// ownRun is where the message's run stands: of those that share an orchestration id, its own.
+func (a *attempt) ownRun(ctx context.Context) (orchestrator.Outcome, error) {
+	out, err := a.config.Runtime.Get(ctx, a.orchestrationID())
+	if err != nil || a.def.Singleton == "" {
 		return out, err
 	}
 	var own []orchestrator.Outcome
 	for _, o := range append(slices.Clone(out.Earlier), out) {
-		if o.CorrelationID == v.message.CorrelationID {
+		if o.CorrelationID == a.message.CorrelationID {
 			o.Earlier = own
 			own = append(slices.Clone(own), o)
 		}
 	}
 	if len(own) == 0 {
-		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s has no run for correlation id %s: %w", out.ID, v.message.CorrelationID, orchestrator.ErrNotFound)
+		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s has no run for correlation id %s: %w", out.ID, a.message.CorrelationID, orchestrator.ErrNotFound)
 	}
 	return own[len(own)-1], nil
 }

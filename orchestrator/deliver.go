@@ -119,11 +119,11 @@ func (d *driver) readInbox() error {
 			return nil
 		}
 		d.timerSignaled = d.timerSignaled || v.signal.DueAtUtc != nil
-		judged := d.classify(v.signal)
-		if v.lost = judged == signalNew && v.gone; v.lost {
+		class := d.classify(v.signal)
+		if v.lost = class == signalNew && v.gone; v.lost {
 			continue
 		}
-		switch judged {
+		switch class {
 		case signalNew:
 			d.unacknowledged = append(d.unacknowledged, v)
 			if err := d.learnSignal(v.signal); err != nil {

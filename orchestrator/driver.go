@@ -231,11 +231,11 @@ func (d *driver) takeOver(ctx context.Context) error {
 
 // repeatEffects repeats the effects that may be missing.
 func (d *driver) repeatEffects(ctx context.Context) error {
-	owed := d.unconfirmed
-	if d.unconfirmed = nil; owed == nil {
+	last := d.unconfirmed
+	if d.unconfirmed = nil; last == nil {
 		return nil
 	}
-	return d.emit(ctx, *owed)
+	return d.emit(ctx, *last)
 }
 
 // overdue says that the execution's time is over.

@@ -164,14 +164,14 @@ var anyTaskRow = regexp.MustCompile(`^task-([0-9]{1,9}-[0-9]{1,9})(-[0-9]{6,}|-e
 
 // forgetTasks takes the human tasks out of their index of which there are rows.
 func (r *Runtime) forgetTasks(ctx context.Context, id string, rows []tables.Entity) error {
-	desk, seen := r.Tasks(), map[string]bool{}
+	service, seen := r.Tasks(), map[string]bool{}
 	for _, row := range rows {
 		match := anyTaskRow.FindStringSubmatch(row.Row)
 		if match == nil || seen[match[1]] {
 			continue
 		}
 		seen[match[1]] = true
-		if err := desk.Forget(ctx, tasks.Ref{Orchestration: id, ID: match[1]}); err != nil {
+		if err := service.Forget(ctx, tasks.Ref{Orchestration: id, ID: match[1]}); err != nil {
 			return err
 		}
 	}

@@ -210,13 +210,13 @@ func (d *driver) learnAnswers(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	desk := d.rt.Tasks()
+	service := d.rt.Tasks()
 	for i := 0; i < len(d.execution.humanTasks); i++ { // an answer can end others
 		t := d.execution.humanTasks[i]
 		if t.done || t.number > d.known {
 			continue
 		}
-		end, err := desk.Ended(ctx, tasks.Ref{Orchestration: d.start.ID, ID: d.execution.token(t)})
+		end, err := service.Ended(ctx, tasks.Ref{Orchestration: d.start.ID, ID: d.execution.token(t)})
 		if err != nil {
 			return err
 		}
@@ -225,7 +225,7 @@ func (d *driver) learnAnswers(ctx context.Context) error {
 		}
 		said, err := marshal(Answer[json.RawMessage]{end.Output, end.By})
 		if err != nil {
-			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: the desk takes JSON only
+			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: the service takes JSON only
 		}
 		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: said, Reason: end.By}); err != nil {
 			return err
@@ -236,7 +236,7 @@ func (d *driver) learnAnswers(ctx context.Context) error {
 
 // showTasks brings the index of human tasks up to date with what a round did to them.
 func (d *driver) showTasks(ctx context.Context, r round) error {
-	desk := d.rt.Tasks()
+	service := d.rt.Tasks()
 	summary := sync.OnceValue(func() []Call { return d.summary().Calls }) // which costs as much as there are rounds
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for _, e := range events {
@@ -247,12 +247,12 @@ func (d *driver) showTasks(ctx context.Context, r round) error {
 					continue
 				}
 				if calls := summary(); e.Task > 0 && e.Task <= len(calls) {
-					err = d.showTask(ctx, desk, e, calls[e.Task-1])
+					err = d.showTask(ctx, service, e, calls[e.Task-1])
 				}
 			case executionCompleted, executionFailed, executionStopped, executionContinued, executionCanceled:
 				for i, c := range summary() {
 					if c.Kind == TaskCall && (c.EndedAt.IsZero() || c.canceledAt(e.At)) && err == nil {
-						err = d.showTask(ctx, desk, event{Kind: e.Kind, Task: i + 1}, c)
+						err = d.showTask(ctx, service, event{Kind: e.Kind, Task: i + 1}, c)
 					}
 				}
 			}
@@ -264,7 +264,7 @@ func (d *driver) showTasks(ctx context.Context, r round) error {
 	return nil
 }
 
-func (d *driver) showTask(ctx context.Context, desk *tasks.Service, e event, c Call) error {
+func (d *driver) showTask(ctx context.Context, service *tasks.Service, e event, c Call) error {
 	if c.Kind != TaskCall || c.Reused {
 		return nil
 	}
@@ -274,22 +274,22 @@ func (d *driver) showTask(ctx context.Context, desk *tasks.Service, e event, c C
 		if err != nil || h.Escalation == nil {
 			return err
 		}
-		return desk.Escalate(ctx, ref, h.Escalation.Roles, h.Escalation.Assignee, fromMicros(e.At))
+		return service.Escalate(ctx, ref, h.Escalation.Roles, h.Escalation.Assignee, fromMicros(e.At))
 	}
 	return d.rt.showTask(ctx, ref)
 }
 
 // showTask brings the index up to date with a human task, if there is one.
 func (r *Runtime) showTask(ctx context.Context, ref tasks.Ref) error {
-	desk := r.Tasks()
-	t, err := desk.Get(ctx, ref)
+	service := r.Tasks()
+	t, err := service.Get(ctx, ref)
 	if errors.Is(err, tasks.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return desk.Sync(ctx, t)
+	return service.Sync(ctx, t)
 }
 
 // activeTask is the human task that is waited for: the first of several; nil when there is none.

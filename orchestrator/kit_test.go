@@ -28,10 +28,10 @@ const (
 
 // world is the storage that outlives processes.
 type world struct {
-	tables *tables.Memory
-	blobs  *blobs.Memory
-	queues *queues.Memory
-	room   roundBudget // of the rounds of its processes; zero for what they have
+	tables      *tables.Memory
+	blobs       *blobs.Memory
+	queues      *queues.Memory
+	roundBudget roundBudget // of the rounds of its processes; zero for what they have
 }
 
 // narrow is room for one event or decision a round.
@@ -87,8 +87,8 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.room != (roundBudget{}) {
-		rt.roundBudget = w.room
+	if w.roundBudget != (roundBudget{}) {
+		rt.roundBudget = w.roundBudget
 	}
 	return rt
 }

@@ -15,10 +15,10 @@ func TestABlockedOrchestratorNamesTheLine(t *testing.T) {
 		o := NewOrchestrator("test", func(*Context, int) (int, error) { <-release; return 1, nil })
 		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
 		_, err := rt.Run(t.Context(), startOf("a", 1))
-		if _, ok := errors.AsType[*BlockedError](err); !ok || !strings.Contains(err.Error(), "again_blocked_test.go") {
+		if _, ok := errors.AsType[*BlockedError](err); !ok || !strings.Contains(err.Error(), "nextattempt_blocked_test.go") {
 			t.Errorf("%v", err)
 		}
-		if out := mustGet(t, rt, "a"); out.Status != Stalled || out.Failure == nil || !strings.Contains(out.Failure.Message, "again_blocked_test.go") {
+		if out := mustGet(t, rt, "a"); out.Status != Stalled || out.Failure == nil || !strings.Contains(out.Failure.Message, "nextattempt_blocked_test.go") {
 			t.Errorf("it is %s", stands(t, rt, "a"))
 		}
 		close(release)

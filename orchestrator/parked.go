@@ -98,13 +98,13 @@ func indexRow(id string, due time.Time) string {
 
 // addParked puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
 // that say nothing any more are deleted on the way.
-func (r *Runtime) addParked(ctx context.Context, parkings ...parkedEntry) error {
-	if len(parkings) == 0 {
+func (r *Runtime) addParked(ctx context.Context, entries ...parkedEntry) error {
+	if len(entries) == 0 {
 		return nil
 	}
 	var rows []tables.Op
 	written := map[string]bool{}
-	for _, p := range parkings {
+	for _, p := range entries {
 		row := p.row()
 		if !written[row.Row] { // for one time, the first will do: it is looked at again
 			rows = append(rows, tables.Upsert(row))
@@ -117,7 +117,7 @@ func (r *Runtime) addParked(ctx context.Context, parkings ...parkedEntry) error 
 		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // another process has deleted one of the others
 	}
 	if err != nil {
-		return fmt.Errorf("park orchestration %s: %w", parkings[0].id, err)
+		return fmt.Errorf("park orchestration %s: %w", entries[0].id, err)
 	}
 	return nil
 }

@@ -49,11 +49,11 @@ func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []storedExecut
 	if latest.active() {
 		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
 	}
-	owed := func(d *driver, ctx context.Context, last round) error {
+	emitLast := func(d *driver, ctx context.Context, last round) error {
 		d.notifiesParent = id == p.top  // else its caller goes, too
 		return d.emitOutward(ctx, last) // what it has called has ended, and goes with it
 	}
-	if err := r.repeatLastEffects(ctx, id, all, owed); err != nil {
+	if err := r.repeatLastEffects(ctx, id, all, emitLast); err != nil {
 		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
 	if err := r.purgeCalls(ctx, id, all, p); err != nil {

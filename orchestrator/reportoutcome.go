@@ -39,11 +39,11 @@ func (r *Runtime) continueLater(ctx context.Context, d *driver) error {
 	if out.Rounds == 0 {
 		return fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
 	}
-	parkings := []parkedEntry{r.recheckLater(out.ID)} // should the signal be lost
+	entries := []parkedEntry{r.recheckLater(out.ID)} // should the signal be lost
 	if at := d.earliest(); !at.IsZero() {
-		parkings = append(parkings, parkedEntry{id: out.ID, due: at, since: at})
+		entries = append(entries, parkedEntry{id: out.ID, due: at, since: at})
 	}
-	if err := r.addParked(ctx, parkings...); err != nil {
+	if err := r.addParked(ctx, entries...); err != nil {
 		return err
 	}
 	return r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: out.ID, Type: InternalContinue}, 0)

@@ -16,7 +16,7 @@ func TestTheEndStandsInTheLastRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, l := newWorld(t), &ledger{}
-		w.room = narrow()
+		w.roundBudget = narrow()
 		one, two := l.step("one"), l.step("two")
 		fails := NewActivity("fails", func(context.Context, int) (int, error) { return 0, errors.New("no") })
 		activities := []AnyActivity{one, two, fails}

@@ -15,9 +15,9 @@ import (
 func (d *driver) wake(ctx context.Context, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	var parkings []parkedEntry
+	var entries []parkedEntry
 	if d.waitsWithin() {
-		parkings = append(parkings, d.rt.recheckLater(d.start.ID))
+		entries = append(entries, d.rt.recheckLater(d.start.ID))
 	}
 	comes := at.IsZero() // what it waits for, as a signal by itself
 	if !comes {
@@ -27,13 +27,13 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		}
 	}
 	if comes {
-		return d.rt.addParked(ctx, parkings...)
+		return d.rt.addParked(ctx, entries...)
 	}
 	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
 	if d.timerSignaled && d.committed == 0 { // the row is there, as the message was that this one takes the place of
-		if err := d.rt.addParked(ctx, parkings...); err != nil {
+		if err := d.rt.addParked(ctx, entries...); err != nil {
 			return err
 		}
 		return d.rt.send(ctx, d.timerSignal(at), delay)
@@ -42,7 +42,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 		return err
 	}
 	// The row comes last: where it is, the message was sent.
-	return d.rt.addParked(ctx, append(parkings, parkedEntry{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
+	return d.rt.addParked(ctx, append(entries, parkedEntry{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
 }
 
 // timerSignal is the message that wakes the orchestration at that time.

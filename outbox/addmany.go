@@ -43,7 +43,7 @@ func (w *Writer) AddMany(ctx context.Context, tenantID string, messages []Messag
 		if w.addChunk(ctx, prepared, chunk) {
 			for _, i := range chunk {
 				out[i] = Added{ID: prepared[i].ID, Key: prepared[i].IdempotencyKey}
-				w.entered(ctx, prepared[i])
+				w.announceAdded(ctx, prepared[i])
 			}
 			continue
 		}

@@ -112,7 +112,7 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id, by, token
 	var ops []tables.Op
 	switch action {
 	case ActionRetry, ActionReplay:
-		ops, err = a.revive(ctx, m, action)
+		ops, err = a.makeDue(ctx, m, action)
 	case ActionSkip:
 		ops, err = a.skip(ctx, m, by)
 	default:
@@ -125,16 +125,16 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id, by, token
 	row := m.entity()
 	row.ETag = etag
 	err = a.o.tables.Apply(ctx, a.o.table, append(ops, tables.Replace(row))...)
-	if err != nil && unsettled(err) {
+	if err != nil && needsReread(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// revive makes a message due now. It gives the changes beside that of the m- row, none if there is nothing to do.
-func (a *Admin) revive(ctx context.Context, m *message, action Action) ([]tables.Op, error) {
+// makeDue makes a message due now. It gives the changes beside that of the m- row, none if there is nothing to do.
+func (a *Admin) makeDue(ctx context.Context, m *message, action Action) ([]tables.Op, error) {
 	if m.Status == StatusPending {
-		return a.hurry(ctx, m)
+		return a.makeDueNow(ctx, m)
 	}
 	if m.Status != StatusDead && action == ActionRetry {
 		return nil, fmt.Errorf("%w: it is %s: replay it", ErrState, m.Status)
@@ -147,9 +147,9 @@ func (a *Admin) revive(ctx context.Context, m *message, action Action) ([]tables
 	return append(ops, more...), err
 }
 
-// hurry moves a pending message to now. One that waits for its order key goes on waiting.
-func (a *Admin) hurry(ctx context.Context, m *message) ([]tables.Op, error) {
-	e, waits, err := a.index(ctx, m)
+// makeDueNow moves a pending message to now. One that waits for its order key goes on waiting.
+func (a *Admin) makeDueNow(ctx context.Context, m *message) ([]tables.Op, error) {
+	e, waits, err := a.findPending(ctx, m)
 	if err != nil || waits {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (a *Admin) skip(ctx context.Context, m *message, by string) (ops []tables.O
 	case StatusDead:
 		ops = append(ops, tables.Delete(key(endRow(m)), ""))
 	case StatusPending:
-		e, waits, err := a.index(ctx, m)
+		e, waits, err := a.findPending(ctx, m)
 		if err != nil {
 			return nil, err
 		}
@@ -193,16 +193,16 @@ func (a *Admin) skip(ctx context.Context, m *message, by string) (ops []tables.O
 	return append(ops, tables.Upsert(m.listEntity(m.indexRow))), nil
 }
 
-// index finds the row that a pending message has under p- or w-. A claim has moved it away from where the m- row says
+// findPending finds the row that a pending message has under p- or w-. A claim has moved it away from where the m- row says
 // that it is; then it is looked for among all that is pending. waits: it is under w-.
-func (a *Admin) index(ctx context.Context, m *message) (e tables.Entity, waits bool, err error) {
+func (a *Admin) findPending(ctx context.Context, m *message) (e tables.Entity, waits bool, err error) {
 	key := tables.Key{Partition: partition(m.TenantID), Row: m.indexRow}
 	err = ErrNotFound
 	if m.indexRow != "" {
 		e, err = a.o.tables.Get(ctx, a.o.table, key)
 	}
 	if errors.Is(err, tables.ErrNotFound) || errors.Is(err, ErrNotFound) {
-		e, err = a.search(ctx, m)
+		e, err = a.searchPending(ctx, m)
 	}
 	if err != nil {
 		return tables.Entity{}, false, err
@@ -213,7 +213,7 @@ func (a *Admin) index(ctx context.Context, m *message) (e tables.Entity, waits b
 	return e, e.Row[:len(waitingPrefix)] == waitingPrefix, nil
 }
 
-func (a *Admin) search(ctx context.Context, m *message) (tables.Entity, error) {
+func (a *Admin) searchPending(ctx context.Context, m *message) (tables.Entity, error) {
 	q := tables.Query{
 		Partition: partition(m.TenantID), From: pendingPrefix, To: endOf(pendingPrefix), Where: map[string]any{"Id": m.ID},
 	}

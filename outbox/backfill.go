@@ -35,7 +35,7 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 	if limit < 1 || limit > MaxLimit {
 		err = errors.Join(err, fmt.Errorf("%w: limit %d: use 1 to %d", ErrInvalid, limit, MaxLimit))
 	}
-	if continuation != "" && (!strings.HasPrefix(continuation, messagePrefix) || continuation != legal(continuation)) {
+	if continuation != "" && (!strings.HasPrefix(continuation, messagePrefix) || continuation != legalRowKey(continuation)) {
 		err = errors.Join(err, fmt.Errorf("%w: it is damaged", ErrToken))
 	}
 	if err == nil {
@@ -85,7 +85,7 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	}
 	for len(old) > 0 {
 		n := min(len(old), backfillChunk)
-		if err := a.adopt(ctx, old[:n], &progress); err != nil {
+		if err := a.backfillRows(ctx, old[:n], &progress); err != nil {
 			return progress, err
 		}
 		old = old[n:]
@@ -100,12 +100,12 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	return progress, nil
 }
 
-// adopt changes rows in one transaction, or, when someone else is at them too, each in its own.
-func (a *Admin) adopt(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
+// backfillRows changes rows in one transaction, or, when someone else is at them too, each in its own.
+func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
 	var ops []tables.Op
 	assigned := 0
 	for _, e := range rows {
-		more, gotKey, err := a.adoption(e)
+		more, gotKey, err := a.backfillRow(e)
 		if err != nil {
 			a.o.logger.ErrorContext(ctx, "outbox message left alone by the backfill", "error", err)
 			continue
@@ -126,21 +126,21 @@ func (a *Admin) adopt(ctx context.Context, rows []tables.Entity, progress *Backf
 		return nil
 	case len(rows) == 1 && errors.Is(err, tables.ErrOutcomeUnknown):
 		return err
-	case len(rows) == 1 && unsettled(err):
+	case len(rows) == 1 && needsReread(err):
 		return nil // somebody has changed it: it is his, or a later slice's
-	case len(rows) == 1 || !unsettled(err) && !errors.Is(err, tables.ErrTooLarge):
+	case len(rows) == 1 || !needsReread(err) && !errors.Is(err, tables.ErrTooLarge):
 		return err
 	}
 	for i := range rows {
-		if err := a.adopt(ctx, rows[i:i+1], progress); err != nil {
+		if err := a.backfillRows(ctx, rows[i:i+1], progress); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// adoption gives the changes for one old row.
-func (a *Admin) adoption(e tables.Entity) (ops []tables.Op, gotKey bool, err error) {
+// backfillRow gives the changes for one old row.
+func (a *Admin) backfillRow(e tables.Entity) (ops []tables.Op, gotKey bool, err error) {
 	m, err := decode(e)
 	if err != nil {
 		return nil, false, err

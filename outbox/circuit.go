@@ -17,7 +17,7 @@ type circuit struct {
 
 	mu sync.Mutex
 	// inARow counts the failures since the last success.
-	inARow int
+	consecutive int
 	// openUntil is zero while the circuit is closed; pause is what it was set by.
 	openUntil time.Time
 	pause     time.Duration
@@ -25,8 +25,8 @@ type circuit struct {
 	probing bool
 }
 
-// admits says how many of so many messages may be claimed now; the others are to come back at until.
-func (c *circuit) admits(now time.Time, want int) (n int, until time.Time) {
+// admit says how many of so many messages may be claimed now; the others are to come back at until.
+func (c *circuit) admit(now time.Time, want int) (n int, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -40,8 +40,8 @@ func (c *circuit) admits(now time.Time, want int) (n int, until time.Time) {
 	return min(want, 1), now.Add(c.pause)
 }
 
-// enter asks for one delivery. When ok is false, come back at until; else leave has to follow.
-func (c *circuit) enter(now time.Time) (ok bool, until time.Time) {
+// begin asks for one delivery. When ok is false, come back at until; else leave has to follow.
+func (c *circuit) begin(now time.Time) (ok bool, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -56,11 +56,11 @@ func (c *circuit) enter(now time.Time) (ok bool, until time.Time) {
 	return true, time.Time{}
 }
 
-// leave tells how the delivery ended: whether the destination worked, which it also did when it refused the message.
-func (c *circuit) leave(now time.Time, worked bool) {
+// end tells how the delivery ended: whether the destination worked, which it also did when it refused the message.
+func (c *circuit) end(now time.Time, worked bool) {
 	c.mu.Lock()
 	was := !c.openUntil.IsZero()
-	c.settle(now, worked)
+	c.record(now, worked)
 	is := !c.openUntil.IsZero()
 	c.mu.Unlock()
 	if was != is {
@@ -68,16 +68,16 @@ func (c *circuit) leave(now time.Time, worked bool) {
 	}
 }
 
-func (c *circuit) settle(now time.Time, worked bool) {
+func (c *circuit) record(now time.Time, worked bool) {
 	if worked {
-		c.inARow, c.openUntil, c.pause, c.probing = 0, time.Time{}, 0, false
+		c.consecutive, c.openUntil, c.pause, c.probing = 0, time.Time{}, 0, false
 		return
 	}
-	c.inARow++
+	c.consecutive++
 	switch {
 	case c.probing && !now.Before(c.openUntil):
 		c.pause = min(2*c.pause, maxCooldown*c.cooldown)
-	case c.openUntil.IsZero() && c.inARow >= c.failures:
+	case c.openUntil.IsZero() && c.consecutive >= c.failures:
 		c.pause = c.cooldown
 	default:
 		// A straggler of before the circuit opened says nothing new.

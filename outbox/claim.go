@@ -24,9 +24,9 @@ type dueRow struct {
 	message message
 }
 
-// held is a message that this dispatcher has claimed until then: row is the p- row whose name only it knows. slot: its
+// claimedMessage is a message that this dispatcher has claimed until then: row is the p- row whose name only it knows. slot: its
 // delivery has a slot of the destination.
-type held struct {
+type claimedMessage struct {
 	message
 	row   string
 	until time.Time
@@ -35,7 +35,7 @@ type held struct {
 
 // claim takes the messages of these rows for ClaimDuration. Those that others were faster to take are not in the answer.
 // It may give some and an error.
-func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*held, err error) {
+func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMessage, err error) {
 	until := d.o.now().Add(d.o.options.ClaimDuration)
 	err = inChunks(rows, func(chunk []dueRow) error {
 		batch, err := d.claimChunk(ctx, chunk, until)
@@ -62,11 +62,11 @@ func inChunks(rows []dueRow, do func([]dueRow) error) error {
 	return nil
 }
 
-func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.Time) ([]*held, error) {
-	batch := make([]*held, 0, len(rows))
+func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.Time) ([]*claimedMessage, error) {
+	batch := make([]*claimedMessage, 0, len(rows))
 	moved := make([]movedRow, 0, len(rows))
 	for _, r := range rows {
-		h := &held{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until}
+		h := &claimedMessage{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until}
 		if h.IdempotencyKey == uuid.Nil {
 			h.IdempotencyKey = legacyKey(h.TenantID, h.ID)
 		}
@@ -102,7 +102,7 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	switch {
 	case err == nil:
 		return true, nil
-	case !unsettled(err):
+	case !needsReread(err):
 		return false, err
 	}
 	// The new names are nobody else's: if one is there, the transaction went in.
@@ -113,8 +113,8 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	return err == nil, err
 }
 
-// putOff moves rows that cannot be tried now to a later time, spread over a second.
-func (d *Dispatcher) putOff(ctx context.Context, rows []dueRow, until time.Time) error {
+// postpone moves rows that cannot be tried now to a later time, spread over a second.
+func (d *Dispatcher) postpone(ctx context.Context, rows []dueRow, until time.Time) error {
 	return inChunks(rows, func(chunk []dueRow) error {
 		moved := make([]movedRow, 0, len(chunk))
 		for _, r := range chunk {

@@ -73,11 +73,11 @@ type Dispatcher struct {
 	mu           sync.Mutex
 	destinations map[string]*destination
 	// running are the tenants that are being worked on.
-	running map[string]*again
+	running map[string]*rerun
 }
 
-// again says that something came in while a tenant was being worked on.
-type again struct{ set bool }
+// rerun says that something came in while a tenant was being worked on.
+type rerun struct{ wanted bool }
 
 // destination is one destination as this Dispatcher sees it.
 type destination struct {
@@ -98,7 +98,7 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 		dead:         c.Dead,
 		slots:        semaphore.NewWeighted(int64(o.options.MaxConcurrency)),
 		destinations: map[string]*destination{},
-		running:      map[string]*again{},
+		running:      map[string]*rerun{},
 	}
 	if d.dead == nil {
 		d.dead = func(context.Context, DeadEvent) error { return nil }
@@ -114,11 +114,11 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 	if err := checkID("tenant id", tenant, true); err != nil {
 		return Result{}, fmt.Errorf("dispatch: %w", err)
 	}
-	d.o.wake.consumed(tenant)
-	more := &again{}
+	d.o.wake.dispatchStarted(tenant)
+	more := &rerun{}
 	d.mu.Lock()
 	if other := d.running[tenant]; other != nil {
-		other.set = true
+		other.wanted = true
 		d.mu.Unlock()
 		return Result{}, nil
 	}
@@ -130,7 +130,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 		result, err := d.newDrain(tenant).run(ctx)
 		total.add(result)
 		d.mu.Lock()
-		if err != nil || ctx.Err() != nil || !more.set {
+		if err != nil || ctx.Err() != nil || !more.wanted {
 			delete(d.running, tenant)
 			d.mu.Unlock()
 			if err != nil {
@@ -138,7 +138,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 			}
 			return total, nil
 		}
-		more.set = false
+		more.wanted = false
 		d.mu.Unlock()
 	}
 }

@@ -60,32 +60,32 @@ func (d *Dispatcher) newDrain(tenant string) *drain {
 
 // run drains the tenant until nothing is due, or ctx ends, or storage fails.
 func (r *drain) run(ctx context.Context) (Result, error) {
-	defer r.release()
+	defer r.releaseReserved()
 	r.wait = lookAheadAfter
 	more := true
 	for {
-		if more && r.going(ctx) {
+		if more && r.mayStart(ctx) {
 			var err error
 			if more, err = r.scan(ctx); err != nil {
 				r.errs = append(r.errs, err)
 			}
 		}
-		if len(r.lanes) == 0 && (!more || !r.going(ctx)) {
+		if len(r.lanes) == 0 && (!more || !r.mayStart(ctx)) {
 			return r.result, errors.Join(r.errs...)
 		}
 		if len(r.lanes) > 0 {
-			more = r.await(ctx) || more
+			more = r.awaitLane(ctx) || more
 		}
 	}
 }
 
-// going says whether new work may begin.
-func (r *drain) going(ctx context.Context) bool {
+// mayStart says whether new work may begin.
+func (r *drain) mayStart(ctx context.Context) bool {
 	return ctx.Err() == nil && len(r.errs) == 0 && r.lost < maxLost
 }
 
-// await waits for a lane, and looks ahead when that takes long. It says whether there may be more that is due.
-func (r *drain) await(ctx context.Context) bool {
+// awaitLane waits for a lane, and looks ahead when that takes long. It says whether there may be more that is due.
+func (r *drain) awaitLane(ctx context.Context) bool {
 	timer := time.NewTimer(r.wait)
 	defer timer.Stop()
 	select {
@@ -100,7 +100,7 @@ func (r *drain) await(ctx context.Context) bool {
 		return e.again
 	case <-timer.C:
 		r.wait *= 2
-		if !r.going(ctx) {
+		if !r.mayStart(ctx) {
 			return false
 		}
 		more, err := r.scan(ctx)
@@ -111,8 +111,8 @@ func (r *drain) await(ctx context.Context) bool {
 	}
 }
 
-// release gives back the room that was waited for and not used.
-func (r *drain) release() {
+// releaseReserved gives back the room that was waited for and not used.
+func (r *drain) releaseReserved() {
 	for name, held := range r.reserved {
 		if held {
 			r.d.destination(name).depth.Release(r.batch())
@@ -195,11 +195,11 @@ type startResult struct{ started, again bool }
 func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out startResult, err error) {
 	for name, rows := range found {
 		to := r.d.destination(name)
-		if !r.room(ctx, to) {
+		if !r.reserveDepth(ctx, to) {
 			out = startResult{started: true, again: true}
 			continue
 		}
-		batch, again, err := r.take(ctx, to, rows)
+		batch, again, err := r.claimBatch(ctx, to, rows)
 		out.again = out.again || again
 		if len(batch) == 0 {
 			to.depth.Release(r.batch())
@@ -209,7 +209,7 @@ func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out start
 			r.d.o.observe.Claimed(len(batch))
 			r.d.o.logFetch(ctx, r.tenant, name, len(batch))
 			r.lanes[name] = laneBusy
-			go r.work(ctx, to, batch)
+			go r.deliverBatch(ctx, to, batch)
 		}
 		if err != nil {
 			return out, err
@@ -218,10 +218,10 @@ func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out start
 	return out, nil
 }
 
-// take claims as many rows as the destination's circuit admits, and puts the others off. again says that what was not
+// claimBatch claims as many rows as the destination's circuit admits, and puts the others off. again says that what was not
 // claimed may have gone elsewhere.
-func (r *drain) take(ctx context.Context, to *destination, rows []dueRow) (batch []*held, again bool, err error) {
-	n, until := to.circuit.admits(r.d.o.now(), len(rows))
+func (r *drain) claimBatch(ctx context.Context, to *destination, rows []dueRow) (batch []*claimedMessage, again bool, err error) {
+	n, until := to.circuit.admit(r.d.o.now(), len(rows))
 	if n > 0 {
 		batch, err = r.d.claim(ctx, rows[:n])
 		r.lost++
@@ -230,14 +230,14 @@ func (r *drain) take(ctx context.Context, to *destination, rows []dueRow) (batch
 		}
 	}
 	if n < len(rows) && err == nil {
-		err = r.d.putOff(ctx, rows[n:], until)
+		err = r.d.postpone(ctx, rows[n:], until)
 		r.result.PutOff += len(rows) - n
 	}
 	return batch, len(batch) < len(rows), err
 }
 
-// room takes a destination's room for a batch. If there is none, the lane waits in line for it.
-func (r *drain) room(ctx context.Context, to *destination) bool {
+// reserveDepth takes a destination's room for a batch. If there is none, the lane waits in line for it.
+func (r *drain) reserveDepth(ctx context.Context, to *destination) bool {
 	if r.reserved[to.name] {
 		r.reserved[to.name] = false
 		return true
@@ -253,8 +253,8 @@ func (r *drain) room(ctx context.Context, to *destination) bool {
 	return false
 }
 
-// work delivers and settles a batch.
-func (r *drain) work(ctx context.Context, to *destination, batch []*held) {
+// deliverBatch delivers and settles a batch.
+func (r *drain) deliverBatch(ctx context.Context, to *destination, batch []*claimedMessage) {
 	result, promoted, err := r.d.deliverAll(ctx, to, batch)
 	to.depth.Release(r.batch())
 	r.events <- laneEvent{destination: to.name, was: laneBusy, again: promoted, result: result, err: err}

@@ -159,14 +159,14 @@ func (h *HTTP) Deliver(ctx context.Context, e Event) error {
 		if errors.Is(attempt.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer in time, which is %v at most: %w", h.timeout, err)
 		}
-		return h.unanswered(err)
+		return h.connectionFailed(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	return h.judge(response)
+	return h.checkAnswer(response)
 }
 
 func (h *HTTP) request(ctx context.Context, e Event) (*http.Request, error) {
-	event, err := h.origin.shape(e)
+	event, err := h.origin.toCloudEvent(e)
 	if err != nil {
 		return nil, &DeliveryError{Permanent: true, Err: fmt.Errorf("post to %s: %w", h.destination.Host, err)}
 	}

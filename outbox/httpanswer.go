@@ -19,8 +19,8 @@ const (
 	maxCause = 512
 )
 
-// judge reads an answer and says whether the event was taken.
-func (h *HTTP) judge(response *http.Response) error {
+// checkAnswer reads an answer and says whether the event was taken.
+func (h *HTTP) checkAnswer(response *http.Response) error {
 	status := response.StatusCode
 	// Even when nobody wants to know, the body is read: else the connection could not be used again. After 101 it is
 	// the connection itself, which need not end.
@@ -35,7 +35,7 @@ func (h *HTTP) judge(response *http.Response) error {
 	if !out.Permanent {
 		out.RetryAfter = parseRetryAfter(response.Header.Get("Retry-After"), h.now(), h.maxRetryAfter)
 	}
-	text := cmp.Or(clean(string(body), maxAnswer), "no text")
+	text := cmp.Or(printable(string(body), maxAnswer), "no text")
 	if status >= 300 && status < 400 {
 		text = fmt.Sprintf("redirects are not followed; it leads to %s: correct the destination", h.redirectHost(response))
 	}
@@ -64,7 +64,7 @@ func (h *HTTP) redirectHost(response *http.Response) string {
 	if err != nil || u.Host == "" {
 		return "an invalid URL"
 	}
-	return clean(u.Host, 253)
+	return printable(u.Host, 253)
 }
 
 // parseRetryAfter reads seconds or a date (RFC 9110, section 10.2.3) as a delay of at most longest. What is neither,
@@ -89,10 +89,10 @@ func parseRetryAfter(value string, now time.Time, longest time.Duration) time.Du
 	return min(max(at.Sub(now), 0), longest)
 }
 
-// unanswered wraps what went wrong before there was an answer.
-func (h *HTTP) unanswered(err error) *DeliveryError {
+// connectionFailed wraps what went wrong before there was an answer.
+func (h *HTTP) connectionFailed(err error) *DeliveryError {
 	return &DeliveryError{Permanent: errors.Is(err, ErrDestination), Err: &connectionError{
-		text: fmt.Sprintf("post to %s: %s", h.destination.Host, clean(err.Error(), maxCause)), err: err,
+		text: fmt.Sprintf("post to %s: %s", h.destination.Host, printable(err.Error(), maxCause)), err: err,
 	}}
 }
 
@@ -106,9 +106,9 @@ func (e *connectionError) Error() string { return e.text }
 
 func (e *connectionError) Unwrap() error { return e.err }
 
-// clean makes one line of at most limit bytes out of foreign text: it cannot forge log lines, move a terminal's cursor
+// printable makes one line of at most limit bytes out of foreign text: it cannot forge log lines, move a terminal's cursor
 // or reverse the direction of what follows.
-func clean(s string, limit int) string {
+func printable(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

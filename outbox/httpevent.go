@@ -74,8 +74,8 @@ func (o origin) subjectOf(e Event) string {
 	return strings.NewReplacer("{tenant}", e.TenantID, "{type}", e.Type).Replace(o.subject)
 }
 
-// shape gives an event its form. An error is one of the event, which repeating cannot mend.
-func (o origin) shape(e Event) (cloudEvent, error) {
+// toCloudEvent gives an event its form. An error is one of the event, which repeating cannot mend.
+func (o origin) toCloudEvent(e Event) (cloudEvent, error) {
 	if e.Key == uuid.Nil || e.Type == "" {
 		return cloudEvent{}, fmt.Errorf("the event %.64q has no key or no type", e.ID)
 	}

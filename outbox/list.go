@@ -46,8 +46,8 @@ type Page struct {
 	Continuation string
 }
 
-// band is a range of index rows of one status.
-type band struct {
+// statusRange is a range of index rows of one status.
+type statusRange struct {
 	prefix string
 	// where is what its rows have besides.
 	where Status
@@ -55,29 +55,29 @@ type band struct {
 	descends bool
 }
 
-// bands are the ranges that a status is made of.
-func bands(s Status) ([]band, error) {
-	pending := []band{{prefix: pendingPrefix}, {prefix: waitingPrefix}}
-	ended := band{prefix: processedPrefix, descends: true}
-	dead := band{prefix: deadPrefix, descends: true}
+// statusRanges are the ranges that a status is made of.
+func statusRanges(s Status) ([]statusRange, error) {
+	pending := []statusRange{{prefix: pendingPrefix}, {prefix: waitingPrefix}}
+	ended := statusRange{prefix: processedPrefix, descends: true}
+	dead := statusRange{prefix: deadPrefix, descends: true}
 	switch s {
 	case "":
 		return append(pending, ended, dead), nil
 	case StatusPending:
 		return pending, nil
 	case StatusFailed:
-		return []band{{prefix: failedPrefix}}, nil
+		return []statusRange{{prefix: failedPrefix}}, nil
 	case StatusProcessed, StatusSkipped:
 		ended.where = s
-		return []band{ended}, nil
+		return []statusRange{ended}, nil
 	case StatusDead:
-		return []band{dead}, nil
+		return []statusRange{dead}, nil
 	}
 	return nil, fmt.Errorf("%w: status %q: use pending, failed, processed, skipped or dead", ErrInvalid, clip(string(s), 32))
 }
 
 // query is the page of a band, behind the row after if that is set.
-func (b band) query(f *Filter, tenant, after string) tables.Query {
+func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 	q := tables.Query{Partition: partition(tenant), From: b.prefix, To: endOf(b.prefix), Where: map[string]any{}, Limit: f.Limit + 1}
 	if b.where != "" {
 		q.Where["Status"] = string(b.where)
@@ -120,7 +120,7 @@ func (a *Admin) list(ctx context.Context, f Filter) (Page, error) {
 	if err := cmp.Or(checkID("tenant id", f.TenantID, false), checkID("event type", f.EventType, false)); err != nil {
 		return Page{}, err
 	}
-	of, err := bands(f.Status)
+	of, err := statusRanges(f.Status)
 	if err != nil {
 		return Page{}, err
 	}
@@ -128,18 +128,18 @@ func (a *Admin) list(ctx context.Context, f Filter) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	w := &walk{a: a, f: &f, bands: of}
+	w := &listing{a: a, f: &f, bands: of}
 	if err := w.run(ctx, at); err != nil {
 		return Page{}, err
 	}
 	return w.page(), nil
 }
 
-// walk collects one page, and one record more, over bands and tenants.
-type walk struct {
+// listing collects one page, and one record more, over bands and tenants.
+type listing struct {
 	a     *Admin
 	f     *Filter
-	bands []band
+	bands []statusRange
 	found []foundRecord
 }
 
@@ -149,7 +149,7 @@ type foundRecord struct {
 }
 
 // run walks from a position on.
-func (w *walk) run(ctx context.Context, at position) error {
+func (w *listing) run(ctx context.Context, at position) error {
 	if w.f.TenantID != "" {
 		return w.tenant(ctx, w.f.TenantID, at)
 	}
@@ -173,9 +173,9 @@ func (w *walk) run(ctx context.Context, at position) error {
 	return nil
 }
 
-func (w *walk) full() bool { return len(w.found) > w.f.Limit }
+func (w *listing) full() bool { return len(w.found) > w.f.Limit }
 
-func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
+func (w *listing) tenant(ctx context.Context, tenant string, at position) error {
 	for i := at.Band; i < len(w.bands) && !w.full(); i++ {
 		after := ""
 		if i == at.Band {
@@ -194,7 +194,7 @@ func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
 				w.a.o.logger.ErrorContext(ctx, "outbox message left out of a list", "error", err)
 				continue
 			}
-			if !w.f.takes(&m.Record) {
+			if !w.f.matches(&m.Record) {
 				continue
 			}
 			m.Payload, m.Attempts = nil, nil
@@ -208,13 +208,13 @@ func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
 	return nil
 }
 
-// takes is the filter by age, which keys narrow down only.
-func (f *Filter) takes(r *Record) bool {
+// matches is the filter by age, which keys narrow down only.
+func (f *Filter) matches(r *Record) bool {
 	return (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) && (f.CreatedTo.IsZero() || r.CreatedAt.Before(f.CreatedTo))
 }
 
 // page is what was found; the record too many tells that there is another page.
-func (w *walk) page() Page {
+func (w *listing) page() Page {
 	var p Page
 	n := min(len(w.found), w.f.Limit)
 	for _, r := range w.found[:n] {
@@ -247,7 +247,7 @@ func (f *Filter) token(at position) string {
 }
 
 // position reads a token; it comes from outside and is checked.
-func (f *Filter) position(of []band) (position, error) {
+func (f *Filter) position(of []statusRange) (position, error) {
 	if f.Continuation == "" {
 		return position{}, nil
 	}
@@ -259,15 +259,15 @@ func (f *Filter) position(of []band) (position, error) {
 	if at.Filter != f.fingerprint() {
 		return position{}, fmt.Errorf("%w: repeat the filter that it was given for, or leave it out", ErrToken)
 	}
-	if at.Band < 0 || at.Band >= len(of) || !strings.HasPrefix(at.Row, of[at.Band].prefix) || at.Row != legal(at.Row) ||
+	if at.Band < 0 || at.Band >= len(of) || !strings.HasPrefix(at.Row, of[at.Band].prefix) || at.Row != legalRowKey(at.Row) ||
 		checkID("tenant id", at.Tenant, true) != nil || f.TenantID != "" && f.TenantID != at.Tenant {
 		return position{}, fmt.Errorf("%w: it is damaged", ErrToken)
 	}
 	return at, nil
 }
 
-// legal is a row key without what no row key holds: = and ~ are what EscapeKey has made.
-func legal(row string) string {
+// legalRowKey is a row key without what no row key holds: = and ~ are what EscapeKey has made.
+func legalRowKey(row string) string {
 	plain := strings.NewReplacer("=", "", "~", "").Replace(row)
 	if len(row) > 512 || tables.EscapeKey(plain) != plain {
 		return ""

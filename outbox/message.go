@@ -39,8 +39,8 @@ type message struct {
 	extra map[string]any
 }
 
-// complete says whether the message can be delivered, and written back, as it is.
-func (m *message) complete() bool { return len(m.Payload) > 0 || m.blob != "" }
+// hasPayload says whether the message can be delivered, and written back, as it is.
+func (m *message) hasPayload() bool { return len(m.Payload) > 0 || m.blob != "" }
 
 func (m *message) key() tables.Key {
 	return tables.Key{Partition: partition(m.TenantID), Row: messageRow(m.ID)}

@@ -12,28 +12,28 @@ import (
 // Whoever adds one or ends the head also writes the key's row, so these exclude each other, and the row's ETag tells the
 // one who came too late.
 
-// order is the row of an order key. It is there for as long as the key has a head.
-type order struct {
+// orderKeyRow is the row of an order key. It is there for as long as the key has a head.
+type orderKeyRow struct {
 	entity tables.Entity
 	found  bool
 	// next is the next sequence.
 	next int64
 }
 
-func (o *Outbox) order(ctx context.Context, tenant, orderKey string) (order, error) {
+func (o *Outbox) order(ctx context.Context, tenant, orderKey string) (orderKeyRow, error) {
 	key := tables.Key{Partition: partition(tenant), Row: orderRow(orderKey)}
 	e, err := o.tables.Get(ctx, o.table, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		return order{entity: tables.Entity{Key: key, Properties: map[string]any{"OrderKey": orderKey}}}, nil
+		return orderKeyRow{entity: tables.Entity{Key: key, Properties: map[string]any{"OrderKey": orderKey}}}, nil
 	}
 	if err != nil {
-		return order{}, fmt.Errorf("read order key: %w", err)
+		return orderKeyRow{}, fmt.Errorf("read order key: %w", err)
 	}
-	return order{entity: e, found: true, next: e.Int("Next")}, nil
+	return orderKeyRow{entity: e, found: true, next: e.Int("Next")}, nil
 }
 
 // write is the operation that stores the row if nobody else has meanwhile.
-func (r order) write() tables.Op {
+func (r orderKeyRow) write() tables.Op {
 	r.entity.Properties["Next"] = r.next
 	if r.found {
 		return tables.Replace(r.entity)

@@ -54,9 +54,9 @@ func (o *Outbox) spill(ctx context.Context, m *message) error {
 	return nil
 }
 
-// unspill removes the blob of an Add that found its message there already. A crash before it leaves a blob that
+// dropSpilled removes the blob of an Add that found its message there already. A crash before it leaves a blob that
 // nothing names.
-func (o *Outbox) unspill(ctx context.Context, m *message) {
+func (o *Outbox) dropSpilled(ctx context.Context, m *message) {
 	if m.blob == "" {
 		return
 	}

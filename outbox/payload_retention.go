@@ -20,16 +20,16 @@ const poisonSuffix = "-poison"
 // the container: a process that died in an Add has left them. next continues behind the page, "" after the last. Before
 // is to lie days in the past at least: an Add writes the payload first. What a message names goes with it, by Retention.
 func (a *Admin) SweepPayloads(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
-	removed, next, err = blobs.Sweep(ctx, a.o.blobs, a.o.container, before, from, a.o.unnamed)
+	removed, next, err = blobs.Sweep(ctx, a.o.blobs, a.o.container, before, from, a.o.unreferenced)
 	if err != nil {
 		return removed, next, fmt.Errorf("retention of payloads: %w", err)
 	}
 	return removed, next, nil
 }
 
-// unnamed gives those of the payloads that no message names. Those of tenants that are not known stay: an Add registers
+// unreferenced gives those of the payloads that no message names. Those of tenants that are not known stay: an Add registers
 // its tenant before it writes.
-func (o *Outbox) unnamed(ctx context.Context, names []string) ([]string, error) {
+func (o *Outbox) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byTenant := map[string][]string{}
 	for _, name := range names {
 		if parts := strings.Split(name, "/"); len(parts) == 3 {
@@ -44,7 +44,7 @@ func (o *Outbox) unnamed(ctx context.Context, names []string) ([]string, error) 
 		}
 		for _, t := range list {
 			for _, name := range byTenant[digest(t.id)] {
-				named, err := o.names(ctx, t.id, name)
+				named, err := o.references(ctx, t.id, name)
 				if err != nil {
 					return nil, err
 				}
@@ -58,8 +58,8 @@ func (o *Outbox) unnamed(ctx context.Context, names []string) ([]string, error) 
 	return free, nil
 }
 
-// names says whether the message that a payload belongs to names it.
-func (o *Outbox) names(ctx context.Context, tenant, blob string) (bool, error) {
+// references says whether the message that a payload belongs to names it.
+func (o *Outbox) references(ctx context.Context, tenant, blob string) (bool, error) {
 	id := strings.Split(blob, "/")[1]
 	e, err := o.tables.Get(ctx, o.table, tables.Key{Partition: partition(tenant), Row: messageRow(id)})
 	if errors.Is(err, tables.ErrNotFound) {

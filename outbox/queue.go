@@ -96,7 +96,7 @@ func (q *Queue) Prepare(ctx context.Context) error {
 
 // Deliver sends an event. Every error is a *DeliveryError; errors.Is finds the sentinels of queues and blobs.
 func (q *Queue) Deliver(ctx context.Context, e Event) error {
-	event, err := q.origin.shape(e)
+	event, err := q.origin.toCloudEvent(e)
 	if err != nil {
 		return &DeliveryError{Permanent: true, Err: fmt.Errorf("send to queue %s: %w", q.queue, err)}
 	}

@@ -26,7 +26,7 @@ func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (rem
 			return removed, true, fmt.Errorf("retention: %w", err)
 		}
 		for _, t := range list {
-			n, rest, err := a.retain(ctx, t.id, before, limit-removed)
+			n, rest, err := a.retainTenant(ctx, t.id, before, limit-removed)
 			removed += n
 			if err != nil || rest || removed == limit {
 				return removed, true, err
@@ -37,8 +37,8 @@ func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (rem
 	return removed, false, nil
 }
 
-// retain removes the old messages of a tenant.
-func (a *Admin) retain(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
+// retainTenant removes the old messages of a tenant.
+func (a *Admin) retainTenant(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
 	q := tables.Query{
 		Partition: partition(tenant),
 		// What is newer, or of that very microsecond, comes before it.
@@ -79,7 +79,7 @@ func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, 
 	switch {
 	case err == nil:
 		return len(rows), nil
-	case !unsettled(err):
+	case !needsReread(err):
 		return 0, err
 	case len(rows) == 1:
 		// It is gone, or the next slice finds it again.

@@ -73,13 +73,13 @@ func (r *Router) Find(tenantID, eventType string) (string, Transport, error) {
 // bySpecificity puts the route first that says more.
 func bySpecificity(a, b Route) int {
 	return cmp.Or(
-		-cmp.Compare(flag(a.TenantID != ""), flag(b.TenantID != "")),
-		cmp.Compare(flag(strings.HasSuffix(a.EventType, "*")), flag(strings.HasSuffix(b.EventType, "*"))),
+		-cmp.Compare(boolToInt(a.TenantID != ""), boolToInt(b.TenantID != "")),
+		cmp.Compare(boolToInt(strings.HasSuffix(a.EventType, "*")), boolToInt(strings.HasSuffix(b.EventType, "*"))),
 		-cmp.Compare(len(a.EventType), len(b.EventType)),
 	)
 }
 
-func flag(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}

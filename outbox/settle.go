@@ -46,7 +46,7 @@ func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
 }
 
 // ends says whether the message leaves the pending ones.
-func (s *settlement) ends() bool { return s.kind != kindLater && s.kind != kindFailed }
+func (s *settlement) ends() bool { return s.kind != kindPostponed && s.kind != kindFailed }
 
 // ops are the changes of a settlement, apart from those of its order key. The deletion of the claimed row is the fence:
 // nobody else knows its name, and whoever took the claim over has removed it.
@@ -54,7 +54,7 @@ func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	h := s.h
 	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: h.row}, "")}
 	switch s.kind {
-	case kindLater:
+	case kindPostponed:
 		return append(ops, tables.Insert(h.pendingEntity(s.next)))
 	case kindFailed:
 		return append(ops, tables.Replace(h.entity()), tables.Insert(h.pendingEntity(s.next)),
@@ -64,7 +64,7 @@ func (d *Dispatcher) ops(s *settlement) []tables.Op {
 		ops = append(ops, tables.Replace(h.entity()), tables.Upsert(h.listEntity(h.indexRow)))
 	case kindStale:
 		ops = append(ops, tables.Upsert(h.listEntity(endRow(&h.message))))
-	case kindGone:
+	case kindMissing:
 	}
 	if s.hadFailed {
 		ops = append(ops, tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: failedRow(h.CreatedAt, h.ID)}, ""))
@@ -83,12 +83,12 @@ func endRow(m *message) string {
 // settleBatch writes a batch in one transaction. When that does not go in, each is written by itself.
 func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settlement, ops []tables.Op) error {
 	err := d.o.tables.Apply(ctx, d.o.table, ops...)
-	if err != nil && unsettled(err) && d.written(ctx, batch[0]) {
+	if err != nil && needsReread(err) && d.written(ctx, batch[0]) {
 		err = nil
 	}
 	if err == nil {
 		for _, s := range batch {
-			d.settled(ctx, s)
+			d.reportSettled(ctx, s)
 		}
 		return nil
 	}
@@ -116,20 +116,20 @@ func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 		err = d.o.tables.Apply(ctx, d.o.table, ops...)
 		switch {
 		case err == nil:
-			d.settled(ctx, s)
+			d.reportSettled(ctx, s)
 			return nil
-		case !unsettled(err):
+		case !needsReread(err):
 			continue
 		case d.written(ctx, s):
-			d.settled(ctx, s)
+			d.reportSettled(ctx, s)
 			return nil
-		case d.taken(ctx, s):
+		case d.claimLost(ctx, s):
 			s.lost = true
 			d.o.observe.Lost()
 			d.o.logger.WarnContext(ctx, "outbox claim lost before it was settled: the message may be delivered twice", "id", s.h.ID, "key", s.h.IdempotencyKey, "tenant", s.h.TenantID)
 			return nil
 		case missing(err, s.h.key()):
-			s.kind = kindGone
+			s.kind = kindMissing
 		}
 	}
 	if err == nil {
@@ -142,20 +142,20 @@ func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 // written says whether a settlement is in storage, whatever its write answered.
 func (d *Dispatcher) written(ctx context.Context, s *settlement) bool {
 	switch s.kind {
-	case kindLater:
+	case kindPostponed:
 		_, err := d.o.tables.Get(ctx, d.o.table, tables.Key{Partition: partition(s.h.TenantID), Row: s.next})
 		return err == nil
 	case kindFailed, kindEnded:
 		e, err := d.o.tables.Get(ctx, d.o.table, s.h.key())
 		return err == nil && e.String("Settlement") == s.h.settlement
-	case kindStale, kindGone:
-		return d.taken(ctx, s)
+	case kindStale, kindMissing:
+		return d.claimLost(ctx, s)
 	}
 	return false
 }
 
-// taken says whether the claimed row is gone.
-func (d *Dispatcher) taken(ctx context.Context, s *settlement) bool {
+// claimLost says whether the claimed row is gone.
+func (d *Dispatcher) claimLost(ctx context.Context, s *settlement) bool {
 	_, err := d.o.tables.Get(ctx, d.o.table, tables.Key{Partition: partition(s.h.TenantID), Row: s.h.row})
 	return errors.Is(err, tables.ErrNotFound)
 }
@@ -166,8 +166,8 @@ func missing(err error, key tables.Key) bool {
 	return errors.Is(err, tables.ErrNotFound) && errors.As(err, &op) && op.Key == key
 }
 
-// settled tells of a settlement.
-func (d *Dispatcher) settled(ctx context.Context, s *settlement) {
+// reportSettled tells of a settlement.
+func (d *Dispatcher) reportSettled(ctx context.Context, s *settlement) {
 	switch {
 	case s.kind == kindFailed:
 		d.o.logFail(ctx, &s.h.message)

@@ -23,8 +23,8 @@ func clip(s string, limit int) string {
 	return s
 }
 
-// field is a value as a log line shows it: as it is, or quoted when it could be taken for more than one.
-func field(s string) string {
+// logField is a value as a log line shows it: as it is, or quoted when it could be taken for more than one.
+func logField(s string) string {
 	for _, r := range s {
 		if r == utf8.RuneError || r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r) {
 			return strconv.Quote(s)

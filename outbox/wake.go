@@ -50,7 +50,7 @@ type waker struct {
 // wakeState is what was sent for a tenant: a wake-up covers a message that is added before it becomes visible.
 type wakeState struct {
 	sentAt    time.Time
-	trailerAt time.Time
+	delayedAt time.Time
 }
 
 // due says whether a wake-up is needed, and with which delay.
@@ -60,11 +60,11 @@ func (w *waker) due(tenant string) (delay time.Duration, needed bool) {
 	defer w.mu.Unlock()
 	s := w.states[tenant]
 	switch {
-	case s.trailerAt.After(now):
+	case s.delayedAt.After(now):
 		return 0, false
 	case now.Sub(s.sentAt) < wakeWindow:
 		delay = wakeWindow
-		s.trailerAt = now.Add(delay)
+		s.delayedAt = now.Add(delay)
 	default:
 		s.sentAt = now
 	}
@@ -81,15 +81,15 @@ func (w *waker) prune(now time.Time) {
 		return
 	}
 	for tenant, s := range w.states {
-		if now.Sub(s.sentAt) > wakeWindow && now.After(s.trailerAt) {
+		if now.Sub(s.sentAt) > wakeWindow && now.After(s.delayedAt) {
 			delete(w.states, tenant)
 		}
 	}
 }
 
-// consumed says that a dispatcher of this process looks at the tenant now, so that what is added later needs a wake-up
+// dispatchStarted says that a dispatcher of this process looks at the tenant now, so that what is added later needs a wake-up
 // of its own, at once.
-func (w *waker) consumed(tenant string) {
+func (w *waker) dispatchStarted(tenant string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s, ok := w.states[tenant]; ok {

@@ -151,7 +151,7 @@ func (w *Writer) add(ctx context.Context, msg *message) (Added, error) {
 		return Added{}, err
 	}
 	if existing == nil {
-		w.entered(ctx, msg)
+		w.announceAdded(ctx, msg)
 		return Added{ID: msg.ID, Key: msg.IdempotencyKey}, nil
 	}
 	return w.duplicate(ctx, msg, existing), nil
@@ -169,7 +169,7 @@ func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, e
 		switch {
 		case err == nil:
 			return nil, nil
-		case !unsettled(err):
+		case !needsReread(err):
 			return nil, err
 		}
 		// Somebody's message is there, or this one after all; or the order key's row changed.
@@ -192,22 +192,22 @@ func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, e
 	return nil, ErrBusy
 }
 
-// unsettled says whether an error of a write leaves open what is in storage now: somebody else was faster, or this
+// needsReread says whether an error of a write leaves open what is in storage now: somebody else was faster, or this
 // write went in and its answer was lost, or neither.
-func unsettled(err error) bool {
+func needsReread(err error) bool {
 	return errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrPrecondition) ||
 		errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrOutcomeUnknown)
 }
 
-// entered tells the world of a new message.
-func (w *Writer) entered(ctx context.Context, msg *message) {
+// announceAdded tells the world of a new message.
+func (w *Writer) announceAdded(ctx context.Context, msg *message) {
 	w.o.observe.Added()
 	w.o.wake.notify(ctx, msg.TenantID)
 }
 
 // duplicate is the answer for a message that was there already (outbox document, "Duplicate Handling Flow").
 func (w *Writer) duplicate(ctx context.Context, msg, existing *message) Added {
-	w.o.unspill(ctx, msg)
+	w.o.dropSpilled(ctx, msg)
 	hash := existing.PayloadHash
 	if hash == "" {
 		hash = payloadHash(existing.Payload)

@@ -13,8 +13,8 @@ type batchSize struct {
 	steps bool
 }
 
-// took takes how long the handler needed for n rows.
-func (b *batchSize) took(n int, d time.Duration) {
+// observe takes how long the handler needed for n rows.
+func (b *batchSize) observe(n int, d time.Duration) {
 	switch {
 	case d > b.target:
 		b.shrink()

@@ -41,9 +41,9 @@ func (s BlobStore) Load(ctx context.Context, poller string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told blobs.Told
-	data, err := s.Blobs.Get(blobs.WithTold(ctx, &told), s.container(), poller+blobSuffix)
-	return loaded(poller, data, err, &told)
+	var response blobs.Response
+	data, err := s.Blobs.Get(blobs.WithCaptureResponse(ctx, &response), s.container(), poller+blobSuffix)
+	return stateFromLoad(poller, data, err, &response)
 }
 
 // Swap writes a document over a version.
@@ -51,9 +51,9 @@ func (s BlobStore) Swap(ctx context.Context, poller string, data []byte, etag st
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told blobs.Told
-	err := s.Blobs.PutIf(blobs.WithTold(ctx, &told), s.container(), poller+blobSuffix, data, etag)
-	return swapped(poller, data, err, &told)
+	var response blobs.Response
+	err := s.Blobs.PutIf(blobs.WithCaptureResponse(ctx, &response), s.container(), poller+blobSuffix, data, etag)
+	return stateFromSwap(poller, data, err, &response)
 }
 
 // List gives the names of the pollers.
@@ -74,29 +74,29 @@ func (s BlobStore) List(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// loaded is the answer of a Load.
-func loaded(poller string, data []byte, err error, told *blobs.Told) (State, error) {
-	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
+// stateFromLoad is the answer of a Load.
+func stateFromLoad(poller string, data []byte, err error, response *blobs.Response) (State, error) {
+	state := State{Data: data, ETag: response.ETag(), Time: response.Date()}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		state.ETag, err = "", ErrNotFound
 	case err != nil:
 	case state.ETag == "" || state.Time.IsZero():
-		err = errors.New("the service told no version or no time")
+		err = errors.New("the service response no version or no time")
 	default:
 		return state, nil
 	}
 	return state, fmt.Errorf("load the state of poller %s: %w", poller, err)
 }
 
-// swapped is the answer of a Swap.
-func swapped(poller string, data []byte, err error, told *blobs.Told) (State, error) {
-	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
+// stateFromSwap is the answer of a Swap.
+func stateFromSwap(poller string, data []byte, err error, response *blobs.Response) (State, error) {
+	state := State{Data: data, ETag: response.ETag(), Time: response.Date()}
 	switch {
 	case err == nil && state.ETag != "" && !state.Time.IsZero():
 		return state, nil
 	case err == nil: // written, but the next write has to know the version
-		err = fmt.Errorf("%w: the service told no version or no time", ErrOutcomeUnknown)
+		err = fmt.Errorf("%w: the service response no version or no time", ErrOutcomeUnknown)
 	case errors.Is(err, storage.ErrPrecondition), errors.Is(err, storage.ErrExists):
 		err = fmt.Errorf("%w: %w", ErrChanged, err)
 	case errors.Is(err, storage.ErrOutcomeUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

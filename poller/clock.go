@@ -16,9 +16,9 @@ type clock struct {
 	local   time.Time // when it was asked
 }
 
-// told takes what the store has said in answer to a request that was sent at that local time. An answer that agrees with
+// observe takes what the store has said in answer to a request that was sent at that local time. An answer that agrees with
 // what is known, within the store's precision, does not move the clock back.
-func (c *clock) told(said, sent time.Time) {
+func (c *clock) observe(said, sent time.Time) {
 	if said.IsZero() {
 		return
 	}

@@ -138,14 +138,14 @@ func (c Cursor) check() error {
 	if _, ok := timeOf(c); kind == "timestamp" && !ok {
 		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
 	}
-	return c.fits()
+	return c.checkFits()
 }
 
-// fits reports a place that a state document cannot hold.
-func (c Cursor) fits() error {
-	d := empty("place")
+// checkFits reports a place that a state document cannot hold.
+func (c Cursor) checkFits() error {
+	d := newDocument("place")
 	d.Checkpoint = &Checkpoint{Cursor: c}
-	if _, err := d.compact(maxPlace); err != nil {
+	if _, err := d.compact(maxCursor); err != nil {
 		return fmt.Errorf("cursor %.64q: %w", c.Value, err)
 	}
 	return nil

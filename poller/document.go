@@ -16,8 +16,8 @@ const (
 	documentVersion = 1
 	// maxDocument bounds a state document in bytes: what a row of a table holds as text.
 	maxDocument = 256 << 10
-	// maxPlace bounds a document that holds nothing but a checkpoint, in bytes. It leaves room for all else.
-	maxPlace = 64 << 10
+	// maxCursor bounds a document that holds nothing but a checkpoint, in bytes. It leaves room for all else.
+	maxCursor = 64 << 10
 	// maxErrorText bounds the error in a failure record, in bytes.
 	maxErrorText = 2 << 10
 )
@@ -209,8 +209,8 @@ func (d *Document) compact(most int) ([]byte, error) {
 	return text, nil
 }
 
-// Place is the cursor of the checkpoint, zero when there is none.
-func (d *Document) Place() Cursor {
+// Cursor is the cursor of the checkpoint, zero when there is none.
+func (d *Document) Cursor() Cursor {
 	if d.Checkpoint == nil {
 		return Cursor{}
 	}

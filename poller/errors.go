@@ -73,8 +73,8 @@ func IsPermanent(err error) bool {
 	return ok
 }
 
-// within names the poller in an error.
-func within(poller, operation string, err error) error {
+// wrap names the poller in an error.
+func wrap(poller, operation string, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -57,7 +57,7 @@ func differences(was, is json.RawMessage) []string {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		x, y := compact(before[name]), compact(after[name])
 		if !bytes.Equal(x, y) {
-			out = append(out, fmt.Sprintf("%s: was %s, is %s", name, shown(x), shown(y)))
+			out = append(out, fmt.Sprintf("%s: was %s, is %s", name, displayValue(x), displayValue(y)))
 		}
 	}
 	if len(out) == 0 {
@@ -66,7 +66,7 @@ func differences(was, is json.RawMessage) []string {
 	return out
 }
 
-func shown(value []byte) string {
+func displayValue(value []byte) string {
 	if len(value) == 0 {
 		return "missing"
 	}

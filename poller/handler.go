@@ -45,8 +45,8 @@ type Quarantined struct {
 	FirstFailureAt, LastFailureAt time.Time
 }
 
-// delivered hands a batch over. A handler that panics has failed.
-func delivered(ctx context.Context, h Handler, d Delivery) (err error) {
+// deliverSafely hands a batch over. A handler that panics has failed.
+func deliverSafely(ctx context.Context, h Handler, d Delivery) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the handler panicked: %v\n%s", r, debug.Stack())

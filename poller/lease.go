@@ -12,8 +12,8 @@ import (
 // acquireTries bounds how often an acquisition is decided again because the document changed, or because nobody knows.
 const acquireTries = 5
 
-// terms are how a process holds leases.
-type terms struct {
+// leaseManager are how a process holds leases.
+type leaseManager struct {
 	store  Store
 	poller string
 	owner  string
@@ -23,19 +23,19 @@ type terms struct {
 	clock       *clock
 }
 
-// sighting is when a version of the document was first seen here.
-type sighting struct {
+// observedVersion is when a version of the document was first seen here.
+type observedVersion struct {
 	etag string
 	at   time.Time
 }
 
 // load reads the document. It is nil when there is none, and then the error is, too.
-func (t *terms) load(ctx context.Context) (*Document, State, error) {
+func (t *leaseManager) load(ctx context.Context) (*Document, State, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
 	defer cancel()
 	sent := t.clock.now()
 	state, err := t.store.Load(ctx, t.poller)
-	t.clock.told(state.Time, sent)
+	t.clock.observe(state.Time, sent)
 	if errors.Is(err, ErrNotFound) {
 		return nil, state, nil
 	}
@@ -59,7 +59,7 @@ func decodeFor(poller string, data []byte) (*Document, error) {
 }
 
 // swap writes the document. sent is when, by the clock of this process.
-func (t *terms) swap(ctx context.Context, doc *Document, etag string) (state State, sent time.Time, err error) {
+func (t *leaseManager) swap(ctx context.Context, doc *Document, etag string) (state State, sent time.Time, err error) {
 	data, err := doc.Encode()
 	if err != nil {
 		return State{}, time.Time{}, err
@@ -68,16 +68,16 @@ func (t *terms) swap(ctx context.Context, doc *Document, etag string) (state Sta
 	defer cancel()
 	sent = t.clock.now()
 	state, err = t.store.Swap(ctx, t.poller, data, etag)
-	t.clock.told(state.Time, sent)
+	t.clock.observe(state.Time, sent)
 	return state, sent, err
 }
 
 // callTimeout leaves time for others within a lease.
-func (t *terms) callTimeout() time.Duration { return t.ttl / 6 }
+func (t *leaseManager) callTimeout() time.Duration { return t.ttl / 6 }
 
-// held reports who has the lease, nil when it may be taken: because it is free or this owner's from before, because it has
+// checkHeld reports who has the lease, nil when it may be taken: because it is free or this owner's from before, because it has
 // expired by the store's clock, or because it was not renewed for as long as it lasts by the clock here.
-func (t *terms) held(doc *Document, state State, seen sighting) error {
+func (t *leaseManager) checkHeld(doc *Document, state State, seen observedVersion) error {
 	l := doc.Lease
 	if l.Owner == "" || l.Owner == t.owner || !state.Time.Before(l.Expires.Add(t.margin)) {
 		return nil
@@ -89,23 +89,23 @@ func (t *terms) held(doc *Document, state State, seen sighting) error {
 	return fmt.Errorf("%w: %s, with token %d, until %s", ErrHeld, l.Owner, l.Token, l.Expires.Format(time.RFC3339))
 }
 
-// empty is the document of a poller that has never run.
-func empty(poller string) *Document {
+// newDocument is the document of a poller that has never run.
+func newDocument(poller string) *Document {
 	return &Document{Version: documentVersion, PollerName: poller}
 }
 
 // acquire takes the lease of a document that was loaded (section 6), and changes the document in the same write, if prepare
 // lets it. The errors are ErrHeld, ErrRetired, those of prepare and those of the store.
-func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen sighting, prepare func(*Document) error) (*lease, error) {
+func (t *leaseManager) acquire(ctx context.Context, doc *Document, state State, seen observedVersion, prepare func(*Document) error) (*lease, error) {
 	var last error
 	for range acquireTries {
 		if doc == nil {
-			doc = empty(t.poller)
+			doc = newDocument(t.poller)
 		}
 		if doc.Retired {
 			return nil, ErrRetired
 		}
-		if err := t.held(doc, state, seen); err != nil {
+		if err := t.checkHeld(doc, state, seen); err != nil {
 			return nil, err
 		}
 		meant := doc.clone()
@@ -117,9 +117,9 @@ func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen si
 		}
 		written, sent, err := t.swap(ctx, meant, state.ETag)
 		if err == nil {
-			return t.hold(ctx, meant, written.ETag, sent), nil
+			return t.startHolding(ctx, meant, written.ETag, sent), nil
 		}
-		if !unsettled(err) {
+		if !needsReread(err) {
 			return nil, err
 		}
 		last = err
@@ -127,14 +127,14 @@ func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen si
 			return nil, errors.Join(err, last)
 		}
 		if doc != nil && sameHold(doc.Lease, meant.Lease) {
-			return t.hold(ctx, doc, state.ETag, sent), nil
+			return t.startHolding(ctx, doc, state.ETag, sent), nil
 		}
 	}
 	return nil, last
 }
 
-// unsettled says whether an error of a swap leaves open what the document is now.
-func unsettled(err error) bool {
+// needsReread says whether an error of a swap leaves open what the document is now.
+func needsReread(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.Is(err, ErrOutcomeUnknown)
 }
 
@@ -142,7 +142,7 @@ func unsettled(err error) bool {
 func sameHold(a, b Lease) bool { return a.Owner == b.Owner && a.Nonce == b.Nonce && a.Token == b.Token }
 
 // loadAgain reads the document after a write that may have gone in, with some patience.
-func (t *terms) loadAgain(ctx context.Context) (doc *Document, state State, err error) {
+func (t *leaseManager) loadAgain(ctx context.Context) (doc *Document, state State, err error) {
 	wait := firstPause
 	for range acquireTries {
 		if doc, state, err = t.load(ctx); err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion) {

@@ -27,8 +27,8 @@ type View struct {
 	Live bool
 }
 
-// How says how an operation is carried out.
-type How struct {
+// ChangeOptions says how an operation is carried out.
+type ChangeOptions struct {
 	// DryRun changes nothing.
 	DryRun bool
 	// Force goes on under a live lease. Its owner is fenced: it cannot commit any more, and its batch comes again. It also
@@ -57,7 +57,7 @@ func (o Operator) Show(ctx context.Context, poller string) (View, error) {
 	}
 	v := View{Text: state.Data, Time: state.Time}
 	if v.Document, err = decodeFor(poller, state.Data); err != nil {
-		return v, within(poller, "show", err)
+		return v, wrap(poller, "show", err)
 	}
 	v.Live = live(v.Document, state.Time)
 	return v, nil
@@ -68,17 +68,17 @@ func live(d *Document, now time.Time) bool { return d.Lease.Owner != "" && now.B
 
 // ResetToBeginning lets the poller deliver everything again. A backfill gets a new end. The definition is taken from the
 // poller's next run.
-func (o Operator) ResetToBeginning(ctx context.Context, poller string, how How) (Change, error) {
+func (o Operator) ResetToBeginning(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to the beginning", how, func(d *Document, _ time.Time) error {
 		d.Checkpoint, d.Backfill = nil, nil
 		d.Fingerprint, d.Definition = "", nil
-		d.start()
+		d.clearFailures()
 		return nil
 	})
 }
 
 // ResetToCursor lets the poller deliver everything behind a place. Without a Kind it has that of the checkpoint.
-func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how How) (Change, error) {
+func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to a cursor", how, func(d *Document, now time.Time) error {
 		cursor := to
 		if cursor.Kind == "" {
@@ -92,17 +92,17 @@ func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, h
 		}
 		d.Checkpoint = &Checkpoint{Cursor: cursor, UpdatedAt: now}
 		d.setBackfillDone(false)
-		d.start()
+		d.clearFailures()
 		return nil
 	})
 }
 
 // AcceptFingerprint lets a checkpoint stand for another definition of the source. It is for changes that leave the order
 // of the rows as it was: what another filter or table would have given before the checkpoint is not delivered.
-func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how How) (Change, error) {
+func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how ChangeOptions) (Change, error) {
 	fingerprint, text, err := Fingerprint(now)
 	if err != nil {
-		return Change{}, within(poller, "accept the fingerprint", err)
+		return Change{}, wrap(poller, "accept the fingerprint", err)
 	}
 	return o.change(ctx, poller, "accept the fingerprint", how, func(d *Document, _ time.Time) error {
 		d.Fingerprint, d.Definition = fingerprint, text
@@ -111,24 +111,24 @@ func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Defi
 }
 
 // BreakLease takes the lease from its owner, and gives it to nobody.
-func (o Operator) BreakLease(ctx context.Context, poller string, how How) (Change, error) {
+func (o Operator) BreakLease(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "break the lease", how, func(*Document, time.Time) error { return nil })
 }
 
 // Retire makes a tombstone: the poller does not run any more. The fencing token stays, and a reset brings the poller back.
-func (o Operator) Retire(ctx context.Context, poller string, how How) (Change, error) {
+func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "retire", how, func(d *Document, _ time.Time) error {
 		d.Retired = true
 		return nil
 	})
 }
 
-// start makes a document ready for a run from another place.
-func (d *Document) start() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
+// clearFailures makes a document ready for a run from another place.
+func (d *Document) clearFailures() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
 
 // change changes a document that is there.
-func (o Operator) change(ctx context.Context, poller, what string, how How, change func(d *Document, now time.Time) error) (Change, error) {
-	return o.put(ctx, poller, what, how, func(doc *Document, state State) (*Document, error) {
+func (o Operator) change(ctx context.Context, poller, what string, how ChangeOptions, change func(d *Document, now time.Time) error) (Change, error) {
+	return o.write(ctx, poller, what, how, func(doc *Document, state State) (*Document, error) {
 		switch {
 		case doc == nil && state.ETag != "":
 			return nil, fmt.Errorf("%w: restore it with reset-to-checkpoint, forced", ErrCorrupt)
@@ -140,14 +140,14 @@ func (o Operator) change(ctx context.Context, poller, what string, how How, chan
 	})
 }
 
-// put writes what build makes of a document, nil for none, and fences: the lease is free afterwards, and the token has
+// write writes what build makes of a document, nil for none, and fences: the lease is free afterwards, and the token has
 // grown, in the same write. It reads again after a write that met another one or whose outcome is not known.
-func (o Operator) put(ctx context.Context, poller, what string, how How, build func(doc *Document, state State) (*Document, error)) (Change, error) {
-	out, err := o.tryPut(ctx, poller, how, build)
-	return out, within(poller, what, err)
+func (o Operator) write(ctx context.Context, poller, what string, how ChangeOptions, build func(doc *Document, state State) (*Document, error)) (Change, error) {
+	out, err := o.tryWrite(ctx, poller, how, build)
+	return out, wrap(poller, what, err)
 }
 
-func (o Operator) tryPut(ctx context.Context, poller string, how How, build func(doc *Document, state State) (*Document, error)) (Change, error) {
+func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions, build func(doc *Document, state State) (*Document, error)) (Change, error) {
 	var written []byte
 	out := Change{Poller: poller}
 	var last error
@@ -181,7 +181,7 @@ func (o Operator) tryPut(ctx context.Context, poller string, how How, build func
 			out.Applied = true
 			return out, nil
 		}
-		if !unsettled(last) {
+		if !needsReread(last) {
 			return out, last
 		}
 	}
@@ -189,7 +189,7 @@ func (o Operator) tryPut(ctx context.Context, poller string, how How, build func
 }
 
 // load reads a document, nil for none. A damaged one counts as none when forced: that is how it is repaired.
-func (o Operator) load(ctx context.Context, poller string, how How) (*Document, State, error) {
+func (o Operator) load(ctx context.Context, poller string, how ChangeOptions) (*Document, State, error) {
 	state, err := o.Store.Load(ctx, poller)
 	if errors.Is(err, ErrNotFound) {
 		return nil, state, nil

@@ -110,14 +110,14 @@ type Runner struct {
 	options     Options
 	fingerprint string
 	definition  json.RawMessage
-	terms       *terms
+	leases      *leaseManager
 	counters    counters
 
 	// running is held by a tick, which alone uses what follows.
-	running sync.Mutex
-	seen    sighting
-	size    batchSize
-	checked bool // the source has said that it can be read
+	running  sync.Mutex
+	observed observedVersion
+	size     batchSize
+	checked  bool // the source has said that it can be read
 }
 
 // NewRunner makes a Runner. It sends nothing yet.
@@ -128,11 +128,11 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		errs = append(errs, fmt.Errorf("%w: a source, a store and a handler are required", ErrInvalid))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, within(c.Name, "configure", err)
+		return nil, wrap(c.Name, "configure", err)
 	}
 	fingerprint, text, err := Fingerprint(c.Source.Definition())
 	if err != nil {
-		return nil, within(c.Name, "configure", err)
+		return nil, wrap(c.Name, "configure", err)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -149,8 +149,8 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	}
 	o := c.Options
 	r := &Runner{config: c, options: o, fingerprint: fingerprint, definition: text,
-		terms: &terms{store: c.Store, poller: c.Name, owner: c.Owner, ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
-		size:  batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
+		leases: &leaseManager{store: c.Store, poller: c.Name, owner: c.Owner, ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
+		size:   batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
 	r.counters.c.Lag = -1
 	return r, nil
 }
@@ -200,7 +200,7 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 			c.LeasesLost++
 		}
 		if t.result.Drained && err == nil {
-			c.LastSuccess = r.terms.clock.time()
+			c.LastSuccess = r.leases.clock.time()
 			if t.result.HeldBack == "" {
 				c.Lag = 0
 			}
@@ -210,12 +210,12 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 		}
 	})
 	r.report(ctx, t.result, err)
-	return t.result, within(r.config.Name, "tick", err)
+	return t.result, wrap(r.config.Name, "tick", err)
 }
 
 func (r *Runner) skipped(why error) Result {
 	r.counters.add(func(c *Counters) { c.Ticks++; c.Skipped++ })
-	return Result{Skipped: within(r.config.Name, "tick", why)}
+	return Result{Skipped: wrap(r.config.Name, "tick", why)}
 }
 
 // errorText is an error as it is stored and logged.

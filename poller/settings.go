@@ -80,8 +80,8 @@ type OutboxTarget struct {
 	Ordered bool `json:"ordered"`
 }
 
-// document is a poller as it is written.
-type document struct {
+// settingDocument is a poller as it is written.
+type settingDocument struct {
 	Schedule   string          `json:"schedule"`
 	Connection Connection      `json:"connection"`
 	Source     json.RawMessage `json:"source"`
@@ -138,7 +138,7 @@ func ParseSettings(text string) ([]Setting, error) {
 		return nil, fmt.Errorf("%w: the document of pollers is %w", ErrInvalid, err)
 	}
 	var all map[string]json.RawMessage
-	if err := strict([]byte(text), &all); err != nil {
+	if err := decodeStrict([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf(`%w: it is no document {"name": {...}} as docs/pollers.md describes it: %w`, ErrInvalid, err)
 	}
 	if len(all) > MaxPollers {
@@ -149,7 +149,7 @@ func ParseSettings(text string) ([]Setting, error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s, err := parseSetting(name, all[name])
 		out = append(out, s)
-		for line := range lines(err) {
+		for line := range flattenErrors(err) {
 			errs = append(errs, fmt.Errorf("poller %.64q: %w", name, line))
 		}
 	}
@@ -159,8 +159,8 @@ func ParseSettings(text string) ([]Setting, error) {
 	return out, nil
 }
 
-// lines walks the errors that were joined.
-func lines(err error) func(func(error) bool) {
+// flattenErrors walks the errors that were joined.
+func flattenErrors(err error) func(func(error) bool) {
 	return func(yield func(error) bool) {
 		if err == nil {
 			return
@@ -171,7 +171,7 @@ func lines(err error) func(func(error) bool) {
 			return
 		}
 		for _, e := range joined.Unwrap() {
-			for line := range lines(e) {
+			for line := range flattenErrors(e) {
 				if !yield(line) {
 					return
 				}
@@ -180,8 +180,8 @@ func lines(err error) func(func(error) bool) {
 	}
 }
 
-// strict reads one JSON value without members that are not known.
-func strict(text []byte, into any) error {
+// decodeStrict reads one JSON value without members that are not known.
+func decodeStrict(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
@@ -195,8 +195,8 @@ func strict(text []byte, into any) error {
 }
 
 func parseSetting(name string, text json.RawMessage) (Setting, error) {
-	var d document
-	if err := strict(text, &d); err != nil {
+	var d settingDocument
+	if err := decodeStrict(text, &d); err != nil {
 		return Setting{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	s := Setting{Name: name, Schedule: cmp.Or(d.Schedule, DefaultSchedule), Connection: d.Connection, Source: d.Source, State: d.State, Engine: d.Deliver.Engine, Outbox: d.Deliver.Outbox,
@@ -207,7 +207,7 @@ func parseSetting(name string, text json.RawMessage) (Setting, error) {
 	return s, s.Validate()
 }
 
-func (d document) options() Options {
+func (d settingDocument) options() Options {
 	return Options{
 		LeaseTTL: time.Duration(d.LeaseTTL), Budget: time.Duration(d.Budget),
 		BatchSize: d.Batch.First, MinBatch: d.Batch.Least, MaxBatch: d.Batch.Most, MaxBytes: d.Batch.Bytes, HandlerTarget: time.Duration(d.Batch.Target),

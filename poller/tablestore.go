@@ -41,9 +41,9 @@ func (s TableStore) Load(ctx context.Context, poller string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told tables.Told
-	row, err := s.Tables.Get(tables.WithTold(ctx, &told), s.table(), tables.Key{Partition: poller, Row: stateRow})
-	state, err := loaded(poller, []byte(tables.Text(row, columnDocument)), err, &told)
+	var response tables.Response
+	row, err := s.Tables.Get(tables.WithCaptureResponse(ctx, &response), s.table(), tables.Key{Partition: poller, Row: stateRow})
+	state, err := stateFromLoad(poller, []byte(tables.Text(row, columnDocument)), err, &response)
 	if err == nil {
 		state.ETag = row.ETag // which is the header's in the service, and the body's in what it wants back
 	}
@@ -61,12 +61,12 @@ func (s TableStore) Swap(ctx context.Context, poller string, data []byte, etag s
 	if etag == "" {
 		write = tables.Insert(row)
 	}
-	var told tables.Told
-	err := s.Tables.Apply(tables.WithTold(ctx, &told), s.table(), write)
+	var response tables.Response
+	err := s.Tables.Apply(tables.WithCaptureResponse(ctx, &response), s.table(), write)
 	if _, row := errors.AsType[*tables.OpError](err); row && errors.Is(err, tables.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", tables.ErrPrecondition, err)
 	}
-	return swapped(poller, data, err, &told)
+	return stateFromSwap(poller, data, err, &response)
 }
 
 // List gives the names of the pollers.

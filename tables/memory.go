@@ -73,17 +73,17 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 	}
 	p := t.partition(key.Partition)
 	if p == nil {
-		Tell(ctx, time.Now(), "")
+		RecordResponse(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
 	p.mu.RLock()
 	row := p.rows.get(key.Row)
 	p.mu.RUnlock()
 	if row == nil {
-		Tell(ctx, time.Now(), "")
+		RecordResponse(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
-	Tell(ctx, time.Now(), row.etag())
+	RecordResponse(ctx, time.Now(), row.etag())
 	return row.entity(key.Partition, nil), nil
 }
 
@@ -115,7 +115,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	defer p.mu.Unlock()
 	for i := range ops {
 		if err := p.allows(&ops[i]); err != nil {
-			Tell(ctx, time.Now(), "")
+			RecordResponse(ctx, time.Now(), "")
 			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
 		}
 	}
@@ -130,7 +130,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	if len(ops) == 1 && news[0] != nil {
 		etag = news[0].etag()
 	}
-	Tell(ctx, time.Now(), etag)
+	RecordResponse(ctx, time.Now(), etag)
 	return nil
 }
 

@@ -81,10 +81,10 @@ func (t Task) indexKeys() []string {
 }
 
 // Sync lets the index show the task as it is. It may be repeated, and does nothing when the index knows more.
-func (d *Service) Sync(ctx context.Context, t Task) error {
+func (s *Service) Sync(ctx context.Context, t Task) error {
 	var err error
 	for range changeTries {
-		if err = d.sync(ctx, t); !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) &&
+		if err = s.sync(ctx, t); !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) &&
 			!errors.Is(err, tables.ErrOutcomeUnknown) {
 			break
 		}
@@ -95,10 +95,10 @@ func (d *Service) Sync(ctx context.Context, t Task) error {
 	return nil
 }
 
-func (d *Service) sync(ctx context.Context, t Task) error {
+func (s *Service) sync(ctx context.Context, t Task) error {
 	mark := tables.Key{Partition: indexPartition, Row: markPrefix + t.digest()}
 	keys := t.indexKeys()
-	known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
+	known, err := s.config.Tables.Get(ctx, s.config.Index, mark)
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
 		known = tables.Entity{}
@@ -129,7 +129,7 @@ func (d *Service) sync(ctx context.Context, t Task) error {
 		}
 		written[key] = true
 	}
-	return d.config.Tables.Apply(ctx, d.config.Index, ops...)
+	return s.config.Tables.Apply(ctx, s.config.Index, ops...)
 }
 
 // indexRow is the task as a list shows it.
@@ -156,10 +156,10 @@ func taskOfIndexRow(e tables.Entity) Task {
 }
 
 // Forget takes a task out of the index, for an orchestration that is purged.
-func (d *Service) Forget(ctx context.Context, r Ref) error {
+func (s *Service) Forget(ctx context.Context, r Ref) error {
 	for range changeTries {
 		mark := tables.Key{Partition: indexPartition, Row: markPrefix + r.digest()}
-		known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
+		known, err := s.config.Tables.Get(ctx, s.config.Index, mark)
 		if errors.Is(err, tables.ErrNotFound) {
 			return nil
 		}
@@ -168,7 +168,7 @@ func (d *Service) Forget(ctx context.Context, r Ref) error {
 			for _, key := range listOf(known.String(columnKeys)) {
 				ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: key}, ""))
 			}
-			err = d.config.Tables.Apply(ctx, d.config.Index, ops...)
+			err = s.config.Tables.Apply(ctx, s.config.Index, ops...)
 		}
 		if err == nil {
 			return nil

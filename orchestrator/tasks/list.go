@@ -39,7 +39,7 @@ const maxRowsRead = 10_000
 // orchestrator or of a tenant costs that page, whatever else there is; several of these together are looked for among the
 // rows of the first that is given, in this order. A page may be short where that takes too long, and is empty only at the
 // end.
-func (d *Service) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
+func (s *Service) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxPage {
 		return Page{}, fmt.Errorf("%w: a page has 1 to %d tasks, not %d", ErrInvalid, MaxPage, limit)
 	}
@@ -48,7 +48,7 @@ func (d *Service) List(ctx context.Context, f Filter, limit int, continuation st
 	var page Page
 	for seen := 0; ; {
 		q.Limit = limit - len(page.Tasks)
-		found, err := d.config.Tables.Query(ctx, d.config.Index, q)
+		found, err := s.config.Tables.Query(ctx, s.config.Index, q)
 		if err != nil {
 			return Page{}, fmt.Errorf("list of tasks: %w", err)
 		}
@@ -112,15 +112,15 @@ func (f Filter) matches(t Task) bool {
 
 // Retention deletes tasks that ended before a time, and their events, a slice of at most limit; more says that some are
 // left. Open tasks are never deleted.
-func (d *Service) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
+func (s *Service) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
 	from := viewEnded + fmt.Sprintf("%019d", maxMicros-before.UnixMicro())
-	page, err := d.config.Tables.Query(ctx, d.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})
+	page, err := s.config.Tables.Query(ctx, s.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})
 	if err != nil {
 		return 0, false, fmt.Errorf("retention of tasks: %w", err)
 	}
 	for _, e := range page.Entities {
 		t := taskOfIndexRow(e)
-		if err := d.delete(ctx, t.Ref); err != nil {
+		if err := s.delete(ctx, t.Ref); err != nil {
 			return deleted, true, fmt.Errorf("retention of tasks: %w", err)
 		}
 		deleted++
@@ -130,11 +130,11 @@ func (d *Service) Retention(ctx context.Context, before time.Time, limit int) (d
 
 // delete deletes a task's rows and its index. How it ended stays until the orchestration is purged: that it has ended may
 // still be news to it.
-func (d *Service) delete(ctx context.Context, r Ref) error {
+func (s *Service) delete(ctx context.Context, r Ref) error {
 	from := r.key("").Row
 	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-"), Select: []string{"Kind"}}
 	var ops []tables.Op
-	for e, err := range tables.All(ctx, d.config.Tables, d.config.Table, q) {
+	for e, err := range tables.All(ctx, s.config.Tables, s.config.Table, q) {
 		if err != nil {
 			return err
 		}
@@ -143,9 +143,9 @@ func (d *Service) delete(ctx context.Context, r Ref) error {
 		}
 	}
 	for slice := range slices.Chunk(ops, 100) {
-		if err := d.config.Tables.Apply(ctx, d.config.Table, slice...); err != nil {
+		if err := s.config.Tables.Apply(ctx, s.config.Table, slice...); err != nil {
 			return err
 		}
 	}
-	return d.Forget(ctx, r)
+	return s.Forget(ctx, r)
 }

@@ -36,17 +36,17 @@ func NewService(c Config) *Service {
 	return &Service{c}
 }
 
-func (d *Service) now() time.Time { return d.config.Now().UTC().Truncate(time.Microsecond) }
+func (s *Service) now() time.Time { return s.config.Now().UTC().Truncate(time.Microsecond) }
 
 // Get reads a task with its events: ErrNotFound, or what storage said. It costs one transaction.
-func (d *Service) Get(ctx context.Context, r Ref) (Task, error) {
+func (s *Service) Get(ctx context.Context, r Ref) (Task, error) {
 	if !r.valid() {
 		return Task{}, fmt.Errorf("task %.100q of %.100q: %w", r.ID, r.Orchestration, ErrNotFound)
 	}
 	var t Task
 	from := r.key("").Row
 	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-")}
-	for e, err := range tables.All(ctx, d.config.Tables, d.config.Table, q) {
+	for e, err := range tables.All(ctx, s.config.Tables, s.config.Table, q) {
 		switch {
 		case err != nil:
 			return Task{}, fmt.Errorf("task %s: %w", r, err)
@@ -79,8 +79,8 @@ func (r Ref) valid() bool {
 }
 
 // Ended tells how a task ended, nil when it has not. It costs one transaction.
-func (d *Service) Ended(ctx context.Context, r Ref) (*End, error) {
-	e, err := d.config.Tables.Get(ctx, d.config.Table, r.key(endSuffix))
+func (s *Service) Ended(ctx context.Context, r Ref) (*End, error) {
+	e, err := s.config.Tables.Get(ctx, s.config.Table, r.key(endSuffix))
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
 		return nil, nil
@@ -91,8 +91,8 @@ func (d *Service) Ended(ctx context.Context, r Ref) (*End, error) {
 }
 
 // openFor reads a task for somebody who wants to change it; etag is that which the person has seen, "" for any.
-func (d *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
-	t, err := d.Get(ctx, r)
+func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := s.Get(ctx, r)
 	switch {
 	case err != nil:
 		return t, err
@@ -105,44 +105,44 @@ func (d *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (T
 }
 
 // Claim gives a task to the person who asks for it: one who has an effective role. Repeating it changes nothing.
-func (d *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
-	t, err := d.openFor(ctx, r, by, etag)
+func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := s.openFor(ctx, r, by, etag)
 	switch {
 	case err != nil:
 		return t, err
 	case t.End == nil && by.Is(t.Assignee):
-		return t, d.Sync(ctx, t)
+		return t, s.Sync(ctx, t)
 	case !by.mayClaim(t):
 		return t, fmt.Errorf("%w: claim task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
 	case t.End != nil || t.Assignee != "":
 		return t, t.conflict()
 	}
-	return d.change(ctx, t, Event{Kind: EventAssigned, By: by.Name, Assignee: by.Name, Roles: t.Roles})
+	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.Name, Assignee: by.Name, Roles: t.Roles})
 }
 
 // Release puts a task back for others: its assignee may, and who may do everything.
-func (d *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
-	t, err := d.openFor(ctx, r, by, etag)
+func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
+	t, err := s.openFor(ctx, r, by, etag)
 	switch {
 	case err != nil:
 		return t, err
 	case t.End != nil:
 		return t, t.conflict()
 	case t.Assignee == "":
-		return t, d.Sync(ctx, t)
+		return t, s.Sync(ctx, t)
 	case !by.All && !by.Is(t.Assignee):
 		return t, fmt.Errorf("%w: release task %s: it is %s's", ErrForbidden, r, t.Assignee)
 	}
-	return d.change(ctx, t, Event{Kind: EventReleased, By: by.Name, Roles: t.Roles, Note: note})
+	return s.change(ctx, t, Event{Kind: EventReleased, By: by.Name, Roles: t.Roles, Note: note})
 }
 
 // Assign gives a task to somebody: an unassigned one at the word of who may claim it, one that is somebody's at that
 // person's word, or of who may do everything.
-func (d *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
+func (s *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
 	if to == "" {
 		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
 	}
-	t, err := d.openFor(ctx, r, by, etag)
+	t, err := s.openFor(ctx, r, by, etag)
 	if err == nil {
 		err = validName(to)
 	}
@@ -153,29 +153,29 @@ func (d *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note s
 	case t.End != nil:
 		return t, t.conflict()
 	case (Person{Name: to}).Is(t.Assignee):
-		return t, d.Sync(ctx, t)
+		return t, s.Sync(ctx, t)
 	case t.Assignee == "" && !by.mayClaim(t), t.Assignee != "" && !by.All && !by.Is(t.Assignee):
 		return t, fmt.Errorf("%w: assign task %s", ErrForbidden, r)
 	case t.Assignee != "":
 		e.Kind = EventReassigned
 	}
-	return d.change(ctx, t, e)
+	return s.change(ctx, t, e)
 }
 
 // Escalate gives an open task other roles and takes it from its assignee, once, at the word of its orchestration.
-func (d *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
+func (s *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
 	for range changeTries {
-		t, err := d.Get(ctx, r)
+		t, err := s.Get(ctx, r)
 		if err != nil || t.End != nil {
 			return err
 		}
 		if slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == EventEscalated }) {
-			return d.Sync(ctx, t)
+			return s.Sync(ctx, t)
 		}
 		if len(roles) == 0 {
 			roles = t.Roles
 		}
-		_, err = d.change(ctx, t, Event{Kind: EventEscalated, At: at, Assignee: assignee, Roles: roles})
+		_, err = s.change(ctx, t, Event{Kind: EventEscalated, At: at, Assignee: assignee, Roles: roles})
 		if !errors.Is(err, ErrChanged) {
 			return err
 		}
@@ -187,12 +187,12 @@ func (d *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee 
 const changeTries = 5
 
 // change writes an event and the task as it is from then on, unless somebody has changed it since it was read.
-func (d *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
+func (s *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 	if len(e.Note) > MaxNote {
 		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
 	}
 	if e.At.IsZero() {
-		e.At = d.now()
+		e.At = s.now()
 	}
 	next := t
 	next.Seq, next.ChangedAt, next.Assignee, next.Roles = t.Seq+1, e.At, e.Assignee, e.Roles
@@ -201,15 +201,15 @@ func (d *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 	}
 	row := next.entity()
 	row.ETag = t.ETag
-	err := d.config.Tables.Apply(ctx, d.config.Table, tables.Replace(row), tables.Insert(e.entity(t.Ref, next.Seq)))
-	if err := d.verify(ctx, t, err, func(now Task) bool { return now.Seq >= next.Seq && sameEvent(now.Events[next.Seq-1], e) }); err != nil {
+	err := s.config.Tables.Apply(ctx, s.config.Table, tables.Replace(row), tables.Insert(e.entity(t.Ref, next.Seq)))
+	if err := s.verify(ctx, t, err, func(now Task) bool { return now.Seq >= next.Seq && sameEvent(now.Events[next.Seq-1], e) }); err != nil {
 		return t, fmt.Errorf("%s task %s: %w", e.Kind, t.Ref, err)
 	}
-	now, err := d.Get(ctx, t.Ref)
+	now, err := s.Get(ctx, t.Ref)
 	if err != nil {
 		return next, err
 	}
-	return now, d.Sync(ctx, now)
+	return now, s.Sync(ctx, now)
 }
 
 func sameEvent(a, b Event) bool {
@@ -217,12 +217,12 @@ func sameEvent(a, b Event) bool {
 }
 
 // verify finds out what came of a transaction whose answer does not say. A task that is not as it was read is ErrChanged.
-func (d *Service) verify(ctx context.Context, t Task, err error, applied func(Task) bool) error {
+func (s *Service) verify(ctx context.Context, t Task, err error, applied func(Task) bool) error {
 	unsure := errors.Is(err, tables.ErrOutcomeUnknown)
 	if err == nil || !unsure && !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
 		return err
 	}
-	now, lookErr := d.Get(ctx, t.Ref)
+	now, lookErr := s.Get(ctx, t.Ref)
 	switch {
 	case lookErr != nil:
 		return errors.Join(err, lookErr)
@@ -239,14 +239,14 @@ func (d *Service) verify(ctx context.Context, t Task, err error, applied func(Ta
 // Complete ends a task with an answer: its assignee may, who may claim it if it is nobody's, and who may do everything. One
 // of several wins; the others get a *ConflictError. Repeated by the same person with the same answer it changes nothing,
 // and tells the orchestration again.
-func (d *Service) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
-	t, err := d.openFor(ctx, r, by, etag)
+func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
+	t, err := s.openFor(ctx, r, by, etag)
 	if err != nil {
 		return t, err
 	}
 	if t.End != nil {
 		if t.End.Status == Completed && by.Is(t.End.By) && string(t.End.Output) == string(output) {
-			return t, errors.Join(d.config.Wake(ctx, r, t.End.At), d.Sync(ctx, t))
+			return t, errors.Join(s.config.Wake(ctx, r, t.End.At), s.Sync(ctx, t))
 		}
 		return t, t.conflict()
 	}
@@ -264,18 +264,18 @@ func (d *Service) Complete(ctx context.Context, r Ref, by Person, output json.Ra
 	if err := t.checkAnswer(output); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", r, err)
 	}
-	return d.complete(ctx, t, End{Status: Completed, By: by.Name, At: d.now(), Note: note, Output: output})
+	return s.complete(ctx, t, End{Status: Completed, By: by.Name, At: s.now(), Note: note, Output: output})
 }
 
 // complete is the decision, and then what follows from it.
-func (d *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
-	if err := d.config.Guard(ctx, t.Ref, n.At); err != nil {
+func (s *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
+	if err := s.config.Guard(ctx, t.Ref, n.At); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
 	}
 	row := t.entity()
 	row.ETag = t.ETag
-	err := d.config.Tables.Apply(ctx, d.config.Table, tables.Replace(row), tables.Insert(n.entity(t.Ref)))
-	err = d.verify(ctx, t, err, func(now Task) bool {
+	err := s.config.Tables.Apply(ctx, s.config.Table, tables.Replace(row), tables.Insert(n.entity(t.Ref)))
+	err = s.verify(ctx, t, err, func(now Task) bool {
 		return now.End != nil && now.End.By == n.By && now.End.At.Equal(n.At)
 	})
 	if err != nil {
@@ -283,8 +283,8 @@ func (d *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
 	}
 	t.End, t.Status, t.ETag = &n, n.Status, ""
 	t.Events = append(t.Events, n.event(t))
-	if err := d.config.Wake(ctx, t.Ref, n.At); err != nil {
+	if err := s.config.Wake(ctx, t.Ref, n.At); err != nil {
 		return t, fmt.Errorf("complete task %s: it is completed, and its orchestration will hear of it later: %w", t.Ref, err)
 	}
-	return t, d.Sync(ctx, t)
+	return t, s.Sync(ctx, t)
 }

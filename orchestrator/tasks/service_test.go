@@ -37,12 +37,12 @@ func newOffice(t interface{ Fatal(...any) }, store tables.Store) *office {
 			t.Fatal(err)
 		}
 	}
-	o.Service = o.desk(store)
+	o.Service = o.service(store)
 	return o
 }
 
 // desk is one more desk of the office, over a store of its own.
-func (o *office) desk(store tables.Store) *tasks.Service {
+func (o *office) service(store tables.Store) *tasks.Service {
 	return tasks.NewService(tasks.Config{Tables: store, Table: "orchestrations", Index: "index",
 		Now: func() time.Time { o.clock = o.clock.Add(time.Second); return o.clock },
 		Guard: func(_ context.Context, r tasks.Ref, _ time.Time) error {
@@ -278,7 +278,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 			ctx := t.Context()
 			for _, fault := range faults.Faults() {
 				if fault == faults.Slow {
-					continue // it is Applied behind one's back: the desk itself does not wait
+					continue // it is Applied behind one's back: the service itself does not wait
 				}
 				for at, happened := 1, true; happened; at++ {
 					o, m := newOffice(t, tables.NewMemory()), newModel()
@@ -289,7 +289,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 						}
 					}
 					plan := &faults.Plan{At: at, Fault: fault}
-					first := c.then.do(ctx, o.desk(faults.Tables(o.store, plan.Intercept)), r)
+					first := c.then.do(ctx, o.service(faults.Tables(o.store, plan.Intercept)), r)
 					happened = plan.Done()
 					if err := m.expect(c.then); err != nil {
 						t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // settlement is a state of a message that waits to be written.
 type settlement struct {
 	// h is the message in its new state; its row is still the claimed one.
-	h    *held
+	h    *claimedMessage
 	kind settlementKind
 	// hadFailed: there is an f- row.
 	hadFailed bool
@@ -24,32 +24,34 @@ type settlement struct {
 type settlementKind int
 
 const (
-	kindLater  settlementKind = iota + 1 // not tried: only the p- row moves
-	kindFailed                           // tried, and to be tried again
-	kindEnded                            // processed or dead
-	kindStale                            // ended before, by one who did not know of index rows
-	kindGone                             // its m- row is not there
+	kindPostponed settlementKind = iota + 1 // not tried: only the p- row moves
+	kindFailed                              // tried, and to be tried again
+	kindEnded                               // processed or dead
+	kindStale                               // ended before, by one who did not know of index rows
+	kindMissing                             // its m- row is not there
 )
 
-func newSettlement(h *held, kind settlementKind) *settlement {
+func newSettlement(h *claimedMessage, kind settlementKind) *settlement {
 	h.settlement = nonce()
 	s := &settlement{h: h, kind: kind, hadFailed: h.RetryCount > 0}
 	h.unclaim()
 	return s
 }
 
-// later leaves the message as it was, due after a while.
-func (d *Dispatcher) later(h *held, wait time.Duration) *settlement {
-	s := newSettlement(h, kindLater)
+// postponed leaves the message as it was, due after a while.
+func (d *Dispatcher) postponed(h *claimedMessage, wait time.Duration) *settlement {
+	s := newSettlement(h, kindPostponed)
 	h.postpone(d.o.now().Add(wait))
 	s.next = pendingRow(h.NextAttemptAt, h.ID)
 	return s
 }
 
-func (d *Dispatcher) gone(h *held) *settlement { return newSettlement(h, kindGone) }
+func (d *Dispatcher) messageMissing(h *claimedMessage) *settlement {
+	return newSettlement(h, kindMissing)
+}
 
-// stale is for a message that was found processed as m.
-func (d *Dispatcher) stale(h *held, m message) *settlement {
+// alreadyProcessed is for a message that was found processed as m.
+func (d *Dispatcher) alreadyProcessed(h *claimedMessage, m message) *settlement {
 	s := newSettlement(h, kindStale)
 	key := h.IdempotencyKey
 	h.message = m
@@ -59,7 +61,7 @@ func (d *Dispatcher) stale(h *held, m message) *settlement {
 }
 
 // succeeded is the end that everyone wants (outbox document, "Dispatcher Behavior").
-func (d *Dispatcher) succeeded(h *held, attempt Attempt) *settlement {
+func (d *Dispatcher) succeeded(h *claimedMessage, attempt Attempt) *settlement {
 	s := newSettlement(h, kindEnded)
 	h.log(attempt)
 	h.Destination = attempt.Destination
@@ -69,34 +71,34 @@ func (d *Dispatcher) succeeded(h *held, attempt Attempt) *settlement {
 }
 
 // failed counts a failure: the message is tried again after the back-off, or dies.
-func (d *Dispatcher) failed(ctx context.Context, h *held, attempt Attempt, cause error) *settlement {
+func (d *Dispatcher) failed(ctx context.Context, h *claimedMessage, attempt Attempt, cause error) *settlement {
 	event := h.event(h.Payload)
 	hadFailed := h.RetryCount > 0
 	h.RetryCount++
 	h.Error = clip(cause.Error(), d.o.options.MaxErrorTextLength)
 	attempt.Error = h.Error
-	var told *DeliveryError
-	if errors.As(cause, &told) {
-		attempt.Status = told.Status
+	var deliveryErr *DeliveryError
+	if errors.As(cause, &deliveryErr) {
+		attempt.Status = deliveryErr.Status
 	}
 	h.log(attempt)
 	h.Destination = attempt.Destination
-	permanent := told != nil && told.Permanent
+	permanent := deliveryErr != nil && deliveryErr.Permanent
 	if permanent || h.RetryCount >= d.o.options.MaxRetries {
 		h.givenUp = string(reasonOf(permanent))
-		s := d.die(ctx, h, event)
+		s := d.markDead(ctx, h, event)
 		s.hadFailed = hadFailed
 		return s
 	}
 	wait := d.o.options.Delay(h.RetryCount, d.o.random())
-	if told != nil {
-		wait = max(wait, min(told.RetryAfter, d.o.options.MaxRetryDelay))
+	if deliveryErr != nil {
+		wait = max(wait, min(deliveryErr.RetryAfter, d.o.options.MaxRetryDelay))
 	}
-	return d.again(h, wait, hadFailed)
+	return d.retry(h, wait, hadFailed)
 }
 
-// again keeps the message pending.
-func (d *Dispatcher) again(h *held, wait time.Duration, hadFailed bool) *settlement {
+// retry keeps the message pending.
+func (d *Dispatcher) retry(h *claimedMessage, wait time.Duration, hadFailed bool) *settlement {
 	s := newSettlement(h, kindFailed)
 	s.hadFailed = hadFailed
 	h.postpone(d.o.now().Add(wait))
@@ -112,9 +114,9 @@ func reasonOf(permanent bool) DeadReason {
 	return ReasonExhausted
 }
 
-// die flags the message as dead, once the Dead hook has it. Without the hook's consent it stays pending, is not delivered
+// markDead flags the message as dead, once the Dead hook has it. Without the hook's consent it stays pending, is not delivered
 // any more, and the hook is asked again.
-func (d *Dispatcher) die(ctx context.Context, h *held, event Event) *settlement {
+func (d *Dispatcher) markDead(ctx context.Context, h *claimedMessage, event Event) *settlement {
 	if h.givenUp == "" {
 		h.givenUp = string(ReasonExhausted)
 	}
@@ -122,14 +124,14 @@ func (d *Dispatcher) die(ctx context.Context, h *held, event Event) *settlement 
 	defer cancel()
 	if err := d.dead(limited, d.deadEvent(limited, h, event)); err != nil {
 		d.o.logger.ErrorContext(ctx, "outbox message not taken by the dead-letter hook, asked again later", "id", h.ID, "tenant", h.TenantID, "error", err)
-		return d.again(h, d.o.options.Delay(h.RetryCount, d.o.random()), h.RetryCount > 0)
+		return d.retry(h, d.o.options.Delay(h.RetryCount, d.o.random()), h.RetryCount > 0)
 	}
 	s := newSettlement(h, kindEnded)
 	h.Status, h.DeadAt, h.NextAttemptAt = StatusDead, d.o.now(), time.Time{}
 	return s
 }
 
-func (d *Dispatcher) deadEvent(ctx context.Context, h *held, event Event) DeadEvent {
+func (d *Dispatcher) deadEvent(ctx context.Context, h *claimedMessage, event Event) DeadEvent {
 	if len(event.Payload) == 0 {
 		// A payload that cannot be read may be why the message dies.
 		event.Payload, _ = d.o.payload(ctx, &h.message)
@@ -150,11 +152,11 @@ func (s *settlement) count(r *Result) {
 	switch {
 	case s.lost:
 		r.Lost++
-	case s.kind == kindLater:
+	case s.kind == kindPostponed:
 		r.PutOff++
 	case s.kind == kindFailed:
 		r.Failed++
-	case s.kind == kindStale || s.kind == kindGone:
+	case s.kind == kindStale || s.kind == kindMissing:
 		r.Skipped++
 	case s.h.Status == StatusDead:
 		r.Dead++
