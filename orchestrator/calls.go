@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// add makes a task that is a decision.
+// add registers a call and numbers it.
 func (x *execution) add(t *task) *task {
 	t.number = len(x.tasks) + 1
 	t.began = x.clock.UnixMicro()
@@ -31,7 +31,7 @@ func (x *execution) schedule(t *task) *task {
 	return t
 }
 
-// callChild makes a call of a sub-orchestration.
+// callChild decides the call of a sub-orchestration.
 func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
 	x.noteAction()
 	child := options.id
@@ -51,8 +51,9 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 	return t
 }
 
-// childID is made of what is called, with what, and how often before, so that an attempt that keeps the results of the one
-// before finds the same, also when its code has changed.
+// childID derives the id of a sub-orchestration from what is called, the input, and how many equal calls came before.
+// An attempt that keeps the results of the one before so finds the same sub-orchestration, even when its code has
+// changed.
 func (x *execution) childID(name string, input json.RawMessage) string {
 	same := name + "-" + hashOf(input)[:16]
 	if x.children == nil {
@@ -76,15 +77,16 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 	return id
 }
 
-// timer makes a timer. Its input is how long, which is what makes it the same in an attempt that keeps results.
+// timer decides a timer. Its recorded input is the duration, so that an attempt that keeps results recognises it as the
+// same.
 func (x *execution) timer(ctx *Context, d time.Duration) *task {
 	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
 	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due, Shielded: t.shielded})
 	return t
 }
 
-// sideEffect gives the recorded value in a replay, the one that an attempt before has left, or what make gives, and records
-// it.
+// sideEffect returns the recorded value during a replay, else the value of the attempt before if that left one, else
+// what make returns. It records the value.
 func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)) (json.RawMessage, error) {
 	kept := x.priorSideEffects[name]
 	if len(kept) > 0 {
@@ -106,7 +108,7 @@ func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)
 	return payload, nil
 }
 
-// patched decides once for each name: an execution that has passed the place without the patch stays without it.
+// patched answers once for each name: an execution that has passed the place without the patch stays without it.
 func (x *execution) patched(name string) bool {
 	if on, ok := x.patches[name]; ok {
 		return on
@@ -123,12 +125,12 @@ func (x *execution) patched(name string) bool {
 	return on
 }
 
-// isRecorded says that what is decided next is recorded, if it was decided.
+// isRecorded reports whether the history says what comes next, as it does during a replay.
 func (x *execution) isRecorded() bool {
 	return x.replaying && (!x.more || len(x.decided) < len(x.recorded))
 }
 
-// recordedDecision is what the round that is replayed decided at this place, if it is that.
+// recordedDecision returns what the replayed round decided at this place, if it is of this kind and name.
 func (x *execution) recordedDecision(kind eventKind, name string) (event, bool) {
 	if i := len(x.decided); x.replaying && i < len(x.recorded) && x.recorded[i].Kind == kind && x.recorded[i].Name == name {
 		return x.recorded[i], true

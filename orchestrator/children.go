@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// cancelChildren cancels the sub-orchestrations that the event has interrupted the wait for. Without queues nothing can be
-// told to them: they are left where they are.
+// cancelChildren cancels the sub-orchestrations whose calls the event has interrupted. Without queues they cannot be
+// reached, and are left as they are.
 func (d *driver) cancelChildren(ctx context.Context, e event) error {
 	var errs []error
 	for i, c := range d.summary().Calls {
@@ -24,13 +24,13 @@ func (d *driver) cancelChildren(ctx context.Context, e event) error {
 	return errors.Join(errs...)
 }
 
-// canceledAt says that the wait for the call was interrupted then.
+// canceledAt reports whether the call was interrupted at that time.
 func (c Call) canceledAt(micros int64) bool {
 	return c.Failure != nil && c.Failure.Code == codeCanceled && c.EndedAt.Equal(fromMicros(micros))
 }
 
-// closeChildren tells the sub-orchestrations that the end of their caller's execution leaves behind what becomes of them.
-// Those that are abandoned are woken: who has driven them so far may have been their caller.
+// closeChildren applies the parent close policies of the sub-orchestrations that are open at the end of their caller's
+// execution. Abandoned ones are woken, because it may have been their caller that drove them.
 func (d *driver) closeChildren(ctx context.Context, end event) error {
 	terminated := end.Kind == executionStopped && end.Failure.Code == codeTerminated
 	var errs []error
@@ -51,7 +51,7 @@ func (d *driver) closeChildren(ctx context.Context, end event) error {
 	return errors.Join(errs...)
 }
 
-// giveUpChild tells a sub-orchestration that failed, and expects another attempt, that there is none.
+// giveUpChild tells a failed sub-orchestration that expects another attempt that none follows.
 func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	calls := d.summary().Calls
 	if e.Failure.Permanent || e.Task > len(calls) || calls[e.Task-1].attempts <= e.Attempt {
@@ -60,7 +60,7 @@ func (d *driver) giveUpChild(ctx context.Context, e event) error {
 	return d.commandChild(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
 }
 
-// commandChild tells a sub-orchestration something, once for each call.
+// commandChild sends a command to a sub-orchestration, once for each call.
 func (d *driver) commandChild(ctx context.Context, number int, c Call, command, reason string) error {
 	if d.rt.config.Queues == nil {
 		return nil
@@ -73,9 +73,9 @@ func (d *driver) commandChild(ctx context.Context, number int, c Call, command, 
 	return d.rt.signal(ctx, c.Child, Payload{Command: command, Reason: reason, Caller: by}, id)
 }
 
-// notifyParent tells the caller that the execution that it called for has ended. Whoever has driven it for the caller from
-// its beginning hands the end over instead: the caller's message stays until the caller knows. Should the signal be lost,
-// the sweeper finds a caller that still waits.
+// notifyParent tells the caller that the execution it called has ended. A driver that has worked for the caller from
+// the beginning returns the outcome in memory instead, because the caller's message stays in its queue until the caller
+// knows. Should the signal be lost, the sweeper finds the caller that still waits.
 func (d *driver) notifyParent(ctx context.Context, end event) error {
 	handedOver := d.start.call != nil && !d.start.deliver && !d.notifiesParent
 	if d.start.Parent == "" || end.Kind == executionContinued || handedOver || d.rt.config.Queues == nil {

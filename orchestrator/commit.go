@@ -9,8 +9,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// commit makes what was learned and decided durable. Only then may it have effects, and it has them at once. A round that
-// another process committed first is taken in, and what is left to say is said after it.
+// commit makes what was learned and decided durable, and then carries out its effects: nothing may have an effect
+// before it is committed. When another process committed a round first, commit takes that round over and then commits
+// what is left.
 func (d *driver) commit(ctx context.Context) error {
 	for {
 		err := d.commitRounds(ctx)
@@ -26,7 +27,7 @@ func (d *driver) commit(ctx context.Context) error {
 	}
 }
 
-// commitRounds commits everything, in one round if that holds it.
+// commitRounds commits everything, in one round if it fits.
 func (d *driver) commitRounds(ctx context.Context) error {
 	for {
 		if err := d.commitRound(ctx); err != nil || len(d.learned) == 0 && len(d.execution.decided) == 0 {
@@ -35,7 +36,8 @@ func (d *driver) commitRounds(ctx context.Context) error {
 	}
 }
 
-// commitRound commits one round. What does not fit is divided further; what cannot be divided ends the execution.
+// commitRound commits one round. A part that does not fit is divided further; one that cannot be divided ends the
+// execution.
 func (d *driver) commitRound(ctx context.Context) error {
 	if err := d.repeatEffects(ctx); err != nil {
 		return err
@@ -52,6 +54,7 @@ func (d *driver) commitRound(ctx context.Context) error {
 	}
 }
 
+// commitPart commits one part as a round, deletes what the round made obsolete, and carries out the effects.
 func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	r := d.buildRound(p)
 	d.execution.partial = !p.whole
@@ -69,7 +72,7 @@ func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	return d.emit(ctx, r)
 }
 
-// otherRowOps is what a round's transaction does to other rows.
+// otherRowOps returns the operations on other rows that belong to the round's transaction.
 func (d *driver) otherRowOps(drop []string) []tables.Op {
 	if d.marker.kept && d.execution.number == 1 {
 		return nil
@@ -85,7 +88,7 @@ func (d *driver) otherRowOps(drop []string) []tables.Op {
 	return ops
 }
 
-// roundCommitted takes note that a round is durable.
+// roundCommitted updates the driver after a round has become durable.
 func (d *driver) roundCommitted(r round, p roundPart) {
 	d.reportStatus()
 	x := d.execution
@@ -101,13 +104,14 @@ func (d *driver) roundCommitted(r round, p roundPart) {
 	}
 }
 
-// commitOversize ends an execution that learned or decided something which cannot be stored: trying again cannot help.
+// commitOversize ends an execution that learned or decided something that cannot be stored, because trying again cannot
+// help.
 func (d *driver) commitOversize(ctx context.Context, p roundPart, cause error) error {
 	x := d.execution
 	var what event
 	switch {
 	case x.ended && x.end.tooLarge() || p.learned > 0 && d.learned[0].Kind == executionStarted:
-		return fmt.Errorf("%w: %w", ErrPayload, cause) // an execution that cannot even begin
+		return fmt.Errorf("%w: %w", ErrPayload, cause) // the execution cannot even begin
 	case p.learned > 0:
 		what = d.learned[0]
 	default:
@@ -124,7 +128,7 @@ func (d *driver) commitOversize(ctx context.Context, p roundPart, cause error) e
 	return d.commitRound(ctx)
 }
 
-// asElsewhere tells a caller that another process has the orchestration.
+// asElsewhere turns a lost race into ErrElsewhere, which tells the caller that another process runs the orchestration.
 func asElsewhere(err error) error {
 	if errors.Is(err, errLostRace) {
 		return fmt.Errorf("%w: %w", ErrElsewhere, err)

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// coroutine is one of the coroutines of an execution. Fibers take turns in the order in which they were made, one at a time,
-// so that a replay runs them as before.
+// coroutine is one of the coroutines of an execution. They run one at a time, in the order in which they were made, so
+// that a replay runs them in the same order.
 type coroutine struct {
 	number    int   // from 1, in the order in which they were made
-	task      *task // what it is for others
+	task      *task // stands for the coroutine where others wait for it
 	body      *resumable
-	waiting   []*task     // any of them lets it go on; none before its first turn
-	until     func() bool // lets it go on, too
+	waiting   []*task     // any of these lets it go on; empty before its first turn
+	until     func() bool // lets it go on, too, when it returns true
 	waits     int         // how often it has waited
-	scheduled bool        // it may go on
+	scheduled bool        // it is in the queue of the scheduler
 	ended     bool
-	goroutine int64 // number, for those who look where it stands; 0 when nobody does
+	goroutine int64 // id of its goroutine, for the watchdog; 0 without one
 }
 
 func (f *coroutine) ready() bool {
@@ -26,7 +26,8 @@ func (f *coroutine) ready() bool {
 	return f.until != nil && conditionHolds(f.until)
 }
 
-// conditionHolds asks a condition outside of its coroutine. One that panics counts as true, so that it panics where it belongs.
+// conditionHolds calls a condition outside of its coroutine. A condition that panics counts as true, so that it panics
+// again within the coroutine.
 func conditionHolds(condition func() bool) (ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -36,10 +37,10 @@ func conditionHolds(condition func() bool) (ok bool) {
 	return condition()
 }
 
-// Go runs fn beside the orchestrator, as a coroutine: it may call and wait on its own, and only one of the two runs at a
-// time. The Future gives what fn returns; its error is the very one that fn returned. A panic in fn fails the
-// orchestration. When the orchestrator's function returns, a coroutine ends once nothing that it waits for is an activity
-// or a sub-orchestration.
+// Go runs fn as a coroutine beside the orchestrator. It can make calls and wait on its own, and only one coroutine runs
+// at a time. The Future gives what fn returns; its error is the very error value that fn returned. A panic in fn fails
+// the orchestration. When the orchestrator's function returns, a coroutine ends as soon as it waits for neither an
+// activity nor a sub-orchestration.
 func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
 	x := ctx.execution
 	t := &task{kind: coroutineTask, name: "Go"}
@@ -58,9 +59,9 @@ type Waitable interface{ waitable() *task }
 
 func (f *Future[T]) waitable() *task { return f.task }
 
-// Any waits until one of the futures is done, and returns its index: of several, that of the one that was done first.
-// With a Timer among them it is a wait with a time-out. A call that loses goes on; when the orchestration ends before it,
-// it is called back. Any panics without futures.
+// Any waits until one of the futures is done and returns its index; of several, the index of the one that was done
+// first. With a Timer among them it is a wait with a time-out. The other calls go on; those that are still open when
+// the orchestration ends are canceled. Any panics without futures.
 func Any(ctx *Context, futures ...Waitable) int {
 	if len(futures) == 0 {
 		panic("orchestrator.Any: nothing to wait for")
@@ -84,13 +85,14 @@ func Any(ctx *Context, futures ...Waitable) int {
 	return first
 }
 
-// WaitUntil waits until condition says true. It is asked whenever the orchestration has learned something or another
-// coroutine has run, so it only looks at variables that coroutines share, and changes nothing. The error is ErrCanceled.
+// WaitUntil waits until condition returns true. The condition is called whenever the orchestration has learned
+// something or another coroutine has run. So it may only read variables that coroutines share, and must change nothing.
+// The error is ErrCanceled.
 func WaitUntil(ctx *Context, condition func() bool) error {
 	return ctx.execution.waitUntil(ctx, "a condition", condition)
 }
 
-// waitUntil returns when the condition holds, or when the wait is canceled. Only the fiber that runs may call it.
+// waitUntil returns when the condition holds or the wait is canceled. Only the running coroutine may call it.
 func (x *execution) waitUntil(ctx *Context, name string, condition func() bool) error {
 	if condition() {
 		return nil
@@ -107,7 +109,7 @@ func (x *execution) waitUntil(ctx *Context, name string, condition func() bool) 
 	return t.err
 }
 
-// waitUntilTrue has the fiber that runs wait until the condition holds, or the task is done.
+// waitUntilTrue makes the running coroutine wait until the condition holds or the task is done.
 func (x *execution) waitUntilTrue(f *coroutine, t *task, condition func() bool) {
 	x.waitFor(f, []*task{t})
 	f.until = condition

@@ -10,11 +10,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// damageSlice is how many damaged orchestrations a sweep looks at.
+// damageSlice is how many damaged orchestrations one sweep looks at.
 const damageSlice = 50
 
-// reviewDamage looks at a slice of what was damaged, the next one each time. What can be read again is woken, and what is
-// gone is forgotten; what nobody was told of is told.
+// reviewDamage looks at a slice of the damaged orchestrations, the next slice each time. One that can be read again is
+// woken, one that is gone is removed from the index, and one that was not reported is reported.
 func (r *Runtime) reviewDamage(ctx context.Context) error {
 	r.mu.Lock()
 	from := r.reviewFrom
@@ -39,7 +39,7 @@ func (r *Runtime) reviewDamage(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// reviewOne looks at one that was damaged.
+// reviewOne looks at one damaged orchestration.
 func (r *Runtime) reviewOne(ctx context.Context, d Damage) error {
 	if d.ID == "" {
 		page, err := r.config.Tables.Query(ctx, r.config.Table, tables.Query{Partition: d.Partition, Limit: 1})
@@ -57,7 +57,7 @@ func (r *Runtime) reviewOne(ctx context.Context, d Damage) error {
 	case err != nil:
 		return err
 	}
-	// What came for it meanwhile is a dead letter, or was never sent: whoever drives it looks at everything again.
+	// Its messages may have become dead letters or may never have been sent, so the driver rechecks everything.
 	wake := Signal{SignalID: uuid.NewString(), InstanceID: d.ID, Type: InternalContinue, Payload: Payload{Lost: true}}
 	if err := r.send(ctx, wake, 0); err != nil {
 		return err
@@ -66,8 +66,8 @@ func (r *Runtime) reviewOne(ctx context.Context, d Damage) error {
 	return r.clearDamage(ctx, d.Partition)
 }
 
-// FindDamage looks whether an orchestration that has no status is damaged, and takes note of that (Damages). In most cases it
-// was purged. The error is what storage said.
+// FindDamage checks whether an orchestration without a status row is damaged, and records that (Damages). In most cases
+// the orchestration was purged. The error is an error of storage.
 func (r *Runtime) FindDamage(ctx context.Context, id string) error {
 	err := r.Readable(ctx, id)
 	r.noteDamage(ctx, err)

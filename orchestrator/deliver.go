@@ -11,14 +11,16 @@ import (
 // delivery is a signal on its way into an orchestration.
 type delivery struct {
 	signal Signal
-	// applied is closed when what it brings is in a committed round, or turns out to bring nothing.
+	// applied is closed when a committed round holds what the signal brings, or when the signal turns out to bring
+	// nothing.
 	applied chan struct{}
-	early   bool // it has to come again later
-	gone    bool // the blob that held what it brings is gone
-	lost    bool // and it was to bring something
+	early   bool // the signal has to be delivered again later
+	gone    bool // the blob with the payload is gone
+	lost    bool // the blob is gone, and the payload was needed
 }
 
-// enqueue puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
+// enqueue puts a delivery into the driver's inbox. The caller holds r.mu, so that the driver cannot finish without
+// seeing it.
 func (d *driver) enqueue(v *delivery) {
 	if v == nil {
 		return
@@ -26,13 +28,13 @@ func (d *driver) enqueue(v *delivery) {
 	d.inbox = append(d.inbox, v)
 	select {
 	case d.inboxReady <- struct{}{}:
-	default: // it knows already
+	default: // the driver is notified already
 	}
 }
 
-// Deliver applies a signal, and drives its orchestration as Run does. nil means that the signal may be acknowledged: what
-// it brings is in a committed round, the process that applied it has come to rest, and those who have to know do. So
-// whatever message is the last that secures an orchestration, it stays until nothing depends on it. ErrNotFound says
+// Deliver applies a signal and drives its orchestration, as Run does. A nil error means that the signal may be
+// acknowledged: what it brings is in a committed round, the driver has come to rest, and the hooks have been called. So
+// the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound says
 // that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	s, gone, err := r.unpack(ctx, s)
@@ -45,7 +47,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 			r.count(func(c *Counts) { c.Stale++ })
 			return out, nil // both were purged
 		}
-		// It is stopped before it begins, so that a process which is about to begin it finds that it has ended.
+		// The sub-orchestration is stopped before it begins, so that a process which is about to begin it finds that it has ended.
 		call := by.Call
 		call.Attempt = 1
 		b := plannedExecution{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
@@ -63,7 +65,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	case errors.Is(err, ErrNotFound) && s.Type != ExternalSignal:
 		r.count(func(c *Counts) { c.Stale++ })
 		r.dropClaim(ctx, s)
-		return out, nil // it was purged: nothing is left to wake
+		return out, nil // the orchestration was purged: nothing is left to wake
 	}
 	r.noteDamage(ctx, err)
 	return out, err
@@ -87,11 +89,11 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, er
 		case v.lost:
 			return d.outcome, fmt.Errorf("the payload of signal %s to orchestration %s is gone: raise the event again: %w", s.SignalID, s.InstanceID, ErrNotFound)
 		}
-		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
+		strange := joined && errors.Is(d.err, ErrConflict) // the driver was made for another run than the signal's
 		if v.isApplied() || (d.err != nil && !strange) {
 			return r.reportOutcome(ctx, d)
 		}
-		// The driver came to rest without having read it.
+		// The driver came to rest without having read the signal.
 		if err := ctx.Err(); err != nil {
 			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
 		}
@@ -107,7 +109,7 @@ func (v *delivery) isApplied() bool {
 	}
 }
 
-// readInbox learns what the signals in the inbox bring. Those that only wake have done so.
+// readInbox learns what the signals in the inbox bring. A signal that only wakes has done its work by then.
 func (d *driver) readInbox() error {
 	d.rt.mu.Lock()
 	inbox := d.inbox
@@ -148,7 +150,7 @@ func (d *driver) readInbox() error {
 	return nil
 }
 
-// wakeAll looks at everything again, for a signal that may be the last that knows of it.
+// wakeAll rechecks everything that the orchestration waits for, because the signal may be the last message about it.
 func (d *driver) wakeAll(v *delivery) {
 	d.executor.recheckAll()
 	d.checkTasks = d.checkTasks || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
@@ -171,7 +173,7 @@ func (d *driver) learnSignal(s Signal) error {
 	return d.learn(e)
 }
 
-// hasSignals says that there are signals which have not been read.
+// hasSignals reports whether there are signals that have not been read.
 func (d *driver) hasSignals() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
@@ -185,7 +187,7 @@ func (d *driver) requeue(deliveries []*delivery) {
 	d.inbox = append(slices.Clone(deliveries), d.inbox...)
 }
 
-// acknowledge marks the signals as applied whose events a committed round holds.
+// acknowledge marks the signals as applied whose events are in a committed round.
 func (d *driver) acknowledge() {
 	for _, v := range d.unacknowledged {
 		close(v.applied)

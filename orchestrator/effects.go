@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// emit does what a round decided that has an effect outside of the orchestration: messages that it sends, orchestrations
-// that it starts. That comes after the commit and before the next round, so whoever resumes knows that at most the
-// effects of the last round are missing, and repeats those. Repeating is harmless: every receiver knows what it has had.
-// All that it needs is in the rounds.
+// emit carries out the effects of a round outside of the orchestration: it sends messages and starts orchestrations.
+// emit runs after the commit and before the next round, so at most the effects of the last round can be missing when an
+// orchestration is resumed, and these are repeated. Repeating is harmless, because every receiver recognises what it
+// has had. Everything that emit needs is in the rounds.
 func (d *driver) emit(ctx context.Context, r round) error {
 	end := storedExecution{rounds: []round{r}}.end()
 	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.mayHaveOpenCalls()) {
@@ -42,13 +42,14 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
 }
 
-// mayConcern says whether the event can be about a call of that kind: it is not known of one that is not in memory.
+// mayConcern reports whether the event can be about a call of this kind. For a call that is not in memory the kind is
+// unknown.
 func (d *driver) mayConcern(e event, kind taskKind) bool {
 	t := d.execution.task(e.Task)
 	return t == nil || t.kind == kind
 }
 
-// emitOutward is the part of emit that reaches others than those which the orchestration has called.
+// emitOutward is the part of emit that reaches others than the orchestration's own sub-orchestrations and human tasks.
 func (d *driver) emitOutward(ctx context.Context, r round) error {
 	var errs []error
 	inOrder := true
@@ -57,7 +58,7 @@ func (d *driver) emitOutward(ctx context.Context, r round) error {
 		case childDetached:
 			errs = append(errs, d.startDetached(ctx, e))
 		case eventSent:
-			if inOrder { // those behind one that failed come with it
+			if inOrder { // after a failure, the later events are sent again together with it
 				err := d.sendEvent(ctx, e)
 				errs, inOrder = append(errs, err), err == nil
 			}
@@ -82,15 +83,16 @@ func (r round) hasEffects() bool {
 	return false
 }
 
-// mayHaveOpenCalls says that the execution has called sub-orchestrations, or asked people for something, that may go on at its end.
+// mayHaveOpenCalls reports whether the execution has called sub-orchestrations or asked people for something, which may
+// be open at its end.
 func (d *driver) mayHaveOpenCalls() bool {
 	return slices.ContainsFunc(d.rounds, func(r round) bool {
 		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated || e.Kind == childScheduled })
 	})
 }
 
-// repeatLastEffects has the effects of the last round of an orchestration, which a process may have died before: whatever begins
-// after it hides from others that they are missing.
+// repeatLastEffects repeats the effects of the orchestration's last round, because a process may have died before them.
+// It has to come before the next execution begins: after that, nobody can see that they are missing.
 func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []storedExecution, emit func(*driver, context.Context, round) error) error {
 	latest, started := latestOf(all)
 	d := newDriver(r, startFrom(id, started), r.orchestrators[started.Name])
@@ -101,12 +103,12 @@ func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []stored
 	return emit(d, ctx, latest.rounds[len(latest.rounds)-1])
 }
 
-// startDetached starts an orchestration that nobody waits for. One that has the id already is left alone.
+// startDetached starts a detached orchestration. If its id is taken, nothing is started.
 func (d *driver) startDetached(ctx context.Context, e event) error {
 	s := Start{ID: e.Child, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
-		d.rt.config.Log.Warn("an orchestration that was to be started is another's", "orchestration", d.start.ID, "id", e.Child, "reason", err.Error())
+		d.rt.config.Log.Warn("a detached orchestration was not started: its id is taken", "orchestration", d.start.ID, "id", e.Child, "reason", err.Error())
 		return nil
 	}
 	if err != nil {

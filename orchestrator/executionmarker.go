@@ -12,15 +12,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// executionMarker is an execution in the row of those that an orchestration has had. The rounds of old ones are deleted, so that
-// one that goes on for ever does not grow; but a process that knows nothing of that must not insert a round where one was
-// deleted. So an execution has a row of its own, which each of its rounds and the start of the next execution require to
-// be there, and which goes first when it is deleted. Executions that began from outside are kept: their inputs are what a
-// restart needs. Their row is inserted by the start of the next, which so happens once. Those of a series, one run after
-// the other under one id, are deleted like those that continued as new.
+// executionMarker is the row x-{execution} of an execution. The rounds of old executions are deleted, so that an
+// orchestration that runs for ever does not grow. A process that has missed this must not insert a round where one was
+// deleted. Therefore every round of an execution, and the start of the next one, require the execution's marker, which
+// is deleted first.
+//
+// Executions that were started from outside are kept, because a restart needs their inputs. Their marker is inserted by
+// the start of the next execution, which so can happen only once. Executions of a series, in which runs follow each
+// other under one id, are deleted like those that continued as new.
 type executionMarker struct {
-	number int // 0: none
-	kept   bool
+	number int // 0 for none
+	// the rows of the execution are not deleted
+	kept bool
 }
 
 func (g storedExecution) marker() executionMarker {
@@ -34,7 +37,7 @@ func (l executionMarker) entity(partition string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: partition, Row: executionKey(l.number)}}
 }
 
-// startOps is what the first round of an execution does besides, after the one before it.
+// startOps returns the operations on markers in the transaction of the execution's first round.
 func (l executionMarker) startOps(partition string, before executionMarker) []tables.Op {
 	var ops []tables.Op
 	switch {
@@ -50,7 +53,7 @@ func (l executionMarker) startOps(partition string, before executionMarker) []ta
 	return ops
 }
 
-// roundOps is what every other round of it does besides.
+// roundOps returns the operations on markers in the transaction of every other round.
 func (l executionMarker) roundOps(partition string) []tables.Op {
 	if l.kept {
 		return nil
@@ -58,7 +61,7 @@ func (l executionMarker) roundOps(partition string) []tables.Op {
 	return []tables.Op{tables.Replace(l.entity(partition))}
 }
 
-// rows are the keys of what is stored of it, in the order in which they can be deleted.
+// rows returns the keys of the execution's rows, in the order in which they may be deleted.
 func (g storedExecution) rows() []string {
 	var rows []string
 	for _, n := range g.numbers {
@@ -70,7 +73,7 @@ func (g storedExecution) rows() []string {
 	return rows
 }
 
-// executionsWithBlobs are the executions before the latest whose rows are deleted sooner or later, and which blobs hold something of.
+// executionsWithBlobs returns the earlier executions that have blobs and whose rows will be deleted.
 func executionsWithBlobs(all []storedExecution) []int {
 	var numbers []int
 	for _, g := range all[:len(all)-1] {
@@ -81,13 +84,13 @@ func executionsWithBlobs(all []storedExecution) []int {
 	return numbers
 }
 
-// isRowOf says that a row is one of an execution's.
+// isRowOf reports whether a row belongs to an execution.
 func isRowOf(execution int, row string) bool {
 	return row == executionKey(execution) || strings.HasPrefix(row, fmt.Sprintf("%s%08d-", roundPrefix, execution))
 }
 
-// emptiedExecutions are the executions that have no rows any more when these are deleted, of those which blobs hold something of, and
-// others.
+// emptiedExecutions divides the executions that have blobs into those that have no rows left once drop is deleted, and
+// the others.
 func (d *driver) emptiedExecutions(drop []string) (emptied, others []int) {
 	left := append(slices.Clone(d.obsoleteRows[len(drop):]), d.previousRows...)
 	for _, execution := range d.obsoleteBlobs {
@@ -100,8 +103,8 @@ func (d *driver) emptiedExecutions(drop []string) (emptied, others []int) {
 	return emptied, others
 }
 
-// listBlobs are the blobs of the executions. They are listed before the rows go: as long as those are there, no other
-// orchestration has the id, whose blobs they could be.
+// listBlobs lists the blobs of executions. It has to be done before their rows are deleted: as long as there are rows,
+// no other orchestration can have the id, and the blobs under it.
 func (d *driver) listBlobs(ctx context.Context, executions []int) []blobs.Version {
 	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	var found []blobs.Version
@@ -118,8 +121,8 @@ func (d *driver) listBlobs(ctx context.Context, executions []int) []blobs.Versio
 	return found
 }
 
-// deleteBlobs deletes blobs that nothing names any more. What it cannot delete, or a crash keeps from being deleted, SweepBlobs
-// finds.
+// deleteBlobs deletes blobs that nothing names any more. SweepBlobs finds those that it cannot delete, or that a crash
+// leaves.
 func (d *driver) deleteBlobs(ctx context.Context, old []blobs.Version) {
 	for _, blob := range old {
 		err := d.rt.config.Blobs.DeleteVersion(ctx, d.rt.config.Container, blob)
@@ -134,7 +137,8 @@ func (d *driver) logBlobsLeft(err error) {
 	d.rt.config.Log.Warn("payloads that are not needed any more stay for now", "orchestration", d.start.ID, "reason", err.Error())
 }
 
-// obsoleteRows sorts what lies before the latest execution: what nobody needs any more, and what that will be true of next.
+// obsoleteRows divides the rows before the latest execution into those that nobody needs any more, and those that will
+// become obsolete with the next execution.
 func obsoleteRows(all []storedExecution) (garbage, previous []string) {
 	chain := all[len(all)-1].firstAttempt()
 	for _, g := range all {

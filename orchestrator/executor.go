@@ -9,48 +9,49 @@ import (
 	"time"
 )
 
-// elsewhereDelay is for how long a sub-orchestration that runs in another process is left alone.
+// elsewhereDelay is after what time a sub-orchestration that runs in another process is looked at again.
 const elsewhereDelay = 5 * time.Second
 
-// resultBuffer is how many results wait for the driver before those who bring more wait for it.
+// resultBuffer is how many results may wait for the driver before the attempts that bring more have to wait.
 const resultBuffer = 64
 
-// executor does in this process what one driver's orchestration has called. All but the attempts themselves happens on the
-// driver's goroutine.
+// executor runs the activities and sub-orchestrations that one driver's orchestration has called, in this process.
+// Everything but the attempts themselves runs on the driver's goroutine.
 type executor struct {
 	rt      *Runtime
 	start   Start
-	ctx     context.Context // of the attempts
+	ctx     context.Context // parent of the attempts' contexts
 	cancel  context.CancelFunc
 	results chan result
 	closed  chan struct{} // closed when nobody reads results any more
 
 	execution *execution
-	seen      int                         // calls of the execution that have been looked at
-	waiting   []*task                     // to be started, or timers to fire, when they are due
-	inFlight  map[call]context.CancelFunc // attempts that run
-	idle      chan func()                 // to goroutines that have nothing to do
+	seen      int                         // how many calls of the execution dispatch has looked at
+	waiting   []*task                     // calls that are not started, and timers that have not fired
+	inFlight  map[call]context.CancelFunc // cancels the attempts that are running
+	idle      chan func()                 // takes work for goroutines that are idle
 }
 
-// call names a call; executions that follow each other use the same numbers.
+// call identifies a call. The execution is part of it because consecutive executions use the same numbers.
 type call struct{ execution, number int }
 
 func (c *executor) call(t *task) call { return call{c.execution.number, t.number} }
 
-// result is how an attempt ended, or how far it is.
+// result is how an attempt ended, or the progress of one that is still running.
 type result struct {
 	execution, number int // the call
 	attempt           int
 	output            json.RawMessage
 	err               error
-	// running says that the attempt goes on: progress is how far it is. After a failure, it is how far it came.
+	// running says that the attempt goes on; progress is how far it is. After a failure, progress is how far the
+	// attempt came.
 	running  bool
 	progress json.RawMessage
-	// interrupted says that the attempt did not fail, but was called back.
+	// interrupted says that the attempt did not fail, but was canceled.
 	interrupted bool
-	// broken says that the attempt did not fail, but could not be made: err is the driver's.
+	// broken says that the attempt could not be made at all; err is then an error of the driver.
 	broken bool
-	// parked says that a sub-orchestration waits, until resumeAt or, when that is zero, for a signal.
+	// parked says that a sub-orchestration is parked, until resumeAt or, when that is zero, until a signal comes.
 	parked   bool
 	resumeAt time.Time
 }
@@ -61,8 +62,8 @@ func newExecutor(ctx context.Context, rt *Runtime, s Start) *executor {
 	return c
 }
 
-// attach turns to another execution of the orchestration, or to the same as other rounds have it: what runs for it runs
-// on. What runs for another one is called back.
+// attach switches to another execution of the orchestration, or to a new copy of the same one after other rounds were
+// taken over. Attempts of the same execution go on; those of another one are canceled.
 func (c *executor) attach(x *execution) {
 	if c.execution != nil && c.execution.number != x.number {
 		for _, cancel := range c.inFlight {
@@ -72,8 +73,8 @@ func (c *executor) attach(x *execution) {
 	c.execution, c.seen, c.waiting = x, 0, nil
 }
 
-// dispatch starts every attempt that is due, and calls those back that nobody wants any more. It gives the timers that are
-// due, the activities that are too many for this process, and when the next thing is; zero when there is none.
+// dispatch starts every attempt that is due, and cancels those whose calls were interrupted. It returns the timers that
+// are due, the activities that are too many for this process, and when the next call is due; zero when none is.
 func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	c.cancelInterrupted()
 	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
@@ -86,8 +87,8 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)
 		switch {
-		case t.done, t.kind.outside(): // that comes by itself
-		case c.inFlight[c.call(t)] != nil: // it comes back
+		case t.done, t.kind.outside(): // its result comes as a signal
+		case c.inFlight[c.call(t)] != nil: // its attempt is still running
 		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
 			later = append(later, t)
 		case t.remote, t.sent, t.foreign:
@@ -123,7 +124,8 @@ func (c *executor) cancelInterrupted() {
 	}
 }
 
-// idleUntil says that nothing runs and that what is next comes as a signal, or is too far away to wait for here.
+// idleUntil reports whether the driver may park: nothing runs, and what is due next comes as a signal or is too far
+// away to wait for in memory.
 func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
 	if len(c.inFlight) > 0 {
 		return false
@@ -165,8 +167,8 @@ func (c *executor) launch(t *task) {
 	})
 }
 
-// runPooled runs f on a goroutine that has nothing to do, or on a new one: a goroutine that has run an attempt has a stack that
-// suits the next.
+// runPooled runs f on an idle goroutine, or on a new one. Goroutines are reused because the stack of one that has run
+// an attempt is large enough for the next.
 func (c *executor) runPooled(f func()) {
 	select {
 	case c.idle <- f:
@@ -185,7 +187,7 @@ func (c *executor) runPooled(f func()) {
 	}()
 }
 
-// post hands a result to the driver, if it still reads them.
+// post hands a result to the driver, unless the executor is closed.
 func (c *executor) post(r result) {
 	select {
 	case c.results <- r:
@@ -193,14 +195,14 @@ func (c *executor) post(r result) {
 	}
 }
 
-// runChild drives a sub-orchestration, in the time that its caller has, or hears how it ended. One that is to go on later
-// sees to that by itself and tells its caller when it ends.
+// runChild drives a sub-orchestration within its caller's time. A sub-orchestration that parks is woken by its own
+// messages and tells its caller when it ends.
 func (c *executor) runChild(ctx context.Context, s Start) result {
 	out, err := c.rt.runChild(ctx, s)
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewhereDelay)}
-	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // it is not wanted any more, or not now
+	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // the end of ctx means that the call was interrupted, or that the time is over
 		return result{parked: true}
 	case errors.Is(err, ErrConflict):
 		return result{err: Permanent(err)}
@@ -218,7 +220,7 @@ func (c *executor) runChild(ctx context.Context, s Start) result {
 	}
 }
 
-// childStart is the attempt at a call of a sub-orchestration that is due.
+// childStart is the Start for the attempt that is due at a call of a sub-orchestration.
 func (c *executor) childStart(t *task) Start {
 	x := c.execution
 	attempt := t.attempts + 1
@@ -232,8 +234,8 @@ func (c *executor) info(t *task) ActivityInfo {
 		Attempt: t.attempts + 1, CorrelationID: c.start.CorrelationID, Progress: t.progress}
 }
 
-// attemptReturned takes note that an attempt ended, and gives its call; nil when the call is another execution's. The call is started
-// again when dispatch finds it neither done nor due later.
+// attemptReturned processes the end of an attempt and returns its call; nil when the call belongs to another execution.
+// dispatch starts the call again when it is neither done nor due later.
 func (c *executor) attemptReturned(r result) *task {
 	if !r.running {
 		delete(c.inFlight, call{r.execution, r.number})
@@ -246,7 +248,7 @@ func (c *executor) attemptReturned(r result) *task {
 		return t
 	}
 	if t == nil || r.broken {
-		return t // what cannot be made here waits for another Run
+		return t // an attempt that cannot be made here waits for another Run
 	}
 	if r.parked {
 		t.remote = r.resumeAt.IsZero() && !t.endedMeanwhile
@@ -257,7 +259,7 @@ func (c *executor) attemptReturned(r result) *task {
 	return t
 }
 
-// recheckChild looks again at a sub-orchestration that has ended.
+// recheckChild makes dispatch look again at a sub-orchestration that has ended.
 func (c *executor) recheckChild(id string) {
 	if t := c.execution.openChild(id); t != nil {
 		t.remote, t.foreign, t.rival, t.begun = false, false, false, true
@@ -265,7 +267,7 @@ func (c *executor) recheckChild(id string) {
 	}
 }
 
-// openChild is the call of the sub-orchestration that goes on; nil for none.
+// openChild returns the open call of the sub-orchestration with this id; nil when there is none.
 func (x *execution) openChild(id string) *task {
 	for _, t := range x.openChildren {
 		if t.child == id && !t.done {
@@ -275,7 +277,8 @@ func (x *execution) openChild(id string) *task {
 	return nil
 }
 
-// recheckHeld looks again at what a suspension may have held back: whoever called it need not have a message any more.
+// recheckHeld makes dispatch look again at calls that a suspension may have held back, because the message of whoever
+// made them may be acknowledged by now.
 func (c *executor) recheckHeld() {
 	now := c.rt.config.Now().UnixMicro()
 	for _, t := range c.execution.tasks {
@@ -285,15 +288,16 @@ func (c *executor) recheckHeld() {
 	}
 }
 
-// recheckAll looks again at everything, whoever secured it before: the signal that has come may be the last that does.
+// recheckAll makes dispatch look again at all calls, also at those that other drivers were responsible for: the signal
+// that has come may be the last message for this orchestration.
 func (c *executor) recheckAll() {
 	for _, t := range c.execution.tasks {
 		t.remote, t.foreign, t.rival = false, false, false
 	}
 }
 
-// drain tells the running attempts that their time is over and gives what they leave behind, as long as they return
-// within the grace period. One that does not return is left alone; its result is dropped.
+// drain cancels the running attempts and yields their results, as long as they return within the grace period. A
+// function that does not return in time is abandoned; its result is dropped.
 func (c *executor) drain() iter.Seq[result] {
 	return func(yield func(result) bool) {
 		c.cancel()
@@ -312,8 +316,8 @@ func (c *executor) drain() iter.Seq[result] {
 	}
 }
 
-// close ends what still runs, so that nothing goes on behind a Run that has returned. What does not return within the
-// grace period is left alone.
+// close ends what still runs, so that nothing goes on after Run has returned. Functions that do not return within the
+// grace period are abandoned.
 func (c *executor) close() {
 	for r := range c.drain() {
 		c.attemptReturned(r)

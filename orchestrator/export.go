@@ -21,7 +21,7 @@ type exportedRounds struct {
 	Rounds    []round `json:"rounds"`
 }
 
-// Export gives the history of an orchestration as JSON, for Replay: all of its executions whose rounds are there, with
+// Export returns the history of an orchestration as JSON, for Replay: all executions whose rounds are stored, with
 // inputs and results.
 func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	all, err := r.loadKnown(ctx, id)
@@ -52,9 +52,9 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	return indented.Bytes(), err
 }
 
-// Replay runs the orchestrator over an exported history and checks that it decides what the history holds: a test that
-// does so with the histories of the past shows whether code may be deployed under running orchestrations. It runs no
-// activity and touches no storage. The first difference is a *DeterminismError.
+// Replay runs the orchestrator over an exported history and checks that it decides what the history records. A test
+// that replays histories of the past shows whether code may be deployed while orchestrations are running. Replay runs
+// no activity and uses no storage. The first difference is a *DeterminismError.
 func Replay(o AnyOrchestrator, history []byte) error {
 	var h exported
 	var compact bytes.Buffer // inputs are compared byte for byte

@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// apply takes one event in and lets the fibers run on as far as the event allows.
+// apply applies an event and runs the coroutines as far as it lets them go on.
 func (x *execution) apply(e event) error {
 	x.last = max(x.last, e.At)
 	if e.Task == 0 {
@@ -49,7 +49,7 @@ func unknownKind(e event) error {
 	return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrNewerSchema)
 }
 
-// applyCommon takes in what is not about a call.
+// applyCommon applies an event that is not about a call.
 func (x *execution) applyCommon(e event) error {
 	if x.received.contains(e.Signal) || x.ended && !x.end.Retrying {
 		return nil
@@ -95,8 +95,8 @@ func (x *execution) applyCommon(e event) error {
 	return nil
 }
 
-// applyCommand suspends or resumes. Commands count in the order in which they were given: an older one that comes later does
-// nothing.
+// applyCommand suspends or resumes the execution. Commands count in the order in which they were given: one that
+// arrives after a later one does nothing.
 func (x *execution) applyCommand(e event) {
 	given := e.Accepted
 	if given == 0 {
@@ -107,7 +107,7 @@ func (x *execution) applyCommand(e event) {
 	}
 }
 
-// markSent takes note of the activities that other processes run.
+// markSent marks the activities that were handed to other processes.
 func (x *execution) markSent(e event) error {
 	for _, number := range e.Tasks {
 		t := x.task(number)
@@ -123,7 +123,7 @@ func (x *execution) markSent(e event) error {
 	return nil
 }
 
-// applyStart takes note of how the execution begins.
+// applyStart sets the state with which the execution begins.
 func (x *execution) applyStart(e event) {
 	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
 	x.first, x.willRetry, x.call = max(e.First, 1), e.WillRetry, e.Call
@@ -143,8 +143,8 @@ func (x *execution) applyStart(e event) {
 	}
 }
 
-// attempt is which attempt at its work the execution of that number is, of which e is the start. Those that began before
-// attempts were numbered kept the results of all since Base.
+// attempt returns which attempt the execution of this number is, where e is its start. Executions from before attempts
+// were numbered kept the results of all executions since Base.
 func (e event) attempt(number int) int {
 	if e.Attempt == 0 {
 		return number - max(e.Base, 1) + 1

@@ -10,24 +10,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// Reuse says what Runtime.Start does with an id that is taken.
+// Reuse says what Runtime.Start does when the id is taken.
 type Reuse int
 
-// The policies. In each, a start with the orchestrator, correlation id and RequestID that the orchestration began with is
-// that start repeated: it changes nothing.
+// These are the policies. With each of them, a start with the orchestrator, correlation id and RequestID of the
+// existing orchestration is the same start repeated, and changes nothing.
 const (
-	// ReuseNever refuses an id that is another orchestration's with ErrExists.
+	// ReuseNever refuses the start with ErrExists.
 	ReuseNever Reuse = iota
-	// ReuseEnded starts an orchestration anew that has ended, as its next execution, and refuses one that has not with
-	// ErrActive.
+	// ReuseEnded starts the next execution of an orchestration that has ended, and refuses the start with ErrActive
+	// otherwise.
 	ReuseEnded
-	// ReuseAny is ReuseEnded, but terminates one that has not ended.
+	// ReuseAny is like ReuseEnded, but terminates an orchestration that has not ended.
 	ReuseAny
 )
 
-// Start starts an orchestration and returns when that is durable; it is taken up through the signal queue. The Outcome
-// is what has the id then. The errors are ErrUnknownOrchestrator, ErrExists, ErrActive, ErrNoSignals, or what storage
-// said: repeat it then, with the same RequestID.
+// Start starts an orchestration and returns when the start is durable; the signal queue then wakes a process that runs
+// it. The Outcome is that of whatever has the id then. The errors are ErrUnknownOrchestrator, ErrExists, ErrActive,
+// ErrNoSignals, and those of storage; after one of storage, repeat the call with the same RequestID.
 func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
 	if _, err := r.startable(s); err != nil {
 		return Outcome{}, err
@@ -43,18 +43,18 @@ func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
 	})
 }
 
-// plannedExecution is the first round of an execution that is to be.
+// plannedExecution is the start of an execution that is about to be committed.
 type plannedExecution struct {
 	start  Start
 	number int
 	event  event
 }
 
-// errTerminated: what was found has been terminated, so that it has more rounds now.
+// errTerminated: the existing orchestration has been terminated, so its rounds have to be loaded again.
 var errTerminated = errors.New("the orchestration was terminated")
 
-// startNext begins the next execution of an orchestration, as decide wants it, and wakes it. decide is asked again when
-// somebody else was first. nil from it changes nothing.
+// startNext commits the start of the next execution as decide wants it, and wakes the orchestration. decide is called
+// again when another process was faster. When it returns nil, nothing is changed.
 func (r *Runtime) startNext(ctx context.Context, id string, decide func([]storedExecution) (*plannedExecution, error)) (Outcome, error) {
 	for try := 0; ; try++ {
 		all, etag, err := r.journal.loadTagged(ctx, id)
@@ -84,7 +84,7 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 		if err != nil || out.Status != Pending {
 			return out, err
 		}
-		// Should the signal be lost, the sweeper finds the orchestration.
+		// The index entry lets the sweeper find the orchestration should the signal be lost.
 		now := r.config.Now()
 		if err := r.addParked(ctx, parkedEntry{id: id, due: now, since: now}); err != nil {
 			return out, err
@@ -93,7 +93,8 @@ func (r *Runtime) startNext(ctx context.Context, id string, decide func([]stored
 	}
 }
 
-// commitHeld commits the first round of an execution without its first turn, which is run by who takes it up.
+// commitHeld commits the first round of an execution without running its first turn. The process that the signal wakes
+// runs that.
 func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []storedExecution, etag string) error {
 	d := newDriver(r, b.start, r.orchestrators[b.start.Orchestrator])
 	if d.orchestrator == nil {
@@ -117,7 +118,7 @@ func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []stor
 	return d.begin(ctx, b.number, b.event)
 }
 
-// applyReuse decides what a start does to an orchestration that has its id.
+// applyReuse applies the policy of a start whose id is taken.
 func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution) (*plannedExecution, error) {
 	latest, started := latestOf(all)
 	for _, g := range all {
@@ -142,7 +143,8 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	return freshExecution(s, latest, s.RequestID), nil
 }
 
-// freshExecution is the beginning of an execution that inherits nothing but which signals were applied: one of them may come again.
+// freshExecution plans an execution that inherits nothing but which signals were applied, because one of these may come
+// again.
 func freshExecution(s Start, latest storedExecution, requestID string) *plannedExecution {
 	number := latest.number + 1
 	e := event{Base: number, First: number, Payload: s.Input, Signal: requestID}
@@ -150,7 +152,7 @@ func freshExecution(s Start, latest storedExecution, requestID string) *plannedE
 	return &plannedExecution{start: s, number: number, event: e}
 }
 
-// hasRequest says that an execution began with the request.
+// hasRequest reports whether one of the executions was started by this request.
 func hasRequest(all []storedExecution, requestID string) bool {
 	return requestID != "" && slices.ContainsFunc(all, func(g storedExecution) bool {
 		started, _ := g.start()
@@ -158,9 +160,9 @@ func hasRequest(all []storedExecution, requestID string) bool {
 	})
 }
 
-// Rewind makes another attempt at an orchestration that failed, which keeps the results that the rule for attempts says
-// (see the package comment); so do the sub-orchestrations that it calls again. requestID makes it the same when it is
-// repeated. ErrActive and ErrEnded say that it has not failed.
+// Rewind makes another attempt at an orchestration that failed. The attempt keeps results by the rule for attempts (see
+// the package comment), and so do the attempts of the sub-orchestrations that it calls again. With the same requestID,
+// repeating the call changes nothing. ErrActive and ErrEnded say that the orchestration has not failed.
 func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, error) {
 	return r.startAfterEnd(ctx, id, requestID, func(all []storedExecution) (*plannedExecution, error) {
 		latest, started := latestOf(all)
@@ -173,8 +175,8 @@ func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, er
 	})
 }
 
-// Restart starts an orchestration that has ended over, with the input that it was started with. requestID makes it the
-// same when it is repeated. ErrActive says that it has not ended.
+// Restart starts an orchestration that has ended over, with its original input. With the same requestID, repeating the
+// call changes nothing. ErrActive says that it has not ended.
 func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, error) {
 	return r.startAfterEnd(ctx, id, requestID, func(all []storedExecution) (*plannedExecution, error) {
 		latest, started := latestOf(all)
@@ -188,7 +190,7 @@ func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, e
 	})
 }
 
-// startAfterEnd begins another execution of an orchestration that has ended, once for each requestID.
+// startAfterEnd starts another execution of an orchestration that has ended, once for each requestID.
 func (r *Runtime) startAfterEnd(ctx context.Context, id, requestID string, next func([]storedExecution) (*plannedExecution, error)) (Outcome, error) {
 	return r.startNext(ctx, id, func(all []storedExecution) (*plannedExecution, error) {
 		if len(all) == 0 {
@@ -205,14 +207,14 @@ func (r *Runtime) startAfterEnd(ctx context.Context, id, requestID string, next 
 	})
 }
 
-// startFrom is the Start that an execution began with.
+// startFrom returns the Start with which an execution began.
 func startFrom(id string, started event) Start {
 	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: started.CorrelationID, Carry: started.Carry,
 		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference,
 		WillRetry: started.WillRetry, call: started.Call, errors: started.Errors}
 }
 
-// latestOf is the latest execution and its start.
+// latestOf returns the latest execution and its start.
 func latestOf(all []storedExecution) (storedExecution, event) {
 	latest := all[len(all)-1]
 	started, _ := latest.start()

@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// mailbox keeps the external events that nobody has asked for, in the order in which they came. What one of them costs does
-// not depend on how many there are. The zero value is empty.
+// mailbox holds the external events that nobody has asked for, in the order in which they came. The cost of one event
+// does not depend on how many there are. The zero value is empty.
 type mailbox struct {
-	all     []*keptEvent            // those that are taken stay until they are the first, or many
-	byName  map[string][]*keptEvent // the oldest first; by fold of the name
+	all     []*keptEvent            // taken ones are removed when they are first, or many
+	byName  map[string][]*keptEvent // oldest first, by the folded name
 	taken   int
-	arrived int // events, ever
+	arrived int // how many events have ever come
 }
 
 // keptEvent is an event in a mailbox.
@@ -37,7 +37,7 @@ func (m *mailbox) put(events ...event) {
 	}
 }
 
-// oldest is the first of that name; nil for none.
+// oldest returns the first event of that name; nil when there is none.
 func (m *mailbox) oldest(name string) *keptEvent {
 	if m.len() == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (m *mailbox) oldest(name string) *keptEvent {
 	return nil
 }
 
-// take takes out what oldest gave.
+// take removes what oldest returned.
 func (m *mailbox) take(k *keptEvent) {
 	if m.byName[k.key] = m.byName[k.key][1:]; len(m.byName[k.key]) == 0 {
 		delete(m.byName, k.key)
@@ -65,7 +65,7 @@ func (m *mailbox) take(k *keptEvent) {
 	}
 }
 
-// list gives up to most of the events, the oldest first.
+// list returns up to most events, oldest first.
 func (m *mailbox) list(most int) []event {
 	var events []event
 	for _, k := range m.all {
@@ -79,7 +79,7 @@ func (m *mailbox) list(most int) []event {
 	return events
 }
 
-// fold makes names the same that strings.EqualFold takes for the same.
+// fold maps all names that strings.EqualFold considers equal to one.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

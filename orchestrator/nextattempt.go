@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// nextAttempt is the start of the attempt that follows one that has ended. What that leaves to it is said by its end.
+// nextAttempt returns the start event of the attempt that follows one that has ended. The end of that one says whether
+// its results are kept.
 func nextAttempt(before storedExecution, started event) event {
 	e := event{Base: before.number + 1, First: max(started.First, 1), Attempt: started.attempt(before.number) + 1,
 		Payload: started.Payload, Inherited: before.forNextAttempt()}
@@ -15,12 +16,12 @@ func nextAttempt(before storedExecution, started event) event {
 		e.Base = max(started.Base, 1)
 	}
 	if e.Revived = end != nil && !end.Retrying; e.Revived && e.Inherited != nil {
-		e.Inherited.Suspended = false // who revives what has ended wants it to run
+		e.Inherited.Suspended = false // whoever retries an orchestration that has ended wants it to run
 	}
 	return e
 }
 
-// priorResults is what the execution, of which e is the start, keeps of the attempt before it.
+// priorResults returns the results of the attempt before that the execution which starts with e may reuse.
 func (e event) priorResults(id string, before storedExecution) priorResults {
 	if e.Base > before.number {
 		return priorResults{}
@@ -28,7 +29,7 @@ func (e event) priorResults(id string, before storedExecution) priorResults {
 	return newPriorResults(id, before)
 }
 
-// startNextAttempt makes the attempt that follows the latest, which has ended.
+// startNextAttempt commits the start of the attempt that follows the latest one, which has ended.
 func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, next event) error {
 	if err := d.loadLatest(all); err != nil {
 		return err
@@ -36,7 +37,7 @@ func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, ne
 	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
-	d.requiredETag = d.statusETag // while it is that, nothing has been added to the attempt before
+	d.requiredETag = d.statusETag // with this ETag, nobody has added a round to the attempt before
 	before := d.summary()
 	before.Earlier = nil
 	d.earlier = append(d.earlier, before)
@@ -44,8 +45,8 @@ func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, ne
 	return d.begin(ctx, before.Execution+1, next)
 }
 
-// retryOverdue says that the sweeper sees to the next attempt, because the message that was to bring it is lost. That at a
-// sub-orchestration is its caller's to make.
+// retryOverdue reports whether the sweeper has to make the next attempt, because the message that was to cause it is
+// lost. The attempts of a sub-orchestration are its caller's to make.
 func (d *driver) retryOverdue(end event) bool {
 	if !end.Retrying || d.start.Parent != "" || d.rt.config.Now().Sub(fromMicros(end.At)) < d.rt.config.LostAfter {
 		return false
@@ -55,8 +56,9 @@ func (d *driver) retryOverdue(end event) bool {
 	return slices.ContainsFunc(d.inbox, func(v *delivery) bool { return v.signal.Payload.Lost })
 }
 
-// resumeForCaller takes over a sub-orchestration for an attempt at a call of its caller: it drives the execution that began
-// for that, takes the result of one that completed for an earlier one, or begins the next.
+// resumeForCaller resumes a sub-orchestration for one attempt at a call of its caller. It drives the execution that was
+// started for this attempt, takes the result of one that completed for an earlier attempt, or starts the next
+// execution.
 func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
 	if started.Name != d.start.Orchestrator || started.Parent != d.start.Parent || started.Parent == "" {
@@ -72,12 +74,12 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 	end := latest.end()
 	switch {
 	case known.same(own) && known.Attempt == own.Attempt:
-		d.notifiesParent = end == nil // somebody else had it, and its caller may be parked
+		d.notifiesParent = end == nil // another process drove it, and the caller may be parked
 		return d.loadLatest(all)
 	case own.before(known):
 		return fmt.Errorf("orchestration %s runs for a later call: %w", d.start.ID, errLostRace)
 	case latest.active() && (end == nil || !end.Retrying):
-		d.waitsForEnd, d.codeless = true, true // its caller has let it go, and hears of its end
+		d.waitsForEnd, d.codeless = true, true // it still runs for an earlier call; the caller is told when it ends
 		return d.loadLatest(all)
 	case usable && end.Kind == executionCompleted:
 		return d.loadLatest(all)
@@ -90,7 +92,8 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 	return d.startNextAttempt(ctx, all, next)
 }
 
-// takeOverPrior takes note of what the attempts before leave to the execution.
+// takeOverPrior hands the execution the side effects of the attempt before, and notes which sub-orchestrations were
+// undone.
 func (x *execution) takeOverPrior(m priorResults, earlier []Outcome) {
 	x.priorSideEffects = m.sideEffects
 	x.undoneSince = map[string]int{}

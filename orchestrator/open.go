@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// lastDecision is the last of the committed rounds of the execution; nil when they end without one.
+// lastDecision returns the decision that ended the execution, if it is committed.
 func (d *driver) lastDecision() *event {
 	return storedExecution{rounds: d.rounds}.end()
 }
@@ -19,7 +19,7 @@ func (d *driver) ended() bool {
 	return end != nil && end.Kind != executionContinued
 }
 
-// continuation is the decision to continue as new, when it is committed and not carried out.
+// continuation returns the committed decision to continue as new, until that is carried out.
 func (d *driver) continuation() *event {
 	if end := d.lastDecision(); end != nil && end.Kind == executionContinued {
 		return end
@@ -27,7 +27,7 @@ func (d *driver) continuation() *event {
 	return nil
 }
 
-// open starts the orchestration, or finds out where it stands.
+// open starts the orchestration, or loads it.
 func (d *driver) open(ctx context.Context) error {
 	if !d.start.Resume && !d.start.deliver {
 		err := d.begin(ctx, 1, d.externalStart(1))
@@ -44,7 +44,7 @@ func (d *driver) open(ctx context.Context) error {
 		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
 	}
 	if len(all) == 0 {
-		if err := d.rt.purgeRest(ctx, d.start.ID); err != nil { // of the one that had the id before
+		if err := d.rt.purgeRest(ctx, d.start.ID); err != nil { // a purge of an earlier orchestration of this id may be unfinished
 			return err
 		}
 		return d.begin(ctx, 1, d.externalStart(1))
@@ -52,12 +52,12 @@ func (d *driver) open(ctx context.Context) error {
 	return d.resume(ctx, all)
 }
 
-// externalStart is the start of an execution that begins from outside.
+// externalStart is the start event of an execution that is started from outside.
 func (d *driver) externalStart(number int) event {
 	return event{Base: number, First: number, Payload: d.start.Input}
 }
 
-// continueAsNew begins the execution that follows by itself.
+// continueAsNew starts the next execution after a decision to continue as new.
 func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	number := d.execution.number + 1
 	first, blobs := d.execution.first, d.blobs
@@ -79,7 +79,7 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	return nil
 }
 
-// begin makes the first round of an execution. Nothing outside has happened before it is committed.
+// begin starts an execution and commits its first round. It has no effect outside before the commit.
 func (d *driver) begin(ctx context.Context, number int, started event) error {
 	if current := d.rt.orchestrators[d.orchestrator.Name()]; current != nil {
 		d.orchestrator = current
@@ -135,8 +135,8 @@ func (d *driver) resetExecution(number, base int) {
 	d.dropUncommitted()
 }
 
-// resume takes over what the rounds hold: it replays what runs, and makes the next attempt at what failed, unless a
-// signal woke it: that does not revive what has failed.
+// resume continues from the stored rounds. It replays an execution that runs, and makes the next attempt after a
+// failure; but a signal alone does not retry what has failed.
 func (d *driver) resume(ctx context.Context, all []storedExecution) error {
 	if d.start.call != nil && !d.start.deliver {
 		return d.resumeForCaller(ctx, all)
@@ -154,7 +154,7 @@ func (d *driver) resume(ctx context.Context, all []storedExecution) error {
 	return d.loadLatest(all)
 }
 
-// readEarlier takes note of what lies before the latest execution.
+// readEarlier collects what the driver needs of the executions before the latest.
 func (d *driver) readEarlier(all []storedExecution) {
 	latest := all[len(all)-1]
 	d.version, d.earlier, d.marker = roundCount(all), nil, latest.marker()
@@ -171,7 +171,7 @@ func (d *driver) readEarlier(all []storedExecution) {
 	}
 }
 
-// loadLatest brings the driver to where the rounds end.
+// loadLatest brings the driver to the end of the stored rounds.
 func (d *driver) loadLatest(all []storedExecution) error {
 	d.readEarlier(all)
 	latest := all[len(all)-1]
@@ -183,7 +183,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 	if latest.end() != nil || d.codeless {
 		d.execution.loadWithoutCode(latest)
 		if d.execution.end.Retrying {
-			d.requiredETag = d.statusETag // while it is that, the next attempt has not begun
+			d.requiredETag = d.statusETag // with this ETag, the next attempt has not begun
 		}
 		d.known = len(d.summary().Calls)
 		d.execution.customStatus = d.storedCustomStatus
@@ -212,15 +212,16 @@ func (d *driver) loadLatest(all []storedExecution) error {
 	return nil
 }
 
-// noteStatus takes note of the status that belongs to the rounds which were loaded.
+// noteStatus remembers the status row that was loaded with the rounds.
 func (d *driver) noteStatus(status tables.Entity) {
 	d.statusETag, d.storedCustomStatus = status.ETag, status.String("CustomStatus")
 }
 
-// rules is the version of what a round means that this code writes: an execution keeps to those that it began under.
+// rules is the version of the rules by which this code writes rounds. An execution keeps the rules under which it
+// began.
 const rules = 2
 
-// createdOf is when the orchestration was created that the start is one of.
+// createdOf returns when the orchestration was created, given one of its starts.
 func createdOf(started event) time.Time {
 	if started.Created != 0 {
 		return fromMicros(started.Created)
@@ -228,7 +229,7 @@ func createdOf(started event) time.Time {
 	return fromMicros(started.At)
 }
 
-// pinVersion takes the version of the orchestrator that the execution began with.
+// pinVersion selects the version of the orchestrator with which the execution began.
 func (d *driver) pinVersion(started event) error {
 	o, err := d.rt.pinned(started)
 	if err != nil {
@@ -238,7 +239,8 @@ func (d *driver) pinVersion(started event) error {
 	return nil
 }
 
-// identify refuses an id that belongs to something else. The driver of a signal becomes that of what it found.
+// identify checks that the id belongs to the requested orchestration. A driver that a signal started takes the Start of
+// the orchestration that it finds.
 func (d *driver) identify(all []storedExecution) error {
 	first, ok := all[0].start()
 	started, okToo := all[len(all)-1].start()

@@ -2,9 +2,9 @@ package orchestrator
 
 import "slices"
 
-// awaitOpenWork waits, once the function has returned, for the activities and sub-orchestrations that nobody has looked at,
-// and for those that coroutines wait for which nobody has looked at: what is called is carried out. To wait for anything
-// else is no work: such coroutines end with the function.
+// awaitOpenWork waits, once the orchestrator's function has returned, for activities and sub-orchestrations that were
+// called but never awaited, and for coroutines that wait for such calls: a call that was made is completed. Coroutines
+// that wait for anything else end with the function.
 func (x *execution) awaitOpenWork(ctx *Context) {
 	f := x.current
 	x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.hasOpenWork(f) })
@@ -15,7 +15,7 @@ func (x *execution) awaitOpenWork(ctx *Context) {
 	}
 }
 
-// hasOpenWork says that there is something to carry out besides the fiber that asks.
+// hasOpenWork reports whether a coroutine other than the asking one has such work.
 func (x *execution) hasOpenWork(asking *coroutine) bool {
 	if x.openCount > 0 && slices.ContainsFunc(x.tasks, func(t *task) bool { return t.isOpenWork() && !t.awaited }) {
 		return true
@@ -25,11 +25,11 @@ func (x *execution) hasOpenWork(asking *coroutine) bool {
 	})
 }
 
-// isOpenWork says that the task is an activity or a sub-orchestration that goes on.
+// isOpenWork reports whether the task is an activity or a sub-orchestration that has not ended.
 func (t *task) isOpenWork() bool { return !t.done && (t.kind == activityTask || t.kind == childTask) }
 
-// leadsToOpenWork says that the fiber can run, or waits for what is to be carried out, itself or through others. depth ends the search
-// among fibers that wait for each other.
+// leadsToOpenWork reports whether the coroutine can run, or waits for open work, itself or through other coroutines.
+// depth ends the search among coroutines that wait for each other.
 func (x *execution) leadsToOpenWork(f *coroutine, depth int) bool {
 	if f.ended || depth == 0 {
 		return false

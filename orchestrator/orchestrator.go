@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Orchestrator is a durable function.
+// Orchestrator is a durable function; see the package comment.
 type Orchestrator[In, Out any] struct {
 	name    string
 	fn      func(*Context, In) (Out, error)
@@ -32,15 +32,15 @@ func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error
 	return o
 }
 
-// WithVersion names the version of an orchestrator's code. Several versions of one name may be registered: what begins
-// takes the one that was registered last, and an execution keeps the version that it began with. Remove a version when
-// none of its executions is left; until then those stall with ErrUnknownOrchestrator.
+// WithVersion names the version of an orchestrator's code. Several versions of one name may be registered: a new
+// execution uses the one that was registered last, and a running one keeps the version with which it began. Remove a
+// version when no execution of it is left; until then its executions stall with ErrUnknownOrchestrator.
 func WithVersion(version string) OrchestratorOption {
 	return orchestratorOption(func(o *orchestratorOptions) { o.version = version })
 }
 
-// DropEarlyEvents drops, with a warning, an event that nobody waits for when it comes (rounds document). Without it,
-// events are kept until somebody asks for them.
+// DropEarlyEvents drops, with a warning, every event that nobody waits for when it comes (rounds document). Without
+// this option, such events are kept until they are asked for.
 func DropEarlyEvents() OrchestratorOption {
 	return orchestratorOption(func(o *orchestratorOptions) { o.drop = true })
 }
@@ -69,10 +69,10 @@ func (o *Orchestrator[In, Out]) run(ctx *Context, input json.RawMessage) (json.R
 	return output, nil
 }
 
-// Call runs the orchestrator as a sub-orchestration, and returns at once: it has its own rounds and its own id, which
-// begins with the caller's unless WithID gives it another. It has the caller's correlation id. It runs once for a call;
-// with WithRetry, one that failed makes another attempt, which keeps what the runtime's rule for attempts says (see the
-// package comment). WithTimeout bounds each attempt.
+// Call runs the orchestrator as a sub-orchestration and returns at once. The sub-orchestration has its own rounds, its
+// own id, which begins with the caller's id unless WithID sets another one, and the caller's correlation id. It runs
+// once for a call. With WithRetry, a failed one makes another attempt, which keeps results by the rule for attempts
+// (see the package comment). WithTimeout bounds each attempt.
 func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
 	if ctx.isCanceled() {
 		return failedFuture[Out](ctx, canceledError(o.name))
@@ -87,9 +87,9 @@ func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption)
 	return &Future[Out]{ctx: ctx, task: ctx.execution.callChild(ctx, o.name, input, merged)}
 }
 
-// Start begins the orchestrator as an orchestration of its own, which nobody waits for: it goes on when this one ends. id
-// is its id, "" for one that begins with this one's; an orchestration that has the id already is left alone. It begins
-// when the round that decided it is committed, exactly if that happens.
+// Start starts the orchestrator as a detached orchestration: nobody waits for it, and it goes on when this one ends. id
+// is its id; "" makes one that begins with this orchestration's id. If the id is taken, nothing is started. The
+// orchestration begins when the round that decided on it is committed, and only then.
 func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, error) {
 	if ctx.isCanceled() {
 		return "", canceledError("start of orchestrator " + o.name)
@@ -99,7 +99,7 @@ func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, e
 	}
 	input, err := encodePayload(in)
 	if err == nil && id != "" {
-		err = Start{ID: id, Input: input}.validate() // once it is decided, it has to be possible
+		err = Start{ID: id, Input: input}.validate() // a start that is decided must not fail later
 	}
 	if err != nil {
 		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(err))
@@ -107,42 +107,42 @@ func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, e
 	return ctx.execution.detach(o.name, id, input), nil
 }
 
-// ParentClose says what becomes of a sub-orchestration when its caller's execution ends while it goes on. One that is
-// terminated terminates all but those that are abandoned.
+// ParentClose says what happens to a sub-orchestration that is still running when its caller's execution ends. A caller
+// that is terminated terminates all but the abandoned ones.
 type ParentClose string
 
-// The policies.
+// These are the policies.
 const (
 	CancelChild    ParentClose = "cancel" // the default
 	TerminateChild ParentClose = "terminate"
 	AbandonChild   ParentClose = "abandon"
 )
 
-// WithParentClose says what becomes of a sub-orchestration when its caller ends before it.
+// WithParentClose sets what happens to the sub-orchestration when its caller ends before it.
 func WithParentClose(p ParentClose) CallOption {
 	return callOption(func(o *callOptions) { o.close = p })
 }
 
-// WithID gives a sub-orchestration an id of one's own, 1 to 400 bytes of UTF-8. The call fails permanently when another
-// orchestration has it.
+// WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. The call fails permanently when another
+// orchestration has the id.
 func WithID(id string) CallOption { return callOption(func(o *callOptions) { o.id = id }) }
 
-// callRef names one attempt at a call of a sub-orchestration, in its caller's words.
+// callRef identifies one attempt at a call of a sub-orchestration, by the caller's numbering.
 type callRef struct {
 	Execution int `json:"execution"`
 	Task      int `json:"task"`
 	Attempt   int `json:"attempt"`
-	// Since is the first execution of the caller whose calls under the same id count: what the sub-orchestration did for
-	// an earlier one was undone, or belongs to an attempt of which nothing is kept.
+	// Since is the first execution of the caller whose results under this id still count. What the sub-orchestration
+	// did for an earlier one was undone, or belongs to an attempt of which nothing is kept.
 	Since int `json:"since,omitempty"`
 }
 
-// same says that both are attempts at the same call.
+// same reports whether both are attempts at the same call.
 func (c callRef) same(other callRef) bool {
 	return c.Execution == other.Execution && c.Task == other.Task
 }
 
-// before says that the attempt was made before the other.
+// before reports whether this attempt was made before the other.
 func (c callRef) before(other callRef) bool {
 	return cmp.Or(cmp.Compare(c.Execution, other.Execution), cmp.Compare(c.Task, other.Task), cmp.Compare(c.Attempt, other.Attempt)) < 0
 }

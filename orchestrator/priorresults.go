@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// priorResults holds what the attempt before has left for the one that follows it: results of calls, and side effects. A result
-// serves the call of the same kind and name with the same input, each result once and in order; so the code may change
-// between the two, and no call that completed is made again. The zero value holds nothing.
+// priorResults holds the results of calls, and the side effects, of the attempt before. A result serves a call of the
+// same kind and name with the same input; each result serves one call, in order. So the code may change between the
+// attempts, and no call that completed is made again. The zero value is empty.
 type priorResults struct {
 	calls       map[callKey][]Call
 	sideEffects map[string][]json.RawMessage
@@ -18,7 +18,7 @@ type callKey struct {
 	name, input string
 }
 
-// newPriorResults leaves out what was taken back, and what took it back.
+// newPriorResults collects the results of an attempt, without the calls that were undone and without their undos.
 func newPriorResults(id string, before storedExecution) priorResults {
 	m := priorResults{map[callKey][]Call{}, map[string][]json.RawMessage{}}
 	for _, r := range before.rounds {
@@ -42,10 +42,10 @@ func newPriorResults(id string, before storedExecution) priorResults {
 	return m
 }
 
-// key is what makes a call the same as one of the attempt before.
+// key identifies equal calls of two attempts.
 func (t *task) key() callKey { return callKey{t.kind.call(), t.name, hashOf(t.input)} }
 
-// take gives the next result for a call, if there is one.
+// take returns the next result for a call, if there is one.
 func (m priorResults) take(t *task) (Call, bool) {
 	if len(m.calls) == 0 || t.undoes > 0 {
 		return Call{}, false
@@ -59,7 +59,7 @@ func (m priorResults) take(t *task) (Call, bool) {
 	return calls[0], true
 }
 
-// remove takes the result out that a call has got already.
+// remove removes a result that a call has been given already.
 func (m priorResults) remove(t *task, from origin) {
 	key := t.key()
 	calls := m.calls[key]
@@ -74,14 +74,14 @@ func (m priorResults) remove(t *task, from origin) {
 	}
 }
 
-// matchedResult is one that a call is about to get.
+// matchedResult is a prior result and the call that is about to get it.
 type matchedResult struct {
 	task *task
 	call Call
 }
 
-// reusePrior answers calls that the attempt before has made already, in the order in which they were answered then, so that
-// races have the same winners. Each answer can lead to the next call.
+// reusePrior answers the calls for which the attempt before has a result, in the order in which they were answered
+// then, so that races have the same winners. Each answer can lead to the next call.
 func (d *driver) reusePrior() error {
 	for {
 		for ; d.lookedUp < len(d.execution.tasks); d.lookedUp++ {
@@ -114,7 +114,7 @@ func (d *driver) reusePrior() error {
 	}
 }
 
-// removeReused takes what a replayed round has reused out of the memo.
+// removeReused removes the results that a replayed turn has used.
 func (d *driver) removeReused(r round) {
 	for _, e := range r.Learned {
 		if e.reused() {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// SignalHorizon is for how long at least an orchestration that continues as new, or makes another attempt, knows a signal
-// that it has applied, and how far it is with those that it exchanges events with: a signal that comes again within that
-// time is dropped. An execution knows its own signals as long as it lasts.
+// SignalHorizon is for how long at least a signal is recognised as a duplicate after an orchestration has continued as
+// new or made another attempt; the same holds for the streams of events that orchestrations exchange. Within an
+// execution, duplicates are recognised without limit.
 const SignalHorizon = 72 * time.Hour
 
 // digest stands for the id of a signal.
@@ -22,10 +22,10 @@ func digestOf(id string) digest {
 	return digest(sum[:len(digest{})])
 }
 
-// appliedSignals are signals that have been applied, and when, in microseconds.
+// appliedSignals holds the signals that were applied, and when, in microseconds.
 type appliedSignals map[digest]int64
 
-// appliedHour are the digests of signals that were applied in one hour of Unix time, one behind the other.
+// appliedHour holds the concatenated digests of the signals that were applied within one hour of Unix time.
 type appliedHour struct {
 	Hour    int64  `json:"hour"`
 	Digests []byte `json:"digests"`
@@ -33,14 +33,14 @@ type appliedHour struct {
 
 const microsAnHour = int64(time.Hour / time.Microsecond)
 
-// receivedSignals is what an orchestration knows of those that it hears from.
+// receivedSignals is what an orchestration remembers of the signals that it has received, to recognise duplicates.
 type receivedSignals struct {
 	applied appliedSignals
 	senders senders
-	last    string // signal that was applied
+	last    string // id of the signal that was applied last
 }
 
-// record takes note of an event of the rounds.
+// record takes note of an event that a signal brought.
 func (m *receivedSignals) record(e event) {
 	if e.Inherited != nil {
 		m.restore(e.Inherited, e.At)
@@ -55,7 +55,7 @@ func (m *receivedSignals) record(e event) {
 	}
 }
 
-// contains says whether a signal has been applied.
+// contains reports whether a signal has been applied.
 func (m *receivedSignals) contains(signal string) bool {
 	if signal == "" || len(m.applied) == 0 {
 		return false
@@ -79,7 +79,7 @@ func (m *receivedSignals) advanceStream(stream string, to sender) {
 	m.senders[stream] = sender{max(known.Sequence, to.Sequence), max(known.At, to.At)}
 }
 
-// restore takes over what an execution was left, in whatever way it was written.
+// restore takes over what the execution before has left, in the format of any version.
 func (m *receivedSignals) restore(in *inheritance, at int64) {
 	for _, id := range in.Signals {
 		m.add(digestOf(id), at) // older versions do not say when
@@ -100,7 +100,7 @@ func (m *receivedSignals) restore(in *inheritance, at int64) {
 	}
 }
 
-// saveTo hands on what is not older than the horizon.
+// saveTo hands on what is within the horizon.
 func (m *receivedSignals) saveTo(to *inheritance, now int64) {
 	from := now - SignalHorizon.Microseconds()
 	to.Applied, to.Senders = m.applied.since(from), m.senders.since(from)
@@ -109,7 +109,7 @@ func (m *receivedSignals) saveTo(to *inheritance, now int64) {
 	}
 }
 
-// since gives what was applied from a time on, by the hour.
+// since returns what was applied from a time on, by hour.
 func (h appliedSignals) since(from int64) []appliedHour {
 	byHour := map[int64][]digest{}
 	for d, at := range h {
@@ -130,17 +130,17 @@ func (h appliedSignals) since(from int64) []appliedHour {
 	return hours
 }
 
-// sender is how far an orchestration is with the events of one other: the sequence of the last, and when it came, in
-// microseconds.
+// sender is the state of a stream of events from another orchestration: the sequence number of the last event, and when
+// it came, in microseconds.
 type sender struct {
 	Sequence int   `json:"sequence"`
 	At       int64 `json:"at"`
 }
 
-// senders are those of the streams that events came from.
+// senders holds the streams of received events by name.
 type senders map[string]sender
 
-// since gives those that something came from since a time.
+// since returns the streams from which an event has come since a time.
 func (s senders) since(from int64) senders {
 	recent := maps.Clone(s)
 	maps.DeleteFunc(recent, func(_ string, one sender) bool { return one.At < from })

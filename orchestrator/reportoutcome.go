@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// reportOutcome tells those who have to know what a driver that a signal woke has reached.
+// reportOutcome calls the hooks of the configuration (Stalled, Ended) for the outcome of a driver that a signal woke.
 func (r *Runtime) reportOutcome(ctx context.Context, d *driver) (Outcome, error) {
 	out := d.outcome
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -29,8 +29,8 @@ func (r *Runtime) reportOutcome(ctx context.Context, d *driver) (Outcome, error)
 	}
 }
 
-// continueLater sees to it that an orchestration whose driver's time ran out is driven on. Without progress the signal is delivered
-// again, so that it is counted.
+// continueLater makes sure that an orchestration is driven on after its driver's time ran out. If the driver made no
+// progress, it returns an error instead: the signal is delivered again, so that its attempts are counted.
 func (r *Runtime) continueLater(ctx context.Context, d *driver) error {
 	out := d.outcome
 	if out.Woken {

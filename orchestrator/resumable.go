@@ -5,8 +5,7 @@ import (
 	"runtime"
 )
 
-// resumable runs a function that can hand control back in the middle and go on later. Only one goroutine at a time may
-// use it.
+// resumable runs a function that can pause in the middle and be resumed later. Only one goroutine at a time may use it.
 type resumable struct {
 	next  func() (struct{}, bool)
 	stop  func()
@@ -28,15 +27,15 @@ func (c *resumable) resume() bool {
 	return paused
 }
 
-// pause hands control back; only the body may call it. It returns when the coroutine is resumed. When the coroutine is
-// closed instead, it ends the body: deferred functions run, and no recover can stop that.
+// pause hands control back; only the body may call it. It returns when the body is resumed. When the body is closed
+// instead, pause ends it: deferred functions run, and no recover can prevent the end.
 func (c *resumable) pause() {
 	if !c.yield(struct{}{}) {
 		runtime.Goexit()
 	}
 }
 
-// close ends a paused body and waits for its deferred functions. It does nothing to one that has returned.
+// close ends a paused body and waits for its deferred functions. It does nothing to a body that has returned.
 func (c *resumable) close() {
 	// Goexit inside the body also ends the goroutine that calls stop, so that has to be one of its own.
 	done := make(chan struct{})

@@ -1,38 +1,39 @@
 package orchestrator
 
-// defaultRoundBudget is what a round takes, by estimate, before the next one gets the rest.
+// defaultRoundBudget is how much one round holds, by estimate, before the next round gets the rest.
 func defaultRoundBudget() roundBudget {
 	return roundBudget{
 		bytes:     8 << 20, // of JSON
-		tasks:     90,      // operations on human tasks: a transaction has 100
-		taskBytes: 2 << 20, // of human tasks, which go into the transaction beside the round
+		tasks:     90,      // operations on human tasks: a transaction has 100 at most
+		taskBytes: 2 << 20, // of human tasks, which are rows of the same transaction
 	}
 }
 
-// roundPart is how much of what was learned and decided the next round takes: all of it, as a rule. What is too much for one
-// round is divided over several, in its order: at the border of two events, or, where one event led to more than a round
-// holds, between two decisions. A replay takes the rounds of a divided turn together.
+// roundPart is how much of what was learned and decided goes into the next round: usually all of it. What is too much
+// for one round is divided over several, in its order, between two events or, when one event led to more than a round
+// holds, between two decisions. A replay joins the rounds of a divided turn.
 type roundPart struct {
 	learned, decided int
-	more             bool // the rest of what the last event led to follows
-	whole            bool
+	more             bool // the rest of the decisions that the last event led to follows in the next round
+	// nothing is left for another round
+	whole bool
 }
 
-// roundBudget is what is left of a portion.
+// roundBudget is how much a part may still take.
 type roundBudget struct{ bytes, tasks, taskBytes int }
 
-// spend says whether something fits, and takes the room that it needs.
+// spend takes an amount from the budget, and reports whether the budget sufficed.
 func (r *roundBudget) spend(bytes, tasks, taskBytes int) bool {
 	r.bytes, r.tasks, r.taskBytes = r.bytes-bytes, r.tasks-tasks, r.taskBytes-taskBytes
 	return r.bytes >= 0 && r.tasks >= 0 && r.taskBytes >= 0
 }
 
-// nextPart is what the next round takes. share divides the room of a portion, for one that has turned out not to fit.
+// nextPart returns what the next round takes. share divides the budget, for when a part has turned out not to fit.
 func (d *driver) nextPart(share int) roundPart {
 	left := d.rt.roundBudget
 	left = roundBudget{left.bytes / share, left.tasks / share, left.taskBytes / share}
 	var p, border roundPart
-	for i := -1; i < len(d.learned); i++ { // before the first event is what is left of a divided turn
+	for i := -1; i < len(d.learned); i++ { // -1 stands for the decisions left over from a divided turn
 		if i >= 0 {
 			border = p
 			if !left.spend(d.learned[i].size(), 0, 0) && p != (roundPart{}) {
@@ -54,14 +55,14 @@ func (d *driver) nextPart(share int) roundPart {
 	return p
 }
 
-// withMore says of a portion whether the rest of what its last event led to follows.
+// withMore sets more: whether the rest of what the part's last event led to follows.
 func (d *driver) withMore(p roundPart) roundPart {
 	p.more = p.decided < d.decisionsUpTo(p.learned-1)
 	return p
 }
 
-// decisionsWith is how many of the decisions go with the events up to that place: all that they led to, but the one that ends the
-// execution stands at the end of the last round, whatever was learned since.
+// decisionsWith is how many decisions go into a round that ends with the event at index i: all that the events led to.
+// The decision that ends the execution is an exception: it comes last in the last round, whatever was learned since.
 func (d *driver) decisionsWith(i int) int {
 	n := d.decisionsUpTo(i)
 	if x := d.execution; x.ended && i < len(d.learned)-1 {
@@ -70,7 +71,7 @@ func (d *driver) decisionsWith(i int) int {
 	return n
 }
 
-// decisionsUpTo is how many of the decisions were made up to the event of that place, -1 for before the first.
+// decisionsUpTo is how many decisions were made up to the event at index i; i is -1 for before the first event.
 func (d *driver) decisionsUpTo(i int) int {
 	switch {
 	case i == len(d.learned)-1:
@@ -82,10 +83,11 @@ func (d *driver) decisionsUpTo(i int) int {
 	}
 }
 
-// indivisible says that it cannot be divided.
+// indivisible reports whether the part cannot be divided further.
 func (p roundPart) indivisible() bool { return p.learned+p.decided <= 1 }
 
-// buildRound is the round of a portion. What follows a divided turn without its code leaves the rest of it for the code.
+// buildRound returns the round for a part. When a driver without code continues after a divided turn, the rest of that
+// turn is left for a driver with code.
 func (d *driver) buildRound(p roundPart) round {
 	r := round{Learned: d.learned[:p.learned], Decided: d.execution.decided[:p.decided], More: p.more}
 	if n := len(d.rounds); d.codeless && n > 0 && d.rounds[n-1].More {
@@ -94,7 +96,7 @@ func (d *driver) buildRound(p roundPart) round {
 	return r
 }
 
-// dropCommitted takes what a round holds out of what is to be committed.
+// dropCommitted removes what a committed round holds from what is still to be committed.
 func (d *driver) dropCommitted(p roundPart) {
 	d.leftoverDecisions = d.decisionsUpTo(p.learned-1) - p.decided
 	d.learned, d.decisionsAfter, d.execution.decided = d.learned[p.learned:], d.decisionsAfter[p.learned:], d.execution.decided[p.decided:]
@@ -106,12 +108,12 @@ func (d *driver) dropCommitted(p roundPart) {
 	}
 }
 
-// dropUncommitted forgets what was learned and decided, and not committed.
+// dropUncommitted discards everything that was learned and decided but not committed.
 func (d *driver) dropUncommitted() {
 	d.learned, d.decisionsAfter, d.leftoverDecisions, d.execution.decided = nil, nil, 0, nil
 }
 
-// callsAfter is how many calls are committed once the first decisions are.
+// callsAfter is how many calls are committed once this many decisions are.
 func (x *execution) callsAfter(decided int) int {
 	known := len(x.tasks)
 	for _, e := range x.decided[decided:] {
@@ -122,7 +124,7 @@ func (x *execution) callsAfter(decided int) int {
 	return known
 }
 
-// size is about how many bytes of JSON an event takes in its round.
+// size estimates how many bytes of JSON an event takes in its round.
 func (e event) size() int {
 	const least = 400
 	n := least + len(e.Name) + len(e.Child) + len(e.Reason) + 2*len(e.Carry) + 8*len(e.Tasks)
@@ -140,7 +142,7 @@ func (e event) size() int {
 	return n
 }
 
-// cost is what a decision needs of a portion's room.
+// cost is how much of a round's budget a decision takes.
 func (x *execution) cost(e event) (bytes, ops, taskBytes int) {
 	bytes = e.size()
 	switch e.Kind {
@@ -156,7 +158,7 @@ func (x *execution) cost(e event) (bytes, ops, taskBytes int) {
 	return bytes, 0, 0
 }
 
-// mergeTurn gives the rounds from one on that hold the same turn, as one, and how many they are.
+// mergeTurn joins the rounds that hold the first turn of rounds, and returns how many they are.
 func mergeTurn(rounds []round) (turn round, n int) {
 	turn, n = rounds[0], 1
 	for ; turn.More && n < len(rounds); n++ {

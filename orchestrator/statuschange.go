@@ -10,11 +10,11 @@ type StatusChange struct {
 	Tag       string
 	CreatedAt time.Time
 	Status    Status
-	// Was is the status before; "" when there was no orchestration.
+	// Was is the status before; "" when the orchestration is new.
 	Was Status
 }
 
-// reportStatus tells of a round that is durable, before it is taken into the execution.
+// reportStatus reports the status after a round that has become durable.
 func (d *driver) reportStatus() {
 	if d.rt.config.StatusChanged == nil {
 		return

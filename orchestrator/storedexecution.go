@@ -7,17 +7,17 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// storedExecution is one execution as the rounds hold it.
+// storedExecution is one execution as its rounds record it.
 type storedExecution struct {
 	number     int
 	rounds     []round
-	numbers    []int // of the rounds
-	old        bool  // from before what the execution continued that there is now; it may have lost rows
-	incomplete bool  // it took over results that are gone
-	blobs      bool  // hold something of it
+	numbers    []int // numbers of the rounds
+	old        bool  // it lies before what the latest execution continued from, so rows may be deleted
+	incomplete bool  // it took over results that are deleted
+	blobs      bool  // blobs hold some of its payloads or rounds
 }
 
-// missing is the number of the first round that is not there, 0 for none.
+// missing is the number of the first missing round, 0 when none is missing.
 func (g storedExecution) missing() int {
 	for i, n := range g.numbers {
 		if n != i+1 {
@@ -27,7 +27,7 @@ func (g storedExecution) missing() int {
 	return 0
 }
 
-// start is the event that the execution began with.
+// start returns the event with which the execution began.
 func (g storedExecution) start() (event, bool) {
 	if len(g.rounds) == 0 || len(g.rounds[0].Learned) == 0 || g.rounds[0].Learned[0].Kind != executionStarted {
 		return event{}, false
@@ -35,8 +35,8 @@ func (g storedExecution) start() (event, bool) {
 	return g.rounds[0].Learned[0], true
 }
 
-// forNextAttempt are the external events of the execution, for the attempt that follows it and asks for them again, and what else
-// that has to know.
+// forNextAttempt returns what the next attempt inherits: the external events, which it asks for again, and the state of
+// suspension and of received signals.
 func (g storedExecution) forNextAttempt() *inheritance {
 	var h inheritance
 	for _, r := range g.rounds {
@@ -56,10 +56,10 @@ func (g storedExecution) forNextAttempt() *inheritance {
 	return h.with(g.received(), g.lastEventAt())
 }
 
-// complete says that all that the execution went by is there.
+// complete reports whether everything that a replay of the execution needs is there.
 func (g storedExecution) complete() bool { return g.missing() == 0 && !g.incomplete }
 
-// received is what the execution knows of those that it has heard from.
+// received returns the signals that the execution and those before it have applied.
 func (g storedExecution) received() receivedSignals {
 	var m receivedSignals
 	for _, r := range g.rounds {
@@ -83,7 +83,7 @@ func (g storedExecution) lastEventAt() int64 {
 	return last
 }
 
-// end is the decision that ended the execution, nil while it goes on.
+// end returns the decision that ended the execution, nil while it goes on.
 func (g storedExecution) end() *event {
 	if len(g.rounds) == 0 {
 		return nil
@@ -100,19 +100,19 @@ func (g storedExecution) end() *event {
 	}
 }
 
-// active says that the execution has not ended, or is followed by another of itself.
+// active reports whether the execution has not ended, or is followed by another one by itself.
 func (g storedExecution) active() bool {
 	end := g.end()
 	return end == nil || end.Kind == executionContinued || end.Retrying
 }
 
-// firstAttempt is the first of the attempts of which the execution is the last.
+// firstAttempt is the number of the first in the row of attempts of which this execution is the last.
 func (g storedExecution) firstAttempt() int {
 	started, _ := g.start()
 	return g.number - started.attempt(g.number) + 1
 }
 
-// stalled says that the code could not go on with the execution, as far as is known.
+// stalled reports whether the execution is stalled, as far as its rounds say.
 func (g storedExecution) stalled() bool {
 	for _, r := range slices.Backward(g.rounds) {
 		for _, e := range slices.Backward(r.Learned) {
@@ -127,7 +127,7 @@ func (g storedExecution) stalled() bool {
 	return false
 }
 
-// roundCount is how many rounds the executions have had, those included whose rows are deleted.
+// roundCount is how many rounds the executions have had, deleted ones included.
 func roundCount(all []storedExecution) int {
 	if len(all) == 0 {
 		return 0
@@ -137,7 +137,7 @@ func roundCount(all []storedExecution) int {
 	return started.Before + len(latest.rounds)
 }
 
-// decodeExecutions decodes rounds.
+// decodeExecutions decodes rows of rounds.
 func decodeExecutions(rows []tables.Entity) ([]storedExecution, error) {
 	var all []storedExecution
 	for _, e := range rows {
