@@ -30,7 +30,7 @@ type activityBatch struct {
 	Blob            string         `json:"blob,omitempty"` // holds the activities instead
 }
 
-// activityCall is one of them. Times are in microseconds.
+// activityCall is one activity of a batch. Times are in microseconds.
 type activityCall struct {
 	Task      int             `json:"task"`
 	Name      string          `json:"name"`
@@ -41,7 +41,7 @@ type activityCall struct {
 	Progress  json.RawMessage `json:"progress,omitempty"`
 }
 
-// activityResult is how an attempt ended in another process.
+// activityResult is the result of an attempt in another process.
 type activityResult struct {
 	Execution int             `json:"execution"`
 	Task      int             `json:"task"`
@@ -51,7 +51,7 @@ type activityResult struct {
 	Progress  json.RawMessage `json:"progress,omitempty"`
 }
 
-// messageBytes is about what one message brings, in the blob that it names if need be.
+// messageBytes is about how many bytes one message, with the blob that it may name, carries.
 const messageBytes = 16 << 20
 
 // sendActivities hands activities to other processes, many in a message.
@@ -67,7 +67,7 @@ func (d *driver) sendActivities(ctx context.Context, e event) error {
 	return d.rt.sendBatches(ctx, b, calls)
 }
 
-// sendBatches hands out activities as b says, in as many messages as it takes.
+// sendBatches sends the activities in as many messages as necessary; b is the template.
 func (r *Runtime) sendBatches(ctx context.Context, b activityBatch, calls []activityCall) error {
 	var errs []error
 	for part := range batches(calls, func(c activityCall) int { return len(c.Input) + len(c.Progress) }) {
@@ -77,7 +77,7 @@ func (r *Runtime) sendBatches(ctx context.Context, b activityBatch, calls []acti
 	return errors.Join(errs...)
 }
 
-// batches divides what there is to send into what a message takes.
+// batches divides a list into parts that fit one message.
 func batches[T any](all []T, size func(T) int) iter.Seq[[]T] {
 	return func(yield func([]T) bool) {
 		for len(all) > 0 {
@@ -111,11 +111,11 @@ func (r *Runtime) sendBatch(ctx context.Context, b activityBatch) error {
 	return nil
 }
 
-// ErrBatch: a message of the activity queue that cannot be understood; delivering it again cannot help.
+// ErrBatch: the message of the activity queue cannot be understood, and delivering it again cannot help.
 var ErrBatch = errors.New("not a batch of activities")
 
-// RunActivities takes a message of the activity queue: it runs the activities and signals their results. nil means that
-// it may be acknowledged. What the time of ctx does not suffice for is handed out again.
+// RunActivities handles a message of the activity queue: it runs the activities and signals their results. A nil error
+// means that the message may be acknowledged. Activities for which the time of ctx does not suffice are sent again.
 func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	b, err := r.readBatch(ctx, body)
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	return r.dropBlob(ctx, b.Orchestration, b.Blob)
 }
 
-// reportResults signals what is done and hands out again what is left.
+// reportResults signals results and sends the remaining activities again.
 func (r *Runtime) reportResults(ctx context.Context, b activityBatch, done []activityResult, left []activityCall) error {
 	for results := range batches(done, func(a activityResult) int { return len(a.Output) + len(a.Progress) }) {
 		s := Signal{SignalID: uuid.NewString(), InstanceID: b.Orchestration, Type: InternalContinue, Payload: Payload{Results: results}}
@@ -188,8 +188,8 @@ func (r *Runtime) reportResults(ctx context.Context, b activityBatch, done []act
 	return r.sendBatches(ctx, b, left)
 }
 
-// GiveUpActivities takes a message of the activity queue that the host has given up on: its activities have failed, with
-// that as the reason, and the orchestration decides what follows.
+// GiveUpActivities handles a message of the activity queue that the host has given up: its activities fail with this
+// reason, and the orchestration decides what follows.
 func (r *Runtime) GiveUpActivities(ctx context.Context, body []byte, reason string) error {
 	b, err := r.readBatch(ctx, body)
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *Runtime) readBatch(ctx context.Context, body []byte) (activityBatch, er
 	}
 	text, err := r.config.Blobs.Get(ctx, r.config.Container, blobName(b.Orchestration, b.Blob))
 	if errors.Is(err, blobs.ErrNotFound) {
-		return b, nil // with the orchestration: the batch is empty
+		return b, nil // the orchestration was purged, so the batch is empty
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &b.Activities)
@@ -235,8 +235,8 @@ func decodeBatch(body []byte) (activityBatch, error) {
 	return b, nil
 }
 
-// dropUnwanted leaves those activities of a batch that are waited for. The others were done before, or are not wanted any more:
-// what runs them again now could come after what has taken them back.
+// dropUnwanted keeps only those activities of a batch that are still waited for. The others were done before or are not
+// wanted any more. Running them again could repeat their effects after an undo.
 func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (activityBatch, error) {
 	all, err := r.journal.load(ctx, b.Orchestration)
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *Runtime) dropUnwanted(ctx context.Context, b activityBatch) (activityBa
 	return b, nil
 }
 
-// checkWanted is looked at now and then by an attempt that has heartbeats: an error ends it.
+// checkWanted is called from time to time by an attempt that sends heartbeats. An error ends the attempt.
 func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 	s, err := r.Status(ctx, b.Orchestration)
 	if errors.Is(err, ErrNotFound) || err == nil && (s.Ended() || s.Execution > b.Execution) {
@@ -265,8 +265,8 @@ func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 	return nil
 }
 
-// attempt is a try at one of the activities. Its progress is not recorded, because another process has the rounds: a
-// failure takes it along, and so does what is handed out again.
+// attempt returns an attempt at one of the activities. Its progress is not recorded, because another process has the
+// rounds; a failure and a message that is sent again carry it instead.
 func (b activityBatch) attempt(c activityCall, beat func(progress json.RawMessage)) attempt {
 	return attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
 		record: beat,
@@ -285,7 +285,7 @@ func (r *Runtime) resultOf(b activityBatch, c activityCall, res result) activity
 	return out
 }
 
-// classifyResults says whether any of the results is news.
+// classifyResults reports whether any of the results is new.
 func (x *execution) classifyResults(results []activityResult) signalClass {
 	for _, r := range results {
 		if x.callFor(r) != nil {
@@ -295,7 +295,7 @@ func (x *execution) classifyResults(results []activityResult) signalClass {
 	return signalKnown
 }
 
-// callFor is the call that waits for the result; nil for none.
+// callFor returns the call that waits for the result; nil when none does.
 func (x *execution) callFor(r activityResult) *task {
 	t := x.task(r.Task)
 	if r.Execution != x.number || t == nil || t.done || t.kind != activityTask || t.attempts+1 != r.Attempt {
@@ -319,12 +319,12 @@ func (d *driver) takeResults(results []activityResult) error {
 		if err != nil {
 			return err
 		}
-		t.foreign = false // a retry is this driver's to see to
+		t.foreign = false // this driver is responsible for a retry
 	}
 	return nil
 }
 
-// resend lets activities be handed out, or run, whose messages may be gone.
+// resend makes dispatch send or run those activities again whose messages may be lost.
 func (c *executor) resend() {
 	for _, t := range c.execution.tasks {
 		if t.sent && t.open() {

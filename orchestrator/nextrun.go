@@ -6,13 +6,15 @@ import (
 	"slices"
 )
 
-// startsNextRun says that the id is shared by runs that follow each other, and that the latest is another one than this.
+// startsNextRun reports whether runs follow each other under the id, and the latest run is another one than the
+// requested.
 func (d *driver) startsNextRun(all []storedExecution) bool {
 	_, latest := latestOf(all)
 	return d.start.Reuse == ReuseEnded && !d.start.deliver && latest.Name == d.start.Orchestrator && latest.CorrelationID != d.start.CorrelationID
 }
 
-// beginNextRun begins the next run under the id, unless this one has ended for good before, or the latest goes on.
+// beginNextRun starts the requested run under the id, unless it has ended for good before. While the latest run goes
+// on, the error is ErrConflict.
 func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
 	if out, ok := d.findPastRun(all); ok {
@@ -34,7 +36,8 @@ func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error 
 	return d.begin(ctx, next.number, next.event)
 }
 
-// findPastRun finds the run that was asked for among those before the latest. One that failed is none: it is to run again.
+// findPastRun looks for the requested run among those before the latest. A run that failed does not count, because it
+// is to run again.
 func (d *driver) findPastRun(all []storedExecution) (Outcome, bool) {
 	for _, g := range slices.Backward(all) {
 		started, ok := g.start()
@@ -50,8 +53,8 @@ func (d *driver) findPastRun(all []storedExecution) (Outcome, bool) {
 	return Outcome{}, false
 }
 
-// settlePreviousRun makes sure that the run before has had all its effects, and that those know of its end who have to: a process may
-// have died in between, and what would make up for that is not heard any more once the next run has begun.
+// settlePreviousRun makes sure that the previous run has had all its effects and that its end was reported. A process
+// may have died in between, and once the next run has begun, nothing would make up for it.
 func (d *driver) settlePreviousRun(ctx context.Context, out Outcome, latest storedExecution) error {
 	if err := d.rt.repeatLastEffects(ctx, d.start.ID, []storedExecution{latest}, (*driver).emit); err != nil {
 		return err

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// park leaves the orchestration to a later Run: its time is over, or what it waits for is too far away.
+// park leaves the orchestration to a later Run, because the time is over, or because what it waits for is too far away.
 func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
 	for r := range d.executor.drain() {
 		if err := d.learnResult(r); err != nil {
@@ -28,7 +28,7 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 		return out, err
 	}
 	if d.staleTimer && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
-		resumeAt = d.earliest() // the message that is gone may have been the one that was to wake it
+		resumeAt = d.earliest() // the stale message may have been the one that was to wake the orchestration
 	}
 	if d.callErr != nil {
 		return Outcome{}, d.callErr
@@ -36,12 +36,12 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	out.ResumeAt = resumeAt
 	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
 	if !out.Woken {
-		return out, nil // who drives it sees to it
+		return out, nil // the caller of Run drives it on
 	}
 	return out, d.wake(ctx, resumeAt)
 }
 
-// earliest is when the first thing is due that the execution waits for, whoever sees to it; zero for none.
+// earliest returns the earliest due time among everything that the execution waits for; zero when there is none.
 func (d *driver) earliest() time.Time {
 	at := d.execution.deadline
 	for _, t := range d.execution.tasks {

@@ -6,20 +6,21 @@ import (
 	"slices"
 )
 
-// wait is one time that a fiber waits for a task, at a place among the tasks that it waits for.
+// wait is one wait of a coroutine for a task.
 type wait struct {
 	coroutine *coroutine
-	count     int // of the fiber's waits
+	count     int // which wait of the coroutine it is
 	task      *task
-	place     int
+	// index of the task among those that the coroutine waits for
+	place int
 }
 
-// obsolete says that the fiber does not wait there any more, or that it can go on.
+// obsolete reports whether the coroutine does not wait there any more, or can go on.
 func (w wait) obsolete() bool {
 	return w.coroutine.waits != w.count || w.coroutine.ended || w.task.done || w.coroutine.ready()
 }
 
-// waitFor has a fiber wait until one of the tasks is done.
+// waitFor registers that a coroutine waits until one of the tasks is done.
 func (x *execution) waitFor(f *coroutine, tasks []*task) {
 	f.waiting = tasks
 	f.waits++
@@ -29,7 +30,7 @@ func (x *execution) waitFor(f *coroutine, tasks []*task) {
 		}
 		w := wait{f, f.waits, t, i}
 		if n := len(t.waits); n > 0 && t.waits[n-1].coroutine == f {
-			t.waits[n-1] = w // it has waited for it before, in a loop perhaps
+			t.waits[n-1] = w // the coroutine has waited for this task before, perhaps in a loop
 		} else {
 			t.waits = append(t.waits, w)
 		}
@@ -39,7 +40,7 @@ func (x *execution) waitFor(f *coroutine, tasks []*task) {
 	}
 }
 
-// receivers are the waits for external events, by fold of their names.
+// receivers holds the waits for external events, by the folded names of the events.
 type receivers map[string]*waits
 
 func (r *receivers) add(w wait) {
@@ -53,7 +54,8 @@ func (r *receivers) add(w wait) {
 	(*r)[name].add(w)
 }
 
-// first is the task that an event of that name is for: of the first fiber that waits for one; nil for none.
+// first returns the task that gets an event of that name: the one of the first coroutine that waits for it; nil for
+// none.
 func (r receivers) first(name string) *task {
 	all := r[fold(name)]
 	if all == nil {
@@ -67,10 +69,11 @@ func (r receivers) first(name string) *task {
 	return nil
 }
 
-// waits are those for one name. Those that are over go when they are the first, or when they may be many.
+// waits holds the waits for events of one name. Obsolete ones are removed when they come first, or when they may be
+// many.
 type waits struct {
 	heap waitHeap
-	tidy int // length at which they are looked at
+	tidy int // length at which obsolete waits are removed
 }
 
 func (a *waits) add(w wait) {
@@ -83,7 +86,7 @@ func (a *waits) add(w wait) {
 	heap.Push(&a.heap, w)
 }
 
-// waitHeap is a heap of waits: those of the first fiber come first.
+// waitHeap orders waits by the numbers of their coroutines.
 type waitHeap []wait
 
 func (h waitHeap) Len() int { return len(h) }

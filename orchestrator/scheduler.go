@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// scheduler has the coroutines of an execution take turns: in the order in which they were made, over and over, each as long as
-// it can go on. What a turn costs depends on those that can go on, not on those that wait.
+// scheduler decides which coroutine of an execution runs next: each runs as long as it can, in the order in which they
+// were made, over and over. The cost of a turn depends on the coroutines that can go on, not on those that wait.
 type scheduler struct {
-	ready       coroutineHeap // that may go on, behind the place of the one that runs
-	later       coroutineHeap // before that place
+	ready       coroutineHeap // that may run, behind the current one in the order
+	later       coroutineHeap // that may run, before the current one in the order
 	conditional []*coroutine  // that wait for a condition, which others can make true
-	place       int           // number of the one that runs; 0 for none
+	place       int           // number of the current one; 0 for none
 }
 
-// wake takes note that a fiber may go on.
+// wake records that a coroutine may run.
 func (t *scheduler) wake(f *coroutine) {
 	switch {
 	case f.ended || f.scheduled:
@@ -27,7 +27,7 @@ func (t *scheduler) wake(f *coroutine) {
 	f.scheduled = true
 }
 
-// beginPass begins a round of turns: every fiber that may go on has one.
+// beginPass begins a pass in which every coroutine that may run gets one turn.
 func (t *scheduler) beginPass() {
 	t.place = 0
 	t.ready, t.later = append(t.ready, t.later...), t.later[:0]
@@ -37,7 +37,7 @@ func (t *scheduler) beginPass() {
 	}
 }
 
-// next is the fiber whose turn it is; nil when each has had one.
+// next returns the next coroutine of the pass; nil at its end.
 func (t *scheduler) next() *coroutine {
 	for len(t.ready) > 0 {
 		f := heap.Pop(&t.ready).(*coroutine)
@@ -50,7 +50,7 @@ func (t *scheduler) next() *coroutine {
 	return nil
 }
 
-// turn runs the fibers until all wait, or the execution has ended.
+// turn runs the coroutines until all wait, or the execution has ended.
 func (x *execution) turn() {
 	x.watchdog.begin()
 	defer x.watchdog.end()
@@ -75,7 +75,7 @@ func (x *execution) turn() {
 	}
 }
 
-// coroutineHeap is a heap of fibers by their numbers.
+// coroutineHeap is a heap of coroutines by their numbers.
 type coroutineHeap []*coroutine
 
 func (h coroutineHeap) Len() int           { return len(h) }

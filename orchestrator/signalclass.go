@@ -4,16 +4,16 @@ import (
 	"fmt"
 )
 
-// signalClass is what a signal is to an orchestration as it stands.
+// signalClass says what a signal means to an orchestration in its current state.
 type signalClass int
 
 const (
-	signalWakes   signalClass = iota // it brings nothing by itself
-	signalNew                        // it brings something
-	signalKnown                      // it has brought it before
+	signalWakes   signalClass = iota // it brings nothing itself
+	signalNew                        // it brings something new
+	signalKnown                      // what it brings was applied before
 	signalStale                      // what it is about is over
-	signalOfChild                    // a sub-orchestration that is waited for has ended
-	signalEarly                      // it comes before what its sender sent earlier
+	signalOfChild                    // an awaited sub-orchestration has ended
+	signalEarly                      // it came before an event that its sender had sent earlier
 )
 
 func (d *driver) classify(s Signal) signalClass {
@@ -41,7 +41,7 @@ func (d *driver) classify(s Signal) signalClass {
 	case d.isEarly(s.Payload):
 		return signalEarly
 	case !brings && s.ExpectedVersion > int64(d.version):
-		return signalStale // of an orchestration that had this id before
+		return signalStale // it is for an orchestration that had this id before
 	case brings:
 		return signalNew
 	default:
@@ -49,21 +49,21 @@ func (d *driver) classify(s Signal) signalClass {
 	}
 }
 
-// classifyCommand says what a command is to an execution that has not ended for good.
+// classifyCommand classifies a command to an execution that has not ended for good.
 func (x *execution) classifyCommand(s Signal) signalClass {
 	by, given := s.Payload.Caller, s.OccurredAtUtc.UnixMicro()
 	switch s.Payload.Command {
 	case commandSuspend, commandResume:
 		if given > 0 && given < x.commandedAt {
-			return signalStale // a later one was here before
+			return signalStale // a later command has been applied
 		}
 	case commandCancel:
 		if x.canceled != nil {
-			return signalStale // once is enough
+			return signalStale // it is canceled already
 		}
 	case commandGiveUp:
 		if !x.ended {
-			return signalStale // somebody has revived it
+			return signalStale // another attempt has begun
 		}
 	}
 	if by != nil && x.call != nil && by.Call.Execution > 0 && !by.Call.same(*x.call) {
@@ -72,9 +72,9 @@ func (x *execution) classifyCommand(s Signal) signalClass {
 	return signalNew
 }
 
-// waitIsOver says that nobody waits any more where the token says. A timer that has fired is not over for its own signal: that
-// may be the last that knows of what followed. Neither is anything of another execution, nor of one whose calls are not
-// known.
+// waitIsOver reports whether nobody waits any more where the signal's token says. The wait of a timer is not over for
+// the timer's own signal after it has fired, because this may be the last message for what followed. Nor is a wait of
+// another execution, or of one whose calls are not known.
 func (d *driver) waitIsOver(s Signal) bool {
 	var execution, number int
 	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
@@ -90,7 +90,7 @@ func (d *driver) waitIsOver(s Signal) bool {
 	return t == nil || t.canceled || t.done && s.Type == ExternalSignal
 }
 
-// inboxBringsOnlyNew says that whatever is in the inbox is new to the orchestration, or stale.
+// inboxBringsOnlyNew reports whether every signal in the inbox is new to the orchestration, or stale.
 func (d *driver) inboxBringsOnlyNew() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
@@ -102,8 +102,9 @@ func (d *driver) inboxBringsOnlyNew() bool {
 	return true
 }
 
-// inboxBringsNothing says that nothing in the inbox has had a part in what the orchestration is: it is what others sent, or the
-// end of a sub-orchestration, that was not taken in and is stale. Anything else may have been delivered before.
+// inboxBringsNothing reports whether no signal in the inbox has contributed to the current state: all are signals from
+// others, or ends of sub-orchestrations, that were not applied and are stale. Signals of other types may have been
+// delivered before.
 func (d *driver) inboxBringsNothing() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
@@ -116,8 +117,9 @@ func (d *driver) inboxBringsNothing() bool {
 	return len(d.inbox) > 0
 }
 
-// childEndUnneeded says that the execution has called a sub-orchestration, and has ended before it heard of its end, or did not
-// want it any more. One that it has not called may have been an earlier execution's, which heard of it.
+// childEndUnneeded reports whether the execution called the sub-orchestration but did not take its end: the execution
+// ended before, or canceled the call. A sub-orchestration that it did not call may belong to an earlier execution,
+// which took its end.
 func (d *driver) childEndUnneeded(child string) bool {
 	if d.codeless && !d.execution.ended {
 		return false
@@ -135,7 +137,7 @@ func (d *driver) childEndUnneeded(child string) bool {
 	return called
 }
 
-// wasCanceled says that the call ended because it was interrupted.
+// wasCanceled reports whether the call ended because it was interrupted.
 func (c Call) wasCanceled() bool {
 	return c.Failure != nil && c.Failure.Code == codeCanceled && c.Attempts == 0
 }

@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// isStall says that an error is one of code that cannot go on, until it is mended.
+// isStall reports whether an error means that the code cannot go on until it is fixed.
 func isStall(err error) bool {
 	_, undetermined := errors.AsType[*DeterminismError](err)
 	return undetermined || errors.Is(err, ErrUnknownActivity) || errors.Is(err, ErrUnknownOrchestrator)
 }
 
-// stall records that the code cannot go on, and takes in what signals bring, without the code: it is kept for when the
-// code can. The sweeper looks then. What has no rounds yet is not stalled: cause is what whoever starts it is told.
+// stall records that the code cannot go on, and keeps what signals bring for when it can. The sweeper tries again. An
+// orchestration without rounds is not stalled: whoever starts it gets the cause as an error.
 func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -45,7 +45,7 @@ func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 	}
 }
 
-// recordStall commits that the execution is stalled, if nobody has before, and what signals bring.
+// recordStall commits that the execution is stalled, unless that is recorded already, and what signals bring.
 func (d *driver) recordStall(ctx context.Context, cause error) error {
 	d.requeue(d.unacknowledged)
 	d.unacknowledged = nil
@@ -66,7 +66,8 @@ func (d *driver) recordStall(ctx context.Context, cause error) error {
 	return d.commitRounds(ctx)
 }
 
-// loadCodeless brings the driver to where the rounds end, and runs no code. ErrNotFound says that there are none.
+// loadCodeless brings the driver to the end of the stored rounds without running code. ErrNotFound says that there are
+// none.
 func (d *driver) loadCodeless(ctx context.Context) error {
 	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err == nil && len(all) == 0 {
@@ -83,8 +84,8 @@ func (d *driver) loadCodeless(ctx context.Context) error {
 	return d.loadLatest(all)
 }
 
-// recover lets an execution go on that was stalled: its rounds were replayed. It stays stalled as long as an activity that
-// it waits for is unknown.
+// recover continues a stalled execution whose rounds could be replayed. As long as an activity or orchestrator that it
+// waits for is not registered, it stays stalled.
 func (d *driver) recover() error {
 	for _, t := range d.execution.tasks {
 		if t.kind == activityTask && t.open() && d.rt.activities[t.name] == nil {

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// BlockedError says that an orchestrator did not come back from a turn: it waits for something other than the calls of its
+// BlockedError says that an orchestrator did not return from a turn: it waits for something other than the calls of its
 // Context, or computes for too long.
 type BlockedError struct {
 	Orchestration string
-	// Place is the function and the line where it stood, Waited for how long.
+	// Place is the function and the line where it was. Waited is for how long.
 	Place  string
 	Waited time.Duration
 }
@@ -27,18 +27,18 @@ func (e *BlockedError) Error() string {
 		"an orchestrator waits by its Context only; what blocks or takes time belongs in an activity", e.Orchestration, e.Waited, e.Place)
 }
 
-// watchdog notices that user code does not come back from a turn, and frees those who wait for its driver. nil watches
-// nothing.
+// watchdog notices when user code does not return from a turn, and releases those who wait for the driver. A nil
+// watchdog does nothing.
 type watchdog struct {
 	d     *driver
 	ctx   context.Context
 	limit time.Duration
 	timer *time.Timer
-	// state counts the turns that began and those that ended, so that it is odd during a turn; abandoned when the driver
+	// state counts the beginnings and ends of turns, so that it is odd during a turn. It is abandoned once the driver
 	// is given up.
 	state     atomic.Int64
-	began     atomic.Int64 // when the turn did, in nanoseconds of Unix time
-	goroutine atomic.Int64 // the goroutine that runs
+	began     atomic.Int64 // when the turn began, in nanoseconds of Unix time
+	goroutine atomic.Int64 // the goroutine that is running
 }
 
 const abandoned = -1
@@ -60,7 +60,8 @@ func (w *watchdog) begin() {
 	w.timer.Reset(w.limit)
 }
 
-// end says that the code came back. If that was too late, nobody waits for the driver any more, and it ends.
+// end says that the code has returned. If that was too late, nobody waits for the driver any more, and its goroutine
+// ends.
 func (w *watchdog) end() {
 	if w == nil {
 		return
@@ -82,7 +83,7 @@ func (w *watchdog) stop() {
 	}
 }
 
-// check gives the driver up if its turn has lasted for too long.
+// check gives the driver up if its turn has lasted too long.
 func (w *watchdog) check() {
 	turn := w.state.Load()
 	if turn == abandoned || turn%2 == 0 {
@@ -106,7 +107,7 @@ func (w *watchdog) check() {
 	w.d.replace(w.ctx, err)
 }
 
-// replace lets another driver stall the orchestration, and leaves.
+// replace has another driver stall the orchestration, and finishes this one.
 func (d *driver) replace(ctx context.Context, cause error) {
 	other := newDriver(d.rt, d.request, d.rt.orchestrators[d.request.Orchestrator])
 	d.rt.mu.Lock()
@@ -118,7 +119,7 @@ func (d *driver) replace(ctx context.Context, cause error) {
 	d.rt.finish(d, out, err)
 }
 
-// locate is where a goroutine stands in user code, as "function (file:line)".
+// locate returns where a goroutine is in user code, as "function (file:line)".
 func locate(goroutine int64) string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -130,7 +131,7 @@ func locate(goroutine int64) string {
 	return "an unknown place"
 }
 
-// userFrame is the innermost frame of a stack that is not the standard library's.
+// userFrame returns the innermost frame of a stack that is not in the standard library.
 func userFrame(stack string) string {
 	lines := strings.Split(stack, "\n")
 	for i := 1; i+1 < len(lines); i += 2 {
@@ -147,8 +148,8 @@ func userFrame(stack string) string {
 	return "an unknown place"
 }
 
-// isStandardLibrary says that a function is the standard library's: the path of its package begins with neither a domain nor the
-// name of the program's module, and is not main.
+// isStandardLibrary reports whether a function belongs to the standard library: the path of its package begins neither
+// with a domain nor with the name of the program's module, and is not main.
 func isStandardLibrary(function string) bool {
 	slash := strings.LastIndexByte(function, '/') + 1
 	pkg := function[:slash+strings.IndexByte(function[slash:]+".", '.')]
@@ -159,7 +160,7 @@ func isStandardLibrary(function string) bool {
 	return first != "main" && !strings.Contains(first, ".")
 }
 
-// goroutineID is the number of the goroutine that asks, as a stack shows it.
+// goroutineID returns the id of the current goroutine, as stack traces show it.
 func goroutineID() int64 {
 	var buf [64]byte
 	var id int64
