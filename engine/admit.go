@@ -15,17 +15,18 @@ import (
 )
 
 var (
-	// ErrNoEngine: what is to be started is no engine.
+	// ErrNoEngine: there is no engine of this name.
 	ErrNoEngine = errors.New("no such engine")
-	// ErrRefused: an engine does not run what it is asked for; the message says what would be right.
+	// ErrRefused: the engine does not accept the start; the message says what it would accept.
 	ErrRefused = errors.New("refused")
 )
 
-// Admit makes of a start that did not come by a queue one that is settled like a message: it writes history, failures are
-// tried again by way of the engine's queue, and what fails for good is a dead letter. s.Orchestrator is the engine, s.Input
-// the message, null for none; s.CorrelationID goes before the message's, and without either there is a new one. The
-// engine's rule makes the id; s.ID may be empty or has to be that one, or, where the id ends with the correlation id, gives
-// it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and what storage says.
+// Admit prepares a start that did not come through a queue, so that it is handled like a message: it writes history,
+// failures are retried through the engine's queue, and a final failure becomes a dead letter. s.Orchestrator is the
+// engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without either,
+// a new one is made. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends with
+// the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
+// storage.
 func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
 	def, ok := p.byName[s.Orchestrator]
 	if !ok {
@@ -64,7 +65,7 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	return s, nil
 }
 
-// idPattern is what the id of a run with this id looks like.
+// idPattern describes the id of a run, for error texts.
 func (d Definition) idPattern(id string) string {
 	if d.Singleton == "" {
 		return d.Name + "-{correlationId}"
@@ -72,7 +73,7 @@ func (d Definition) idPattern(id string) string {
 	return id
 }
 
-// startMessage is the message of a start.
+// startMessage returns the message of a start.
 func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	input := bytes.TrimSpace(s.Input)
 	if len(input) == 0 || bytes.Equal(input, []byte("null")) {

@@ -10,31 +10,31 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// settleTimeout bounds the writes that end a delivery; they go on when the invocation's time is over.
+// settleTimeout bounds the last writes of a delivery, which go on after the invocation's time is over.
 const settleTimeout = 30 * time.Second
 
-// attempt is the work on one delivery.
+// attempt is the handling of one delivery.
 type attempt struct {
 	*Pipeline
 	def       Definition
 	header    header
 	body      []byte
 	message   Message
-	decodeErr error // why the body is no message
+	decodeErr error // why the body could not be decoded
 	number    int   // the number of this attempt, those before a put-back included
 	history   recordedRun
 	began     time.Time
 
 	fate  Fate
 	err   error // what Handle returns
-	cause error // what the log gives as the reason
+	cause error // the reason in the log
 }
 
 func (p *Pipeline) newAttempt(def Definition, d Delivery) *attempt {
 	a := &attempt{Pipeline: p, def: def, began: p.config.Now()}
 	a.header, a.body = splitHeader(d)
 	if checkID("message id", a.header.MessageID) != nil {
-		// Storage and the host give UUIDs; anything else gets one here, the same for every delivery.
+		// Message ids of storage and the host are UUIDs. Any other id is replaced by a derived one, the same for every delivery.
 		a.header.MessageID = deriveCorrelationID(a.header.MessageID)
 	}
 	a.message, a.decodeErr = def.decodeMessage(a.body, a.header.MessageID)
@@ -45,7 +45,7 @@ func (p *Pipeline) newAttempt(def Definition, d Delivery) *attempt {
 	return a
 }
 
-// handle decides what becomes of the delivery, and does it.
+// handle decides what to do with the delivery, and does it.
 func (a *attempt) handle(ctx context.Context) {
 	switch {
 	case a.decodeErr != nil:
@@ -70,8 +70,8 @@ func (a *attempt) handle(ctx context.Context) {
 	}
 }
 
-// waitsOrGiveUp is for a message whose attempts are used up: it says that its run waits for what comes by a signal, and goes on
-// without the message, which only could not be acknowledged. Any other it gives up.
+// waitsOrGiveUp is for a message whose attempts are used up. It reports true if its run waits for signals: the run then
+// goes on without the message, which only has to be acknowledged. Otherwise it gives the message up.
 func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	out, err := a.ownRun(ctx)
 	if err == nil && waitsForSignals(out) {
@@ -81,7 +81,7 @@ func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
 	return false
 }
 
-// waitsForSignals says that no process has to do anything for the run until a signal comes.
+// waitsForSignals reports whether no process has to do anything for the run until a signal comes.
 func waitsForSignals(out orchestrator.Outcome) bool {
 	waits := out.Status == orchestrator.Suspended
 	for _, c := range out.Calls {
@@ -94,8 +94,9 @@ func waitsForSignals(out orchestrator.Outcome) bool {
 	return waits
 }
 
-// loadHistory looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are counted:
-// a message that succeeded and could not be acknowledged is no dead letter, however often it is delivered.
+// loadHistory looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are
+// counted: a message whose run succeeded and that could not be acknowledged must not become a dead letter, however
+// often it is delivered.
 func (a *attempt) loadHistory(ctx context.Context) bool {
 	entries, err := a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID)
 	if err != nil {
@@ -106,8 +107,9 @@ func (a *attempt) loadHistory(ctx context.Context) bool {
 	return true
 }
 
-// giveUp buries a message that is not tried again, given where its orchestration stands, or why nobody knows. One that has
-// completed, and only the history does not say so yet, is settled; one that is stalled goes on without the message.
+// giveUp makes a dead letter of a message that is not tried again, given the state of its orchestration, or the error
+// of reading it. A completed run that is missing in the history is recorded instead, and a stalled run goes on without
+// the message.
 func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Outcome, err error) {
 	switch {
 	case err == nil && out.Status == orchestrator.Stalled:
@@ -125,9 +127,10 @@ func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Ou
 	}
 }
 
-// endAndDeadLetter ends an orchestration that nobody brings again, and then buries its message, in this order: whoever can retry the
-// dead letter finds the orchestration ended, and after a crash in between the message comes again and finds it so, too. When
-// the dead letter is there already, only the acknowledgement was lost, and what runs now may be its retry.
+// endAndDeadLetter ends an orchestration that nobody retries, and then makes its message a dead letter. In this order,
+// whoever retries the dead letter finds the orchestration ended, and so does the message when it comes again after a
+// crash in between. If the dead letter exists already, only the acknowledgement was lost, and what runs now may be its
+// retry, which must not be ended.
 func (a *attempt) endAndDeadLetter(ctx context.Context, reason Reason, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -142,8 +145,8 @@ func (a *attempt) endAndDeadLetter(ctx context.Context, reason Reason, cause err
 	a.deadLetter(ctx, reason, cause)
 }
 
-// endRun makes the orchestration of a message Failed that nobody brings again. When the id is another run's by now, the
-// message's own is over.
+// endRun makes the orchestration of a message Failed that nobody retries. If the id belongs to another run by now, the
+// message's own run is over.
 func (a *attempt) endRun(ctx context.Context, cause error) error {
 	err := a.config.Runtime.GiveUp(ctx, a.orchestrationID(), a.message.CorrelationID, cause)
 	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrConflict) {
@@ -152,7 +155,7 @@ func (a *attempt) endRun(ctx context.Context, cause error) error {
 	return a.releaseLock(ctx)
 }
 
-// lastError is the real error of the last attempt.
+// lastError returns the error of the last attempt.
 func (a *attempt) lastError(out orchestrator.Outcome) error {
 	if _, _, err := a.history.failures(); err != nil {
 		return err
@@ -160,10 +163,10 @@ func (a *attempt) lastError(out orchestrator.Outcome) error {
 	if out.Failure != nil {
 		return out.Failure
 	}
-	return errors.New("no attempt lived long enough to say what happened: the process ended each time")
+	return errors.New("no attempt could report an error: the process ended each time")
 }
 
-// run starts or resumes the orchestration and settles its outcome.
+// run starts or resumes the orchestration and handles its outcome.
 func (a *attempt) run(ctx context.Context) {
 	message, err := a.config.Claims.resolve(ctx, a.def.Name, a.message)
 	switch {
@@ -218,18 +221,19 @@ func (a *attempt) run(ctx context.Context) {
 		a.fate = Parked
 		if err := a.recordProgress(ctx, out); err != nil {
 			a.cause = err
-			a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Parked) // to show it then
+			a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Parked) // the next delivery records the operations
 		}
 	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(a.config.Now()):
 		a.failedOutside(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
 	default:
-		a.cause = a.recordProgress(ctx, out) // what cannot be written now, the next delivery writes
+		a.cause = a.recordProgress(ctx, out) // after an error, the next delivery writes it
 		a.putBack(ctx, a.def.Queue, a.number-1, max(0, out.ResumeAt.Sub(a.config.Now())), Parked)
 	}
 }
 
-// handlePurged is rest for a run that was taken away while it ran here. Only what has ended can be purged, but how it ended nobody
-// knows any more: to run it again may undo what a person wanted, and to drop it may lose it. So a person decides.
+// handlePurged handles a run that was purged while it ran here. Only a run that has ended can be purged, but its result
+// is not known any more. Running it again may undo what a person wanted, and dropping it may lose it, so a person
+// decides.
 func (a *attempt) handlePurged(ctx context.Context, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -243,7 +247,7 @@ func (a *attempt) handlePurged(ctx context.Context, cause error) {
 	a.deadLetter(ctx, ReasonPermanent, cause)
 }
 
-// settle writes the history of a run that ended, or of an attempt that failed, and decides by its end.
+// settle writes the history of a run that ended, or of an attempt that failed, and decides what becomes of the message.
 func (a *attempt) settle(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -271,7 +275,7 @@ func (a *attempt) settle(ctx context.Context, out orchestrator.Outcome) {
 	}
 }
 
-// record writes the history of a run, executions that failed before and that it does not have yet included.
+// record writes the history of a run, including earlier failed executions that are missing there.
 func (a *attempt) record(ctx context.Context, out orchestrator.Outcome) error {
 	for _, earlier := range out.Earlier {
 		if err := a.config.History.Record(ctx, a.history.missing(entriesOf(a.def, a.message, earlier))...); err != nil {
@@ -286,8 +290,8 @@ func (a *attempt) record(ctx context.Context, out orchestrator.Outcome) error {
 	return nil
 }
 
-// failedOutside handles an attempt that failed outside of its orchestration. The history keeps the error, so that a dead letter
-// can name it; when that fails too, the error at hand is the one to report.
+// failedOutside handles an attempt that failed outside of its orchestration. The history keeps the error, so that a
+// dead letter can name it; if it cannot be written, the error is only returned.
 func (a *attempt) failedOutside(ctx context.Context, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -302,7 +306,7 @@ func (a *attempt) fail(err error) {
 	a.fate, a.err, a.cause = Failed, err, err
 }
 
-// putBack sends the message to a queue again, for later, with the attempts that are used up.
+// putBack sends the message to a queue again, with a delay and the number of attempts that are used up.
 func (a *attempt) putBack(ctx context.Context, queue string, attempts int, delay time.Duration, fate Fate) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -330,7 +334,7 @@ func (a *attempt) deadLetter(ctx context.Context, reason Reason, cause error) {
 	a.fate, a.err, a.cause = DeadLettered, nil, cause
 }
 
-// newDeadLetter is the message as a dead letter.
+// newDeadLetter returns the dead letter for the message.
 func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
 	first, last, _ := a.history.failures()
 	if last.IsZero() {
@@ -356,8 +360,9 @@ func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
 	}
 }
 
-// handlePoison is rest for a message that the host has moved to the poison queue. A poison queue has none of its own: what
-// failed there too often would stay, hidden, for ever. So it is put back as long as storage does not take it.
+// handlePoison handles a message that the host has moved to the poison queue. A poison queue has no poison queue: a
+// message that failed there too often would stay hidden for ever. Therefore it is put back as long as it cannot be
+// handled.
 func (a *attempt) handlePoison(ctx context.Context) {
 	a.tryPoison(ctx)
 	if a.err != nil {
@@ -366,7 +371,7 @@ func (a *attempt) handlePoison(ctx context.Context) {
 }
 
 func (a *attempt) tryPoison(ctx context.Context) {
-	// The host has counted from the beginning in the queue that it gave up on; here it counts again.
+	// The dequeue count starts again in the poison queue, so the attempts of the original queue are added.
 	a.number = max(a.config.HostMaxDequeueCount, a.header.Attempts+1)
 	known, err := a.config.DeadLetters.Pending(ctx, a.def.Name, a.message.CorrelationID)
 	if err != nil {
@@ -393,8 +398,8 @@ func (a *attempt) tryPoison(ctx context.Context) {
 	a.giveUp(ctx, ReasonPoison, out, err)
 }
 
-// endFailedAfterStall gives up a run of which a dead letter tells that it was stalled, and which has gone on since and failed: the
-// message was to bring it again.
+// endFailedAfterStall ends a run whose stall a dead letter reports, and which has gone on since and failed: the message
+// was to start its next attempt.
 func (a *attempt) endFailedAfterStall(ctx context.Context) {
 	out, err := a.ownRun(ctx)
 	switch {
@@ -405,7 +410,8 @@ func (a *attempt) endFailedAfterStall(ctx context.Context) {
 	}
 }
 
-// withSettleTimeout gives the last writes of a delivery their own time: they matter more than the end of the invocation.
+// withSettleTimeout gives the last writes of a delivery their own time, because they matter more than the end of the
+// invocation.
 func withSettleTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 }

@@ -15,18 +15,19 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// settleGrace is for how long an orchestration that has ended counts as one that has not: its message is put back, or
-// becomes a dead letter, a little later.
+// settleGrace is for how long after its end an orchestration still counts as running, because its message is put back,
+// or becomes a dead letter, a little later.
 const settleGrace = 24 * time.Hour
 
-// SweepClaims deletes the inputs in blobs (Claims) that were written before a time and that nothing refers to, of one page
-// of the container; next continues behind it, "" after the last. Before is to lie days in the past at least: who packs a
-// message sends it a little later.
+// SweepClaims looks at one page of the container of Claims and deletes the inputs that were written before a time and
+// that nothing refers to. next continues behind the page and is "" after the last one. before must lie at least days in
+// the past, because a message is sent a little later than it is packed.
 //
-// An input goes when all of this is true, looked at in this order, in which no message slips through that moves meanwhile:
-// the engine's queue and its poison queue are empty, hidden messages included; no orchestration of the engine with its
-// correlation id goes on; no dead letter has that correlation id, whatever its status: one that is pending stays for ever,
-// and one that was sent again for longer than a message waits. Blobs of engines that this program does not know stay.
+// An input is deleted if all of this holds, checked in this order, so that no message is missed that moves meanwhile.
+// The engine's queue and its poison queue are empty, hidden messages included. No orchestration of the engine with the
+// correlation id is running. No dead letter has the correlation id, whatever its status: a pending one is kept for
+// ever, and one that was sent again is kept longer than a message can wait. Blobs of engines that this program does not
+// know are left alone.
 func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
 	c := p.config.Claims
 	if c == nil {
@@ -39,10 +40,10 @@ func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from strin
 	return removed, next, nil
 }
 
-// blobOwner is whose input a blob is.
+// blobOwner is the engine and the correlation id that a blob belongs to.
 type blobOwner struct{ engine, correlationID string }
 
-// blobOwnerOf reads the name of a blob; false for one that Claims has not given.
+// blobOwnerOf parses the name of a blob; ok is false for a name that Claims has not given.
 func blobOwnerOf(name string) (blobOwner, bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
@@ -53,7 +54,7 @@ func blobOwnerOf(name string) (blobOwner, bool) {
 	return blobOwner{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
 }
 
-// unreferenced gives those of the names that nothing refers to.
+// unreferenced returns those of the names that nothing refers to.
 func (p *Pipeline) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byEngine := map[string]map[string][]string{} // names by engine and correlation id
 	for _, name := range names {
@@ -92,7 +93,7 @@ func (p *Pipeline) unreferenced(ctx context.Context, names []string) ([]string, 
 	return free, nil
 }
 
-// queueEmpty says that a queue and its poison queue hold nothing. Storage never counts too few.
+// queueEmpty reports whether a queue and its poison queue hold no message. The count of storage is never too low.
 func (p *Pipeline) queueEmpty(ctx context.Context, queue string) (bool, error) {
 	for _, name := range []string{queue, queue + PoisonSuffix} {
 		n, err := p.config.Queues.Length(ctx, name)
@@ -106,7 +107,7 @@ func (p *Pipeline) queueEmpty(ctx context.Context, queue string) (bool, error) {
 	return true, nil
 }
 
-// keepRunning takes out of byID the correlation ids whose orchestrations go on.
+// keepRunning removes from byID the correlation ids whose orchestrations are running.
 func (p *Pipeline) keepRunning(ctx context.Context, engine string, byID map[string][]string) error {
 	const page = 1000
 	settled := p.config.Now().Add(-settleGrace)

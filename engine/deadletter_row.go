@@ -18,7 +18,7 @@ import (
 // base64Encoding is the OriginalMessageEncoding of a message that is not text.
 const base64Encoding = "base64"
 
-// prepare checks a dead letter and makes of it what is stored.
+// prepare validates a dead letter and normalises its fields for storage.
 func (d *DeadLetter) prepare() error {
 	if d.Status == "" {
 		d.Status = StatusPending
@@ -55,8 +55,8 @@ func (d *DeadLetter) prepare() error {
 	return nil
 }
 
-// MessageText is the original message as it is stored and shown: as it is, with the encoding "", when it is UTF-8 without
-// NUL, else in standard base64, with the encoding "base64".
+// MessageText returns the original message as it is stored and shown: as it is, with the encoding "", when it is UTF-8
+// without NUL; otherwise in standard base64, with the encoding "base64".
 func (d DeadLetter) MessageText() (text, encoding string) {
 	if utf8.Valid(d.OriginalMessage) && !bytes.Contains(d.OriginalMessage, []byte{0}) {
 		return string(d.OriginalMessage), ""
@@ -64,7 +64,8 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(d.OriginalMessage), base64Encoding
 }
 
-// deadLetterListColumns are the columns that a list shows or filters by, but for the error message, which is cut.
+// deadLetterListColumns are the columns that a list shows or filters by. The error message is not among them, because
+// it is cut.
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
@@ -72,7 +73,7 @@ func deadLetterListColumns() []string {
 	}
 }
 
-// indexRows are the rows beside a main row: what lists read, by status and by correlation id, and what retention reads.
+// indexRows returns the index rows of a main row: for lists by status and by correlation id, and for retention.
 func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 	rows := []tables.Entity{
 		indexRow(main, statusPrefix(string(d.Status)), d.LastFailureAtUtc, deadLetterListColumns()),
@@ -87,7 +88,7 @@ func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 	return rows
 }
 
-// endedAt is when its retention begins; zero for one that is pending, which is kept for ever.
+// endedAt is when the retention begins; zero for a pending dead letter, which is kept for ever.
 func (d DeadLetter) endedAt() time.Time {
 	switch d.Status {
 	case StatusResolved:
@@ -99,7 +100,7 @@ func (d DeadLetter) endedAt() time.Time {
 	}
 }
 
-// firstOf is the first of two times that is not zero.
+// firstOf returns the first of two times that is not zero.
 func firstOf(a, b time.Time) time.Time {
 	if a.IsZero() {
 		return b
@@ -107,7 +108,7 @@ func firstOf(a, b time.Time) time.Time {
 	return a
 }
 
-// entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
+// entity returns the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
 func (d DeadLetter) entity() tables.Entity {
 	props := map[string]any{
 		"Engine":            cleanText(d.Engine),
@@ -145,7 +146,7 @@ func (d DeadLetter) key() string {
 	return rowKey(d.MessageID, firstOf(truncateMicros(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 
-// decidedColumns are the columns that change after the row was written; of those that are empty there is no property.
+// decidedColumns are the columns that change after the row was written. An empty one has no property.
 func decidedColumns() []string {
 	return []string{"Status", "ResolutionNotes", "ResolvedBy", "ResolvedAtUtc", "ExpiredAtUtc", "RetryId", "RetriedBy", "RetriedAtUtc", "RetryMessageId"}
 }
@@ -167,7 +168,7 @@ func (d DeadLetter) decided() map[string]any {
 	return props
 }
 
-// deadLetterOf reads a main row or an index row.
+// deadLetterOf decodes a main row or an index row.
 func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 	d := DeadLetter{
 		Engine:            e.String("Engine"),

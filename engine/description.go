@@ -1,6 +1,6 @@
 package engine
 
-// Description says what an engine consists of, for tools and for people: the API answers it in JSON.
+// Description says what an engine consists of, for tools and for people. The API returns it as JSON.
 type Description struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"`
@@ -8,8 +8,8 @@ type Description struct {
 	Function       string   `json:"function"`
 	PoisonFunction string   `json:"poisonFunction"`
 	Operations     []string `json:"operations"`
-	// Version is the version that new runs begin with, and Versions the others that runs may go on with; "" is a version
-	// without a name.
+	// Version is the version that new runs begin with, and Versions are the others that runs may go on with; "" is a
+	// version without a name.
 	Version  string   `json:"version"`
 	Versions []string `json:"versions,omitempty"`
 	// Children are the names of the orchestrators that it calls.
@@ -19,11 +19,11 @@ type Description struct {
 	Endpoints []RouteDescription    `json:"endpoints,omitempty"`
 	Tables    []string              `json:"tables,omitempty"`
 	Singleton Scope                 `json:"singleton,omitempty"`
-	// MaxAttempts is which delivery goes to the dead letters without running.
+	// MaxAttempts is the number of the delivery that becomes a dead letter without running.
 	MaxAttempts int `json:"maxAttempts"`
-	// Timeout bounds each attempt, as a Go duration; "" does not.
+	// Timeout bounds each attempt, as a Go duration; "" sets no bound.
 	Timeout string `json:"timeout,omitempty"`
-	// Keep is for how long history and resolved dead letters are kept, as a Go duration.
+	// Keep is how long history and resolved dead letters are kept, as a Go duration.
 	Keep string `json:"keep"`
 	// Example is a message that the engine takes.
 	Example *Message `json:"example,omitempty"`
@@ -35,7 +35,7 @@ type ScheduleDescription struct {
 	Cron     string `json:"cron"`
 }
 
-// RouteDescription says where a function answers HTTP requests: at /api/{route}.
+// RouteDescription says at which route a function answers HTTP requests: /api/{route}.
 type RouteDescription struct {
 	Function string `json:"function"`
 	Route    string `json:"route"`

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// headerMark begins a message that the pipeline has put back into its queue. No JSON begins with it.
+// headerMark is the beginning of a message with a header. No JSON begins with it.
 const headerMark = "roundhouse/1 "
 
-// header is what a message has been through before the delivery at hand. It travels as a line of its own before the
-// original body, because storage counts a message that is put back as a new one.
+// header says what a message has been through before the delivery at hand. It is a line before the original body,
+// because storage counts a message that is put back as a new one.
 type header struct {
-	// MessageID and InsertedAt are those of the message that its sender sent.
+	// MessageID and InsertedAt are those of the message that the sender sent.
 	MessageID  string    `json:"messageId"`
 	InsertedAt time.Time `json:"insertedAt"`
 	// Attempts is how many attempts were used up.
 	Attempts int `json:"attempts"`
-	// Retry says that it was sent again as a dead letter, and as which; nil for what was not.
+	// Retry is set when the message is the retry of a dead letter.
 	Retry *retryInfo `json:"retry,omitempty"`
 }
 
-// retryInfo names one retry of a dead letter.
+// retryInfo identifies one retry of a dead letter.
 type retryInfo struct {
 	ID string `json:"id"`
-	// Parent is the row key of the dead letter, Count how many retries its message has had, this one included.
+	// Parent is the row key of the dead letter. Count is how many retries the message has had, this one included.
 	Parent string `json:"parent"`
 	Count  int    `json:"count"`
 }
 
-// parentLetter is what a dead letter that this journey ends in has to tell of the one before.
+// parentLetter returns the row key and the number of retries for a dead letter of this message.
 func (h header) parentLetter() (rowKey string, retries int) {
 	if h.Retry == nil {
 		return "", 0
@@ -39,7 +39,7 @@ func (h header) parentLetter() (rowKey string, retries int) {
 	return h.Retry.Parent, h.Retry.Count
 }
 
-// prepend puts the line before the body.
+// prepend puts the header before the body.
 func (h header) prepend(body []byte) ([]byte, error) {
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -53,8 +53,8 @@ func (h header) prepend(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// splitHeader undoes wrap. A delivery that was never put back begins its journey; a line that cannot be read belongs to the
-// body.
+// splitHeader is the inverse of prepend. A delivery that was never put back gets a new header. A line that cannot be
+// decoded belongs to the body.
 func splitHeader(d Delivery) (header, []byte) {
 	first := header{MessageID: d.ID, InsertedAt: d.InsertedAt}
 	rest, ok := bytes.CutPrefix(d.Body, []byte(headerMark))

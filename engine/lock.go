@@ -11,18 +11,19 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// ErrLockLost: a run's lock expired, and another job has changed the registry since. The run fails, and goes on under a
-// new lock with its next attempt.
+// ErrLockLost: a run's lock expired, and another job has changed the registry since. The run fails, and its next
+// attempt takes a new lock.
 var ErrLockLost = errors.New("the registry lock was lost")
 
-// The pauses between two looks at a lock that another job holds. The pause doubles, and ends when the lock expires.
+// These bound the pause between two attempts to take a lock that another job holds. The pause doubles, and ends when
+// the lock expires.
 const (
 	firstLockPause   = 30 * time.Second
 	longestLockPause = 5 * time.Minute
 )
 
-// LockSteps are the durable steps by which an engine's runs take, keep and give up the registry lock. Their Activities
-// belong into Definition.Activities.
+// LockSteps are the activities by which an engine's runs take, renew and release the registry lock. Add their
+// Activities to Definition.Activities.
 type LockSteps struct {
 	acquire, renew *orchestrator.Activity[lockInput, lockResult]
 	release        *orchestrator.Activity[lockInput, struct{}]
@@ -32,18 +33,18 @@ type lockInput struct {
 	InstanceID string        `json:"instanceId"`
 	JobID      string        `json:"jobId"`
 	Duration   time.Duration `json:"duration"`
-	// Execution sets the steps of an execution apart from those of the ones before: one whose time was over has not undone
-	// them by itself, and its lock is not to be had any more.
+	// Execution distinguishes the calls of an execution from those of the ones before. An execution that timed out has
+	// not undone its calls, and its lock cannot be taken over.
 	Execution int `json:"execution"`
 }
 
 type lockResult struct {
 	Held   bool      `json:"held"`
-	Holder string    `json:"holder,omitempty"` // that has it instead
+	Holder string    `json:"holder,omitempty"` // the job that has the lock instead
 	Until  time.Time `json:"until"`
 }
 
-// NewLockSteps makes the steps of an engine; activities are named after it.
+// NewLockSteps makes the activities for an engine. Their names begin with the engine's name.
 func NewLockSteps(engine string, locks Locks) *LockSteps {
 	options := []orchestrator.CallOption{orchestrator.WithTimeout(time.Minute),
 		orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 5, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})}
@@ -65,7 +66,7 @@ func NewLockSteps(engine string, locks Locks) *LockSteps {
 	}
 }
 
-// markPermanent marks what only a person can mend.
+// markPermanent marks errors that only a person can fix.
 func markPermanent(err error) error {
 	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged) {
 		return orchestrator.Permanent(err)
@@ -73,22 +74,21 @@ func markPermanent(err error) error {
 	return err
 }
 
-// Activities are the steps, to be registered.
+// Activities returns the activities, for registration.
 func (s *LockSteps) Activities() []orchestrator.AnyActivity {
 	return []orchestrator.AnyActivity{s.acquire, s.renew, s.release}
 }
 
-// Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits, durably,
-// while another job has the lock, takes it for d (0 for registry.DefaultLockDuration), renews it for as long as fn runs,
-// and gives it up however fn ends: with an error, a panic, or because the orchestration is canceled; after a crash, the
-// process that goes on does. A lock that cannot be given up expires. When the lock is lost, what fn waits for gives
-// ErrCanceled, and Locked ErrLockLost. Else the error is fn's. A cancellation of the orchestration reaches fn, and the lock
-// is kept for as long as fn cleans up (WithoutCancel).
+// Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits,
+// durably, while another job has the lock, takes the lock for d (0 for registry.DefaultLockDuration), renews it while
+// fn runs, and releases it however fn ends: with an error, a panic, or because the orchestration is canceled. After a
+// crash, the process that goes on releases it. A lock that cannot be released expires. When the lock is lost, what fn
+// waits for gives ErrCanceled, and Locked returns ErrLockLost; otherwise it returns the error of fn. A cancellation of
+// the orchestration reaches fn, and the lock is kept while fn cleans up (WithoutCancel).
 //
-// The lock is taken anew by each attempt. To give it up is an undo, so that it takes nothing from what the next attempt
-// keeps of this one: what fn has called is not called again, as the rule for attempts says. In between, other jobs may have
-// had the lock. Results that these can have made untrue must not be taken over: give such calls ctx.Execution as part of
-// their input.
+// Every attempt takes the lock anew. The release is an undo, so the next attempt still keeps results by the rule for
+// attempts: what fn has called is not called again. In between, other jobs may have had the lock. If they can have
+// invalidated a result, the result must not be kept: make ctx.Execution a part of the input of such calls.
 func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d time.Duration, fn func(*orchestrator.Context) error) error {
 	if d <= 0 {
 		d = registry.DefaultLockDuration
@@ -129,7 +129,7 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	return err
 }
 
-// recoverPanic runs fn and catches its panic, which would end the orchestration before the lock is given up.
+// recoverPanic runs fn and recovers its panic, which would otherwise end the orchestration before the lock is released.
 func recoverPanic(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (panicked any, err error) {
 	defer func() {
 		if panicked = recover(); panicked != nil {
@@ -139,7 +139,8 @@ func recoverPanic(ctx *orchestrator.Context, fn func(*orchestrator.Context) erro
 	return nil, fn(ctx)
 }
 
-// acquireWhenFree takes the lock as soon as nobody else has it. With an error, it gives the call that may have taken it, or nil.
+// acquireWhenFree takes the lock as soon as no other job has it. With an error, it returns the call that may have taken
+// it, or nil.
 func (s *LockSteps) acquireWhenFree(ctx *orchestrator.Context, in lockInput) (*orchestrator.Future[lockResult], error) {
 	for pause := firstLockPause; ; pause = min(2*pause, longestLockPause) {
 		lock := s.acquire.Call(ctx, in, orchestrator.WithUndo(s.release, in))
@@ -154,8 +155,8 @@ func (s *LockSteps) acquireWhenFree(ctx *orchestrator.Context, in lockInput) (*o
 	}
 }
 
-// renewUntilOver renews the lock until the work is over. A renewal that fails is made up for by the next: one that comes too late is
-// as good as long as nobody has changed the document.
+// renewUntilOver renews the lock until the work is over. When a renewal fails, the next one makes up for it: a late
+// renewal succeeds as long as nobody has changed the document.
 func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over *bool) error {
 	for {
 		err := ctx.Sleep(in.Duration / 3)
@@ -174,7 +175,8 @@ func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over
 	}
 }
 
-// unlock gives the lock up. What fails is left to the lock's expiry, because it must not undo what the run has done.
+// unlock releases the lock. A failure is only logged, because it must not undo what the run has done; the lock expires
+// then.
 func (s *LockSteps) unlock(ctx *orchestrator.Context, lock *orchestrator.Future[lockResult], in lockInput) {
 	if lock == nil {
 		return

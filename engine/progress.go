@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// progressTries bounds how often show looks what others have written meanwhile.
+// progressTries bounds how often recordProgress reads the history again because others have written to it.
 const progressTries = 3
 
-// recordProgress adds the operations of a run that goes on to the history, those that it does not have yet. Entries that are there
-// stay: another process may have brought the run to its end meanwhile, and its last entry says so.
+// recordProgress adds the operations of a run that is not over to the history. Existing entries stay as they are:
+// another process may have brought the run to its end meanwhile, and its last entry says so.
 func (a *attempt) recordProgress(ctx context.Context, out orchestrator.Outcome) error {
 	if out.Joined {
 		return nil // whoever drives it shows it

@@ -12,14 +12,14 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// SignalEngine is the engine under which messages of the runtime's own queues are dead letters: signals that nobody could
-// apply, activities that nobody could run.
+// SignalEngine is the engine of dead letters from the runtime's own queues: signals that could not be applied, and
+// activities that could not be run.
 const SignalEngine = "orchestration"
 
 // runtimeMessage is a message of one of the runtime's own queues: signals, schedules, activities.
 type runtimeMessage struct {
 	*Pipeline
-	queue   string // that it came from
+	queue   string // the queue that it came from
 	header  header
 	body    []byte
 	attempt int
@@ -35,8 +35,8 @@ func (p *Pipeline) runtimeMessage(d Delivery) runtimeMessage {
 	return m
 }
 
-// putBack sends the message to its queue again, for later. It stays the message that it was, so that it can be one dead
-// letter only; one that has no room to say so becomes a new one.
+// putBack sends the message to its queue again, with a delay. It keeps its identity, so that it can become one dead
+// letter only; a message without room for the header becomes a new one.
 func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -55,7 +55,7 @@ func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error 
 	return nil
 }
 
-// deadLetter makes the message a dead letter, with the orchestration that it was for as its correlation id.
+// deadLetter makes the message a dead letter, with the id of its orchestration as the correlation id.
 func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause error) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -70,12 +70,13 @@ func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause err
 	return err
 }
 
-// deadLetterPoison makes a message of a poison queue a dead letter. A poison queue has none of its own: what failed there too
-// often would stay, hidden, for ever. So it is put back as long as storage does not take it.
+// deadLetterPoison makes a message of a poison queue a dead letter. A poison queue has no poison queue: a message that
+// failed there too often would stay hidden for ever. Therefore the message is put back as long as storage does not take
+// the dead letter.
 func (m runtimeMessage) deadLetterPoison(ctx context.Context, cause error) error {
-	buried := m
-	buried.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the host counts from the beginning here
-	err := buried.deadLetter(ctx, poisonReason(cause), cause)
+	poisoned := m
+	poisoned.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the dequeue count starts again in the poison queue
+	err := poisoned.deadLetter(ctx, poisonReason(cause), cause)
 	if err == nil {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (m runtimeMessage) deadLetterPoison(ctx context.Context, cause error) error
 	return nil
 }
 
-// poisonReason is why no attempt could come to rest.
+// poisonReason returns the reason why no delivery succeeded.
 func poisonReason(cause error) Reason {
 	_, stalled := errors.AsType[*orchestrator.DeterminismError](cause)
 	switch {
@@ -98,7 +99,8 @@ func poisonReason(cause error) Reason {
 	}
 }
 
-// orchestration is the id of the one that the message is for, or an id of its own if it does not tell.
+// orchestration returns the id of the orchestration that the message is for, or a derived id if the message does not
+// name one.
 func (m runtimeMessage) orchestration() string {
 	var envelope struct {
 		Orchestration string `json:"workflowInstanceId"`

@@ -10,9 +10,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Ended settles a run whose end a signal has brought, as if its message had: the history; for one that is Retrying, the
-// message in its queue again with its attempts raised; for one that has failed for good, a dead letter. Give it to the
-// runtime as Config.Ended.
+// Ended handles the end of a run to which a signal has led, as if its message had led there. It writes the history. For
+// a run that is Retrying, it sends the message to its queue again with one more attempt; for a final failure, it writes
+// a dead letter. Use it as Config.Ended of the runtime.
 func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -25,8 +25,8 @@ func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	return a.err
 }
 
-// settleEnded is rest for a run that a signal has brought to its end. The history is written last, because it tells the next
-// signal, a late one perhaps, that all is done: here no message comes again by itself.
+// settleEnded is handle for a run to which a signal has led. The history is written last: here no message comes again
+// by itself, and the history tells the next signal that everything is done.
 func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
 	if !a.loadHistory(ctx) {
 		return
@@ -49,7 +49,7 @@ func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
 		a.putBack(ctx, a.def.Queue, a.number, a.config.ElsewhereDelay, Failed)
 	case out.Failure.Permanent:
 		a.deadLetter(ctx, ReasonPermanent, out.Failure)
-	default: // somebody gave it up
+	default: // GiveUp has ended it
 		a.deadLetter(ctx, ReasonAttemptsExhausted, out.Failure)
 	}
 	if a.err != nil {
@@ -62,8 +62,8 @@ func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
 	}
 }
 
-// recordRunning shows what a run has done that a signal has woken and that goes on. The signal that brought it further wakes once,
-// unless it is delivered again: then what was done before may be missing, too.
+// recordRunning adds to the history what a run has done that a signal woke and that is not over. Operations from before
+// the signal are recorded already, unless the signal is delivered again.
 func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -81,11 +81,11 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 	return a.recordProgress(ctx, out)
 }
 
-// earlyDelay is for how long an event is put back that came before an earlier one of its sender.
+// earlyDelay is the delay with which an event is put back that came before an earlier one of its sender.
 const earlyDelay = 5 * time.Second
 
-// HandleSignal takes one delivery of the runtime's signal queue or of its schedule queue. What cannot be understood is a
-// dead letter at once.
+// HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. A message that cannot be
+// understood becomes a dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	s, err := orchestrator.DecodeSignal(m.body)
@@ -112,7 +112,7 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	return err
 }
 
-// HandleSignalPoison tries a signal once more that the host gave up on, and makes it a dead letter if that fails, too.
+// HandleSignalPoison tries a signal once more that the host gave up, and makes it a dead letter if that fails, too.
 func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	s, err := orchestrator.DecodeSignal(m.body)

@@ -11,18 +11,17 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Scope says of what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
-// id, {engine}-{instanceId} or {engine}-{tenantId}, one after the other. "" is for engines whose runs do not mind each
-// other.
+// Scope says per what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
+// id, {engine}-{instanceId} or {engine}-{tenantId}, one after the other. "" is for engines whose runs are independent.
 type Scope string
 
-// The scopes.
+// These are the scopes.
 const (
 	PerInstance Scope = "instance"
 	PerTenant   Scope = "tenant"
 )
 
-// Locks is what singleton engines need of the registry; *registry.Registry has it.
+// Locks is the part of the registry that singleton engines use; *registry.Registry implements it.
 type Locks interface {
 	Get(ctx context.Context, instanceID string) (registry.Instance, error)
 	Acquire(ctx context.Context, instanceID, jobID string, d time.Duration) (registry.Instance, error)
@@ -30,20 +29,20 @@ type Locks interface {
 	Release(ctx context.Context, instanceID, jobID string) error
 }
 
-// ConflictError says that something else has what a singleton's run needs. Over HTTP it is 409 with Retry-After; a message
+// ConflictError says that another run or job blocks a singleton's run. Over HTTP it is 409 with Retry-After; a message
 // waits in its queue, which costs it no attempt.
 type ConflictError struct {
 	Engine     string
 	InstanceID string
 	// Holder is the job that holds the registry lock, or the correlation id of the run that goes on.
 	Holder string
-	// RetryAfter is when to come back: when the lock expires at the latest.
+	// RetryAfter is when to try again: at the latest when the lock expires.
 	RetryAfter time.Duration
-	// cause is nil for a lock.
+	// the error of the runtime; nil for a lock
 	cause error
 }
 
-// Error names who is in the way.
+// Error names the run or the job.
 func (e *ConflictError) Error() string {
 	if e.cause != nil {
 		return fmt.Sprintf("engine %s has a run for instance %s already, come back in %v: %v", e.Engine, e.InstanceID, e.RetryAfter, e.cause)
@@ -51,18 +50,19 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("instance %s is locked by job %s, engine %s has to come back in %v", e.InstanceID, e.Holder, e.Engine, e.RetryAfter)
 }
 
-// Unwrap gives the runtime's error, nil for a lock.
+// Unwrap returns the error of the runtime, nil for a lock.
 func (e *ConflictError) Unwrap() error { return e.cause }
 
-// JobID is what a singleton's run is called as the holder of the registry lock; who changes the registry for it has to
-// give it. Call it in the orchestrator itself, not in one that it calls.
+// JobID is the name of a singleton's run as the holder of the registry lock. Whoever changes the registry for the run
+// has to give it. Call JobID in the engine's orchestrator, not in a sub-orchestration.
 func JobID(ctx *orchestrator.Context) string { return jobOf(ctx.ID(), ctx.CorrelationID()) }
 
-// jobOf makes a job id. Engines share correlation ids, so that alone does not do.
+// jobOf returns a job id. The correlation id alone does not do, because engines share correlation ids.
 func jobOf(orchestration, correlationID string) string { return orchestration + "/" + correlationID }
 
-// Conflict says whether a message of a singleton engine could not run now: nil, a *ConflictError, or what storage says.
-// It is for senders who want to know at once, and changes nothing; a message that is sent all the same waits.
+// Conflict reports whether a message of a singleton engine would have to wait now: nil, a *ConflictError, or an error
+// of storage. It is for senders who want to know at once, and changes nothing; a message that is sent nevertheless
+// waits.
 func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	def, ok := p.byName[m.Engine]
 	if !ok {
@@ -86,7 +86,7 @@ func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	return &ConflictError{Engine: def.Name, InstanceID: m.InstanceID, Holder: out.CorrelationID, RetryAfter: p.config.ConflictDelay, cause: cause}
 }
 
-// orchestrationID is the run's, or that of all runs of its scope.
+// orchestrationID is the id of the run's orchestration, which runs of a singleton share.
 func (a *attempt) orchestrationID() string {
 	switch a.def.Singleton {
 	case PerInstance:
@@ -100,8 +100,8 @@ func (a *attempt) orchestrationID() string {
 
 func (a *attempt) job() string { return jobOf(a.orchestrationID(), a.message.CorrelationID) }
 
-// checkLock is the first of the checks of a singleton (standard, section 1.8): whether another job holds the lock. An
-// instance that the registry does not know has none; what that means is the engine's to say.
+// checkLock is the first check of a singleton (standard, section 1.8): it returns a *ConflictError if another job holds
+// the lock. An instance that is not in the registry has no lock; the engine decides what that means.
 func (a *attempt) checkLock(ctx context.Context) error {
 	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
@@ -121,7 +121,7 @@ func (a *attempt) checkLock(ctx context.Context) error {
 		RetryAfter: min(a.config.ConflictDelay, i.Lock.Until.Sub(now))}
 }
 
-// checkFree makes sure that nothing is in the way of a run, and puts the message back if there is.
+// checkFree reports whether the run can begin, and puts the message back if it has to wait.
 func (a *attempt) checkFree(ctx context.Context) bool {
 	err := a.checkLock(ctx)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
@@ -135,14 +135,14 @@ func (a *attempt) checkFree(ctx context.Context) bool {
 	return true
 }
 
-// putBackConflict puts a message back that something is in the way of: that burns no attempt.
+// putBackConflict puts a message back that has to wait, without using up an attempt.
 func (a *attempt) putBackConflict(ctx context.Context, cause error, delay time.Duration) {
 	a.cause = cause
 	a.putBack(ctx, a.def.Queue, a.number-1, delay, Conflicting)
 }
 
-// releaseLock gives up the lock of a run that has failed, when its own code could not: it was terminated, or its time was over.
-// Expiry is the last resort.
+// releaseLock releases the lock of a run that has failed and could not do so itself, because it was terminated or timed
+// out.
 func (a *attempt) releaseLock(ctx context.Context) error {
 	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
@@ -154,7 +154,7 @@ func (a *attempt) releaseLock(ctx context.Context) error {
 	return err
 }
 
-// reuse lets the runs of a singleton follow each other under one id.
+// reuse returns the policy for ids: the runs of a singleton follow each other under one id.
 func (d Definition) reuse() orchestrator.Reuse {
 	if d.Singleton == "" {
 		return orchestrator.ReuseNever
@@ -162,7 +162,8 @@ func (d Definition) reuse() orchestrator.Reuse {
 	return orchestrator.ReuseEnded
 }
 
-// ownRun is where the message's run stands: of those that share an orchestration id, its own.
+// ownRun returns the state of the message's run. Among runs that share an orchestration id, it looks for the message's
+// own.
 func (a *attempt) ownRun(ctx context.Context) (orchestrator.Outcome, error) {
 	out, err := a.config.Runtime.Get(ctx, a.orchestrationID())
 	if err != nil || a.def.Singleton == "" {

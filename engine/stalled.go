@@ -8,13 +8,13 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// stallOffset is what is added to the time at which a message came, in the key of the dead letter that tells of its stalled
-// run: the run goes on when its code is mended, and if it fails then, the message is a dead letter of its own.
+// stallOffset is added to the insertion time of a message in the key of the dead letter that reports its stalled run.
+// When the code is fixed, the run goes on, and if it fails then, the message becomes another dead letter.
 const stallOffset = time.Microsecond
 
-// Stalled tells people of a run that a signal woke and whose code cannot go on: by one dead letter, however often it is
-// called. The run goes on by itself when the code is mended; to retry the dead letter only wakes it. Give it to the runtime
-// as Config.Stalled.
+// Stalled reports a run that a signal woke and whose code cannot go on, by one dead letter, however often it is called.
+// When the code is fixed, the run goes on by itself; retrying the dead letter only wakes it. Use it as Config.Stalled
+// of the runtime.
 func (p *Pipeline) Stalled(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
@@ -27,7 +27,7 @@ func (p *Pipeline) Stalled(ctx context.Context, out orchestrator.Outcome) error 
 	return a.err
 }
 
-// deadLetterStalled is rest for a message whose run cannot go on: nobody has to bring it again.
+// deadLetterStalled handles a message whose run is stalled. The message need not be delivered again.
 func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -46,8 +46,8 @@ func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcom
 	a.fate, a.err, a.cause = Stalled, nil, out.Failure
 }
 
-// deadLetterUnstarted is the same for an orchestration that no message started. Its dead letter holds a signal that wakes it. j
-// is the journey of that signal, if a retry has sent it; the zero journey otherwise.
+// deadLetterUnstarted is the same for an orchestration that no message started. Its dead letter holds a signal that
+// wakes it. h is the header of that signal, if the signal is a retry; otherwise it is zero.
 func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Outcome, h header) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
@@ -77,5 +77,5 @@ func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Out
 	return err
 }
 
-// signalProvider is what the runtime calls itself in signals.
+// signalProvider is the runtime provider in signals.
 const signalProvider = "roundhouse"

@@ -11,22 +11,21 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// backfillChunk is how many rows one transaction backfills: each changes, and gets two index rows at most.
+// backfillChunk is how many rows one transaction backfills: each is changed, and gets at most two index rows.
 const backfillChunk = 33
 
-// BackfillProgress is what a slice of a backfill did.
+// BackfillProgress is the result of one slice of a backfill.
 type BackfillProgress struct {
-	// Scanned counts the messages looked at, Assigned those that got a key, Indexed those that got index rows.
+	// Scanned counts the messages looked at, Assigned those that got a key, and Indexed those that got index rows.
 	Scanned, Assigned, Indexed int
-	// Continuation continues it; "" when the tenant is through.
+	// Continuation is for the next slice; "" when the tenant is done.
 	Continuation string
 }
 
-// Backfill gives rows of before there were keys what new rows have: an idempotency key, a schema version, and their
-// index rows, by which dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant,
-// looks at limit rows (1 to MaxLimit; 0 means MaxLimit) behind continuation, and may be repeated, interrupted and run
-// beside everything else. Rows of a newer schema are not touched. The errors are ErrInvalid, ErrToken and those of the
-// stores.
+// Backfill gives rows from before idempotency keys what new rows have: a key, a schema version, and the index rows by
+// which dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant and looks at
+// limit rows (1 to MaxLimit; 0 means MaxLimit) behind continuation. It may be repeated, interrupted and run beside
+// everything else. Rows of a newer schema are left alone. The errors are ErrInvalid, ErrToken and those of the stores.
 func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit int) (BackfillProgress, error) {
 	if limit == 0 {
 		limit = MaxLimit
@@ -54,7 +53,7 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 	return progress, nil
 }
 
-// backfillAll is all slices.
+// backfillAll runs all slices of a backfill.
 func (a *Admin) backfillAll(ctx context.Context, tenant string) (total BackfillProgress, err error) {
 	for {
 		p, err := a.Backfill(ctx, tenant, total.Continuation, MaxLimit)
@@ -100,7 +99,7 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	return progress, nil
 }
 
-// backfillRows changes rows in one transaction, or, when someone else is at them too, each in its own.
+// backfillRows changes rows in one transaction or, when somebody else changes them too, each in its own.
 func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
 	var ops []tables.Op
 	assigned := 0
@@ -127,7 +126,7 @@ func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress
 	case len(rows) == 1 && errors.Is(err, tables.ErrOutcomeUnknown):
 		return err
 	case len(rows) == 1 && needsReread(err):
-		return nil // somebody has changed it: it is his, or a later slice's
+		return nil // somebody else has changed the row, so it is backfilled already or by a later slice
 	case len(rows) == 1 || !needsReread(err) && !errors.Is(err, tables.ErrTooLarge):
 		return err
 	}
@@ -139,7 +138,7 @@ func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress
 	return nil
 }
 
-// backfillRow gives the changes for one old row.
+// backfillRow returns the operations for one old row.
 func (a *Admin) backfillRow(e tables.Entity) (ops []tables.Op, gotKey bool, err error) {
 	m, err := decode(e)
 	if err != nil {
@@ -158,7 +157,7 @@ func (a *Admin) backfillRow(e tables.Entity) (ops []tables.Op, gotKey bool, err 
 		m.NextAttemptAt = now
 		m.indexRow = pendingRow(now, m.ID)
 		index := m.pendingEntity(m.indexRow)
-		// Its dispatcher reads the row again, and sees if a program of before has delivered it meanwhile.
+		// Without the payload, the dispatcher reads the m- row again, and sees whether an older program has delivered the message.
 		dropPayload(index.Properties)
 		ops = append(ops, tables.Insert(index))
 		if m.RetryCount > 0 {

@@ -20,10 +20,10 @@ const (
 )
 
 // deliverAll delivers a batch to one destination and settles it in parts, as the deliveries end. promoted says that
-// messages have become due by it.
+// messages have become due by that.
 //
-// A delivery keeps its slot until it is settled: so a process that dies leaves no more deliveries to a destination in
-// doubt than MaxPerDestination, however many it had claimed.
+// A delivery keeps its slot until it is settled. So a process that dies leaves no more than MaxPerDestination
+// deliveries to a destination in doubt, however many messages it had claimed.
 func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*claimedMessage) (result Result, promoted bool, err error) {
 	b := &batchDelivery{d: d, to: to, done: make(chan *settlement, len(batch))}
 	todo := make(chan *claimedMessage, len(batch))
@@ -47,12 +47,12 @@ func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*c
 	return b.settleAll(ctx, len(batch))
 }
 
-// batchDelivery is a batch on its way to one destination.
+// batchDelivery is the delivery of a batch to one destination.
 type batchDelivery struct {
 	d    *Dispatcher
 	to   *destination
 	done chan *settlement
-	// flying are the deliveries that have a slot and have not ended.
+	// inFlight counts the deliveries that hold a slot and have not ended.
 	inFlight atomic.Int32
 
 	ready    []*settlement
@@ -61,8 +61,8 @@ type batchDelivery struct {
 	errs     []error
 }
 
-// settleAll settles n deliveries as they end: all that have, once no other can begin before that, or the first of them has
-// waited for a while.
+// settleAll settles n deliveries as they end. It settles those that have ended together: once no other delivery can
+// begin before that, or when the first of them has waited for a while.
 func (b *batchDelivery) settleAll(ctx context.Context, n int) (result Result, promoted bool, err error) {
 	timer := time.NewTimer(settleLinger)
 	defer timer.Stop()
@@ -83,7 +83,7 @@ func (b *batchDelivery) settleAll(ctx context.Context, n int) (result Result, pr
 	return b.result, b.promoted, errors.Join(b.errs...)
 }
 
-// noFreeSlot says whether the destination has no slot to begin another delivery with.
+// noFreeSlot reports whether the destination has no slot for another delivery.
 func (b *batchDelivery) noFreeSlot() bool {
 	if b.to.slots.TryAcquire(1) {
 		b.to.slots.Release(1)
@@ -92,7 +92,7 @@ func (b *batchDelivery) noFreeSlot() bool {
 	return true
 }
 
-// flush settles what is ready, whether ctx has ended or not.
+// flush settles what has ended, even if ctx has ended.
 func (b *batchDelivery) flush(ctx context.Context) {
 	if len(b.ready) == 0 {
 		return
@@ -110,7 +110,7 @@ func (b *batchDelivery) flush(ctx context.Context) {
 	b.ready = nil
 }
 
-// deliver tries one message, when there is room and time for it. What it gives is to be settled.
+// deliver tries to deliver one message, if there is a slot and time for it. It returns what is to be settled.
 func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMessage) *settlement {
 	to := b.to
 	if s := d.prepare(ctx, h); s != nil {
@@ -140,7 +140,7 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMe
 	return d.try(ctx, to, h, event)
 }
 
-// prepare completes what the p- row does not have. A settlement is the end of it: there is nothing to deliver.
+// prepare loads what the p- row does not hold. If it returns a settlement, there is nothing to deliver.
 func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement {
 	if ctx.Err() != nil {
 		return d.postponed(h, 0)
@@ -171,7 +171,7 @@ func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement
 	return nil
 }
 
-// try delivers, now that there is room.
+// try delivers a message that has a slot.
 func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage, event Event) *settlement {
 	start := d.o.now()
 	// A delivery must not outlive its claim, or another dispatcher would deliver beside it.
@@ -204,7 +204,8 @@ func (d *Dispatcher) observeAttempt(destination string, outcome Outcome, start t
 	d.o.observe.Attempted(destination, outcome, now.Sub(start))
 }
 
-// deliverTo gives one event to a transport. It ends with its time, not with ctx: what has begun is settled.
+// deliverTo passes one event to a transport. It ends with its own time-out and not with ctx, because a delivery that
+// has begun has to be settled.
 func deliverTo(ctx context.Context, t Transport, e Event, timeout time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

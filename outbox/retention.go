@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// retentionChunk is how many messages one transaction removes: each is two rows.
+// retentionChunk is how many messages one transaction deletes: each has two rows.
 const retentionChunk = 50
 
-// Retention removes messages that were processed or skipped before a time, limit (1 to MaxLimit; 0 means DefaultLimit)
-// at most, with their payloads. more says that there may be others: call it again. Dead messages stay.
+// Retention deletes messages that were processed or skipped before a time, with their payloads: at most limit (1 to
+// MaxLimit; 0 means DefaultLimit). more says that there may be others: call it again. Dead messages are kept.
 func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (removed int, more bool, err error) {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -37,7 +37,7 @@ func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (rem
 	return removed, false, nil
 }
 
-// retainTenant removes the old messages of a tenant.
+// retainTenant deletes the old messages of a tenant.
 func (a *Admin) retainTenant(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
 	q := tables.Query{
 		Partition: partition(tenant),
@@ -63,7 +63,7 @@ func (a *Admin) retainTenant(ctx context.Context, tenant string, before time.Tim
 	return removed, page.Next != "", nil
 }
 
-// remove removes messages by their x- rows: payloads first, since nothing would name them afterwards.
+// remove deletes messages by their x- rows. Payloads are deleted first, because nothing would name them afterwards.
 func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, err error) {
 	var ops []tables.Op
 	for _, e := range rows {
@@ -82,7 +82,7 @@ func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, 
 	case !needsReread(err):
 		return 0, err
 	case len(rows) == 1:
-		// It is gone, or the next slice finds it again.
+		// The message is gone, or the next call finds it again.
 		return 0, nil
 	}
 	for _, e := range rows {

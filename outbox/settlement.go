@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// What follows turns the end of a delivery into the message's next state, and says which rows that takes.
+// This file turns the result of a delivery into the message's next state.
 
-// settlement is a state of a message that waits to be written.
+// settlement is a new state of a message that has to be written.
 type settlement struct {
 	// h is the message in its new state; its row is still the claimed one.
 	h    *claimedMessage
 	kind settlementKind
-	// hadFailed: there is an f- row.
+	// hadFailed says that there is an f- row.
 	hadFailed bool
-	// next is the p- row that a message which stays pending gets.
+	// next is the new p- row of a message that stays pending.
 	next string
-	// promoted: the next message of its order key has become due. lost: the claim was another's already.
+	// promoted says that the next message of the order key has become due. lost says that somebody else has the claim
+	// already.
 	promoted, lost bool
 }
 
@@ -25,10 +26,10 @@ type settlementKind int
 
 const (
 	kindPostponed settlementKind = iota + 1 // not tried: only the p- row moves
-	kindFailed                              // tried, and to be tried again
+	kindFailed                              // tried, and will be tried again
 	kindEnded                               // processed or dead
-	kindStale                               // ended before, by one who did not know of index rows
-	kindMissing                             // its m- row is not there
+	kindStale                               // processed before, by a program that does not know index rows
+	kindMissing                             // its m- row does not exist
 )
 
 func newSettlement(h *claimedMessage, kind settlementKind) *settlement {
@@ -50,7 +51,7 @@ func (d *Dispatcher) messageMissing(h *claimedMessage) *settlement {
 	return newSettlement(h, kindMissing)
 }
 
-// alreadyProcessed is for a message that was found processed as m.
+// alreadyProcessed is for a message whose m- row says that it was processed.
 func (d *Dispatcher) alreadyProcessed(h *claimedMessage, m message) *settlement {
 	s := newSettlement(h, kindStale)
 	key := h.IdempotencyKey
@@ -60,7 +61,7 @@ func (d *Dispatcher) alreadyProcessed(h *claimedMessage, m message) *settlement 
 	return s
 }
 
-// succeeded is the end that everyone wants (outbox document, "Dispatcher Behavior").
+// succeeded marks the message as processed (outbox document, "Dispatcher Behavior").
 func (d *Dispatcher) succeeded(h *claimedMessage, attempt Attempt) *settlement {
 	s := newSettlement(h, kindEnded)
 	h.log(attempt)
@@ -70,7 +71,7 @@ func (d *Dispatcher) succeeded(h *claimedMessage, attempt Attempt) *settlement {
 	return s
 }
 
-// failed counts a failure: the message is tried again after the back-off, or dies.
+// failed counts a failure: the message is tried again after the back-off, or becomes dead.
 func (d *Dispatcher) failed(ctx context.Context, h *claimedMessage, attempt Attempt, cause error) *settlement {
 	event := h.event(h.Payload)
 	hadFailed := h.RetryCount > 0
@@ -114,8 +115,8 @@ func reasonOf(permanent bool) DeadReason {
 	return ReasonExhausted
 }
 
-// markDead flags the message as dead, once the Dead hook has it. Without the hook's consent it stays pending, is not delivered
-// any more, and the hook is asked again.
+// markDead marks the message as dead once the Dead hook has succeeded. Until then it stays pending without being
+// delivered, and the hook is called again.
 func (d *Dispatcher) markDead(ctx context.Context, h *claimedMessage, event Event) *settlement {
 	if h.givenUp == "" {
 		h.givenUp = string(ReasonExhausted)
@@ -123,7 +124,7 @@ func (d *Dispatcher) markDead(ctx context.Context, h *claimedMessage, event Even
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.options.DeliveryTimeout)
 	defer cancel()
 	if err := d.dead(limited, d.deadEvent(limited, h, event)); err != nil {
-		d.o.logger.ErrorContext(ctx, "outbox message not taken by the dead-letter hook, asked again later", "id", h.ID, "tenant", h.TenantID, "error", err)
+		d.o.logger.ErrorContext(ctx, "outbox dead-letter hook failed, called again later", "id", h.ID, "tenant", h.TenantID, "error", err)
 		return d.retry(h, d.o.options.Delay(h.RetryCount, d.o.random()), h.RetryCount > 0)
 	}
 	s := newSettlement(h, kindEnded)
@@ -133,7 +134,7 @@ func (d *Dispatcher) markDead(ctx context.Context, h *claimedMessage, event Even
 
 func (d *Dispatcher) deadEvent(ctx context.Context, h *claimedMessage, event Event) DeadEvent {
 	if len(event.Payload) == 0 {
-		// A payload that cannot be read may be why the message dies.
+		// The error is ignored, because an unreadable payload may be why the message becomes dead.
 		event.Payload, _ = d.o.payload(ctx, &h.message)
 	}
 	event.Attempt = h.RetryCount
@@ -147,7 +148,7 @@ func (d *Dispatcher) deadEvent(ctx context.Context, h *claimedMessage, event Eve
 	return e
 }
 
-// count says what became of it.
+// count adds the settlement to a result.
 func (s *settlement) count(r *Result) {
 	switch {
 	case s.lost:
