@@ -20,8 +20,8 @@ func (t *tick) freezeEnd(ctx context.Context) error {
 	return nil
 }
 
-// upToEnd is the rows of a batch that are not behind the end of a backfill, and whether the end is reached. Rows whose
-// order only the source knows are taken.
+// upToEnd returns the rows of a batch that are not behind the end of a backfill, and whether the end is reached. Rows
+// whose order only the source knows are included.
 func (t *tick) upToEnd(b *Batch) (rows []Row, ended bool) {
 	if t.doc.Backfill == nil {
 		return b.Rows, false
@@ -40,7 +40,7 @@ func (t *tick) upToEnd(b *Batch) (rows []Row, ended bool) {
 	return b.Rows, !b.More && b.HeldBack == ""
 }
 
-// finishBackfill writes that a backfill is done.
+// finishBackfill records that a backfill is done.
 func (t *tick) finishBackfill() error {
 	var err error
 	t.result.Done, t.result.Drained = true, true

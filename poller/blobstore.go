@@ -28,7 +28,7 @@ var _ Store = BlobStore{}
 
 func (s BlobStore) container() string { return cmp.Or(s.Container, DefaultContainer) }
 
-// Create makes sure that the container exists.
+// Create creates the container if it is missing.
 func (s BlobStore) Create(ctx context.Context) error {
 	if err := s.Blobs.CreateContainer(ctx, s.container()); err != nil {
 		return fmt.Errorf("create the container of poller states: %w", err)
@@ -46,7 +46,7 @@ func (s BlobStore) Load(ctx context.Context, poller string) (State, error) {
 	return stateFromLoad(poller, data, err, &response)
 }
 
-// Swap writes a document over a version.
+// Swap replaces a version of a document.
 func (s BlobStore) Swap(ctx context.Context, poller string, data []byte, etag string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
@@ -56,7 +56,7 @@ func (s BlobStore) Swap(ctx context.Context, poller string, data []byte, etag st
 	return stateFromSwap(poller, data, err, &response)
 }
 
-// List gives the names of the pollers.
+// List returns the names of the pollers.
 func (s BlobStore) List(ctx context.Context) ([]string, error) {
 	var out []string
 	for name, err := range blobs.All(ctx, s.Blobs, s.container(), "") {
@@ -70,11 +70,11 @@ func (s BlobStore) List(ctx context.Context) ([]string, error) {
 			out = append(out, poller)
 		}
 	}
-	slices.Sort(out) // a hyphen comes before the dot of the suffix
+	slices.Sort(out) // the suffix makes the order of the blobs differ, because a hyphen sorts before its dot
 	return out, nil
 }
 
-// stateFromLoad is the answer of a Load.
+// stateFromLoad returns the result of a Load.
 func stateFromLoad(poller string, data []byte, err error, response *blobs.Response) (State, error) {
 	state := State{Data: data, ETag: response.ETag(), Time: response.Date()}
 	switch {
@@ -82,21 +82,21 @@ func stateFromLoad(poller string, data []byte, err error, response *blobs.Respon
 		state.ETag, err = "", ErrNotFound
 	case err != nil:
 	case state.ETag == "" || state.Time.IsZero():
-		err = errors.New("the service response no version or no time")
+		err = errors.New("the service answered without a version or a time")
 	default:
 		return state, nil
 	}
 	return state, fmt.Errorf("load the state of poller %s: %w", poller, err)
 }
 
-// stateFromSwap is the answer of a Swap.
+// stateFromSwap returns the result of a Swap.
 func stateFromSwap(poller string, data []byte, err error, response *blobs.Response) (State, error) {
 	state := State{Data: data, ETag: response.ETag(), Time: response.Date()}
 	switch {
 	case err == nil && state.ETag != "" && !state.Time.IsZero():
 		return state, nil
-	case err == nil: // written, but the next write has to know the version
-		err = fmt.Errorf("%w: the service response no version or no time", ErrOutcomeUnknown)
+	case err == nil: // the write was applied, but the next one would need the version
+		err = fmt.Errorf("%w: the service answered without a version or a time", ErrOutcomeUnknown)
 	case errors.Is(err, storage.ErrPrecondition), errors.Is(err, storage.ErrExists):
 		err = fmt.Errorf("%w: %w", ErrChanged, err)
 	case errors.Is(err, storage.ErrOutcomeUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -105,5 +105,5 @@ func stateFromSwap(poller string, data []byte, err error, response *blobs.Respon
 	return State{Time: state.Time}, fmt.Errorf("write the state of poller %s: %w", poller, err)
 }
 
-// transient says whether a call that was not applied may be repeated.
+// transient reports whether a call that was not applied may be repeated.
 func transient(err error) bool { return errors.Is(err, storage.ErrThrottled) }

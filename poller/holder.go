@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// lease is a lease that this process holds. One goroutine makes all of its writes, heartbeats and commits alike, so that
-// each knows the version that it replaces without reading it first.
+// lease is a lease that this process holds. One goroutine makes all of its writes, heartbeats and commits, so that each
+// write knows the version that it replaces without reading it.
 type lease struct {
 	*leaseManager
-	// hold is the acquisition, acquired the document as it was then.
+	// acquisition is the lease as it was acquired, and acquired is the document then.
 	acquisition Lease
 	acquired    *Document
-	// ctx ends when the lease is lost: by this process's own clock at the latest. Its cause is an ErrLost then.
+	// ctx ends when the lease is lost, by this process's own clock at the latest. Its cause is an ErrLost then.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// expiry cancels ctx; deadline is when.
+	// expiry cancels ctx at the deadline.
 	expiry   *time.Timer
 	deadline time.Time
 
 	requests chan request
 	done     chan struct{} // closed when the goroutine has ended
 
-	// What the goroutine alone uses.
+	// doc and etag are used by the goroutine only.
 	doc  *Document
 	etag string
 }
 
-// request is a write that the goroutine is asked for.
+// request is a write for the goroutine.
 type request struct {
 	change func(*Document)
-	// last gives the lease back with the write.
+	// last releases the lease with the write.
 	last   bool
 	answer chan answer
 }
@@ -43,10 +43,10 @@ type answer struct {
 	err error
 }
 
-// errReleased: the lease was given back.
+// errReleased: the lease was released.
 var errReleased = errors.New("the lease was given back")
 
-// startHolding starts the goroutine of an acquired lease, which was written at this local time or later.
+// startHolding starts the goroutine of an acquired lease, which was written no earlier than at this local time.
 func (t *leaseManager) startHolding(ctx context.Context, doc *Document, etag string, sent time.Time) *lease {
 	l := &lease{leaseManager: t, acquisition: doc.Lease, acquired: doc, doc: doc, etag: etag, requests: make(chan request), done: make(chan struct{})}
 	// The lease outlives a tick that is cancelled: what was delivered is still to be committed.
@@ -64,11 +64,12 @@ func (l *lease) validUntil(sent time.Time) time.Time { return sent.Add(l.ttl - l
 // remaining is how long the owner may go on without a heartbeat.
 func (l *lease) remaining() time.Duration { return l.deadline.Sub(l.clock.now()) }
 
-// write changes the document and renews the lease in the same write (section 8). It gives the document as it is now. An
-// ErrLost says that the change may not have gone in.
+// write changes the document and renews the lease in the same write (section 8). It returns the new document. ErrLost
+// says that the change may not have been applied.
 func (l *lease) write(change func(*Document)) (*Document, error) { return l.request(change, false) }
 
-// release gives the lease back, with the change, and ends the goroutine. Whatever happens, the lease is not held after it.
+// release applies the change and releases the lease, and ends the goroutine. Whatever the error, the lease is not held
+// afterwards.
 func (l *lease) release(change func(*Document)) error {
 	_, err := l.request(change, true)
 	l.cancel(errReleased)
@@ -87,7 +88,7 @@ func (l *lease) request(change func(*Document), last bool) (*Document, error) {
 	}
 }
 
-// run is the goroutine.
+// run is the goroutine: it makes writes and heartbeats.
 func (l *lease) run() {
 	defer close(l.done)
 	defer l.expiry.Stop()
@@ -114,7 +115,8 @@ func (l *lease) run() {
 	}
 }
 
-// writeUntilKnown writes a change until it is known to have gone in, or the lease is lost, or the store refuses it for good.
+// writeUntilKnown writes a change until it is known to be applied, the lease is lost, or the store refuses the change
+// for good.
 func (l *lease) writeUntilKnown(change func(*Document), last bool) error {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
 		if err := l.checkAlive(); err != nil {
@@ -145,8 +147,8 @@ func (l *lease) writeUntilKnown(change func(*Document), last bool) error {
 	}
 }
 
-// checkAlive reports a lease that has ended. The timer that says so may be late: after a pause of the whole process all its
-// goroutines go on at once.
+// checkAlive returns an error when the lease has ended. The timer may be late: after a pause of the whole process, all
+// its goroutines go on at once.
 func (l *lease) checkAlive() error {
 	if l.ctx.Err() == nil && l.remaining() <= 0 {
 		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.acquisition.Token))
@@ -154,7 +156,7 @@ func (l *lease) checkAlive() error {
 	return context.Cause(l.ctx)
 }
 
-// next is the document as it is to be.
+// next returns the document as it will be after the change.
 func (l *lease) next(change func(*Document), last bool) *Document {
 	meant := l.doc.clone()
 	change(meant)
@@ -166,14 +168,14 @@ func (l *lease) next(change func(*Document), last bool) *Document {
 	return meant
 }
 
-// stored takes a version of the document as the one that is stored.
+// stored remembers the version of the document that is stored.
 func (l *lease) stored(doc *Document, etag string, sent time.Time) {
 	l.doc, l.etag, l.deadline = doc, etag, l.validUntil(sent)
 	l.expiry.Reset(l.remaining())
 }
 
-// resolve reads the document after a write whose outcome is not known, until it can be read. It says whether the write
-// has gone in; if it has not, what is stored is what the next try replaces. The error is ErrLost.
+// resolve reads the document after a write with an unknown outcome, until it can be read. It reports whether the write
+// was applied; if not, the next write replaces what is stored. The error is ErrLost.
 func (l *lease) resolve(meant *Document, sent time.Time) (settled bool, err error) {
 	want, err := meant.Encode()
 	if err != nil {

@@ -8,48 +8,49 @@ import (
 	"time"
 )
 
-// operateTries bounds how often an operation is decided again because the document changed, or because nobody knows.
+// operateTries bounds how often an operation starts again because the document changed, or because the outcome is
+// unknown.
 const operateTries = 5
 
-// Operator is what people do to pollers (checkpoint document, section 10). Store is required. It needs no Runner, and
-// works when the program is down. It is safe for concurrent use.
+// Operator is for the people who operate pollers (checkpoint document, section 10). Store is required. It needs no
+// Runner, and works while the program is down. It is safe for concurrent use.
 type Operator struct {
 	Store Store
 }
 
-// View is a state as it is now.
+// View is the current state of a poller.
 type View struct {
 	Document *Document
 	// Text is the document as it is stored.
 	Text []byte
-	// Time is the state store's clock. Live says that a process has the lease.
+	// Time is the time of the state store. Live says that a process has the lease.
 	Time time.Time
 	Live bool
 }
 
-// ChangeOptions says how an operation is carried out.
+// ChangeOptions are the options of an operation.
 type ChangeOptions struct {
 	// DryRun changes nothing.
 	DryRun bool
-	// Force goes on under a live lease. Its owner is fenced: it cannot commit any more, and its batch comes again. It also
-	// lets a checkpoint of another poller or definition in.
+	// Force makes the change although a process has the lease. The owner of the lease is fenced: it cannot commit any
+	// more, and its batch is delivered again. Force also accepts a checkpoint of another poller or definition.
 	Force bool
 }
 
-// Change is what an operation does, or would do.
+// Change is what an operation has changed, or would change.
 type Change struct {
 	Poller string
-	// Before is nil where there was no document. After is what is stored now, or would be.
+	// Before is nil when there was no document. After is what is stored now, or would be.
 	Before, After *Document
 	// Applied is false for a dry run. Fenced says that a process had the lease.
 	Applied, Fenced bool
 }
 
-// List gives the names of the pollers that have a state, ascending.
+// List returns the names of the pollers that have a state, ascending.
 func (o Operator) List(ctx context.Context) ([]string, error) { return o.Store.List(ctx) }
 
-// Show reads the state of a poller. The errors are ErrNotFound, ErrCorrupt, ErrVersion and those of the store; View has the
-// text in any case but the first and the last.
+// Show reads the state of a poller. The errors are ErrNotFound, ErrCorrupt, ErrVersion and those of the store. With
+// ErrCorrupt and ErrVersion, the View still has the text.
 func (o Operator) Show(ctx context.Context, poller string) (View, error) {
 	state, err := o.Store.Load(ctx, poller)
 	if err != nil {
@@ -63,11 +64,11 @@ func (o Operator) Show(ctx context.Context, poller string) (View, error) {
 	return v, nil
 }
 
-// live says whether a process has the lease, by the clock of the store.
+// live reports whether a process has the lease, by the clock of the store.
 func live(d *Document, now time.Time) bool { return d.Lease.Owner != "" && now.Before(d.Lease.Expires) }
 
-// ResetToBeginning lets the poller deliver everything again. A backfill gets a new end. The definition is taken from the
-// poller's next run.
+// ResetToBeginning makes the poller deliver everything again. A backfill gets a new end. The next run records the
+// definition.
 func (o Operator) ResetToBeginning(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to the beginning", how, func(d *Document, _ time.Time) error {
 		d.Checkpoint, d.Backfill = nil, nil
@@ -77,7 +78,8 @@ func (o Operator) ResetToBeginning(ctx context.Context, poller string, how Chang
 	})
 }
 
-// ResetToCursor lets the poller deliver everything behind a place. Without a Kind it has that of the checkpoint.
+// ResetToCursor makes the poller deliver everything behind a cursor. Without a Kind, the cursor has that of the
+// checkpoint.
 func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to a cursor", how, func(d *Document, now time.Time) error {
 		cursor := to
@@ -97,8 +99,9 @@ func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, h
 	})
 }
 
-// AcceptFingerprint lets a checkpoint stand for another definition of the source. It is for changes that leave the order
-// of the rows as it was: what another filter or table would have given before the checkpoint is not delivered.
+// AcceptFingerprint makes the checkpoint valid for another definition of the source. It is for changes that do not
+// change the order of the rows. Rows that another filter or table would have returned before the checkpoint are not
+// delivered.
 func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how ChangeOptions) (Change, error) {
 	fingerprint, text, err := Fingerprint(now)
 	if err != nil {
@@ -110,12 +113,13 @@ func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Defi
 	})
 }
 
-// BreakLease takes the lease from its owner, and gives it to nobody.
+// BreakLease takes the lease from its owner; nobody has it then.
 func (o Operator) BreakLease(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "break the lease", how, func(*Document, time.Time) error { return nil })
 }
 
-// Retire makes a tombstone: the poller does not run any more. The fencing token stays, and a reset brings the poller back.
+// Retire makes the document a tombstone: the poller does not run any more. The fencing token is kept, and a reset
+// brings the poller back.
 func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "retire", how, func(d *Document, _ time.Time) error {
 		d.Retired = true
@@ -123,10 +127,10 @@ func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) 
 	})
 }
 
-// clearFailures makes a document ready for a run from another place.
+// clearFailures prepares a document for a run from another position.
 func (d *Document) clearFailures() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
 
-// change changes a document that is there.
+// change changes an existing document.
 func (o Operator) change(ctx context.Context, poller, what string, how ChangeOptions, change func(d *Document, now time.Time) error) (Change, error) {
 	return o.write(ctx, poller, what, how, func(doc *Document, state State) (*Document, error) {
 		switch {
@@ -140,8 +144,8 @@ func (o Operator) change(ctx context.Context, poller, what string, how ChangeOpt
 	})
 }
 
-// write writes what build makes of a document, nil for none, and fences: the lease is free afterwards, and the token has
-// grown, in the same write. It reads again after a write that met another one or whose outcome is not known.
+// write writes the document that build makes of the existing one, nil for none, and fences: in the same write the lease
+// becomes free and the token grows. It starts again after a conflict or an unknown outcome.
 func (o Operator) write(ctx context.Context, poller, what string, how ChangeOptions, build func(doc *Document, state State) (*Document, error)) (Change, error) {
 	out, err := o.tryWrite(ctx, poller, how, build)
 	return out, wrap(poller, what, err)
@@ -157,7 +161,7 @@ func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions
 			return out, errors.Join(err, last)
 		}
 		if written != nil && bytes.Equal(state.Data, written) {
-			out.Applied = true // the try before, whose answer was lost
+			out.Applied = true // the previous write was applied, and its answer was lost
 			return out, nil
 		}
 		out.Before, out.Fenced = doc, doc != nil && live(doc, state.Time)
@@ -188,7 +192,7 @@ func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions
 	return out, fmt.Errorf("%w: run it again", last)
 }
 
-// load reads a document, nil for none. A damaged one counts as none when forced: that is how it is repaired.
+// load reads a document, nil for none. With force, a damaged one counts as none, so that it can be replaced.
 func (o Operator) load(ctx context.Context, poller string, how ChangeOptions) (*Document, State, error) {
 	state, err := o.Store.Load(ctx, poller)
 	if errors.Is(err, ErrNotFound) {
@@ -204,7 +208,7 @@ func (o Operator) load(ctx context.Context, poller string, how ChangeOptions) (*
 	return doc, state, err
 }
 
-// fence frees the lease under a new token.
+// fence frees the lease and sets a new token.
 func (d *Document) fence(token int64, now time.Time) {
 	d.Lease = Lease{Token: token, Acquired: d.Lease.Acquired, Heartbeat: d.Lease.Heartbeat, Expires: now, extra: d.Lease.extra}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// handleFailure is for a batch that the handler did not take: it is tried again later, and after some failures the row at fault is
-// looked for.
+// handleFailure handles a batch that the handler failed to take: it is tried again later, and after some failures the
+// row at fault is looked for.
 func (t *tick) handleFailure(ctx context.Context, rows []Row, cause error) error {
 	f := t.failure(rows, cause)
 	if t.config.Quarantine == nil || (f.Attempts < t.options.MaxAttempts && !f.Bisecting && !IsPermanent(cause)) {
@@ -18,7 +18,7 @@ func (t *tick) handleFailure(ctx context.Context, rows []Row, cause error) error
 	return t.bisect(ctx, rows, &f, cause, max(len(rows), f.Suspects))
 }
 
-// failure is the record of another failure behind the checkpoint.
+// failure returns the record of another failure of the batch behind the checkpoint.
 func (t *tick) failure(rows []Row, cause error) Failure {
 	now := t.leases.clock.time()
 	f := Failure{FirstAt: now}
@@ -30,7 +30,7 @@ func (t *tick) failure(rows []Row, cause error) Failure {
 	return f
 }
 
-// postpone writes a failure down, and gives it as the error of the tick.
+// postpone records a failure, and returns it as the error of the tick.
 func (t *tick) postpone(f Failure, kind, cause error) error {
 	delay := t.options.MaxRetryDelay
 	if n := min(f.Attempts-1, 30); float64(t.options.RetryDelay)*math.Exp2(float64(n)) < float64(delay) {
@@ -46,8 +46,8 @@ func (t *tick) postpone(f Failure, kind, cause error) error {
 	return failed
 }
 
-// bisect delivers rows that failed together in halves, down to the row at fault. Whatever is delivered is committed at
-// once. behind counts the rows from the first of these to the end of the batch that failed.
+// bisect delivers rows that failed together in halves, down to the row at fault. Delivered rows are committed at once.
+// behind is the number of rows from the first of these to the end of the failed batch.
 func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, behind int) error {
 	if len(rows) == 1 {
 		return t.quarantine(ctx, rows[0], f, cause, behind-1)
@@ -76,7 +76,7 @@ func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, 
 	return nil
 }
 
-// suspendBisect is for a search that has no more time.
+// suspendBisect records how far the search is when the time of the tick is over.
 func (t *tick) suspendBisect(f *Failure, next []Row, cause error, behind int) error {
 	left := remainingFailure(f, behind)
 	left.Rows, left.First = len(next), EventID(t.config.Name, next[0])
@@ -88,7 +88,8 @@ func (t *tick) suspendBisect(f *Failure, next []Row, cause error, behind int) er
 	return fmt.Errorf("%w: the row at fault is among %d, and the time is used up: %w", ErrBatch, behind, cause)
 }
 
-// remainingFailure is the record of what is left of a failed batch: nil when nothing is. What has come forward may try at once.
+// remainingFailure returns the record for the rest of a failed batch, nil when nothing is left. After progress, the
+// rest may be tried at once.
 func remainingFailure(f *Failure, rows int) *Failure {
 	if rows <= 0 {
 		return nil
@@ -98,7 +99,7 @@ func remainingFailure(f *Failure, rows int) *Failure {
 	return &left
 }
 
-// quarantine gives up a row, unless too many were given up lately.
+// quarantine gives up a row, unless too many were given up recently.
 func (t *tick) quarantine(ctx context.Context, row Row, f *Failure, cause error, left int) error {
 	id := EventID(t.config.Name, row)
 	counted := Quarantine{}

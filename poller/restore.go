@@ -11,9 +11,10 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// ResetToCheckpoint puts a poller to the checkpoint of a file: a whole state document, as Show gives it, or a checkpoint
-// alone. Of a whole one, the poller and the definition have to be the same, unless forced. The fencing token is higher
-// than both that of the file and the one there is. A state that is missing, or damaged (when forced), is made new.
+// ResetToCheckpoint sets a poller to the checkpoint in a file: a whole state document, as Show returns it, or only a
+// checkpoint. A whole document must be of the same poller and definition, unless forced. The new fencing token is
+// higher than that in the file and the current one. A missing state is created, and a damaged one is replaced when
+// forced.
 func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how ChangeOptions) (Change, error) {
 	from, err := readCheckpoint(poller, file)
 	if err != nil {
@@ -43,7 +44,7 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 	})
 }
 
-// readCheckpoint reads a file: a document, or what would be the checkpoint of one.
+// readCheckpoint decodes a file: a document, or the checkpoint of one.
 func readCheckpoint(poller string, file []byte) (*Document, error) {
 	if err := payload.Check(file); err != nil {
 		return nil, fmt.Errorf("%w: the file is %w", ErrInvalid, err)
@@ -67,7 +68,7 @@ func readCheckpoint(poller string, file []byte) (*Document, error) {
 	return d, checkCursor(d)
 }
 
-// checkCursor reports a file without a place; that of a poller that has not come anywhere has none.
+// checkCursor returns an error for a file without a cursor, such as the state of a poller that has delivered nothing.
 func checkCursor(d *Document) error {
 	if d.Checkpoint == nil {
 		return fmt.Errorf("%w: the file has no checkpoint: use reset-to-beginning", ErrInvalid)
@@ -80,7 +81,7 @@ func checkCursor(d *Document) error {
 
 var tokenText = regexp.MustCompile(`"fencing_token"\s*:\s*(\d{1,18})\b`)
 
-// recoveredToken is the highest token that can be found in a damaged document, 0 for none.
+// recoveredToken returns the highest token in the text of a damaged document, 0 for none.
 func recoveredToken(data []byte) int64 {
 	var most int64
 	for _, found := range tokenText.FindAllSubmatch(data, -1) {
@@ -91,8 +92,8 @@ func recoveredToken(data []byte) int64 {
 	return most
 }
 
-// Clone gives a new poller the checkpoint and the definition of another one. Its lease is free, and its token 0, or more
-// than that of a tombstone of its name. The errors are those of the others, and ErrExists.
+// Clone gives a new poller the checkpoint and the definition of another one. Its lease is free. Its token is 0, or
+// higher than that of a tombstone with its name. The errors are those of the other operations, and ErrExists.
 func (o Operator) Clone(ctx context.Context, from, to string, how ChangeOptions) (Change, error) {
 	source, err := o.Show(ctx, from)
 	if err == nil && source.Document.Retired {

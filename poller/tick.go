@@ -17,8 +17,8 @@ type tick struct {
 	result Result
 }
 
-// run looks whether there is anything to do before it takes the lease: what was fetched behind a checkpoint is still what
-// is behind it if the document is the same version when the lease is acquired.
+// run checks whether there is anything to do before it acquires the lease. Rows that were fetched before are still
+// valid if the document has the same version when the lease is acquired.
 func (t *tick) run(ctx context.Context) error {
 	doc, state, err := t.leases.load(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (t *tick) run(ctx context.Context) error {
 	}
 	t.doc = t.lease.acquired
 	if !t.doc.Cursor().Equal(place) {
-		batch = nil // somebody was here in between
+		batch = nil // another process has committed in between
 	}
 	err = t.deliverAll(ctx, batch)
 	if releaseErr := t.lease.release(func(*Document) {}); releaseErr != nil && err == nil {
@@ -62,7 +62,7 @@ func (t *tick) run(ctx context.Context) error {
 	return err
 }
 
-// writeDefinition writes the definition beside the checkpoint, if that is of the same one.
+// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition.
 func (t *tick) writeDefinition(d *Document) error {
 	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (t *tick) writeDefinition(d *Document) error {
 	return nil
 }
 
-// mayRun looks at a document before anything is done.
+// mayRun checks a document before anything is done.
 func (t *tick) mayRun(doc *Document, state State) error {
 	if doc.Retired {
 		return ErrRetired
@@ -92,7 +92,7 @@ func (t *tick) mayRun(doc *Document, state State) error {
 	return nil
 }
 
-// check asks the source, once, whether it can be read as it is defined.
+// check checks, once, whether the source can be read as it is defined.
 func (t *tick) check(ctx context.Context) error {
 	if t.checked {
 		return nil
@@ -108,7 +108,7 @@ func (t *tick) check(ctx context.Context) error {
 	return nil
 }
 
-// idleTick is a tick without rows. It writes only when nothing was written for long.
+// idleTick ends a tick without rows. It writes the document only if nothing was written for a long time.
 func (t *tick) idleTick(ctx context.Context, state State) error {
 	last := t.doc.PolledAt
 	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
@@ -122,14 +122,14 @@ func (t *tick) idleTick(ctx context.Context, state State) error {
 		return err
 	}
 	meant.PolledAt = t.leases.clock.time()
-	// Somebody else's write says as much.
+	// A conflict does not matter, because the other process has written that the poller is running.
 	if _, _, err := t.leases.swap(ctx, meant, state.ETag); err != nil && !needsReread(err) {
 		return fmt.Errorf("write that there are no rows: %w", err)
 	}
 	return nil
 }
 
-// deliverAll delivers batches until there are no more rows or no more time.
+// deliverAll delivers batches until there are no more rows or no time is left.
 func (t *tick) deliverAll(ctx context.Context, batch *Batch) error {
 	if t.options.Backfill && t.doc.Backfill == nil {
 		if err := t.freezeEnd(ctx); err != nil {
@@ -164,13 +164,13 @@ func (t *tick) deliverAll(ctx context.Context, batch *Batch) error {
 	}
 }
 
-// outOfTime says whether the tick's time is used up.
+// outOfTime reports whether the tick's time is used up.
 func (t *tick) outOfTime() bool { return t.config.Now().Sub(t.began) >= t.options.Budget }
 
-// safeCursorBytes is how long a place may be, in bytes, that is known to fit without a look at it.
+// safeCursorBytes is the length in bytes up to which a cursor is known to fit the document.
 const safeCursorBytes = 256
 
-// fetch reads the next rows, and holds the source to what it promises.
+// fetch reads the next rows, and checks what the source promises.
 func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	limit := t.size.size
 	if f := t.doc.Failure; f != nil && f.Rows > 0 {
@@ -187,7 +187,7 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	}
 	batch, err := t.config.Source.Fetch(ctx, after, limit, t.options.MaxBytes)
 	if err != nil {
-		t.checked = false // the table may be another now
+		t.checked = false // the table may have changed, so it is checked again
 		return nil, fmt.Errorf("fetch behind %s: %w", after, t.withLeaseCause(err))
 	}
 	if len(batch.Rows) > limit {
@@ -211,7 +211,7 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	return &batch, nil
 }
 
-// withLease is a context that ends with the lease, too.
+// withLease returns a context that also ends when the lease is lost.
 func (t *tick) withLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(t.lease.ctx, func() { cancel(context.Cause(t.lease.ctx)) })
@@ -221,7 +221,7 @@ func (t *tick) withLease(ctx context.Context) (context.Context, context.CancelFu
 	}
 }
 
-// withLeaseCause is why something failed under a lease: when that is lost, this.
+// withLeaseCause adds the loss of the lease to an error, if the lease is lost.
 func (t *tick) withLeaseCause(err error) error {
 	if t.lease != nil && t.lease.ctx.Err() != nil {
 		return errors.Join(context.Cause(t.lease.ctx), err)
@@ -249,12 +249,12 @@ func (t *tick) process(ctx context.Context, rows []Row) error {
 		return fmt.Errorf("deliver: %w", t.withLeaseCause(err))
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("deliver: %w", err) // nobody is to blame
+		return fmt.Errorf("deliver: %w", err) // the end of the tick is not a failure of the batch
 	}
 	return t.handleFailure(ctx, rows, err)
 }
 
-// deliver hands rows to the handler. Its context ends when the lease is lost.
+// deliver passes rows to the handler, with a context that ends when the lease is lost.
 func (t *tick) deliver(ctx context.Context, rows []Row) error {
 	ctx, cancel := t.withLease(ctx)
 	defer cancel()
@@ -270,7 +270,7 @@ func (t *tick) deliver(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// commit moves the checkpoint behind rows, of which some went to quarantine, and leaves this record of failure.
+// commit moves the checkpoint behind rows, of which some went to quarantine, and stores this record of a failure.
 func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	last := rows[len(rows)-1]
 	id := batchID(t.config.Name, []string{EventID(t.config.Name, rows[0]), EventID(t.config.Name, last)})
@@ -313,7 +313,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	return nil
 }
 
-// throttle waits as long as the rate asks for, and says whether to go on.
+// throttle waits as long as the rate requires, and reports whether to go on.
 func (t *tick) throttle(ctx context.Context, rows int, began time.Time) bool {
 	if t.options.RowsPerSecond == 0 {
 		return ctx.Err() == nil
@@ -324,7 +324,7 @@ func (t *tick) throttle(ctx context.Context, rows int, began time.Time) bool {
 	return pause(ctx, max(0, min(wait, t.options.Budget-t.config.Now().Sub(t.began))))
 }
 
-// clip is a text of at most so many bytes.
+// clip cuts a text to a number of bytes.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text
