@@ -52,7 +52,8 @@ func (m *Memory) list(ctx context.Context, table string, l *Lookup) (Page, error
 	return reader.page, nil
 }
 
-// partitionsIn gives the partitions of a span that are not below begin, in order. The caller may not change them.
+// partitionsIn returns the partitions of a span that are not below begin, in order. The caller must not change the
+// result.
 func (t *memoryTable) partitionsIn(s Span, begin string) []*memoryPartition {
 	if s.One {
 		if p := t.partition(s.Is); p != nil {
@@ -69,13 +70,14 @@ func (t *memoryTable) partitionsIn(s Span, begin string) []*memoryPartition {
 	return all[first:max(first, end)]
 }
 
-// findPartition is the place of the first partition that is not below key.
+// findPartition returns the index of the first partition that is not below key.
 func findPartition(all []*memoryPartition, key string) int {
 	i, _ := slices.BinarySearchFunc(all, key, func(p *memoryPartition, key string) int { return strings.Compare(p.key, key) })
 	return i
 }
 
-// inOrder sorts when a scan needs it only: writes, of which there are many more, do not pay for scans.
+// inOrder sorts the partitions only when a scan needs them, so that writes, which are much more frequent, do not pay
+// for scans.
 func (t *memoryTable) inOrder() []*memoryPartition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,7 +94,7 @@ type pageReader struct {
 	examined int
 }
 
-// read adds the rows of one partition that are not below from. It gives false when the page is done.
+// read adds the rows of one partition that are not below from. It returns false when the page is full.
 func (r *pageReader) read(p *memoryPartition, from string) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

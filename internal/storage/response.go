@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Response collects what the service says beside the content of its answers: its own time, and the version of the thing
-// that was read or written. It holds what the last answer said, be it a success or a failure. The zero value is ready.
+// Response holds what the service says besides the content of its last answer, be it a success or a failure: its time, and
+// the version of what was read or written. The zero value is ready to use.
 type Response struct {
 	mu   sync.Mutex
 	date time.Time
@@ -30,7 +30,8 @@ func (r *Response) ETag() string {
 
 type responseKey struct{}
 
-// WithCaptureResponse makes a context whose storage calls fill r. A call that is given up may fill it later: use one a call.
+// WithCaptureResponse returns a context whose storage calls fill r. A call that is given up may fill r later: use one for each
+// call.
 func WithCaptureResponse(ctx context.Context, r *Response) context.Context {
 	return context.WithValue(ctx, responseKey{}, r)
 }
