@@ -27,12 +27,12 @@ func (t StatusCount) Total() int {
 	return total
 }
 
-// StatusCounts are tallies by status.
+// StatusCounts holds counts by status.
 type StatusCounts map[orchestrator.Status]StatusCount
 
-// CountByStatus counts the orchestrations of some statuses, up to 1,000 of each. A status costs a query; one that has no more than
-// 16 orchestrations costs a read of each, too, so that what the index has wrong is not counted and is taken out. Of more
-// than that, the index is believed. It is for statuses that few have.
+// CountByStatus counts the orchestrations of some statuses, up to 1,000 of each. A status costs one query. With no more
+// than 16 orchestrations it also costs one read each, so that stale rows are not counted, and are deleted; with more,
+// the index is trusted. It is for statuses that few orchestrations have.
 func (c *Catalog) CountByStatus(ctx context.Context, statuses ...orchestrator.Status) (StatusCounts, error) {
 	census := StatusCounts{}
 	for _, s := range statuses {
@@ -60,7 +60,7 @@ func (c *Catalog) countStatus(ctx context.Context, s orchestrator.Status) (Statu
 	return t, nil
 }
 
-// countFew counts by what the status rows have, and takes out what the index has wrong.
+// countFew counts by the status rows, and deletes stale rows of the index.
 func (c *Catalog) countFew(ctx context.Context, status orchestrator.Status, rows []found, t StatusCount) error {
 	summaries, err := c.read(ctx, rows)
 	if err != nil {

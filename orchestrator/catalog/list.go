@@ -20,16 +20,16 @@ import (
 const (
 	// maxPage bounds a page.
 	maxPage = 1000
-	// minRows is how many rows a list reads at once, however short its page.
+	// minRows is how many rows a list reads at once at least, however short its page is.
 	minRows = 16
-	// maxKey bounds a key, in bytes; maxEscapedID bounds ids, as keys have them behind the prefix of their view.
+	// maxKey bounds a key, in bytes. maxEscapedID bounds escaped ids, which follow the prefix of their view.
 	maxKey       = 512
 	maxEscapedID = 510
-	// parallel is how many status rows are read at the same time.
+	// parallel bounds how many status rows are read at the same time.
 	parallel = 8
 )
 
-// placePattern is what a place looks like.
+// placePattern matches places.
 var placePattern = regexp.MustCompile(`^[0-9]{19}-[0-9a-f]{24}$`)
 
 // found is a row of a view.
@@ -38,9 +38,9 @@ type found struct {
 	row       tables.Entity
 }
 
-// List gives orchestrations, newest first, or by their ids if the filter has a prefix: up to limit (1 to 1,000), and a
-// continuation for those that follow; "" at the end. A page is empty only at the end. The errors are
-// orchestrator.ErrContinuation, or what storage says.
+// List returns orchestrations, newest first, or by their ids if the filter has a prefix: up to limit (1 to 1,000), and
+// a continuation for the following ones; "" at the end. A page is empty only at the end. The errors are
+// orchestrator.ErrContinuation and those of storage.
 func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error) {
 	if limit < 1 || limit > maxPage {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxPage, limit)
@@ -65,7 +65,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 		}
 		for i, s := range summaries {
 			if isStale(rows[i], s) {
-				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // unless it was written again meanwhile
+				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // the ETag keeps a row that was written again meanwhile
 			}
 			// An orchestration whose status has just changed is in two views, at one place.
 			if rows[i].place != after && s.ID != "" && f.Matches(s) {
@@ -84,7 +84,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 	}
 }
 
-// removeStale removes what the index has wrong, if that is easily done. A list does not fail for it.
+// removeStale deletes stale rows of the index. A list does not fail when that fails.
 func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	if len(stale) > 0 {
 		if err := c.remove(ctx, stale[:min(len(stale), maxOps)]); err != nil {
@@ -93,12 +93,12 @@ func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	}
 }
 
-// view says where in the index a list looks: some ranges of rows, whose names go on with the same places.
+// view says where in the index a list reads: some ranges of rows, whose keys end with the same places.
 type view struct {
 	prefixes []string
-	from, to string // bound the places; "" does not
+	from, to string // bound the places; "" is no bound
 	ids      bool   // the places are ids
-	prefix   string // of the ids, as keys have it
+	prefix   string // prefix of the escaped ids
 }
 
 func viewOf(f orchestrator.Filter) view {
@@ -132,7 +132,7 @@ func viewOf(f orchestrator.Filter) view {
 	return v
 }
 
-// has says whether a continuation can be one of this view.
+// has reports whether a continuation can belong to this view.
 func (v view) has(continuation string) bool {
 	if !v.ids {
 		return placePattern.MatchString(continuation)
@@ -141,12 +141,12 @@ func (v view) has(continuation string) bool {
 	return err == nil && len(continuation) <= maxEscapedID && tables.EscapeKey(id) == continuation && strings.HasPrefix(continuation, v.prefix)
 }
 
-// isStale says that the row is none of the orchestration's, as it is now.
+// isStale reports whether the row does not belong to the orchestration in its current state.
 func isStale(r found, s orchestrator.Summary) bool {
 	return s.ID == "" || !slices.Contains(entryFor(s).all(), r.row.Row)
 }
 
-// entryFor is what the index has to know of an orchestration.
+// entryFor returns what the index needs to know of an orchestration.
 func entryFor(s orchestrator.Summary) entry {
 	return entry{s.ID, s.Orchestrator, s.Tag, s.Status, s.CreatedAt}
 }
@@ -200,7 +200,7 @@ func (c *Catalog) queryRows(ctx context.Context, q tables.Query) (rows []tables.
 	}
 }
 
-// read reads the status rows, with a zero Summary for what is gone.
+// read reads the status rows. The Summary of an orchestration that does not exist any more is zero.
 func (c *Catalog) read(ctx context.Context, rows []found) ([]orchestrator.Summary, error) {
 	summaries := make([]orchestrator.Summary, len(rows))
 	group, ctx := errgroup.WithContext(ctx)

@@ -12,13 +12,13 @@ import (
 const (
 	// markSlice is how many orchestrations one call of Repair marks.
 	markSlice = 1000
-	// maxRows is how many rows an orchestration has at most.
+	// maxRows is the maximum number of rows of an orchestration.
 	maxRows = 6
 )
 
-// mark is the first step of a pass: it replaces each row that an orchestration implies by itself with the mark, many in one
-// transaction, which fails if one of them is not there. So no row comes back that goes at the same time, and a thousand
-// orchestrations cost 63 transactions and not 6,000 reads.
+// mark is the first step of a pass. It replaces each row that an orchestration should have by the same row with a mark,
+// many in one transaction, which fails if one of them does not exist. So a row that is being deleted does not come
+// back, and a thousand orchestrations cost 63 transactions instead of 6,000 reads.
 func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, err error) {
 	there, next, err := c.config.Runtime().List(ctx, orchestrator.Filter{}, markSlice, p.next)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 	return mended, next, nil
 }
 
-// markRows marks the rows of orchestrations; false says that one is not there, and none is marked.
+// markRows marks the rows of orchestrations. It returns false if a row does not exist; then none is marked.
 func (c *Catalog) markRows(ctx context.Context, p pass, some ...orchestrator.Summary) (bool, error) {
 	var ops []tables.Op
 	for _, s := range some {
@@ -64,8 +64,8 @@ func (c *Catalog) markRows(ctx context.Context, p pass, some ...orchestrator.Sum
 	return err == nil, err
 }
 
-// rewrite writes the rows of an orchestration, by what it is now. They are not marked: should it change at this moment, the
-// second step finds what is too much. If it is gone, the second step finds its rows.
+// rewrite writes the rows of an orchestration in its current state. They are not marked: if the orchestration changes
+// at this moment, the second step finds surplus rows, and also the rows of one that is gone.
 func (c *Catalog) rewrite(ctx context.Context, id string) error {
 	s, err := c.config.Runtime().Status(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) {

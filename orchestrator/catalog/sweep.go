@@ -9,8 +9,8 @@ import (
 // sweepPages is how many pages of rows one call of Repair looks at.
 const sweepPages = 10
 
-// sweep is the second step of a pass: it looks at every row, whatever its name, and removes those that no orchestration
-// implies. Those with the mark of the pass need no look; the others were written since, or are wrong.
+// sweep is the second step of a pass. It looks at every row, whatever its key, and deletes those that no orchestration
+// should have. Rows with the mark of the pass need no check; the others were written since, or are wrong.
 func (c *Catalog) sweep(ctx context.Context, p pass) (removed int, next string, err error) {
 	next = p.next
 	for range sweepPages {
@@ -34,8 +34,8 @@ func (c *Catalog) sweep(ctx context.Context, p pass) (removed int, next string, 
 	return removed, next, nil
 }
 
-// removeStaleRows removes the rows that no orchestration implies now, unless they are written again meanwhile. What has lost its
-// status is damaged, or was purged.
+// removeStaleRows deletes the rows that no orchestration should have now, unless they are written again meanwhile. An
+// orchestration without status row is damaged, or was purged.
 func (c *Catalog) removeStaleRows(ctx context.Context, rows []found) (int, error) {
 	summaries, err := c.read(ctx, rows)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// noReferences refuses to load schemas from elsewhere: a form stands for itself.
+// noReferences refuses to load other schemas, because a form has to be self-contained.
 type noReferences struct{}
 
 func (noReferences) Load(url string) (any, error) {
 	return nil, errors.New("a form refers to no other document")
 }
 
-// compile reads a form; nil for none.
+// compile compiles a form; nil for none.
 func compile(form json.RawMessage) (*jsonschema.Schema, error) {
 	if len(form) == 0 {
 		return nil, nil

@@ -21,7 +21,7 @@ const (
 	columnRank     = "Rank"
 )
 
-// The views of the index.
+// These are the prefixes of the views of the index.
 const (
 	viewOpen         = "o-"
 	viewAssignee     = "a-"
@@ -42,7 +42,7 @@ func (t Task) rank() int64 {
 	return int64(t.Seq)
 }
 
-// digest names a text in a key of bounded length.
+// digest stands for a text in a key of bounded length.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
@@ -52,7 +52,7 @@ func (r Ref) digest() string { return digest(r.Orchestration + "\n" + r.ID) }
 
 func micros(at time.Time) string { return fmt.Sprintf("%019d", at.UnixMicro()) }
 
-// sortKey is where the task stands in a view of open tasks: by due time, then by age.
+// sortKey orders views of open tasks: by due time, then by age.
 func (t Task) sortKey() string {
 	due := fmt.Sprintf("%019d", maxMicros)
 	if !t.DueAt.IsZero() {
@@ -61,10 +61,10 @@ func (t Task) sortKey() string {
 	return due + "-" + micros(t.CreatedAt) + "-" + t.digest()
 }
 
-// viewPrefix is the part of a key that stands for a name.
+// viewPrefix is the key prefix of a view for a name.
 func viewPrefix(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
 
-// indexKeys are the keys under which lists find the task.
+// indexKeys returns the keys under which lists find the task.
 func (t Task) indexKeys() []string {
 	if t.End != nil {
 		return []string{viewEnded + fmt.Sprintf("%019d", maxMicros-t.End.At.UnixMicro()) + "-" + t.digest()}
@@ -80,7 +80,7 @@ func (t Task) indexKeys() []string {
 	return keys
 }
 
-// Sync lets the index show the task as it is. It may be repeated, and does nothing when the index knows more.
+// Sync updates the index to the task's state. It may be repeated, and does nothing when the index has a later state.
 func (s *Service) Sync(ctx context.Context, t Task) error {
 	var err error
 	for range changeTries {
@@ -132,7 +132,7 @@ func (s *Service) sync(ctx context.Context, t Task) error {
 	return s.config.Tables.Apply(ctx, s.config.Index, ops...)
 }
 
-// indexRow is the task as a list shows it.
+// indexRow returns a row of the index, with what a list shows of the task.
 func (t Task) indexRow(key string) tables.Entity {
 	p := map[string]any{"Orchestration": t.Orchestration, "TaskId": t.ID, "Name": t.Name, "Orchestrator": t.Orchestrator,
 		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee,
@@ -155,7 +155,7 @@ func taskOfIndexRow(e tables.Entity) Task {
 	return t
 }
 
-// Forget takes a task out of the index, for an orchestration that is purged.
+// Forget removes a task from the index, because its orchestration is being purged.
 func (s *Service) Forget(ctx context.Context, r Ref) error {
 	for range changeTries {
 		mark := tables.Key{Partition: indexPartition, Row: markPrefix + r.digest()}

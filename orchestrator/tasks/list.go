@@ -10,16 +10,16 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Filter says which tasks are meant; a zero field does not matter.
+// Filter selects tasks; a zero field does not filter.
 type Filter struct {
-	// Status is one status, or "" for the tasks that are open.
+	// Status is one status, or "" for open tasks.
 	Status   Status
 	Assignee string
 	Role     string
 	// Orchestrator is the engine.
 	Orchestrator string
 	TenantID     string
-	// DueBefore leaves out what is due later, or never.
+	// DueBefore leaves out tasks that are due later or have no due time.
 	DueBefore time.Time
 }
 
@@ -32,13 +32,13 @@ type Page struct {
 // MaxPage bounds a page.
 const MaxPage = 100
 
-// maxRowsRead is how many rows of the index one call of List looks at, at most.
+// maxRowsRead bounds the rows of the index that one call of List reads.
 const maxRowsRead = 10_000
 
-// List gives tasks: open ones by due time, ended ones newest first. A page of the tasks of an assignee, of a role, of an
-// orchestrator or of a tenant costs that page, whatever else there is; several of these together are looked for among the
-// rows of the first that is given, in this order. A page may be short where that takes too long, and is empty only at the
-// end.
+// List returns tasks: open ones by due time, ended ones newest first. The cost of a page of the tasks of an assignee,
+// of a role, of an orchestrator or of a tenant depends on that page only. When several of these are given, the others
+// are looked for among the rows of the first one, in this order. A page may be short when that takes too long, and is
+// empty only at the end.
 func (s *Service) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxPage {
 		return Page{}, fmt.Errorf("%w: a page has 1 to %d tasks, not %d", ErrInvalid, MaxPage, limit)
@@ -65,10 +65,10 @@ func (s *Service) List(ctx context.Context, f Filter, limit int, continuation st
 	}
 }
 
-// ended says that the filter is about tasks that have ended.
+// ended reports whether the filter selects ended tasks.
 func (f Filter) ended() bool { return f.Status == Completed || f.Status == Canceled }
 
-// query is the range of the index that holds what is meant, and as little else as possible.
+// query returns the smallest range of the index that holds all selected tasks.
 func (f Filter) query() tables.Query {
 	prefix := viewOpen
 	switch {
@@ -110,7 +110,7 @@ func (f Filter) matches(t Task) bool {
 	}
 }
 
-// Retention deletes tasks that ended before a time, and their events, a slice of at most limit; more says that some are
+// Retention deletes tasks that ended before a time, with their events, at most limit of them; more says that others are
 // left. Open tasks are never deleted.
 func (s *Service) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
 	from := viewEnded + fmt.Sprintf("%019d", maxMicros-before.UnixMicro())
@@ -128,8 +128,8 @@ func (s *Service) Retention(ctx context.Context, before time.Time, limit int) (d
 	return deleted, page.Next != "", nil
 }
 
-// delete deletes a task's rows and its index. How it ended stays until the orchestration is purged: that it has ended may
-// still be news to it.
+// delete deletes a task's rows and its index entries. The row of its end stays until the orchestration is purged,
+// because the orchestration may not have read it.
 func (s *Service) delete(ctx context.Context, r Ref) error {
 	from := r.key("").Row
 	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-"), Select: []string{"Kind"}}

@@ -13,22 +13,22 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Config is what a Desk works with. All but Now are required.
+// Config configures a Service. All fields but Now are required.
 type Config struct {
 	Tables tables.Store
-	// Table is that of the orchestrations, Index that of the index.
+	// Table is the table of the orchestrations, Index that of the index.
 	Table, Index string
-	// Guard sees to it that the orchestration looks at the task later on, should Wake not be reached; Wake tells it that the
-	// task was completed. The time is the same for both.
+	// Guard makes sure that the orchestration looks at the task later, in case Wake fails. Wake tells the orchestration
+	// that the task was completed. Both get the same time.
 	Guard, Wake func(ctx context.Context, r Ref, at time.Time) error
-	// Now is the clock; default time.Now.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 }
 
-// Service is where people find tasks, take and complete them. It is safe for concurrent use.
+// Service is how people find, claim and complete human tasks. It is safe for concurrent use.
 type Service struct{ config Config }
 
-// NewService makes a Desk; c is the caller's to check.
+// NewService makes a Service. It does not validate c.
 func NewService(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -38,7 +38,7 @@ func NewService(c Config) *Service {
 
 func (s *Service) now() time.Time { return s.config.Now().UTC().Truncate(time.Microsecond) }
 
-// Get reads a task with its events: ErrNotFound, or what storage said. It costs one transaction.
+// Get reads a task with its events. The error is ErrNotFound, or one of storage. It costs one transaction.
 func (s *Service) Get(ctx context.Context, r Ref) (Task, error) {
 	if !r.valid() {
 		return Task{}, fmt.Errorf("task %.100q of %.100q: %w", r.ID, r.Orchestration, ErrNotFound)
@@ -68,17 +68,17 @@ func (s *Service) Get(ctx context.Context, r Ref) (Task, error) {
 	return t, nil
 }
 
-// validID is the form of a waiting token, maxPartition bounds an orchestration's id as keys have it.
+// validID matches waiting tokens.
 var validID = regexp.MustCompile(`^[0-9]{1,9}-[0-9]{1,9}$`)
 
 const maxPartition = 512
 
-// valid says that there can be such a task.
+// valid reports whether such a task can exist.
 func (r Ref) valid() bool {
 	return validID.MatchString(r.ID) && r.Orchestration != "" && utf8.ValidString(r.Orchestration) && len(tables.EscapeKey(r.Orchestration)) <= maxPartition
 }
 
-// Ended tells how a task ended, nil when it has not. It costs one transaction.
+// Ended returns how a task ended, nil when it has not. It costs one transaction.
 func (s *Service) Ended(ctx context.Context, r Ref) (*End, error) {
 	e, err := s.config.Tables.Get(ctx, s.config.Table, r.key(endSuffix))
 	switch {
@@ -90,7 +90,7 @@ func (s *Service) Ended(ctx context.Context, r Ref) (*End, error) {
 	return endOf(e), nil
 }
 
-// openFor reads a task for somebody who wants to change it; etag is that which the person has seen, "" for any.
+// openFor reads a task for a person who wants to change it. etag is the version that the person has seen, "" for any.
 func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
 	t, err := s.Get(ctx, r)
 	switch {
@@ -104,7 +104,7 @@ func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (T
 	return t, validName(by.Name)
 }
 
-// Claim gives a task to the person who asks for it: one who has an effective role. Repeating it changes nothing.
+// Claim assigns a task to the person who asks for it and has one of its roles. Repeating it changes nothing.
 func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	switch {
@@ -120,7 +120,7 @@ func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Tas
 	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.Name, Assignee: by.Name, Roles: t.Roles})
 }
 
-// Release puts a task back for others: its assignee may, and who may do everything.
+// Release makes a task unassigned. Its assignee may release it, and a Person with All.
 func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	switch {
@@ -136,8 +136,8 @@ func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note stri
 	return s.change(ctx, t, Event{Kind: EventReleased, By: by.Name, Roles: t.Roles, Note: note})
 }
 
-// Assign gives a task to somebody: an unassigned one at the word of who may claim it, one that is somebody's at that
-// person's word, or of who may do everything.
+// Assign assigns a task to somebody. An unassigned task may be assigned by those who may claim it, an assigned one by
+// its assignee, and both by a Person with All.
 func (s *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
 	if to == "" {
 		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
@@ -162,7 +162,7 @@ func (s *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note s
 	return s.change(ctx, t, e)
 }
 
-// Escalate gives an open task other roles and takes it from its assignee, once, at the word of its orchestration.
+// Escalate gives an open task other roles and another assignee, once, for its orchestration.
 func (s *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
 	for range changeTries {
 		t, err := s.Get(ctx, r)
@@ -183,10 +183,10 @@ func (s *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee 
 	return fmt.Errorf("escalate task %s: %w", r, ErrChanged)
 }
 
-// changeTries bounds how often a change is tried that others get in the way of.
+// changeTries bounds how often a change is tried again because of concurrent changes.
 const changeTries = 5
 
-// change writes an event and the task as it is from then on, unless somebody has changed it since it was read.
+// change writes an event and the changed task, unless somebody has changed the task since it was read.
 func (s *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 	if len(e.Note) > MaxNote {
 		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
@@ -216,7 +216,8 @@ func sameEvent(a, b Event) bool {
 	return a.Kind == b.Kind && a.By == b.By && a.At.Equal(b.At) && a.Assignee == b.Assignee
 }
 
-// verify finds out what came of a transaction whose answer does not say. A task that is not as it was read is ErrChanged.
+// verify finds out the outcome of a transaction after an inconclusive answer. When the task has changed since it was
+// read, the error is ErrChanged.
 func (s *Service) verify(ctx context.Context, t Task, err error, applied func(Task) bool) error {
 	unsure := errors.Is(err, tables.ErrOutcomeUnknown)
 	if err == nil || !unsure && !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
@@ -236,9 +237,9 @@ func (s *Service) verify(ctx context.Context, t Task, err error, applied func(Ta
 	return ErrChanged
 }
 
-// Complete ends a task with an answer: its assignee may, who may claim it if it is nobody's, and who may do everything. One
-// of several wins; the others get a *ConflictError. Repeated by the same person with the same answer it changes nothing,
-// and tells the orchestration again.
+// Complete ends a task with an answer. Its assignee may complete it, those who may claim it if it is unassigned, and a
+// Person with All. One of several wins; the others get a *ConflictError. Repeating it by the same person with the same
+// answer changes nothing, and tells the orchestration again.
 func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
 	t, err := s.openFor(ctx, r, by, etag)
 	if err != nil {
@@ -267,7 +268,7 @@ func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.Ra
 	return s.complete(ctx, t, End{Status: Completed, By: by.Name, At: s.now(), Note: note, Output: output})
 }
 
-// complete is the decision, and then what follows from it.
+// complete writes the end of the task, and then tells the orchestration.
 func (s *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
 	if err := s.config.Guard(ctx, t.Ref, n.At); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
