@@ -18,7 +18,7 @@ func (tellPolicy) Do(req *policy.Request) (*http.Response, error) {
 		return resp, err
 	}
 	if date, dateErr := http.ParseTime(resp.Header.Get("Date")); dateErr == nil {
-		storage.Tell(req.Raw().Context(), date, resp.Header.Get("ETag"))
+		storage.RecordResponse(req.Raw().Context(), date, resp.Header.Get("ETag"))
 	}
 	return resp, err
 }

@@ -19,13 +19,13 @@ func Example() {
 	if err := store.Put(ctx, "documents", "a/plan", []byte("first")); err != nil {
 		log.Fatal(err)
 	}
-	var told blobs.Told
-	data, err := store.Get(blobs.WithTold(ctx, &told), "documents", "a/plan")
+	var response blobs.Response
+	data, err := store.Get(blobs.WithCaptureResponse(ctx, &response), "documents", "a/plan")
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(store.PutIf(ctx, "documents", "a/plan", append(data, " and second"...), told.ETag()))
-	err = store.PutIf(ctx, "documents", "a/plan", []byte("third"), told.ETag())
+	fmt.Println(store.PutIf(ctx, "documents", "a/plan", append(data, " and second"...), response.ETag()))
+	err = store.PutIf(ctx, "documents", "a/plan", []byte("third"), response.ETag())
 	fmt.Println("changed since:", errors.Is(err, blobs.ErrPrecondition))
 	for name, err := range blobs.All(ctx, store, "documents", "a/") {
 		fmt.Println(name, err)

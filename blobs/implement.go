@@ -12,18 +12,17 @@ import (
 // What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
 // implementation that checks with it accepts and refuses what the others do.
 
-// MaxPage is the most names of a page of List.
+// MaxPage is how many names a page of List can have.
 const MaxPage = 1000
 
-// maxContinuation bounds a token that comes from outside. It has room for the longest prefix and marker as JSON in
-// base64.
+// maxContinuation bounds a token from outside. It has room for the longest prefix and marker as JSON in base64.
 const maxContinuation = 32 << 10
 
-// CheckContainer holds the name of a container against the service's rules: 3 to 63 of a-z, 0-9 and single hyphens between
+// CheckContainer checks the name of a container by the service's rules: 3 to 63 of a-z, 0-9 and single hyphens between
 // them. It is for implementations of Store.
 func CheckContainer(name string) error { return storage.CheckName("container", name) }
 
-// CheckName refuses names of blobs that the service does not take, and those that a URL on the way would change. It is for
+// CheckName rejects blob names that the service does not accept, and those that a URL would change. It is for
 // implementations of Store.
 func CheckName(name string) error {
 	if err := checkText(name); err != nil {
@@ -32,8 +31,8 @@ func CheckName(name string) error {
 	return checkSegments(name, strings.Split(name, "/"))
 }
 
-// CheckPrefix refuses what no name that CheckName takes begins with. A name goes on within the last segment, so that one
-// may be empty or end with a dot. It is for implementations of Store.
+// CheckPrefix rejects a prefix with which no name accepted by CheckName begins. The last segment may be incomplete, so
+// it may be empty or end with a dot. It is for implementations of Store.
 func CheckPrefix(prefix string) error {
 	if err := checkText(prefix); err != nil {
 		return err
@@ -42,7 +41,7 @@ func CheckPrefix(prefix string) error {
 	return checkSegments(prefix, segments[:len(segments)-1])
 }
 
-// CheckSize refuses a blob of more than MaxSize bytes. It is for implementations of Store.
+// CheckSize rejects a blob of more than MaxSize bytes. It is for implementations of Store.
 func CheckSize(n int64) error {
 	if n > MaxSize {
 		return fmt.Errorf("%w: the blob has %d bytes of at most %d", ErrTooLarge, n, MaxSize)
@@ -50,19 +49,19 @@ func CheckSize(n int64) error {
 	return nil
 }
 
-// Listing is what the continuation of a List or ListOld holds: where the store wants to be asked next, and for which list,
-// so that a token cannot be carried over to another one. It is for implementations of Store.
+// Listing is the content of the continuation of a List or ListOld: where the store wants to be asked next, and for
+// which list, so that a token cannot be used for another one. It is for implementations of Store.
 type Listing struct {
 	// Container and Prefix are those of the list.
 	Container string `json:"c"`
 	Prefix    string `json:"p,omitempty"`
 	// Old says that it is a list of old blobs.
 	Old bool `json:"o,omitempty"`
-	// Marker is the service's own, or in memory the name of the next blob. The empty one begins the list.
+	// Marker is the service's own, or in memory the name of the next blob. It is empty at the beginning of the list.
 	Marker string `json:"m"`
 }
 
-// Continuation is the token of the page that begins at p; "" where p is the end of the list.
+// Continuation returns the token of the page that begins at p; "" at the end of the list.
 func (p Listing) Continuation() string {
 	if p.Marker == "" {
 		return ""
@@ -72,7 +71,8 @@ func (p Listing) Continuation() string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// Resume gives the place in the list that begins at p which a continuation names. Another list's continuation is an ErrInvalid.
+// Resume returns the position in the list that begins at p which a continuation stands for. A continuation of another
+// list is an ErrInvalid.
 func (p Listing) Resume(continuation string) (Listing, error) {
 	if continuation == "" {
 		return p, nil

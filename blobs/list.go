@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// All walks the names of a container's blobs that begin with prefix, over all pages of List. It stops at the first
-// error, which it yields with an empty name. It can be walked again.
+// All iterates over the names of a container's blobs that begin with prefix, over all pages of List. It stops at the
+// first error, which it yields with an empty name. It can be used more than once.
 func All(ctx context.Context, store Store, container, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		continuation := ""

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. It is
-// ready after NewMemory.
+// Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Make one
+// with NewMemory.
 type Memory struct {
 	// Now is the clock, time.Now when nil.
 	Now func() time.Time
 
 	mu         sync.RWMutex
-	containers map[string]map[string]held
-	puts       int // so far
-	// pageLimit is the most names of a page; tests of paging make it small.
+	containers map[string]map[string]storedBlob
+	puts       int // number of writes so far
+	// pageLimit is how many names a page can have; tests of paging make it small.
 	pageLimit int
 }
 
 var _ Store = (*Memory)(nil)
 
-// held is a blob.
-type held struct {
+// storedBlob is a blob with its metadata.
+type storedBlob struct {
 	data    []byte
 	etag    string
 	written time.Time
@@ -34,7 +34,7 @@ type held struct {
 
 // NewMemory makes an empty store.
 func NewMemory() *Memory {
-	return &Memory{containers: map[string]map[string]held{}, pageLimit: MaxPage}
+	return &Memory{containers: map[string]map[string]storedBlob{}, pageLimit: MaxPage}
 }
 
 func (m *Memory) now() time.Time {
@@ -44,7 +44,7 @@ func (m *Memory) now() time.Time {
 	return m.Now()
 }
 
-// CreateContainer makes sure that a container exists.
+// CreateContainer creates a container if it is missing.
 func (m *Memory) CreateContainer(ctx context.Context, container string) error {
 	if err := cmp.Or(ctx.Err(), CheckContainer(container)); err != nil {
 		return fmt.Errorf("create container %.64s: %w", container, err)
@@ -52,7 +52,7 @@ func (m *Memory) CreateContainer(ctx context.Context, container string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.containers[container] == nil {
-		m.containers[container] = map[string]held{}
+		m.containers[container] = map[string]storedBlob{}
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (m *Memory) Put(ctx context.Context, container, name string, data []byte) e
 	return nil
 }
 
-// PutIf writes a blob if its ETag is still this one.
+// PutIf writes a blob if it still has this ETag.
 func (m *Memory) PutIf(ctx context.Context, container, name string, data []byte, etag string) error {
 	if err := m.put(ctx, container, name, data, func(have string) bool { return have == etag }); err != nil {
 		return fmt.Errorf("put blob %s/%s if unchanged: %w", container, name, err)
@@ -73,7 +73,7 @@ func (m *Memory) PutIf(ctx context.Context, container, name string, data []byte,
 	return nil
 }
 
-// put writes a blob if the ETag of the one that is there, "" for none, may be replaced.
+// put writes a blob if may allows the ETag of the existing blob, "" for none, to be replaced.
 func (m *Memory) put(ctx context.Context, container, name string, data []byte, may func(etag string) bool) error {
 	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(name), CheckSize(int64(len(data)))); err != nil {
 		return err
@@ -85,13 +85,13 @@ func (m *Memory) put(ctx context.Context, container, name string, data []byte, m
 		return fmt.Errorf("%w: there is no such container", ErrNotFound)
 	}
 	if !may(m.containers[container][name].etag) {
-		Tell(ctx, m.now(), "")
+		RecordResponse(ctx, m.now(), "")
 		return ErrPrecondition
 	}
 	m.puts++
 	etag := fmt.Sprintf("\"0x%X\"", m.puts)
-	m.containers[container][name] = held{data: copied, etag: etag, written: m.now().Truncate(time.Second)}
-	Tell(ctx, m.now(), etag)
+	m.containers[container][name] = storedBlob{data: copied, etag: etag, written: m.now().Truncate(time.Second)}
+	RecordResponse(ctx, m.now(), etag)
 	return nil
 }
 
@@ -103,14 +103,14 @@ func (m *Memory) Get(ctx context.Context, container, name string) ([]byte, error
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	blob, ok := m.containers[container][name]
-	Tell(ctx, m.now(), blob.etag)
+	RecordResponse(ctx, m.now(), blob.etag)
 	if !ok {
 		return nil, fmt.Errorf("get blob %s/%s: %w", container, name, ErrNotFound)
 	}
 	return append([]byte{}, blob.data...), nil
 }
 
-// Delete removes a blob; a missing one is not an error, nor is a missing container.
+// Delete deletes a blob; a missing blob or container is not an error.
 func (m *Memory) Delete(ctx context.Context, container, name string) error {
 	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(name)); err != nil {
 		return fmt.Errorf("delete blob %s/%s: %w", container, name, err)
@@ -121,7 +121,7 @@ func (m *Memory) Delete(ctx context.Context, container, name string) error {
 	return nil
 }
 
-// DeleteVersion removes a blob that is still that version.
+// DeleteVersion deletes a blob that still has that version.
 func (m *Memory) DeleteVersion(ctx context.Context, container string, v Version) error {
 	if err := cmp.Or(ctx.Err(), CheckContainer(container), CheckName(v.Name)); err != nil {
 		return fmt.Errorf("delete old blob %s/%s: %w", container, v.Name, err)
@@ -135,7 +135,7 @@ func (m *Memory) DeleteVersion(ctx context.Context, container string, v Version)
 	return nil
 }
 
-// List gives one page of the names that begin with prefix, in the order of their bytes.
+// List returns one page of the names that begin with prefix, in the order of their bytes.
 func (m *Memory) List(ctx context.Context, container, prefix, continuation string) ([]string, string, error) {
 	names, next, err := m.list(ctx, Listing{Container: container, Prefix: prefix}, continuation)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m *Memory) List(ctx context.Context, container, prefix, continuation strin
 	return names, next, nil
 }
 
-// ListOld gives those of one page of blobs that were written last before a time.
+// ListOld returns, of one page of blobs, those that were last written before a time.
 func (m *Memory) ListOld(ctx context.Context, container, prefix string, before time.Time, continuation string) ([]Version, string, error) {
 	names, next, err := m.list(ctx, Listing{Container: container, Prefix: prefix, Old: true}, continuation)
 	if err != nil {
@@ -181,7 +181,7 @@ func (m *Memory) list(ctx context.Context, first Listing, continuation string) (
 	return slices.Clone(names[:m.pageLimit]), at.Continuation(), nil
 }
 
-// names gives those that begin with prefix and are not below from, in no order.
+// names returns the names that begin with prefix and are not below from, in no particular order.
 func (m *Memory) names(container, prefix, from string) ([]string, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

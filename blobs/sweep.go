@@ -12,10 +12,10 @@ import (
 // parallelDeletes bounds the deletions that run at once.
 const parallelDeletes = 8
 
-// Sweep looks at one page of a container and deletes the blobs that were written last before a time and that unused gives
-// back of them: those that nothing names. What is written again meanwhile stays. unused is not called without names. next
-// continues behind the page, "" on the last; the errors are those of the store, and unused's. A missing container is an
-// empty one.
+// Sweep looks at one page of a container and deletes those of the blobs written before a time that unused returns:
+// those that nothing names. A blob that is written again meanwhile is kept. unused is not called without names. next
+// continues behind the page and is "" after the last one. The errors are those of the store and of unused. A missing
+// container counts as empty.
 func Sweep(ctx context.Context, store Store, container string, before time.Time, continuation string,
 	unused func(ctx context.Context, names []string) ([]string, error),
 ) (removed int, next string, err error) {

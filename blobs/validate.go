@@ -11,7 +11,7 @@ const (
 	maxSegments  = 254
 )
 
-// checkText checks what a name and a prefix have in common.
+// checkText checks the rules that names and prefixes share.
 func checkText(name string) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("%w: blob name %.64q is not UTF-8", ErrInvalid, name)
@@ -35,7 +35,7 @@ func checkText(name string) error {
 	return nil
 }
 
-// checkSegments checks the segments of a name that are complete.
+// checkSegments checks the complete segments of a name.
 func checkSegments(name string, segments []string) error {
 	for _, s := range segments {
 		if s == "" || strings.HasSuffix(s, ".") {

@@ -9,26 +9,26 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// HandleActivities takes one delivery of the runtime's activity queue: activities of an orchestration that any process may
-// run. What cannot be understood is a dead letter at once.
+// HandleActivities handles one delivery of the runtime's activity queue: activities of an orchestration that any
+// process may run. A message that cannot be understood becomes a dead letter at once.
 func (p *Pipeline) HandleActivities(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	err := p.config.Runtime.RunActivities(ctx, m.body)
 	if errors.Is(err, orchestrator.ErrBatch) {
-		return m.bury(ctx, ReasonUndecodable, err)
+		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "activities", slog.String("orchestration", m.orchestration()),
-		slog.String("messageId", m.journey.MessageID), slog.Int("attempt", m.attempt), slog.Bool("reported", err == nil))
+		slog.String("messageId", m.header.MessageID), slog.Int("attempt", m.attempt), slog.Bool("reported", err == nil))
 	return err
 }
 
-// HandleActivitiesPoison lets activities fail that the host gave up on, so that their orchestration decides what follows;
-// when it cannot be told, they are a dead letter.
+// HandleActivitiesPoison makes activities fail whose message the host gave up, so that their orchestration decides what
+// follows. If the orchestration cannot be told, the message becomes a dead letter.
 func (p *Pipeline) HandleActivitiesPoison(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
-	reason := fmt.Sprintf("the host gave up on the message %s with this activity: each delivery failed, or took the process down", m.journey.MessageID)
+	reason := fmt.Sprintf("the host gave up on the message %s with this activity: each delivery failed, or took the process down", m.header.MessageID)
 	if err := p.config.Runtime.GiveUpActivities(ctx, m.body, reason); err != nil {
-		return m.buryPoison(ctx, err)
+		return m.deadLetterPoison(ctx, err)
 	}
 	return nil
 }

@@ -15,30 +15,31 @@ import (
 )
 
 var (
-	// ErrNoEngine: what is to be started is no engine.
+	// ErrNoEngine: there is no engine of this name.
 	ErrNoEngine = errors.New("no such engine")
-	// ErrRefused: an engine does not run what it is asked for; the message says what would be right.
+	// ErrRefused: the engine does not accept the start; the message says what it would accept.
 	ErrRefused = errors.New("refused")
 )
 
-// Admit makes of a start that did not come by a queue one that is settled like a message: it writes history, failures are
-// tried again by way of the engine's queue, and what fails for good is a dead letter. s.Orchestrator is the engine, s.Input
-// the message, null for none; s.CorrelationID goes before the message's, and without either there is a new one. The
-// engine's rule makes the id; s.ID may be empty or has to be that one, or, where the id ends with the correlation id, gives
-// it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and what storage says.
+// Admit prepares a start that did not come through a queue, so that it is handled like a message: it writes history,
+// failures are retried through the engine's queue, and a final failure becomes a dead letter. s.Orchestrator is the
+// engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without either,
+// a new one is made. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends with
+// the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
+// storage.
 func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
 	def, ok := p.byName[s.Orchestrator]
 	if !ok {
 		return s, fmt.Errorf("start of %.128q: %w", s.Orchestrator, ErrNoEngine)
 	}
-	m, err := def.asked(s)
+	m, err := def.startMessage(s)
 	if err != nil {
 		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
 	}
-	v := &visit{Pipeline: p, def: def, message: m}
-	id := v.orchestrationID()
+	a := &attempt{Pipeline: p, def: def, message: m}
+	id := a.orchestrationID()
 	if s.ID != "" && s.ID != id {
-		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idForm(id))
+		return s, fmt.Errorf("start of engine %s: %w: the id %.400q is not %s: give that one, or none", def.Name, ErrRefused, s.ID, def.idPattern(id))
 	}
 	if err := p.Conflict(ctx, m); err != nil {
 		return s, err
@@ -50,8 +51,8 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if err != nil {
 		return s, fmt.Errorf("start of engine %s: %w", def.Name, err)
 	}
-	j := journey{MessageID: uuid.NewString(), InsertedAt: p.config.Now().UTC(), Attempts: 1}
-	if s.Carry, err = j.wrap(body); err != nil {
+	h := header{MessageID: uuid.NewString(), InsertedAt: p.config.Now().UTC(), Attempts: 1}
+	if s.Carry, err = h.prepend(body); err != nil {
 		return s, err
 	}
 	if s.Input, err = m.encode(); err != nil {
@@ -64,16 +65,16 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	return s, nil
 }
 
-// idForm is what the id of a run with this id looks like.
-func (d Definition) idForm(id string) string {
+// idPattern describes the id of a run, for error texts.
+func (d Definition) idPattern(id string) string {
 	if d.Singleton == "" {
 		return d.Name + "-{correlationId}"
 	}
 	return id
 }
 
-// asked is the message of a start.
-func (d Definition) asked(s orchestrator.Start) (Message, error) {
+// startMessage returns the message of a start.
+func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	input := bytes.TrimSpace(s.Input)
 	if len(input) == 0 || bytes.Equal(input, []byte("null")) {
 		input = []byte("{}")

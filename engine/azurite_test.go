@@ -29,7 +29,7 @@ func TestTablesOnAzurite(t *testing.T) {
 	var want []string
 	for i, id := range ids {
 		entry := rotateEntry()
-		entry.CorrelationID, entry.InstanceID = id, storable(id)
+		entry.CorrelationID, entry.InstanceID = id, cleanText(id)
 		entry.CreatedAtUtc = noon().Add(time.Duration(i/2) * time.Microsecond) // two at a time
 		letter := pendingLetter()
 		letter.MessageID, letter.CorrelationID, letter.InstanceID = id, id, entry.InstanceID

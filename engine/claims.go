@@ -14,19 +14,20 @@ import (
 
 const defaultClaimsContainer = "engine-messages"
 
-// errClaim marks a message whose blob no retry brings.
-var errClaim = errors.New("the input of the message cannot be had")
+// errClaimUnavailable marks a message whose input no retry can load.
+var errClaimUnavailable = errors.New("the input of the message cannot be had")
 
-// Claims keeps inputs in blobs that are too large for a queue message (claim check): the message then carries the name
-// of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that names it, and
-// writing it again changes nothing, so a crash in between leaves a blob that nobody names, and never a message without its
-// blob. A blob outlives its message, because a dead letter may need it; Pipeline.SweepClaims deletes what nothing needs.
+// Claims keeps inputs that are too large for a queue message in blobs (claim check). The message then carries the name
+// of the blob, {engine}/{correlationId}/{SHA-256 of the input}. The blob is written before the message that names it,
+// and writing it again changes nothing. So a crash in between may leave a blob that nothing names, but never a message
+// without its blob. A blob outlives its message, because a dead letter may need it; Pipeline.SweepClaims deletes what
+// nothing needs.
 type Claims struct {
 	blobs     blobs.Store
 	container string
 }
 
-// NewClaims keeps inputs in a container of the store; "" means engine-messages.
+// NewClaims uses a container of the store; "" means engine-messages.
 func NewClaims(store blobs.Store, container string) *Claims {
 	if container == "" {
 		container = defaultClaimsContainer
@@ -41,8 +42,9 @@ func (c *Claims) createContainer(ctx context.Context) error {
 	return c.blobs.CreateContainer(ctx, c.container)
 }
 
-// Pack is the message as the body of a queue message, with its input in a blob if it does not fit otherwise. The engine
-// and the correlation id are required. Errors are those of blobs, of payload.Check, and of ids that are missing or too long.
+// Pack returns the message as the body of a queue message, with its input in a blob if it does not fit otherwise. The
+// engine and the correlation id are required. The errors are those of blobs, of payload.Check, and of ids that are
+// missing or too long.
 func (c *Claims) Pack(ctx context.Context, m Message) ([]byte, error) {
 	if err := errors.Join(checkID("engine", m.Engine), checkID("correlation id", m.CorrelationID)); err != nil {
 		return nil, fmt.Errorf("pack a message: %w", err)
@@ -60,28 +62,28 @@ func (c *Claims) Pack(ctx context.Context, m Message) ([]byte, error) {
 	}
 	m.Input = nil
 	if body, err = json.Marshal(m); err == nil && len(body) > MaxMessage {
-		err = fmt.Errorf("the message %s has %d bytes without its input, %d are allowed: %w", m.CorrelationID, len(body), MaxMessage, errOverSize)
+		err = fmt.Errorf("the message %s has %d bytes without its input, %d are allowed: %w", m.CorrelationID, len(body), MaxMessage, errTooLarge)
 	}
 	return body, err
 }
 
-// open is the message with the input that it claims.
-func (c *Claims) open(ctx context.Context, engine string, m Message) (Message, error) {
+// resolve returns the message with its input loaded from the blob.
+func (c *Claims) resolve(ctx context.Context, engine string, m Message) (Message, error) {
 	if m.Blob == "" {
 		return m, nil
 	}
 	if c == nil {
-		return m, fmt.Errorf("%w: this program reads no blobs of messages: set Config.Claims", errClaim)
+		return m, fmt.Errorf("%w: this program reads no blobs of messages: set Config.Claims", errClaimUnavailable)
 	}
 	input, err := c.blobs.Get(ctx, c.container, m.Blob)
 	switch {
 	case errors.Is(err, blobs.ErrNotFound), errors.Is(err, blobs.ErrInvalid), errors.Is(err, blobs.ErrTooLarge):
-		return m, fmt.Errorf("%w: blob %.200s: %w", errClaim, m.Blob, err)
+		return m, fmt.Errorf("%w: blob %.200s: %w", errClaimUnavailable, m.Blob, err)
 	case err != nil:
 		return m, fmt.Errorf("read the input from blob %s: %w", m.Blob, err)
 	case m.Blob != claimName(engine, m.CorrelationID, input):
 		// The name is data from outside: it must not lead to what belongs to another message.
-		return m, fmt.Errorf("%w: blob %.200s is of another message, or its content has changed", errClaim, m.Blob)
+		return m, fmt.Errorf("%w: blob %.200s is of another message, or its content has changed", errClaimUnavailable, m.Blob)
 	}
 	m.Input, m.Blob = input, ""
 	return m, nil
@@ -92,7 +94,7 @@ func claimName(engine, correlationID string, input []byte) string {
 	return tables.EscapeSegment(engine) + "/" + tables.EscapeSegment(correlationID) + "/" + hex.EncodeToString(sum[:])
 }
 
-// inputOrBlob is the input as the history shows it.
+// inputOrBlob returns the input as the history shows it.
 func (m Message) inputOrBlob() json.RawMessage {
 	if m.Blob == "" {
 		return m.Input

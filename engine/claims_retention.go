@@ -15,49 +15,50 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// endingTakes is for how long an orchestration that has ended counts as one that has not: its message is put back, or
-// becomes a dead letter, a little later.
-const endingTakes = 24 * time.Hour
+// settleGrace is for how long after its end an orchestration still counts as running, because its message is put back,
+// or becomes a dead letter, a little later.
+const settleGrace = 24 * time.Hour
 
-// SweepClaims deletes the inputs in blobs (Claims) that were written before a time and that nothing refers to, of one page
-// of the container; next continues behind it, "" after the last. Before is to lie days in the past at least: who packs a
-// message sends it a little later.
+// SweepClaims looks at one page of the container of Claims and deletes the inputs that were written before a time and
+// that nothing refers to. next continues behind the page and is "" after the last one. before must lie at least days in
+// the past, because a message is sent a little later than it is packed.
 //
-// An input goes when all of this is true, looked at in this order, in which no message slips through that moves meanwhile:
-// the engine's queue and its poison queue are empty, hidden messages included; no orchestration of the engine with its
-// correlation id goes on; no dead letter has that correlation id, whatever its status: one that is pending stays for ever,
-// and one that was sent again for longer than a message waits. Blobs of engines that this program does not know stay.
+// An input is deleted if all of this holds, checked in this order, so that no message is missed that moves meanwhile.
+// The engine's queue and its poison queue are empty, hidden messages included. No orchestration of the engine with the
+// correlation id is running. No dead letter has the correlation id, whatever its status: a pending one is kept for
+// ever, and one that was sent again is kept longer than a message can wait. Blobs of engines that this program does not
+// know are left alone.
 func (p *Pipeline) SweepClaims(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
 	c := p.config.Claims
 	if c == nil {
 		return 0, "", nil
 	}
-	removed, next, err = blobs.Sweep(ctx, c.blobs, c.container, before, from, p.unclaimed)
+	removed, next, err = blobs.Sweep(ctx, c.blobs, c.container, before, from, p.unreferenced)
 	if err != nil {
 		return removed, next, fmt.Errorf("retention of the inputs in %s: %w", c.container, err)
 	}
 	return removed, next, nil
 }
 
-// claimant is whose input a blob is.
-type claimant struct{ engine, correlationID string }
+// blobOwner is the engine and the correlation id that a blob belongs to.
+type blobOwner struct{ engine, correlationID string }
 
-// claimantOf reads the name of a blob; false for one that Claims has not given.
-func claimantOf(name string) (claimant, bool) {
+// blobOwnerOf parses the name of a blob; ok is false for a name that Claims has not given.
+func blobOwnerOf(name string) (blobOwner, bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 3 {
-		return claimant{}, false
+		return blobOwner{}, false
 	}
 	engine, err1 := tables.UnescapeSegment(parts[0])
 	id, err2 := tables.UnescapeSegment(parts[1])
-	return claimant{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
+	return blobOwner{engine, id}, errors.Join(err1, err2, checkID("engine", engine), checkID("correlation id", id)) == nil
 }
 
-// unclaimed gives those of the names that nothing refers to.
-func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, error) {
+// unreferenced returns those of the names that nothing refers to.
+func (p *Pipeline) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byEngine := map[string]map[string][]string{} // names by engine and correlation id
 	for _, name := range names {
-		c, ok := claimantOf(name)
+		c, ok := blobOwnerOf(name)
 		if _, known := p.byName[c.engine]; !ok || !known {
 			continue
 		}
@@ -68,7 +69,7 @@ func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, err
 	}
 	var free []string
 	for engine, byID := range byEngine {
-		empty, err := p.drained(ctx, p.byName[engine].Queue)
+		empty, err := p.queueEmpty(ctx, p.byName[engine].Queue)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +77,7 @@ func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, err
 			p.config.Log.InfoContext(ctx, "inputs in blobs are kept: the engine's queue is not empty", "engine", engine, "blobs", len(byID))
 			continue
 		}
-		if err := p.spareRunning(ctx, engine, byID); err != nil {
+		if err := p.keepRunning(ctx, engine, byID); err != nil {
 			return nil, err
 		}
 		for id, names := range byID {
@@ -92,8 +93,8 @@ func (p *Pipeline) unclaimed(ctx context.Context, names []string) ([]string, err
 	return free, nil
 }
 
-// drained says that a queue and its poison queue hold nothing. Storage never counts too few.
-func (p *Pipeline) drained(ctx context.Context, queue string) (bool, error) {
+// queueEmpty reports whether a queue and its poison queue hold no message. The count of storage is never too low.
+func (p *Pipeline) queueEmpty(ctx context.Context, queue string) (bool, error) {
 	for _, name := range []string{queue, queue + PoisonSuffix} {
 		n, err := p.config.Queues.Length(ctx, name)
 		if err != nil && !errors.Is(err, queues.ErrNotFound) {
@@ -106,10 +107,10 @@ func (p *Pipeline) drained(ctx context.Context, queue string) (bool, error) {
 	return true, nil
 }
 
-// spareRunning takes out of byID the correlation ids whose orchestrations go on.
-func (p *Pipeline) spareRunning(ctx context.Context, engine string, byID map[string][]string) error {
+// keepRunning removes from byID the correlation ids whose orchestrations are running.
+func (p *Pipeline) keepRunning(ctx context.Context, engine string, byID map[string][]string) error {
 	const page = 1000
-	settled := p.config.Now().Add(-endingTakes)
+	settled := p.config.Now().Add(-settleGrace)
 	for next, more := "", true; more; more = next != "" {
 		var found []orchestrator.Summary
 		var err error

@@ -37,7 +37,7 @@ func TestClaimsCarryWhatIsLarge(t *testing.T) {
 		if err != nil || (m.Blob != "") != (size >= MaxMessage) {
 			t.Fatalf("%d: blob %q, %v", size, m.Blob, err)
 		}
-		got, err := c.open(t.Context(), "turntable", m)
+		got, err := c.resolve(t.Context(), "turntable", m)
 		want.InstanceID = PublisherInstance
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%d: %v (-want +got):\n%s", size, err, diff)
@@ -62,17 +62,17 @@ func TestClaimsOfOthersAreRefused(t *testing.T) {
 		if err := store.Put(t.Context(), defaultClaimsContainer, blob, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.open(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: blob}); !errors.Is(err, errClaim) {
+		if _, err := c.resolve(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: blob}); !errors.Is(err, errClaimUnavailable) {
 			t.Errorf("%s: %v", blob, err)
 		}
 	}
 	for _, blob := range []string{"missing", "../x", "a\\b", strings.Repeat("x", 2000)} {
-		if _, err := c.open(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: blob}); !errors.Is(err, errClaim) {
+		if _, err := c.resolve(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: blob}); !errors.Is(err, errClaimUnavailable) {
 			t.Errorf("%.20s: %v", blob, err)
 		}
 	}
 	var none *Claims
-	if _, err := none.open(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: name}); !errors.Is(err, errClaim) {
+	if _, err := none.resolve(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: name}); !errors.Is(err, errClaimUnavailable) {
 		t.Errorf("without a store: %v", err)
 	}
 }

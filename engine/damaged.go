@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Damaged tells people of an orchestration that cannot be read: by one dead letter of SignalEngine, however often it is called
-// for the same damage, with the orchestration's id as its correlation id. It holds a signal that wakes the orchestration, for
-// when its rows are restored. Give it to the runtime as Config.Damaged.
+// Damaged reports an orchestration that cannot be read, by one dead letter of SignalEngine, however often it is called
+// for the same damage. The dead letter has the orchestration's id as its correlation id. Its message is a signal that
+// wakes the orchestration, for when its rows are restored. Use it as Config.Damaged of the runtime.
 func (p *Pipeline) Damaged(ctx context.Context, d orchestrator.Damage) error {
-	ctx, cancel := settling(ctx)
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
 	rt := p.config.Runtime
 	id := DeriveCorrelationID("damaged", d.Partition)

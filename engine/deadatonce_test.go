@@ -105,7 +105,7 @@ func TestPoison(t *testing.T) {
 		message string // of the one dead letter; "" for none from the poison queue
 		fate    engine.Fate
 	}{
-		"never ran":   {good, nil, "no attempt lived long enough", engine.DeadLettered},
+		"never ran":   {good, nil, "no attempt could report an error", engine.DeadLettered},
 		"undecodable": {"garbage", nil, "not a JSON object", engine.DeadLettered},
 		"already dead": {good, func(t *testing.T, w *world) {
 			w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }

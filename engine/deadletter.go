@@ -13,31 +13,31 @@ import (
 // DefaultDeadLetterTable is the dead-letter table's name (standard, section 6).
 const DefaultDeadLetterTable = "engineDlq"
 
-// DeadLetterStatus is where a dead letter is in its life (standard, section 2).
+// DeadLetterStatus is the status of a dead letter (standard, section 2).
 type DeadLetterStatus string
 
-// The statuses of dead letters.
+// These are the statuses of dead letters.
 const (
 	StatusPending  DeadLetterStatus = "Pending"
 	StatusResolved DeadLetterStatus = "Resolved"
 	StatusExpired  DeadLetterStatus = "Expired"
 )
 
-// Reason says, for machines, what made a message a dead letter.
+// Reason says, for machines, why a message became a dead letter.
 type Reason string
 
-// The reasons that the pipeline knows.
+// These are the reasons that the pipeline gives.
 const (
 	ReasonUndecodable       Reason = "Undecodable"       // its bytes are no message
-	ReasonUnknownEngine     Reason = "UnknownEngine"     // it names an engine that does not run here
+	ReasonUnknownEngine     Reason = "UnknownEngine"     // it is for an engine that does not run here
 	ReasonOverSize          Reason = "OverSize"          // it, or something in it, is too long
-	ReasonPermanent         Reason = "Permanent"         // its run failed with an error that another attempt cannot help
+	ReasonPermanent         Reason = "Permanent"         // its run failed with an error that another attempt cannot fix
 	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // its run failed in every attempt
 	ReasonPoison            Reason = "Poison"            // the host gave it up and moved it to the poison queue
-	ReasonStalled           Reason = "Stalled"           // the code cannot go on with its run, and does so by itself when it is mended
-	ReasonInconsistent      Reason = "Inconsistent"      // the rounds of what it is for, or of what it tells of, are damaged
-	// Of signals that the host gave up on (persistence document, section 13):
-	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator" // nobody has the orchestrator of what it is for, and that has not begun
+	ReasonStalled           Reason = "Stalled"           // the code cannot go on with its run; when it is fixed, the run goes on by itself
+	ReasonInconsistent      Reason = "Inconsistent"      // the rounds of the orchestration that it is for, or that it reports, are damaged
+	// of a signal: the orchestrator is not registered, and the orchestration has not begun
+	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator"
 )
 
 // DeadLetter is one row of the dead-letter table: a message that needs a person (standard, section 2).
@@ -49,26 +49,26 @@ type DeadLetter struct {
 	RowKey string
 	// MessageID is the id that the queue gave the message.
 	MessageID string
-	// InsertedAtUtc is when the message entered its queue, as the queue tells it, so that a redelivery has the same.
-	// Zero when the queue does not tell; the key then has the year 1970.
+	// InsertedAtUtc is when the message entered its queue, according to the queue, so that it is the same for every
+	// delivery. It is zero when the queue does not say; the key then has the year 1970.
 	InsertedAtUtc time.Time
-	// InstanceID is the managed instance, or publisher; "" when the message does not tell.
+	// InstanceID is the managed instance, or publisher; "" when the message does not say.
 	InstanceID string
 	// OriginalQueue is the queue that the message came from, or N/A.
 	OriginalQueue string
-	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It is the one column
+	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It is the only column
 	// that is not redacted. Lists leave it out.
 	OriginalMessage []byte
 	// ErrorMessage is the last error. Lists show its first KiB.
 	ErrorMessage string
 	// ErrorSignature groups dead letters of one cause; Add computes it with ErrorSignature when it is "".
 	ErrorSignature string
-	// DetectedReason is why it is a dead letter; "" when the one who added it does not tell.
+	// DetectedReason is why the message became a dead letter; "" when whoever added it does not say.
 	DetectedReason Reason
 	// DequeueCount is the number of attempts.
 	DequeueCount int
 	// FirstFailureAtUtc and LastFailureAtUtc are when the first and the last attempt failed. Lists are ordered by the
-	// last. A zero FirstFailureAtUtc is taken as the last.
+	// last. A zero FirstFailureAtUtc means the same time as the last.
 	FirstFailureAtUtc, LastFailureAtUtc time.Time
 	// Status is StatusPending when it is "".
 	Status DeadLetterStatus
@@ -78,31 +78,32 @@ type DeadLetter struct {
 	ResolvedBy      string
 	// ExpiredAtUtc is when it was expired; its retention counts from then.
 	ExpiredAtUtc time.Time
-	// RetryID, RetriedAtUtc and RetriedBy are set when a retry claims it, RetryMessageID when the message is sent again.
+	// RetryID, RetriedAtUtc and RetriedBy are set when a retry claims the dead letter, RetryMessageID when the message
+	// is sent again.
 	RetryID        string
 	RetriedAtUtc   time.Time
 	RetriedBy      string
 	RetryMessageID string
-	// ParentRowKey is the dead letter whose retry has failed again and left this one, "" for none; RetryCount is how many
-	// such retries there were.
+	// ParentRowKey is the dead letter whose retry failed and led to this one, "" for none. RetryCount is how many such
+	// retries there were.
 	ParentRowKey string
 	RetryCount   int
 	// CorrelationID names the run.
 	CorrelationID string
-	// Node is the process that gave it up; "" when the one who added it does not tell.
+	// Node is the process that gave the message up; "" when whoever added it does not say.
 	Node string
 	// ETag is the version of the row. Get sets it; Add ignores it.
 	ETag string
 }
 
-// DeadLetterFilter selects dead letters (standard, section 3). What is zero does not filter.
+// DeadLetterFilter selects dead letters (standard, section 3). A zero field does not filter.
 type DeadLetterFilter struct {
 	// Engines are the engines to list, at least one.
 	Engines       []string
 	Status        DeadLetterStatus
 	InstanceID    string
 	CorrelationID string
-	// ErrorSignature is that of one group.
+	// ErrorSignature is the signature of one group.
 	ErrorSignature string
 	// From is inclusive and To exclusive; both are compared with LastFailureAtUtc.
 	From, To time.Time
@@ -126,8 +127,8 @@ type DeadLetters struct {
 	added func(ctx context.Context, letter DeadLetter) error
 }
 
-// OnAdd has fn told of every pending dead letter that Add is given, at least once; when fn fails, so does Add. It is to be
-// called before the first Add.
+// OnAdd registers fn, which is called for every pending dead letter that Add is given, at least once; when fn fails, so
+// does Add. OnAdd has to be called before the first Add.
 func (d *DeadLetters) OnAdd(fn func(ctx context.Context, letter DeadLetter) error) { d.added = fn }
 
 // NewDeadLetters uses a table of the store; "" means DefaultDeadLetterTable.
@@ -143,12 +144,12 @@ func (d *DeadLetters) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Add writes a dead letter (standard, section 1.3), exactly once: the first writer of a message wins. created is false,
-// and the row as it was, when there is one already; after an error whose outcome was unknown that may be the caller's
-// own.
+// Add writes a dead letter (standard, section 1.3) exactly once: the first writer for a message wins. created is false
+// when the dead letter existed, which then stays as it was; after an error with an unknown outcome it may be the
+// caller's own.
 //
-// ErrorMessage passes through the redaction of secrets and is cut at 16 KiB. The errors are ErrIDTooLong, a dead letter
-// without what its type requires, and those of the store.
+// ErrorMessage is redacted and cut at 16 KiB. The errors are ErrIDTooLong, an error for a dead letter without required
+// fields, and those of the store.
 func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool, err error) {
 	if err := letter.prepare(); err != nil {
 		return false, fmt.Errorf("add dead letter %s/%s: %w", letter.Engine, clip(letter.MessageID, MaxIDLength), err)
@@ -165,21 +166,21 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // nothing is lost on the strength of an answer alone
 			return false, fmt.Errorf("add dead letter %s, which exists: %w", main.Key, err)
 		}
-		return false, d.announce(ctx, letter)
+		return false, d.notifyAdded(ctx, letter)
 	case err != nil:
 		return false, fmt.Errorf("add dead letter %s: %w", main.Key, err)
 	}
-	return true, d.announce(ctx, letter)
+	return true, d.notifyAdded(ctx, letter)
 }
 
-func (d *DeadLetters) announce(ctx context.Context, letter DeadLetter) error {
+func (d *DeadLetters) notifyAdded(ctx context.Context, letter DeadLetter) error {
 	if d.added == nil || letter.Status != StatusPending {
 		return nil
 	}
 	return d.added(ctx, letter)
 }
 
-// Pending reads the pending dead letters of a run, newest first, with what a list shows of them; none is no error.
+// Pending returns the pending dead letters of a run, newest first, as a list shows them. Finding none is not an error.
 func (d *DeadLetters) Pending(ctx context.Context, engine, correlationID string) ([]DeadLetter, error) {
 	prefix := correlationPrefix(correlationID)
 	from, to := indexRange(prefix, time.Time{}, time.Time{})
@@ -187,7 +188,7 @@ func (d *DeadLetters) Pending(ctx context.Context, engine, correlationID string)
 		Partition: tables.EscapeKey(engine),
 		From:      from,
 		To:        to,
-		Where:     map[string]any{"CorrelationId": storable(correlationID), "Status": string(StatusPending)},
+		Where:     map[string]any{"CorrelationId": cleanText(correlationID), "Status": string(StatusPending)},
 	}
 	var letters []DeadLetter
 	for e, err := range tables.All(ctx, d.store, d.table, q) {
@@ -203,7 +204,7 @@ func (d *DeadLetters) Pending(ctx context.Context, engine, correlationID string)
 	return letters, nil
 }
 
-// Get reads one dead letter, or ErrNotFound.
+// Get reads one dead letter. The error is ErrNotFound, or one of the store.
 func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLetter, error) {
 	key, ok := mainKey(engine, rowKey)
 	if !ok {
@@ -224,13 +225,13 @@ func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLette
 	return letter, nil
 }
 
-// List reads one page of dead letters, newest failure first (standard, section 3). With filters of engine, status,
-// correlation id and time alone it costs what the page costs, however long the table; an instance filter is answered by
-// the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
+// List reads one page of dead letters, newest failure first (standard, section 3). With filters by engine, status,
+// correlation id and time, the cost depends on the page and not on the length of the table. A filter by instance is
+// applied by the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
 func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
 	q := f.query()
-	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *lane {
-		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
+	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *rowStream {
+		return l.indexStream(engine, correlationPrefix(f.CorrelationID))
 	})
 	if err != nil {
 		return DeadLetterPage{}, fmt.Errorf("list dead letters: %w", err)

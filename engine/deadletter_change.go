@@ -11,10 +11,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// changeTries is how often a change is made anew on what others have written meanwhile.
+// changeTries bounds how often a change is repeated on top of what others have written meanwhile.
 const changeTries = 8
 
-// MaxResolutionNotes bounds the notes of a dead letter, MaxIdentity who decided, in bytes.
+// MaxResolutionNotes bounds the notes of a dead letter, and MaxIdentity the name of who decided, in bytes.
 const (
 	MaxResolutionNotes = 4 << 10
 	MaxIdentity        = 128
@@ -22,20 +22,21 @@ const (
 
 // Decision is what a person decides about a dead letter (standard, section 3).
 type Decision struct {
-	// Status is what it becomes. Pending becomes Resolved or Expired; Expired becomes Pending or Resolved; Resolved becomes
-	// Pending; each may stay what it is and get other notes. To become Pending again forgets how it was resolved.
+	// Status is the new status. Pending can become Resolved or Expired, Expired can become Pending or Resolved, and
+	// Resolved can become Pending. Each may stay as it is and get other notes. A dead letter that becomes Pending again
+	// loses the record of how it was resolved.
 	Status DeadLetterStatus
-	// Notes replace those that it has; nil leaves them.
+	// Notes replace the existing ones; nil keeps those.
 	Notes *string
 	// By is who decided.
 	By string
-	// At is when; it is required.
+	// At is when it was decided; required.
 	At time.Time
-	// IfMatch is the ETag that the row must have, "" for whatever it is now.
+	// IfMatch is the ETag that the row must have, "" for any.
 	IfMatch string
 }
 
-// transitions are the statuses that a status can become by a Decision.
+// transitions lists the statuses that a Decision can set, by the current status.
 func transitions() map[DeadLetterStatus][]DeadLetterStatus {
 	return map[DeadLetterStatus][]DeadLetterStatus{
 		StatusPending:  {StatusPending, StatusResolved, StatusExpired},
@@ -44,9 +45,9 @@ func transitions() map[DeadLetterStatus][]DeadLetterStatus {
 	}
 }
 
-// Decide changes the status of a dead letter; row, index rows and counts change together. It returns the dead letter as it
-// is then. The errors are ErrNotFound, ErrChanged, ErrState, ErrFilter for a decision out of bounds, and those of the
-// store.
+// Decide changes the status of a dead letter, and returns the changed dead letter. The row, its index rows and the
+// counts change together. The errors are ErrNotFound, ErrChanged, ErrState, ErrFilter for a decision out of bounds, and
+// those of the store.
 func (d *DeadLetters) Decide(ctx context.Context, engine, rowKey string, decision Decision) (DeadLetter, error) {
 	if err := decision.check(); err != nil {
 		return DeadLetter{}, fmt.Errorf("decide on dead letter: %w", err)
@@ -84,26 +85,26 @@ func (c Decision) check() error {
 	return nil
 }
 
-// apply makes of a dead letter what was decided.
+// apply applies the decision to a dead letter.
 func (c Decision) apply(l *DeadLetter) {
 	if c.Status != l.Status {
 		l.RetryID, l.RetriedAtUtc, l.RetriedBy, l.RetryMessageID = "", time.Time{}, "", ""
 		l.ResolutionNotes, l.ResolvedAtUtc, l.ResolvedBy, l.ExpiredAtUtc = "", time.Time{}, "", time.Time{}
 		switch c.Status {
 		case StatusResolved:
-			l.ResolvedAtUtc, l.ResolvedBy = whole(c.At), clip(c.By, MaxIdentity)
+			l.ResolvedAtUtc, l.ResolvedBy = truncateMicros(c.At), clip(c.By, MaxIdentity)
 		case StatusExpired:
-			l.ExpiredAtUtc, l.ResolvedBy = whole(c.At), clip(c.By, MaxIdentity)
+			l.ExpiredAtUtc, l.ResolvedBy = truncateMicros(c.At), clip(c.By, MaxIdentity)
 		case StatusPending:
 		}
 	}
 	l.Status = c.Status
 	if c.Notes != nil {
-		l.ResolutionNotes = storable(Redact(*c.Notes))
+		l.ResolutionNotes = cleanText(Redact(*c.Notes))
 	}
 }
 
-// same compares column values; times count as what they name.
+// same compares column values; times are equal when they are the same instant.
 func same(a, b any) bool {
 	if t, ok := a.(time.Time); ok {
 		u, ok := b.(time.Time)
@@ -112,9 +113,9 @@ func same(a, b any) bool {
 	return a == b
 }
 
-// change reads a dead letter, lets edit change what decided names of it, and writes the row, its index rows and its count
-// in one transaction. edit is asked again about what others have written meanwhile, or about its own write when storage
-// did not say what became of it; it says whether there is something to write.
+// change reads a dead letter, lets edit change those of its fields that decided names, and writes the row, its index
+// rows and its count in one transaction. edit is called again when others have written meanwhile, or when the outcome
+// of a write is unknown; it reports whether there is something to write.
 func (d *DeadLetters) change(ctx context.Context, engine, rowKey string, edit func(l *DeadLetter) (bool, error)) (DeadLetter, error) {
 	key, ok := mainKey(engine, rowKey)
 	if !ok {
@@ -153,7 +154,7 @@ func (d *DeadLetters) change(ctx context.Context, engine, rowKey string, edit fu
 	}
 }
 
-// replace writes a dead letter over itself. Columns that this program does not know stay.
+// replace writes a changed dead letter. Columns that this program does not know are kept.
 func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, after DeadLetter) error {
 	old := map[string]bool{}
 	for _, row := range before.indexRows(e) {

@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// countTries is how often a transaction is tried whose count row others change at the same time, and countPause how
-	// long it waits at most before the second; each later one waits longer. Sixteen rows an engine keep that rare.
+	// countTries bounds how often a transaction is tried whose count row others change at the same time. countPause
+	// bounds the pause before the second try; later pauses are longer. With sixteen count rows per engine, conflicts
+	// are rare.
 	countTries = 20
 	countPause = 10 * time.Millisecond
 )
 
-// DeadLetterCounts is how many dead letters of an engine have which status.
+// DeadLetterCounts is how many dead letters of an engine have each status.
 type DeadLetterCounts struct {
 	Engine                     string
 	Pending, Resolved, Expired int64
 }
 
-// Counts tells how many dead letters the engines have, in their order. It is exact, because every change of a row changes
-// its count in the same transaction, and costs one query an engine, however many dead letters there are.
+// Counts returns the counts of the engines, in their order. They are exact, because every change of a row changes its
+// count in the same transaction. The cost is one query an engine, however many dead letters there are.
 func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLetterCounts, error) {
 	counts := make([]DeadLetterCounts, 0, len(engines))
 	for _, engine := range engines {
@@ -43,9 +44,9 @@ func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLette
 	return counts, nil
 }
 
-// applyCounted applies changes of the rows of one dead letter and takes it from one status to another in its count row, in
-// one transaction; "" stands for no dead letter. It bears that others count at the same time; all else that fails is the
-// caller's.
+// applyCounted applies changes of the rows of one dead letter, and moves the dead letter from one status to another in
+// its count row, in one transaction; "" stands for no dead letter. It retries when others change the count row at the
+// same time. All other errors are the caller's to handle.
 func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, to DeadLetterStatus, ops ...tables.Op) error {
 	for try := 1; ; try++ {
 		count, err := d.countOp(ctx, main, from, to)
@@ -64,8 +65,8 @@ func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, t
 	}
 }
 
-// countOp is the change of the count row that a dead letter belongs to. The digit comes from its row key, so that it is
-// taken off where it was added.
+// countOp returns the change of the count row that a dead letter belongs to. The number of the count row is derived
+// from the row key, so that a dead letter is always counted in the same row.
 func (d *DeadLetters) countOp(ctx context.Context, main tables.Key, from, to DeadLetterStatus) (tables.Op, error) {
 	key := tables.Key{Partition: main.Partition, Row: countPrefix + digest(main.Row)[:1]}
 	e, err := d.store.Get(ctx, d.table, key)

@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// MaxGrouped bounds how many dead letters Groups looks at: the newest, in pages of about a thousand.
+// MaxGrouped bounds how many dead letters Groups looks at: the newest ones, in pages of about a thousand.
 const MaxGrouped = 5_000
 
-// DeadLetterGroup is what dead letters of one error signature have in common.
+// DeadLetterGroup summarises the dead letters of one error signature.
 type DeadLetterGroup struct {
 	ErrorSignature string
 	Count          int
-	// Engines are those that have some, in alphabetical order.
+	// Engines are the engines of these dead letters, in alphabetical order.
 	Engines []string
-	// FirstFailureAtUtc is the first failure of any, LastFailureAtUtc the last.
+	// FirstFailureAtUtc is the earliest first failure, LastFailureAtUtc the latest failure.
 	FirstFailureAtUtc, LastFailureAtUtc time.Time
-	// Sample is the newest of them, as a list shows it.
+	// Sample is the newest dead letter of the group, as a list shows it.
 	Sample DeadLetter
 }
 
-// DeadLetterGroups is an answer of Groups.
+// DeadLetterGroups is the result of Groups.
 type DeadLetterGroups struct {
-	// Groups has the largest first.
+	// Groups are sorted by size, the largest first.
 	Groups []DeadLetterGroup
-	// Examined is how many dead letters were looked at; Complete, that these are all that the filter selects.
+	// Examined is how many dead letters were looked at. Complete says that these are all that the filter selects.
 	Examined int
 	Complete bool
 }
 
-// Groups gathers the dead letters that a filter selects by their error signatures. Limit and Token have no meaning. It
-// looks at the MaxGrouped newest at most, for as many queries as pages of a thousand that is, and one more an engine and
-// status; of more, Complete is false. The errors are ErrFilter and those of the store.
+// Groups groups the dead letters that a filter selects by their error signatures. Limit and Token are ignored. It looks
+// at no more than the newest MaxGrouped, with one query for each thousand and one more for each engine and status; when
+// there are more, Complete is false. The errors are ErrFilter and those of the store.
 func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLetterGroups, error) {
 	f.Limit, f.Token = 0, ""
 	q, err := f.query().normalised()
@@ -45,8 +45,8 @@ func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLette
 	const page = 1000
 	l := q.listing(d.store, d.table)
 	l.limit = page - 1 // a lane asks for one more
-	rows, err := merge(ctx, q.lanes(l, func(l listing, engine string) *lane {
-		return l.indexLane(engine, correlationPrefix(f.CorrelationID))
+	rows, err := merge(ctx, q.streams(l, func(l listing, engine string) *rowStream {
+		return l.indexStream(engine, correlationPrefix(f.CorrelationID))
 	}), MaxGrouped+1)
 	if err != nil {
 		return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)

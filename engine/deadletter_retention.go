@@ -11,18 +11,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DefaultKeep is how long rows are kept that need nobody any more (standard, sections 2 and 4).
+// DefaultKeep is how long rows are kept that nobody needs any more (standard, sections 2 and 4).
 const DefaultKeep = 90 * 24 * time.Hour
 
-// Retention says what is kept for how long (standard, sections 2, 4 and 6).
+// Retention says for how long rows are kept (standard, sections 2, 4 and 6).
 type Retention struct {
-	// Engines are those whose rows it is about, at least one.
+	// Engines are the engines whose rows are looked at, at least one.
 	Engines []string
-	// Keep is for how long; 0 means DefaultKeep.
+	// Keep is how long rows are kept; 0 means DefaultKeep.
 	Keep time.Duration
 }
 
-// cutoff is the time before which things may go.
+// cutoff is the time before which rows may be deleted.
 func (r Retention) cutoff(now time.Time) (time.Time, error) {
 	if len(r.Engines) == 0 || r.Keep < 0 {
 		return time.Time{}, errors.New("retention: name at least one engine, and no negative time to keep")
@@ -33,10 +33,10 @@ func (r Retention) cutoff(now time.Time) (time.Time, error) {
 	return now.Add(-r.Keep), nil
 }
 
-// each hands index rows that begin with the prefix and whose time is before the cutoff to remove, page by page, until limit
-// of them are gone; more says that there may be others. What is removed is not found again, so the next call needs to know
-// nothing of this one.
-func (r Retention) each(ctx context.Context, store tables.Store, table, prefix string, now time.Time, limit int,
+// removeEach passes index rows with the prefix whose time is before the cutoff to remove, page by page, until limit
+// rows are removed; more says that there may be others. Removed rows are not found again, so the next call needs no
+// continuation.
+func (r Retention) removeEach(ctx context.Context, store tables.Store, table, prefix string, now time.Time, limit int,
 	remove func(ctx context.Context, page []tables.Entity) error,
 ) (removed int, more bool, err error) {
 	cutoff, err := r.cutoff(now)
@@ -68,12 +68,12 @@ func (r Retention) each(ctx context.Context, store tables.Store, table, prefix s
 	return removed, false, nil
 }
 
-// Retention deletes dead letters that were resolved, or expired, longer ago than they are kept (standard, section 2): the
-// time counts from when that was decided, and what is pending stays for ever. It deletes up to limit of them, row, index
-// rows and count of each in one transaction, and says whether there may be more; the next call goes on where this one
-// ended, or died. It reads index rows of what may go, and nothing else.
+// Retention deletes dead letters that were resolved or expired longer ago than they are kept (standard, section 2). The
+// time counts from that decision; pending dead letters are kept for ever. It deletes up to limit of them, each with its
+// index rows and its count in one transaction, and reports whether there may be more; another call continues, also
+// after a crash. It reads only index rows of what may be deleted.
 func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
-	return r.each(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
+	return r.removeEach(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(parallelQueries)
 		for _, row := range page {
@@ -90,8 +90,8 @@ func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time,
 	})
 }
 
-// remove deletes the dead letter that an index row of its end names. One that somebody has changed meanwhile stays: if it
-// has ended again, a later index row says so.
+// remove deletes the dead letter that an index row of its end refers to. If somebody has changed the dead letter
+// meanwhile, it stays; if it has ended again, a later index row refers to it.
 func (d *DeadLetters) remove(ctx context.Context, index tables.Entity) error {
 	key := tables.Key{Partition: index.Partition, Row: index.String(targetColumn)}
 	e, err := d.store.Get(ctx, d.table, key)

@@ -15,29 +15,29 @@ import (
 // noQueue is the OriginalQueue of an engine that has none (standard, section 2).
 const noQueue = "N/A"
 
-// retriedNote is the note of a dead letter that was sent again (standard, section 3).
+// retriedNote is the note on a dead letter that was sent again (standard, section 3).
 const retriedNote = "Retried"
 
-// RetryFunc starts the work of a dead letter again where it does not come from a queue: by an engine's start, or in an
-// outbox. It may be called more than once with one DeadLetter.RetryID and then does it once. It returns what names the
-// message that it made. An error that wraps ErrNotRetryable says that it never will.
+// RetryFunc restarts the work of a dead letter that did not come from a queue: through an engine's start, or in an
+// outbox. It may be called more than once with one DeadLetter.RetryID, and must then do the work once. It returns the
+// id of the message that it made. An error that wraps ErrNotRetryable is final.
 type RetryFunc func(ctx context.Context, letter DeadLetter) (messageID string, err error)
 
-// RetrierConfig says what a Retrier works with. The first two are required.
+// RetrierConfig configures a Retrier. The first two fields are required.
 type RetrierConfig struct {
 	DeadLetters *DeadLetters
 	Queues      queues.Store
-	// Starts are the engines, or other owners of dead letters, whose messages do not go to a queue.
+	// Starts are the RetryFuncs of the engines, or other owners of dead letters, whose messages do not go to a queue.
 	Starts map[string]RetryFunc
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
 
-// Retrier sends dead letters again (standard, section 3): it claims one with a retry id, sends its message with that id,
-// and resolves it with the note "Retried" and the id of the queue message. Whoever repeats it, after an end or after the
-// death of a process, goes on with the same retry id. The message travels as the one that it was, put into the queue at
-// the time of the claim, so that a receiver knows two copies by their message id and time, and a run of it that fails
-// again leaves one dead letter, which names this one as its parent. It is safe for concurrent use.
+// Retrier sends dead letters again (standard, section 3). It claims a dead letter with a retry id, sends its message
+// with that id, and resolves it with the note "Retried" and the id of the queue message. Repeating a retry, also after
+// a crash, goes on with the same retry id. The message keeps its message id and gets the time of the claim as its
+// insertion time. So a receiver recognises two copies, and a run of it that fails again leaves one dead letter, which
+// refers to this one as its parent. A Retrier is safe for concurrent use.
 type Retrier struct{ config RetrierConfig }
 
 // NewRetrier checks the configuration.
@@ -51,9 +51,9 @@ func NewRetrier(c RetrierConfig) (*Retrier, error) {
 	return &Retrier{c}, nil
 }
 
-// Retry sends a dead letter again and returns it as it is then, with its RetryID and its RetryMessageID. To repeat it
-// changes nothing and returns the same. The errors are ErrNotFound, ErrState when it was resolved or expired otherwise,
-// ErrNotRetryable, and those of storage.
+// Retry sends a dead letter again and returns it with its RetryID and its RetryMessageID. Repeating the call changes
+// nothing and returns the same. The errors are ErrNotFound, ErrState when the dead letter was resolved or expired
+// otherwise, ErrNotRetryable, and those of storage.
 func (r *Retrier) Retry(ctx context.Context, engine, rowKey, by string) (DeadLetter, error) {
 	letter, err := r.retry(ctx, engine, rowKey, by)
 	if err != nil {
@@ -72,13 +72,13 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 		case l.RetryID != "":
 			return false, nil // the retry of one who did not come to its end
 		}
-		if err := r.refusal(*l); err != nil {
+		if err := r.whyNotRetryable(*l); err != nil {
 			return false, err
 		}
 		l.RetryID, l.RetriedBy = uuid.NewString(), clip(by, MaxIdentity)
-		l.RetriedAtUtc = whole(r.config.Now())
+		l.RetriedAtUtc = truncateMicros(r.config.Now())
 		if !l.RetriedAtUtc.After(l.InsertedAtUtc) {
-			l.RetriedAtUtc = whole(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
+			l.RetriedAtUtc = truncateMicros(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
 		}
 		return true, nil
 	})
@@ -97,16 +97,16 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 			return false, fmt.Errorf("%w: somebody has decided otherwise while its message was sent again", ErrState)
 		}
 		l.Status, l.ResolutionNotes, l.RetryMessageID = StatusResolved, retriedNote, messageID
-		l.ResolvedAtUtc, l.ResolvedBy = whole(r.config.Now()), l.RetriedBy
+		l.ResolvedAtUtc, l.ResolvedBy = truncateMicros(r.config.Now()), l.RetriedBy
 		return true, nil
 	})
 }
 
-// retried says that its message was sent again.
+// retried reports whether the message was sent again.
 func (d DeadLetter) retried() bool { return d.Status == StatusResolved && d.RetryMessageID != "" }
 
-// refusal says why a dead letter cannot be sent again, nil when it can.
-func (r *Retrier) refusal(l DeadLetter) error {
+// whyNotRetryable returns why a dead letter cannot be sent again, nil when it can.
+func (r *Retrier) whyNotRetryable(l DeadLetter) error {
 	if r.config.Starts[l.Engine] != nil {
 		return nil
 	}
@@ -135,20 +135,20 @@ func (r *Retrier) send(ctx context.Context, l DeadLetter) (string, error) {
 	return id, err
 }
 
-// retryBody is the message with the line that tells its receiver what it has been through.
+// retryBody returns the message with a header that tells its receiver about the retry.
 func (d DeadLetter) retryBody() ([]byte, error) {
-	mark := &retryMark{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}
-	return journey{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.wrap(d.OriginalMessage)
+	mark := &retryInfo{ID: d.RetryID, Parent: d.RowKey, Count: d.RetryCount + 1}
+	return header{MessageID: d.MessageID, InsertedAt: d.RetriedAtUtc, Retry: mark}.prepend(d.OriginalMessage)
 }
 
-// Returned says whether the retry of a dead letter has failed again and left another one. Those that went to no queue
-// are not followed.
-func (d *DeadLetters) Returned(ctx context.Context, engine, row string) (bool, error) {
+// FailedAgain reports whether the retry of a dead letter has failed and left another dead letter. Retries that did not
+// go through a queue are not followed.
+func (d *DeadLetters) FailedAgain(ctx context.Context, engine, row string) (bool, error) {
 	letter, err := d.Get(ctx, engine, row)
 	if err != nil || !letter.retried() {
 		return false, err
 	}
-	for _, at := range []time.Time{letter.RetriedAtUtc, letter.RetriedAtUtc.Add(stallMark)} {
+	for _, at := range []time.Time{letter.RetriedAtUtc, letter.RetriedAtUtc.Add(stallOffset)} {
 		if _, err := d.Get(ctx, engine, rowKey(letter.MessageID, at)); !errors.Is(err, ErrNotFound) {
 			return err == nil, err
 		}

@@ -18,7 +18,7 @@ import (
 // base64Encoding is the OriginalMessageEncoding of a message that is not text.
 const base64Encoding = "base64"
 
-// prepare checks a dead letter and makes of it what is stored.
+// prepare validates a dead letter and normalises its fields for storage.
 func (d *DeadLetter) prepare() error {
 	if d.Status == "" {
 		d.Status = StatusPending
@@ -47,16 +47,16 @@ func (d *DeadLetter) prepare() error {
 	if err != nil {
 		return err
 	}
-	d.FirstFailureAtUtc, d.LastFailureAtUtc = whole(d.FirstFailureAtUtc), whole(d.LastFailureAtUtc)
-	d.InsertedAtUtc, d.ResolvedAtUtc, d.ExpiredAtUtc = whole(d.InsertedAtUtc), whole(d.ResolvedAtUtc), whole(d.ExpiredAtUtc)
+	d.FirstFailureAtUtc, d.LastFailureAtUtc = truncateMicros(d.FirstFailureAtUtc), truncateMicros(d.LastFailureAtUtc)
+	d.InsertedAtUtc, d.ResolvedAtUtc, d.ExpiredAtUtc = truncateMicros(d.InsertedAtUtc), truncateMicros(d.ResolvedAtUtc), truncateMicros(d.ExpiredAtUtc)
 	d.ErrorMessage = errorText(d.ErrorMessage)
 	d.ErrorSignature = cmp.Or(d.ErrorSignature, ErrorSignature(d.ErrorMessage))
 	d.DequeueCount = min(max(d.DequeueCount, 0), math.MaxInt32)
 	return nil
 }
 
-// MessageText is the original message as it is stored and shown: as it is, with the encoding "", when it is UTF-8 without
-// NUL, else in standard base64, with the encoding "base64".
+// MessageText returns the original message as it is stored and shown: as it is, with the encoding "", when it is UTF-8
+// without NUL; otherwise in standard base64, with the encoding "base64".
 func (d DeadLetter) MessageText() (text, encoding string) {
 	if utf8.Valid(d.OriginalMessage) && !bytes.Contains(d.OriginalMessage, []byte{0}) {
 		return string(d.OriginalMessage), ""
@@ -64,7 +64,8 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 	return base64.StdEncoding.EncodeToString(d.OriginalMessage), base64Encoding
 }
 
-// deadLetterListColumns are the columns that a list shows or filters by, but for the error message, which is cut.
+// deadLetterListColumns are the columns that a list shows or filters by. The error message is not among them, because
+// it is cut.
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
@@ -72,7 +73,7 @@ func deadLetterListColumns() []string {
 	}
 }
 
-// indexRows are the rows beside a main row: what lists read, by status and by correlation id, and what retention reads.
+// indexRows returns the index rows of a main row: for lists by status and by correlation id, and for retention.
 func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 	rows := []tables.Entity{
 		indexRow(main, statusPrefix(string(d.Status)), d.LastFailureAtUtc, deadLetterListColumns()),
@@ -87,7 +88,7 @@ func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 	return rows
 }
 
-// endedAt is when its retention begins; zero for one that is pending, which is kept for ever.
+// endedAt is when the retention begins; zero for a pending dead letter, which is kept for ever.
 func (d DeadLetter) endedAt() time.Time {
 	switch d.Status {
 	case StatusResolved:
@@ -99,7 +100,7 @@ func (d DeadLetter) endedAt() time.Time {
 	}
 }
 
-// firstOf is the first of two times that is not zero.
+// firstOf returns the first of two times that is not zero.
 func firstOf(a, b time.Time) time.Time {
 	if a.IsZero() {
 		return b
@@ -107,13 +108,13 @@ func firstOf(a, b time.Time) time.Time {
 	return a
 }
 
-// entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
+// entity returns the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
 func (d DeadLetter) entity() tables.Entity {
 	props := map[string]any{
-		"Engine":            storable(d.Engine),
-		"MessageId":         storable(d.MessageID),
-		"InstanceId":        storable(d.InstanceID),
-		"OriginalQueue":     storable(d.OriginalQueue),
+		"Engine":            cleanText(d.Engine),
+		"MessageId":         cleanText(d.MessageID),
+		"InstanceId":        cleanText(d.InstanceID),
+		"OriginalQueue":     cleanText(d.OriginalQueue),
 		"ErrorMessage":      d.ErrorMessage,
 		"ErrorSignature":    d.ErrorSignature,
 		"DetectedReason":    string(d.DetectedReason),
@@ -122,14 +123,14 @@ func (d DeadLetter) entity() tables.Entity {
 		"FirstFailureAtUtc": d.FirstFailureAtUtc,
 		"LastFailureAtUtc":  d.LastFailureAtUtc,
 		"Status":            string(d.Status),
-		"CorrelationId":     storable(d.CorrelationID),
+		"CorrelationId":     cleanText(d.CorrelationID),
 	}
 	maps.Copy(props, d.decided())
 	if d.ParentRowKey != "" {
 		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
 	if d.Node != "" {
-		props["Node"] = clip(storable(d.Node), maxErrorText)
+		props["Node"] = clip(cleanText(d.Node), maxErrorText)
 	}
 	text, encoding := d.MessageText()
 	tables.PutText(props, "OriginalMessage", text)
@@ -142,10 +143,10 @@ func (d DeadLetter) entity() tables.Entity {
 
 // key is the row key.
 func (d DeadLetter) key() string {
-	return rowKey(d.MessageID, firstOf(whole(d.InsertedAtUtc), time.Unix(0, 0)))
+	return rowKey(d.MessageID, firstOf(truncateMicros(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 
-// decidedColumns are the columns that change after the row was written; of those that are empty there is no property.
+// decidedColumns are the columns that change after the row was written. An empty one has no property.
 func decidedColumns() []string {
 	return []string{"Status", "ResolutionNotes", "ResolvedBy", "ResolvedAtUtc", "ExpiredAtUtc", "RetryId", "RetriedBy", "RetriedAtUtc", "RetryMessageId"}
 }
@@ -156,7 +157,7 @@ func (d DeadLetter) decided() map[string]any {
 		"ResolutionNotes": d.ResolutionNotes, "ResolvedBy": d.ResolvedBy, "RetryId": d.RetryID, "RetriedBy": d.RetriedBy, "RetryMessageId": d.RetryMessageID,
 	} {
 		if text != "" {
-			props[name] = clip(storable(text), maxErrorText)
+			props[name] = clip(cleanText(text), maxErrorText)
 		}
 	}
 	for name, at := range map[string]time.Time{"ResolvedAtUtc": d.ResolvedAtUtc, "ExpiredAtUtc": d.ExpiredAtUtc, "RetriedAtUtc": d.RetriedAtUtc} {
@@ -167,7 +168,7 @@ func (d DeadLetter) decided() map[string]any {
 	return props
 }
 
-// deadLetterOf reads a main row or an index row.
+// deadLetterOf decodes a main row or an index row.
 func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 	d := DeadLetter{
 		Engine:            e.String("Engine"),

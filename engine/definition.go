@@ -14,57 +14,58 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// DefaultMaxAttempts is how often a message is handed out before it is a dead letter, unless its engine says otherwise.
+// DefaultMaxAttempts is the default of Definition.MaxAttempts.
 const DefaultMaxAttempts = 5
 
 // PublisherInstance is the instance id of work that is not for a managed instance (standard, section 2).
 const PublisherInstance = "publisher"
 
-// Definition is an engine: everything that an app has to know of it. Functions, queues, tables, the API and the command line
-// are made out of it.
+// Definition is an engine: everything that an app has to know about it. Functions, queues, tables, the API and the
+// command line are derived from it.
 type Definition struct {
 	// Name is the engine's name in messages, history and dead letters.
 	Name string
-	// Queue is the queue that its messages arrive in. What the host gives up on arrives in the queue with PoisonSuffix.
+	// Queue is the queue of its messages. Messages that the host gives up go to the queue with PoisonSuffix.
 	Queue string
-	// Function is the name of the function that listens to Queue; "{Name}-queue-trigger" unless set.
+	// Function is the name of the function that listens to Queue; the default is "{Name}-queue-trigger".
 	Function string
 	// Orchestrator runs its messages; make it with Orchestrate. New runs begin with it.
 	Orchestrator orchestrator.AnyOrchestrator
-	// Versions are the orchestrator's other versions (orchestrator.WithVersion), which runs go on with that began with them.
+	// Versions are other versions of the orchestrator (orchestrator.WithVersion). Runs that began with one of them go
+	// on with it.
 	Versions []orchestrator.AnyOrchestrator
 	// Children are the orchestrators that it calls or starts. The history does not show their activities, which belong to
 	// Activities.
 	Children []orchestrator.AnyOrchestrator
-	// Operations are the activities that the history shows, each under its name. Activities of all engines share one name
-	// space: one that another engine has as well is named {engine}/{operation}, and the history shows what is behind the
-	// slash. The first names a run of a message that names none.
+	// Operations are the activities that the history shows, each under its name. Activities of all engines share one
+	// name space: when another engine has one of the same name, name it {engine}/{operation}, and the history shows the
+	// part behind the slash. The first one names a run whose message names no operation.
 	Operations []orchestrator.AnyActivity
-	// Activities are the others, which the history does not show.
+	// Activities are the activities that the history does not show.
 	Activities []orchestrator.AnyActivity
-	// Adapt, if it is set, makes messages of what foreign senders send, who do not know the envelope. It sees the body of
-	// every message: ok false leaves it to the envelope, an error makes it a dead letter. The same body always gives the
-	// same message.
+	// Adapt, if it is set, converts messages of foreign senders, who do not know the envelope. It is called with the
+	// body of every message. With ok false, the body is read as the envelope; an error makes the message a dead letter.
+	// The result must depend on the body alone.
 	Adapt func(body []byte) (m Message, ok bool, err error)
-	// Singleton says of what there is one run at a time; a message for the same waits meanwhile. Runs that change the
-	// registry take its lock besides, with Locked.
+	// Singleton says per what there is only one run at a time; other messages for the same wait. Runs that change the
+	// registry also have to take its lock, with Locked.
 	Singleton Scope
-	// Timeout bounds each attempt at a message, waits included; one that takes longer fails. 0 does not.
+	// Timeout bounds each attempt at a message, waits included; an attempt that takes longer fails. 0 sets no bound.
 	Timeout time.Duration
 	// Schedules send messages to Queue at certain times.
 	Schedules []Schedule
 	// Intakes take messages for Queue over HTTP, and Endpoints answer other requests.
 	Intakes   []Intake
 	Endpoints []Endpoint
-	// Tables names the tables that the engine owns; they are created when they are missing.
+	// Tables names the tables that the engine owns; they are created if they are missing.
 	Tables []string
-	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id stays
-	// empty.
+	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id
+	// stays empty.
 	Example *Message
-	// Keep is for how long its history and its resolved dead letters are kept; 0 means DefaultKeep.
+	// Keep is how long its history and its resolved dead letters are kept; 0 means DefaultKeep.
 	Keep time.Duration
-	// MaxAttempts: the delivery with this number goes to the dead letters without running (standard, section 1.3), so the
-	// work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
+	// MaxAttempts is the number of the delivery that becomes a dead letter without running (standard, section 1.3). So
+	// the work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
 	MaxAttempts int
 }
 
@@ -82,7 +83,7 @@ func (d Definition) validate() error {
 	case d.Orchestrator.Name() != d.Name:
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
 	}
-	errs = append(errs, d.validateVersions(), d.validateDoors())
+	errs = append(errs, d.validateVersions(), d.validateEntryPoints())
 	if d.Singleton != "" && d.Singleton != PerInstance && d.Singleton != PerTenant {
 		errs = append(errs, fmt.Errorf("an unknown scope %q: Singleton is PerInstance, PerTenant, or empty", d.Singleton))
 	}
@@ -98,7 +99,7 @@ func (d Definition) validate() error {
 	return nil
 }
 
-// validateVersions looks at the other orchestrators.
+// validateVersions validates Versions and Children.
 func (d Definition) validateVersions() error {
 	var errs []error
 	for _, v := range d.Versions {
@@ -114,8 +115,8 @@ func (d Definition) validateVersions() error {
 	return errors.Join(errs...)
 }
 
-// validateDoors looks at the ways in other than the queue.
-func (d Definition) validateDoors() error {
+// validateEntryPoints validates schedules, intakes and endpoints.
+func (d Definition) validateEntryPoints() error {
 	var errs []error
 	for _, s := range d.Schedules {
 		errs = append(errs, s.validate())
@@ -140,8 +141,8 @@ func (d Definition) PoisonFunction() string {
 	return d.Name + "-queue" + PoisonSuffix + "-trigger"
 }
 
-// Orchestrators are all that the engine needs in a runtime. Its own comes after its other versions: of one name, new runs
-// begin with the last.
+// Orchestrators returns all orchestrators that the engine needs in a runtime. Its own comes after its other versions,
+// because new runs begin with the last one of a name.
 func (d Definition) Orchestrators() []orchestrator.AnyOrchestrator {
 	return slices.Concat(d.Children, d.Versions, []orchestrator.AnyOrchestrator{d.Orchestrator})
 }
@@ -156,7 +157,7 @@ func (d Definition) withDefaults() Definition {
 	return d
 }
 
-// isOperation says whether the history shows a call.
+// isOperation reports whether the history shows a call.
 func (d Definition) isOperation(c orchestrator.Call) bool {
 	return c.Kind == orchestrator.ActivityCall &&
 		slices.ContainsFunc(d.Operations, func(o orchestrator.AnyActivity) bool { return o.Name() == c.Name })
@@ -170,8 +171,8 @@ func (d Definition) operationOf(m Message) string {
 	return d.operationName(d.Operations[0].Name())
 }
 
-// operationName is the name of an operation's activity as the history shows it. Activities of all engines share one name
-// space, so one that has a common name is called "{engine}/{operation}".
+// operationName returns the name of an operation's activity as the history shows it: without the engine's name before
+// it.
 func (d Definition) operationName(activity string) string {
 	return strings.TrimPrefix(activity, d.Name+"/")
 }
@@ -187,9 +188,9 @@ type Request[In any] struct {
 	Input      In
 }
 
-// Orchestrate makes an engine's orchestrator of an ordinary function. Input that is not an In, unknown fields included,
-// fails permanently; a message without input gives the zero In. The options are those of any orchestrator, such as
-// orchestrator.WithVersion.
+// Orchestrate makes an engine's orchestrator of an ordinary function. Input that is not an In, for instance because of
+// unknown fields, fails permanently; a message without input gives the zero In. The options are those of any
+// orchestrator, such as orchestrator.WithVersion.
 func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Request[In]) (Out, error), options ...orchestrator.OrchestratorOption,
 ) *orchestrator.Orchestrator[Message, Out] {
 	return orchestrator.NewOrchestrator(engine, func(ctx *orchestrator.Context, m Message) (Out, error) {
@@ -202,7 +203,7 @@ func Orchestrate[In, Out any](engine string, fn func(*orchestrator.Context, Requ
 	}, options...)
 }
 
-// decodeStrictly decodes one JSON value without unknown fields; nothing and null leave v as it is.
+// decodeStrictly decodes one JSON value without unknown fields; an empty document and null leave v as it is.
 func decodeStrictly(document json.RawMessage, v any) error {
 	if len(document) == 0 || bytes.Equal(document, []byte("null")) {
 		return nil

@@ -1,6 +1,6 @@
 package engine
 
-// Description says what an engine consists of, for tools and for people: the API answers it in JSON.
+// Description says what an engine consists of, for tools and for people. The API returns it as JSON.
 type Description struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"`
@@ -8,22 +8,22 @@ type Description struct {
 	Function       string   `json:"function"`
 	PoisonFunction string   `json:"poisonFunction"`
 	Operations     []string `json:"operations"`
-	// Version is the version that new runs begin with, and Versions the others that runs may go on with; "" is a version
-	// without a name.
+	// Version is the version that new runs begin with, and Versions are the others that runs may go on with; "" is a
+	// version without a name.
 	Version  string   `json:"version"`
 	Versions []string `json:"versions,omitempty"`
 	// Children are the names of the orchestrators that it calls.
 	Children  []string              `json:"children,omitempty"`
 	Schedules []ScheduleDescription `json:"schedules,omitempty"`
-	Intakes   []DoorDescription     `json:"intakes,omitempty"`
-	Endpoints []DoorDescription     `json:"endpoints,omitempty"`
+	Intakes   []RouteDescription    `json:"intakes,omitempty"`
+	Endpoints []RouteDescription    `json:"endpoints,omitempty"`
 	Tables    []string              `json:"tables,omitempty"`
 	Singleton Scope                 `json:"singleton,omitempty"`
-	// MaxAttempts is which delivery goes to the dead letters without running.
+	// MaxAttempts is the number of the delivery that becomes a dead letter without running.
 	MaxAttempts int `json:"maxAttempts"`
-	// Timeout bounds each attempt, as a Go duration; "" does not.
+	// Timeout bounds each attempt, as a Go duration; "" sets no bound.
 	Timeout string `json:"timeout,omitempty"`
-	// Keep is for how long history and resolved dead letters are kept, as a Go duration.
+	// Keep is how long history and resolved dead letters are kept, as a Go duration.
 	Keep string `json:"keep"`
 	// Example is a message that the engine takes.
 	Example *Message `json:"example,omitempty"`
@@ -35,8 +35,8 @@ type ScheduleDescription struct {
 	Cron     string `json:"cron"`
 }
 
-// DoorDescription says where a function answers HTTP requests: at /api/{route}.
-type DoorDescription struct {
+// RouteDescription says at which route a function answers HTTP requests: /api/{route}.
+type RouteDescription struct {
 	Function string `json:"function"`
 	Route    string `json:"route"`
 }
@@ -62,10 +62,10 @@ func (d Definition) Describe() Description {
 		description.Schedules = append(description.Schedules, ScheduleDescription{s.Function(d.Name), s.Cron})
 	}
 	for _, i := range d.Intakes {
-		description.Intakes = append(description.Intakes, DoorDescription{i.Function, i.Route})
+		description.Intakes = append(description.Intakes, RouteDescription{i.Function, i.Route})
 	}
 	for _, e := range d.Endpoints {
-		description.Endpoints = append(description.Endpoints, DoorDescription{e.Function, e.Route})
+		description.Endpoints = append(description.Endpoints, RouteDescription{e.Function, e.Route})
 	}
 	return description
 }

@@ -6,20 +6,20 @@ import (
 	"sync"
 )
 
-// Fate is what became of a delivery.
+// Fate is the result of a delivery.
 type Fate string
 
-// The fates. All but Failed are acknowledged.
+// These are the fates. Deliveries of all fates but Failed are acknowledged.
 const (
 	Succeeded    Fate = "succeeded"     // the run is in the history
-	Duplicate    Fate = "duplicate"     // its work was done, or is a dead letter, already
-	Failed       Fate = "failed"        // to be delivered again
-	DeadLettered Fate = "dead-lettered" // for a person
-	Terminated   Fate = "terminated"    // or canceled, by a person, who knows of it; the run is in the history
-	Parked       Fate = "parked"        // put back until something can be done
-	Elsewhere    Fate = "elsewhere"     // put back: another process has it
-	Conflicting  Fate = "conflicting"   // put back: another run has its instance
-	Stalled      Fate = "stalled"       // a dead letter tells of it; its run goes on by itself when the code is mended
+	Duplicate    Fate = "duplicate"     // the work was done before, or is a dead letter already
+	Failed       Fate = "failed"        // the message is delivered again
+	DeadLettered Fate = "dead-lettered" // the message needs a person
+	Terminated   Fate = "terminated"    // a person terminated or canceled the run, which is in the history
+	Parked       Fate = "parked"        // put back, or waiting for a signal
+	Elsewhere    Fate = "elsewhere"     // put back: another process runs the orchestration
+	Conflicting  Fate = "conflicting"   // put back: another run works on the instance
+	Stalled      Fate = "stalled"       // a dead letter reports it; when the code is fixed, the run goes on by itself
 )
 
 // counts counts deliveries by fate.
@@ -28,34 +28,34 @@ type counts struct {
 	byFate map[Fate]int
 }
 
-// Count says how many deliveries this pipeline has brought to a fate.
+// Count returns how many deliveries of this pipeline had this fate.
 func (p *Pipeline) Count(f Fate) int {
 	p.counts.mu.Lock()
 	defer p.counts.mu.Unlock()
 	return p.counts.byFate[f]
 }
 
-// report counts the visit and logs its one line.
-func (v *visit) report(ctx context.Context) {
-	v.counts.mu.Lock()
-	if v.counts.byFate == nil {
-		v.counts.byFate = map[Fate]int{}
+// report counts the fate and logs one line.
+func (a *attempt) report(ctx context.Context) {
+	a.counts.mu.Lock()
+	if a.counts.byFate == nil {
+		a.counts.byFate = map[Fate]int{}
 	}
-	v.counts.byFate[v.fate]++
-	v.counts.mu.Unlock()
+	a.counts.byFate[a.fate]++
+	a.counts.mu.Unlock()
 
 	level, attrs := slog.LevelInfo, []slog.Attr{
-		slog.String("engine", v.def.Name),
-		slog.String("correlationId", v.message.CorrelationID),
-		slog.String("messageId", v.journey.MessageID),
-		slog.String("operation", v.def.operationOf(v.message)),
-		slog.Int("attempt", v.attempt),
-		slog.String("fate", string(v.fate)),
-		slog.Int64("durationMs", v.config.Now().Sub(v.began).Milliseconds()),
+		slog.String("engine", a.def.Name),
+		slog.String("correlationId", a.message.CorrelationID),
+		slog.String("messageId", a.header.MessageID),
+		slog.String("operation", a.def.operationOf(a.message)),
+		slog.Int("attempt", a.number),
+		slog.String("fate", string(a.fate)),
+		slog.Int64("durationMs", a.config.Now().Sub(a.began).Milliseconds()),
 	}
-	if v.cause != nil {
+	if a.cause != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("reason", Redact(v.cause.Error())))
+		attrs = append(attrs, slog.String("reason", Redact(a.cause.Error())))
 	}
-	v.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
+	a.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
 }

@@ -15,10 +15,10 @@ import (
 // DefaultHistoryTable is the history table's name (standard, section 6).
 const DefaultHistoryTable = "engineHistory"
 
-// Status is how an operation, or a whole run, ended (standard, section 4).
+// Status is the result of an operation, or of a whole run (standard, section 4).
 type Status string
 
-// The statuses of history entries.
+// These are the statuses of history entries.
 const (
 	StatusSucceeded Status = "Succeeded"
 	StatusFailed    Status = "Failed"
@@ -42,18 +42,18 @@ type Entry struct {
 	Input, Output json.RawMessage
 	// Error is why it failed, "" when it did not. Lists leave it out.
 	Error string
-	// CreatedAtUtc is when the operation ended, in whole microseconds, as durable state has it. It tells the entries
-	// of a run apart, so no two of them may share it.
+	// CreatedAtUtc is when the operation ended, in whole microseconds, according to the rounds. It distinguishes the
+	// entries of a run, so no two of them may share it.
 	CreatedAtUtc time.Time
 	// CorrelationID names the run.
 	CorrelationID string
-	// RunStatus is how the whole run ended. Only the last entry of a run that has ended has it; lists leave it out.
+	// RunStatus is the result of the whole run. Only the last entry of a run that has ended has it; lists leave it out.
 	RunStatus Status
 	// ETag is the version of the row. Get sets it; Record ignores it.
 	ETag string
 }
 
-// HistoryFilter selects entries (standard, section 5). What is zero does not filter.
+// HistoryFilter selects entries (standard, section 5). A zero field does not filter.
 type HistoryFilter struct {
 	// Engines are the engines to list, at least one.
 	Engines       []string
@@ -96,19 +96,19 @@ func (h *History) CreateTable(ctx context.Context) error {
 }
 
 // Record writes entries of one run of one engine (standard, section 1.6). Up to 50 entries of moderate size are one
-// transaction; of more, the one with the RunStatus is the last, so a run never looks finished with entries missing.
-// Recording the same entries again changes nothing, as long as their times and statuses are the same.
+// transaction. If there are more, the entry with the RunStatus is written last, so a run never looks finished while
+// entries are missing. Recording the same entries again changes nothing, as long as their times and statuses are the
+// same.
 //
-// Input, Output and Error pass through the redaction of secrets. A document of more than 192 KiB is replaced by
-// {"omittedBytes":n}, one that is not JSON by a JSON string of its text, and an error text is cut at 16 KiB: a history
-// row must never be what makes a run fail. The errors are ErrIDTooLong, an entry that breaks the rules of Entry, and
-// those of the store.
+// Input, Output and Error are redacted. A document of more than 192 KiB is replaced by {"omittedBytes":n}, one that is
+// not JSON by a JSON string of its text, and an error text is cut at 16 KiB, because a history row must never make a
+// run fail. The errors are ErrIDTooLong, an error for an entry that breaks the rules of Entry, and those of the store.
 func (h *History) Record(ctx context.Context, entries ...Entry) error {
 	return h.write(ctx, tables.Upsert, entries)
 }
 
-// add is Record for entries that are not there yet; when one is, the error is tables.ErrExists. So it never takes the place
-// of an entry that says more than the one at hand.
+// add is Record for entries that do not exist; when one does, the error is tables.ErrExists. So it never replaces an
+// entry that says more.
 func (h *History) add(ctx context.Context, entries ...Entry) error {
 	return h.write(ctx, tables.Insert, entries)
 }
@@ -134,8 +134,8 @@ func (h *History) write(ctx context.Context, op func(tables.Entity) tables.Op, e
 	return nil
 }
 
-// Run reads all entries of a run, whole and oldest first; none is no error. It answers whether a run has succeeded
-// before (standard, section 1.4): then its last entry has RunStatus StatusSucceeded.
+// Run reads all entries of a run with all fields, oldest first; finding none is not an error. It shows whether the run
+// has succeeded before (standard, section 1.4): then its last entry has RunStatus StatusSucceeded.
 func (h *History) Run(ctx context.Context, engine, correlationID string) ([]Entry, error) {
 	var entries []Entry
 	for e, err := range tables.All(ctx, h.store, h.table, runQuery(engine, correlationID)) {
@@ -147,7 +147,7 @@ func (h *History) Run(ctx context.Context, engine, correlationID string) ([]Entr
 	return entries, nil
 }
 
-// Get reads one entry, or ErrNotFound.
+// Get reads one entry. The error is ErrNotFound, or one of the store.
 func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error) {
 	key, ok := mainKey(engine, rowKey)
 	if !ok {
@@ -165,9 +165,9 @@ func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error)
 	return entry, nil
 }
 
-// List reads one page of entries, newest first (standard, section 5). With filters of engine, status and time alone it
-// costs what the page costs, however long the table; other filters are answered by the store, over the index rows of
-// the period. The errors are ErrFilter, ErrToken and those of the store.
+// List reads one page of entries, newest first (standard, section 5). With filters by engine, status and time, the cost
+// depends on the page and not on the length of the table. Other filters are applied by the store, over the index rows
+// of the period. The errors are ErrFilter, ErrToken and those of the store.
 func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error) {
 	q := listQuery{
 		engines:  f.Engines,
@@ -179,8 +179,8 @@ func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error
 		limit:    f.Limit,
 		token:    f.Token,
 	}
-	rows, token, err := q.read(ctx, h.store, h.table, func(l listing, engine string) *lane {
-		return l.runLane(engine, f.CorrelationID)
+	rows, token, err := q.read(ctx, h.store, h.table, func(l listing, engine string) *rowStream {
+		return l.runStream(engine, f.CorrelationID)
 	})
 	if err != nil {
 		return HistoryPage{}, fmt.Errorf("list history: %w", err)

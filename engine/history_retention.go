@@ -9,12 +9,12 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Retention deletes entries that are older than they are kept (standard, section 4), whatever their status: up to limit of
-// them, each with its index row in one transaction. It says whether there may be more; the next call goes on where this one
-// ended, or died. A message whose entries are gone runs again if somebody sends it again.
+// Retention deletes entries that are older than they are kept (standard, section 4), whatever their status: up to limit
+// of them, each with its index row in one transaction. It reports whether there may be more; another call continues,
+// also after a crash. A message whose entries are deleted runs again if somebody sends it again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	for _, status := range []Status{StatusSucceeded, StatusFailed} {
-		n, left, err := r.each(ctx, h.store, h.table, statusPrefix(string(status)), now, limit-removed, h.remove)
+		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(string(status)), now, limit-removed, h.remove)
 		removed, more = removed+n, more || left
 		if err != nil {
 			return removed, true, err
@@ -23,8 +23,8 @@ func (h *History) Retention(ctx context.Context, r Retention, now time.Time, lim
 	return removed, more, nil
 }
 
-// remove deletes the entries of one page of index rows: in one transaction, or one by one when another process has deleted
-// some of them.
+// remove deletes the entries of one page of index rows: in one transaction, or one by one when another process has
+// deleted some of them.
 func (h *History) remove(ctx context.Context, page []tables.Entity) error {
 	var all []tables.Op
 	for _, index := range page {

@@ -21,7 +21,7 @@ const (
 	maxDocument = 192 << 10
 )
 
-// checkRun holds entries against the rules of Entry and Record.
+// checkRun validates entries by the rules of Entry and Record.
 func checkRun(entries []Entry) error {
 	times := make(map[time.Time]bool, len(entries))
 	runs := 0
@@ -35,7 +35,7 @@ func checkRun(entries []Entry) error {
 		if e.RunStatus != "" {
 			runs++
 		}
-		at := whole(e.CreatedAtUtc)
+		at := truncateMicros(e.CreatedAtUtc)
 		if times[at] {
 			return fmt.Errorf("two entries have the time %v: entries of a run need times of their own", at)
 		}
@@ -63,18 +63,18 @@ func (e Entry) check() error {
 	)
 }
 
-// prepare makes of an entry what is stored of it.
+// prepare normalises an entry for storage.
 func (e *Entry) prepare() {
-	e.CreatedAtUtc = whole(e.CreatedAtUtc)
-	e.Input = document(e.Input)
-	e.Output = document(e.Output)
+	e.CreatedAtUtc = truncateMicros(e.CreatedAtUtc)
+	e.Input = storedDocument(e.Input)
+	e.Output = storedDocument(e.Output)
 	e.Error = errorText(e.Error)
 }
 
-// document is a JSON document as it is stored. Its length counts before the redaction, whose cost it bounds, and after
-// it, because [redacted] can be longer than a secret.
-func document(doc json.RawMessage) json.RawMessage {
-	if len(doc) <= maxDocument && payload.Check(doc) == nil { // an answer that shows what is too deep could not be read
+// storedDocument returns a JSON document as it is stored. Its length is checked before the redaction, because that
+// bounds the cost of the redaction, and after it, because [redacted] can be longer than a secret.
+func storedDocument(doc json.RawMessage) json.RawMessage {
+	if len(doc) <= maxDocument && payload.Check(doc) == nil { // deeper nesting could not be read back
 		clean := bytes.ToValidUTF8(RedactJSON(doc), []byte("\uFFFD"))
 		if len(clean) <= maxDocument {
 			return clean
@@ -83,7 +83,7 @@ func document(doc json.RawMessage) json.RawMessage {
 	return fmt.Appendf(nil, `{"omittedBytes":%d}`, len(doc))
 }
 
-// transactions divides prepared entries into transactions, in order; op writes a row.
+// transactions divides prepared entries into transactions, in order; op makes the operation for a row.
 func transactions(op func(tables.Entity) tables.Op, entries []Entry) [][]tables.Op {
 	var all [][]tables.Op
 	var ops []tables.Op
@@ -106,16 +106,16 @@ func historyListColumns() []string {
 	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId"}
 }
 
-// entity is the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
+// entity returns the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
 func (e Entry) entity() tables.Entity {
 	props := map[string]any{
-		"Engine":        storable(e.Engine),
-		"InstanceId":    storable(e.InstanceID),
-		"Operation":     storable(e.Operation),
+		"Engine":        cleanText(e.Engine),
+		"InstanceId":    cleanText(e.InstanceID),
+		"Operation":     cleanText(e.Operation),
 		"Status":        string(e.Status),
 		"DurationMs":    e.DurationMs,
 		"CreatedAtUtc":  e.CreatedAtUtc,
-		"CorrelationId": storable(e.CorrelationID),
+		"CorrelationId": cleanText(e.CorrelationID),
 	}
 	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus)} {
 		if text != "" {
@@ -126,7 +126,7 @@ func (e Entry) entity() tables.Entity {
 	return tables.Entity{Key: key, Properties: props}
 }
 
-// entryOf reads a main row or an index row.
+// entryOf decodes a main row or an index row.
 func entryOf(e tables.Entity) Entry {
 	entry := Entry{
 		Engine:        e.String("Engine"),

@@ -36,31 +36,32 @@ const (
 	digestSize   = 32
 )
 
-// statusPrefix begins the index rows of a status: its initial tells the statuses of a table apart.
+// statusPrefix is the prefix of the index rows of a status; its initial distinguishes the statuses of a table.
 func statusPrefix(status string) string { return indexMark + status[:1] + "-" }
 
-// correlationPrefix begins the index rows of one correlation id.
+// correlationPrefix is the prefix of the index rows of one correlation id.
 func correlationPrefix(correlationID string) string {
-	return indexMark + "c-" + digest(storable(correlationID)) + "-"
+	return indexMark + "c-" + digest(cleanText(correlationID)) + "-"
 }
 
-// digest stands for a text of any length and characters in an index key: 128 bits in hexadecimal.
+// digest stands for any text in an index key: 128 bits in hexadecimal.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:digestSize/2])
 }
 
-// inverted makes ascending keys out of descending times.
+// inverted makes keys ascend as times descend.
 func inverted(micros int64) string {
 	return fmt.Sprintf("%0*d", invertedSize, lastMicro-micros)
 }
 
-// place is where a row stands among all rows of either table.
+// place is the part of an index key that orders the rows of either table.
 func place(at time.Time, rowKey string) string {
 	return inverted(at.UnixMicro()) + "-" + digest(rowKey)
 }
 
-// indexRow copies the named columns of a main row, those that a list shows or filters by, into its index row.
+// indexRow returns the index row of a main row, with copies of the named columns: those that a list shows or filters
+// by.
 func indexRow(main tables.Entity, prefix string, at time.Time, columns []string) tables.Entity {
 	props := map[string]any{targetColumn: main.Row}
 	for _, name := range columns {
@@ -74,7 +75,7 @@ func indexRow(main tables.Entity, prefix string, at time.Time, columns []string)
 	}
 }
 
-// rowKeyOf is the key of the main row that an entity of either kind stands for.
+// rowKeyOf returns the key of the main row, given a main row or an index row.
 func rowKeyOf(e tables.Entity) string {
 	if strings.HasPrefix(e.Row, indexMark) {
 		return e.String(targetColumn)
@@ -82,19 +83,19 @@ func rowKeyOf(e tables.Entity) string {
 	return e.Row
 }
 
-// runQuery selects the main rows of one correlation id, oldest first. The column is asked for as well because the
-// escaped id can be the beginning of another one; timestamps begin with a digit, so the range ends behind 9.
+// runQuery selects the main rows of one correlation id, oldest first. It also compares the column, because the escaped
+// id can be the beginning of another one. Timestamps begin with a digit, so the range ends behind 9.
 func runQuery(engine, correlationID string) tables.Query {
 	prefix := tables.EscapeKey(correlationID) + "-"
 	return tables.Query{
 		Partition: tables.EscapeKey(engine),
 		From:      prefix,
 		To:        prefix + ":",
-		Where:     map[string]any{"CorrelationId": storable(correlationID)},
+		Where:     map[string]any{"CorrelationId": cleanText(correlationID)},
 	}
 }
 
-// indexRange bounds the places of times in [from, to), either of which may be zero, meaning open.
+// indexRange returns the key range of the times in [from, to); a zero time is no bound.
 func indexRange(prefix string, from, to time.Time) (lower, upper string) {
 	lower, upper = prefix, prefix[:len(prefix)-1]+"."
 	if !to.IsZero() {
@@ -106,9 +107,9 @@ func indexRange(prefix string, from, to time.Time) (lower, upper string) {
 	return lower, upper
 }
 
-// ceil is the first whole microsecond that is not before t: rows have whole microseconds, bounds need not.
+// ceil returns the first whole microsecond that is not before t: rows have whole microseconds, bounds need not.
 func ceil(t time.Time) time.Time {
-	if floor := whole(t); !floor.Equal(t) {
+	if floor := truncateMicros(t); !floor.Equal(t) {
 		return floor.Add(time.Microsecond)
 	}
 	return t.UTC()

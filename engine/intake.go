@@ -13,24 +13,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// ErrUnauthorized: the sender of a request did not prove who it is.
+// ErrUnauthorized: the sender of a request did not prove its identity.
 var ErrUnauthorized = errors.New("the sender did not prove who it is")
 
-// Intake takes messages for an engine over HTTP, with POST: the body is a message as the engine's queue takes it, in the
-// envelope or, with Definition.Adapt, in the sender's own form. It is answered when the message is in the queue.
+// Intake takes messages for an engine over HTTP, by POST. The body is a message as the engine's queue takes it, in the
+// envelope or, with Definition.Adapt, in the sender's own form. The answer is sent once the message is in the queue.
 type Intake struct {
 	// Function is the name of its function.
 	Function string
 	// Route is its path behind /api/, such as "orders" or "orders/incoming".
 	Route string
-	// Authorize says who may send; nil means whoever has a key of the function, which the host checks. It is asked before the
-	// body is read, answers ErrUnauthorized to a stranger, and any other error when it cannot tell at present.
+	// Authorize checks who may send; nil means everybody with a key of the function, which the host checks. It is
+	// called before the body is read. It returns ErrUnauthorized for a sender who may not, and any other error when it
+	// cannot tell at present.
 	Authorize func(ctx context.Context, r *http.Request) error
-	// Closed answers everybody that there is no such thing, as long as what Authorize needs is not set.
+	// Closed makes the function answer that it does not exist, as long as what Authorize needs is not configured.
 	Closed bool
-	// Status is that of the answer to a message that was taken; 202 unless set.
+	// Status is the status of the answer to an accepted message; the default is 202.
 	Status int
-	// Declines, if it is set, says which messages are answered with 400. They get into the queue all the same.
+	// Declines, if it is set, reports which messages are answered with 400. They are queued nevertheless.
 	Declines func(body []byte) bool
 }
 
@@ -40,18 +41,19 @@ type Endpoint struct {
 	Function string
 	// Route is its path behind /api/; its last segment may be a parameter, as in "acme-challenge/{token}".
 	Route string
-	// Methods are those that the host lets through, at least one.
+	// Methods are the methods that the host lets through, at least one.
 	Methods []string
-	// Anonymous lets everybody in; otherwise the host asks for a key of the function.
+	// Anonymous allows requests without a key; otherwise the host asks for a key of the function.
 	Anonymous bool
-	// Handler answers.
+	// Handler answers the requests.
 	Handler http.Handler
 }
 
-// functionName is what the host accepts as the name of a function, besides the reserved name "host".
+// functionName matches what the host accepts as the name of a function; the name "host" is reserved besides.
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,127}$`)
 
-// routes are the paths of intakes and of endpoints. The host keeps what begins with admin or runtime for itself.
+// These match the routes of intakes and of endpoints. Routes that begin with admin or runtime are reserved for the
+// host.
 var (
 	intakeRoute   = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*$`)
 	endpointRoute = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*(/\{[a-z]+\})?$`)
@@ -82,8 +84,8 @@ func (e Endpoint) validate() error {
 	return nil
 }
 
-// Accept makes a message of a body that came through an intake. Unlike a message from the queue, it cannot name a blob: who
-// sends over HTTP has no business in the platform's blobs. The message has a correlation id in any case.
+// Accept makes a message of a body that came through an intake. Unlike a message from the queue, it cannot name a blob,
+// because senders over HTTP have no access to the platform's blobs. The message always has a correlation id.
 func (d Definition) Accept(body []byte) (Message, error) {
 	m, err := d.accept(body)
 	if err != nil {
@@ -103,7 +105,7 @@ func (d Definition) Accept(body []byte) (Message, error) {
 	return m, nil
 }
 
-// accept reads the form of the engine's senders, or else the envelope.
+// accept decodes the form of the engine's senders, or else the envelope.
 func (d Definition) accept(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		m, ok, err := d.Adapt(body)

@@ -27,22 +27,22 @@ func around(limit int, f func(n int, fits bool)) {
 // A message at its limit decodes as it is, and fits its queue with the longest line that tells where it has been.
 func TestSizesOfMessages(t *testing.T) {
 	t.Parallel()
-	line := journey{MessageID: strings.Repeat("m", MaxIDLength), InsertedAt: noon().Add(123456789), Attempts: 1 << 30,
-		Retry: &retryMark{ID: strings.Repeat("r", 36), Parent: strings.Repeat("p", 3*MaxIDLength+1+len(timestampLayout)), Count: 1 << 30}}
+	line := header{MessageID: strings.Repeat("m", MaxIDLength), InsertedAt: noon().Add(123456789), Attempts: 1 << 30,
+		Retry: &retryInfo{ID: strings.Repeat("r", 36), Parent: strings.Repeat("p", 3*MaxIDLength+1+len(timestampLayout)), Count: 1 << 30}}
 	around(MaxMessage, func(n int, fits bool) {
 		body := []byte(`{"input":` + string(ofLength(n-len(`{"input":}`))) + `}`)
 		m, err := Definition{}.decodeMessage(body, "m1")
 		if len(body) != n || (err == nil) != fits || fits && string(m.Input) != string(body[len(`{"input":`):n-1]) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
-		if !fits && (!errors.Is(err, errOverSize) || !strings.Contains(err.Error(), fmt.Sprint(MaxMessage))) {
+		if !fits && (!errors.Is(err, errTooLarge) || !strings.Contains(err.Error(), fmt.Sprint(MaxMessage))) {
 			t.Errorf("%d bytes: %v does not say the limit", n, err)
 		}
-		wrapped, err := line.wrap(body)
+		wrapped, err := line.prepend(body)
 		if err != nil || fits && len(wrapped) > queues.MaxBody {
 			t.Errorf("%d bytes take %d, %v", n, len(wrapped), err)
 		}
-		if again, rest := unwrap(Delivery{Body: wrapped}); string(rest) != string(body) || cmp.Diff(line, again) != "" {
+		if again, rest := splitHeader(Delivery{Body: wrapped}); string(rest) != string(body) || cmp.Diff(line, again) != "" {
 			t.Errorf("%d bytes: the line is %s", n, cmp.Diff(line, again))
 		}
 	})
@@ -67,7 +67,7 @@ func TestSizesOfPackedMessages(t *testing.T) {
 			if (m.Blob == "") != fits {
 				t.Errorf("%d bytes: blob %q", n, m.Blob)
 			}
-			m, err = claims.open(t.Context(), "e", m)
+			m, err = claims.resolve(t.Context(), "e", m)
 		}
 		if err != nil || string(m.Input) != string(input) {
 			t.Errorf("%d bytes: %d came back, %v", n, len(m.Input), err)

@@ -18,23 +18,23 @@ const (
 	MaxLimit = 100
 )
 
-// listQuery is what the filters of both tables come down to.
+// listQuery is what the filters of both tables are converted to.
 type listQuery struct {
 	engines []string
 	// status is one of statuses, or "" for all of them.
 	status   string
 	statuses []string
-	// equal holds values by column; "" does not filter.
+	// equal holds the required values by column; "" does not filter.
 	equal    map[string]string
 	from, to time.Time
 	limit    int
 	token    string
 }
 
-// read gives one page of a table, newest row first, and the token that continues it, "" on the last page.
-// byCorrelation makes the lane of an engine when the query names a correlation id; otherwise the index rows of every
-// status asked for are a lane. The errors are ErrFilter, ErrToken and those of the store.
-func (q listQuery) read(ctx context.Context, store tables.Store, table string, byCorrelation func(l listing, engine string) *lane) (rows []listedRow, token string, err error) {
+// read returns one page of a table, newest row first, and the token of the next page, "" on the last page. When the
+// query names a correlation id, byCorrelation makes the stream of an engine's rows; otherwise there is one stream of
+// index rows for every status. The errors are ErrFilter, ErrToken and those of the store.
+func (q listQuery) read(ctx context.Context, store tables.Store, table string, byCorrelation func(l listing, engine string) *rowStream) (rows []listedRow, token string, err error) {
 	q, err = q.normalised()
 	if err != nil {
 		return nil, "", err
@@ -47,7 +47,7 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	l := q.listing(store, table)
 	l.after = after
 	// One row more than the page holds tells whether another page follows, so that a token never leads to an empty one.
-	rows, err = merge(ctx, q.lanes(l, byCorrelation), q.limit+1)
+	rows, err = merge(ctx, q.streams(l, byCorrelation), q.limit+1)
 	if err != nil {
 		return nil, "", err
 	}
@@ -58,19 +58,19 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	return rows, token, nil
 }
 
-// listing is the query as its lanes need it.
+// listing returns the query in the form that streams need.
 func (q listQuery) listing(store tables.Store, table string) listing {
 	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, limit: q.limit}
 	for column, value := range q.equal {
 		if value != "" {
-			l.where[column] = storable(value)
+			l.where[column] = cleanText(value)
 		}
 	}
 	return l
 }
 
-func (q listQuery) lanes(l listing, byCorrelation func(l listing, engine string) *lane) []*lane {
-	var lanes []*lane
+func (q listQuery) streams(l listing, byCorrelation func(l listing, engine string) *rowStream) []*rowStream {
+	var lanes []*rowStream
 	for _, engine := range q.engines {
 		if q.equal["CorrelationId"] != "" {
 			if q.status != "" {
@@ -81,14 +81,14 @@ func (q listQuery) lanes(l listing, byCorrelation func(l listing, engine string)
 		}
 		for _, status := range q.statuses {
 			if q.status == "" || q.status == status {
-				lanes = append(lanes, l.indexLane(engine, statusPrefix(status)))
+				lanes = append(lanes, l.indexStream(engine, statusPrefix(status)))
 			}
 		}
 	}
 	return lanes
 }
 
-// normalised checks the query and puts it into the one form that tokens and lanes are made of.
+// normalised validates the query and brings it into the canonical form on which tokens and streams depend.
 func (q listQuery) normalised() (listQuery, error) {
 	q.engines = slices.Compact(slices.Sorted(slices.Values(q.engines)))
 	q.from, q.to = q.from.UTC(), q.to.UTC()
@@ -123,7 +123,7 @@ func (q listQuery) normalised() (listQuery, error) {
 	return q, nil
 }
 
-// listing is what one page of either table needs to know.
+// listing is what the streams of one page have in common.
 type listing struct {
 	store    tables.Store
 	table    string
@@ -133,8 +133,8 @@ type listing struct {
 	after    *position
 }
 
-// indexLane reads the index rows of one prefix.
-func (l listing) indexLane(engine, prefix string) *lane {
+// indexStream reads the index rows with one prefix.
+func (l listing) indexStream(engine, prefix string) *rowStream {
 	from, to := indexRange(prefix, l.from, l.to)
 	if l.after != nil {
 		from = max(from, prefix+l.after.bound(engine))
@@ -146,7 +146,7 @@ func (l listing) indexLane(engine, prefix string) *lane {
 		Where:     l.where,
 		Limit:     l.limit + 1,
 	}
-	return &lane{
+	return &rowStream{
 		done: from >= to,
 		fetch: func(ctx context.Context) (listed []listedRow, more bool, err error) {
 			page, err := l.store.Query(ctx, l.table, q)
@@ -162,8 +162,8 @@ func (l listing) indexLane(engine, prefix string) *lane {
 	}
 }
 
-// runLane reads the main rows of one correlation id at once: they ascend in time, and one run has few.
-func (l listing) runLane(engine, correlationID string) *lane {
+// runStream reads all main rows of one correlation id at once: they ascend in time, and a run has few.
+func (l listing) runStream(engine, correlationID string) *rowStream {
 	q := runQuery(engine, correlationID)
 	prefix := q.From
 	if !l.from.IsZero() {
@@ -174,7 +174,7 @@ func (l listing) runLane(engine, correlationID string) *lane {
 	}
 	q.Select = historyListColumns()
 	q.Where = l.where // the correlation id is one of them
-	return &lane{
+	return &rowStream{
 		done: q.From >= q.To,
 		fetch: func(ctx context.Context) (listed []listedRow, more bool, err error) {
 			for e, err := range tables.All(ctx, l.store, l.table, q) {

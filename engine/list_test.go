@@ -207,14 +207,14 @@ func TestTokenBelongsToItsFilter(t *testing.T) {
 // A row that moves to another status while a list reads is in two lanes for a moment.
 func TestMergeShowsAMovedRowOnce(t *testing.T) {
 	t.Parallel()
-	full := func(places ...string) *lane {
-		l := &lane{done: true}
+	full := func(places ...string) *rowStream {
+		l := &rowStream{done: true}
 		for _, p := range places {
 			l.rows = append(l.rows, listedRow{at: position{p, "hmac"}})
 		}
 		return l
 	}
-	rows, err := merge(t.Context(), []*lane{full("1", "3"), full("2", "3", "4")}, 10)
+	rows, err := merge(t.Context(), []*rowStream{full("1", "3"), full("2", "3", "4")}, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +429,7 @@ func FuzzDecodeToken(f *testing.F) {
 			if err := l.store.CreateTable(t.Context(), l.table); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.indexLane("hmac", statusPrefix("Failed")).fill(t.Context()); err != nil {
+			if err := l.indexStream("hmac", statusPrefix("Failed")).fill(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}

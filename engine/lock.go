@@ -11,18 +11,19 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// ErrLockLost: a run's lock expired, and another job has changed the registry since. The run fails, and goes on under a
-// new lock with its next attempt.
+// ErrLockLost: a run's lock expired, and another job has changed the registry since. The run fails, and its next
+// attempt takes a new lock.
 var ErrLockLost = errors.New("the registry lock was lost")
 
-// The pauses between two looks at a lock that another job holds. The pause doubles, and ends when the lock expires.
+// These bound the pause between two attempts to take a lock that another job holds. The pause doubles, and ends when
+// the lock expires.
 const (
 	firstLockPause   = 30 * time.Second
 	longestLockPause = 5 * time.Minute
 )
 
-// LockSteps are the durable steps by which an engine's runs take, keep and give up the registry lock. Their Activities
-// belong into Definition.Activities.
+// LockSteps are the activities by which an engine's runs take, renew and release the registry lock. Add their
+// Activities to Definition.Activities.
 type LockSteps struct {
 	acquire, renew *orchestrator.Activity[lockInput, lockResult]
 	release        *orchestrator.Activity[lockInput, struct{}]
@@ -32,18 +33,18 @@ type lockInput struct {
 	InstanceID string        `json:"instanceId"`
 	JobID      string        `json:"jobId"`
 	Duration   time.Duration `json:"duration"`
-	// Execution sets the steps of an execution apart from those of the ones before: one whose time was over has not undone
-	// them by itself, and its lock is not to be had any more.
+	// Execution distinguishes the calls of an execution from those of the ones before. An execution that timed out has
+	// not undone its calls, and its lock cannot be taken over.
 	Execution int `json:"execution"`
 }
 
 type lockResult struct {
 	Held   bool      `json:"held"`
-	Holder string    `json:"holder,omitempty"` // that has it instead
+	Holder string    `json:"holder,omitempty"` // the job that has the lock instead
 	Until  time.Time `json:"until"`
 }
 
-// NewLockSteps makes the steps of an engine; activities are named after it.
+// NewLockSteps makes the activities for an engine. Their names begin with the engine's name.
 func NewLockSteps(engine string, locks Locks) *LockSteps {
 	options := []orchestrator.CallOption{orchestrator.WithTimeout(time.Minute),
 		orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 5, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})}
@@ -53,48 +54,47 @@ func NewLockSteps(engine string, locks Locks) *LockSteps {
 			if locked, ok := errors.AsType[*registry.LockedError](err); ok {
 				return lockResult{Holder: locked.Holder, Until: locked.Until}, nil
 			}
-			return lockResult{Held: true, Until: i.Lock.Until}, hopeless(err)
+			return lockResult{Held: true, Until: i.Lock.Until}, markPermanent(err)
 		}
 	}
 	return &LockSteps{
 		acquire: orchestrator.NewActivity(engine+"-lock-acquire", ask(locks.Acquire), options...),
 		renew:   orchestrator.NewActivity(engine+"-lock-renew", ask(locks.Renew), options...),
 		release: orchestrator.NewActivity(engine+"-lock-release", func(ctx context.Context, in lockInput) (struct{}, error) {
-			return struct{}{}, hopeless(locks.Release(ctx, in.InstanceID, in.JobID))
+			return struct{}{}, markPermanent(locks.Release(ctx, in.InstanceID, in.JobID))
 		}, options...),
 	}
 }
 
-// hopeless marks what only a person can mend.
-func hopeless(err error) error {
+// markPermanent marks errors that only a person can fix.
+func markPermanent(err error) error {
 	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged) {
 		return orchestrator.Permanent(err)
 	}
 	return err
 }
 
-// Activities are the steps, to be registered.
+// Activities returns the activities, for registration.
 func (s *LockSteps) Activities() []orchestrator.AnyActivity {
 	return []orchestrator.AnyActivity{s.acquire, s.renew, s.release}
 }
 
-// Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits, durably,
-// while another job has the lock, takes it for d (0 for registry.DefaultLockDuration), renews it for as long as fn runs,
-// and gives it up however fn ends: with an error, a panic, or because the orchestration is canceled; after a crash, the
-// process that goes on does. A lock that cannot be given up expires. When the lock is lost, what fn waits for gives
-// ErrCanceled, and Locked ErrLockLost. Else the error is fn's. A cancellation of the orchestration reaches fn, and the lock
-// is kept for as long as fn cleans up (WithoutCancel).
+// Locked runs fn under the registry lock of an instance, as the job JobID(ctx) (standard, section 1.8). It waits,
+// durably, while another job has the lock, takes the lock for d (0 for registry.DefaultLockDuration), renews it while
+// fn runs, and releases it however fn ends: with an error, a panic, or because the orchestration is canceled. After a
+// crash, the process that goes on releases it. A lock that cannot be released expires. When the lock is lost, what fn
+// waits for gives ErrCanceled, and Locked returns ErrLockLost; otherwise it returns the error of fn. A cancellation of
+// the orchestration reaches fn, and the lock is kept while fn cleans up (WithoutCancel).
 //
-// The lock is taken anew by each attempt. To give it up is an undo, so that it takes nothing from what the next attempt
-// keeps of this one: what fn has called is not called again, as the rule for attempts says. In between, other jobs may have
-// had the lock. Results that these can have made untrue must not be taken over: give such calls ctx.Execution as part of
-// their input.
+// Every attempt takes the lock anew. The release is an undo, so the next attempt still keeps results by the rule for
+// attempts: what fn has called is not called again. In between, other jobs may have had the lock. If they can have
+// invalidated a result, the result must not be kept: make ctx.Execution a part of the input of such calls.
 func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d time.Duration, fn func(*orchestrator.Context) error) error {
 	if d <= 0 {
 		d = registry.DefaultLockDuration
 	}
 	in := lockInput{InstanceID: instanceID, JobID: JobID(ctx), Duration: d, Execution: ctx.Execution()}
-	lock, err := steps.wait(ctx, in)
+	lock, err := steps.acquireWhenFree(ctx, in)
 	if err != nil {
 		steps.unlock(ctx, lock, in) // it may have been taken all the same
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
@@ -102,12 +102,12 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	var panicked any
 	over := false
 	work := orchestrator.Go(ctx, func(ctx *orchestrator.Context) (_ struct{}, err error) {
-		panicked, err = contain(ctx, fn)
+		panicked, err = recoverPanic(ctx, fn)
 		return struct{}{}, err
 	})
 	// The work may have something to clean up when the orchestration is canceled, and needs the lock for that.
 	keep := orchestrator.Go(orchestrator.WithoutCancel(ctx), func(ctx *orchestrator.Context) (struct{}, error) {
-		return struct{}{}, steps.keep(ctx, in, &over)
+		return struct{}{}, steps.renewUntilOver(ctx, in, &over)
 	})
 	orchestrator.Any(ctx, work, keep)
 	var lost error
@@ -129,8 +129,8 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	return err
 }
 
-// contain runs fn and catches its panic, which would end the orchestration before the lock is given up.
-func contain(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (panicked any, err error) {
+// recoverPanic runs fn and recovers its panic, which would otherwise end the orchestration before the lock is released.
+func recoverPanic(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (panicked any, err error) {
 	defer func() {
 		if panicked = recover(); panicked != nil {
 			ctx.Logger().Error("panic under the lock", "panic", panicked, "stack", string(debug.Stack()))
@@ -139,8 +139,9 @@ func contain(ctx *orchestrator.Context, fn func(*orchestrator.Context) error) (p
 	return nil, fn(ctx)
 }
 
-// wait takes the lock as soon as nobody else has it. With an error, it gives the call that may have taken it, or nil.
-func (s *LockSteps) wait(ctx *orchestrator.Context, in lockInput) (*orchestrator.Future[lockResult], error) {
+// acquireWhenFree takes the lock as soon as no other job has it. With an error, it returns the call that may have taken
+// it, or nil.
+func (s *LockSteps) acquireWhenFree(ctx *orchestrator.Context, in lockInput) (*orchestrator.Future[lockResult], error) {
 	for pause := firstLockPause; ; pause = min(2*pause, longestLockPause) {
 		lock := s.acquire.Call(ctx, in, orchestrator.WithUndo(s.release, in))
 		r, err := lock.Await()
@@ -154,9 +155,9 @@ func (s *LockSteps) wait(ctx *orchestrator.Context, in lockInput) (*orchestrator
 	}
 }
 
-// keep renews the lock until the work is over. A renewal that fails is made up for by the next: one that comes too late is
-// as good as long as nobody has changed the document.
-func (s *LockSteps) keep(ctx *orchestrator.Context, in lockInput, over *bool) error {
+// renewUntilOver renews the lock until the work is over. When a renewal fails, the next one makes up for it: a late
+// renewal succeeds as long as nobody has changed the document.
+func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over *bool) error {
 	for {
 		err := ctx.Sleep(in.Duration / 3)
 		if err == nil {
@@ -174,7 +175,8 @@ func (s *LockSteps) keep(ctx *orchestrator.Context, in lockInput, over *bool) er
 	}
 }
 
-// unlock gives the lock up. What fails is left to the lock's expiry, because it must not undo what the run has done.
+// unlock releases the lock. A failure is only logged, because it must not undo what the run has done; the lock expires
+// then.
 func (s *LockSteps) unlock(ctx *orchestrator.Context, lock *orchestrator.Future[lockResult], in lockInput) {
 	if lock == nil {
 		return

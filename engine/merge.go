@@ -11,10 +11,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// parallelQueries bounds how many lanes of one page are read at the same time.
+// parallelQueries bounds how many streams of one page are read at the same time.
 const parallelQueries = 8
 
-// position is where a row stands in a list: by place, and by engine where two engines share one.
+// position is the position of a row in a list: by place, and by engine when two engines share a place.
 type position struct {
 	place  string
 	engine string
@@ -24,7 +24,7 @@ func (p position) compare(q position) int {
 	return cmp.Or(cmp.Compare(p.place, q.place), cmp.Compare(p.engine, q.engine))
 }
 
-// bound is the first place behind p in the lanes of an engine. Places have one length, so nothing lies between a
+// bound is the first place behind p in the streams of an engine. All places have one length, so nothing lies between a
 // place and the same with a hyphen.
 func (p position) bound(engine string) string {
 	if engine > p.engine {
@@ -33,21 +33,21 @@ func (p position) bound(engine string) string {
 	return p.place + "-"
 }
 
-// listedRow is a row, main or index, that a list shows.
+// listedRow is a main row or an index row that a list shows.
 type listedRow struct {
 	at     position
 	entity tables.Entity
 }
 
-// lane is one key range of one partition, read page by page as it is used up, newest row first.
-type lane struct {
+// rowStream reads one key range of one partition, page by page, newest row first.
+type rowStream struct {
 	fetch func(ctx context.Context) (rows []listedRow, more bool, err error)
 	rows  []listedRow
 	done  bool // nothing is left to fetch
 }
 
-// fill makes sure that there is a first row, if the lane has any left. Pages of a store can be empty.
-func (l *lane) fill(ctx context.Context) error {
+// fill makes sure that there is a first row, if there are any left. Pages of a store can be empty.
+func (l *rowStream) fill(ctx context.Context) error {
 	for len(l.rows) == 0 && !l.done {
 		rows, more, err := l.fetch(ctx)
 		if err != nil {
@@ -58,9 +58,9 @@ func (l *lane) fill(ctx context.Context) error {
 	return nil
 }
 
-// merge takes up to limit rows off the lanes, in order. A row that moves between two lanes while they are read is
-// seen twice, in the same place: it counts once.
-func merge(ctx context.Context, lanes []*lane, limit int) ([]listedRow, error) {
+// merge takes up to limit rows from the streams, in order. A row that moves between two streams while they are read
+// appears twice with the same position, and counts once.
+func merge(ctx context.Context, lanes []*rowStream, limit int) ([]listedRow, error) {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelQueries)
 	for _, l := range lanes {
@@ -79,7 +79,7 @@ func merge(ctx context.Context, lanes []*lane, limit int) ([]listedRow, error) {
 	}
 	var merged []listedRow
 	for len(merged) < limit {
-		var first *lane
+		var first *rowStream
 		for _, l := range lanes {
 			if err := l.fill(ctx); err != nil {
 				return nil, err

@@ -12,34 +12,34 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// MaxMessage bounds the body of a message in bytes. It leaves room for the line that a message gets when it is put
-// back: together they fit a queue message. What is larger has to travel as a reference.
+// MaxMessage bounds the body of a message in bytes. It leaves room for the header that a message gets when it is put
+// back: together they fit a queue message. Larger data has to travel as a reference.
 const MaxMessage = 47 << 10
 
-// Message is the envelope that producers send to an engine's queue, as a JSON object. Fields that it does not have are
-// ignored, so producers may add their own.
+// Message is the envelope that producers send to an engine's queue, as a JSON object. Unknown fields are ignored, so
+// producers may add their own.
 type Message struct {
-	// CorrelationID names the run; messages with the same one are the same work. When it is missing, one is derived from
+	// CorrelationID names the run; messages with the same one are the same work. If it is missing, it is derived from
 	// the message id, so that a redelivery has the same.
 	CorrelationID string `json:"correlationId,omitempty"`
-	// Engine is the engine that the message is for; when it is missing, the queue's.
+	// Engine is the engine that the message is for; the default is the engine of the queue.
 	Engine string `json:"engine,omitempty"`
 	// Operation is what to do, for engines that can be asked for more than one thing.
 	Operation string `json:"operation,omitempty"`
-	// InstanceID is the managed instance to work on; when it is missing, PublisherInstance.
+	// InstanceID is the managed instance to work on; the default is PublisherInstance.
 	InstanceID string `json:"instanceId,omitempty"`
 	TenantID   string `json:"tenantId,omitempty"`
-	// Input is the engine's own.
+	// Input is the input in the engine's own format.
 	Input json.RawMessage `json:"input,omitempty"`
-	// Blob names the blob that holds the input in its stead, when that is too large for a message; see Claims.
+	// Blob names the blob that holds the input instead, when that is too large for a message; see Claims.
 	Blob string `json:"blob,omitempty"`
 }
 
 // correlationSpace is the UUID name space of derived correlation ids (RFC 9562, version 5).
 var correlationSpace = uuid.MustParse("2c8f4f0b-6f43-5d3c-9b36-0a6f6a3f9d55")
 
-// DeriveCorrelationID gives the same id for the same natural key, always: kind says what the key is of, parts are the
-// key. It is for senders that have no correlation id of their own.
+// DeriveCorrelationID returns the same id for the same natural key: kind is the kind of key, and parts are the key. It
+// is for senders that have no correlation id of their own.
 func DeriveCorrelationID(kind string, parts ...string) string {
 	key := []byte(kind)
 	for _, part := range parts {
@@ -49,8 +49,8 @@ func DeriveCorrelationID(kind string, parts ...string) string {
 	return uuid.NewSHA1(correlationSpace, key).String()
 }
 
-// OrderKey is the order key of events about something with an id, such as an instance: the id itself, or, since Azure's ids
-// can be longer than an order key may be, what stands for it.
+// OrderKey returns the order key for events about something with an id, such as an instance. It is the id, or a digest
+// of it, because ids in Azure can be longer than an order key may be.
 func OrderKey(id string) string {
 	if len(id) <= MaxIDLength {
 		return id
@@ -58,12 +58,12 @@ func OrderKey(id string) string {
 	return DeriveCorrelationID("order-key", id)
 }
 
-// deriveCorrelationID gives the same id for the same message id, always.
+// deriveCorrelationID returns the same id for the same message id.
 func deriveCorrelationID(messageID string) string {
 	return uuid.NewSHA1(correlationSpace, []byte("message:"+messageID)).String()
 }
 
-// decodeMessage reads the body of a message. Even with an error the correlation id and the instance id are usable.
+// decodeMessage decodes the body of a message. Even with an error, the correlation id and the instance id can be used.
 func (d Definition) decodeMessage(body []byte, messageID string) (Message, error) {
 	m, err := d.parseMessage(body)
 	if m.CorrelationID == "" || checkID("correlation id", m.CorrelationID) != nil {
@@ -81,7 +81,7 @@ func (d Definition) decodeMessage(body []byte, messageID string) (Message, error
 func (d Definition) parseMessage(body []byte) (Message, error) {
 	var m Message
 	if len(body) > MaxMessage {
-		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errOverSize)
+		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errTooLarge)
 	}
 	if !utf8.Valid(body) {
 		return m, errors.New("the message is not UTF-8")
@@ -107,7 +107,7 @@ func (d Definition) parseMessage(body []byte) (Message, error) {
 	return m, errors.Join(errs...)
 }
 
-// adapt reads the body of a foreign sender, or else the envelope.
+// adapt decodes the body of a foreign sender, or else the envelope.
 func (d Definition) adapt(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		if m, ok, err := d.Adapt(body); ok || err != nil {
@@ -125,8 +125,8 @@ func (d Definition) adapt(body []byte) (Message, error) {
 	return m, err
 }
 
-// encode is the message as queues and runs get it. The errors are those of payload.Check: whatever is encoded, a run can
-// keep.
+// encode returns the message as queues and runs get it. The errors are those of payload.Check, so whatever can be
+// encoded, a run can store.
 func (m Message) encode() ([]byte, error) {
 	if err := payload.Check(m.Input); err != nil { // the words of a JSON encoder would not name the limit
 		return nil, err
@@ -138,12 +138,12 @@ func (m Message) encode() ([]byte, error) {
 	return text, err
 }
 
-// errOverSize marks a message that is too large as a whole.
-var errOverSize = errors.New("over size")
+// errTooLarge marks a message that is too large as a whole.
+var errTooLarge = errors.New("over size")
 
-// reasonOf names, for machines, why a message could not be decoded.
+// reasonOf returns the reason, for machines, why a message could not be decoded.
 func reasonOf(err error) Reason {
-	if errors.Is(err, errOverSize) || errors.Is(err, ErrIDTooLong) || errors.Is(err, payload.ErrTooLarge) {
+	if errors.Is(err, errTooLarge) || errors.Is(err, ErrIDTooLong) || errors.Is(err, payload.ErrTooLarge) {
 		return ReasonOverSize
 	}
 	return ReasonUndecodable

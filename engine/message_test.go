@@ -37,20 +37,20 @@ func TestDecodeMessageFillsWhatIsMissing(t *testing.T) {
 func TestPutBackKeepsTheMessage(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for _, body := range []string{"", "{}", "two\nlines\n", "\xff\x00", putBackMark, strings.Repeat("x", MaxMessage)} {
-		first, rest := unwrap(Delivery{ID: "m1", InsertedAt: at, Body: []byte("plain")})
-		if string(rest) != "plain" || first != (journey{MessageID: "m1", InsertedAt: at}) {
+	for _, body := range []string{"", "{}", "two\nlines\n", "\xff\x00", headerMark, strings.Repeat("x", MaxMessage)} {
+		first, rest := splitHeader(Delivery{ID: "m1", InsertedAt: at, Body: []byte("plain")})
+		if string(rest) != "plain" || first != (header{MessageID: "m1", InsertedAt: at}) {
 			t.Fatalf("%+v %q", first, rest)
 		}
 		first.Attempts = 3
-		wrapped, err := first.wrap([]byte(body))
+		wrapped, err := first.prepend([]byte(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(wrapped) > queues.MaxBody {
 			t.Errorf("a message of %d bytes takes %d when it is put back", len(body), len(wrapped))
 		}
-		again, rest := unwrap(Delivery{ID: "m2", InsertedAt: at.Add(time.Hour), Body: wrapped})
+		again, rest := splitHeader(Delivery{ID: "m2", InsertedAt: at.Add(time.Hour), Body: wrapped})
 		if again != first || string(rest) != body {
 			t.Errorf("%+v %.20q", again, rest)
 		}
@@ -59,10 +59,10 @@ func TestPutBackKeepsTheMessage(t *testing.T) {
 
 func FuzzDelivery(f *testing.F) {
 	f.Add([]byte(`{"correlationId":"c"}`))
-	f.Add([]byte(putBackMark + `{"messageId":"m","insertedAt":"2026-11-21T10:00:00Z","attempts":2}` + "\n{}"))
-	f.Add([]byte(putBackMark + "{}\n"))
+	f.Add([]byte(headerMark + `{"messageId":"m","insertedAt":"2026-11-21T10:00:00Z","attempts":2}` + "\n{}"))
+	f.Add([]byte(headerMark + "{}\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		j, rest := unwrap(Delivery{ID: "id", Body: body})
+		j, rest := splitHeader(Delivery{ID: "id", Body: body})
 		if !bytes.HasSuffix(body, rest) || j.MessageID == "" || j.Attempts < 0 {
 			t.Errorf("%+v of %q", j, body)
 		}

@@ -61,21 +61,21 @@ func FuzzMessages(f *testing.F) {
 			}
 			return
 		}
-		j := journey{MessageID: s.Name(MaxIDLength), InsertedAt: s.Time(), Attempts: s.Int(1 << 20)}
+		j := header{MessageID: s.Name(MaxIDLength), InsertedAt: s.Time(), Attempts: s.Int(1 << 20)}
 		if s.Bool() {
-			j.Retry = &retryMark{ID: s.Text(36), Parent: s.Text(432), Count: s.Int(1 << 20)}
+			j.Retry = &retryInfo{ID: s.Text(36), Parent: s.Text(432), Count: s.Int(1 << 20)}
 		}
-		line, err := j.wrap(body)
+		line, err := j.prepend(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, rest := unwrap(Delivery{ID: "other", Body: line})
+		again, rest := splitHeader(Delivery{ID: "other", Body: line})
 		if diff := cmp.Diff(j, again); diff != "" || string(rest) != string(body) {
 			t.Fatalf("the line is another: %s", diff)
 		}
 		got, err := Definition{Name: want.Engine}.decodeMessage(rest, "m1")
 		if err == nil {
-			got, err = claims.open(context.Background(), want.Engine, got)
+			got, err = claims.resolve(context.Background(), want.Engine, got)
 		}
 		if err != nil {
 			t.Fatalf("it is packed and cannot be read: %v", err)
@@ -122,7 +122,7 @@ func FuzzDeadLetterRows(f *testing.F) {
 		}
 		listed, err := letters.Pending(context.Background(), d.Engine, d.CorrelationID)
 		for _, text := range []*string{&d.Engine, &d.MessageID, &d.InstanceID, &d.OriginalQueue, &d.CorrelationID, &d.Node} {
-			*text = storable(*text) // a NUL in an id is another character for people; the key keeps it
+			*text = cleanText(*text) // a NUL in an id is another character for people; the key keeps it
 		}
 		ignore := cmpopts.IgnoreFields(DeadLetter{}, "RowKey", "ETag", "Status")
 		if diff := cmp.Diff(d, got, ignore, cmp.Comparer(bytes.Equal), cmp.Transformer("unset", unset)); diff != "" {
@@ -169,7 +169,7 @@ func FuzzHistoryRows(f *testing.F) {
 		}
 		e.prepare()
 		for _, text := range []*string{&e.Engine, &e.CorrelationID, &e.InstanceID, &e.Operation} {
-			*text = storable(*text)
+			*text = cleanText(*text)
 		}
 		if diff := cmp.Diff(e, got, cmpopts.IgnoreFields(Entry{}, "RowKey", "ETag"), cmpopts.EquateEmpty()); diff != "" {
 			t.Error(diff)

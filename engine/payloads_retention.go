@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// SweepPayloads is orchestrator.Runtime.SweepBlobs for a program with dead letters: it deletes payloads of orchestrations
-// that were written before a time and that nothing needs, of one page of their container; next continues behind it, ""
-// after the last.
+// SweepPayloads is orchestrator.Runtime.SweepBlobs for a program with dead letters. It looks at one page of the
+// container and deletes the payloads of orchestrations that were written before a time and that nothing needs; next
+// continues behind the page and is "" after the last one.
 //
-// A payload that can be a message's stays while the runtime's queues of signals and of activities, or their poison queues,
-// hold any message, hidden ones included, and for as long as a dead letter of theirs is about its orchestration. The
-// messages of timers have none.
+// A payload that a message may name is kept while the runtime's queues of signals and of activities, or their poison
+// queues, hold any message, hidden ones included, and for as long as a dead letter of these queues is about its
+// orchestration. Messages of timers have no payloads.
 func (p *Pipeline) SweepPayloads(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
 	rt, idle := p.config.Runtime, (*bool)(nil)
 	return rt.SweepBlobs(ctx, before, from, func(ctx context.Context, orchestration string) (bool, error) {
 		if idle == nil {
-			quiet, err := p.quiet(ctx)
+			quiet, err := p.runtimeQueuesEmpty(ctx)
 			if err != nil {
 				return false, err
 			}
@@ -25,14 +25,14 @@ func (p *Pipeline) SweepPayloads(ctx context.Context, before time.Time, from str
 		if !*idle {
 			return true, nil
 		}
-		return p.buried(ctx, orchestration)
+		return p.hasDeadLetter(ctx, orchestration)
 	})
 }
 
-// quiet says that no message of the runtime's can name a payload.
-func (p *Pipeline) quiet(ctx context.Context) (bool, error) {
+// runtimeQueuesEmpty reports whether no message of the runtime can name a payload.
+func (p *Pipeline) runtimeQueuesEmpty(ctx context.Context) (bool, error) {
 	for _, queue := range []string{p.config.Runtime.SignalQueue(), p.config.Runtime.ActivityQueue()} {
-		empty, err := p.drained(ctx, queue)
+		empty, err := p.queueEmpty(ctx, queue)
 		if err != nil {
 			return false, err
 		}
@@ -44,9 +44,9 @@ func (p *Pipeline) quiet(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// buried says that a dead letter can name a payload of the orchestration. One whose id does not fit a correlation id is
-// under an id of its own: then any can be it.
-func (p *Pipeline) buried(ctx context.Context, orchestration string) (bool, error) {
+// hasDeadLetter reports whether a dead letter can name a payload of the orchestration. An orchestration id that is too
+// long for a correlation id is not in the dead letter, so then any dead letter may be the one.
+func (p *Pipeline) hasDeadLetter(ctx context.Context, orchestration string) (bool, error) {
 	f := DeadLetterFilter{Engines: []string{SignalEngine}, Limit: 1}
 	if checkID("correlation id", orchestration) == nil {
 		f.CorrelationID = orchestration

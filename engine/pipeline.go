@@ -20,7 +20,7 @@ const (
 	defaultConflictDelay  = 30 * time.Second
 )
 
-// Config says what a Pipeline works with. All but the last seven are required.
+// Config configures a Pipeline. All fields but the last seven are required.
 type Config struct {
 	Definitions []Definition
 	Runtime     *orchestrator.Runtime
@@ -29,23 +29,25 @@ type Config struct {
 	Queues      queues.Store
 	// Claims holds the inputs that are too large for a message. Without it, a message that refers to one is a dead letter.
 	Claims *Claims
-	// HostMaxDequeueCount is after how many deliveries the host gives a message up; it must lie above every engine's
-	// MaxAttempts, so that the engine's own rule comes first. 0 means that it is not known.
+	// HostMaxDequeueCount is after how many deliveries the host gives a message up. It must be higher than every
+	// engine's MaxAttempts, so that the engine's own limit applies first. 0 means that it is not known.
 	HostMaxDequeueCount int
-	// ElsewhereDelay is for how long a message is put back whose orchestration runs in another process; default 30 s.
+	// ElsewhereDelay is the delay with which a message is put back whose orchestration runs in another process; the
+	// default is 30 s.
 	ElsewhereDelay time.Duration
-	// Locks is where singletons' messages look whether their instance is locked; without it, only their orchestrations do.
+	// Locks is where messages of singletons check whether their instance is locked; without it, only their
+	// orchestrations do.
 	Locks Locks
-	// ConflictDelay is for how long a message is put back whose instance is another's, or until the lock expires if that
-	// is sooner; default 30 s.
+	// ConflictDelay is the delay with which a message is put back whose instance another run works on, or until the
+	// lock expires if that is sooner; the default is 30 s.
 	ConflictDelay time.Duration
-	// Now is the clock; default time.Now.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Log gets a line for every delivery; default slog.Default().
+	// Log gets one line for every delivery; the default is slog.Default().
 	Log *slog.Logger
 }
 
-// Pipeline takes deliveries to their rest. It is safe for concurrent use.
+// Pipeline handles deliveries. It is safe for concurrent use.
 type Pipeline struct {
 	config  Config
 	byQueue map[string]Definition
@@ -53,7 +55,7 @@ type Pipeline struct {
 	counts  counts
 }
 
-// NewPipeline checks the configuration and names everything that is wrong with it.
+// NewPipeline makes a Pipeline. The error names everything that is wrong with the configuration.
 func NewPipeline(c Config) (*Pipeline, error) {
 	if c.ElsewhereDelay == 0 {
 		c.ElsewhereDelay = defaultElsewhereDelay
@@ -90,8 +92,8 @@ func NewPipeline(c Config) (*Pipeline, error) {
 	return p, nil
 }
 
-// Prepare creates the tables and the engines' queues that are missing, and every poison queue, those of the runtime's own
-// queues included.
+// Prepare creates the tables, the engines' queues and all poison queues, those of the runtime included, if they are
+// missing.
 func (p *Pipeline) Prepare(ctx context.Context) error {
 	errs := []error{p.config.History.CreateTable(ctx), p.config.DeadLetters.CreateTable(ctx), p.config.Claims.createContainer(ctx)}
 	for queue := range p.byQueue {
@@ -104,25 +106,26 @@ func (p *Pipeline) Prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Handle takes one delivery to its rest (standard, sections 1.2 to 1.7). nil means that it may be acknowledged; an
-// error, that it has to be delivered again. The end of ctx bounds the work: what is not finished then is put back.
+// Handle handles one delivery (standard, sections 1.2 to 1.7). A nil error means that the delivery may be acknowledged;
+// an error means that the message has to be delivered again. The end of ctx bounds the work: what is not finished by
+// then is put back.
 func (p *Pipeline) Handle(ctx context.Context, d Delivery) error {
-	return p.take(ctx, d, (*visit).rest)
+	return p.handleDelivery(ctx, d, (*attempt).handle)
 }
 
-// HandlePoison turns what the host gave up on into a dead letter (standard, section 1.7), unless the message is one
-// already, or its run has succeeded after all.
+// HandlePoison makes a dead letter of a message that the host gave up (standard, section 1.7), unless there is one
+// already, or the run has succeeded after all.
 func (p *Pipeline) HandlePoison(ctx context.Context, d Delivery) error {
 	d.Queue = strings.TrimSuffix(d.Queue, PoisonSuffix)
-	return p.take(ctx, d, (*visit).poisoned)
+	return p.handleDelivery(ctx, d, (*attempt).handlePoison)
 }
 
-func (p *Pipeline) take(ctx context.Context, d Delivery, settle func(*visit, context.Context)) error {
+func (p *Pipeline) handleDelivery(ctx context.Context, d Delivery, settle func(*attempt, context.Context)) error {
 	def, ok := p.byQueue[d.Queue]
 	if !ok {
 		return fmt.Errorf("no engine has the queue %s: its trigger function belongs to another deployment context", d.Queue)
 	}
-	v := p.visit(def, d)
+	v := p.newAttempt(def, d)
 	settle(v, ctx)
 	v.report(ctx)
 	return v.err

@@ -8,9 +8,9 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// entriesOf gives the history entries of one execution: its operations, and the run as a whole where no operation stands
-// for it. Results that the execution took over from an earlier one are in the history already. All times come from the
-// rounds, so the entries of an execution are always the same.
+// entriesOf returns the history entries of one execution: its operations, and an entry for the run if no operation
+// shows how it ended. Results that the execution took over from an earlier one are in the history already. All times
+// come from the rounds, so the entries of an execution are always the same.
 func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	entries := operationsOf(d, m, o)
 	failed := slices.ContainsFunc(entries, func(e Entry) bool { return e.Status == StatusFailed })
@@ -25,7 +25,7 @@ func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	return entries
 }
 
-// operationsOf gives the entries of the operations that an execution has done so far, none of which says how it ended.
+// operationsOf returns the entries of the operations that an execution has done so far, without a run status.
 func operationsOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	var entries []Entry
 	for _, c := range o.Calls {
@@ -43,7 +43,7 @@ func operationsOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 	return entries
 }
 
-// runEntry is the entry of a run whose operations do not tell how it ended.
+// runEntry returns the entry of a run whose operations do not show how it ended.
 func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 	e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationOf(m), Status: StatusSucceeded,
 		DurationMs: wholeMillis(o.StartedAt, o.EndedAt), Input: m.inputOrBlob(), Output: o.Output,
@@ -54,14 +54,14 @@ func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 	return e
 }
 
-// brokenEntry is the entry of an attempt that failed outside of its orchestration.
+// brokenEntry returns the entry of an attempt that failed outside of its orchestration.
 func brokenEntry(d Definition, m Message, cause error, began, ended time.Time) Entry {
 	return Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationOf(m), Status: StatusFailed, RunStatus: StatusFailed,
 		DurationMs: wholeMillis(began, ended), Input: m.inputOrBlob(), Error: cause.Error(),
 		CreatedAtUtc: ended.Truncate(time.Microsecond), CorrelationID: m.CorrelationID}
 }
 
-// wholeMillis rounds: the times of events are a few microseconds apart that did not pass.
+// wholeMillis rounds to milliseconds, because the times of events are kept apart by microseconds that did not pass.
 func wholeMillis(from, to time.Time) int64 {
 	return to.Sub(from).Round(time.Millisecond).Milliseconds()
 }
@@ -76,11 +76,11 @@ func latest(entries []Entry) *Entry {
 	return last
 }
 
-// pastRun is what the history tells about a correlation id.
-type pastRun struct{ entries []Entry }
+// recordedRun is what the history says about a correlation id.
+type recordedRun struct{ entries []Entry }
 
-// succeeded says that the whole run succeeded; an operation of a failed run does not count.
-func (p pastRun) succeeded() bool {
+// succeeded reports whether the whole run succeeded. A succeeded operation of a failed run does not count.
+func (p recordedRun) succeeded() bool {
 	for _, e := range p.entries {
 		if e.RunStatus == StatusSucceeded {
 			return true
@@ -89,9 +89,9 @@ func (p pastRun) succeeded() bool {
 	return false
 }
 
-// has says that the history holds how a failed execution ended, of which these are the entries. An attempt that broke
-// while it ran has left an entry, too, which says nothing about its end.
-func (p pastRun) has(execution []Entry) bool {
+// hasEnd reports whether the history holds the end of a failed execution with these entries. The entry of an attempt
+// that failed outside of its orchestration says nothing about that end.
+func (p recordedRun) hasEnd(execution []Entry) bool {
 	last := latest(execution)
 	for _, e := range p.entries {
 		if e.RunStatus == StatusFailed && e.Operation == last.Operation && e.CreatedAtUtc.Equal(last.CreatedAtUtc) {
@@ -101,8 +101,8 @@ func (p pastRun) has(execution []Entry) bool {
 	return false
 }
 
-// missing are those of the entries of an execution that the history does not hold, or holds without how the run ended.
-func (p pastRun) missing(execution []Entry) []Entry {
+// missing returns those entries of an execution that the history does not hold, or holds without the run's status.
+func (p recordedRun) missing(execution []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(execution), func(e Entry) bool {
 		return slices.ContainsFunc(p.entries, func(k Entry) bool {
 			return k.Operation == e.Operation && k.CreatedAtUtc.Equal(e.CreatedAtUtc) && (e.RunStatus == "" || e.RunStatus == k.RunStatus)
@@ -110,8 +110,8 @@ func (p pastRun) missing(execution []Entry) []Entry {
 	})
 }
 
-// failures gives when attempts failed first and last, and the last error; zero and nil when none left word.
-func (p pastRun) failures() (first, last time.Time, err error) {
+// failures returns when the first and the last attempt failed, and the last error; zero and nil when none is recorded.
+func (p recordedRun) failures() (first, last time.Time, err error) {
 	for _, e := range p.entries {
 		if e.RunStatus != StatusFailed {
 			continue

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// redacted stands where a secret was.
+// redacted replaces a secret.
 const redacted = "[redacted]"
 
-// Redact replaces secrets in a text that a person or a log will read by [redacted]: values of connection strings and
-// signed URLs, credentials of authorization headers and of URLs, JSON Web Tokens, private keys in PEM, storage account
-// keys, and the values of members and assignments with secret-looking names (see RedactJSON). It is a net below the
-// rule that secrets are never put into such texts, not a reason to do it.
+// Redact replaces secrets in a text for people or logs by [redacted]: values of connection strings and signed URLs,
+// credentials of authorization headers and of URLs, JSON Web Tokens, private keys in PEM, storage account keys, and the
+// values of members and assignments with secret-looking names (see RedactJSON). It is a second line of defence: secrets
+// must not be put into such texts in the first place.
 func Redact(text string) string {
 	for _, rule := range redactions {
 		if strings.Contains(text, rule.trigger) {
@@ -22,12 +22,12 @@ func Redact(text string) string {
 	return text
 }
 
-// redaction finds one kind of secret.
+// redaction describes one kind of secret.
 type redaction struct {
-	// trigger is a text that every match contains: most texts have no secret, and looking for it is cheap.
+	// trigger is a text that every match contains. Looking for it first is cheap, and most texts have no secret.
 	trigger string
 	pattern *regexp.Regexp
-	// named: group 2 is a name, and a match counts only when that looks secret.
+	// named says that group 2 is a name, and that a match counts only if the name looks secret.
 	named bool
 	// with replaces the match, as in regexp's Expand.
 	with string
@@ -46,7 +46,7 @@ func (r redaction) apply(text string) string {
 	})
 }
 
-// redactions apply in order: whole credentials before the assignments and members that they can be the values of.
+// redactions apply in this order, because whole credentials can be the values of assignments and members.
 var redactions = []redaction{
 	{ // a private key in PEM, cut short perhaps
 		trigger: "PRIVATE KEY-----",
@@ -126,7 +126,7 @@ var (
 	}
 )
 
-// secretName says whether values of this name are taken for secrets.
+// secretName reports whether values of this name are considered secret.
 func secretName(name string) bool {
 	plain := plainName(name)
 	if harmless(plain) {
@@ -140,7 +140,7 @@ func secretName(name string) bool {
 	return slices.Contains(secretNames, plain)
 }
 
-// harmless says whether a plain name stands for something about a secret.
+// harmless reports whether a plain name describes a secret without being one.
 func harmless(plain string) bool {
 	for _, ending := range plainEndings {
 		if strings.HasSuffix(plain, ending) {
@@ -150,7 +150,7 @@ func harmless(plain string) bool {
 	return false
 }
 
-// plainName is a name without case and punctuation: client_secret, Client-Secret and clientSecret are one.
+// plainName returns a name without case and punctuation: client_secret, Client-Secret and clientSecret become the same.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -72,11 +72,11 @@ func checkTime(name string, t time.Time) error {
 	return nil
 }
 
-// whole is t as keys and columns agree on it.
-func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+// truncateMicros is t as keys and columns agree on it.
+func truncateMicros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// storable makes a text that storage takes as a string and gives back unchanged.
-func storable(text string) string {
+// cleanText makes a text that storage takes as a string and gives back unchanged.
+func cleanText(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
@@ -96,7 +96,7 @@ func clip(text string, limit int) string {
 // errorText is an error text as it is stored. It is cut before the redaction, whose cost that bounds, at four times its
 // length, so that a secret which the first cut leaves unrecognisable falls to the second.
 func errorText(text string) string {
-	return clip(storable(Redact(clip(text, 4*maxErrorText))), maxErrorText)
+	return clip(cleanText(Redact(clip(text, 4*maxErrorText))), maxErrorText)
 }
 
 // mainKey is the key of a main row that someone asks for by name. ok is false when no main row can have it: what is not

@@ -8,12 +8,12 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Runs are the orchestrations of an engine that run, or ran last, under a correlation id, MaxLimit at most; more says that
-// there are others. An engine that this pipeline does not have has none.
+// Runs returns the orchestrations of an engine for a correlation id, at most MaxLimit; more says that there are others.
+// An engine that this pipeline does not know has none.
 //
-// It costs one read, but for a singleton a scan past the engine's orchestrations and their rounds: the id of such a one
-// tells its instance or tenant, not its run, and one correlation id may stand for runs of many instances. Of an instance's
-// runs an orchestration shows the last; the history has those before.
+// The cost is one read. For a singleton it is a scan of the engine's orchestrations with their rounds, because their
+// ids contain the instance or tenant and not the run, and one correlation id may stand for runs of many instances. An
+// orchestration shows only the last run of its instance; the earlier ones are in the history.
 func (p *Pipeline) Runs(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error) {
 	def, ok := p.byName[engine]
 	if !ok {
@@ -27,8 +27,8 @@ func (p *Pipeline) Runs(ctx context.Context, engine, correlationID string) (foun
 		}
 		return found, next != "", nil
 	}
-	v := &visit{Pipeline: p, def: def, message: Message{CorrelationID: correlationID}}
-	s, err := p.config.Runtime.Status(ctx, v.orchestrationID())
+	a := &attempt{Pipeline: p, def: def, message: Message{CorrelationID: correlationID}}
+	s, err := p.config.Runtime.Status(ctx, a.orchestrationID())
 	if errors.Is(err, orchestrator.ErrNotFound) || err == nil && s.CorrelationID != correlationID {
 		return nil, false, nil
 	}

@@ -12,37 +12,37 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// SignalEngine is the engine under which messages of the runtime's own queues are dead letters: signals that nobody could
-// apply, activities that nobody could run.
+// SignalEngine is the engine of dead letters from the runtime's own queues: signals that could not be applied, and
+// activities that could not be run.
 const SignalEngine = "orchestration"
 
 // runtimeMessage is a message of one of the runtime's own queues: signals, schedules, activities.
 type runtimeMessage struct {
 	*Pipeline
-	queue   string // that it came from
-	journey journey
+	queue   string // the queue that it came from
+	header  header
 	body    []byte
 	attempt int
 }
 
 func (p *Pipeline) runtimeMessage(d Delivery) runtimeMessage {
 	m := runtimeMessage{Pipeline: p, queue: d.Queue}
-	m.journey, m.body = unwrap(d)
-	if checkID("message id", m.journey.MessageID) != nil {
-		m.journey.MessageID = deriveCorrelationID(m.journey.MessageID)
+	m.header, m.body = splitHeader(d)
+	if checkID("message id", m.header.MessageID) != nil {
+		m.header.MessageID = deriveCorrelationID(m.header.MessageID)
 	}
-	m.attempt = m.journey.Attempts + d.DequeueCount
+	m.attempt = m.header.Attempts + d.DequeueCount
 	return m
 }
 
-// putBack sends the message to its queue again, for later. It stays the message that it was, so that it can be one dead
-// letter only; one that has no room to say so becomes a new one.
+// putBack sends the message to its queue again, with a delay. It keeps its identity, so that it can become one dead
+// letter only; a message without room for the header becomes a new one.
 func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error {
-	ctx, cancel := settling(ctx)
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	j := m.journey
-	j.Attempts = m.attempt - 1
-	body, err := j.wrap(m.body)
+	h := m.header
+	h.Attempts = m.attempt - 1
+	body, err := h.prepend(m.body)
 	if len(body) > queues.MaxBody {
 		body = m.body
 	}
@@ -50,18 +50,18 @@ func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error 
 		_, err = m.config.Queues.Send(ctx, m.queue, body, delay)
 	}
 	if err != nil {
-		return fmt.Errorf("put message %s back into %s: %w", m.journey.MessageID, m.queue, err)
+		return fmt.Errorf("put message %s back into %s: %w", m.header.MessageID, m.queue, err)
 	}
 	return nil
 }
 
-// bury makes the message a dead letter, with the orchestration that it was for as its correlation id.
-func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) error {
-	ctx, cancel := settling(ctx)
+// deadLetter makes the message a dead letter, with the id of its orchestration as the correlation id.
+func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause error) error {
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	parent, retries := m.journey.parent()
+	parent, retries := m.header.parentLetter()
 	_, err := m.config.DeadLetters.Add(ctx, DeadLetter{
-		Engine: SignalEngine, MessageID: m.journey.MessageID, InsertedAtUtc: m.journey.InsertedAt,
+		Engine: SignalEngine, MessageID: m.header.MessageID, InsertedAtUtc: m.header.InsertedAt,
 		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
 		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
 		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(),
@@ -70,12 +70,13 @@ func (m runtimeMessage) bury(ctx context.Context, reason Reason, cause error) er
 	return err
 }
 
-// buryPoison makes a message of a poison queue a dead letter. A poison queue has none of its own: what failed there too
-// often would stay, hidden, for ever. So it is put back as long as storage does not take it.
-func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
-	buried := m
-	buried.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the host counts from the beginning here
-	err := buried.bury(ctx, poisonReason(cause), cause)
+// deadLetterPoison makes a message of a poison queue a dead letter. A poison queue has no poison queue: a message that
+// failed there too often would stay hidden for ever. Therefore the message is put back as long as storage does not take
+// the dead letter.
+func (m runtimeMessage) deadLetterPoison(ctx context.Context, cause error) error {
+	poisoned := m
+	poisoned.attempt = max(m.config.HostMaxDequeueCount, m.attempt) // the dequeue count starts again in the poison queue
+	err := poisoned.deadLetter(ctx, poisonReason(cause), cause)
 	if err == nil {
 		return nil
 	}
@@ -85,7 +86,7 @@ func (m runtimeMessage) buryPoison(ctx context.Context, cause error) error {
 	return nil
 }
 
-// poisonReason is why no attempt could come to rest.
+// poisonReason returns the reason why no delivery succeeded.
 func poisonReason(cause error) Reason {
 	_, stalled := errors.AsType[*orchestrator.DeterminismError](cause)
 	switch {
@@ -98,14 +99,15 @@ func poisonReason(cause error) Reason {
 	}
 }
 
-// orchestration is the id of the one that the message is for, or an id of its own if it does not tell.
+// orchestration returns the id of the orchestration that the message is for, or a derived id if the message does not
+// name one.
 func (m runtimeMessage) orchestration() string {
 	var envelope struct {
 		Orchestration string `json:"workflowInstanceId"`
 	}
 	err := json.Unmarshal(m.body, &envelope)
 	if err != nil || checkID("correlation id", envelope.Orchestration) != nil {
-		return deriveCorrelationID(m.journey.MessageID)
+		return deriveCorrelationID(m.header.MessageID)
 	}
 	return envelope.Orchestration
 }

@@ -14,27 +14,28 @@ import (
 
 // Schedule sends messages to an engine's queue at certain times.
 //
-// The host does not repeat an occurrence that failed, but it may repeat one that it lost track of, and by hand anybody can.
-// Messages of one occurrence have the same correlation ids each time, so what is sent again is a duplicate.
+// The host does not repeat an occurrence that failed, but it may repeat one of which it lost track, and anybody can
+// trigger one by hand. Messages of one occurrence always have the same correlation ids, so repeated ones are
+// duplicates.
 type Schedule struct {
-	// Name tells the schedules of an engine apart: the timer function is "{engine}-{Name}-timer", "{engine}-timer" when it is
-	// empty.
+	// Name distinguishes the schedules of an engine: the timer function is "{engine}-{Name}-timer", or "{engine}-timer"
+	// when it is empty.
 	Name string
-	// Cron is when: an NCRONTAB expression of six fields, seconds first, UTC.
+	// Cron is an NCRONTAB expression of six fields, seconds first, in UTC.
 	Cron string
-	// Messages makes what an occurrence sends. slot is the time that it stands for, UTC. A message needs no engine, and when
-	// it has no correlation id, gets one that is derived from the schedule, the slot, and what it says. Messages that are
-	// given beside an error are sent all the same. nil means one message, without input.
+	// Messages returns what an occurrence sends. slot is the time of the occurrence, in UTC. A message needs no engine.
+	// A message without correlation id gets one that is derived from the schedule, the slot and its contents. Messages
+	// that are returned with an error are sent nevertheless. nil means one message without input.
 	Messages func(ctx context.Context, slot time.Time) ([]Message, error)
 }
 
-// scheduleKind is what correlation ids of schedules are derived of.
+// scheduleKind is the kind from which correlation ids of schedules are derived.
 const scheduleKind = "schedule"
 
-// scheduleName is what the host takes as a part of a function's name.
+// scheduleName matches what the host accepts as a part of a function's name.
 var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// Function is the name of the schedule's timer function, as one of the engine's.
+// Function is the name of the schedule's timer function for this engine.
 func (s Schedule) Function(engine string) string {
 	if s.Name == "" {
 		return engine + "-timer"
@@ -52,10 +53,11 @@ func (s Schedule) validate() error {
 	return nil
 }
 
-// CheckCron says what is wrong with an NCRONTAB expression of six fields, as the Functions host reads it.
+// CheckCron returns an error unless the expression is an NCRONTAB expression of six fields, as the Functions host reads
+// it.
 func CheckCron(expression string) error {
 	if len(strings.Fields(expression)) != 6 {
-		return fmt.Errorf(`%.64q: a schedule has six fields, "second minute hour day month weekday"`, expression)
+		return fmt.Errorf(`%.64q: an NCRONTAB expression has six fields, "second minute hour day month weekday", and no time zone`, expression)
 	}
 	_, err := ncrontab.Parse(expression)
 	return err
@@ -66,7 +68,8 @@ type Sender interface {
 	Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error)
 }
 
-// Send sends the messages of an occurrence and says how many. What cannot be sent does not keep the others from it.
+// Send sends the messages of an occurrence and returns how many. A message that cannot be sent does not keep the others
+// from being sent.
 func (s Schedule) Send(ctx context.Context, d Definition, queues Sender, slot time.Time) (sent int, err error) {
 	slot = slot.UTC()
 	messages := []Message{{}}

@@ -10,87 +10,87 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Ended settles a run whose end a signal has brought, as if its message had: the history; for one that is Retrying, the
-// message in its queue again with its attempts raised; for one that has failed for good, a dead letter. Give it to the
-// runtime as Config.Ended.
+// Ended handles the end of a run to which a signal has led, as if its message had led there. It writes the history. For
+// a run that is Retrying, it sends the message to its queue again with one more attempt; for a final failure, it writes
+// a dead letter. Use it as Config.Ended of the runtime.
 func (p *Pipeline) Ended(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
 		return nil // it was not started by a message
 	}
-	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
-	v.attempt = v.journey.Attempts
-	v.ended(ctx, out)
-	v.report(ctx)
-	return v.err
+	a := p.newAttempt(def, Delivery{Queue: def.Queue, Body: out.Carry})
+	a.number = a.header.Attempts
+	a.settleEnded(ctx, out)
+	a.report(ctx)
+	return a.err
 }
 
-// ended is rest for a run that a signal has brought to its end. The history is written last, because it tells the next
-// signal, a late one perhaps, that all is done: here no message comes again by itself.
-func (v *visit) ended(ctx context.Context, out orchestrator.Outcome) {
-	if !v.recall(ctx) {
+// settleEnded is handle for a run to which a signal has led. The history is written last: here no message comes again
+// by itself, and the history tells the next signal that everything is done.
+func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
+	if !a.loadHistory(ctx) {
 		return
 	}
-	if v.past.succeeded() || v.past.has(entriesOf(v.def, v.message, out)) {
-		v.fate = Duplicate
+	if a.history.succeeded() || a.history.hasEnd(entriesOf(a.def, a.message, out)) {
+		a.fate = Duplicate
 		return
 	}
 	if out.Status != orchestrator.Failed && out.Status != orchestrator.Retrying {
-		v.settle(ctx, out)
+		a.settle(ctx, out)
 		return
 	}
-	v.cause = out.Failure
-	if err := v.unlock(ctx); err != nil {
-		v.fail(err)
+	a.cause = out.Failure
+	if err := a.releaseLock(ctx); err != nil {
+		a.fail(err)
 		return
 	}
 	switch {
 	case out.Status == orchestrator.Retrying:
-		v.putBack(ctx, v.def.Queue, v.attempt, v.config.ElsewhereDelay, Failed)
+		a.putBack(ctx, a.def.Queue, a.number, a.config.ElsewhereDelay, Failed)
 	case out.Failure.Permanent:
-		v.bury(ctx, ReasonPermanent, out.Failure)
-	default: // somebody gave it up
-		v.bury(ctx, ReasonAttemptsExhausted, out.Failure)
+		a.deadLetter(ctx, ReasonPermanent, out.Failure)
+	default: // GiveUp has ended it
+		a.deadLetter(ctx, ReasonAttemptsExhausted, out.Failure)
 	}
-	if v.err != nil {
+	if a.err != nil {
 		return
 	}
-	ctx, cancel := settling(ctx)
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	if err := v.record(ctx, out); err != nil {
-		v.fail(err)
+	if err := a.record(ctx, out); err != nil {
+		a.fail(err)
 	}
 }
 
-// goesOn shows what a run has done that a signal has woken and that goes on. The signal that brought it further wakes once,
-// unless it is delivered again: then what was done before may be missing, too.
-func (p *Pipeline) goesOn(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
+// recordRunning adds to the history what a run has done that a signal woke and that is not over. Operations from before
+// the signal are recorded already, unless the signal is delivered again.
+func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, since time.Time, again bool) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
 		return nil // it was not started by a message
 	}
-	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
+	a := p.newAttempt(def, Delivery{Queue: def.Queue, Body: out.Carry})
 	if again {
-		if !v.recall(ctx) {
-			return v.err
+		if !a.loadHistory(ctx) {
+			return a.err
 		}
-		return v.show(ctx, out)
+		return a.recordProgress(ctx, out)
 	}
 	since = since.Truncate(time.Microsecond) // as the rounds have it
 	out.Calls = slices.DeleteFunc(slices.Clone(out.Calls), func(c orchestrator.Call) bool { return c.EndedAt.Before(since) })
-	return v.show(ctx, out)
+	return a.recordProgress(ctx, out)
 }
 
-// earlyDelay is for how long an event is put back that came before an earlier one of its sender.
+// earlyDelay is the delay with which an event is put back that came before an earlier one of its sender.
 const earlyDelay = 5 * time.Second
 
-// HandleSignal takes one delivery of the runtime's signal queue or of its schedule queue. What cannot be understood is a
-// dead letter at once.
+// HandleSignal handles one delivery of the runtime's signal queue or of its schedule queue. A message that cannot be
+// understood becomes a dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	s, err := orchestrator.DecodeSignal(m.body)
 	if err != nil {
-		return m.bury(ctx, ReasonUndecodable, err)
+		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
 	began := p.config.Now()
 	out, err := p.config.Runtime.Deliver(ctx, s)
@@ -102,17 +102,17 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 		err = m.putBack(ctx, p.config.ElsewhereDelay)
 	case applied && !out.Ended() && out.Status != orchestrator.Retrying:
 		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
-		err = p.goesOn(ctx, out, began, again)
+		err = p.recordRunning(ctx, out, began, again)
 	}
-	if err == nil && out.Status == orchestrator.Stalled && m.journey.Retry != nil {
-		err = p.stalledByItself(ctx, out, m.journey) // somebody has tried in vain
+	if err == nil && out.Status == orchestrator.Stalled && m.header.Retry != nil {
+		err = p.deadLetterUnstarted(ctx, out, m.header) // somebody has tried in vain
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
 		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))
 	return err
 }
 
-// HandleSignalPoison tries a signal once more that the host gave up on, and makes it a dead letter if that fails, too.
+// HandleSignalPoison tries a signal once more that the host gave up, and makes it a dead letter if that fails, too.
 func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
 	s, err := orchestrator.DecodeSignal(m.body)
@@ -127,6 +127,6 @@ func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		return m.putBack(ctx, p.config.ElsewhereDelay)
 	default:
-		return m.buryPoison(ctx, err)
+		return m.deadLetterPoison(ctx, err)
 	}
 }

@@ -11,18 +11,17 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Scope says of what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
-// id, {engine}-{instanceId} or {engine}-{tenantId}, one after the other. "" is for engines whose runs do not mind each
-// other.
+// Scope says per what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
+// id, {engine}-{instanceId} or {engine}-{tenantId}, one after the other. "" is for engines whose runs are independent.
 type Scope string
 
-// The scopes.
+// These are the scopes.
 const (
 	PerInstance Scope = "instance"
 	PerTenant   Scope = "tenant"
 )
 
-// Locks is what singleton engines need of the registry; *registry.Registry has it.
+// Locks is the part of the registry that singleton engines use; *registry.Registry implements it.
 type Locks interface {
 	Get(ctx context.Context, instanceID string) (registry.Instance, error)
 	Acquire(ctx context.Context, instanceID, jobID string, d time.Duration) (registry.Instance, error)
@@ -30,20 +29,20 @@ type Locks interface {
 	Release(ctx context.Context, instanceID, jobID string) error
 }
 
-// ConflictError says that something else has what a singleton's run needs. Over HTTP it is 409 with Retry-After; a message
+// ConflictError says that another run or job blocks a singleton's run. Over HTTP it is 409 with Retry-After; a message
 // waits in its queue, which costs it no attempt.
 type ConflictError struct {
 	Engine     string
 	InstanceID string
 	// Holder is the job that holds the registry lock, or the correlation id of the run that goes on.
 	Holder string
-	// RetryAfter is when to come back: when the lock expires at the latest.
+	// RetryAfter is when to try again: at the latest when the lock expires.
 	RetryAfter time.Duration
-	// cause is nil for a lock.
+	// the error of the runtime; nil for a lock
 	cause error
 }
 
-// Error names who is in the way.
+// Error names the run or the job.
 func (e *ConflictError) Error() string {
 	if e.cause != nil {
 		return fmt.Sprintf("engine %s has a run for instance %s already, come back in %v: %v", e.Engine, e.InstanceID, e.RetryAfter, e.cause)
@@ -51,18 +50,19 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("instance %s is locked by job %s, engine %s has to come back in %v", e.InstanceID, e.Holder, e.Engine, e.RetryAfter)
 }
 
-// Unwrap gives the runtime's error, nil for a lock.
+// Unwrap returns the error of the runtime, nil for a lock.
 func (e *ConflictError) Unwrap() error { return e.cause }
 
-// JobID is what a singleton's run is called as the holder of the registry lock; who changes the registry for it has to
-// give it. Call it in the orchestrator itself, not in one that it calls.
+// JobID is the name of a singleton's run as the holder of the registry lock. Whoever changes the registry for the run
+// has to give it. Call JobID in the engine's orchestrator, not in a sub-orchestration.
 func JobID(ctx *orchestrator.Context) string { return jobOf(ctx.ID(), ctx.CorrelationID()) }
 
-// jobOf makes a job id. Engines share correlation ids, so that alone does not do.
+// jobOf returns a job id. The correlation id alone does not do, because engines share correlation ids.
 func jobOf(orchestration, correlationID string) string { return orchestration + "/" + correlationID }
 
-// Conflict says whether a message of a singleton engine could not run now: nil, a *ConflictError, or what storage says.
-// It is for senders who want to know at once, and changes nothing; a message that is sent all the same waits.
+// Conflict reports whether a message of a singleton engine would have to wait now: nil, a *ConflictError, or an error
+// of storage. It is for senders who want to know at once, and changes nothing; a message that is sent nevertheless
+// waits.
 func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	def, ok := p.byName[m.Engine]
 	if !ok {
@@ -71,11 +71,11 @@ func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	if m.InstanceID == "" {
 		m.InstanceID = PublisherInstance
 	}
-	v := &visit{Pipeline: p, def: def, message: m}
-	if err := v.checkLock(ctx); err != nil || def.Singleton == "" {
+	a := &attempt{Pipeline: p, def: def, message: m}
+	if err := a.checkLock(ctx); err != nil || def.Singleton == "" {
 		return err
 	}
-	out, err := p.config.Runtime.Get(ctx, v.orchestrationID())
+	out, err := p.config.Runtime.Get(ctx, a.orchestrationID())
 	switch {
 	case errors.Is(err, orchestrator.ErrNotFound), err == nil && (out.Ended() || out.CorrelationID == m.CorrelationID):
 		return nil
@@ -86,75 +86,75 @@ func (p *Pipeline) Conflict(ctx context.Context, m Message) error {
 	return &ConflictError{Engine: def.Name, InstanceID: m.InstanceID, Holder: out.CorrelationID, RetryAfter: p.config.ConflictDelay, cause: cause}
 }
 
-// orchestrationID is the run's, or that of all runs of its scope.
-func (v *visit) orchestrationID() string {
-	switch v.def.Singleton {
+// orchestrationID is the id of the run's orchestration, which runs of a singleton share.
+func (a *attempt) orchestrationID() string {
+	switch a.def.Singleton {
 	case PerInstance:
-		return v.def.Name + "-" + v.message.InstanceID
+		return a.def.Name + "-" + a.message.InstanceID
 	case PerTenant:
-		return v.def.Name + "-" + v.message.TenantID
+		return a.def.Name + "-" + a.message.TenantID
 	default:
-		return v.def.Name + "-" + v.message.CorrelationID
+		return a.def.Name + "-" + a.message.CorrelationID
 	}
 }
 
-func (v *visit) job() string { return jobOf(v.orchestrationID(), v.message.CorrelationID) }
+func (a *attempt) job() string { return jobOf(a.orchestrationID(), a.message.CorrelationID) }
 
-// checkLock is the first of the checks of a singleton (standard, section 1.8): whether another job holds the lock. An
-// instance that the registry does not know has none; what that means is the engine's to say.
-func (v *visit) checkLock(ctx context.Context) error {
-	if v.def.Singleton == "" || v.config.Locks == nil {
+// checkLock is the first check of a singleton (standard, section 1.8): it returns a *ConflictError if another job holds
+// the lock. An instance that is not in the registry has no lock; the engine decides what that means.
+func (a *attempt) checkLock(ctx context.Context) error {
+	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
 	}
-	i, err := v.config.Locks.Get(ctx, v.message.InstanceID)
+	i, err := a.config.Locks.Get(ctx, a.message.InstanceID)
 	if errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrInvalid) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look at the lock: %w", err)
 	}
-	now := v.config.Now()
-	if !i.Lock.Held(now) || i.Lock.JobID == v.job() {
+	now := a.config.Now()
+	if !i.Lock.Held(now) || i.Lock.JobID == a.job() {
 		return nil
 	}
-	return &ConflictError{Engine: v.def.Name, InstanceID: v.message.InstanceID, Holder: i.Lock.JobID,
-		RetryAfter: min(v.config.ConflictDelay, i.Lock.Until.Sub(now))}
+	return &ConflictError{Engine: a.def.Name, InstanceID: a.message.InstanceID, Holder: i.Lock.JobID,
+		RetryAfter: min(a.config.ConflictDelay, i.Lock.Until.Sub(now))}
 }
 
-// free makes sure that nothing is in the way of a run, and puts the message back if there is.
-func (v *visit) free(ctx context.Context) bool {
-	err := v.checkLock(ctx)
+// checkFree reports whether the run can begin, and puts the message back if it has to wait.
+func (a *attempt) checkFree(ctx context.Context) bool {
+	err := a.checkLock(ctx)
 	if conflict, ok := errors.AsType[*ConflictError](err); ok {
-		v.conflict(ctx, conflict, conflict.RetryAfter)
+		a.putBackConflict(ctx, conflict, conflict.RetryAfter)
 		return false
 	}
 	if err != nil {
-		v.fail(err)
+		a.fail(err)
 		return false
 	}
 	return true
 }
 
-// conflict puts a message back that something is in the way of: that burns no attempt.
-func (v *visit) conflict(ctx context.Context, cause error, delay time.Duration) {
-	v.cause = cause
-	v.putBack(ctx, v.def.Queue, v.attempt-1, delay, Conflicting)
+// putBackConflict puts a message back that has to wait, without using up an attempt.
+func (a *attempt) putBackConflict(ctx context.Context, cause error, delay time.Duration) {
+	a.cause = cause
+	a.putBack(ctx, a.def.Queue, a.number-1, delay, Conflicting)
 }
 
-// unlock gives up the lock of a run that has failed, when its own code could not: it was terminated, or its time was over.
-// Expiry is the last resort.
-func (v *visit) unlock(ctx context.Context) error {
-	if v.def.Singleton == "" || v.config.Locks == nil {
+// releaseLock releases the lock of a run that has failed and could not do so itself, because it was terminated or timed
+// out.
+func (a *attempt) releaseLock(ctx context.Context) error {
+	if a.def.Singleton == "" || a.config.Locks == nil {
 		return nil
 	}
-	err := v.config.Locks.Release(ctx, v.message.InstanceID, v.job())
+	err := a.config.Locks.Release(ctx, a.message.InstanceID, a.job())
 	if errors.Is(err, registry.ErrInvalid) {
 		return nil // there is no such instance
 	}
 	return err
 }
 
-// reuse lets the runs of a singleton follow each other under one id.
+// reuse returns the policy for ids: the runs of a singleton follow each other under one id.
 func (d Definition) reuse() orchestrator.Reuse {
 	if d.Singleton == "" {
 		return orchestrator.ReuseNever
@@ -162,21 +162,22 @@ func (d Definition) reuse() orchestrator.Reuse {
 	return orchestrator.ReuseEnded
 }
 
-// found is where the message's run stands: of those that share an orchestration id, its own.
-func (v *visit) found(ctx context.Context) (orchestrator.Outcome, error) {
-	out, err := v.config.Runtime.Get(ctx, v.orchestrationID())
-	if err != nil || v.def.Singleton == "" {
+// ownRun returns the state of the message's run. Among runs that share an orchestration id, it looks for the message's
+// own.
+func (a *attempt) ownRun(ctx context.Context) (orchestrator.Outcome, error) {
+	out, err := a.config.Runtime.Get(ctx, a.orchestrationID())
+	if err != nil || a.def.Singleton == "" {
 		return out, err
 	}
 	var own []orchestrator.Outcome
 	for _, o := range append(slices.Clone(out.Earlier), out) {
-		if o.CorrelationID == v.message.CorrelationID {
+		if o.CorrelationID == a.message.CorrelationID {
 			o.Earlier = own
 			own = append(slices.Clone(own), o)
 		}
 	}
 	if len(own) == 0 {
-		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s has no run for correlation id %s: %w", out.ID, v.message.CorrelationID, orchestrator.ErrNotFound)
+		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s has no run for correlation id %s: %w", out.ID, a.message.CorrelationID, orchestrator.ErrNotFound)
 	}
 	return own[len(own)-1], nil
 }

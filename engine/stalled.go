@@ -8,48 +8,48 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// stallMark is what is added to the time at which a message came, in the key of the dead letter that tells of its stalled
-// run: the run goes on when its code is mended, and if it fails then, the message is a dead letter of its own.
-const stallMark = time.Microsecond
+// stallOffset is added to the insertion time of a message in the key of the dead letter that reports its stalled run.
+// When the code is fixed, the run goes on, and if it fails then, the message becomes another dead letter.
+const stallOffset = time.Microsecond
 
-// Stalled tells people of a run that a signal woke and whose code cannot go on: by one dead letter, however often it is
-// called. The run goes on by itself when the code is mended; to retry the dead letter only wakes it. Give it to the runtime
-// as Config.Stalled.
+// Stalled reports a run that a signal woke and whose code cannot go on, by one dead letter, however often it is called.
+// When the code is fixed, the run goes on by itself; retrying the dead letter only wakes it. Use it as Config.Stalled
+// of the runtime.
 func (p *Pipeline) Stalled(ctx context.Context, out orchestrator.Outcome) error {
 	def, ok := p.byName[out.Orchestrator]
 	if !ok || len(out.Carry) == 0 {
-		return p.stalledByItself(ctx, out, journey{})
+		return p.deadLetterUnstarted(ctx, out, header{})
 	}
-	v := p.visit(def, Delivery{Queue: def.Queue, Body: out.Carry})
-	v.attempt = v.journey.Attempts
-	v.stalled(ctx, out)
-	v.report(ctx)
-	return v.err
+	a := p.newAttempt(def, Delivery{Queue: def.Queue, Body: out.Carry})
+	a.number = a.header.Attempts
+	a.deadLetterStalled(ctx, out)
+	a.report(ctx)
+	return a.err
 }
 
-// stalled is rest for a message whose run cannot go on: nobody has to bring it again.
-func (v *visit) stalled(ctx context.Context, out orchestrator.Outcome) {
-	ctx, cancel := settling(ctx)
+// deadLetterStalled handles a message whose run is stalled. The message need not be delivered again.
+func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcome) {
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	if v.journey.Retry == nil && len(out.Carry) > 0 { // it may be another message for the same run
-		v.journey, v.body = unwrap(Delivery{Body: out.Carry})
+	if a.header.Retry == nil && len(out.Carry) > 0 { // it may be another message for the same run
+		a.header, a.body = splitHeader(Delivery{Body: out.Carry})
 	}
-	letter := v.letter(ReasonStalled, out.Failure)
+	letter := a.newDeadLetter(ReasonStalled, out.Failure)
 	if letter.InsertedAtUtc.IsZero() {
 		letter.InsertedAtUtc = time.Unix(0, 0)
 	}
-	letter.InsertedAtUtc = letter.InsertedAtUtc.Add(stallMark)
-	if _, err := v.config.DeadLetters.Add(ctx, letter); err != nil {
-		v.fail(err)
+	letter.InsertedAtUtc = letter.InsertedAtUtc.Add(stallOffset)
+	if _, err := a.config.DeadLetters.Add(ctx, letter); err != nil {
+		a.fail(err)
 		return
 	}
-	v.fate, v.err, v.cause = Stalled, nil, out.Failure
+	a.fate, a.err, a.cause = Stalled, nil, out.Failure
 }
 
-// stalledByItself is the same for an orchestration that no message started. Its dead letter holds a signal that wakes it. j
-// is the journey of that signal, if a retry has sent it; the zero journey otherwise.
-func (p *Pipeline) stalledByItself(ctx context.Context, out orchestrator.Outcome, j journey) error {
-	ctx, cancel := settling(ctx)
+// deadLetterUnstarted is the same for an orchestration that no message started. Its dead letter holds a signal that
+// wakes it. h is the header of that signal, if the signal is a retry; otherwise it is zero.
+func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Outcome, h header) error {
+	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
 	rt := p.config.Runtime
 	letter := DeadLetter{
@@ -63,9 +63,9 @@ func (p *Pipeline) stalledByItself(ctx context.Context, out orchestrator.Outcome
 	if checkID("correlation id", letter.CorrelationID) != nil {
 		letter.CorrelationID = letter.MessageID
 	}
-	if j.Retry != nil {
-		letter.InsertedAtUtc = j.InsertedAt
-		letter.ParentRowKey, letter.RetryCount = j.parent()
+	if h.Retry != nil {
+		letter.InsertedAtUtc = h.InsertedAt
+		letter.ParentRowKey, letter.RetryCount = h.parentLetter()
 	}
 	var err error
 	letter.OriginalMessage, err = json.Marshal(orchestrator.Signal{SignalID: "stalled:" + letter.MessageID, InstanceID: out.ID,
@@ -77,5 +77,5 @@ func (p *Pipeline) stalledByItself(ctx context.Context, out orchestrator.Outcome
 	return err
 }
 
-// signalProvider is what the runtime calls itself in signals.
+// signalProvider is the runtime provider in signals.
 const signalProvider = "roundhouse"

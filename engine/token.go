@@ -9,14 +9,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// tokenVersion changes when a token of before would be misread.
+// tokenVersion has to change when older tokens would be misread.
 const tokenVersion = 1
 
-// maxToken bounds a token before it is decoded, in bytes: more than a place and an engine take, whatever its name is.
+// maxToken bounds a token before it is decoded, in bytes; a place and an engine with any name take less.
 const maxToken = 2 << 10
 
-// pageToken is what a continuation token says: continue behind this row. It needs no memory between pages, and it is
-// no secret: it leads nowhere that the same query without it would not.
+// pageToken is the content of a continuation token: continue behind this row. It needs no state between pages. It is
+// not secret, because it leads nowhere that the same query without it would not.
 type pageToken struct {
 	Version     int    `json:"v"`
 	Fingerprint string `json:"f"`
@@ -30,8 +30,8 @@ func encodeToken(fingerprint string, at position) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// decodeToken gives the position of a token, nil for none. All of it comes from outside and is checked: the only token
-// taken is one that encodeToken makes of this filter.
+// decodeToken returns the position in a token, nil for none. Tokens come from outside, so everything is checked: only a
+// token that encodeToken makes for this filter is accepted.
 func decodeToken(token, fingerprint string, engines []string) (*position, error) {
 	if token == "" {
 		return nil, nil

@@ -139,7 +139,7 @@ func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.
 	store, d := faults.Tables(w.tables, intercept), w.definition()
 	var p *engine.Pipeline
 	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, intercept), Log: log,
-		Queues: faults.Queues(w.queues, intercept), SpreadAbove: spreadAbove,
+		Queues: faults.Queues(w.queues, intercept), MaxInlineActivities: spreadAbove,
 		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
 		Stalled:       func(ctx context.Context, out orchestrator.Outcome) error { return p.Stalled(ctx, out) },
 		Damaged:       func(ctx context.Context, d orchestrator.Damage) error { return p.Damaged(ctx, d) },

@@ -111,7 +111,7 @@ func TestPollerWithLargeRow(t *testing.T) {
 		t.Errorf("%+v, %v", letter, err)
 	}
 	view, err := poller.Operator{Store: w.pollers.stores[poller.StateBlob]}.Show(t.Context(), "large")
-	if err != nil || view.Document.Place().Value != "3" {
+	if err != nil || view.Document.Cursor().Value != "3" {
 		t.Errorf("%s, %v", view.Text, err)
 	}
 }

@@ -133,7 +133,7 @@ func (p *parts) wireRuntime() (err error) {
 	if p.list, err = catalog.New(catalog.Config{Tables: p.platform.Tables, Runtime: runtime, Log: p.log}); err != nil {
 		return err
 	}
-	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, Noted: p.list.Note, Publish: p.events.publish,
+	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, StatusChanged: p.list.Record, Publish: p.events.publish,
 		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
 		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Stalled(ctx, out) },
 		Damaged: func(ctx context.Context, d orchestrator.Damage) error { return p.pipeline.Damaged(ctx, d) }}

@@ -91,8 +91,8 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	return output, nil
 }
 
-// Around is an activity in whose place fn runs; next is the activity itself. It is for what many activities have in common,
-// as traces, and for tests.
+// Around returns an activity in whose place fn runs; next is the activity itself. It is for what many activities have
+// in common, such as traces, and for tests.
 func Around(a AnyActivity, fn func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)) AnyActivity {
 	return around{a, fn}
 }
@@ -118,20 +118,20 @@ func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.
 	return output, nil
 }
 
-// ActivityInfo tells a running activity what it works for.
+// ActivityInfo says for which call and which attempt an activity runs.
 type ActivityInfo struct {
-	// Orchestration is the id of the orchestration that called, Execution its generation.
+	// Orchestration is the id of the calling orchestration, and Execution is its generation.
 	Orchestration string
 	Execution     int
 	// Task numbers the calls of an execution, from 1.
 	Task int
-	// Attempt counts the tries of this call, from 1.
+	// Attempt is the number of this attempt at the call, from 1.
 	Attempt int
-	// CorrelationID is handed through from what started the orchestration.
+	// CorrelationID is the correlation id of the orchestration.
 	CorrelationID string
-	// Deadline is when the attempt's context ends; zero when nothing bounds it.
+	// Deadline is when the context of the attempt ends; it is zero when nothing bounds the attempt.
 	Deadline time.Time
-	// Progress is what the call's last Heartbeat that is recorded told, of any attempt; nil for none.
+	// Progress is the last recorded progress of the call's heartbeats, of whichever attempt; nil when there is none.
 	Progress json.RawMessage
 }
 
@@ -140,7 +140,7 @@ func (i ActivityInfo) IdempotencyKey() string {
 	return fmt.Sprintf("%s/%d/%d", i.Orchestration, i.Execution, i.Task)
 }
 
-// Info returns what the running activity works for; the zero value outside of one.
+// Info returns what the running activity works for, or the zero value outside of an activity.
 func Info(ctx context.Context) ActivityInfo {
 	if a := attemptOf(ctx); a != nil {
 		return a.info

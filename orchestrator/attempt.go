@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// attempt is one try at an activity.
+// attempt is one try to run an activity.
 type attempt struct {
 	info      ActivityInfo
 	name      string
@@ -18,7 +18,7 @@ type attempt struct {
 	record    func(progress json.RawMessage)
 }
 
-// attempt runs an activity once, as soon as this process has room for it.
+// attempt runs an activity once, as soon as this process has a free slot for it.
 func (r *Runtime) attempt(ctx context.Context, a attempt) result {
 	activity := r.activities[a.name]
 	if activity == nil {
@@ -36,26 +36,26 @@ func (r *Runtime) attempt(ctx context.Context, a attempt) result {
 		defer cancel()
 	}
 	a.info.Deadline, _ = ctx.Deadline()
-	p := &pulse{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
+	p := &heartbeatMonitor{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
 	ctx, stop := p.watch(&attemptContext{ctx, a.info, p}, a.heartbeat)
 	defer stop()
 	output, err := r.invoke(ctx, activity, a)
 	if err == nil {
 		return result{output: output}
 	}
-	return result{err: because(ctx, err), progress: p.last()}
+	return result{err: withTimeoutCause(ctx, err), progress: p.last()}
 }
 
-// attemptContext is the context of an attempt, which Info and Heartbeat know.
+// attemptContext is the context of an attempt. Info and Heartbeat find the attempt through it.
 type attemptContext struct {
 	context.Context
-	info  ActivityInfo
-	pulse *pulse
+	info    ActivityInfo
+	monitor *heartbeatMonitor
 }
 
 type attemptKey struct{}
 
-// Value gives the attempt, or what the context around it holds.
+// Value returns the attempt for attemptKey, and what the parent context holds for every other key.
 func (c *attemptContext) Value(key any) any {
 	if key == (attemptKey{}) {
 		return c
@@ -68,8 +68,8 @@ func attemptOf(ctx context.Context) *attemptContext {
 	return a
 }
 
-// invoke calls the function. It gives up on one that takes no notice of the end of its own time; who takes none of the end
-// of the invocation is given up by the crew.
+// invoke calls the activity's function. It stops waiting for a function that ignores the end of its own time-out. The
+// executor does the same for functions that ignore the end of the invocation.
 func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a attempt) (json.RawMessage, error) {
 	if a.timeout == 0 && a.heartbeat == 0 {
 		return activity.invoke(ctx, a.input)
@@ -99,8 +99,8 @@ func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a attempt) (
 	}
 }
 
-// because names the time-out that made an attempt fail.
-func because(ctx context.Context, err error) error {
+// withTimeoutCause adds the time-out that ended the attempt, if one did, to the attempt's error.
+func withTimeoutCause(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if timeout, ok := errors.AsType[*timeoutError](cause); ok {
 		return fmt.Errorf("%w: %w", timeout, err)

@@ -32,7 +32,7 @@ type stall struct {
 func (s stall) check(t *testing.T, w *world, id string, start Start) {
 	t.Helper()
 	before, waiting := w.rows(t, id), w.waitingMessages(t)
-	if len(before) > 0 && stalls(s.is) {
+	if len(before) > 0 && isStall(s.is) {
 		s.checkKept(t, w, id, start)
 		return
 	}
@@ -95,14 +95,14 @@ func (s stall) checkKept(t *testing.T, w *world, id string, start Start) {
 	s.checkOther(t)
 }
 
-func (g generation) knows(signal string) bool {
-	m := g.memory()
-	return m.knows(signal)
+func (g storedExecution) knows(signal string) bool {
+	m := g.received()
+	return m.contains(signal)
 }
 
 // onlyStalled checks that since before, an orchestration has only noted, once, that it is stalled, and kept what these
 // signals brought: nothing was decided.
-func (w *world) onlyStalled(t *testing.T, id string, before []generation, signals ...string) {
+func (w *world) onlyStalled(t *testing.T, id string, before []storedExecution, signals ...string) {
 	t.Helper()
 	after := w.stored(t, id)
 	was, is := before[len(before)-1], after[len(after)-1]

@@ -13,18 +13,18 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// SweepBlobs deletes the payloads in blobs that were written before a time and that nothing needs, of one page of the
-// container: a process that died has left them. next continues behind the page, "" after the last. Before is to lie days in
-// the past at least: a payload is written before what names it.
+// SweepBlobs looks at one page of the container and deletes the payloads that were written before a time and that
+// nothing needs; a process that died has left them. next continues behind the page and is "" after the last one. before
+// must lie at least days in the past, because a payload is written before the round or message that names it.
 //
-// A payload goes when its orchestration has no rows; when the rounds of the execution that it belongs to are gone; or, if it
-// belongs to no execution, when no round names it. What belongs to none may be that of a message, too: wanted says whether
-// there can be one for the orchestration, in a queue or as a dead letter; nil means that there is none. A round that cannot be
-// read keeps what it may name. Blobs with other names stay.
+// A payload is deleted when its orchestration has no rows, when the rounds of its execution are gone, or, if it belongs
+// to no execution, when no round names it. A payload without an execution may belong to a message, too: wanted reports
+// whether a queue or a dead letter can still hold a message for the orchestration; nil means that none can. When a
+// round cannot be read, the payloads that it may name are kept. Blobs with other names are left alone.
 func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation string, wanted func(ctx context.Context, orchestration string) (bool, error),
 ) (removed int, next string, err error) {
 	removed, next, err = blobs.Sweep(ctx, r.config.Blobs, r.config.Container, before, continuation, func(ctx context.Context, names []string) ([]string, error) {
-		return r.unneeded(ctx, names, wanted)
+		return r.unneededBlobs(ctx, names, wanted)
 	})
 	if err != nil {
 		return removed, next, fmt.Errorf("retention of the payloads of orchestrations: %w", err)
@@ -32,13 +32,13 @@ func (r *Runtime) SweepBlobs(ctx context.Context, before time.Time, continuation
 	return removed, next, nil
 }
 
-// payloadBlob is a blob of an orchestration, as its name tells.
+// payloadBlob is what the name of an orchestration's blob says.
 type payloadBlob struct {
 	name, id, hash string
-	execution      int // 0: none
+	execution      int // 0 for a blob that belongs to no execution
 }
 
-// payloadOf reads a name; false for one that no runtime has given.
+// payloadOf parses the name of a blob; ok is false for a name that no runtime has given.
 func payloadOf(name string) (payloadBlob, bool) {
 	parts := strings.Split(name, "/")
 	p := payloadBlob{name: name, hash: parts[len(parts)-1]}
@@ -57,8 +57,8 @@ func payloadOf(name string) (payloadBlob, bool) {
 	}
 }
 
-// unneeded gives those of the names that nothing needs.
-func (r *Runtime) unneeded(ctx context.Context, names []string, wanted func(context.Context, string) (bool, error)) ([]string, error) {
+// unneededBlobs returns those of the names that nothing needs.
+func (r *Runtime) unneededBlobs(ctx context.Context, names []string, wanted func(context.Context, string) (bool, error)) ([]string, error) {
 	byID := map[string][]payloadBlob{}
 	for _, name := range names {
 		if p, ok := payloadOf(name); ok {
@@ -95,18 +95,19 @@ func (r *Runtime) unneeded(ctx context.Context, names []string, wanted func(cont
 	return free, nil
 }
 
-// needs is what the rounds of an orchestration need.
+// needs says which blobs the rounds of an orchestration need.
 type needs struct {
-	executions map[int]bool    // that have rounds
-	named      map[string]bool // payloads that belong to no execution, by hash
-	damaged    bool            // nobody knows what a round names
+	executions map[int]bool    // those that have rounds
+	named      map[string]bool // hashes of the named payloads that belong to no execution
+	damaged    bool            // a round cannot be read, so it is unknown what it names
 }
 
 func (n needs) needs(p payloadBlob) bool {
 	return n.damaged || p.execution > 0 && n.executions[p.execution] || p.execution == 0 && n.named[p.hash]
 }
 
-// needs reads the rounds of an orchestration; what is in them only if one of the payloads belongs to no execution.
+// needs reads the rounds of an orchestration. Their contents are decoded only if one of the payloads belongs to no
+// execution.
 func (r *Runtime) needs(ctx context.Context, id string, payloads []payloadBlob) (needs, error) {
 	n := needs{executions: map[int]bool{}, named: map[string]bool{}}
 	loose := slices.ContainsFunc(payloads, func(p payloadBlob) bool { return p.execution == 0 })
@@ -139,7 +140,7 @@ func (r *Runtime) needs(ctx context.Context, id string, payloads []payloadBlob) 
 	return n, nil
 }
 
-// name takes note of what an event names, and what the events do that it brings along.
+// name records the blobs that an event names, and those of the events that it inherits.
 func (n needs) name(e event) {
 	n.named[e.Blob] = true
 	for _, u := range e.Inherited.unread() {

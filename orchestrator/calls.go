@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// add makes a task that is a decision.
+// add registers a call and numbers it.
 func (x *execution) add(t *task) *task {
 	t.number = len(x.tasks) + 1
 	t.began = x.clock.UnixMicro()
 	x.tasks = append(x.tasks, t)
 	if !t.kind.outside() {
-		x.open++
+		x.openCount++
 	}
 	return t
 }
 
 func (x *execution) callActivity(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
-	x.act()
+	x.noteAction()
 	return x.schedule(&task{kind: activityTask, name: name, input: input, options: options, shielded: ctx.shielded})
 }
 
@@ -26,20 +26,20 @@ func (x *execution) callActivity(ctx *Context, name string, input json.RawMessag
 func (x *execution) schedule(t *task) *task {
 	x.add(t)
 	t.running = true
-	x.running++
+	x.runningCount++
 	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Undoes: t.undoes, Shielded: t.shielded})
 	return t
 }
 
-// callChild makes a call of a sub-orchestration.
+// callChild decides the call of a sub-orchestration.
 func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
-	x.act()
+	x.noteAction()
 	child := options.id
 	if child == "" {
 		child = x.childID(name, input)
 	}
 	t := x.add(&task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child})
-	x.frames = append(x.frames, t)
+	x.openChildren = append(x.openChildren, t)
 	e := event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child, Shielded: t.shielded}
 	if options.close != CancelChild {
 		e.Close = options.close
@@ -51,8 +51,9 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 	return t
 }
 
-// childID is made of what is called, with what, and how often before, so that an attempt that keeps the results of the one
-// before finds the same, also when its code has changed.
+// childID derives the id of a sub-orchestration from what is called, the input, and how many equal calls came before.
+// An attempt that keeps the results of the one before so finds the same sub-orchestration, even when its code has
+// changed.
 func (x *execution) childID(name string, input json.RawMessage) string {
 	same := name + "-" + hashOf(input)[:16]
 	if x.children == nil {
@@ -68,7 +69,7 @@ func (x *execution) childID(name string, input json.RawMessage) string {
 
 // detach decides the start of an orchestration that nobody waits for.
 func (x *execution) detach(name, id string, input json.RawMessage) string {
-	x.act()
+	x.noteAction()
 	if id == "" {
 		id = x.childID(name, input)
 	}
@@ -76,21 +77,22 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 	return id
 }
 
-// timer makes a timer. Its input is how long, which is what makes it the same in an attempt that keeps results.
+// timer decides a timer. Its recorded input is the duration, so that an attempt that keeps results recognises it as the
+// same.
 func (x *execution) timer(ctx *Context, d time.Duration) *task {
 	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
 	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due, Shielded: t.shielded})
 	return t
 }
 
-// sideEffect gives the recorded value in a replay, the one that an attempt before has left, or what make gives, and records
-// it.
+// sideEffect returns the recorded value during a replay, else the value of the attempt before if that left one, else
+// what make returns. It records the value.
 func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)) (json.RawMessage, error) {
-	kept := x.remembered[name]
+	kept := x.priorSideEffects[name]
 	if len(kept) > 0 {
-		x.remembered[name] = kept[1:]
+		x.priorSideEffects[name] = kept[1:]
 	}
-	if recorded, ok := x.scripted(sideEffectRecorded, name); ok {
+	if recorded, ok := x.recordedDecision(sideEffectRecorded, name); ok {
 		x.decide(recorded)
 		return recorded.Payload, nil
 	}
@@ -106,13 +108,13 @@ func (x *execution) sideEffect(name string, make func() (json.RawMessage, error)
 	return payload, nil
 }
 
-// patched decides once for each name: an execution that has passed the place without the patch stays without it.
+// patched answers once for each name: an execution that has passed the place without the patch stays without it.
 func (x *execution) patched(name string) bool {
 	if on, ok := x.patches[name]; ok {
 		return on
 	}
-	_, recorded := x.scripted(patchRecorded, name)
-	on := recorded || !x.scriptHolds()
+	_, recorded := x.recordedDecision(patchRecorded, name)
+	on := recorded || !x.isRecorded()
 	if x.patches == nil {
 		x.patches = map[string]bool{}
 	}
@@ -123,15 +125,15 @@ func (x *execution) patched(name string) bool {
 	return on
 }
 
-// scriptHolds says that what is decided next is recorded, if it was decided.
-func (x *execution) scriptHolds() bool {
-	return x.replaying && (!x.more || len(x.decided) < len(x.script))
+// isRecorded reports whether the history says what comes next, as it does during a replay.
+func (x *execution) isRecorded() bool {
+	return x.replaying && (!x.more || len(x.decided) < len(x.recorded))
 }
 
-// scripted is what the round that is replayed decided at this place, if it is that.
-func (x *execution) scripted(kind eventKind, name string) (event, bool) {
-	if i := len(x.decided); x.replaying && i < len(x.script) && x.script[i].Kind == kind && x.script[i].Name == name {
-		return x.script[i], true
+// recordedDecision returns what the replayed round decided at this place, if it is of this kind and name.
+func (x *execution) recordedDecision(kind eventKind, name string) (event, bool) {
+	if i := len(x.decided); x.replaying && i < len(x.recorded) && x.recorded[i].Kind == kind && x.recorded[i].Name == name {
+		return x.recorded[i], true
 	}
 	return event{}, false
 }

@@ -2,18 +2,18 @@ package orchestrator
 
 import "fmt"
 
-// Cancel interrupts what the futures stand for: each that is not done gives ErrCanceled at once. A running activity has
-// its context canceled, a sub-orchestration is canceled in its turn, a timer is forgotten; of a coroutine that Go made,
-// what it waits for is interrupted. What an activity has done by then is done.
+// Cancel interrupts what the futures stand for. Each one that is not done gives ErrCanceled at once: the context of a
+// running activity is canceled, a sub-orchestration is canceled in turn, a timer is dropped, and what a coroutine made
+// by Go waits for is interrupted. What an activity has done by then is not taken back.
 func Cancel(ctx *Context, futures ...Waitable) {
 	for _, f := range futures {
 		ctx.execution.cancel(f.waitable())
 	}
 }
 
-// Canceled says whether somebody canceled the orchestration, and why. From then on everything that it has called, and all
-// that it calls or waits for, gives ErrCanceled, for good: what is to be cleaned up is called with WithoutCancel. When it
-// returns an error, it ends as Canceled; but as Failed, for a person, if that holds the error of a call that failed.
+// Canceled reports whether somebody canceled the orchestration, and why. From then on every open call and every new
+// call or wait gives ErrCanceled, for good; use WithoutCancel for clean-up. An orchestrator that then returns an error
+// ends as Canceled. It ends as Failed, for a person to look at, if that error holds the error of a call that failed.
 func (c *Context) Canceled() (reason string, canceled bool) {
 	if c.execution.canceled == nil {
 		return "", false
@@ -21,22 +21,22 @@ func (c *Context) Canceled() (reason string, canceled bool) {
 	return *c.execution.canceled, true
 }
 
-// WithoutCancel is a Context that is not canceled when the orchestration is: for cleaning up. What is called with it, and
-// the coroutines that Go makes with it, run on.
+// WithoutCancel returns a Context that is not canceled with the orchestration. It is for clean-up. Calls made with it,
+// and coroutines that Go makes with it, run on.
 func WithoutCancel(ctx *Context) *Context {
 	shielded := *ctx
 	shielded.shielded = true
 	return &shielded
 }
 
-// isCanceled says that what is called with the context gives ErrCanceled.
+// isCanceled reports whether calls made with this context give ErrCanceled.
 func (c *Context) isCanceled() bool { return c.execution.canceled != nil && !c.shielded }
 
 func canceledError(what string) error { return fmt.Errorf("%s: %w", what, ErrCanceled) }
 
 func (x *execution) cancel(t *task) {
-	if t.kind == fiberTask {
-		x.cancelFiber(t)
+	if t.kind == coroutineTask {
+		x.cancelCoroutine(t)
 		return
 	}
 	if t.kind == conditionTask && !t.done {
@@ -49,12 +49,12 @@ func (x *execution) cancel(t *task) {
 	x.interrupt(t)
 }
 
-// cancelFiber interrupts what a coroutine waits for. One that has not begun does not begin.
-func (x *execution) cancelFiber(t *task) {
+// cancelCoroutine interrupts what a coroutine waits for. A coroutine that has not begun never begins.
+func (x *execution) cancelCoroutine(t *task) {
 	if t.done || t.canceled {
-		return // canceled, because coroutines can wait for each other
+		return // canceled is set because coroutines can wait for each other
 	}
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		if f.task != t {
 			continue
 		}
@@ -71,13 +71,13 @@ func (x *execution) cancelFiber(t *task) {
 	}
 }
 
-// interrupt ends a call for the orchestration; what is left of it is the driver's to stop.
+// interrupt ends a call for the orchestration. Stopping the work behind it is up to the driver.
 func (x *execution) interrupt(t *task) {
 	t.canceled, t.canceledAt, x.interrupts = true, x.decisions, true
 	x.complete(t, nil, canceledError(t.name))
 }
 
-// cancelAll interrupts everything that the orchestration has called, but for what is shielded. One that has not begun ends.
+// cancelAll interrupts every open call that is not shielded. An execution whose first turn has not run ends.
 func (x *execution) cancelAll(reason string) {
 	if x.canceled != nil {
 		return
@@ -86,13 +86,13 @@ func (x *execution) cancelAll(reason string) {
 		x.stop(canceledFailure(reason))
 		return
 	}
-	x.canceled, x.saw = &reason, true
+	x.canceled, x.sawFailure = &reason, true
 	for _, t := range x.tasks {
 		if t.open() && !t.shielded {
 			x.interrupt(t)
 		}
 	}
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		for _, t := range f.waiting {
 			if t.kind == conditionTask && t.name != "" && !f.ended && !t.done && !t.shielded {
 				x.interrupt(t)
@@ -102,17 +102,17 @@ func (x *execution) cancelAll(reason string) {
 	x.turn()
 }
 
-// canceledFailure is how a cancellation shows to who waited for the orchestration.
+// canceledFailure is the failure that whoever waits for a canceled orchestration gets.
 func canceledFailure(reason string) *Failure {
 	return stoppedFailure("canceled", codeCanceled, reason)
 }
 
-// terminatedFailure is how a termination shows to who waited for the orchestration.
+// terminatedFailure is the failure that whoever waits for a terminated orchestration gets.
 func terminatedFailure(reason string) *Failure {
 	return stoppedFailure("terminated", codeTerminated, reason)
 }
 
-// Failure.Code of what was stopped.
+// These are the values of Failure.Code for orchestrations that were stopped.
 const (
 	codeCanceled   = "Canceled"
 	codeTerminated = "Terminated"
@@ -128,5 +128,5 @@ func stoppedFailure(how, code, reason string) *Failure {
 	return &Failure{Message: text, Code: code, Permanent: true}
 }
 
-// Is makes a recorded cancellation an ErrCanceled.
+// Is lets errors.Is find ErrCanceled in a recorded cancellation.
 func (f *Failure) Is(target error) bool { return target == ErrCanceled && f.Code == codeCanceled }

@@ -54,12 +54,12 @@ func withCancels(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 			return "", err
 		}
 		activity, timer, event, sub := slow.Call(ctx, 1), Timer(ctx, 48*time.Hour), Event[int](ctx, "never"), child.Call(ctx, 100)
-		fiber := Go(ctx, func(ctx *Context) (int, error) {
+		coroutine := Go(ctx, func(ctx *Context) (int, error) {
 			_, err := Event[int](ctx, "never").Await()
 			return 0, err
 		})
 		_ = ctx.Sleep(time.Second)
-		Cancel(ctx, finished, activity, timer, event, sub, fiber)
+		Cancel(ctx, finished, activity, timer, event, sub, coroutine)
 		Cancel(ctx, activity, timer) // they are done
 		said := []string{}
 		_, err := finished.Await()
@@ -72,7 +72,7 @@ func withCancels(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		said = append(said, canceledText(err))
 		_, err = sub.Await()
 		said = append(said, canceledText(err))
-		_, err = fiber.Await()
+		_, err = coroutine.Await()
 		said = append(said, canceledText(err))
 		if _, canceled := ctx.Canceled(); canceled {
 			said = append(said, "the orchestration itself is canceled")
@@ -87,7 +87,7 @@ func TestCancelOfCalls(t *testing.T) {
 	f := flow{make: withCancels, output: `"done canceled canceled canceled canceled canceled"`}
 	f.check = func(t *testing.T, w *world, rt *Runtime, l *ledger) {
 		out := mustGet(t, rt, "a")
-		for i, want := range []bool{false, true, true, true, true, false, true} { // the timer of the Sleep, then the fiber's event
+		for i, want := range []bool{false, true, true, true, true, false, true} { // the timer of the Sleep, then the coroutine's event
 			if c := out.Calls[i]; (c.Failure != nil && errors.Is(c.Failure, ErrCanceled)) != want {
 				t.Errorf("call %d, %s %s: %v", i+1, c.Kind, c.Name, c.Failure)
 			}
@@ -116,12 +116,12 @@ func TestCancelOfAnOrchestration(t *testing.T) {
 		step := l.step("step")
 		child := NewOrchestrator("child", func(ctx *Context, n int) (int, error) { return Event[int](ctx, "never").Await() })
 		o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
-			fiber := Go(ctx, func(ctx *Context) (time.Time, error) { return Timer(ctx, 100*time.Hour).Await() })
+			coroutine := Go(ctx, func(ctx *Context) (time.Time, error) { return Timer(ctx, 100*time.Hour).Await() })
 			_, err := child.Call(ctx, 1).Await()
 			if !errors.Is(err, ErrCanceled) {
 				return "", fmt.Errorf("the child gave %w", err)
 			}
-			if _, err := fiber.Await(); !errors.Is(err, ErrCanceled) {
+			if _, err := coroutine.Await(); !errors.Is(err, ErrCanceled) {
 				return "", fmt.Errorf("the coroutine gave %w", err)
 			}
 			reason, canceled := ctx.Canceled()

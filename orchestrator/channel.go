@@ -1,7 +1,7 @@
 package orchestrator
 
-// Channel carries values from one coroutine of an orchestration to another, in order, like a channel of Go. What is in it
-// is lost with the execution, like a variable: before an orchestration continues as new, it drains it.
+// Channel carries values in order from one coroutine of an orchestration to another, like a Go channel. Like a
+// variable, it does not survive the execution: drain it before the orchestration continues as new.
 type Channel[T any] struct {
 	capacity int
 	values   []T
@@ -9,13 +9,13 @@ type Channel[T any] struct {
 	closed   bool
 }
 
-// NewChannel makes a channel that holds capacity values for which nobody waits; 0 lets Send wait for a receiver.
+// NewChannel makes a channel that buffers up to capacity values. With capacity 0, Send waits for a receiver.
 func NewChannel[T any](_ *Context, capacity int) *Channel[T] {
 	return &Channel[T]{capacity: max(capacity, 0)}
 }
 
-// Send waits until there is room for the value, or somebody who takes it. The error is ErrCanceled. Send panics when the
-// channel is closed.
+// Send waits until the channel has room for the value or a receiver takes it. The error is ErrCanceled. Send panics
+// when the channel is closed.
 func (c *Channel[T]) Send(ctx *Context, v T) error {
 	free := func() bool { return c.closed || len(c.values) < c.capacity+c.waiting }
 	if err := ctx.execution.waitUntil(ctx, "send to a channel", free); err != nil {
@@ -39,7 +39,7 @@ func (c *Channel[T]) Receive(ctx *Context) (v T, ok bool, err error) {
 	return v, ok, nil
 }
 
-// TryReceive takes the next value if there is one, without waiting.
+// TryReceive takes the next value if there is one. It does not wait.
 func (c *Channel[T]) TryReceive() (v T, ok bool) {
 	if len(c.values) == 0 {
 		return v, false
@@ -48,24 +48,23 @@ func (c *Channel[T]) TryReceive() (v T, ok bool) {
 	return v, true
 }
 
-// Close lets those go on who wait for a value, once those that were sent are taken.
+// Close closes the channel: once the values that were sent are taken, receivers get ok false.
 func (c *Channel[T]) Close() { c.closed = true }
 
-// WaitGroup waits for coroutines, like that of the package sync. The zero value is ready to use.
+// WaitGroup waits for coroutines, like sync.WaitGroup does for goroutines. The zero value is ready to use.
 type WaitGroup struct{ count int }
 
-// Add adds delta, which may be negative, to the number of coroutines that are waited for. It panics when that falls below
-// zero.
+// Add adds delta, which may be negative, to the counter. It panics when the counter becomes negative.
 func (g *WaitGroup) Add(delta int) {
 	if g.count += delta; g.count < 0 {
 		panic("orchestrator: a WaitGroup with a negative count")
 	}
 }
 
-// Done says that one of them is done.
+// Done takes one from the counter.
 func (g *WaitGroup) Done() { g.Add(-1) }
 
-// Wait waits until all are. The error is ErrCanceled.
+// Wait waits until the counter is zero. The error is ErrCanceled.
 func (g *WaitGroup) Wait(ctx *Context) error {
 	return ctx.execution.waitUntil(ctx, "a wait group", func() bool { return g.count == 0 })
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// settled drops what a signal had claimed that is kept in another place by now. A blob that stays is of no harm.
-func (r *Runtime) settled(ctx context.Context, s Signal) {
+// dropClaim deletes the blob that held the payload of an applied signal; the rounds hold the payload by then. A blob
+// that cannot be deleted does no harm.
+func (r *Runtime) dropClaim(ctx context.Context, s Signal) {
 	if s.Payload.Blob == "" {
 		return
 	}
@@ -22,7 +23,8 @@ func (r *Runtime) settled(ctx context.Context, s Signal) {
 	}
 }
 
-// pack gives the body of a signal's message. What does not fit goes into a blob, which the message then names.
+// pack returns the message body for a signal. A payload that does not fit goes into a blob, and the message names that
+// blob (claim check).
 func (r *Runtime) pack(ctx context.Context, s Signal) ([]byte, error) {
 	body, err := marshal(s)
 	if err != nil || len(body) <= queues.MaxBody {
@@ -35,8 +37,8 @@ func (r *Runtime) pack(ctx context.Context, s Signal) ([]byte, error) {
 	return marshal(s)
 }
 
-// unpack checks a signal and brings back what a blob holds of it. gone says that the blob is not there any more: the signal
-// is a late duplicate, and what it brought is in the rounds, or its orchestration is gone.
+// unpack validates a signal and loads the payload that it keeps in a blob. gone says that the blob is not there any
+// more: the signal is a late duplicate whose payload the rounds hold, or its orchestration is gone.
 func (r *Runtime) unpack(ctx context.Context, s Signal) (_ Signal, gone bool, err error) {
 	if err := s.validate(); err != nil || s.Payload.Blob == "" {
 		return s, false, err
@@ -62,8 +64,8 @@ func (r *Runtime) unpack(ctx context.Context, s Signal) (_ Signal, gone bool, er
 	return s, false, nil
 }
 
-// claim puts what is too large for a message into a blob, and gives the last part of its name, which no message of another
-// id has.
+// claim writes what is too large for a message to a blob, and returns the last part of the blob's name. The name
+// depends on id, so that no other message uses the same blob.
 func (r *Runtime) claim(ctx context.Context, orchestration, id string, v any) (string, error) {
 	text, err := marshal(v)
 	if err != nil {
@@ -73,7 +75,7 @@ func (r *Runtime) claim(ctx context.Context, orchestration, id string, v any) (s
 	return hash, r.config.Blobs.Put(ctx, r.config.Container, blobName(orchestration, hash), text)
 }
 
-// validBlob says whether a message can name a blob so; "" is none.
+// validBlob reports whether a message may name a blob so; "" means no blob.
 func validBlob(name string) bool {
 	raw, err := hex.DecodeString(name)
 	return err == nil && (name == "" || len(raw) == sha256.Size)

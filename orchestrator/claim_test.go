@@ -161,7 +161,7 @@ func TestSignalsNameOnlyTheirOwnBlobs(t *testing.T) {
 		if _, err := DecodeSignal(text); !errors.Is(err, ErrSignal) {
 			t.Errorf("blob %q: %v", blob, err)
 		}
-		b, err := marshal(batch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob})
+		b, err := marshal(activityBatch{RuntimeProvider: provider, Orchestration: "a", Execution: 1, Blob: blob})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func undoOffice(t *testing.T) *office {
 			_, err = child.Call(ctx, how).Await()
 		case "retry":
 			_, err = undo.Call(ctx, -1).Await()
-		case "fiber":
+		case "coroutine":
 			_, err = Go(ctx, func(ctx *Context) (int, error) { return Event[int](ctx, "never").Await() }).Await()
 		case "stubborn":
 			_, err = Event[int](ctx, "never").Await()
@@ -89,7 +89,7 @@ func commandSignal(id, command string) Signal {
 // A cancellation interrupts every kind of wait; what is half done is undone, and then it ends as Canceled.
 func TestCancelRuns(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"timer", "event", "child", "fiber"} {
+	for _, how := range []string{"timer", "event", "child", "coroutine"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -14,11 +14,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// How a round becomes columns of its row.
+// These are the columns in which a round is stored.
 const (
 	columnEncoding = "Encoding"
 	columnData     = "Data" // Data, Data2, Data3 ...
-	columnBlob     = "Blob" // names the blob that holds the data in their place
+	columnBlob     = "Blob" // names the blob that holds the data instead
 	columnCommit   = "Commit"
 
 	// What a round means is a version of its own, which stands behind the encoding; none is version 1. A program does not
@@ -37,13 +37,13 @@ const (
 	maxText = blobs.MaxSize
 )
 
-// codec turns rounds into columns and back. The zero value works.
+// codec converts rounds to columns and back. The zero value is ready to use.
 type codec struct {
 	deflaters sync.Pool // of *flate.Writer, which are expensive to make
 }
 
-// encode gives the columns that hold r, or those of a round in a blob, and the data that is to be in the blob: a round that
-// does not fit its row. Too large is tables.ErrTooLarge.
+// encode returns the columns for r. For a round that does not fit its row, it also returns the data that the caller has
+// to put into a blob. A round over the size limit is tables.ErrTooLarge.
 func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error) {
 	text, err := marshal(r)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error)
 	}
 }
 
-// decodeRound is the inverse of encode, of a round in a blob when its data has been put into columnData (journal.whole). What
-// it cannot read is ErrCorrupt.
+// decodeRound is the inverse of encode. For a round in a blob, the caller has put its data into columnData before
+// (journal.fillBlobs). A round that cannot be decoded is ErrCorrupt.
 func decodeRound(e tables.Entity) (round, error) {
 	var r round
 	var data []byte
@@ -104,7 +104,7 @@ func decodeRound(e tables.Entity) (round, error) {
 	return r, nil
 }
 
-// inflate is the inverse of deflate. It allocates no more than a round may have.
+// inflate decompresses what deflate wrote. It allocates no more than the largest round takes.
 func inflate(data []byte) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), maxText+1))
 	if err == nil && len(text) > maxText {

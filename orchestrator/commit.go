@@ -9,15 +9,16 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// commit makes what was learned and decided durable. Only then may it have effects, and it has them at once. A round that
-// another process committed first is taken in, and what is left to say is said after it.
+// commit makes what was learned and decided durable, and then carries out its effects: nothing may have an effect
+// before it is committed. When another process committed a round first, commit takes that round over and then commits
+// what is left.
 func (d *driver) commit(ctx context.Context) error {
 	for {
 		err := d.commitRounds(ctx)
 		if !errors.Is(err, errLostRace) || d.conflicts >= conflictTries {
 			return err
 		}
-		if err := d.catchUp(ctx); err != nil || d.past != nil {
+		if err := d.catchUp(ctx); err != nil || d.pastOutcome != nil {
 			return err
 		}
 		if len(d.learned) == 0 && len(d.execution.decided) == 0 {
@@ -26,7 +27,7 @@ func (d *driver) commit(ctx context.Context) error {
 	}
 }
 
-// commitRounds commits everything, in one round if that holds it.
+// commitRounds commits everything, in one round if it fits.
 func (d *driver) commitRounds(ctx context.Context) error {
 	for {
 		if err := d.commitRound(ctx); err != nil || len(d.learned) == 0 && len(d.execution.decided) == 0 {
@@ -35,49 +36,51 @@ func (d *driver) commitRounds(ctx context.Context) error {
 	}
 }
 
-// commitRound commits one round. What does not fit is divided further; what cannot be divided ends the execution.
+// commitRound commits one round. A part that does not fit is divided further; one that cannot be divided ends the
+// execution.
 func (d *driver) commitRound(ctx context.Context) error {
-	if err := d.pay(ctx); err != nil {
+	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
 	for share := 1; ; share *= 2 {
-		p := d.nextPortion(share)
-		err := d.commitPortion(ctx, p)
+		p := d.nextPart(share)
+		err := d.commitPart(ctx, p)
 		if !errors.Is(err, tables.ErrTooLarge) {
 			return err
 		}
-		if p.small() {
+		if p.indivisible() {
 			return d.commitOversize(ctx, p, err)
 		}
 	}
 }
 
-func (d *driver) commitPortion(ctx context.Context, p portion) error {
-	r := d.take(p)
+// commitPart commits one part as a round, deletes what the round made obsolete, and carries out the effects.
+func (d *driver) commitPart(ctx context.Context, p roundPart) error {
+	r := d.buildRound(p)
 	d.execution.partial = !p.whole
 	people := d.taskOps(p)
-	drop := d.garbage[:min(len(d.garbage), max(dropSlice-len(people), 0))]
-	emptied, litter := d.empties(drop)
-	old := d.oldBlobs(ctx, emptied)
-	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.etag, append(d.besides(drop), people...)...)
+	drop := d.obsoleteRows[:min(len(d.obsoleteRows), max(dropSlice-len(people), 0))]
+	emptied, litter := d.emptiedExecutions(drop)
+	old := d.listBlobs(ctx, emptied)
+	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.requiredETag, append(d.otherRowOps(drop), people...)...)
 	if err != nil {
 		return err
 	}
-	d.garbage, d.litter, d.blobs = d.garbage[len(drop):], litter, d.blobs || blobs
-	d.settle(r, p)
-	d.sweep(ctx, old)
+	d.obsoleteRows, d.obsoleteBlobs, d.blobs = d.obsoleteRows[len(drop):], litter, d.blobs || blobs
+	d.roundCommitted(r, p)
+	d.deleteBlobs(ctx, old)
 	return d.emit(ctx, r)
 }
 
-// besides is what a round's transaction does to other rows.
-func (d *driver) besides(drop []string) []tables.Op {
-	if d.lineage.kept && d.execution.number == 1 {
+// otherRowOps returns the operations on other rows that belong to the round's transaction.
+func (d *driver) otherRowOps(drop []string) []tables.Op {
+	if d.marker.kept && d.execution.number == 1 {
 		return nil
 	}
 	partition := tables.EscapeKey(d.start.ID)
-	ops := d.lineage.goesOn(partition)
+	ops := d.marker.roundOps(partition)
 	if len(d.rounds) == 0 {
-		ops = d.lineage.began(partition, d.before)
+		ops = d.marker.startOps(partition, d.previousMarker)
 	}
 	for _, row := range drop {
 		ops = append(ops, tables.Delete(tables.Key{Partition: partition, Row: row}, ""))
@@ -85,29 +88,30 @@ func (d *driver) besides(drop []string) []tables.Op {
 	return ops
 }
 
-// settle takes note that a round is durable.
-func (d *driver) settle(r round, p portion) {
-	d.note()
+// roundCommitted updates the driver after a round has become durable.
+func (d *driver) roundCommitted(r round, p roundPart) {
+	d.reportStatus()
 	x := d.execution
-	d.rounds, d.etag = append(d.rounds, r), ""
+	d.rounds, d.requiredETag = append(d.rounds, r), ""
 	d.version++
 	d.committed++
-	d.known = x.knownAfter(p.decided)
+	d.known = x.callsAfter(p.decided)
 	d.closeTasks(p)
 	x.partial = false
-	if d.leave(p); p.whole {
-		d.urgent = false
+	if d.dropCommitted(p); p.whole {
+		d.commitNow = false
 		d.acknowledge()
 	}
 }
 
-// commitOversize ends an execution that learned or decided something which cannot be stored: trying again cannot help.
-func (d *driver) commitOversize(ctx context.Context, p portion, cause error) error {
+// commitOversize ends an execution that learned or decided something that cannot be stored, because trying again cannot
+// help.
+func (d *driver) commitOversize(ctx context.Context, p roundPart, cause error) error {
 	x := d.execution
 	var what event
 	switch {
 	case x.ended && x.end.tooLarge() || p.learned > 0 && d.learned[0].Kind == executionStarted:
-		return fmt.Errorf("%w: %w", ErrPayload, cause) // an execution that cannot even begin
+		return fmt.Errorf("%w: %w", ErrPayload, cause) // the execution cannot even begin
 	case p.learned > 0:
 		what = d.learned[0]
 	default:
@@ -116,16 +120,16 @@ func (d *driver) commitOversize(ctx context.Context, p portion, cause error) err
 	f := &Failure{Message: clip(fmt.Sprintf("%s cannot be stored: %v", what.describe(), cause)), Code: codeTooLarge, Permanent: true}
 	known := d.known
 	x.close()
-	d.discard()
+	d.dropUncommitted()
 	x.tasks = x.tasks[:known]
-	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return t.number > known })
-	d.learned, d.marks = []event{{Kind: executionGivenUp, At: x.tick(), Failure: f}}, []int{1}
+	x.humanTasks = slices.DeleteFunc(x.humanTasks, func(t *task) bool { return t.number > known })
+	d.learned, d.decisionsAfter = []event{{Kind: executionGivenUp, At: x.tick(), Failure: f}}, []int{1}
 	x.finish(event{Kind: executionFailed, Failure: f})
 	return d.commitRound(ctx)
 }
 
-// lost tells a caller that another process has the orchestration.
-func lost(err error) error {
+// asElsewhere turns a lost race into ErrElsewhere, which tells the caller that another process runs the orchestration.
+func asElsewhere(err error) error {
 	if errors.Is(err, errLostRace) {
 		return fmt.Errorf("%w: %w", ErrElsewhere, err)
 	}

@@ -12,12 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Config says what a Runtime works with. Tables and Blobs are required.
+// Config configures a Runtime. Tables and Blobs are required.
 type Config struct {
 	Tables tables.Store
 	Blobs  blobs.Store
-	// Table and Container hold the orchestrations; default "orchestrations" for both. IndexTable finds those that are
-	// parked, and TaskTable the human tasks; default "orchestrationsParked" and "orchestrationTasks".
+	// Table and Container hold the orchestrations; the default is "orchestrations" for both. IndexTable holds the index
+	// of parked orchestrations, by default "orchestrationsParked". TaskTable holds the index of human tasks, by default
+	// "orchestrationTasks".
 	Table      string
 	Container  string
 	IndexTable string
@@ -25,58 +26,62 @@ type Config struct {
 	// Orchestrators and Activities are what this process can run; names are unique.
 	Orchestrators []AnyOrchestrator
 	Activities    []AnyActivity
-	// Queues carries signals; without it, orchestrations cannot wait for events, and what they wait for beyond the time of
-	// a Run is the caller's to wait for. SignalQueue is for what is due now, ScheduleQueue for what is due later, and
-	// ActivityQueue for activities that are too many for one process; default "orchestration-signals",
+	// Queues carries signals. Without it, orchestrations cannot wait for events, and a wait beyond the time of a Run is
+	// left to the caller. SignalQueue is for signals that are due now, ScheduleQueue for those that are due later, and
+	// ActivityQueue for activities that are too many for one process. The defaults are "orchestration-signals",
 	// "orchestration-schedules" and "orchestration-activities".
 	Queues        queues.Store
 	SignalQueue   string
 	ScheduleQueue string
 	ActivityQueue string
-	// SpreadAbove is how many activities of one orchestration run at once in this process before others get the rest;
-	// default 1,000.
-	SpreadAbove int
-	// InlineWait is how far away a timer may be that Run waits for, when there are queues to wake it; default 30 s.
+	// MaxInlineActivities is how many activities of one orchestration this process runs at once. The others go to the
+	// activity queue, from which any process takes them. The default is 1,000.
+	MaxInlineActivities int
+	// InlineWait is the longest timer that Run waits for in memory when there are queues; for a longer one the
+	// orchestration parks. The default is 30 s.
 	InlineWait time.Duration
-	// Publish takes the events that orchestrations publish, after the round that did. It may get the same again, and knows
-	// them by tenant and key. Without it, Context.Publish is an error.
+	// Publish takes the events that orchestrations publish, after the round that decided on them is committed. It may
+	// get an event again, and has to recognise it by tenant and key. Without Publish, Context.Publish is an error.
 	Publish func(ctx context.Context, events []Publication) error
-	// Stalled is called when the code cannot go on with an orchestration that a signal woke, before the signal is
-	// acknowledged; again each time that it is tried in vain. Outcome.Failure says why. An error brings the signal again.
+	// Stalled is called when a signal woke an orchestration whose code cannot go on, before the signal is acknowledged,
+	// and again each time that the orchestration was tried in vain. Outcome.Failure says why. After an error, the
+	// signal is delivered again.
 	Stalled func(ctx context.Context, out Outcome) error
-	// Ended is called when a signal has brought an orchestration without a parent to its end, before the signal is
-	// acknowledged. An error brings the signal again. It is called, too, before the next run under an id begins
-	// (ReuseEnded), with the end of the one before it, which may have been told already.
+	// Ended is called when a signal has led an orchestration without a parent to its end, before the signal is
+	// acknowledged. After an error, the signal is delivered again. It is also called before the next run under an id
+	// begins (ReuseEnded), with the end of the run before, which may have been reported already.
 	Ended func(ctx context.Context, out Outcome) error
-	// Damaged is called when an orchestration was met that cannot be read, once it was taken: after an error, the next
-	// sweep calls it again. What was mended, and is damaged again, is told again.
+	// Damaged is called for an orchestration that cannot be read, until a call succeeds: after an error, the next sweep
+	// calls it again. An orchestration that was repaired and is damaged again is reported again.
 	Damaged func(ctx context.Context, d Damage) error
-	// Noted hears of every orchestration that begins, and of every change of a status, once that is durable. It is called
-	// by whoever commits a round, so it must not wait; what a crash keeps from it, nobody tells it. Optional.
-	Noted func(n Note)
-	// Node names this process in what it writes; default host name and process id.
+	// StatusChanged is called when an orchestration has begun and whenever its status has changed, once that is
+	// durable. It runs on the goroutine that commits rounds, so it must not block. A change that a crash keeps from
+	// being reported is never reported. Optional.
+	StatusChanged func(n StatusChange)
+	// Node is the name of this process in what it writes; the default is made of host name and process id.
 	Node string
-	// ProgressInterval is how often the progress that an activity's heartbeats tell is recorded; default 30 s.
+	// ProgressInterval is how often the progress that heartbeats report is recorded; the default is 30 s.
 	ProgressInterval time.Duration
-	// LostAfter is after what time an orchestration that waits for others of this program is looked after, in case that
-	// their message is lost; default 1 h. LateAfter is the same for one whose timer is overdue; default 5 min.
+	// LostAfter is after what time the sweeper checks on an orchestration that waits for another process or
+	// orchestration, in case a message was lost; the default is 1 h. LateAfter is the same for one whose timer is
+	// overdue; the default is 5 min.
 	LostAfter time.Duration
 	LateAfter time.Duration
-	// MaxActivities bounds the activities that run at once in this process; default 64.
+	// MaxActivities bounds the activities that run at once in this process; the default is 64.
 	MaxActivities int
-	// Linger is how long a result that leads to no decision waits for others, so that they share a round; default 250 ms.
-	// LingerResults bounds how many such results wait; default 100. A crash loses what waits, and those activities run
-	// again.
+	// Linger is how long a result that leads to no decision waits for others, so that they are committed in one round;
+	// the default is 250 ms. LingerResults bounds how many results wait; the default is 100. After a crash, the
+	// activities of the results that waited run again.
 	Linger        time.Duration
 	LingerResults int
-	// TurnTimeout is how long an orchestrator may run without waiting for something; default 10 s. One that takes longer is
-	// blocked by what it must not do, and stalls.
+	// TurnTimeout is how long an orchestrator may run without waiting for something; the default is 10 s. One that
+	// takes longer does something that an orchestrator must not do, and is stalled.
 	TurnTimeout time.Duration
-	// Grace is how long activities may take to return once their time is over; default 2 s.
+	// Grace is how long activities may take to return once their context has ended; the default is 2 s.
 	Grace time.Duration
-	// Now is the clock; default time.Now.
+	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Log takes what the runtime and the orchestrators log; default slog.Default().
+	// Log takes the log of the runtime and of the orchestrators; the default is slog.Default().
 	Log *slog.Logger
 }
 
@@ -88,7 +93,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SignalQueue, "orchestration-signals")
 	setDefault(&c.ScheduleQueue, "orchestration-schedules")
 	setDefault(&c.ActivityQueue, "orchestration-activities")
-	setDefault(&c.SpreadAbove, 1000)
+	setDefault(&c.MaxInlineActivities, 1000)
 	setDefault(&c.ProgressInterval, 30*time.Second)
 	setDefault(&c.LostAfter, time.Hour)
 	setDefault(&c.LateAfter, 5*time.Minute)
@@ -99,7 +104,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.TurnTimeout, 10*time.Second)
 	setDefault(&c.Grace, 2*time.Second)
 	if c.Node == "" {
-		host, _ := os.Hostname() // without one, the process id has to do
+		host, _ := os.Hostname() // without a host name, the process id has to do
 		c.Node = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	if c.Now == nil {

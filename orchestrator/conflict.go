@@ -9,18 +9,19 @@ import (
 )
 
 const (
-	// conflictTries bounds how often a driver takes in the rounds of others before it leaves the orchestration to them.
+	// conflictTries bounds how often a driver takes over the rounds of other processes before it leaves the
+	// orchestration to them.
 	conflictTries = 6
-	// conflictPause is the longest pause before the first of these; it doubles from one to the next, and chance says how
-	// much of it is waited.
+	// conflictPause bounds the pause before the first of these. The bound doubles each time, and the pause is a random
+	// part of it.
 	conflictPause = 20 * time.Millisecond
 )
 
-// catchUp takes in the rounds that other processes committed first. What runs here goes on, and its results are learned
-// again; what others called since is theirs to see to.
+// catchUp takes over the rounds that other processes committed first. Attempts that run here go on, and their results
+// are learned again. Calls that others made since then are left to them.
 func (d *driver) catchUp(ctx context.Context) error {
 	d.conflicts++
-	d.rt.tally(func(c *Counts) { c.Conflicts++ })
+	d.rt.count(func(c *Counts) { c.Conflicts++ })
 	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -34,14 +35,14 @@ func (d *driver) catchUp(ctx context.Context) error {
 	if d.superseded(all) {
 		return nil
 	}
-	d.found(status)
+	d.noteStatus(status)
 	number, learned, known := d.execution.number, d.learned, d.known
-	d.keep(d.unsettled)
-	d.unsettled = nil
-	if err := d.follow(all); err != nil {
+	d.requeue(d.unacknowledged)
+	d.unacknowledged = nil
+	if err := d.loadLatest(all); err != nil {
 		return err
 	}
-	if err := d.pay(ctx); err != nil {
+	if err := d.repeatEffects(ctx); err != nil {
 		return err
 	}
 	if d.execution.ended {
@@ -53,20 +54,20 @@ func (d *driver) catchUp(ctx context.Context) error {
 	for _, t := range d.execution.tasks[min(known, len(d.execution.tasks)):] {
 		t.foreign, t.rival = true, true
 	}
-	if err := d.reuse(); err != nil { // before anything is called that has a result
+	if err := d.reusePrior(); err != nil { // so that no call is made that has a result already
 		return err
 	}
 	if err := d.relearn(learned); err != nil {
 		return err
 	}
-	if err := d.hearPeople(ctx); err != nil {
+	if err := d.learnAnswers(ctx); err != nil {
 		return err
 	}
-	return d.reuse() // nor is what that led to called again
+	return d.reusePrior() // the same for calls that the learned events led to
 }
 
-// superseded says that another run has begun under the id since: this driver's is over, and stays so.
-func (d *driver) superseded(all []generation) bool {
+// superseded reports whether another run has begun under the id since; then this driver's run is over for good.
+func (d *driver) superseded(all []storedExecution) bool {
 	first := d.execution.first
 	if _, latest := latestOf(all); max(latest.First, 1) == first {
 		return false
@@ -75,29 +76,30 @@ func (d *driver) superseded(all []generation) bool {
 		if started, ok := g.start(); ok && max(started.First, 1) == first && !g.old {
 			out := summarize(d.start.ID, g)
 			out.Rounds = d.committed
-			d.past = &out
-			d.discard()
+			d.pastOutcome = &out
+			d.dropUncommitted()
 			return true
 		}
 	}
-	d.past = &Outcome{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Execution: d.execution.number, Status: Terminated,
+	d.pastOutcome = &Outcome{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Execution: d.execution.number, Status: Terminated,
 		Failure: terminatedFailure("another orchestration was started under its id"), EndedAt: d.rt.config.Now()}
-	d.discard()
+	d.dropUncommitted()
 	return true
 }
 
-// leaveTo says that a rival goes on with the orchestration. This driver's message has to stay until it is seen that the
-// rival came to rest.
-func (d *driver) leaveTo() error {
+// checkRival returns ErrElsewhere if another process is working on calls of the orchestration. The message of this
+// driver then has to stay in its queue until that process has come to rest.
+func (d *driver) checkRival() error {
 	for _, t := range d.execution.tasks {
-		if t.open() && t.rival && !t.kind.outside() { // that comes by itself
+		if t.open() && t.rival && !t.kind.outside() { // results from outside come as signals
 			return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrElsewhere)
 		}
 	}
 	return nil
 }
 
-// relearn learns again what attempts led to. All else is found again: signals are in the inbox, times pass.
+// relearn learns the results of attempts again. Everything else is found again anyway: signals are in the inbox, and
+// timers are due.
 func (d *driver) relearn(events []event) error {
 	for _, e := range events {
 		switch e.Kind {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Context is an orchestrator's only window on the world. Only the goroutine that runs the orchestrator may use it, and
-// only while the orchestrator runs.
+// Context is the only way in which an orchestrator may reach the world outside. Only the coroutine that runs the
+// orchestrator may use it, and only while the orchestrator runs.
 type Context struct {
 	execution *execution
 	log       *slog.Logger
@@ -20,20 +20,22 @@ func (c *Context) ID() string { return c.execution.id }
 // Execution is the generation of the orchestration, from 1.
 func (c *Context) Execution() int { return c.execution.number }
 
-// CorrelationID is handed through from what started the orchestration.
+// CorrelationID is the correlation id with which the orchestration was started.
 func (c *Context) CorrelationID() string { return c.execution.correlationID }
 
-// Now is the time (UTC, microseconds) of the last thing that the orchestration learned. It is the same in every replay.
+// Now is the time (UTC, microseconds) of the latest event that the orchestration learned. It is the same in every
+// replay.
 func (c *Context) Now() time.Time { return c.execution.clock }
 
-// Replaying reports whether the code that runs has run before.
+// Replaying reports whether the code is being replayed: it has run here before.
 func (c *Context) Replaying() bool { return c.execution.replaying }
 
-// Parking reports whether the code is being left because the orchestration leaves memory. Deferred functions run then,
-// too, and it is not the end: whoever takes the orchestration over runs them again. What they call has no effect then.
+// Parking reports whether the orchestration is leaving memory. Deferred functions run then, although the orchestration
+// has not ended: the process that takes it over runs them again. Calls that they make have no effect.
 func (c *Context) Parking() bool { return c.execution.closing }
 
-// Logger logs with the orchestration's id, execution and correlation id, and keeps silent in a replay and in parking.
+// Logger logs with the orchestration's id, execution and correlation id. It logs nothing during a replay or while
+// parking.
 func (c *Context) Logger() *slog.Logger { return c.log }
 
 func newContext(x *execution, log *slog.Logger) *Context {
@@ -42,7 +44,7 @@ func newContext(x *execution, log *slog.Logger) *Context {
 	return &Context{execution: x, log: log}
 }
 
-// replayHandler drops what an execution logs while it replays.
+// replayHandler drops what an execution logs while it replays or parks.
 type replayHandler struct {
 	slog.Handler
 	execution *execution

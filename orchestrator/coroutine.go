@@ -1,48 +1,122 @@
 package orchestrator
 
 import (
-	"iter"
-	"runtime"
+	"encoding/json"
+	"slices"
 )
 
-// coroutine runs a function that can hand control back in the middle and go on later. Only one goroutine at a time may
-// use it.
+// coroutine is one of the coroutines of an execution. They run one at a time, in the order in which they were made, so
+// that a replay runs them in the same order.
 type coroutine struct {
-	next  func() (struct{}, bool)
-	stop  func()
-	yield func(struct{}) bool
+	number    int   // from 1, in the order in which they were made
+	task      *task // stands for the coroutine where others wait for it
+	body      *resumable
+	waiting   []*task     // any of these lets it go on; empty before its first turn
+	until     func() bool // lets it go on, too, when it returns true
+	waits     int         // how often it has waited
+	scheduled bool        // it is in the queue of the scheduler
+	ended     bool
+	goroutine int64 // id of its goroutine, for the watchdog; 0 without one
 }
 
-func newCoroutine(body func()) *coroutine {
-	c := &coroutine{}
-	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
-		c.yield = yield
-		body()
-	})
-	return c
-}
-
-// resume runs the body until it pauses (true) or has returned (false).
-func (c *coroutine) resume() bool {
-	_, paused := c.next()
-	return paused
-}
-
-// pause hands control back; only the body may call it. It returns when the coroutine is resumed. When the coroutine is
-// closed instead, it ends the body: deferred functions run, and no recover can stop that.
-func (c *coroutine) pause() {
-	if !c.yield(struct{}{}) {
-		runtime.Goexit()
+func (f *coroutine) ready() bool {
+	if len(f.waiting) == 0 || slices.ContainsFunc(f.waiting, func(t *task) bool { return t.done }) {
+		return true
 	}
+	return f.until != nil && conditionHolds(f.until)
 }
 
-// close ends a paused body and waits for its deferred functions. It does nothing to one that has returned.
-func (c *coroutine) close() {
-	// Goexit inside the body also ends the goroutine that calls stop, so that has to be one of its own.
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		c.stop()
+// conditionHolds calls a condition outside of its coroutine. A condition that panics counts as true, so that it panics
+// again within the coroutine.
+func conditionHolds(condition func() bool) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = true
+		}
 	}()
-	<-done
+	return condition()
+}
+
+// Go runs fn as a coroutine beside the orchestrator. It can make calls and wait on its own, and only one coroutine runs
+// at a time. The Future gives what fn returns; its error is the very error value that fn returned. A panic in fn fails
+// the orchestration. When the orchestrator's function returns, a coroutine ends as soon as it waits for neither an
+// activity nor a sub-orchestration.
+func Go[T any](ctx *Context, fn func(*Context) (T, error)) *Future[T] {
+	x := ctx.execution
+	t := &task{kind: coroutineTask, name: "Go"}
+	x.spawn(t, func() (json.RawMessage, error) {
+		v, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return marshal(v)
+	}, func(*task) {})
+	return &Future[T]{ctx: ctx, task: t}
+}
+
+// Waitable is a Future of any type.
+type Waitable interface{ waitable() *task }
+
+func (f *Future[T]) waitable() *task { return f.task }
+
+// Any waits until one of the futures is done and returns its index; of several, the index of the one that was done
+// first. With a Timer among them it is a wait with a time-out. The other calls go on; those that are still open when
+// the orchestration ends are canceled. Any panics without futures.
+func Any(ctx *Context, futures ...Waitable) int {
+	if len(futures) == 0 {
+		panic("orchestrator.Any: nothing to wait for")
+	}
+	tasks := make([]*task, len(futures))
+	for i, f := range futures {
+		tasks[i] = f.waitable()
+		tasks[i].awaited = true
+	}
+	ctx.execution.waitAny(tasks)
+	first := -1
+	for i, t := range tasks {
+		if !t.done {
+			continue
+		}
+		ctx.execution.noteResultSeen(t)
+		if first < 0 || t.doneOrder < tasks[first].doneOrder {
+			first = i
+		}
+	}
+	return first
+}
+
+// WaitUntil waits until condition returns true. The condition is called whenever the orchestration has learned
+// something or another coroutine has run. So it may only read variables that coroutines share, and must change nothing.
+// The error is ErrCanceled.
+func WaitUntil(ctx *Context, condition func() bool) error {
+	return ctx.execution.waitUntil(ctx, "a condition", condition)
+}
+
+// waitUntil returns when the condition holds or the wait is canceled. Only the running coroutine may call it.
+func (x *execution) waitUntil(ctx *Context, name string, condition func() bool) error {
+	if condition() {
+		return nil
+	}
+	if ctx.isCanceled() {
+		return canceledError(name)
+	}
+	t := &task{kind: conditionTask, name: name, shielded: ctx.shielded}
+	f := x.current
+	x.waitUntilTrue(f, t, condition)
+	if condition() {
+		return nil
+	}
+	return t.err
+}
+
+// waitUntilTrue makes the running coroutine wait until the condition holds or the task is done.
+func (x *execution) waitUntilTrue(f *coroutine, t *task, condition func() bool) {
+	x.waitFor(f, []*task{t})
+	f.until = condition
+	x.scheduler.conditional = append(x.scheduler.conditional, f)
+	for !f.ready() {
+		f.body.pause()
+	}
+	f.until = nil
+	x.scheduler.conditional = slices.DeleteFunc(x.scheduler.conditional, func(other *coroutine) bool { return other == f })
 }

@@ -209,6 +209,6 @@ func FuzzDecodeRound(f *testing.F) {
 			}
 			return
 		}
-		summarize("fuzz", generation{number: 1, rounds: []round{r}})
+		summarize("fuzz", storedExecution{number: 1, rounds: []round{r}})
 	})
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DamageError says which orchestration cannot be read, and wraps why: errors.Is finds ErrCorrupt.
+// DamageError says that an orchestration cannot be read, and wraps the cause: errors.Is finds ErrCorrupt.
 type DamageError struct {
 	ID    string
 	cause error
 }
 
-// Error is that of the cause, which names the orchestration and the row.
+// Error is the text of the cause, which names the orchestration and the row.
 func (e *DamageError) Error() string { return e.cause.Error() }
 
 // Unwrap returns the cause.
 func (e *DamageError) Unwrap() error { return e.cause }
 
-// loadWith is load, with the status. What is damaged is a *DamageError.
-func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+// loadWith is load, with the status row. Damage is reported as a *DamageError.
+func (j *journal) loadWith(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	all, status, err := j.loadStored(ctx, id)
 	if errors.Is(err, ErrCorrupt) {
 		err = &DamageError{ID: id, cause: err}
@@ -30,18 +30,19 @@ func (j *journal) loadWith(ctx context.Context, id string) ([]generation, tables
 	return all, status, err
 }
 
-// Damage is an orchestration that somebody met and could not read.
+// Damage is an orchestration that could not be read.
 type Damage struct {
-	// ID is the orchestration's, "" where the partition's name is none that this program gives.
+	// ID is the id of the orchestration; "" when the partition's name is not one that this program gives.
 	ID        string
 	Partition string
-	// Reason is the error, which names the row. Since is when it was met first.
-	Reason string
-	Since  time.Time
-	told   bool
+	// Reason is the error text, which names the row. Since is when the damage was first noticed.
+	Reason   string
+	Since    time.Time
+	reported bool
 }
 
-// What is damaged has a row each in the index, from when it is met until a sweep finds it mended, or gone.
+// The index has one row for every damaged orchestration, from when the damage is noticed until a sweep finds that the
+// orchestration was repaired or is gone.
 const (
 	damagePartition = "damaged"
 	columnPartition = "Partition"
@@ -57,15 +58,15 @@ func damageKey(partition string) tables.Key {
 
 func (d Damage) row() tables.Entity {
 	return tables.Entity{Key: damageKey(d.Partition), Properties: map[string]any{columnID: d.ID, columnPartition: d.Partition, columnReason: d.Reason,
-		columnSince: d.Since, columnTold: d.told}}
+		columnSince: d.Since, columnTold: d.reported}}
 }
 
 func damageOf(e tables.Entity) Damage {
-	return Damage{ID: e.String(columnID), Partition: e.String(columnPartition), Reason: e.String(columnReason), Since: e.Time(columnSince), told: e.Bool(columnTold)}
+	return Damage{ID: e.String(columnID), Partition: e.String(columnPartition), Reason: e.String(columnReason), Since: e.Time(columnSince), reported: e.Bool(columnTold)}
 }
 
-// Damages lists the orchestrations that were met and could not be read, up to limit (1 to 1,000); more says that there are
-// others. It costs a query. Without queues, nobody keeps them.
+// Damages lists the orchestrations that could not be read, up to limit (1 to 1,000); more says that there are others.
+// It costs one query. Without queues there is no index, and the list is empty.
 func (r *Runtime) Damages(ctx context.Context, limit int) (found []Damage, more bool, err error) {
 	if r.config.Queues == nil {
 		return nil, false, nil
@@ -80,43 +81,44 @@ func (r *Runtime) Damages(ctx context.Context, limit int) (found []Damage, more 
 	return found, page.Next != "", nil
 }
 
-// Readable says whether an orchestration can be read: nil, ErrNotFound, ErrCorrupt, ErrNewerSchema, or what storage said.
+// Readable reports whether an orchestration can be read: nil, ErrNotFound, ErrCorrupt, ErrNewerSchema, or an error of
+// storage.
 func (r *Runtime) Readable(ctx context.Context, id string) error {
 	_, err := r.loadKnown(ctx, id)
 	return err
 }
 
-// met takes note of damage that an error tells of, if it does: in the counts, in the log, in the index, and by
-// Config.Damaged, the last three once. It gives no error: whoever met it has one.
-func (r *Runtime) met(ctx context.Context, err error) {
+// noteDamage records the damage that an error reports, if it does. Every call counts it; the log, the index and
+// Config.Damaged get it once. It returns no error, because its caller has one already.
+func (r *Runtime) noteDamage(ctx context.Context, err error) {
 	damaged, ok := errors.AsType[*DamageError](err)
 	if !ok {
 		return
 	}
-	r.note(ctx, Damage{ID: damaged.ID, Partition: tables.EscapeKey(damaged.ID), Reason: damaged.Error()})
+	r.recordDamage(ctx, Damage{ID: damaged.ID, Partition: tables.EscapeKey(damaged.ID), Reason: damaged.Error()})
 }
 
-// metNameless is met for a partition that is no orchestration's.
-func (r *Runtime) metNameless(ctx context.Context, partition string, cause error) {
-	r.note(ctx, Damage{Partition: partition, Reason: fmt.Sprintf("the partition %s has no name that this program gives: %v", partition, cause)})
+// noteUnnamedDamage is noteDamage for a partition that belongs to no orchestration.
+func (r *Runtime) noteUnnamedDamage(ctx context.Context, partition string, cause error) {
+	r.recordDamage(ctx, Damage{Partition: partition, Reason: fmt.Sprintf("the partition %s has no name that this program gives: %v", partition, cause)})
 }
 
-func (r *Runtime) note(ctx context.Context, d Damage) {
-	r.tally(func(c *Counts) { c.Damaged++ })
+func (r *Runtime) recordDamage(ctx context.Context, d Damage) {
+	r.count(func(c *Counts) { c.Damaged++ })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	if d.Reason = cleanText(d.Reason); len(d.Reason) > maxReason {
 		d.Reason = cleanText(d.Reason[:maxReason])
 	}
 	d.Since = r.config.Now().UTC().Truncate(time.Microsecond)
-	err := r.register(ctx, d)
+	err := r.indexDamage(ctx, d)
 	if err != nil {
-		r.config.Log.Warn("damage could not be noted: it is when it is met again", "orchestration", d.ID, "partition", d.Partition, "reason", err.Error())
+		r.config.Log.Warn("damage could not be recorded: it will be when it is noticed again", "orchestration", d.ID, "partition", d.Partition, "reason", err.Error())
 	}
 }
 
-// register keeps damage and tells of it. What is known already is not told again.
-func (r *Runtime) register(ctx context.Context, d Damage) error {
+// indexDamage adds damage to the index and reports it. Damage that is in the index is not logged again.
+func (r *Runtime) indexDamage(ctx context.Context, d Damage) error {
 	if r.config.Queues == nil {
 		r.warn(d)
 		return nil
@@ -130,37 +132,37 @@ func (r *Runtime) register(ctx context.Context, d Damage) error {
 	default:
 		err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(d.row()))
 		if errors.Is(err, tables.ErrExists) {
-			return nil // another process met it at this moment, and tells
+			return nil // another process noticed the damage at the same moment, and reports it
 		}
 		if err != nil {
 			return err
 		}
 		r.warn(d)
 	}
-	return r.tellOf(ctx, d)
+	return r.reportDamage(ctx, d)
 }
 
 func (r *Runtime) warn(d Damage) {
 	r.config.Log.Warn("an orchestration cannot be read: docs/recovery.md says what to do", "orchestration", d.ID, "partition", d.Partition, "reason", d.Reason)
 }
 
-// tellOf calls Config.Damaged until it has taken the damage.
-func (r *Runtime) tellOf(ctx context.Context, d Damage) error {
-	if d.told || r.config.Damaged == nil {
+// reportDamage calls Config.Damaged, unless a call has succeeded before.
+func (r *Runtime) reportDamage(ctx context.Context, d Damage) error {
+	if d.reported || r.config.Damaged == nil {
 		return nil
 	}
 	if err := r.config.Damaged(ctx, d); err != nil {
 		return err
 	}
-	d.told = true
+	d.reported = true
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Replace(d.row()))
 	if errors.Is(err, tables.ErrNotFound) {
-		return nil // it is mended
+		return nil // the orchestration has been repaired
 	}
 	return err
 }
 
-// isDamaged says that an orchestration is known as damaged.
+// isDamaged reports whether the index lists the orchestration as damaged.
 func (r *Runtime) isDamaged(ctx context.Context, id string) (bool, error) {
 	_, err := r.config.Tables.Get(ctx, r.config.IndexTable, damageKey(tables.EscapeKey(id)))
 	if errors.Is(err, tables.ErrNotFound) {
@@ -169,8 +171,8 @@ func (r *Runtime) isDamaged(ctx context.Context, id string) (bool, error) {
 	return err == nil, err
 }
 
-// mended takes an orchestration out of those that are damaged.
-func (r *Runtime) mended(ctx context.Context, partition string) error {
+// clearDamage removes an orchestration from the index of damaged ones.
+func (r *Runtime) clearDamage(ctx context.Context, partition string) error {
 	if r.config.Queues == nil {
 		return nil
 	}

@@ -195,7 +195,7 @@ func (c *clinic) isDeaf(err error) {
 }
 
 // heard is how often Config.Damaged took damage.
-func (c *clinic) heard() int {
+func (c *clinic) reported() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.told)

@@ -71,7 +71,7 @@ func TestDamagedIsRefused(t *testing.T) {
 		}
 		c.unchanged(t, "a", before)
 		wants(t, "known as damaged", knownDamaged(t, rt), "a")
-		wants(t, "told", c.heard(), 1)
+		wants(t, "told", c.reported(), 1)
 		if rt.Counts().Damaged < 2 {
 			t.Errorf("met %d times", rt.Counts().Damaged)
 		}
@@ -112,7 +112,7 @@ func TestDamagedStandsInNobodysWay(t *testing.T) {
 		}
 		isError(t, "what a list of others finds", rt.FindDamage(t.Context(), "a"), nil)
 		wants(t, "known as damaged", knownDamaged(t, rt), "a")
-		wants(t, "told", c.heard(), 1)
+		wants(t, "told", c.reported(), 1)
 	})
 }
 
@@ -130,7 +130,7 @@ func TestSweepBesideDamage(t *testing.T) {
 		c.attend(t, rt, time.Hour)
 		wants(t, "the other one", stands(t, rt, "b"), "Completed 5")
 		wants(t, "known as damaged", knownDamaged(t, rt), "a")
-		wants(t, "told", c.heard(), 1)
+		wants(t, "told", c.reported(), 1)
 		woken := rt.Counts().Woken
 		c.attend(t, rt, 24*time.Hour)
 		wants(t, "woken since", rt.Counts().Woken-woken, 0)
@@ -189,12 +189,12 @@ func TestDamageIsToldUntilItIsTaken(t *testing.T) {
 		if _, err := rt.Sweep(t.Context(), 10); err == nil {
 			t.Error("a sweep that could not tell says nothing")
 		}
-		wants(t, "told", c.heard(), 0)
+		wants(t, "told", c.reported(), 0)
 		c.isDeaf(nil)
 		for range 3 {
 			c.mustSweep(t, rt)
 		}
-		wants(t, "told", c.heard(), 1)
+		wants(t, "told", c.reported(), 1)
 	})
 }
 
@@ -234,7 +234,7 @@ func TestPartitionWithoutAnID(t *testing.T) {
 			t.Errorf("%+v", found)
 		}
 		c.mustSweep(t, rt)
-		wants(t, "told", c.heard(), 1)
+		wants(t, "told", c.reported(), 1)
 		for _, e := range foreign {
 			c.apply(t, tables.Delete(e.Entity.Key, ""))
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// damageSlice is how many damaged orchestrations a sweep looks at.
+// damageSlice is how many damaged orchestrations one sweep looks at.
 const damageSlice = 50
 
-// reviewDamage looks at a slice of what was damaged, the next one each time. What can be read again is woken, and what is
-// gone is forgotten; what nobody was told of is told.
+// reviewDamage looks at a slice of the damaged orchestrations, the next slice each time. One that can be read again is
+// woken, one that is gone is removed from the index, and one that was not reported is reported.
 func (r *Runtime) reviewDamage(ctx context.Context) error {
 	r.mu.Lock()
-	from := r.reviewed
+	from := r.reviewFrom
 	r.mu.Unlock()
 	page, err := r.config.Tables.Query(ctx, r.config.IndexTable, tables.Query{Partition: damagePartition, From: from, Limit: damageSlice})
 	if err != nil {
@@ -28,49 +28,49 @@ func (r *Runtime) reviewDamage(ctx context.Context) error {
 		from = page.Entities[n-1].Row + " " // the first that can follow: rows are named by a hash
 	}
 	r.mu.Lock()
-	r.reviewed = from
+	r.reviewFrom = from
 	r.mu.Unlock()
 	var errs []error
 	for _, e := range page.Entities {
-		if err := r.review(ctx, damageOf(e)); err != nil {
+		if err := r.reviewOne(ctx, damageOf(e)); err != nil {
 			errs = append(errs, fmt.Errorf("sweep: damaged orchestration %s: %w", e.String(columnID), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// review looks at one that was damaged.
-func (r *Runtime) review(ctx context.Context, d Damage) error {
+// reviewOne looks at one damaged orchestration.
+func (r *Runtime) reviewOne(ctx context.Context, d Damage) error {
 	if d.ID == "" {
 		page, err := r.config.Tables.Query(ctx, r.config.Table, tables.Query{Partition: d.Partition, Limit: 1})
 		if err != nil || len(page.Entities) > 0 || page.Next != "" {
-			return errors.Join(err, r.tellOf(ctx, d))
+			return errors.Join(err, r.reportDamage(ctx, d))
 		}
-		return r.mended(ctx, d.Partition)
+		return r.clearDamage(ctx, d.Partition)
 	}
 	err := r.Readable(ctx, d.ID)
 	switch {
 	case errors.Is(err, ErrCorrupt):
-		return r.tellOf(ctx, d)
+		return r.reportDamage(ctx, d)
 	case errors.Is(err, ErrNotFound):
-		return r.mended(ctx, d.Partition)
+		return r.clearDamage(ctx, d.Partition)
 	case err != nil:
 		return err
 	}
-	// What came for it meanwhile is a dead letter, or was never sent: whoever drives it looks at everything again.
+	// Its messages may have become dead letters or may never have been sent, so the driver rechecks everything.
 	wake := Signal{SignalID: uuid.NewString(), InstanceID: d.ID, Type: InternalContinue, Payload: Payload{Lost: true}}
 	if err := r.send(ctx, wake, 0); err != nil {
 		return err
 	}
 	r.config.Log.Info("an orchestration that was damaged can be read again: it is woken", "orchestration", d.ID)
-	return r.mended(ctx, d.Partition)
+	return r.clearDamage(ctx, d.Partition)
 }
 
-// FindDamage looks whether an orchestration that has no status is damaged, and takes note of that (Damages). In most cases it
-// was purged. The error is what storage said.
+// FindDamage checks whether an orchestration without a status row is damaged, and records that (Damages). In most cases
+// the orchestration was purged. The error is an error of storage.
 func (r *Runtime) FindDamage(ctx context.Context, id string) error {
 	err := r.Readable(ctx, id)
-	r.met(ctx, err)
+	r.noteDamage(ctx, err)
 	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNewerSchema) {
 		return nil
 	}

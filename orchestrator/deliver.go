@@ -11,28 +11,30 @@ import (
 // delivery is a signal on its way into an orchestration.
 type delivery struct {
 	signal Signal
-	// applied is closed when what it brings is in a committed round, or turns out to bring nothing.
+	// applied is closed when a committed round holds what the signal brings, or when the signal turns out to bring
+	// nothing.
 	applied chan struct{}
-	early   bool // it has to come again later
-	gone    bool // the blob that held what it brings is gone
-	lost    bool // and it was to bring something
+	early   bool // the signal has to be delivered again later
+	gone    bool // the blob with the payload is gone
+	lost    bool // the blob is gone, and the payload was needed
 }
 
-// hand puts a delivery into the driver's inbox; r.mu is held, so that the driver cannot leave meanwhile without it.
-func (d *driver) hand(v *delivery) {
+// enqueue puts a delivery into the driver's inbox. The caller holds r.mu, so that the driver cannot finish without
+// seeing it.
+func (d *driver) enqueue(v *delivery) {
 	if v == nil {
 		return
 	}
 	d.inbox = append(d.inbox, v)
 	select {
-	case d.mail <- struct{}{}:
-	default: // it knows already
+	case d.inboxReady <- struct{}{}:
+	default: // the driver is notified already
 	}
 }
 
-// Deliver applies a signal, and drives its orchestration as Run does. nil means that the signal may be acknowledged: what
-// it brings is in a committed round, the process that applied it has come to rest, and those who have to know do. So
-// whatever message is the last that secures an orchestration, it stays until nothing depends on it. ErrNotFound says
+// Deliver applies a signal and drives its orchestration, as Run does. A nil error means that the signal may be
+// acknowledged: what it brings is in a committed round, the driver has come to rest, and the hooks have been called. So
+// the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound says
 // that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	s, gone, err := r.unpack(ctx, s)
@@ -42,37 +44,37 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	out, err := r.deliver(ctx, s, gone)
 	if by := s.Payload.Caller; by != nil && errors.Is(err, ErrNotFound) {
 		if _, gone := r.Status(ctx, by.ID); errors.Is(gone, ErrNotFound) {
-			r.tally(func(c *Counts) { c.Stale++ })
+			r.count(func(c *Counts) { c.Stale++ })
 			return out, nil // both were purged
 		}
-		// It is stopped before it begins, so that a process which is about to begin it finds that it has ended.
+		// The sub-orchestration is stopped before it begins, so that a process which is about to begin it finds that it has ended.
 		call := by.Call
 		call.Attempt = 1
-		b := beginning{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
+		b := plannedExecution{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
 			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, Parent: by.ID, call: &call}}
-		if err = r.hold(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
+		if err = r.commitHeld(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
 			out, err = r.deliver(ctx, s, gone)
 		}
 	}
 	switch {
 	case err == nil:
-		r.settled(ctx, s)
+		r.dropClaim(ctx, s)
 		if s.DueAtUtc != nil {
-			r.forget(s.InstanceID, *s.DueAtUtc)
+			r.markObsolete(s.InstanceID, *s.DueAtUtc)
 		}
 	case errors.Is(err, ErrNotFound) && s.Type != ExternalSignal:
-		r.tally(func(c *Counts) { c.Stale++ })
-		r.settled(ctx, s)
-		return out, nil // it was purged: nothing is left to wake
+		r.count(func(c *Counts) { c.Stale++ })
+		r.dropClaim(ctx, s)
+		return out, nil // the orchestration was purged: nothing is left to wake
 	}
-	r.met(ctx, err)
+	r.noteDamage(ctx, err)
 	return out, err
 }
 
 func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, error) {
 	for {
 		v := &delivery{signal: s, gone: gone, applied: make(chan struct{})}
-		d, joined := r.enter(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
+		d, joined := r.join(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
 		if joined {
 			select {
 			case <-d.finished:
@@ -87,11 +89,11 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, er
 		case v.lost:
 			return d.outcome, fmt.Errorf("the payload of signal %s to orchestration %s is gone: raise the event again: %w", s.SignalID, s.InstanceID, ErrNotFound)
 		}
-		strange := joined && errors.Is(d.err, ErrConflict) // it was made for another run than the signal's
+		strange := joined && errors.Is(d.err, ErrConflict) // the driver was made for another run than the signal's
 		if v.isApplied() || (d.err != nil && !strange) {
-			return r.conclude(ctx, d)
+			return r.reportOutcome(ctx, d)
 		}
-		// The driver came to rest without having read it.
+		// The driver came to rest without having read the signal.
 		if err := ctx.Err(); err != nil {
 			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, err)
 		}
@@ -107,88 +109,88 @@ func (v *delivery) isApplied() bool {
 	}
 }
 
-// read learns what the signals in the inbox bring. Those that only wake have done so.
-func (d *driver) read() error {
+// readInbox learns what the signals in the inbox bring. A signal that only wakes has done its work by then.
+func (d *driver) readInbox() error {
 	d.rt.mu.Lock()
 	inbox := d.inbox
 	d.inbox = nil
 	d.rt.mu.Unlock()
 	for i, v := range inbox {
 		if d.execution.continues {
-			d.keep(inbox[i:]) // for the execution that follows
+			d.requeue(inbox[i:]) // for the execution that follows
 			return nil
 		}
-		d.timed = d.timed || v.signal.DueAtUtc != nil
-		judged := d.judge(v.signal)
-		if v.lost = judged == signalNew && v.gone; v.lost {
+		d.timerSignaled = d.timerSignaled || v.signal.DueAtUtc != nil
+		class := d.classify(v.signal)
+		if v.lost = class == signalNew && v.gone; v.lost {
 			continue
 		}
-		switch judged {
+		switch class {
 		case signalNew:
-			d.unsettled = append(d.unsettled, v)
-			if err := d.takeIn(v.signal); err != nil {
+			d.unacknowledged = append(d.unacknowledged, v)
+			if err := d.learnSignal(v.signal); err != nil {
 				return err
 			}
 		case signalEarly:
 			v.early = true
 		case signalStale:
-			d.rt.tally(func(c *Counts) { c.Stale++ })
-			d.staleWake = d.staleWake || v.signal.DueAtUtc != nil
+			d.rt.count(func(c *Counts) { c.Stale++ })
+			d.staleTimer = d.staleTimer || v.signal.DueAtUtc != nil
 			close(v.applied)
 		case signalKnown:
-			d.rt.tally(func(c *Counts) { c.Duplicates++ })
-			d.answer(v)
+			d.rt.count(func(c *Counts) { c.Duplicates++ })
+			d.wakeAll(v)
 		case signalWakes:
-			d.answer(v)
+			d.wakeAll(v)
 		case signalOfChild:
-			d.crew.rouseChild(v.signal.Payload.Child)
+			d.executor.recheckChild(v.signal.Payload.Child)
 			close(v.applied)
 		}
 	}
 	return nil
 }
 
-// answer looks at everything again, for a signal that may be the last that knows of it.
-func (d *driver) answer(v *delivery) {
-	d.crew.rouse()
-	d.listens = d.listens || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
+// wakeAll rechecks everything that the orchestration waits for, because the signal may be the last message about it.
+func (d *driver) wakeAll(v *delivery) {
+	d.executor.recheckAll()
+	d.checkTasks = d.checkTasks || v.signal.Type == TaskCompleted || v.signal.Payload.Lost
 	if v.signal.Payload.Lost {
-		d.crew.sendAgain()
+		d.executor.resend()
 	}
 	close(v.applied)
 }
 
-// takeIn learns what a signal brings.
-func (d *driver) takeIn(s Signal) error {
+// learnSignal learns what a signal brings.
+func (d *driver) learnSignal(s Signal) error {
 	if len(s.Payload.Results) > 0 {
 		return d.takeResults(s.Payload.Results)
 	}
 	e, _ := s.event()
-	d.late = d.late || d.execution.ended
+	d.lateSignal = d.lateSignal || d.execution.ended
 	if e.Kind == executionResumed {
-		d.crew.rouseHeld()
+		d.executor.recheckHeld()
 	}
 	return d.learn(e)
 }
 
-// hasMail says that there are signals which have not been read.
-func (d *driver) hasMail() bool {
+// hasSignals reports whether there are signals that have not been read.
+func (d *driver) hasSignals() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	return len(d.inbox) > 0
 }
 
-// keep puts deliveries back into the inbox, before those that have come since.
-func (d *driver) keep(deliveries []*delivery) {
+// requeue puts deliveries back into the inbox, before those that have come since.
+func (d *driver) requeue(deliveries []*delivery) {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	d.inbox = append(slices.Clone(deliveries), d.inbox...)
 }
 
-// acknowledge marks the signals as applied whose events a committed round holds.
+// acknowledge marks the signals as applied whose events are in a committed round.
 func (d *driver) acknowledge() {
-	for _, v := range d.unsettled {
+	for _, v := range d.unacknowledged {
 		close(v.applied)
 	}
-	d.unsettled = nil
+	d.unacknowledged = nil
 }

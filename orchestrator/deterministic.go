@@ -11,17 +11,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// NewUUID is a UUID (version 5) that is the same in every replay and different in every other place.
+// NewUUID returns a UUID (version 5) that is the same in every replay and differs from the result of every other call.
 func (c *Context) NewUUID() uuid.UUID {
 	x := c.execution
 	x.uuids++
 	return uuid.NewSHA1(uuidSpace, fmt.Appendf(nil, "%s/%d/%d", x.id, x.base, x.uuids))
 }
 
-// uuidSpace is the name space of NewUUID.
+// uuidSpace is the name space of the UUIDs that NewUUID returns.
 var uuidSpace = uuid.MustParse("6a1f5c52-6a0e-5f43-8a55-1de0f2f6c0b4")
 
-// Rand is a source of random numbers that are the same in every replay. They are predictable: not for secrets.
+// Rand returns a source of random numbers that are the same in every replay. They are predictable: do not use them for
+// secrets.
 func (c *Context) Rand() *rand.Rand {
 	x := c.execution
 	if x.random == nil {
@@ -32,9 +33,9 @@ func (c *Context) Rand() *rand.Rand {
 	return x.random
 }
 
-// SideEffect runs fn once and records what it returns; a replay gets the recorded value. It is for small things that are
-// not deterministic and cannot fail. It runs again when the turn is not committed: after a crash, or when a start finds
-// that the orchestration exists. What can fail, or takes time, belongs in an activity.
+// SideEffect runs fn once and records what it returns; a replay gets the recorded value. It is for small values that
+// are not deterministic and cannot fail. fn runs again when the turn was not committed: after a crash, or when a start
+// finds that the orchestration exists. Work that can fail or takes time belongs in an activity.
 func SideEffect[T any](ctx *Context, name string, fn func() T) (T, error) {
 	var out T
 	payload, err := ctx.execution.sideEffect(name, func() (json.RawMessage, error) { return encodePayload(fn()) })
@@ -48,8 +49,8 @@ func SideEffect[T any](ctx *Context, name string, fn func() T) (T, error) {
 }
 
 // Patched reports whether the change of this name holds for the orchestration, so that code can change under running
-// ones: those that have passed the place before the change say false for ever, all others true. Keep the old branch
-// until none of them is left.
+// orchestrations. Those that passed this place before the change get false for ever, all others get true. Keep the old
+// branch until no orchestration that gets false is left.
 func (c *Context) Patched(name string) bool { return c.execution.patched(name) }
 
 // SetStatus shows v, as JSON of at most 16 KiB, in the column CustomStatus of the status row, from the next round on.
@@ -71,14 +72,14 @@ func (c *Context) SetStatus(v any) error {
 
 const maxCustomStatus = 16 << 10
 
-// continueAsNew is how an orchestrator function asks for its next execution.
+// continueAsNew is the error by which an orchestrator asks for its next execution.
 type continueAsNew struct {
 	input any
 }
 
-// Error says what it is, should it ever be seen.
+// Error is for whoever logs the error by mistake.
 func (continueAsNew) Error() string { return "the orchestration continues as new" }
 
-// ContinueAsNew, returned as the error of an orchestrator, starts the orchestration over with this input, and without
-// history: for loops that never end. Calls that nobody has waited for are carried out first.
+// ContinueAsNew returns an error that, returned by an orchestrator, starts the orchestration over with this input and
+// an empty history. It is for loops that never end. Calls that were not awaited are completed first.
 func ContinueAsNew(input any) error { return continueAsNew{input} }

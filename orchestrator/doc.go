@@ -16,7 +16,7 @@
 //     its end and the commit of its result, or when two processes drive the same orchestration. [ActivityInfo] carries
 //     an idempotency key for that.
 //   - Two processes that drive one orchestration never both commit the same round: the insert of the round's row is the
-//     lock, and the one that loses takes in what the other committed before it goes on.
+//     lock, and the process that loses takes over what the other one committed before it goes on.
 //   - An orchestration ends exactly once per execution. What its last round decided (messages, publications, starts) is done
 //     before anything else begins under its id, whoever begins that.
 //   - Live code sees what replay will see: every value that it gets has been through the recorded bytes. What a run depends
@@ -29,12 +29,13 @@
 // dead letter and a sub-orchestration called WithRetry all begin the next attempt by one rule:
 //
 //	The next attempt keeps the results of the calls that completed and were not undone, if the attempt before failed
-//	because a call did, its time was over or it was stopped, and did nothing afterwards but undo. Otherwise it begins anew.
+//	because one of its calls failed, timed out as a whole, or was stopped, and did nothing afterwards but undo. Otherwise it
+//	begins anew.
 //
-// Kept are results of activities and sub-orchestrations, timers that fired, people's answers, side effects, NewUUID, Rand, and
-// the ids of sub-orchestrations and publications; never failures, nor the time. Events that were raised are there again either
-// way. So a run that undid its work by calls of its own, or that failed by its own judgement, does that work again. [WithUndo]
-// and [Undo] take single calls back, and keep the rest.
+// What is kept are results of activities and sub-orchestrations, timers that fired, people's answers, side effects, NewUUID,
+// Rand, and the ids of sub-orchestrations and publications; failures and the time are not. Events that were raised are
+// delivered again either way. So a run that undid its work by calls of its own, or that failed by its own decision, does the
+// work again. [WithUndo] and [Undo] undo single calls, and keep the rest.
 //
 // # Children
 //
@@ -49,14 +50,14 @@
 // # Code that cannot go on
 //
 // An orchestration whose code replays to another decision, is not registered, or blocks without its Context is Stalled, with
-// the error. Events are kept. It goes on by itself in the sweep that follows when the code has been mended.
+// the error. Events are kept for it. When the code is fixed, the next sweep continues it.
 //
 // # Limits
 //
-// A value (input, result, event, answer) has up to [MaxPayload] bytes of JSON and [MaxDepth] levels of arrays and objects. More
-// is refused where it enters; what the code itself makes fails its call, or the execution, for good. There is no limit to how
-// much is called at once, or to how many events wait to be read: a turn that decides more than a round holds is divided
-// over rounds. A signal that comes again is known for [SignalHorizon], and by the execution that applied it for ever.
+// A value (input, result, event, answer) has up to [MaxPayload] bytes of JSON and [MaxDepth] levels of arrays and objects. A
+// larger one is refused where it enters; one that the code itself makes fails its call, or the execution, for good. There is no
+// limit to how many calls are made at once, or to how many events wait to be read: a turn that decides more than a round holds
+// is divided over rounds. A duplicate of a signal is recognised for [SignalHorizon], and within one execution for ever.
 //
 // # Storage
 //
@@ -66,12 +67,14 @@
 //	r-{execution:08d}-{round:08d}   a round, inserted once and never changed
 //	status                          the snapshot of the runtime, replaced with every round, in the same transaction
 //	task-...                        human tasks, which the package tasks owns
-//	x-{execution:08d}               keeps a process that sleeps from adding to an execution whose rounds were deleted
+//	x-{execution:08d}               the marker of an execution: a round requires it, so that a process that was paused cannot
+//	                                add a round to an execution whose rounds were deleted
 //	purge                           stands in place of the status while the rows are being deleted
 //
 // A payload of more than 64 KiB, and a round that does not fit its row, is in a blob {escaped id}/{execution:08d}/{sha256}; what
-// does not fit a message in {escaped id}/{sha256}. Blobs are written before what names them. The rounds of executions that
-// have continued as new are deleted once the next has, too, and then their blobs; those of a message, once it is applied.
+// does not fit a message in {escaped id}/{sha256}. A blob is written before the row or message that names it. The rounds of an
+// execution that has continued as new are deleted once the next execution has continued as new, too, and then its blobs. The
+// blob of a message is deleted once the message is applied.
 //
 // It owns the table "orchestrationsParked", which finds what is overdue because a message was lost, and three queues: a
 // message of "orchestration-signals" and of "orchestration-schedules" is a [Signal], due now and due later; one of

@@ -7,63 +7,64 @@ import (
 	"time"
 )
 
-// driver takes one orchestration from where its rounds end as far as it can go. There is at most one for an
-// orchestration in a process; all its fields but finished belong to the goroutine that runs it, until finished closes.
+// driver runs one orchestration from the end of its committed rounds as far as it can go. A process has at most one
+// driver for an orchestration. Until finished is closed, all fields but finished belong to the goroutine that runs the
+// driver.
 type driver struct {
 	rt           *Runtime
-	asked        Start // what it was made for, for those who meet it
-	start        Start // the same, or of what a signal found
+	request      Start // the Start that it was made for
+	start        Start // the same, or the Start of the orchestration that a signal found
 	orchestrator AnyOrchestrator
-	crew         *crew
+	executor     *executor
 
-	execution *execution
-	rounds    []round // of this execution, committed
-	version   int     // rounds of all executions
-	noted     Status  // after the last round, "" before the first
-	committed int     // rounds that this driver has added
-	createdAt time.Time
-	latest    int64 // time of the latest event that was found, in microseconds
-	lineage   lineage
-	before    lineage  // of the execution before
-	garbage   []string // rows of executions that nobody needs any more
-	previous  []string // rows that are, when this execution continues as new
-	litter    []int    // executions in these rows which blobs hold something of
-	blobs     bool     // hold something of this execution
-	earlier   []Outcome
-	memo      memo
-	reused    int          // calls of this execution that the memo has seen
-	kept      []keptResult // results of the memo that calls are about to get
-	known     int          // calls of this execution that are committed
-	conflicts int          // rounds that others committed first
-	etag      string       // that the status has to have at the first commit; "" for any
-	owed      *round       // the last round that it found, whose effects may be missing
+	execution      *execution
+	rounds         []round // of this execution, committed
+	version        int     // number of rounds of all executions
+	reportedStatus Status  // status after the last round, "" before the first
+	committed      int     // number of rounds that this driver has committed
+	createdAt      time.Time
+	latestEventAt  int64 // time of the latest event that was found, in microseconds
+	marker         executionMarker
+	previousMarker executionMarker // marker of the execution before
+	obsoleteRows   []string        // rows of executions that are not needed any more
+	previousRows   []string        // rows that become obsolete when this execution continues as new
+	obsoleteBlobs  []int           // executions with obsolete rows that have blobs
+	blobs          bool            // this execution has blobs
+	earlier        []Outcome
+	prior          priorResults
+	lookedUp       int             // how many calls of this execution were compared with prior
+	matched        []matchedResult // prior results that calls are about to get
+	known          int             // how many calls of this execution are committed
+	conflicts      int             // how many rounds other processes committed first
+	requiredETag   string          // ETag that the status row must have at the first commit; "" for any
+	unconfirmed    *round          // the last round that was loaded: its effects may be missing
 
-	codeless    bool   // the orchestrator's function takes no part
-	tag         string // ETag of the status row that was found
-	shown       string // the custom status that it has
-	waitsForEnd bool   // a sub-orchestration still runs for an earlier call
-	tells       bool   // the caller is told of the end, although it asks for it itself
-	late        bool   // a signal came after the end, and had no part in it
-	blocked     error  // the function did not come back in another driver of this process
-	watch       *watch
+	codeless           bool   // the orchestrator's function does not run
+	statusETag         string // ETag of the status row that was loaded
+	storedCustomStatus string // custom status in the row that was loaded
+	waitsForEnd        bool   // a sub-orchestration still runs for an earlier call
+	notifiesParent     bool   // the caller gets a signal at the end, although it also waits in memory
+	lateSignal         bool   // a signal came after the end and did not change the outcome
+	blocked            error  // set when another driver of this process has found the function blocked
+	watchdog           *watchdog
 
-	inbox     []*delivery   // guarded by rt.mu
-	mail      chan struct{} // says that the inbox is not empty
-	staleWake bool          // a signal of a timer came that nobody waits for any more
-	timed     bool          // a signal of a timer came
-	unsettled []*delivery   // read, not committed
+	inbox          []*delivery   // guarded by rt.mu
+	inboxReady     chan struct{} // receives when the inbox is not empty
+	staleTimer     bool          // a timer signal came that nobody waits for any more
+	timerSignaled  bool          // a timer signal came
+	unacknowledged []*delivery   // signals that were read and are not committed
 
-	learned  []event   // applied, not committed
-	marks    []int     // how many decisions there were after each of them
-	leftover int       // decisions of a divided turn whose event is committed
-	linger   time.Time // when they have to be
-	urgent   bool      // they have to be now
+	learned           []event   // applied, not committed
+	decisionsAfter    []int     // how many decisions there were after each learned event
+	leftoverDecisions int       // decisions of a divided turn whose event is committed
+	commitBy          time.Time // when the learned events have to be committed
+	commitNow         bool      // they have to be committed now
 
-	listens bool // people may have answered
+	checkTasks bool // people may have completed human tasks
 
-	broken error // of a call that cannot be made; what else runs comes first
+	callErr error // error of a call that cannot be made; attempts that run come first
 
-	past *Outcome // of the run that was asked for, when another has the id since: nothing is left to drive
+	pastOutcome *Outcome // outcome of the requested run when another run has the id since: nothing is left to drive
 
 	finished chan struct{}
 	outcome  Outcome
@@ -71,23 +72,24 @@ type driver struct {
 }
 
 func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
-	return &driver{rt: r, asked: s, start: s, orchestrator: o, finished: make(chan struct{}), mail: make(chan struct{}, 1)}
+	return &driver{rt: r, request: s, start: s, orchestrator: o, finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
 }
 
-// run drives and leaves. It has a goroutine of its own, because user code may end it with Goexit.
+// run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it
+// with Goexit.
 func (d *driver) run(ctx context.Context) {
 	var out Outcome
 	err := fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
 	defer func() {
 		if err != nil && d.committed > 0 {
-			d.leaveTrace(ctx)
+			d.indexForSweeper(ctx)
 		}
-		d.rt.leave(d, out, err)
+		d.rt.finish(d, out, err)
 	}()
-	d.crew = newCrew(ctx, d.rt, d.start)
-	defer d.crew.dismiss()
-	d.watch = newWatch(d, ctx)
-	defer d.watch.stop()
+	d.executor = newExecutor(ctx, d.rt, d.start)
+	defer d.executor.close()
+	d.watchdog = newWatchdog(d, ctx)
+	defer d.watchdog.stop()
 	defer func() {
 		if d.execution != nil {
 			d.execution.close()
@@ -96,24 +98,25 @@ func (d *driver) run(ctx context.Context) {
 	out, err = d.drive(ctx)
 }
 
-// drive takes the orchestration as far as it goes. Code that cannot go on stalls it.
+// drive runs the orchestration as far as it goes, and stalls it when its code cannot go on.
 func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if d.blocked != nil {
 		return d.stall(ctx, d.blocked)
 	}
 	out, err := d.advance(ctx)
-	if stalls(err) {
+	if isStall(err) {
 		return d.stall(ctx, err)
 	}
 	return out, err
 }
 
+// advance runs the orchestration step by step until it comes to rest.
 func (d *driver) advance(ctx context.Context) (Outcome, error) {
 	if err := d.open(ctx); err != nil {
-		return Outcome{}, lost(err)
+		return Outcome{}, asElsewhere(err)
 	}
-	if d.past != nil {
-		return *d.past, nil
+	if d.pastOutcome != nil {
+		return *d.pastOutcome, nil
 	}
 	if d.waitsForEnd {
 		out := d.summary()
@@ -131,11 +134,12 @@ func (d *driver) advance(ctx context.Context) (Outcome, error) {
 	}
 }
 
-// step commits what there is to commit, and learns what there is to learn next. It says when the orchestration is at rest.
+// step commits what there is to commit and learns what there is to learn next. done says that the orchestration is at
+// rest.
 func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 	if next := d.continuation(); next != nil {
 		if err := d.continueAsNew(ctx, *next); err != nil {
-			return out, false, lost(err)
+			return out, false, asElsewhere(err)
 		}
 	}
 	if err := d.prepare(ctx); err != nil {
@@ -143,14 +147,14 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 	}
 	if d.mustCommit() {
 		if err := d.commit(ctx); err != nil {
-			return out, false, lost(err)
+			return out, false, asElsewhere(err)
 		}
 	}
 	switch {
-	case d.past != nil:
-		return *d.past, true, nil
+	case d.pastOutcome != nil:
+		return *d.pastOutcome, true, nil
 	case d.ended():
-		out, err = d.rest(ctx)
+		out, err = d.finishEnded(ctx)
 		return out, true, err
 	case ctx.Err() != nil:
 		out, err = d.park(ctx, d.rt.config.Now())
@@ -160,36 +164,37 @@ func (d *driver) step(ctx context.Context) (out Outcome, done bool, err error) {
 	case d.overdue():
 		return out, false, d.learn(event{Kind: executionTimedOut})
 	}
-	fired, excess, next := d.crew.dispatch()
+	fired, excess, next := d.executor.dispatch()
 	nothing := len(fired)+len(excess) == 0
 	switch {
-	case d.broken != nil && nothing && len(d.crew.inFlight) == 0:
+	case d.callErr != nil && nothing && len(d.executor.inFlight) == 0:
 		out, err = d.park(ctx, d.rt.config.Now())
 		return out, true, err
-	case nothing && d.crew.idleUntil(ctx, next) && len(d.learned) == 0 && !d.hasMail():
+	case nothing && d.executor.idleUntil(ctx, next) && len(d.learned) == 0 && !d.hasSignals():
 		out, err = d.park(ctx, next)
 		return out, true, err
-	case nothing && d.crew.idleUntil(ctx, next):
-		d.urgent = len(d.learned) > 0 // what others committed meanwhile can give this process something to do
+	case nothing && d.executor.idleUntil(ctx, next):
+		d.commitNow = len(d.learned) > 0 // the commit may bring rounds of others, and with them work for this process
 		return out, false, nil
 	}
 	return out, false, d.proceed(ctx, fired, excess, next)
 }
 
-// rest leaves an execution that has ended. Should the message be lost that brings the next attempt, the sweeper makes it.
-func (d *driver) rest(ctx context.Context) (Outcome, error) {
+// finishEnded leaves an execution that has ended. If the execution is Retrying, the orchestration goes into the index,
+// so that the sweeper makes the next attempt should the message for it be lost.
+func (d *driver) finishEnded(ctx context.Context) (Outcome, error) {
 	out := d.summary()
-	if out.Status != Retrying || d.committed == 0 || d.late || out.Parent != "" || d.rt.config.Queues == nil {
+	if out.Status != Retrying || d.committed == 0 || d.lateSignal || out.Parent != "" || d.rt.config.Queues == nil {
 		return out, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	return out, d.rt.remember(ctx, d.rt.lookAfter(d.start.ID))
+	return out, d.rt.addParked(ctx, d.rt.recheckLater(d.start.ID))
 }
 
-// prepare learns what is there without waiting.
+// prepare learns what is known without waiting: signals, answers of people, and results of the attempt before.
 func (d *driver) prepare(ctx context.Context) error {
-	if err := d.read(); err != nil {
+	if err := d.readInbox(); err != nil {
 		return err
 	}
 	if d.execution.held && !d.execution.ended {
@@ -202,52 +207,54 @@ func (d *driver) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if d.listens {
-		if err := d.hearPeople(ctx); err != nil {
+	if d.checkTasks {
+		if err := d.learnAnswers(ctx); err != nil {
 			return err
 		}
 	}
-	return d.reuse()
+	return d.reusePrior()
 }
 
-// takeOver finds out what this driver has to see to. A driver that only brings something new to an orchestration leaves
-// alone what the orchestration had called already: whoever called it has a message that is not acknowledged until it is
-// done. Any other driver may be the last that knows of it, and may come after one that died in the middle.
+// takeOver finds out which calls this driver is responsible for. A driver that only brings new signals leaves existing
+// calls alone: the driver that made them has a message that is not acknowledged until they are done. Any other driver
+// may hold the last message for these calls, perhaps after a process that died in the middle, and is responsible for
+// all of them.
 func (d *driver) takeOver(ctx context.Context) error {
-	d.listens = !d.start.deliver
-	if d.start.deliver && d.bringsNothing() {
+	d.checkTasks = !d.start.deliver
+	if d.start.deliver && d.inboxBringsNothing() {
 		for _, t := range d.execution.tasks {
 			t.foreign = true
 		}
-		return nil // what came had no part in what is, so nothing depends on it
+		return nil // the signals did not contribute to the current state, so nothing depends on them
 	}
-	if d.start.deliver && d.bringsOnlyNew() {
+	if d.start.deliver && d.inboxBringsOnlyNew() {
 		for _, t := range d.execution.tasks {
 			t.foreign = true
 		}
 	}
-	return d.pay(ctx) // whoever commits the next round hides from others that the effects of this one are missing
+	return d.repeatEffects(ctx) // once the next round is committed, nobody can see that the effects of this one are missing
 }
 
-// pay repeats the effects that may be missing.
-func (d *driver) pay(ctx context.Context) error {
-	owed := d.owed
-	if d.owed = nil; owed == nil {
+// repeatEffects repeats the effects of the last loaded round, because the process that committed it may have died
+// before them.
+func (d *driver) repeatEffects(ctx context.Context) error {
+	last := d.unconfirmed
+	if d.unconfirmed = nil; last == nil {
 		return nil
 	}
-	return d.emit(ctx, *owed)
+	return d.emit(ctx, *last)
 }
 
-// overdue says that the execution's time is over.
+// overdue reports whether the execution's time-out has passed.
 func (d *driver) overdue() bool {
 	deadline := d.execution.deadline
 	return deadline != 0 && d.rt.config.Now().UnixMicro() >= deadline
 }
 
-// proceed learns what is there, or waits for it.
+// proceed learns what is due, or waits for the next result.
 func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.Time) error {
 	if len(fired)+len(excess) == 0 {
-		return d.listen(ctx, next)
+		return d.waitForResults(ctx, next)
 	}
 	if len(excess) > 0 {
 		sent := event{Kind: activitiesSent}
@@ -270,34 +277,36 @@ func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.T
 	return nil
 }
 
-// learn takes an event in, now.
+// learn applies an event to the execution, with the current time.
 func (d *driver) learn(e event) error {
 	e = e.clean()
 	e.At = d.execution.tick()
 	if len(d.learned) == 0 {
-		d.linger = d.rt.config.Now().Add(d.rt.config.Linger)
+		d.commitBy = d.rt.config.Now().Add(d.rt.config.Linger)
 	}
 	d.learned = append(d.learned, e)
-	d.urgent = d.urgent || e.Kind == activitiesSent
+	d.commitNow = d.commitNow || e.Kind == activitiesSent
 	err := d.execution.apply(e)
-	d.marks = append(d.marks, len(d.execution.decided))
+	d.decisionsAfter = append(d.decisionsAfter, len(d.execution.decided))
 	return err
 }
 
-// mustCommit says whether what was learned can wait for company.
+// mustCommit reports whether what was learned has to be committed now. Results that lead to no decision may wait for
+// others.
 func (d *driver) mustCommit() bool {
-	if len(d.execution.decided) > 0 || len(d.unsettled) > 0 || d.urgent {
+	if len(d.execution.decided) > 0 || len(d.unacknowledged) > 0 || d.commitNow {
 		return true
 	}
 	return len(d.learned) > 0 &&
-		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.linger))
+		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.commitBy))
 }
 
-// listen waits for results until next, or until what was learned has lingered long enough, and takes in all there are.
-func (d *driver) listen(ctx context.Context, next time.Time) error {
+// waitForResults waits for results until next, or until what was learned has to be committed, and learns all results
+// that are there.
+func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
 	wake := next
-	if len(d.learned) > 0 && (wake.IsZero() || d.linger.Before(wake)) {
-		wake = d.linger
+	if len(d.learned) > 0 && (wake.IsZero() || d.commitBy.Before(wake)) {
+		wake = d.commitBy
 	}
 	var timer <-chan time.Time
 	if !wake.IsZero() {
@@ -310,17 +319,17 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 		return nil
 	case <-timer:
 		return nil
-	case <-d.mail:
+	case <-d.inboxReady:
 		return nil
-	case r := <-d.crew.results:
-		if err := d.hear(r); err != nil {
+	case r := <-d.executor.results:
+		if err := d.learnResult(r); err != nil {
 			return err
 		}
 	}
 	for len(d.learned) < d.rt.config.LingerResults {
 		select {
-		case r := <-d.crew.results:
-			if err := d.hear(r); err != nil {
+		case r := <-d.executor.results:
+			if err := d.learnResult(r); err != nil {
 				return err
 			}
 		default:
@@ -330,13 +339,13 @@ func (d *driver) listen(ctx context.Context, next time.Time) error {
 	return nil
 }
 
-// hear learns how an attempt ended, or how far it is.
-func (d *driver) hear(r result) error {
-	t := d.crew.back(r)
+// learnResult learns how an attempt ended, or its progress.
+func (d *driver) learnResult(r result) error {
+	t := d.executor.attemptReturned(r)
 	switch {
 	case r.broken:
-		if d.broken == nil {
-			d.broken = r.err
+		if d.callErr == nil {
+			d.callErr = r.err
 		}
 		return nil
 	case t == nil || t.done || r.interrupted || r.parked:
@@ -347,22 +356,22 @@ func (d *driver) hear(r result) error {
 		return d.learn(event{Kind: t.kind.completion(), Task: t.number, Payload: r.output})
 	}
 	if r.attempt != t.attempts+1 {
-		return nil // another process has noted the failure of this attempt
+		return nil // another process has recorded the failure of this attempt
 	}
 	failure := failureOf(r.err)
-	t.options.errors.keep(failure, r.err)
-	return d.failed(t, failure, r.progress)
+	t.options.errors.record(failure, r.err)
+	return d.learnFailure(t, failure, r.progress)
 }
 
-// failed learns that an attempt failed, and whether another follows.
-func (d *driver) failed(t *task, f *Failure, progress json.RawMessage) error {
+// learnFailure learns that an attempt failed, and whether another one follows.
+func (d *driver) learnFailure(t *task, f *Failure, progress json.RawMessage) error {
 	if progress != nil {
 		if err := d.learn(event{Kind: activityProgressed, Task: t.number, Payload: progress}); err != nil {
 			return err
 		}
 	}
 	attempt := t.attempts + 1
-	due, again := t.retryAt(f, attempt, d.rt.config.Now(), d.crew.info(t).IdempotencyKey())
+	due, again := t.retryAt(f, attempt, d.rt.config.Now(), d.executor.info(t).IdempotencyKey())
 	if !again {
 		return d.learn(event{Kind: t.kind.failure(), Task: t.number, Attempt: attempt, Failure: f})
 	}

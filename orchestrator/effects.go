@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// emit does what a round decided that has an effect outside of the orchestration: messages that it sends, orchestrations
-// that it starts. That comes after the commit and before the next round, so whoever resumes knows that at most the
-// effects of the last round are missing, and repeats those. Repeating is harmless: every receiver knows what it has had.
-// All that it needs is in the rounds.
+// emit carries out the effects of a round outside of the orchestration: it sends messages and starts orchestrations.
+// emit runs after the commit and before the next round, so at most the effects of the last round can be missing when an
+// orchestration is resumed, and these are repeated. Repeating is harmless, because every receiver recognises what it
+// has had. Everything that emit needs is in the rounds.
 func (d *driver) emit(ctx context.Context, r round) error {
-	end := generation{rounds: []round{r}}.end()
-	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.hasOpen()) {
+	end := storedExecution{rounds: []round{r}}.end()
+	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.mayHaveOpenCalls()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -23,7 +23,7 @@ func (d *driver) emit(ctx context.Context, r round) error {
 		for _, e := range events {
 			switch e.Kind {
 			case callCanceled:
-				if d.mayBe(e, childTask) {
+				if d.mayConcern(e, childTask) {
 					errs = append(errs, d.cancelChildren(ctx, e))
 				}
 			case executionCanceled:
@@ -31,7 +31,7 @@ func (d *driver) emit(ctx context.Context, r round) error {
 			case childFailed:
 				errs = append(errs, d.giveUpChild(ctx, e))
 			case activitiesSent:
-				errs = append(errs, d.spread(ctx, e))
+				errs = append(errs, d.sendActivities(ctx, e))
 			}
 		}
 	}
@@ -42,30 +42,31 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	return errors.Join(append(errs, d.emitOutward(ctx, r))...)
 }
 
-// mayBe says whether the event can be about a call of that kind: it is not known of one that is not in memory.
-func (d *driver) mayBe(e event, kind taskKind) bool {
+// mayConcern reports whether the event can be about a call of this kind. For a call that is not in memory the kind is
+// unknown.
+func (d *driver) mayConcern(e event, kind taskKind) bool {
 	t := d.execution.task(e.Task)
 	return t == nil || t.kind == kind
 }
 
-// emitOutward is the part of emit that reaches others than those which the orchestration has called.
+// emitOutward is the part of emit that reaches others than the orchestration's own sub-orchestrations and human tasks.
 func (d *driver) emitOutward(ctx context.Context, r round) error {
 	var errs []error
 	inOrder := true
 	for _, e := range r.Decided {
 		switch e.Kind {
 		case childDetached:
-			errs = append(errs, d.launch(ctx, e))
+			errs = append(errs, d.startDetached(ctx, e))
 		case eventSent:
-			if inOrder { // those behind one that failed come with it
+			if inOrder { // after a failure, the later events are sent again together with it
 				err := d.sendEvent(ctx, e)
 				errs, inOrder = append(errs, err), err == nil
 			}
 		}
 	}
-	errs = append(errs, d.relay(ctx, r))
-	if end := (generation{rounds: []round{r}}).end(); end != nil {
-		errs = append(errs, d.tellParent(ctx, *end))
+	errs = append(errs, d.publishEvents(ctx, r))
+	if end := (storedExecution{rounds: []round{r}}).end(); end != nil {
+		errs = append(errs, d.notifyParent(ctx, *end))
 	}
 	return errors.Join(errs...)
 }
@@ -82,31 +83,32 @@ func (r round) hasEffects() bool {
 	return false
 }
 
-// hasOpen says that the execution has called sub-orchestrations, or asked people for something, that may go on at its end.
-func (d *driver) hasOpen() bool {
+// mayHaveOpenCalls reports whether the execution has called sub-orchestrations or asked people for something, which may
+// be open at its end.
+func (d *driver) mayHaveOpenCalls() bool {
 	return slices.ContainsFunc(d.rounds, func(r round) bool {
 		return slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == taskCreated || e.Kind == childScheduled })
 	})
 }
 
-// payLast has the effects of the last round of an orchestration, which a process may have died before: whatever begins
-// after it hides from others that they are missing.
-func (r *Runtime) payLast(ctx context.Context, id string, all []generation, emit func(*driver, context.Context, round) error) error {
+// repeatLastEffects repeats the effects of the orchestration's last round, because a process may have died before them.
+// It has to come before the next execution begins: after that, nobody can see that they are missing.
+func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []storedExecution, emit func(*driver, context.Context, round) error) error {
 	latest, started := latestOf(all)
-	d := newDriver(r, startedAs(id, started), r.orchestrators[started.Name])
-	d.crew = newCrew(ctx, r, d.start)
-	defer d.crew.dismiss()
-	d.fresh(latest.number, max(started.Base, 1))
-	d.rounds, d.tells = latest.rounds, true
+	d := newDriver(r, startFrom(id, started), r.orchestrators[started.Name])
+	d.executor = newExecutor(ctx, r, d.start)
+	defer d.executor.close()
+	d.resetExecution(latest.number, max(started.Base, 1))
+	d.rounds, d.notifiesParent = latest.rounds, true
 	return emit(d, ctx, latest.rounds[len(latest.rounds)-1])
 }
 
-// launch starts an orchestration that nobody waits for. One that has the id already is left alone.
-func (d *driver) launch(ctx context.Context, e event) error {
+// startDetached starts a detached orchestration. If its id is taken, nothing is started.
+func (d *driver) startDetached(ctx context.Context, e event) error {
 	s := Start{ID: e.Child, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
-		d.rt.config.Log.Warn("an orchestration that was to be started is another's", "orchestration", d.start.ID, "id", e.Child, "reason", err.Error())
+		d.rt.config.Log.Warn("a detached orchestration was not started: its id is taken", "orchestration", d.start.ID, "id", e.Child, "reason", err.Error())
 		return nil
 	}
 	if err != nil {

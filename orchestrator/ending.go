@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// settle decides the end of the execution from that of its orchestrator function.
-func (x *execution) settle(root *task) {
+// decideEnd decides how the execution ends, from what its orchestrator's function returned.
+func (x *execution) decideEnd(root *task) {
 	again, continues := errors.AsType[continueAsNew](root.err)
 	switch {
 	case root.err != nil && x.canceled != nil && !holdsFailedCall(root.err):
-		x.finish(event{Kind: executionStopped, Failure: canceledFailure(*x.canceled), Keeps: x.keeps()})
+		x.finish(event{Kind: executionStopped, Failure: canceledFailure(*x.canceled), Keeps: x.keepsResults()})
 	case continues:
 		input, _ := again.input.(json.RawMessage)
 		x.finish(event{Kind: executionContinued, Payload: input, Inherited: x.inheritance()})
@@ -23,45 +23,47 @@ func (x *execution) settle(root *task) {
 	}
 }
 
-// fail ends the execution with an error of its code. What was canceled and could not clean up is for a person.
+// fail ends the execution with an error of its code. After a cancellation the error is permanent: the clean-up has
+// failed, and a person has to look at it.
 func (x *execution) fail(err error) {
 	f := failureOf(err)
-	keepNamed(f, err, x.errors)
+	recordNamed(f, err, x.errors)
 	f.Permanent = f.Permanent || x.canceled != nil
-	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.saw && x.keeps(), Retrying: x.willRetry && !f.Permanent})
+	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.sawFailure && x.keepsResults(), Retrying: x.willRetry && !f.Permanent})
 }
 
-// keeps says that the attempt which follows may keep the results of this one: since it saw that something had failed, it
-// has done nothing that can have taken them back.
-func (x *execution) keeps() bool { return !x.acted }
+// keepsResults reports whether the next attempt may keep the results of this one: the code has done nothing since it
+// saw a failure, so it cannot have undone them.
+func (x *execution) keepsResults() bool { return !x.actedAfterFailure }
 
-// finish ends the execution, and with it what its fibers wait for.
+// finish ends the execution by this decision.
 func (x *execution) finish(e event) {
 	x.decide(e)
-	x.conclude(x.decided[len(x.decided)-1])
+	x.markEnded(x.decided[len(x.decided)-1])
 }
 
-// tooLarge says that the execution ended because it decided what cannot be stored.
+// tooLarge reports whether the execution ended because it decided something that cannot be stored.
 func (e event) tooLarge() bool {
 	return e.Kind == executionFailed && e.Failure != nil && e.Failure.Code == codeTooLarge
 }
 
-// conclude takes note of the decision that ends the execution.
-func (x *execution) conclude(end event) {
+// markEnded records the decision that ends the execution.
+func (x *execution) markEnded(end event) {
 	x.ended, x.continues, x.end = true, end.Kind == executionContinued, end
 }
 
-// see takes note that the code has been given the result of a call. What the code canceled by itself has not failed.
-func (x *execution) see(t *task) {
+// noteResultSeen records whether the code was given the failure of a call. A call that the code canceled itself has not
+// failed.
+func (x *execution) noteResultSeen(t *task) {
 	if t.err != nil && t.number > 0 && !t.canceled {
-		x.saw = true
+		x.sawFailure = true
 	}
 }
 
-// act takes note that the code does something that others can see.
-func (x *execution) act() { x.acted = x.acted || x.saw }
+// noteAction records that the code does something with effects outside, which counts once it has seen a failure.
+func (x *execution) noteAction() { x.actedAfterFailure = x.actedAfterFailure || x.sawFailure }
 
-// holdsFailedCall says that an error is, or wraps, that of a call which failed and was not canceled.
+// holdsFailedCall reports whether an error is, or wraps, the error of a call that failed and was not canceled.
 func holdsFailedCall(err error) bool {
 	return walk(err, func(e error) bool {
 		switch e := e.(type) {
@@ -76,18 +78,18 @@ func holdsFailedCall(err error) bool {
 	})
 }
 
-// timeOut ends an execution whose time is over.
+// timeOut ends an execution whose time-out has passed.
 func (x *execution) timeOut() {
 	f := &Failure{Code: "TimedOut", Message: fmt.Sprintf("the orchestration did not end by %s", fromMicros(x.deadline).Format(time.RFC3339))}
-	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keeps(), Retrying: x.willRetry})
+	x.finish(event{Kind: executionFailed, Failure: f, Keeps: x.keepsResults(), Retrying: x.willRetry})
 }
 
-// between takes in what comes after an attempt that another one follows: it is kept for that, or there is none after all.
-// The end is decided again, so that it is what the last round holds.
-func (x *execution) between(e event) {
+// applyBetweenAttempts applies an event that comes between a failed attempt and the next one. The event is kept for the
+// next attempt, or cancels it. The end is decided again, so that the last round always holds it.
+func (x *execution) applyBetweenAttempts(e event) {
 	switch e.Kind {
 	case executionSuspended, executionResumed:
-		x.command(e)
+		x.applyCommand(e)
 	case executionCanceled:
 		x.stop(canceledFailure(e.Reason))
 		return
@@ -101,37 +103,38 @@ func (x *execution) between(e event) {
 	x.record(x.end)
 }
 
-// stop ends what has been stopped from outside.
+// stop ends an execution that was canceled or terminated from outside.
 func (x *execution) stop(f *Failure) {
-	keeps := x.keeps()
+	keeps := x.keepsResults()
 	if x.ended {
 		keeps = x.end.Keeps
 	}
 	x.finish(event{Kind: executionStopped, Failure: f, Keeps: keeps})
 }
 
-// giveUp ends what nobody tries again: an attempt that failed is the last one, and one that goes on has failed.
+// giveUp makes a failure final: a failed attempt becomes the last one, and a running one fails.
 func (x *execution) giveUp(f *Failure) {
 	if !x.ended {
-		x.finish(event{Kind: executionFailed, Failure: f}) // nobody knows what its code has seen
+		x.finish(event{Kind: executionFailed, Failure: f}) // Keeps is not set: it is unknown what the code has seen
 		return
 	}
 	end := x.end
 	end.Retrying = false
 	x.record(end)
-	x.conclude(end)
+	x.markEnded(end)
 }
 
-// adopt takes the execution over without its code: what it was told and how it ended, but not what it waits for.
-func (x *execution) adopt(g generation) {
+// loadWithoutCode loads the execution from its rounds without running its code. It then knows which signals were
+// applied and how the execution ended, but not what the code waits for.
+func (x *execution) loadWithoutCode(g storedExecution) {
 	started, _ := g.start()
-	x.began(started)
+	x.applyStart(started)
 	for _, r := range g.rounds {
 		for _, e := range r.Learned {
-			x.memory.hear(e)
+			x.received.record(e)
 			switch e.Kind {
 			case executionSuspended, executionResumed:
-				x.command(e)
+				x.applyCommand(e)
 			case executionStalled:
 				x.stalled, x.failure = true, e.Failure
 			case executionRecovered:
@@ -147,13 +150,13 @@ func (x *execution) adopt(g generation) {
 	}
 	x.clock = fromMicros(x.last)
 	if end := g.end(); end != nil {
-		x.conclude(*end)
+		x.markEnded(*end)
 		return
 	}
-	x.acted = true // nobody knows whether it has
+	x.actedAfterFailure = true // unknown without the code, so the safe assumption
 	for _, c := range summarize(x.id, g).Calls {
 		if c.Kind == TaskCall && c.EndedAt.IsZero() {
-			x.people = append(x.people, &task{kind: humanTask, number: c.origin.Task, name: c.Name, input: c.Input, began: c.origin.ScheduledAt})
+			x.humanTasks = append(x.humanTasks, &task{kind: humanTask, number: c.origin.Task, name: c.Name, input: c.Input, began: c.origin.ScheduledAt})
 		}
 	}
 }

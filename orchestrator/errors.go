@@ -13,7 +13,7 @@ import (
 var (
 	// ErrNotFound: there is no orchestration of that id.
 	ErrNotFound = errors.New("no such orchestration")
-	// ErrElsewhere: another process committed a round first and goes on with the orchestration. Come back later.
+	// ErrElsewhere: another process committed a round first and goes on with the orchestration. Try again later.
 	ErrElsewhere = errors.New("the orchestration runs in another process")
 	// ErrConflict: the id belongs to another orchestrator or to another correlation id.
 	ErrConflict = errors.New("the orchestration id is taken")
@@ -28,23 +28,25 @@ var (
 	ErrActive = errors.New("the orchestration has not ended")
 	// ErrEnded: the orchestration has ended in a way that does not allow what was asked for.
 	ErrEnded = errors.New("the orchestration has ended")
-	// ErrCanceled is what a wait gives that was interrupted, by Cancel or because the orchestration was canceled.
+	// ErrCanceled: the wait was interrupted, by Cancel or because the orchestration was canceled.
 	ErrCanceled = errors.New("canceled")
 	// ErrNewerSchema: the rounds were written by a newer version of this program. Nothing is changed: deploy that version.
 	ErrNewerSchema = errors.New("written by a newer version: deploy that or a later one, and run it again")
 	// ErrNoSignals: the runtime has no queues, so nothing can be sent to an orchestration.
 	ErrNoSignals = errors.New("the runtime has no queues")
-	// errNoActivity: a function that is for activities was called with another context.
+	// errNoActivity: a function for activities was called with another context.
 	errNoActivity = errors.New("not the context of a running activity")
-	// ErrPayload: a value that cannot be stored: more than 60 MiB of JSON, or arrays and objects nested more than 500 deep.
+	// ErrPayload: the value cannot be stored, because it has more than 60 MiB of JSON, or arrays and objects nested
+	// more than 500 deep.
 	ErrPayload = errors.New("a payload cannot be stored")
-	// ErrStalled: the code cannot go on with the orchestration, which waits until it is mended. What it wraps says why.
+	// ErrStalled: the code cannot go on with the orchestration, which waits until the code is fixed. The wrapped error
+	// says why.
 	ErrStalled = errors.New("the orchestration is stalled")
 	// ErrCorrupt: the stored rounds cannot be read back; the message names the row.
 	ErrCorrupt = errors.New("stored rounds are damaged: restore them and run it again")
 )
 
-// Failure is an error as the rounds keep it.
+// Failure is an error in the form in which the rounds keep it.
 type Failure struct {
 	// Message is the text of the error.
 	Message string `json:"message"`
@@ -52,9 +54,9 @@ type Failure struct {
 	Code string `json:"code,omitempty"`
 	// Permanent says that another attempt cannot help.
 	Permanent bool `json:"permanent,omitempty"`
-	// Stack is where a panic happened.
+	// Stack is the stack trace of a panic.
 	Stack string `json:"stack,omitempty"`
-	// Type and Detail hold an error that WithError lets survive.
+	// Type and Detail hold an error whose type WithError has named.
 	Type   string          `json:"type,omitempty"`
 	Detail json.RawMessage `json:"detail,omitempty"`
 }
@@ -70,7 +72,7 @@ type ActivityError struct {
 	Attempt int
 	Failure Failure
 
-	cause error // that WithError let survive
+	cause error // the error itself, if WithError names its type
 }
 
 // Error names the activity and what went wrong.
@@ -93,7 +95,7 @@ type OrchestrationError struct {
 	ID      string
 	Failure Failure
 
-	cause error // that WithError let survive
+	cause error // the error itself, if WithError names its type
 }
 
 // Error names the orchestrator and what went wrong.
@@ -109,9 +111,9 @@ func (e *OrchestrationError) Unwrap() []error {
 	return []error{&e.Failure, e.cause}
 }
 
-// DeterminismError says that replaying an orchestration led to other decisions than its rounds hold: the code changed
-// under it, or is not deterministic. The orchestration is stalled, not damaged: with code that decides as recorded it
-// goes on.
+// DeterminismError says that a replay led to other decisions than the recorded ones: the code changed under a running
+// orchestration, or is not deterministic. The orchestration is stalled, not damaged. It goes on with code that decides
+// as recorded.
 type DeterminismError struct {
 	Orchestration string
 	Execution     int
@@ -121,20 +123,20 @@ type DeterminismError struct {
 	Decided  string
 }
 
-// Error names both sides.
+// Error names the recorded and the replayed decision.
 func (e *DeterminismError) Error() string {
 	return fmt.Sprintf("orchestration %s is stalled: replay of execution %d, round %d decided %s, but recorded is %s: "+
 		"run it with the code that it was started with; a change under way is made with Context.Patched, or as another version (WithVersion)",
 		e.Orchestration, e.Execution, e.Round, e.Decided, e.Recorded)
 }
 
-// permanent marks an error that no further attempt can mend.
+// permanent marks an error that no further attempt can fix.
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Permanent marks err as one that another attempt cannot mend: an activity is not retried, and an engine's message goes
-// to the dead letters at once. Permanent(nil) is nil.
+// Permanent marks err as an error that another attempt cannot fix: an activity is not retried, and an engine's message
+// goes to the dead letters at once. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -153,8 +155,8 @@ func IsPermanent(err error) bool {
 	})
 }
 
-// failureOf turns an error of user code into what the rounds keep. An error can panic when it is looked at, as one that is
-// a nil pointer does: then that is the failure.
+// failureOf converts an error of user code to a Failure. An error may panic when its text is asked for, as a nil
+// pointer does; the panic is the failure then.
 func failureOf(err error) (f *Failure) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -167,7 +169,7 @@ func failureOf(err error) (f *Failure) {
 		return &same
 	}
 	f = &Failure{Message: clip(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
-	if inner, ok := errors.AsType[*Failure](err); ok { // an error that WithError kept goes on with what wraps it
+	if inner, ok := errors.AsType[*Failure](err); ok { // a typed error stays typed when it is wrapped
 		f.Type, f.Detail = inner.Type, inner.Detail
 	}
 	if errors.Is(err, ErrCanceled) {
@@ -179,7 +181,7 @@ func failureOf(err error) (f *Failure) {
 	return f
 }
 
-// clean is the failure as reading it back gives it.
+// clean returns the failure as it is after being stored and read back.
 func (f *Failure) clean() *Failure {
 	if f == nil {
 		return nil
@@ -200,7 +202,7 @@ func clip(text string) string {
 	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:maxMessage], ""), len(text))
 }
 
-// errorCode is the type of the innermost error, which is the best name that an untyped error has.
+// errorCode is the Go type of the innermost error, which is the best name that an untyped error has.
 func errorCode(err error) string {
 	if f, ok := errors.AsType[*Failure](err); ok && f.Code != "" {
 		return f.Code
@@ -217,7 +219,7 @@ func errorCode(err error) string {
 	}
 }
 
-// panicError is a panic of user code as an error.
+// panicError is a panic of user code, as an error.
 type panicError struct {
 	value any
 	stack string
@@ -225,7 +227,7 @@ type panicError struct {
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// timeoutError says that an activity did not return in the time that its call allows.
+// timeoutError says that an activity did not return within its time-out.
 type timeoutError struct{ after time.Duration }
 
 func (e *timeoutError) Error() string { return fmt.Sprintf("no result within %v", e.after) }

@@ -14,43 +14,43 @@ import (
 // eventKind names an event in the rounds. Kinds are stored: they are added, never renamed.
 type eventKind string
 
-// What an orchestration learns.
+// These events are what an orchestration learns.
 const (
 	executionStarted  eventKind = "ExecutionStarted"
 	activityCompleted eventKind = "ActivityCompleted"
 	activityFailed    eventKind = "ActivityFailed"
-	// attemptFailed: an attempt failed and another follows at Due.
+	// attemptFailed: an attempt failed, and the next one is due at Due.
 	attemptFailed  eventKind = "AttemptFailed"
 	timerFired     eventKind = "TimerFired"
 	childCompleted eventKind = "OrchestrationCompleted"
 	childFailed    eventKind = "OrchestrationFailed"
-	// activityProgressed: a running activity told how far it is.
+	// activityProgressed: a running activity reported its progress.
 	activityProgressed eventKind = "ActivityProgressed"
 	// activitiesSent: other processes run the activities of Tasks.
 	activitiesSent eventKind = "ActivitiesSent"
 	eventRaised    eventKind = "EventRaised"
-	// taskCompleted: a person, Reason, has answered.
+	// taskCompleted: a person, whose name is in Reason, completed a human task.
 	taskCompleted eventKind = "TaskCompleted"
 
-	// executionReleased: an execution whose start was held goes on.
+	// executionReleased: an execution that was started without its first turn (Held) goes on.
 	executionReleased   eventKind = "ExecutionReleased"
 	executionSuspended  eventKind = "ExecutionSuspended"
 	executionResumed    eventKind = "ExecutionResumed"
 	executionCanceled   eventKind = "ExecutionCanceled"
 	executionTerminated eventKind = "ExecutionTerminated"
 	executionTimedOut   eventKind = "ExecutionTimedOut"
-	// executionStalled: the code cannot go on, because of Failure. What is learned from then on is kept until
-	// executionRecovered, when it can.
+	// executionStalled: the code cannot go on, because of Failure. Events are kept until executionRecovered.
 	executionStalled   eventKind = "ExecutionStalled"
 	executionRecovered eventKind = "ExecutionRecovered"
-	// executionGivenUp: nobody makes another attempt.
+	// executionGivenUp: no further attempt is made.
 	executionGivenUp eventKind = "ExecutionGivenUp"
 
-	// orchestrationPurged stands alone in the first round of an execution that never is: the rows are being deleted.
+	// orchestrationPurged is the only event in the first round of an execution that never runs: the rows are being
+	// deleted.
 	orchestrationPurged eventKind = "OrchestrationPurged"
 )
 
-// What an orchestration decides.
+// These events are what an orchestration decides.
 const (
 	activityScheduled  eventKind = "ActivityScheduled"
 	childScheduled     eventKind = "OrchestrationScheduled"
@@ -75,86 +75,93 @@ type event struct {
 	Kind eventKind `json:"kind"`
 	// At is when, in microseconds of Unix time. Times strictly increase within an orchestration, so they can be keys.
 	At int64 `json:"at"`
-	// Task is the call that the event is about, from 1.
+	// Task is the number of the call that the event is about, from 1.
 	Task int `json:"task,omitempty"`
-	// Name is the orchestrator's or activity's.
+	// Name is the name of the orchestrator, activity or event.
 	Name string `json:"name,omitempty"`
-	// Payload is the input of what starts and the output of what completes; Blob names the blob that holds it instead.
+	// Payload is the input of what starts and the output of what completes. Blob names the blob that holds the payload
+	// instead.
 	Payload json.RawMessage `json:"payload,omitempty"`
 	Blob    string          `json:"blob,omitempty"`
 	// Failure is the error of what failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Attempt is the attempt that failed, and Due when the next one is; or when a timer is. Of a start, it is which attempt
-	// at its work the execution is, from 1; of a call of a sub-orchestration, how many attempts it has, 0 for one.
+	// Attempt is the attempt that failed, and Due when the next one is due; of a timer, Due is when it fires. In a
+	// start, Attempt is the number of the attempt that the execution is, from 1. In a call of a sub-orchestration, it
+	// is how many attempts the call has, 0 for one.
 	Attempt int   `json:"attempt,omitempty"`
 	Due     int64 `json:"due,omitempty"`
-	// CorrelationID is the one of a start.
+	// CorrelationID is set in a start.
 	CorrelationID string `json:"correlationId,omitempty"`
-	// Base is the execution that a start began anew with: itself, or an earlier attempt whose results it keeps. First
-	// is the one that began from outside: itself, or the one before it continued as new or was tried again.
+	// Base is the execution whose results a start builds on: itself, or an earlier attempt whose results it keeps.
+	// First is the execution that was started from outside: itself, or an earlier one that continued as new or was
+	// retried.
 	Base  int `json:"base,omitempty"`
 	First int `json:"first,omitempty"`
-	// Series says of a start from outside that others follow it under the id, again and again: it is not kept for ever.
+	// Series says of a start from outside that runs follow each other under the id (ReuseEnded), so its rows are not
+	// kept for ever.
 	Series bool `json:"series,omitempty"`
-	// Before counts the rounds of the executions before, and Created is when the first of them began, in microseconds.
+	// Before counts the rounds of all executions before, and Created is when the first of them began, in microseconds.
 	Before  int   `json:"before,omitempty"`
 	Created int64 `json:"created,omitempty"`
-	// Version is the orchestrator's that a start picked, Held that its first turn waits for executionReleased, Drop that
-	// events nobody waits for are dropped, and Reference the business reference.
+	// Version is the orchestrator's version that a start picked. Held says that the first turn waits for
+	// executionReleased, and Drop that events which nobody waits for are dropped. Reference is the business reference.
 	Version   string     `json:"version,omitempty"`
 	Held      bool       `json:"held,omitempty"`
 	Drop      bool       `json:"drop,omitempty"`
 	Reference *Reference `json:"reference,omitempty"`
-	// Rules is the version of the runtime's rules that an execution began under. Publishes says that there was somebody to
-	// publish to then, Signals that there were queues, WillRetry that a failure is followed by another attempt.
+	// Rules is the version of the runtime's rules under which an execution began. Publishes says that there was a
+	// publisher then, Signals that there were queues, and WillRetry that another attempt follows a failure.
 	Rules     int  `json:"rules,omitempty"`
 	Publishes bool `json:"publishes,omitempty"`
 	Signals   bool `json:"signals,omitempty"`
 	WillRetry bool `json:"willRetry,omitempty"`
-	// Revived says of a start that the attempt before had ended for good: commands that were given before it do not count.
+	// Revived says of a start that the attempt before had ended for good: commands that were given before the start do
+	// not count.
 	Revived bool `json:"revived,omitempty"`
-	// Call is the call that a sub-orchestration was begun for, Errors are the types of errors that its caller can read.
+	// Call is the call for which a sub-orchestration was started. Errors names the types of errors that its caller can
+	// decode.
 	Call   *callRef `json:"call,omitempty"`
 	Errors []string `json:"errors,omitempty"`
-	// Retrying says of a failure that another attempt follows, Keeps of an end that what follows it may keep its results.
+	// Retrying says of a failure that another attempt follows. Keeps says of an end that the next attempt may keep the
+	// results.
 	Retrying bool `json:"retrying,omitempty"`
 	Keeps    bool `json:"keeps,omitempty"`
-	// Undoes is the number of the call that this one takes back, Shielded says that a cancellation does not reach it.
+	// Undoes is the number of the call that this one undoes. Shielded says that a cancellation does not reach the call.
 	Undoes   int  `json:"undoes,omitempty"`
 	Shielded bool `json:"shielded,omitempty"`
-	// Close says what becomes of a sub-orchestration when its caller ends before it; "" is CancelChild.
+	// Close is what happens to a sub-orchestration when its caller ends before it; "" is CancelChild.
 	Close ParentClose `json:"close,omitempty"`
 	// Accepted is when a command was given, in microseconds.
 	Accepted int64 `json:"accepted,omitempty"`
-	// Stream and Sequence order the events that one orchestration sends to another; Previous is when the one before was
-	// sent, in microseconds.
+	// Stream and Sequence order the events that one orchestration sends to another. Previous is when the event before
+	// was sent, in microseconds.
 	Stream   string `json:"stream,omitempty"`
 	Sequence int    `json:"sequence,omitempty"`
 	Previous int64  `json:"previous,omitempty"`
 	// Tasks are the calls of activitiesSent.
 	Tasks []int `json:"tasks,omitempty"`
-	// Child is the id of the orchestration that a call started, Parent that of the one that called.
+	// Child is the id of the orchestration that a call started, and Parent the id of the caller.
 	Child  string `json:"child,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// Tenant and Order are those of a publication, whose key is Child.
+	// Tenant and Order are the tenant and the order key of a publication. Its key is in Child.
 	Tenant string `json:"tenant,omitempty"`
 	Order  string `json:"order,omitempty"`
-	// Carry is Start.Carry, Timeout Start.Timeout in microseconds.
+	// Carry is Start.Carry. Timeout is Start.Timeout in microseconds.
 	Carry   []byte `json:"carry,omitempty"`
 	Timeout int64  `json:"timeout,omitempty"`
-	// Signal is the id of the signal that brought the event, Reason what an operator gave.
+	// Signal is the id of the signal that brought the event, and Reason the reason that an operator gave.
 	Signal string `json:"signal,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Inherited is what an execution got from the one that continued as new.
+	// Inherited is what an execution took over from the one before it.
 	Inherited *inheritance `json:"inherited,omitempty"`
-	// Origin is set on a completion that an earlier execution holds: the payload and the times are there.
+	// Origin is set on a result that was taken over from an earlier execution, which holds its payload and its times.
 	Origin *origin `json:"origin,omitempty"`
 }
 
-// reused says that e brings a result of an earlier execution: what was scheduled and ended there keeps its times.
+// reused reports whether e is a result that was taken over from an earlier execution.
 func (e event) reused() bool { return e.Origin != nil }
 
-// origin names a call of an earlier execution, with its times in microseconds.
+// origin identifies a call of an earlier execution, with its times in microseconds.
 type origin struct {
 	Execution   int   `json:"execution"`
 	Task        int   `json:"task"`
@@ -162,8 +169,8 @@ type origin struct {
 	EndedAt     int64 `json:"endedAt"`
 }
 
-// sameDecision reports whether replay decided what is recorded: kind, call, name and input. Times do not count, and
-// neither does what an execution ends with: newer code may word it better.
+// sameDecision reports whether the replay decided what is recorded: kind, call, name and input. Times do not count, and
+// neither does the result with which an execution ends, because newer code may word it better.
 func sameDecision(recorded, decided event) bool {
 	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name || recorded.Undoes != decided.Undoes {
 		return false
@@ -183,7 +190,7 @@ func sameDecision(recorded, decided event) bool {
 	return bytes.Equal(recorded.Payload, decided.Payload)
 }
 
-// describe names a decision for people.
+// describe describes a decision in words, for error texts.
 func (e event) describe() string {
 	switch e.Kind {
 	case activityScheduled:
@@ -235,7 +242,7 @@ func excerpt(b []byte) string {
 	return fmt.Sprintf("%s... (%d bytes)", bytes.ToValidUTF8(b[:most], nil), len(b))
 }
 
-// check reports what no round that was written can hold.
+// check reports what no round written by this program contains.
 func (r round) check() error {
 	for _, events := range [][]event{r.Learned, r.Decided} {
 		for _, e := range events {
@@ -254,11 +261,11 @@ func (r round) check() error {
 type round struct {
 	Learned []event `json:"learned,omitempty"`
 	Decided []event `json:"decided,omitempty"`
-	// More says that the rest of the turn's decisions stands in the rounds that follow.
+	// More says that the rest of the turn's decisions is in the rounds that follow.
 	More bool `json:"more,omitempty"`
 }
 
-// names says that the round names blobs.
+// names reports whether the round names blobs.
 func (r round) names() bool {
 	named := func(e event) bool {
 		return e.Blob != "" || slices.ContainsFunc(e.Inherited.unread(), func(e event) bool { return e.Blob != "" })
@@ -266,16 +273,17 @@ func (r round) names() bool {
 	return slices.ContainsFunc(r.Learned, named) || slices.ContainsFunc(r.Decided, named)
 }
 
-// clean makes of an event's texts what reading them back gives. Payloads come from marshal or compact, which do so.
+// clean makes the event's texts what they are after being stored and read back. Payloads are so already, because
+// marshal or compact made them.
 func (e event) clean() event {
 	e.Name, e.Reason, e.Failure = cleanText(e.Name), cleanText(e.Reason), e.Failure.clean()
 	return e
 }
 
-// cleanText makes UTF-8 of a text.
+// cleanText replaces what is not UTF-8 in a text.
 func cleanText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
-// compact makes of JSON what reading it back from a round gives: without white space around its tokens.
+// compact removes white space around the tokens of JSON, as storing it in a round does.
 func compact(raw json.RawMessage) json.RawMessage {
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, raw); err != nil {
@@ -284,7 +292,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return buf.Bytes()
 }
 
-// marshal is payload.Marshal: payloads and what holds them are written in one way.
+// marshal is payload.Marshal, so that all payloads, and what holds them, are written in one way.
 func marshal(v any) (json.RawMessage, error) { return payload.Marshal(v) }
 
 func fromMicros(us int64) time.Time { return time.UnixMicro(us).UTC() }

@@ -11,81 +11,81 @@ import (
 	"time"
 )
 
-// execution is one generation of an orchestration in memory: its suspended coroutines and what they know. It does no
-// I/O: events go in, decisions come out, and the same events give the same decisions.
+// execution is one generation of an orchestration in memory: its suspended coroutines and their state. It does no I/O.
+// Events go in and decisions come out, and the same events give the same decisions.
 type execution struct {
 	id            string
 	number        int
-	base          int // the execution that began anew: this one, or an earlier attempt whose results it keeps
+	base          int // the execution whose results this one builds on: itself, or an earlier attempt
 	correlationID string
 	name          string          // of its orchestrator
-	orchestrator  AnyOrchestrator // nil where its code takes no part
+	orchestrator  AnyOrchestrator // nil when its code does not run
 	log           *slog.Logger
 	now           func() time.Time
 
-	tasks     []*task  // that are decisions, by number from 1
-	fibers    []*fiber // some of which have ended
-	over      int      // of them
-	spawned   int
-	turns     turns
-	receivers receivers
-	current   *fiber // that runs
-	places    int    // of tasks that are done
+	tasks           []*task      // the calls, by number from 1
+	coroutines      []*coroutine // those that have ended included, until they are many
+	endedCoroutines int          // how many of them have ended
+	spawned         int
+	scheduler       scheduler
+	receivers       receivers
+	current         *coroutine // the coroutine that is running
+	doneCount       int        // how many tasks are done
 
 	clock     time.Time
 	last      int64 // time of the latest event, microseconds
 	replaying bool
-	script    []event // while replaying: what the turn decided
-	more      bool    // and the rest of it is not committed
-	decided   []event // what the round in the making decides
-	decisions int     // all of them, the committed ones included
-	partial   bool    // the round in the making leaves some of them to the next
-	ended     bool    // the last of them ends the execution
-	continues bool    // and another follows by itself
-	end       event   // that decision
-	closing   bool    // its fibers are being ended
-	watch     *watch  // nil for none
+	recorded  []event   // decisions of the turn that is being replayed
+	more      bool      // the rest of them was not committed
+	decided   []event   // decisions that are not committed
+	decisions int       // number of all decisions, the committed ones included
+	partial   bool      // the round being committed leaves some decisions to the next
+	ended     bool      // the last decision ends the execution
+	continues bool      // and the orchestration continues as new
+	end       event     // the decision that ends the execution
+	closing   bool      // the coroutines are being ended
+	watchdog  *watchdog // nil for none
 
-	first      int      // the execution that began from outside: this one, or one before it
-	willRetry  bool     // whoever began it brings it again when it fails
-	call       *callRef // that began it; nil for none
-	errors     []string // types of errors that whoever called it wants to know
-	version    string   // of the orchestrator's code
-	reference  *Reference
-	deadline   int64 // microseconds; 0 for none
-	drop       bool  // events that nobody waits for
-	unread     mailbox
-	memory     memory
-	held       bool // the first turn waits for executionReleased
-	stalled    bool // the code cannot go on
-	suspended  bool
-	commanded  int64          // when the last suspend or resume was given, microseconds
-	saw        bool           // the code has been given the error of a call, or was canceled
-	acted      bool           // it did something after that
-	interrupts bool           // a call has been interrupted
-	canceled   *string        // why
-	publishes  bool           // there is somebody to publish to
-	signals    bool           // there are queues, so signals reach it
-	frames     []*task        // sub-orchestrations that are waited for
-	sent       int            // activities that other processes run
-	open       int            // calls that are not done, events apart
-	running    int            // of these, activities that have not failed and that no other process was given
-	columns    map[string]any // of the status row that stay as they are; nil until the first round
-	asked      int            // human tasks that are open
-	people     []*task        // human tasks whose end is not committed
-	failure    *Failure       // the last that it learned of
+	first             int      // the execution that was started from outside: this one, or an earlier one
+	willRetry         bool     // whoever started it starts it again when it fails
+	call              *callRef // the call that it runs for; nil for none
+	errors            []string // error types that the caller can decode
+	version           string   // of the orchestrator's code
+	reference         *Reference
+	deadline          int64 // microseconds; 0 for none
+	dropEarly         bool  // drop events that nobody waits for
+	unread            mailbox
+	received          receivedSignals
+	held              bool // the first turn waits for executionReleased
+	stalled           bool // the code cannot go on
+	suspended         bool
+	commandedAt       int64          // when the latest suspend or resume was given, microseconds
+	sawFailure        bool           // the code was given the error of a call, or was canceled
+	actedAfterFailure bool           // the code did something after that
+	interrupts        bool           // a call has been interrupted
+	canceled          *string        // the reason; nil when it was not canceled
+	publishes         bool           // there is a publisher
+	signals           bool           // there are queues, so signals reach it
+	openChildren      []*task        // calls of sub-orchestrations that have not ended
+	sentCount         int            // how many activities other processes run
+	openCount         int            // how many calls are not done, events and human tasks apart
+	runningCount      int            // how many of these are activities for this process, without a failure
+	columns           map[string]any // columns of the status row that no round changes; nil until the first round
+	openHumanTasks    int            // how many human tasks are open
+	humanTasks        []*task        // human tasks whose end is not committed
+	failure           *Failure       // the latest failure that it learned of
 
-	patches      map[string]bool
-	children     map[string]int               // calls of sub-orchestrations, by what makes them the same
-	remembered   map[string][]json.RawMessage // side effects of the attempt before, by name
-	since        map[string]int               // for a sub-orchestration whose work was undone: callRef.Since
-	outgoing     map[string]sentStream        // events to other orchestrations, by their ids
-	uuids        int
-	random       *rand.Rand
-	customStatus string
+	patches          map[string]bool
+	children         map[string]int               // how often sub-orchestrations were called, by name and input
+	priorSideEffects map[string][]json.RawMessage // side effects of the attempt before, by name
+	undoneSince      map[string]int               // callRef.Since of sub-orchestrations that were undone, by id
+	outgoing         map[string]sentStream        // streams of events to other orchestrations, by their ids
+	uuids            int
+	random           *rand.Rand
+	customStatus     string
 }
 
-// tick gives the next event its time: now, but later than every event before.
+// tick returns the time for the next event: now, but later than the event before.
 func (x *execution) tick() int64 {
 	x.last = max(x.now().UnixMicro(), x.last+1)
 	return x.last
@@ -97,13 +97,13 @@ func (x *execution) decide(e event) {
 	x.record(e)
 }
 
-// record adds a decision to the round in the making.
+// record appends a decision to those that are to be committed.
 func (x *execution) record(e event) {
 	x.decided = append(x.decided, e)
 	x.decisions++
 }
 
-// wait returns when the task is done. Only the fiber that runs may call it.
+// wait returns when the task is done. Only the running coroutine may call it.
 func (x *execution) wait(t *task) {
 	for !t.done {
 		x.waitAny([]*task{t})
@@ -115,46 +115,46 @@ func (x *execution) waitAny(tasks []*task) {
 	f := x.current
 	x.waitFor(f, tasks)
 	if !f.ready() && x.unread.len() > 0 {
-		x.serve(tasks)
+		x.deliverKept(tasks)
 	}
 	for !f.ready() {
-		f.coroutine.pause()
+		f.body.pause()
 	}
 }
 
-// idle takes note that no process runs the activity just now because of the call itself.
-func (x *execution) idle(t *task) {
+// stopRunning records that no process has to run the activity at the moment.
+func (x *execution) stopRunning(t *task) {
 	if t.running {
 		t.running = false
-		x.running--
+		x.runningCount--
 	}
 }
 
 func (x *execution) complete(t *task, output json.RawMessage, err error) {
-	x.places++
-	t.done, t.place, t.output, t.err = true, x.places, output, err
+	x.doneCount++
+	t.done, t.doneOrder, t.output, t.err = true, x.doneCount, output, err
 	for _, w := range t.waits {
-		if w.fiber.waits == w.count {
-			x.turns.rouse(w.fiber)
+		if w.coroutine.waits == w.count {
+			x.scheduler.wake(w.coroutine)
 		}
 	}
 	t.waits = nil
 	if t.number > 0 && !t.kind.outside() {
-		x.open--
+		x.openCount--
 	}
 	if t.sent {
-		x.sent--
+		x.sentCount--
 	}
-	x.idle(t)
+	x.stopRunning(t)
 	if t.kind == humanTask {
-		x.asked--
+		x.openHumanTasks--
 	}
 	if t.kind == childTask {
-		x.frames = slices.DeleteFunc(x.frames, func(f *task) bool { return f == t })
+		x.openChildren = slices.DeleteFunc(x.openChildren, func(f *task) bool { return f == t })
 	}
 }
 
-// task is a call by its number; nil when nobody made it.
+// task returns the call with this number; nil when there is none.
 func (x *execution) task(number int) *task {
 	if number < 1 || number > len(x.tasks) {
 		return nil
@@ -164,14 +164,14 @@ func (x *execution) task(number int) *task {
 
 func (x *execution) start(input json.RawMessage) {
 	ctx := newContext(x, x.log)
-	root := &task{kind: fiberTask}
+	root := &task{kind: coroutineTask}
 	x.spawn(root, func() (json.RawMessage, error) {
 		output, err := x.orchestrator.run(ctx, input)
 		again, continues := errors.AsType[continueAsNew](err)
 		if err == nil || continues {
-			x.carryOut(ctx)
+			x.awaitOpenWork(ctx)
 		}
-		if continues { // here, where a panic is caught
+		if continues { // the input is encoded here, where a panic of its methods is caught
 			input, bad := encodePayload(again.input)
 			if bad != nil {
 				return nil, Permanent(fmt.Errorf("input to continue as new with: %w", bad))
@@ -179,32 +179,32 @@ func (x *execution) start(input json.RawMessage) {
 			err = continueAsNew{input}
 		}
 		return output, err
-	}, x.settle)
+	}, x.decideEnd)
 	x.turn()
 }
 
-// spawn makes a fiber that runs body when its turn comes. When body has returned, t is done and then is called. A panic
-// ends the execution.
+// spawn makes a coroutine that runs body when its turn comes. When body has returned, t is done and then is called. A
+// panic of body ends the execution.
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
 	x.spawned++
-	f := &fiber{task: t, number: x.spawned}
-	f.coroutine = newCoroutine(func() {
-		if x.watch != nil {
+	f := &coroutine{task: t, number: x.spawned}
+	f.body = newResumable(func() {
+		if x.watchdog != nil {
 			f.goroutine = goroutineID()
-			x.watch.runs(f.goroutine)
+			x.watchdog.runs(f.goroutine)
 		}
 		output, err := protect(body)
 		x.complete(t, output, err)
 		f.ended = true
-		x.over++
+		x.endedCoroutines++
 		if _, panicked := errors.AsType[*panicError](err); panicked && !x.ended {
 			x.fail(err)
 			return
 		}
 		then(t)
 	})
-	x.fibers = append(x.fibers, f)
-	x.turns.rouse(f)
+	x.coroutines = append(x.coroutines, f)
+	x.scheduler.wake(f)
 }
 
 func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err error) {
@@ -216,11 +216,12 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 	return body()
 }
 
-// replay brings the execution to where a recorded turn ended, and checks that it decides what is recorded. Of a turn that is
-// committed in part, what it decides besides is left to be committed. number is that of its first round.
+// replay brings the execution to the end of a recorded turn, and checks that the code decides what is recorded. If only
+// a part of the turn was committed, the other decisions are left to be committed. number is the number of the turn's
+// first round.
 func (x *execution) replay(number int, r round) error {
-	x.replaying, x.script, x.more = true, r.Decided, r.More
-	defer func() { x.replaying, x.script, x.more = false, nil, false }()
+	x.replaying, x.recorded, x.more = true, r.Decided, r.More
+	defer func() { x.replaying, x.recorded, x.more = false, nil, false }()
 	for _, e := range r.Learned {
 		if err := x.apply(e); err != nil {
 			return fmt.Errorf("replay of execution %d, round %d of orchestration %s: %w", x.number, number, x.id, err)
@@ -233,7 +234,7 @@ func (x *execution) replay(number int, r round) error {
 			return nil
 		}
 		if i < len(r.Decided) && r.Decided[i].tooLarge() {
-			break // in place of what could not be stored
+			break // the recorded end stands for a decision that could not be stored
 		}
 		if i < len(r.Decided) {
 			recorded = r.Decided[i].describe()
@@ -249,10 +250,10 @@ func (x *execution) replay(number int, r round) error {
 	return nil
 }
 
-// close ends the fibers that still wait.
+// close ends the coroutines that still wait.
 func (x *execution) close() {
 	x.closing = true
-	for _, f := range x.fibers {
-		f.coroutine.close()
+	for _, f := range x.coroutines {
+		f.body.close()
 	}
 }

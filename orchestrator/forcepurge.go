@@ -12,35 +12,38 @@ import (
 )
 
 const (
-	// columnForced marks the row of a purge that was forced, columnPurged is when it began.
+	// columnForced marks the row of a forced purge, and columnPurged is when that began.
 	columnForced = "Forced"
 	columnPurged = "PurgedAtUtc"
-	// forceTries is how often a forced purge begins when somebody goes on with the orchestration meanwhile.
+	// forceTries bounds how often a forced purge starts again because somebody went on with the orchestration.
 	forceTries = 10
 )
 
-// ForcePurge is Purge for an orchestration that cannot be read (ErrCorrupt), whether it has ended or not: it deletes its
-// rows, its payloads, its human tasks, and the sub-orchestrations that can be found, after it has terminated those. A
-// process that drives the orchestration finds at its next round that it is purged. One that can be read is purged if it has
-// ended; ErrActive says that it has not: terminate it. As Purge, it is invisible when it was interrupted, and goes on when it
-// is repeated. ErrElsewhere says that another process is so quick to go on that it has to be repeated.
+// ForcePurge purges an orchestration that cannot be read (ErrCorrupt), whether it has ended or not. It deletes the
+// rows, the payloads and the human tasks, and the sub-orchestrations that can be found, after it has terminated those.
+// A process that drives the orchestration notices the purge at its next round. An orchestration that can be read is
+// purged if it has ended; ErrActive says that it has not: terminate it first. Like Purge, an interrupted ForcePurge
+// leaves an orchestration that is invisible, and repeating the call finishes it. ErrElsewhere says that another process
+// kept changing the orchestration: repeat the call.
 //
-// Of a damaged one, nobody knows all that it had called: sub-orchestrations are found by their ids, which begin with that
-// of their caller, and in rounds that can be read. One with another id whose call is in a damaged round stays, and so does
-// one whose own status and first round are damaged. One that was to be abandoned, and whose call cannot be read, goes.
+// Of a damaged orchestration it is not known what it called. Sub-orchestrations are found by their ids, which begin
+// with the id of their caller, and in the rounds that can be read. A sub-orchestration stays if it has another kind of
+// id and its call is in a damaged round, or if its own status and first round are damaged. One that was to be abandoned
+// is deleted if its call cannot be read.
 func (r *Runtime) ForcePurge(ctx context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
-	err := r.purge(ctx, id, purging{top: id, seen: map[string]bool{}, force: true})
+	err := r.purge(ctx, id, purgeScope{top: id, seen: map[string]bool{}, force: true})
 	if err == nil || errors.Is(err, ErrNotFound) {
-		err = errors.Join(err, r.mended(ctx, tables.EscapeKey(id)))
+		err = errors.Join(err, r.clearDamage(ctx, tables.EscapeKey(id)))
 	}
 	return err
 }
 
-// forcePurge is purge for what may be damaged. It begins again when somebody goes on with the orchestration meanwhile.
-func (r *Runtime) forcePurge(ctx context.Context, id string, p purging) error {
+// forcePurge is purge for an orchestration that may be damaged. It starts again when somebody changes the orchestration
+// meanwhile.
+func (r *Runtime) forcePurge(ctx context.Context, id string, p purgeScope) error {
 	for range forceTries {
 		again, err := r.tryForce(ctx, id, p)
 		if err != nil && !again {
@@ -53,9 +56,9 @@ func (r *Runtime) forcePurge(ctx context.Context, id string, p purging) error {
 	return fmt.Errorf("forced purge of orchestration %s: %w", id, ErrElsewhere)
 }
 
-// tryForce reads the rows before it judges them. What is judged damaged was so when they were read, unless somebody has added
-// a round since; then the mark is refused, which needs the status that was read.
-func (r *Runtime) tryForce(ctx context.Context, id string, p purging) (again bool, err error) {
+// tryForce reads the rows before it decides whether they are damaged. The purge is then marked on condition that the
+// status is the one that was read, so it fails if somebody has committed a round since.
+func (r *Runtime) tryForce(ctx context.Context, id string, p purgeScope) (again bool, err error) {
 	rows, status, err := r.journal.rows(ctx, id)
 	if err != nil {
 		return false, err
@@ -70,7 +73,7 @@ func (r *Runtime) tryForce(ctx context.Context, id string, p purging) (again boo
 	case !errors.Is(err, ErrCorrupt):
 		return false, err
 	}
-	known := maps.Clone(p.seen) // what somebody calls again meanwhile is to be found again
+	known := maps.Clone(p.seen) // children that are called again meanwhile have to be found again
 	if err := r.purgeFound(ctx, id, rows, p); err != nil {
 		return false, err
 	}
@@ -81,14 +84,14 @@ func (r *Runtime) tryForce(ctx context.Context, id string, p purging) (again boo
 	return false, r.purgeRest(ctx, id)
 }
 
-// changedMeanwhile says that an answer of storage may mean that the orchestration is not what it was any more, or that what
-// was asked for is done.
+// changedMeanwhile reports whether an error of storage may mean that the orchestration was changed by somebody else, or
+// that the request was carried out.
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, ErrElsewhere) || purgedByAnother(err) || errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown)
 }
 
-// markForced begins the purge of rows that were found damaged, as long as they are as they were found. From then on nobody
-// can add a round, because there is no status, and nobody can begin anew, because there is a first round.
+// markForced begins the purge of damaged rows, provided that they are unchanged. From then on nobody can add a round,
+// because there is no status row, and nobody can start the orchestration anew, because there is a first round.
 func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entity, status tables.Entity) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
@@ -115,8 +118,8 @@ func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entit
 	return r.config.Tables.Apply(ctx, r.config.Table, ops...)
 }
 
-// nextRounds are the keys of the rounds that somebody would add to these, where there is no status: one may have been
-// restored since, and the orchestration gone on.
+// nextRounds returns the keys of the rounds that somebody could add when there is no status row: the status row may
+// have been restored meanwhile, and the orchestration may have gone on.
 func nextRounds(rows []tables.Entity, status tables.Entity) []string {
 	var execution, number int
 	if status.Row != "" || len(rows) == 0 {
@@ -128,8 +131,8 @@ func nextRounds(rows []tables.Entity, status tables.Entity) []string {
 	return []string{roundKey(execution, number+1), roundKey(execution+1, 1)}
 }
 
-// purgeFound purges the sub-orchestrations of a damaged one that can be found.
-func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entity, p purging) error {
+// purgeFound purges those sub-orchestrations of a damaged orchestration that can be found.
+func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entity, p purgeScope) error {
 	for _, row := range rows {
 		round, err := decodeRound(row)
 		if err != nil {
@@ -140,7 +143,7 @@ func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entit
 				continue
 			}
 			if s, err := r.Status(ctx, e.Child); err == nil && s.Parent != id {
-				continue // the call has failed: the id is another's
+				continue // the call has failed, because the id belongs to another orchestration
 			}
 			if err := r.purgeChild(ctx, e.Child, e.Close, p); err != nil {
 				return err
@@ -150,28 +153,28 @@ func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entit
 	return r.purgeForgotten(ctx, id, p)
 }
 
-// terminate ends an orchestration here and now, for the forced purge of its caller.
-func (r *Runtime) terminate(ctx context.Context, id string, latest generation) error {
-	err := r.amend(ctx, id, latest, event{Kind: executionTerminated, Reason: "its caller is purged by force"})
+// terminate ends a sub-orchestration at once, for the forced purge of its caller.
+func (r *Runtime) terminate(ctx context.Context, id string, latest storedExecution) error {
+	err := r.endWithoutCode(ctx, id, latest, event{Kind: executionTerminated, Reason: "its caller is purged by force"})
 	if err != nil {
-		return fmt.Errorf("orchestration %s: %w", id, lost(err))
+		return fmt.Errorf("orchestration %s: %w", id, asElsewhere(err))
 	}
 	return nil
 }
 
-// anyTaskRow is the key of a row of a human task.
+// anyTaskRow matches the row keys of human tasks.
 var anyTaskRow = regexp.MustCompile(`^task-([0-9]{1,9}-[0-9]{1,9})(-[0-9]{6,}|-end)?$`)
 
-// forgetTasks takes the human tasks out of their index of which there are rows.
+// forgetTasks removes from the task index the human tasks that have rows here.
 func (r *Runtime) forgetTasks(ctx context.Context, id string, rows []tables.Entity) error {
-	desk, seen := r.Tasks(), map[string]bool{}
+	service, seen := r.Tasks(), map[string]bool{}
 	for _, row := range rows {
 		match := anyTaskRow.FindStringSubmatch(row.Row)
 		if match == nil || seen[match[1]] {
 			continue
 		}
 		seen[match[1]] = true
-		if err := desk.Forget(ctx, tasks.Ref{Orchestration: id, ID: match[1]}); err != nil {
+		if err := service.Forget(ctx, tasks.Ref{Orchestration: id, ID: match[1]}); err != nil {
 			return err
 		}
 	}

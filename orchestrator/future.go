@@ -6,13 +6,13 @@ import (
 	"fmt"
 )
 
-// Future is a result that may not be there yet. It belongs to the orchestrator that made it.
+// Future is a result that may not be there yet. Only the orchestrator that made it may use it.
 type Future[T any] struct {
 	ctx  *Context
 	task *task
 }
 
-// failedFuture is one that has failed before anything was recorded.
+// failedFuture returns a Future that failed before anything was recorded.
 func failedFuture[T any](ctx *Context, err error) *Future[T] {
 	return &Future[T]{ctx: ctx, task: &task{done: true, err: err}}
 }
@@ -20,19 +20,19 @@ func failedFuture[T any](ctx *Context, err error) *Future[T] {
 // Done reports whether Await would return at once.
 func (f *Future[T]) Done() bool {
 	if f.task.done {
-		f.ctx.execution.see(f.task)
+		f.ctx.execution.noteResultSeen(f.task)
 	}
 	return f.task.done
 }
 
 // Await waits for the result. An activity that failed for good gives an *ActivityError, a sub-orchestration an
-// *OrchestrationError, and what was interrupted ErrCanceled.
+// *OrchestrationError, and an interrupted call ErrCanceled.
 func (f *Future[T]) Await() (T, error) {
 	var out T
 	f.task.awaited = true
 	f.ctx.execution.wait(f.task)
 	if f.task.err != nil {
-		f.ctx.execution.see(f.task)
+		f.ctx.execution.noteResultSeen(f.task)
 		return out, f.task.err
 	}
 	if err := json.Unmarshal(f.task.output, &out); err != nil {
@@ -41,8 +41,8 @@ func (f *Future[T]) Await() (T, error) {
 	return out, nil
 }
 
-// All waits for every future and returns the results in their order. The error joins those of all that failed, also in
-// order; the results of the others are there all the same.
+// All waits for all futures and returns their results in order. The error joins the errors of those that failed, also
+// in order; the results of the others are returned nevertheless.
 func All[T any](futures ...*Future[T]) ([]T, error) {
 	out := make([]T, len(futures))
 	var errs []error

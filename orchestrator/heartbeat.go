@@ -8,21 +8,22 @@ import (
 	"time"
 )
 
-// WithHeartbeat lets each attempt of an activity fail that does not call Heartbeat at least so often. 0 does not.
+// WithHeartbeat makes an attempt of an activity fail when it does not call Heartbeat at least this often. 0 sets no
+// limit.
 func WithHeartbeat(d time.Duration) CallOption {
 	return callOption(func(o *callOptions) { o.heartbeat = d })
 }
 
-// Heartbeat tells that a long activity goes on, and how far it is: progress travels as JSON, like an output, and is what
-// ActivityInfo.Progress gives to the attempts that follow. It is recorded now and then (Config.ProgressInterval) and when
-// the attempt fails. The error says that the activity shall stop: its time is over, it was canceled, or another process
-// has its orchestration. Call it as often as is convenient, with the context that the activity got.
+// Heartbeat reports that a long activity is still working, and its progress, which travels as JSON like an output and
+// which later attempts get as ActivityInfo.Progress. Progress is recorded every Config.ProgressInterval, and when the
+// attempt fails. An error says that the activity has to stop: its time is over, it was canceled, or another process has
+// its orchestration. Call Heartbeat as often as is convenient, with the context that the activity got.
 func Heartbeat(ctx context.Context, progress any) error {
 	a := attemptOf(ctx)
 	if a == nil {
 		return fmt.Errorf("heartbeat: %w", errNoActivity)
 	}
-	p := a.pulse
+	p := a.monitor
 	text, err := encodePayload(progress)
 	if err == nil && len(text) > maxProgress {
 		err = fmt.Errorf("%w: progress has at most %d bytes of JSON, not %d", ErrPayload, maxProgress, len(text))
@@ -36,15 +37,16 @@ func Heartbeat(ctx context.Context, progress any) error {
 	return context.Cause(ctx)
 }
 
-// maxProgress bounds what Heartbeat tells, in bytes of JSON: it travels beside inputs and errors.
+// maxProgress bounds the progress that Heartbeat reports, in bytes of JSON, because it travels beside inputs and
+// errors.
 const maxProgress = 1 << 20
 
-// pulse is one attempt as its heartbeats see it.
-type pulse struct {
+// heartbeatMonitor watches the heartbeats of one attempt.
+type heartbeatMonitor struct {
 	record   func(progress json.RawMessage)
-	interval time.Duration // between records
+	interval time.Duration // between two records of progress
 	now      func() time.Time
-	late     *time.Timer // ends the attempt; nil for none
+	late     *time.Timer // cancels the attempt; nil without a limit
 	within   time.Duration
 
 	mu       sync.Mutex
@@ -52,8 +54,8 @@ type pulse struct {
 	recorded time.Time
 }
 
-// beat takes note of progress and says whether it is time to record it.
-func (p *pulse) beat(progress json.RawMessage) bool {
+// beat stores progress and reports whether it is time to record it.
+func (p *heartbeatMonitor) beat(progress json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.late != nil && p.late.Stop() {
@@ -68,19 +70,20 @@ func (p *pulse) beat(progress json.RawMessage) bool {
 	return true
 }
 
-func (p *pulse) last() json.RawMessage {
+func (p *heartbeatMonitor) last() json.RawMessage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.progress
 }
 
-// heartbeatError says that an attempt went silent.
+// heartbeatError says that an attempt sent no heartbeat in time.
 type heartbeatError struct{ after time.Duration }
 
 func (e *heartbeatError) Error() string { return fmt.Sprintf("no heartbeat within %v", e.after) }
 
-// watch gives the context of an attempt its pulse. stop has to be called when the attempt has returned.
-func (p *pulse) watch(ctx context.Context, within time.Duration) (_ context.Context, stop func()) {
+// watch returns the context of an attempt, which ends when a heartbeat is late. stop has to be called when the attempt
+// has returned.
+func (p *heartbeatMonitor) watch(ctx context.Context, within time.Duration) (_ context.Context, stop func()) {
 	if within == 0 {
 		return ctx, func() {}
 	}

@@ -44,7 +44,7 @@ type host struct {
 func (s scenario) drive(t *testing.T, w *world, l *ledger, plans ...*faults.Plan) {
 	t.Helper()
 	if s.narrow {
-		w.room = narrow()
+		w.roundBudget = narrow()
 	}
 	if s.outside != nil {
 		s.outside(t, w)

@@ -14,50 +14,52 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// HumanTask says what a person is asked for. It must be the same in every replay.
+// HumanTask describes what a person is asked to do. It must be the same in every replay.
 type HumanTask struct {
 	// Name tells people what there is to do, 1 to 200 bytes. Required.
 	Name string `json:"name"`
-	// Roles are who may take it; none: everybody.
+	// Roles are the roles that may claim the task; with none, everybody may.
 	Roles []string `json:"roles,omitempty"`
-	// Assignee has it from the start; "" leaves it to those who have a role.
+	// Assignee has the task from the start; "" leaves it unassigned.
 	Assignee string `json:"assignee,omitempty"`
-	// TenantID is whose task it is, "" for the platform's own.
+	// TenantID is the tenant that the task belongs to, "" for the platform itself.
 	TenantID string `json:"tenantId,omitempty"`
 	// Payload is what the person is shown, up to 64 KiB of JSON. It must not hold secrets.
 	Payload any `json:"payload,omitempty"`
-	// Form is a JSON schema of the answer, which is checked against it; nil takes any.
+	// Form is a JSON schema of the answer, which is checked against it; nil allows any answer.
 	Form json.RawMessage `json:"form,omitempty"`
-	// Due is when it should be done, from now; 0 for no such time. Nothing happens then: see Escalation.
+	// Due is how long from now the task should take; 0 for no due time. Nothing happens at that time: see Escalation.
 	Due time.Duration `json:"due,omitempty"`
 	// Escalation gives the task to others when it takes too long; nil does not.
 	Escalation *Escalation `json:"escalation,omitempty"`
 }
 
-// Escalation says what becomes of a task that takes too long.
+// Escalation says what happens to a task that takes too long.
 type Escalation struct {
-	// After is for how long the task may be open. Required.
+	// After is how long the task may be open. Required.
 	After time.Duration `json:"after"`
-	// Roles are who may take it from then on; none: who may already. Assignee has it then; "" for nobody.
+	// Roles are the roles that may claim the task from then on; with none, they stay as they are. Assignee has the task
+	// then; "" for nobody.
 	Roles    []string `json:"roles,omitempty"`
 	Assignee string   `json:"assignee,omitempty"`
 }
 
-// Answer is what a person has answered, and who it was.
+// Answer is the answer of a person, and who it was.
 type Answer[T any] struct {
 	Output T      `json:"output"`
 	By     string `json:"by"`
 }
 
-// maxOpenTasks bounds the human tasks of an execution that are open at a time: they end in one transaction.
+// maxOpenTasks bounds the open human tasks of an execution, because they all end in one transaction.
 const maxOpenTasks = 40
 
-// AskPerson asks a person for something, and is a Future for the answer. The task is part of the round that decides it, and
-// ends once: completed by one person, or canceled when the orchestration does not want it any more, because it was
-// canceled (Cancel) or has ended. For a task with a time-out, use Any with a Timer, and then Cancel.
+// AskPerson creates a human task and returns a Future for the answer. The task is part of the round that decides on it,
+// and ends once: completed by one person, or canceled when the orchestration does not want it any more, because the
+// call was canceled (Cancel) or the orchestration has ended. For a task with a time-out, use Any with a Timer, and then
+// Cancel.
 //
-// An attempt that keeps the results of the one before does not ask again what was answered. At most 40 tasks of an execution
-// are open at a time.
+// An attempt that keeps the results of the one before does not ask again what was answered. An execution has at most 40
+// open tasks.
 func AskPerson[T any](ctx *Context, h HumanTask) *Future[Answer[T]] {
 	if ctx.isCanceled() {
 		return failedFuture[Answer[T]](ctx, canceledError(h.Name))
@@ -108,17 +110,17 @@ func (x *execution) ask(ctx *Context, h HumanTask) (*task, error) {
 	if err := wanted.Validate(); err != nil {
 		return nil, err
 	}
-	if x.asked >= maxOpenTasks {
+	if x.openHumanTasks >= maxOpenTasks {
 		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
 	}
-	x.asked++
+	x.openHumanTasks++
 	t := x.add(&task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
-	x.people = append(x.people, t)
+	x.humanTasks = append(x.humanTasks, t)
 	x.decide(event{Kind: taskCreated, Task: t.number, Name: t.name, Payload: input, Shielded: t.shielded})
 	return t, nil
 }
 
-// humanTaskOf reads a HumanTask as it was decided.
+// humanTaskOf decodes a recorded HumanTask.
 func humanTaskOf(input json.RawMessage) (tasks.Task, error) {
 	var h struct {
 		HumanTask
@@ -130,18 +132,18 @@ func humanTaskOf(input json.RawMessage) (tasks.Task, error) {
 	return tasks.Task{Name: h.Name, Roles: h.Roles, Assignee: h.Assignee, TenantID: h.TenantID, Payload: h.Payload, Form: h.Form}, nil
 }
 
-// escalationOf reads the escalation of a HumanTask as it was decided, and its due time.
+// escalationOf decodes the escalation and the due time of a recorded HumanTask.
 func escalationOf(input json.RawMessage) (HumanTask, error) {
 	var h HumanTask
 	err := json.Unmarshal(input, &h)
 	return h, err
 }
 
-// Tasks is the desk at which people find the tasks of this runtime's orchestrations.
-func (r *Runtime) Tasks() *tasks.Desk {
-	return tasks.NewDesk(tasks.Config{Tables: r.config.Tables, Table: r.config.Table, Index: r.config.TaskTable, Now: r.config.Now,
+// Tasks returns the service through which people find and complete the human tasks of this runtime's orchestrations.
+func (r *Runtime) Tasks() *tasks.Service {
+	return tasks.NewService(tasks.Config{Tables: r.config.Tables, Table: r.config.Table, Index: r.config.TaskTable, Now: r.config.Now,
 		Guard: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
-			return r.remember(ctx, parking{id: ref.Orchestration, due: at, since: at, task: ref.ID})
+			return r.addParked(ctx, parkedEntry{id: ref.Orchestration, due: at, since: at, task: ref.ID})
 		},
 		Wake: func(ctx context.Context, ref tasks.Ref, at time.Time) error {
 			return r.send(ctx, Signal{SignalID: fmt.Sprintf("%s:%s:%s", TaskCompleted, ref.Orchestration, ref.ID), InstanceID: ref.Orchestration,
@@ -149,38 +151,38 @@ func (r *Runtime) Tasks() *tasks.Desk {
 		}})
 }
 
-// taskOps are what the round in the making does to human tasks: it creates those that it calls, and ends those that the
+// taskOps returns what the round being committed does to human tasks: it creates new ones, and cancels those that the
 // execution does not want any more.
-func (d *driver) taskOps(p portion) []tables.Op {
+func (d *driver) taskOps(p roundPart) []tables.Op {
 	x := d.execution
-	if len(x.people) == 0 {
+	if len(x.humanTasks) == 0 {
 		return nil
 	}
-	known := x.knownAfter(p.decided)
+	known := x.callsAfter(p.decided)
 	var ops []tables.Op
 	at := fromMicros(x.last)
-	for _, t := range x.people {
+	for _, t := range x.humanTasks {
 		if t.done && !t.canceled {
 			continue
 		}
 		ref := tasks.Ref{Orchestration: x.id, ID: x.token(t)}
-		switch unwanted := d.unwanted(t, p); {
+		switch unwanted := d.noLongerWanted(t, p); {
 		case t.number <= d.known && unwanted:
 			ops = append(ops, tasks.Cancel(ref, at, ""))
-		case t.number > d.known && t.number <= known && !unwanted: // else nobody ever sees it
+		case t.number > d.known && t.number <= known && !unwanted: // a task that is canceled at once is never created
 			ops = append(ops, tasks.Create(d.humanTask(t))...)
 		}
 	}
 	return ops
 }
 
-// unwanted says that with this portion of the turn the execution does not want the task any more.
-func (d *driver) unwanted(t *task, p portion) bool {
+// noLongerWanted reports whether the execution does not want the task any more once this part of the turn is committed.
+func (d *driver) noLongerWanted(t *task, p roundPart) bool {
 	x := d.execution
 	return p.whole && x.ended || t.canceled && t.canceledAt <= x.decisions-len(x.decided)+p.decided
 }
 
-// humanTask is a task as its orchestration asks for it.
+// humanTask returns a task as its orchestration has decided it.
 func (d *driver) humanTask(t *task) tasks.Task {
 	x := d.execution
 	wanted, _ := humanTaskOf(t.input) // it was read before it was decided
@@ -196,27 +198,27 @@ func (d *driver) humanTask(t *task) tasks.Task {
 	return wanted
 }
 
-// closeTasks takes note that the tasks that taskOps has ended are recorded as such.
-func (d *driver) closeTasks(p portion) {
+// closeTasks drops the tasks whose end is committed with this part.
+func (d *driver) closeTasks(p roundPart) {
 	x := d.execution
-	x.people = slices.DeleteFunc(x.people, func(t *task) bool { return d.unwanted(t, p) || t.done && !t.canceled })
+	x.humanTasks = slices.DeleteFunc(x.humanTasks, func(t *task) bool { return d.noLongerWanted(t, p) || t.done && !t.canceled })
 }
 
-// hearPeople learns what people have answered.
-func (d *driver) hearPeople(ctx context.Context) error {
-	d.listens = false
-	if len(d.execution.people) == 0 || d.execution.ended || d.execution.held {
+// learnAnswers learns which human tasks people have completed.
+func (d *driver) learnAnswers(ctx context.Context) error {
+	d.checkTasks = false
+	if len(d.execution.humanTasks) == 0 || d.execution.ended || d.execution.held {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	desk := d.rt.Tasks()
-	for i := 0; i < len(d.execution.people); i++ { // an answer can end others
-		t := d.execution.people[i]
+	service := d.rt.Tasks()
+	for i := 0; i < len(d.execution.humanTasks); i++ { // an answer can cancel other tasks, which shortens the list
+		t := d.execution.humanTasks[i]
 		if t.done || t.number > d.known {
 			continue
 		}
-		end, err := desk.Ended(ctx, tasks.Ref{Orchestration: d.start.ID, ID: d.execution.token(t)})
+		end, err := service.Ended(ctx, tasks.Ref{Orchestration: d.start.ID, ID: d.execution.token(t)})
 		if err != nil {
 			return err
 		}
@@ -225,7 +227,7 @@ func (d *driver) hearPeople(ctx context.Context) error {
 		}
 		said, err := marshal(Answer[json.RawMessage]{end.Output, end.By})
 		if err != nil {
-			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: the desk takes JSON only
+			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: answers are JSON
 		}
 		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: said, Reason: end.By}); err != nil {
 			return err
@@ -234,25 +236,25 @@ func (d *driver) hearPeople(ctx context.Context) error {
 	return nil
 }
 
-// showTasks brings the index of human tasks up to date with what a round did to them.
+// showTasks updates the index of human tasks after a round.
 func (d *driver) showTasks(ctx context.Context, r round) error {
-	desk := d.rt.Tasks()
-	summary := sync.OnceValue(func() []Call { return d.summary().Calls }) // which costs as much as there are rounds
+	service := d.rt.Tasks()
+	summary := sync.OnceValue(func() []Call { return d.summary().Calls }) // computed once, because it goes over all rounds
 	for _, events := range [][]event{r.Decided, r.Learned} {
 		for _, e := range events {
 			var err error
 			switch e.Kind {
 			case taskCreated, taskEscalated, callCanceled:
-				if !d.mayBe(e, humanTask) {
+				if !d.mayConcern(e, humanTask) {
 					continue
 				}
 				if calls := summary(); e.Task > 0 && e.Task <= len(calls) {
-					err = d.showTask(ctx, desk, e, calls[e.Task-1])
+					err = d.showTask(ctx, service, e, calls[e.Task-1])
 				}
 			case executionCompleted, executionFailed, executionStopped, executionContinued, executionCanceled:
 				for i, c := range summary() {
 					if c.Kind == TaskCall && (c.EndedAt.IsZero() || c.canceledAt(e.At)) && err == nil {
-						err = d.showTask(ctx, desk, event{Kind: e.Kind, Task: i + 1}, c)
+						err = d.showTask(ctx, service, event{Kind: e.Kind, Task: i + 1}, c)
 					}
 				}
 			}
@@ -264,7 +266,7 @@ func (d *driver) showTasks(ctx context.Context, r round) error {
 	return nil
 }
 
-func (d *driver) showTask(ctx context.Context, desk *tasks.Desk, e event, c Call) error {
+func (d *driver) showTask(ctx context.Context, service *tasks.Service, e event, c Call) error {
 	if c.Kind != TaskCall || c.Reused {
 		return nil
 	}
@@ -274,33 +276,34 @@ func (d *driver) showTask(ctx context.Context, desk *tasks.Desk, e event, c Call
 		if err != nil || h.Escalation == nil {
 			return err
 		}
-		return desk.Escalate(ctx, ref, h.Escalation.Roles, h.Escalation.Assignee, fromMicros(e.At))
+		return service.Escalate(ctx, ref, h.Escalation.Roles, h.Escalation.Assignee, fromMicros(e.At))
 	}
 	return d.rt.showTask(ctx, ref)
 }
 
-// showTask brings the index up to date with a human task, if there is one.
+// showTask updates the index for a human task, if the task exists.
 func (r *Runtime) showTask(ctx context.Context, ref tasks.Ref) error {
-	desk := r.Tasks()
-	t, err := desk.Get(ctx, ref)
+	service := r.Tasks()
+	t, err := service.Get(ctx, ref)
 	if errors.Is(err, tasks.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return desk.Sync(ctx, t)
+	return service.Sync(ctx, t)
 }
 
-// activeTask is the human task that is waited for: the first of several; nil when there is none.
+// activeTask returns the first open human task; nil when there is none.
 func (x *execution) activeTask() *task {
-	if x.asked == 0 || x.ended {
+	if x.openHumanTasks == 0 || x.ended {
 		return nil
 	}
-	return x.people[slices.IndexFunc(x.people, func(t *task) bool { return !t.done })]
+	return x.humanTasks[slices.IndexFunc(x.humanTasks, func(t *task) bool { return !t.done })]
 }
 
-// TaskID is with the orchestration's id the address of the human task that the call made (tasks.Ref); "" for other calls.
+// TaskID identifies, together with the orchestration's id, the human task that the call created (tasks.Ref); "" for
+// other calls.
 func (c Call) TaskID() string {
 	if c.Kind != TaskCall {
 		return ""

@@ -190,7 +190,7 @@ func withFailureAfterAnswer(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 // checkTasks: each task of an orchestration has ended as its rounds say, and the index says the same.
 func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 	t.Helper()
-	desk := rt.Tasks()
+	service := rt.Tasks()
 	ended := map[string]tasks.Status{}
 	for _, o := range append(out.Earlier, out) {
 		for _, c := range o.Calls {
@@ -201,7 +201,7 @@ func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 			if c.Output != nil {
 				want = tasks.Completed
 			}
-			got, err := desk.Get(t.Context(), tasks.Ref{Orchestration: out.ID, ID: c.TaskID()})
+			got, err := service.Get(t.Context(), tasks.Ref{Orchestration: out.ID, ID: c.TaskID()})
 			if errors.Is(err, tasks.ErrNotFound) && want == tasks.Canceled && c.EndedAt.IsZero() && len(out.Calls) >= maxOpenTasks {
 				continue // made and canceled in one turn: nobody ever saw it
 			}
@@ -211,13 +211,13 @@ func (w *world) checkTasks(t *testing.T, rt *Runtime, out Outcome) {
 			ended[got.ID] = got.Status
 		}
 	}
-	open, err := desk.List(t.Context(), tasks.Filter{}, 100, "")
+	open, err := service.List(t.Context(), tasks.Filter{}, 100, "")
 	if err != nil || len(open.Tasks) != 0 {
 		t.Errorf("the index has %d open tasks: %v %v", len(open.Tasks), open.Tasks, err)
 	}
 	listed := map[string]tasks.Status{}
 	for _, status := range []tasks.Status{tasks.Completed, tasks.Canceled} {
-		page, err := desk.List(t.Context(), tasks.Filter{Status: status}, 100, "")
+		page, err := service.List(t.Context(), tasks.Filter{Status: status}, 100, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,32 +11,32 @@ import (
 // Snapshot is the whole status row of an orchestration (persistence document, sections 3 and 4).
 type Snapshot struct {
 	Summary
-	// Round is the number of the last round, of its execution.
+	// Round is the number of the latest round within its execution.
 	Round int
-	// Node is the process that committed it, LastSignal the id of the last signal that brought something.
+	// Node is the process that committed the round. LastSignal is the id of the last signal that brought something.
 	Node       string
 	LastSignal string
-	// RuntimeInstanceID and ResumePointer say where the runtime stands, SchemaVersion in which version of the columns.
+	// RuntimeInstanceID and ResumePointer say where the runtime stands. SchemaVersion is the version of the columns.
 	RuntimeInstanceID string
 	ResumePointer     json.RawMessage
 	SchemaVersion     int
-	// Reference is what the business calls what the orchestration works on, or nil.
+	// Reference is the business reference, or nil.
 	Reference *Reference
 	// LastError is the last failure that it had or learned of, or nil.
 	LastError *Failure
-	// State is the part for people and other programs.
+	// State is the snapshot for people and other programs, as JSON.
 	State json.RawMessage
 }
 
-// Inspection is all that is known of an orchestration.
+// Inspection is everything that is stored about an orchestration.
 type Inspection struct {
 	Snapshot
-	// Outcome is what its rounds tell, and Rounds are those of its latest execution, with payloads out of blobs in place.
+	// Outcome is derived from the rounds. Rounds are those of the latest execution, with payloads loaded from blobs.
 	Outcome Outcome
 	Rounds  []Round
 }
 
-// Inspect reads an orchestration whole: one query, as long as it has fewer than 1,000 rows. The errors are those of Get.
+// Inspect reads a whole orchestration. It costs one query for fewer than 1,000 rows. The errors are those of Get.
 func (r *Runtime) Inspect(ctx context.Context, id string) (Inspection, error) {
 	if !validID(id) {
 		return Inspection{}, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
@@ -64,7 +64,7 @@ func snapshotOf(e tables.Entity, s Summary) Snapshot {
 	shot := Snapshot{Summary: s, Round: int(e.Int("Round")), Node: e.String("LastExecutedBy"), LastSignal: e.String("LastSignalId"),
 		RuntimeInstanceID: e.String("RuntimeInstanceId"), SchemaVersion: int(e.Int("SnapshotSchemaVersion")),
 		ResumePointer: documentOf(e.String("ResumePointerJson")), State: documentOf(e.String("StateJson"))}
-	// What cannot be read is left out: the rounds are what counts.
+	// A column that cannot be decoded is left out, because it only repeats what the rounds say.
 	if text := documentOf(e.String("BusinessReference")); text != nil {
 		_ = json.Unmarshal(text, &shot.Reference)
 	}
@@ -74,7 +74,7 @@ func snapshotOf(e tables.Entity, s Summary) Snapshot {
 	return shot
 }
 
-// documentOf is a column that holds JSON, nil where it does not.
+// documentOf returns the JSON in a column, nil when it is not JSON.
 func documentOf(text string) json.RawMessage {
 	if !json.Valid([]byte(text)) {
 		return nil

@@ -14,16 +14,16 @@ import (
 
 const (
 	statusRow   = "status"
-	purgeRow    = "purge" // instead of the status: the rows are being deleted
+	purgeRow    = "purge" // stands instead of the status row while the rows are being deleted
 	roundPrefix = "r-"
 
 	executionPrefix = "x-"
 
-	// dropSlice is how many old rows go with one round: a transaction has 100 operations.
+	// dropSlice is how many obsolete rows one round deletes: a transaction has at most 100 operations.
 	dropSlice   = 90
 	afterStatus = "statut" // a key behind the rounds and the status
 
-	// spillFrom is the payload size in bytes from which a blob holds it; below, the round does.
+	// spillFrom is the size in bytes from which a payload goes into a blob instead of the round.
 	spillFrom = 64 << 10
 
 	commitTries  = 5
@@ -34,7 +34,7 @@ const (
 // errLostRace: another process has committed this round.
 var errLostRace = errors.New("another process committed this round")
 
-// journal keeps rounds. It is the only place that writes them.
+// journal stores rounds. Nothing else writes them.
 type journal struct {
 	tables    tables.Store
 	blobs     blobs.Store
@@ -47,20 +47,21 @@ func roundKey(execution, number int) string {
 	return fmt.Sprintf("%s%08d-%08d", roundPrefix, execution, number)
 }
 
-// commit inserts a round and replaces the status in one transaction. errLostRace says that the round is another's. An
-// outcome that storage does not tell is found out, so nil and errLostRace are both certain. With an etag, the status has to
-// be that one, too. more is done in the same transaction. It tells whether blobs hold something of the round.
+// commit inserts a round and replaces the status row in one transaction, together with the operations in more.
+// errLostRace says that another process has committed the round. When the answer of storage is lost, commit finds out
+// what happened, so nil and errLostRace are both certain. If etag is set, the status row must have it. blobs says
+// whether the round has blobs.
 func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) (blobs bool, err error) {
-	// A commit is not torn off when the invocation ends: its outcome decides what may run next.
+	// The end of the invocation does not interrupt a commit, because its outcome decides what may run next.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	columns, blobs, err := j.encode(ctx, id, execution, r)
 	if err != nil {
 		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
-	snapshot := tables.Replace // what is being purged has none, and does not come back
+	snapshot := tables.Replace // an orchestration that is being purged has no status row, and must not get one
 	if execution == 1 && number == 1 {
-		snapshot = tables.Insert // a status without its first round is damage, and no beginning
+		snapshot = tables.Insert // a status row without a first round is damage, and must not be overwritten
 	}
 	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
 	more = append([]tables.Op{snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag})}, more...)
@@ -71,7 +72,7 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	return blobs, nil
 }
 
-// insert makes a round's row, and what goes with it, until it knows what came of it.
+// insert applies the transaction that inserts a round's row, until its outcome is known.
 func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.Op) error {
 	token := rand.Text()
 	row.Properties[columnCommit] = token
@@ -97,13 +98,13 @@ func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.
 	}
 }
 
-// verify finds out whose round is stored after an answer that does not say: nil when it is ours, errLostRace when it is
-// another's, cause when there is none.
+// verify finds out whose round is stored after an inconclusive answer: nil when it is ours, errLostRace when it is
+// another process's, cause when there is none.
 func (j *journal) verify(ctx context.Context, key tables.Key, token string, cause error) error {
 	e, err := j.tables.Get(ctx, j.table, key)
 	switch {
-	case errors.Is(err, tables.ErrNotFound) && (errors.Is(cause, tables.ErrExists) || blames(cause, executionPrefix)):
-		return errLostRace // there is a status, or there are executions behind this one
+	case errors.Is(err, tables.ErrNotFound) && (errors.Is(cause, tables.ErrExists) || failedOn(cause, executionPrefix)):
+		return errLostRace // there is a status row, or a later execution
 	case errors.Is(err, tables.ErrNotFound):
 		return cause
 	case err != nil:
@@ -115,13 +116,13 @@ func (j *journal) verify(ctx context.Context, key tables.Key, token string, caus
 	}
 }
 
-// blames says that an operation on a row with this prefix failed.
-func blames(err error, prefix string) bool {
+// failedOn reports whether the operation that failed was on a row with this prefix.
+func failedOn(err error, prefix string) bool {
 	op, ok := errors.AsType[*tables.OpError](err)
 	return ok && strings.HasPrefix(op.Key.Row, prefix)
 }
 
-// pause waits for d, or less when ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -28,14 +28,14 @@ const (
 
 // world is the storage that outlives processes.
 type world struct {
-	tables *tables.Memory
-	blobs  *blobs.Memory
-	queues *queues.Memory
-	room   room // of the rounds of its processes; zero for what they have
+	tables      *tables.Memory
+	blobs       *blobs.Memory
+	queues      *queues.Memory
+	roundBudget roundBudget // of the rounds of its processes; zero for what they have
 }
 
 // narrow is room for one event or decision a round.
-func narrow() room { return room{bytes: 1} }
+func narrow() roundBudget { return roundBudget{bytes: 1} }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -87,15 +87,15 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.room != (room{}) {
-		rt.room = w.room
+	if w.roundBudget != (roundBudget{}) {
+		rt.roundBudget = w.roundBudget
 	}
 	return rt
 }
 
 // stored reads what storage holds of an orchestration and checks what has to hold at any time: rounds without a gap,
 // at most one end in an execution and nothing behind it, and a status row that tells the truth about the last round.
-func (w *world) stored(t *testing.T, id string) []generation {
+func (w *world) stored(t *testing.T, id string) []storedExecution {
 	t.Helper()
 	j := &journal{tables: w.tables, blobs: w.blobs, table: "orchestrations", container: "orchestrations"}
 	all, err := j.load(t.Context(), id)
@@ -129,7 +129,7 @@ func (w *world) stored(t *testing.T, id string) []generation {
 		t.Fatalf("status row: %v", err)
 	}
 	want := map[string]any{"RuntimeStatus": string(summarize(id, latest).Status), "Execution": int64(latest.number),
-		"Round": int64(len(latest.rounds)), "StateVersion": int64(countOf(all))}
+		"Round": int64(len(latest.rounds)), "StateVersion": int64(roundCount(all))}
 	for name, v := range want {
 		if status.Properties[name] != v {
 			t.Errorf("status column %s is %v, the rounds say %v", name, status.Properties[name], v)

@@ -5,7 +5,7 @@ import (
 	"maps"
 )
 
-// apply takes one event in and lets the fibers run on as far as the event allows.
+// apply applies an event and runs the coroutines as far as it lets them go on.
 func (x *execution) apply(e event) error {
 	x.last = max(x.last, e.At)
 	if e.Task == 0 {
@@ -18,7 +18,7 @@ func (x *execution) apply(e event) error {
 	if t.done {
 		return nil // a second result of one call changes nothing
 	}
-	x.learned(e)
+	x.setClock(e)
 	if e.Failure != nil {
 		x.failure = e.Failure
 	}
@@ -29,10 +29,10 @@ func (x *execution) apply(e event) error {
 		t.attempts = e.Attempt
 		x.complete(t, nil, t.failed(e.Failure, e.Attempt))
 	case attemptFailed:
-		x.idle(t)
+		x.stopRunning(t)
 		if t.attempts, t.due = e.Attempt, e.Due; t.sent {
 			t.sent = false
-			x.sent--
+			x.sentCount--
 		}
 	case activityProgressed:
 		t.progress = e.Payload
@@ -49,32 +49,32 @@ func unknownKind(e event) error {
 	return fmt.Errorf("an event of the kind %q, which this version does not know: %w", e.Kind, ErrNewerSchema)
 }
 
-// applyCommon takes in what is not about a call.
+// applyCommon applies an event that is not about a call.
 func (x *execution) applyCommon(e event) error {
-	if x.memory.knows(e.Signal) || x.ended && !x.end.Retrying {
+	if x.received.contains(e.Signal) || x.ended && !x.end.Retrying {
 		return nil
 	}
-	x.learned(e)
-	x.memory.hear(e)
+	x.setClock(e)
+	x.received.record(e)
 	if x.ended {
-		x.between(e)
+		x.applyBetweenAttempts(e)
 		return nil
 	}
 	switch e.Kind {
 	case executionStarted:
-		x.began(e)
+		x.applyStart(e)
 		x.start(e.Payload)
 	case eventRaised:
-		if x.raised(e) {
+		if x.applyRaised(e) {
 			x.turn()
 		}
 	case activitiesSent:
-		return x.handedOut(e)
+		return x.markSent(e)
 	case executionReleased:
 		x.held = false
 		x.turn()
 	case executionSuspended, executionResumed:
-		x.command(e)
+		x.applyCommand(e)
 		x.turn()
 	case executionCanceled:
 		x.cancelAll(e.Reason)
@@ -95,20 +95,20 @@ func (x *execution) applyCommon(e event) error {
 	return nil
 }
 
-// command suspends or resumes. Commands count in the order in which they were given: an older one that comes later does
-// nothing.
-func (x *execution) command(e event) {
+// applyCommand suspends or resumes the execution. Commands count in the order in which they were given: one that
+// arrives after a later one does nothing.
+func (x *execution) applyCommand(e event) {
 	given := e.Accepted
 	if given == 0 {
 		given = e.At
 	}
-	if given >= x.commanded {
-		x.commanded, x.suspended = given, e.Kind == executionSuspended
+	if given >= x.commandedAt {
+		x.commandedAt, x.suspended = given, e.Kind == executionSuspended
 	}
 }
 
-// handedOut takes note of the activities that other processes run.
-func (x *execution) handedOut(e event) error {
+// markSent marks the activities that were handed to other processes.
+func (x *execution) markSent(e event) error {
 	for _, number := range e.Tasks {
 		t := x.task(number)
 		if t == nil {
@@ -116,16 +116,16 @@ func (x *execution) handedOut(e event) error {
 		}
 		if !t.sent && t.open() {
 			t.sent = true
-			x.sent++
-			x.idle(t)
+			x.sentCount++
+			x.stopRunning(t)
 		}
 	}
 	return nil
 }
 
-// began takes note of how the execution begins.
-func (x *execution) began(e event) {
-	x.name, x.held, x.drop, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
+// applyStart sets the state with which the execution begins.
+func (x *execution) applyStart(e event) {
+	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
 	x.first, x.willRetry, x.call = max(e.First, 1), e.WillRetry, e.Call
 	x.errors = e.Errors
 	if e.Rules > 0 {
@@ -136,15 +136,15 @@ func (x *execution) began(e event) {
 	}
 	if h := e.Inherited; h != nil {
 		x.unread.put(h.Unread...)
-		x.suspended, x.commanded, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
+		x.suspended, x.commandedAt, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}
 	if e.Revived {
-		x.commanded = e.At
+		x.commandedAt = e.At
 	}
 }
 
-// attempt is which attempt at its work the execution of that number is, of which e is the start. Those that began before
-// attempts were numbered kept the results of all since Base.
+// attempt returns which attempt the execution of this number is, where e is its start. Executions from before attempts
+// were numbered kept the results of all executions since Base.
 func (e event) attempt(number int) int {
 	if e.Attempt == 0 {
 		return number - max(e.Base, 1) + 1
@@ -152,4 +152,4 @@ func (e event) attempt(number int) int {
 	return e.Attempt
 }
 
-func (x *execution) learned(e event) { x.clock = fromMicros(e.At) }
+func (x *execution) setClock(e event) { x.clock = fromMicros(e.At) }

@@ -12,25 +12,25 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Filter says which orchestrations are meant; a zero field does not matter.
+// Filter selects orchestrations; a zero field does not filter.
 type Filter struct {
-	// Prefix is how the id begins.
+	// Prefix is the beginning of the id.
 	Prefix        string
 	Orchestrator  string
 	CorrelationID string
-	// Statuses are those that are meant; none: all.
+	// Statuses are the selected ones; none means all.
 	Statuses []Status
 	// CreatedFrom <= creation < CreatedTo, and end < EndedBefore.
 	CreatedFrom, CreatedTo time.Time
 	EndedBefore            time.Time
-	// Tag is the key of the business reference, CustomStatus a text that the custom status holds.
+	// Tag is the key of the business reference, CustomStatus a part of the custom status.
 	Tag          string
 	CustomStatus string
-	// TopLevel leaves sub-orchestrations out.
+	// TopLevel leaves out sub-orchestrations.
 	TopLevel bool
 }
 
-// Summary is an orchestration as a list shows it: what its status row tells.
+// Summary is an orchestration in a list: the contents of its status row.
 type Summary struct {
 	ID            string
 	Orchestrator  string
@@ -42,35 +42,35 @@ type Summary struct {
 	// StateVersion counts its rounds.
 	StateVersion int64
 	CustomStatus string
-	// WaitingKind, WaitingToken and WaitingUntil tell what it waits for.
+	// WaitingKind, WaitingToken and WaitingUntil say what it waits for.
 	WaitingKind  string
 	WaitingToken string
 	WaitingUntil time.Time
 	// WaitingWithin says that it waits for activities that other processes run.
 	WaitingWithin bool
-	// Busy says that it has called something, events apart, that is not done.
+	// Busy says that calls other than events are open.
 	Busy bool
-	// Running says that one of these is an activity that a process of this program is to run now.
+	// Running says that a process has to run one of its activities now.
 	Running   bool
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	EndedAt   time.Time // of its execution; zero while it runs
-	// ErrorCode is that of the last failure that it had or learned of.
+	EndedAt   time.Time // when its latest execution ended; zero while it runs
+	// ErrorCode is the code of the last failure that it had or learned of.
 	ErrorCode string
 	// Tag is the key of its business reference, "" for none.
 	Tag string
 }
 
-// Ended reports whether the orchestration has ended, well or not: nothing follows by itself.
+// Ended reports whether the orchestration has ended, with success or not: nothing follows by itself.
 func (s Summary) Ended() bool { return !s.EndedAt.IsZero() }
 
 // maxList bounds a page of List.
 const maxList = 1000
 
-// List gives orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for those that follow;
-// "" at the end. A page is empty only at the end. What has no id that can be read is left out, and noted (Damages). Every
-// orchestration in the range of the prefix is read past, with all its rounds, so a prefix is what makes a list cheap: the ids
-// of an engine begin with its name.
+// List returns orchestrations in the order of their ids, up to limit (1 to 1,000), and a continuation for the following
+// ones; "" at the end. A page is empty only at the end. An orchestration whose id cannot be read is left out, and
+// recorded as damaged (Damages). The query reads past every orchestration in the range of the prefix, with all rounds,
+// so a prefix is what makes a list cheap: the ids of an engine begin with its name.
 func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation string) ([]Summary, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)
@@ -102,7 +102,7 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 		for _, e := range page.Entities {
 			s, err := summaryOf(e)
 			if err != nil {
-				r.metNameless(ctx, e.Partition, err)
+				r.noteUnnamedDamage(ctx, e.Partition, err)
 				continue
 			}
 			if f.Matches(s) {
@@ -115,7 +115,7 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 	}
 }
 
-// Matches says whether the filter means this orchestration.
+// Matches reports whether the filter selects this orchestration.
 func (f Filter) Matches(s Summary) bool {
 	same := func(want, got string) bool { return want == "" || want == got }
 	switch {
@@ -144,7 +144,7 @@ func summaryOf(e tables.Entity) (Summary, error) {
 		Tag: tagOf(e.String("BusinessReference"))}, err
 }
 
-// tagOf is the key of a business reference, "" for what is none.
+// tagOf returns the key of a business reference, "" for a text that is not one.
 func tagOf(text string) string {
 	var r Reference
 	if text == "" || json.Unmarshal([]byte(text), &r) != nil {
@@ -153,16 +153,16 @@ func tagOf(text string) string {
 	return r.Key
 }
 
-// Status tells what the status row of an orchestration tells, in one transaction, or ErrNotFound.
+// Status returns what the status row of an orchestration says, or ErrNotFound. It costs one transaction.
 func (r *Runtime) Status(ctx context.Context, id string) (Summary, error) {
 	s, _, err := r.statusState(ctx, id)
 	return s, err
 }
 
-// stateColumn is the column of the status row that holds what state gives.
+// stateColumn is the column of the status row that execution.state fills.
 type stateColumn string
 
-// statusState is Status, with the state.
+// statusState is Status, with the state column.
 func (r *Runtime) statusState(ctx context.Context, id string) (Summary, stateColumn, error) {
 	if !validID(id) {
 		return Summary{}, "", fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
@@ -178,7 +178,7 @@ func (r *Runtime) statusState(ctx context.Context, id string) (Summary, stateCol
 	return s, stateColumn(e.String("StateJson")), nil
 }
 
-// waitsFor says whether the sub-orchestration is one that is waited for, as far as the state shows them.
+// waitsFor reports whether the orchestration waits for the sub-orchestration, as far as the state shows that.
 func (c stateColumn) waitsFor(child string) bool {
 	var state struct {
 		Frames []string `json:"subWorkflowFrames"`
@@ -189,20 +189,21 @@ func (c stateColumn) waitsFor(child string) bool {
 	return slices.Contains(state.Frames, clipName(child))
 }
 
-// Purged is what a PurgeAll did.
+// Purged is the result of a PurgeAll.
 type Purged struct {
-	// Orchestrations were purged, not counting their sub-orchestrations; Active ones were left.
+	// Orchestrations is how many were purged, without their sub-orchestrations. Active is how many were left because
+	// they have not ended.
 	Orchestrations, Active int
-	// Damaged are those that were left because they, or what they waited for, cannot be read: they are damaged, or a newer
-	// version of this program has written them. Damages has the first kind, for ForcePurge.
+	// Damaged is how many were left because they, or their sub-orchestrations, cannot be read: they are damaged, or
+	// were written by a newer version of this program. Damages lists the damaged ones, for ForcePurge.
 	Damaged int
 	// Continuation is for the next call; "" at the end.
 	Continuation string
 }
 
-// PurgeAll purges the orchestrations that a filter means and that have ended, a slice of at most limit (1 to 1,000).
-// Sub-orchestrations go with those that wait for them, and alone only when these have forgotten them. After an error, and
-// after a crash, the same call goes on.
+// PurgeAll purges the orchestrations that a filter selects and that have ended, at most limit (1 to 1,000) of them.
+// Sub-orchestrations are purged with their callers, and by themselves only when nobody can call them again. After an
+// error or a crash, repeat the call.
 func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuation string) (Purged, error) {
 	p := Purged{Continuation: continuation}
 	if continuation == "" {
@@ -234,7 +235,7 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 			p.Orchestrations++
 		case errors.Is(err, ErrCorrupt), errors.Is(err, ErrNewerSchema):
 			p.Damaged++
-			r.met(ctx, err)
+			r.noteDamage(ctx, err)
 		default:
 			return p, err
 		}
@@ -243,7 +244,7 @@ func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuatio
 	return p, nil
 }
 
-// purgeUnfinished carries out what purges have left that did not come to their ends: no list shows it.
+// purgeUnfinished finishes purges that were interrupted, because no list shows their orchestrations.
 func (r *Runtime) purgeUnfinished(ctx context.Context, prefix string, p *Purged) error {
 	from := tables.EscapeKey(prefix)
 	marks := tables.Scan{Row: purgeRow, FromPartition: from, ToPartition: tables.PrefixEnd(from)}
@@ -254,7 +255,7 @@ func (r *Runtime) purgeUnfinished(ctx context.Context, prefix string, p *Purged)
 		id, err := tables.UnescapeKey(e.Partition)
 		if err != nil {
 			p.Damaged++
-			r.metNameless(ctx, e.Partition, err)
+			r.noteUnnamedDamage(ctx, e.Partition, err)
 			continue
 		}
 		if err := r.purgeRest(ctx, id); err != nil {

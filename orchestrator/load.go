@@ -10,25 +10,26 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// loadTries bounds how often rows are read that change meanwhile.
+// loadTries bounds how often rows are read again because they change meanwhile.
 const loadTries = 5
 
-// load reads every execution of an orchestration, oldest first; none when there is no such orchestration, or it is being
+// load reads all executions of an orchestration, oldest first; none when there is no such orchestration, or it is being
 // purged.
-func (j *journal) load(ctx context.Context, id string) ([]generation, error) {
+func (j *journal) load(ctx context.Context, id string) ([]storedExecution, error) {
 	all, _, err := j.loadTagged(ctx, id)
 	return all, err
 }
 
-// loadTagged is load, with the ETag of the status: as long as it is that, there are these rounds.
-func (j *journal) loadTagged(ctx context.Context, id string) ([]generation, string, error) {
+// loadTagged is load, with the ETag of the status row, which changes with every round.
+func (j *journal) loadTagged(ctx context.Context, id string) ([]storedExecution, string, error) {
 	all, status, err := j.loadWith(ctx, id)
 	return all, status.ETag, err
 }
 
-// loadStored is load, with the status. The rows can come in several answers of storage, between which others add to them and
-// delete old ones, so what does not fit together is damage only if it has stayed the same when it is read again.
-func (j *journal) loadStored(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+// loadStored is load, with the status row. Storage may need several answers for the rows, and between these other
+// processes may add rows and delete old ones. So an inconsistency is damage only if it is still the same after reading
+// again.
+func (j *journal) loadStored(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	all, status, err := j.loadOnce(ctx, id)
 	for try := 1; errors.Is(err, ErrCorrupt) && try < loadTries; try++ {
 		before := status.ETag
@@ -42,23 +43,23 @@ func (j *journal) loadStored(ctx context.Context, id string) ([]generation, tabl
 	return all, status, nil
 }
 
-// loadOnce is loadStored without a second look. The status is that which was read, also with an error.
-func (j *journal) loadOnce(ctx context.Context, id string) ([]generation, tables.Entity, error) {
+// loadOnce is loadStored without reading again. The status row is returned with an error, too.
+func (j *journal) loadOnce(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	rows, status, err := j.rows(ctx, id)
 	if err == nil && beingPurged(rows) {
 		return nil, tables.Entity{}, nil
 	}
 	if err == nil {
-		err = j.whole(ctx, id, rows)
+		err = j.fillBlobs(ctx, id, rows)
 	}
 	if err != nil {
 		return nil, status, err
 	}
-	all, err := generations(rows)
+	all, err := decodeExecutions(rows)
 	if err != nil {
 		return nil, status, err
 	}
-	switch n, version := int64(countOf(all)), status.Int("StateVersion"); {
+	switch n, version := int64(roundCount(all)), status.Int("StateVersion"); {
 	case n == version:
 	case version == 0:
 		return nil, status, fmt.Errorf("there are %d rounds, and no status row: %w", n, ErrCorrupt)
@@ -68,10 +69,10 @@ func (j *journal) loadOnce(ctx context.Context, id string) ([]generation, tables
 	if err := j.fetch(ctx, id, all); err != nil {
 		return nil, status, err
 	}
-	return all, status, resolve(all)
+	return all, status, resolveReused(all)
 }
 
-// rows are the rounds as they are stored, and the status. Where a purge has begun, its row comes first.
+// rows reads the stored rounds and the status row. When a purge has begun, its row comes first.
 func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, status tables.Entity, err error) {
 	q := tables.Query{Partition: tables.EscapeKey(id), From: purgeRow, To: afterStatus}
 	for e, err := range tables.All(ctx, j.tables, j.table, q) {
@@ -87,8 +88,8 @@ func (j *journal) rows(ctx context.Context, id string) (rows []tables.Entity, st
 	return rows, status, nil
 }
 
-// whole puts the data of rounds that blobs hold into their rows.
-func (j *journal) whole(ctx context.Context, id string, rows []tables.Entity) error {
+// fillBlobs puts the data of rounds that are in blobs into their rows.
+func (j *journal) fillBlobs(ctx context.Context, id string, rows []tables.Entity) error {
 	for _, e := range rows {
 		name := e.String(columnBlob)
 		if name == "" {
@@ -106,13 +107,13 @@ func (j *journal) whole(ctx context.Context, id string, rows []tables.Entity) er
 	return nil
 }
 
-// resolve gives results that an execution took over from an earlier one their payload. What an execution took over that only
-// tells how it went may be gone: then that is old, too.
-func resolve(all []generation) error {
+// resolveReused sets the payloads of results that an execution took over from an earlier one. When the earlier result
+// is deleted, an execution that is kept for information only is marked as old.
+func resolveReused(all []storedExecution) error {
 	if len(all) == 0 {
 		return nil
 	}
-	chain := all[len(all)-1].chain()
+	chain := all[len(all)-1].firstAttempt()
 	type call struct{ execution, task int }
 	results := map[call]event{}
 	for n := range all {
@@ -126,7 +127,7 @@ func resolve(all []generation) error {
 				}
 				from, ok := results[call{e.Origin.Execution, e.Origin.Task}]
 				if !ok && g.number < chain {
-					g.old, g.cut = true, true
+					g.old, g.incomplete = true, true
 					continue
 				}
 				if !ok || from.Kind != e.Kind {
@@ -140,12 +141,13 @@ func resolve(all []generation) error {
 	return nil
 }
 
-// fetch puts spilled results back in place. Inputs of calls stay out: replay makes them again, and compares by hash.
-func (j *journal) fetch(ctx context.Context, id string, all []generation) error {
+// fetch loads spilled payloads from blobs. The inputs of calls are left out, because a replay makes them again and
+// compares them by hash.
+func (j *journal) fetch(ctx context.Context, id string, all []storedExecution) error {
 	for _, g := range all {
 		rounds := g.rounds
 		if g.old {
-			rounds = rounds[:min(len(rounds), 1)] // it goes on to tell how it began
+			rounds = rounds[:min(len(rounds), 1)] // only the start of an old execution is still needed
 		}
 		if err := j.fetchRounds(ctx, id, rounds); err != nil {
 			return err

@@ -6,17 +6,17 @@ import (
 	"unicode"
 )
 
-// mailbox keeps the external events that nobody has asked for, in the order in which they came. What one of them costs does
-// not depend on how many there are. The zero value is empty.
+// mailbox holds the external events that nobody has asked for, in the order in which they came. The cost of one event
+// does not depend on how many there are. The zero value is empty.
 type mailbox struct {
-	all    []*kept            // those that are taken stay until they are the first, or many
-	byName map[string][]*kept // the oldest first; by fold of the name
-	taken  int
-	came   int // events, ever
+	all     []*keptEvent            // taken ones are removed when they are first, or many
+	byName  map[string][]*keptEvent // oldest first, by the folded name
+	taken   int
+	arrived int // how many events have ever come
 }
 
-// kept is an event in a mailbox.
-type kept struct {
+// keptEvent is an event in a mailbox.
+type keptEvent struct {
 	event
 	key   string // fold of the name
 	place int
@@ -27,18 +27,18 @@ func (m *mailbox) len() int { return len(m.all) - m.taken }
 
 func (m *mailbox) put(events ...event) {
 	if m.byName == nil {
-		m.byName = map[string][]*kept{}
+		m.byName = map[string][]*keptEvent{}
 	}
 	for _, e := range events {
-		k := &kept{event: e, key: fold(e.Name), place: m.came}
-		m.came++
+		k := &keptEvent{event: e, key: fold(e.Name), place: m.arrived}
+		m.arrived++
 		m.all = append(m.all, k)
 		m.byName[k.key] = append(m.byName[k.key], k)
 	}
 }
 
-// oldest is the first of that name; nil for none.
-func (m *mailbox) oldest(name string) *kept {
+// oldest returns the first event of that name; nil when there is none.
+func (m *mailbox) oldest(name string) *keptEvent {
 	if m.len() == 0 {
 		return nil
 	}
@@ -48,8 +48,8 @@ func (m *mailbox) oldest(name string) *kept {
 	return nil
 }
 
-// take takes out what oldest gave.
-func (m *mailbox) take(k *kept) {
+// take removes what oldest returned.
+func (m *mailbox) take(k *keptEvent) {
 	if m.byName[k.key] = m.byName[k.key][1:]; len(m.byName[k.key]) == 0 {
 		delete(m.byName, k.key)
 	}
@@ -60,12 +60,12 @@ func (m *mailbox) take(k *kept) {
 		m.taken--
 	}
 	if m.taken > len(m.all)/2 {
-		m.all = slices.DeleteFunc(m.all, func(k *kept) bool { return k.taken })
+		m.all = slices.DeleteFunc(m.all, func(k *keptEvent) bool { return k.taken })
 		m.taken = 0
 	}
 }
 
-// list gives up to most of the events, the oldest first.
+// list returns up to most events, oldest first.
 func (m *mailbox) list(most int) []event {
 	var events []event
 	for _, k := range m.all {
@@ -79,7 +79,7 @@ func (m *mailbox) list(most int) []event {
 	return events
 }
 
-// fold makes names the same that strings.EqualFold takes for the same.
+// fold maps all names that strings.EqualFold considers equal to one.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r

@@ -19,7 +19,7 @@ func TestMailboxIsAList(t *testing.T) {
 		for range rapid.IntRange(0, 60).Draw(t, "steps") {
 			name := names.Draw(t, "name")
 			if rapid.Bool().Draw(t, "put") {
-				e := event{Name: name, At: int64(m.came)}
+				e := event{Name: name, At: int64(m.arrived)}
 				m.put(e)
 				model = append(model, e)
 			} else {

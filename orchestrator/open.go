@@ -9,9 +9,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// lastDecision is the last of the committed rounds of the execution; nil when they end without one.
+// lastDecision returns the decision that ended the execution, if it is committed.
 func (d *driver) lastDecision() *event {
-	return generation{rounds: d.rounds}.end()
+	return storedExecution{rounds: d.rounds}.end()
 }
 
 func (d *driver) ended() bool {
@@ -19,7 +19,7 @@ func (d *driver) ended() bool {
 	return end != nil && end.Kind != executionContinued
 }
 
-// continuation is the decision to continue as new, when it is committed and not carried out.
+// continuation returns the committed decision to continue as new, until that is carried out.
 func (d *driver) continuation() *event {
 	if end := d.lastDecision(); end != nil && end.Kind == executionContinued {
 		return end
@@ -27,10 +27,10 @@ func (d *driver) continuation() *event {
 	return nil
 }
 
-// open starts the orchestration, or finds out where it stands.
+// open starts the orchestration, or loads it.
 func (d *driver) open(ctx context.Context) error {
 	if !d.start.Resume && !d.start.deliver {
-		err := d.begin(ctx, 1, d.fromOutside(1))
+		err := d.begin(ctx, 1, d.externalStart(1))
 		if !errors.Is(err, errLostRace) {
 			return err
 		}
@@ -39,54 +39,54 @@ func (d *driver) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.found(status)
+	d.noteStatus(status)
 	if len(all) == 0 && d.start.deliver {
 		return fmt.Errorf("orchestration %s: %w", d.start.ID, ErrNotFound)
 	}
 	if len(all) == 0 {
-		if err := d.rt.purgeRest(ctx, d.start.ID); err != nil { // of the one that had the id before
+		if err := d.rt.purgeRest(ctx, d.start.ID); err != nil { // a purge of an earlier orchestration of this id may be unfinished
 			return err
 		}
-		return d.begin(ctx, 1, d.fromOutside(1))
+		return d.begin(ctx, 1, d.externalStart(1))
 	}
 	return d.resume(ctx, all)
 }
 
-// fromOutside is the start of an execution that begins from outside.
-func (d *driver) fromOutside(number int) event {
+// externalStart is the start event of an execution that is started from outside.
+func (d *driver) externalStart(number int) event {
 	return event{Base: number, First: number, Payload: d.start.Input}
 }
 
-// continueAsNew begins the execution that follows by itself.
+// continueAsNew starts the next execution after a decision to continue as new.
 func (d *driver) continueAsNew(ctx context.Context, end event) error {
 	number := d.execution.number + 1
 	first, blobs := d.execution.first, d.blobs
 	var previous []string
-	if !d.lineage.kept {
-		g := generation{number: d.execution.number}
+	if !d.marker.kept {
+		g := storedExecution{number: d.execution.number}
 		for i := range d.rounds {
 			g.numbers = append(g.numbers, i+1)
 		}
 		previous = g.rows()
 	}
-	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited.with(d.execution.memory, d.execution.last)}); err != nil {
+	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited.with(d.execution.received, d.execution.last)}); err != nil {
 		return err
 	}
-	d.garbage, d.previous = append(d.garbage, d.previous...), previous
+	d.obsoleteRows, d.previousRows = append(d.obsoleteRows, d.previousRows...), previous
 	if blobs && previous != nil {
-		d.litter = append(d.litter, number-1)
+		d.obsoleteBlobs = append(d.obsoleteBlobs, number-1)
 	}
 	return nil
 }
 
-// begin makes the first round of an execution. Nothing outside has happened before it is committed.
+// begin starts an execution and commits its first round. It has no effect outside before the commit.
 func (d *driver) begin(ctx context.Context, number int, started event) error {
 	if current := d.rt.orchestrators[d.orchestrator.Name()]; current != nil {
 		d.orchestrator = current
 	}
-	d.fresh(number, started.Base)
+	d.resetExecution(number, started.Base)
 	started.Series = d.start.Reuse == ReuseEnded && started.First == number && number > 1 && !started.Held
-	d.before, d.lineage = d.lineage, lineage{number, started.First == number && !started.Series}
+	d.previousMarker, d.marker = d.marker, executionMarker{number, started.First == number && !started.Series}
 	if started.Attempt == 0 {
 		started.Attempt = 1
 	}
@@ -94,9 +94,9 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 		d.earlier = nil
 	}
 	if number == started.Base {
-		d.memo = memo{}
+		d.prior = priorResults{}
 	}
-	d.execution.recall(d.memo, d.earlier)
+	d.execution.takeOverPrior(d.prior, d.earlier)
 	options := d.orchestrator.configured()
 	started.Kind, started.Name, started.CorrelationID = executionStarted, d.orchestrator.Name(), d.start.CorrelationID
 	started.Parent, started.Carry, started.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
@@ -113,114 +113,115 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	if number == 1 {
 		d.createdAt = d.execution.clock
 	}
-	if err := d.reuse(); err != nil {
+	if err := d.reusePrior(); err != nil {
 		return err
 	}
 	return d.commitRounds(ctx)
 }
 
-// fresh replaces the execution in memory by an empty one.
-func (d *driver) fresh(number, base int) {
-	last := d.latest
+// resetExecution replaces the execution in memory by an empty one.
+func (d *driver) resetExecution(number, base int) {
+	last := d.latestEventAt
 	if d.execution != nil {
 		last = max(last, d.execution.last)
 		d.execution.close()
 	}
 	d.execution = &execution{id: d.start.ID, number: number, base: base, correlationID: d.start.CorrelationID, last: last,
 		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil, signals: d.rt.config.Queues != nil}
-	d.execution.watch = d.watch
-	d.crew.serve(d.execution)
-	d.rounds, d.reused, d.kept, d.known, d.urgent = nil, 0, nil, 0, false
+	d.execution.watchdog = d.watchdog
+	d.executor.attach(d.execution)
+	d.rounds, d.lookedUp, d.matched, d.known, d.commitNow = nil, 0, nil, 0, false
 	d.blobs = false
-	d.discard()
+	d.dropUncommitted()
 }
 
-// resume takes over what the rounds hold: it replays what runs, and makes the next attempt at what failed, unless a
-// signal woke it: that does not revive what has failed.
-func (d *driver) resume(ctx context.Context, all []generation) error {
+// resume continues from the stored rounds. It replays an execution that runs, and makes the next attempt after a
+// failure; but a signal alone does not retry what has failed.
+func (d *driver) resume(ctx context.Context, all []storedExecution) error {
 	if d.start.call != nil && !d.start.deliver {
-		return d.resumeCalled(ctx, all)
+		return d.resumeForCaller(ctx, all)
 	}
-	if d.follows(all) {
-		return d.succeed(ctx, all)
+	if d.startsNextRun(all) {
+		return d.beginNextRun(ctx, all)
 	}
 	if err := d.identify(all); err != nil {
 		return err
 	}
 	latest, started := latestOf(all)
-	if end := latest.end(); end != nil && end.Kind == executionFailed && (!d.start.deliver || d.isOverdue(*end)) {
-		return d.tryAgain(ctx, all, again(latest, started))
+	if end := latest.end(); end != nil && end.Kind == executionFailed && (!d.start.deliver || d.retryOverdue(*end)) {
+		return d.startNextAttempt(ctx, all, nextAttempt(latest, started))
 	}
-	return d.follow(all)
+	return d.loadLatest(all)
 }
 
-// survey takes note of what lies before the latest execution.
-func (d *driver) survey(all []generation) {
+// readEarlier collects what the driver needs of the executions before the latest.
+func (d *driver) readEarlier(all []storedExecution) {
 	latest := all[len(all)-1]
-	d.version, d.earlier, d.lineage = countOf(all), nil, latest.lineage()
-	d.garbage, d.previous = oldRows(all)
-	d.litter = withBlobs(all)
-	d.latest = max(d.latest, latest.last())
+	d.version, d.earlier, d.marker = roundCount(all), nil, latest.marker()
+	d.obsoleteRows, d.previousRows = obsoleteRows(all)
+	d.obsoleteBlobs = executionsWithBlobs(all)
+	d.latestEventAt = max(d.latestEventAt, latest.lastEventAt())
 	if end := latest.end(); end != nil {
-		d.noted = endStatus(*end)
+		d.reportedStatus = endStatus(*end)
 	}
 	for _, g := range all {
-		if g.number >= latest.chain() && g.number < latest.number {
+		if g.number >= latest.firstAttempt() && g.number < latest.number {
 			d.earlier = append(d.earlier, summarize(d.start.ID, g))
 		}
 	}
 }
 
-// follow brings the driver to where the rounds end.
-func (d *driver) follow(all []generation) error {
-	d.survey(all)
+// loadLatest brings the driver to the end of the stored rounds.
+func (d *driver) loadLatest(all []storedExecution) error {
+	d.readEarlier(all)
 	latest := all[len(all)-1]
 	started, _ := latest.start()
-	pinned := d.pin(started)
-	d.fresh(latest.number, max(started.Base, 1))
+	pinned := d.pinVersion(started)
+	d.resetExecution(latest.number, max(started.Base, 1))
 	d.rounds, d.blobs = latest.rounds, latest.blobs
-	d.owed = &latest.rounds[len(latest.rounds)-1]
+	d.unconfirmed = &latest.rounds[len(latest.rounds)-1]
 	if latest.end() != nil || d.codeless {
-		d.execution.adopt(latest)
+		d.execution.loadWithoutCode(latest)
 		if d.execution.end.Retrying {
-			d.etag = d.tag // while it is that, the next attempt has not begun
+			d.requiredETag = d.statusETag // with this ETag, the next attempt has not begun
 		}
 		d.known = len(d.summary().Calls)
-		d.execution.customStatus = d.shown
-		d.noted, _ = d.execution.standing()
+		d.execution.customStatus = d.storedCustomStatus
+		d.reportedStatus, _ = d.execution.currentStatus()
 		return nil
 	}
 	if pinned != nil {
 		return pinned
 	}
 	if n := len(all); n > 1 && len(d.earlier) > 0 {
-		d.memo = started.inherit(d.start.ID, all[n-2])
+		d.prior = started.priorResults(d.start.ID, all[n-2])
 	}
-	d.execution.recall(d.memo, d.earlier)
+	d.execution.takeOverPrior(d.prior, d.earlier)
 	for i := 0; i < len(latest.rounds); {
-		turn, n := turnAt(latest.rounds[i:])
+		turn, n := mergeTurn(latest.rounds[i:])
 		if err := d.execution.replay(i+1, turn); err != nil {
 			return err
 		}
-		d.forget(turn)
+		d.removeReused(turn)
 		i += n
 	}
-	d.leftover = len(d.execution.decided)
-	d.known = d.execution.knownAfter(0)
-	d.noted, _ = d.execution.standing()
-	d.closeTasks(portion{decided: 0, whole: d.leftover == 0})
+	d.leftoverDecisions = len(d.execution.decided)
+	d.known = d.execution.callsAfter(0)
+	d.reportedStatus, _ = d.execution.currentStatus()
+	d.closeTasks(roundPart{decided: 0, whole: d.leftoverDecisions == 0})
 	return nil
 }
 
-// found takes note of the status that belongs to the rounds which were loaded.
-func (d *driver) found(status tables.Entity) {
-	d.tag, d.shown = status.ETag, status.String("CustomStatus")
+// noteStatus remembers the status row that was loaded with the rounds.
+func (d *driver) noteStatus(status tables.Entity) {
+	d.statusETag, d.storedCustomStatus = status.ETag, status.String("CustomStatus")
 }
 
-// rules is the version of what a round means that this code writes: an execution keeps to those that it began under.
+// rules is the version of the rules by which this code writes rounds. An execution keeps the rules under which it
+// began.
 const rules = 2
 
-// createdOf is when the orchestration was created that the start is one of.
+// createdOf returns when the orchestration was created, given one of its starts.
 func createdOf(started event) time.Time {
 	if started.Created != 0 {
 		return fromMicros(started.Created)
@@ -228,8 +229,8 @@ func createdOf(started event) time.Time {
 	return fromMicros(started.At)
 }
 
-// pin takes the version of the orchestrator that the execution began with.
-func (d *driver) pin(started event) error {
+// pinVersion selects the version of the orchestrator with which the execution began.
+func (d *driver) pinVersion(started event) error {
 	o, err := d.rt.pinned(started)
 	if err != nil {
 		return fmt.Errorf("orchestration %s: %w", d.start.ID, err)
@@ -238,8 +239,9 @@ func (d *driver) pin(started event) error {
 	return nil
 }
 
-// identify refuses an id that belongs to something else. The driver of a signal becomes that of what it found.
-func (d *driver) identify(all []generation) error {
+// identify checks that the id belongs to the requested orchestration. A driver that a signal started takes the Start of
+// the orchestration that it finds.
+func (d *driver) identify(all []storedExecution) error {
 	first, ok := all[0].start()
 	started, okToo := all[len(all)-1].start()
 	if !ok || !okToo {
@@ -247,9 +249,9 @@ func (d *driver) identify(all []generation) error {
 	}
 	d.createdAt = createdOf(first)
 	if d.start.deliver {
-		d.start = startedAs(d.start.ID, started)
+		d.start = startFrom(d.start.ID, started)
 		d.start.deliver = true
-		d.crew.start = d.start
+		d.executor.start = d.start
 		return nil
 	}
 	d.start.call = started.Call

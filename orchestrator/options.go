@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// CallOption changes how an activity or a sub-orchestration is called.
+// CallOption configures the call of an activity or a sub-orchestration.
 type CallOption interface{ applyCall(*callOptions) }
 
-// OrchestratorOption says more about an orchestrator.
+// OrchestratorOption configures an orchestrator.
 type OrchestratorOption interface{ applyOrchestrator(*orchestratorOptions) }
 
 type callOption func(*callOptions)
@@ -44,7 +44,7 @@ func (o callOptions) validate() error {
 	return errors.Join(o.retry.validate(), o.undoErr)
 }
 
-// forActivity refuses what only a sub-orchestration can have.
+// forActivity rejects options that are for sub-orchestrations only.
 func (o callOptions) forActivity() error {
 	if o.id != "" || o.close != "" {
 		return errors.New("WithID and WithParentClose are for sub-orchestrations")
@@ -52,7 +52,7 @@ func (o callOptions) forActivity() error {
 	return nil
 }
 
-// forChild refuses what a sub-orchestration cannot have.
+// forChild validates the options that are for sub-orchestrations.
 func (o callOptions) forChild() error {
 	switch o.close {
 	case "", CancelChild, TerminateChild, AbandonChild:
@@ -65,7 +65,7 @@ func (o callOptions) forChild() error {
 	return nil
 }
 
-// prepareCall is what a call of either kind begins with.
+// prepareCall merges and validates the options of a call, and encodes its input.
 func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessage, callOptions, error) {
 	for _, o := range more {
 		o.applyCall(&options)
@@ -77,11 +77,11 @@ func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessag
 	return input, options, err
 }
 
-// WithRetry lets what failed run again.
+// WithRetry sets the retry policy of a call.
 func WithRetry(r Retry) CallOption { return callOption(func(o *callOptions) { o.retry = r }) }
 
-// WithTimeout bounds each attempt of an activity: its context ends then, and the attempt counts as failed. 0 means that
-// only the invocation bounds it. Of a sub-orchestration it bounds each attempt, too, which fails as TimedOut then.
+// WithTimeout bounds each attempt. The context of an activity ends then, and the attempt counts as failed; 0 means that
+// only the invocation bounds it. An attempt of a sub-orchestration fails as TimedOut.
 func WithTimeout(d time.Duration) CallOption {
 	return callOption(func(o *callOptions) { o.timeout = d })
 }

@@ -5,72 +5,72 @@ import (
 	"time"
 )
 
-// Status is where an orchestration stands, in the words of Durable Functions.
+// Status is the state of an orchestration, with the names that Durable Functions uses where it has them.
 type Status string
 
-// The states that an orchestration can be in. One that continues as new is Running.
+// These are the states. An orchestration that continues as new is Running.
 const (
-	Pending    Status = "Pending" // started, and nobody has taken it up yet
+	Pending    Status = "Pending" // started, and no process runs it yet
 	Running    Status = "Running"
 	Suspended  Status = "Suspended"
-	Retrying   Status = "Retrying" // an attempt failed and another one follows, for which events and commands are kept
-	Stalled    Status = "Stalled"  // the code cannot go on; it does so when it was mended, by itself
+	Retrying   Status = "Retrying" // an attempt failed and another follows, for which events and commands are kept
+	Stalled    Status = "Stalled"  // the code cannot go on; when it is fixed, the orchestration goes on by itself
 	Completed  Status = "Completed"
 	Failed     Status = "Failed"
 	Terminated Status = "Terminated"
 	Canceled   Status = "Canceled"
 )
 
-// Ended reports whether nothing follows by itself.
+// Ended reports whether the state is final: nothing follows by itself.
 func (s Status) Ended() bool {
 	return s == Completed || s == Failed || s == Terminated || s == Canceled
 }
 
-// Outcome is what Run leaves behind: where the orchestration's execution stands and what it did.
+// Outcome is the state in which Run leaves the latest execution of an orchestration, and what the execution did.
 type Outcome struct {
 	ID            string
 	Orchestrator  string
 	CorrelationID string
 	Execution     int
-	// Input is the argument of the execution, Carry what its Start carried.
+	// Input is the input of the execution, Carry is Start.Carry.
 	Input json.RawMessage
 	Carry []byte
-	// Version is the one of the orchestrator's code that it runs, Reference what the business calls it, or nil.
+	// Version is the version of the orchestrator's code. Reference is the business reference, or nil.
 	Version   string
 	Reference *Reference
-	// Parent is the id of the orchestration that called it, "" for none.
+	// Parent is the id of the caller, "" for none.
 	Parent string
 	Status Status
 	// Output is the result of a completed execution, Failure the error of a failed one.
 	Output  json.RawMessage
 	Failure *Failure
-	// StartedAt and EndedAt bound the execution (UTC, microseconds); EndedAt is zero while it runs. Of one that is Retrying,
-	// it is when the attempt failed.
+	// StartedAt and EndedAt bound the execution (UTC, microseconds). EndedAt is zero while it runs; of one that is
+	// Retrying, it is when the attempt failed.
 	StartedAt time.Time
 	EndedAt   time.Time
-	// ResumeAt says when one that goes on has something to do again: now or before, when only the time ran out; zero when
-	// it waits for a signal.
+	// ResumeAt is when an orchestration that has not ended has something to do again. It is not in the future when only
+	// the time ran out, and zero when the orchestration waits for a signal.
 	ResumeAt time.Time
-	// Woken says that signals drive it on, and that nobody else has to.
+	// Woken says that signals will wake the orchestration, so that nobody else has to.
 	Woken bool
 	// Calls holds everything that the execution called, in order.
 	Calls []Call
-	// Earlier holds the attempts that failed before this one, since the orchestration began or last continued as new;
-	// oldest first.
+	// Earlier holds the failed attempts before this one, since the orchestration began or last continued as new; oldest
+	// first.
 	Earlier []Outcome
-	// Joined says that another Run of this process did the work, and this one waited for it.
+	// Joined says that another Run in this process did the work, and this one waited for it.
 	Joined bool
-	// Rounds counts the rounds that Run has committed. A Run that parks without one has made no progress.
+	// Rounds is how many rounds Run has committed. A Run that parks without one has made no progress.
 	Rounds int
 }
 
-// Ended reports whether the orchestration has ended, well or not: nothing follows by itself.
+// Ended reports whether the orchestration has ended, with success or not: nothing follows by itself.
 func (o Outcome) Ended() bool { return o.Status.Ended() }
 
-// CallKind says what was called.
+// CallKind is the kind of a call.
 type CallKind string
 
-// The kinds of calls.
+// These are the kinds of calls.
 const (
 	ActivityCall      CallKind = "Activity"
 	OrchestrationCall CallKind = "Orchestration"
@@ -79,39 +79,40 @@ const (
 	TaskCall          CallKind = "Task"
 )
 
-// Call is one call as the rounds hold it. Times are distinct within an orchestration.
+// Call is a call as the rounds record it. Times are distinct within an orchestration.
 type Call struct {
 	Kind CallKind
-	// Name is the activity's, orchestrator's or event's.
+	// Name is the name of the activity, orchestrator or event.
 	Name string
-	// Child is the id of the orchestration that was called.
+	// Child is the id of the called orchestration.
 	Child string
-	// Input is the argument; of a timer, how long it is.
+	// Input is the input; of a timer, its duration.
 	Input json.RawMessage
-	// Output is the result of one that completed, Failure the error of one that failed for good; both are nil while it
-	// goes on.
+	// Output is the result of a completed call, Failure the error of one that failed for good; both are nil while the
+	// call is open.
 	Output  json.RawMessage
 	Failure *Failure
-	// Attempts counts the tries that ended.
+	// Attempts is how many attempts have ended.
 	Attempts    int
 	ScheduledAt time.Time
 	EndedAt     time.Time
-	// Reused says that an earlier execution made the call, and this one took its result over.
+	// Reused says that an earlier execution made the call, and that this one took over the result.
 	Reused bool
-	// Undoes is the number of the call that this one takes back, 0 for none, and Undone says that this one was taken back.
+	// Undoes is the number of the call that this one undoes, 0 for none. Undone says that this call was undone.
 	Undoes int
 	Undone bool
-	// Close is what becomes of a sub-orchestration when its caller ends before it.
+	// Close is what happens to a sub-orchestration when its caller ends before it.
 	Close ParentClose
 
-	attempts int  // that a sub-orchestration has, 0 for one
+	attempts int  // how many attempts the call of a sub-orchestration has, 0 for one
 	shielded bool // from cancellation
 	origin   origin
-	spilled  string // hash of an input that a blob holds, in place of Input
+	spilled  string // hash of an input that is in a blob
 }
 
-// summarize tells from its rounds what an execution did. It runs no user code, so it holds whatever code is deployed.
-func summarize(id string, g generation) Outcome {
+// summarize derives from the rounds what an execution did. It runs no user code, so it works with whatever code is
+// deployed.
+func summarize(id string, g storedExecution) Outcome {
 	out := Outcome{ID: id, Execution: g.number, Status: Running}
 	calls := 0
 	for _, r := range g.rounds {
@@ -128,17 +129,17 @@ func summarize(id string, g generation) Outcome {
 	for _, r := range g.rounds {
 		// A call's result can stand in the round that made the call, when an earlier execution had it already.
 		for _, e := range r.Decided {
-			out.decided(g.number, e)
+			out.applyDecided(g.number, e)
 		}
 		for _, e := range r.Learned {
 			suspended = e.suspends(suspended)
-			out.learned(e, suspended)
+			out.applyLearned(e, suspended)
 		}
 	}
 	return out
 }
 
-func (o *Outcome) decided(execution int, e event) {
+func (o *Outcome) applyDecided(execution int, e event) {
 	switch e.Kind {
 	case executionCompleted, executionFailed, executionStopped:
 		o.Status, o.Output, o.Failure, o.EndedAt = endStatus(e), e.Payload, e.Failure, fromMicros(e.At)
@@ -154,7 +155,7 @@ func (o *Outcome) decided(execution int, e event) {
 	}
 }
 
-// callKind is the kind of call that a decision is, "" when it is none.
+// callKind returns the kind of call that a decision makes, "" when it makes none.
 func callKind(k eventKind) CallKind {
 	switch k {
 	case activityScheduled:
@@ -171,7 +172,7 @@ func callKind(k eventKind) CallKind {
 	return ""
 }
 
-// interrupted ends a call that the orchestration does not want any more.
+// interrupted marks a call as canceled.
 func (o *Outcome) interrupted(e event) {
 	if e.Task < 1 || e.Task > len(o.Calls) || !o.Calls[e.Task-1].EndedAt.IsZero() {
 		return
@@ -180,7 +181,7 @@ func (o *Outcome) interrupted(e event) {
 	c.Failure, c.EndedAt = &Failure{Message: ErrCanceled.Error(), Code: codeCanceled, Permanent: true}, fromMicros(e.At)
 }
 
-// suspends says whether an execution is suspended behind the event that was so before it, or was not.
+// suspends reports whether the execution is suspended after the event; before says whether it was suspended before.
 func (e event) suspends(before bool) bool {
 	switch e.Kind {
 	case executionStarted:
@@ -191,15 +192,15 @@ func (e event) suspends(before bool) bool {
 	return before
 }
 
-// onward is the status of an execution that goes on.
-func onward(suspended bool) Status {
+// activeStatus is the status of an execution that has not ended.
+func activeStatus(suspended bool) Status {
 	if suspended {
 		return Suspended
 	}
 	return Running
 }
 
-func (o *Outcome) learned(e event, suspended bool) {
+func (o *Outcome) applyLearned(e event, suspended bool) {
 	if e.Kind == executionStarted {
 		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
 		o.Input, o.Carry, o.Parent, o.Reference, o.Version = e.Payload, e.Carry, e.Parent, e.Reference, e.Version
@@ -208,7 +209,7 @@ func (o *Outcome) learned(e event, suspended bool) {
 		case e.Held:
 			o.Status = Pending
 		default:
-			o.Status = onward(suspended)
+			o.Status = activeStatus(suspended)
 		}
 		return
 	}
@@ -216,7 +217,7 @@ func (o *Outcome) learned(e event, suspended bool) {
 	case e.Kind == executionStalled:
 		o.Status, o.Failure = Stalled, e.Failure
 	case (e.Kind == executionReleased || e.Kind == executionRecovered) && o.EndedAt.IsZero():
-		o.Status, o.Failure = onward(suspended), nil
+		o.Status, o.Failure = activeStatus(suspended), nil
 	case e.Kind == executionCanceled:
 		for i, c := range o.Calls {
 			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // what it called since then goes on
@@ -225,7 +226,7 @@ func (o *Outcome) learned(e event, suspended bool) {
 		}
 	case e.Kind == executionSuspended, e.Kind == executionResumed:
 		if o.EndedAt.IsZero() && o.Status != Stalled && o.Status != Pending {
-			o.Status = onward(suspended)
+			o.Status = activeStatus(suspended)
 		}
 	}
 	if e.Task < 1 || e.Task > len(o.Calls) {

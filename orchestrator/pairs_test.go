@@ -40,7 +40,7 @@ func madeEvent(s *fuzzvalue.Source, levels int) event {
 	}
 	if levels > 0 && s.Int(3) == 0 {
 		e.Inherited = &inheritance{Suspended: s.Bool(), Commanded: s.Int64(), Signals: []string{s.Text(40)},
-			Heard: []heardHour{{Hour: s.Int64() / microsAnHour, Digests: s.Bytes(60)}}, Senders: senders{s.Text(30): {s.Int(9), s.Int64()}}}
+			Applied: []appliedHour{{Hour: s.Int64() / microsAnHour, Digests: s.Bytes(60)}}, Senders: senders{s.Text(30): {s.Int(9), s.Int64()}}}
 		for range s.Int(3) {
 			e.Inherited.Unread = append(e.Inherited.Unread, madeEvent(s, levels-1))
 		}
@@ -61,7 +61,7 @@ func madeRound(s *fuzzvalue.Source) round {
 
 // same compares what is stored: empty is as good as missing, and which blob holds a payload does not matter.
 func same() cmp.Options {
-	return cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(event{}, "Blob"), cmp.AllowUnexported(generation{})}
+	return cmp.Options{cmpopts.EquateEmpty(), cmpopts.IgnoreFields(event{}, "Blob"), cmp.AllowUnexported(storedExecution{})}
 }
 
 // Whatever a journal commits it reads back as it was, wherever it had to put it.
@@ -84,7 +84,7 @@ func FuzzRounds(f *testing.F) {
 			err = w.tables.Apply(ctx, "orchestrations", tables.Insert(tables.Entity{Key: tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(1, 1)}, Properties: columns}))
 		}
 		rows, _, errRows := j.rows(ctx, id)
-		if err := errors.Join(err, errRows, j.whole(ctx, id, rows)); err != nil || len(rows) != 1 {
+		if err := errors.Join(err, errRows, j.fillBlobs(ctx, id, rows)); err != nil || len(rows) != 1 {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
 		got, err := decodeRound(rows[0])
@@ -160,7 +160,7 @@ func FuzzBatches(f *testing.F) {
 	fuzzvalue.Seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := fuzzvalue.New(data)
-		want := batch{RuntimeProvider: provider, Orchestration: s.Name(100), Execution: 1 + s.Int(9), CorrelationID: s.Text(50)}
+		want := activityBatch{RuntimeProvider: provider, Orchestration: s.Name(100), Execution: 1 + s.Int(9), CorrelationID: s.Text(50)}
 		for range 1 + s.Int(3) {
 			want.Activities = append(want.Activities, activityCall{Task: s.Int(99), Name: s.Text(50), Input: compact(s.JSON()), Attempt: s.Int(9), Timeout: s.Int64(), Progress: compact(s.JSON())})
 		}
@@ -187,29 +187,29 @@ func FuzzHeard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := fuzzvalue.New(data)
 		now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC).UnixMicro()
-		var m memory
+		var m receivedSignals
 		ids := map[string]int64{}
 		for range s.Int(40) {
 			id, at := s.Text(60), now-int64(s.Int(100*3600))*1_000_000
 			if id != "" {
-				m.hear(event{Kind: eventRaised, Signal: id, At: at})
+				m.record(event{Kind: eventRaised, Signal: id, At: at})
 				ids[id] = max(ids[id], at)
 			}
 		}
 		var left inheritance
-		m.leave(&left, now)
+		m.saveTo(&left, now)
 		text, err := json.Marshal(left)
 		var read inheritance
 		if err := errors.Join(err, json.Unmarshal(text, &read)); err != nil {
 			t.Fatal(err)
 		}
-		var next memory
-		next.inherit(&read, now)
+		var next receivedSignals
+		next.restore(&read, now)
 		for id, at := range ids {
-			if recent := at > now-SignalHorizon.Microseconds(); recent && !next.knows(id) {
+			if recent := at > now-SignalHorizon.Microseconds(); recent && !next.contains(id) {
 				t.Errorf("%q of %s is not known", id, fmt.Sprint(time.Duration(now-at)*time.Microsecond))
 			}
-			if old := at < now-SignalHorizon.Microseconds()-microsAnHour; old && next.knows(id) && id != m.last {
+			if old := at < now-SignalHorizon.Microseconds()-microsAnHour; old && next.contains(id) && id != m.last {
 				t.Errorf("%q is still known", id)
 			}
 		}

@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// park leaves the orchestration to a later Run: its time is over, or what it waits for is too far away.
+// park leaves the orchestration to a later Run, because the time is over, or because what it waits for is too far away.
 func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) {
-	for r := range d.crew.recall() {
-		if err := d.hear(r); err != nil {
+	for r := range d.executor.drain() {
+		if err := d.learnResult(r); err != nil {
 			return Outcome{}, err
 		}
 	}
 	if len(d.learned) > 0 || len(d.execution.decided) > 0 {
 		if err := d.commit(ctx); err != nil {
-			return Outcome{}, lost(err)
+			return Outcome{}, asElsewhere(err)
 		}
 	}
-	if d.past != nil {
-		return *d.past, nil
+	if d.pastOutcome != nil {
+		return *d.pastOutcome, nil
 	}
 	out := d.summary()
 	if d.ended() {
 		return out, nil
 	}
-	if err := d.leaveTo(); err != nil {
+	if err := d.checkRival(); err != nil {
 		return out, err
 	}
-	if d.staleWake && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
-		resumeAt = d.earliest() // the message that is gone may have been the one that was to wake it
+	if d.staleTimer && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now())) {
+		resumeAt = d.earliest() // the stale message may have been the one that was to wake the orchestration
 	}
-	if d.broken != nil {
-		return Outcome{}, d.broken
+	if d.callErr != nil {
+		return Outcome{}, d.callErr
 	}
 	out.ResumeAt = resumeAt
 	out.Woken = d.rt.config.Queues != nil && (resumeAt.IsZero() || resumeAt.After(d.rt.config.Now()))
 	if !out.Woken {
-		return out, nil // who drives it sees to it
+		return out, nil // the caller of Run drives it on
 	}
 	return out, d.wake(ctx, resumeAt)
 }
 
-// earliest is when the first thing is due that the execution waits for, whoever sees to it; zero for none.
+// earliest returns the earliest due time among everything that the execution waits for; zero when there is none.
 func (d *driver) earliest() time.Time {
 	at := d.execution.deadline
 	for _, t := range d.execution.tasks {
@@ -56,7 +56,7 @@ func (d *driver) earliest() time.Time {
 }
 
 func (d *driver) summary() Outcome {
-	out := summarize(d.start.ID, generation{number: d.execution.number, rounds: d.rounds})
+	out := summarize(d.start.ID, storedExecution{number: d.execution.number, rounds: d.rounds})
 	out.Earlier, out.Rounds = d.earlier, d.committed
 	return out
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The index has one partition; its rows are named by when their orchestrations are due, so that those which are overdue
-// come first.
+// The index of parked orchestrations has one partition. Its row keys begin with the due time, so that overdue ones come
+// first.
 const (
 	indexPartition = "parked"
 	columnID       = "Id"
@@ -22,32 +22,34 @@ const (
 	columnTask     = "TaskId"
 	columnChild    = "ChildId"
 	columnMessage  = "MessageAtUtc"
-	// indexSlice bounds what one transaction of the index does.
+	// indexSlice bounds the operations of one transaction on the index.
 	indexSlice = 50
-	// wakeTries bounds how often an orchestration is woken for one time that has passed: it may not wait for it any more.
+	// wakeTries bounds how often an orchestration is woken for one due time, because it may not wait for that time any
+	// more.
 	wakeTries = 8
 )
 
-// parking is why a parked orchestration is in the index.
-type parking struct {
+// parkedEntry is an entry of the index: why and when the sweeper looks at an orchestration.
+type parkedEntry struct {
 	id  string
 	due time.Time
-	// within says that it waits for others of this program, or that another invocation was to go on with it; otherwise, it
-	// waits for a time.
+	// within says that the orchestration waits for another process of this program, or was to be continued by another
+	// invocation; otherwise it waits for a time.
 	within bool
-	// since is the time that it waits for, and tries how often it was woken because that had passed.
+	// since is the time that the orchestration waits for, and tries is how often it was woken because that time had
+	// passed.
 	since time.Time
 	tries int
-	// task is the human task that was about to be completed, child the sub-orchestration that has ended, of which the
-	// orchestration was to hear.
-	task    string
-	child   string
-	unheard bool // of that it still waits to hear
-	// message is when the message becomes visible that wakes it; zero for none.
+	// task is the human task that was about to be completed. child is the sub-orchestration whose end the orchestration
+	// had to be told.
+	task            string
+	child           string
+	childUnreported bool // the orchestration still waits for child
+	// message is when the timer message becomes visible that wakes the orchestration; zero for none.
 	message time.Time
 }
 
-func (p parking) row() tables.Entity {
+func (p parkedEntry) row() tables.Entity {
 	e := tables.Entity{Key: tables.Key{Partition: indexPartition, Row: indexRow(p.id+p.child, p.due)},
 		Properties: map[string]any{columnID: p.id, columnDue: p.due, columnWithin: p.within, columnSince: p.since, columnTries: int64(p.tries), columnTask: p.task, columnChild: p.child}}
 	if !p.message.IsZero() {
@@ -56,19 +58,19 @@ func (p parking) row() tables.Entity {
 	return e
 }
 
-func parkingOf(e tables.Entity) parking {
-	return parking{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask), child: e.String(columnChild)}
+func parkedEntryOf(e tables.Entity) parkedEntry {
+	return parkedEntry{id: e.String(columnID), due: e.Time(columnDue), within: e.Bool(columnWithin), since: e.Time(columnSince), tries: int(e.Int(columnTries)), task: e.String(columnTask), child: e.String(columnChild)}
 }
 
-// next is when the sweeper looks again at what it has just woken; false when it does not. What is stalled it wakes in every
-// sweep.
-func (r *Runtime) next(p parking, s Summary) (parking, bool) {
+// nextEntry returns the entry with which the sweeper looks again at an orchestration that it has just woken; ok is
+// false when it need not. A stalled orchestration is woken in every sweep.
+func (r *Runtime) nextEntry(p parkedEntry, s Summary) (parkedEntry, bool) {
 	now := r.config.Now()
 	switch {
 	case s.Status == Stalled:
-		return r.lookSoon(p.id), true
+		return r.recheckSoon(p.id), true
 	case p.within:
-		return r.lookAfter(p.id), true
+		return r.recheckLater(p.id), true
 	case p.task != "":
 		return p, false
 	}
@@ -77,82 +79,82 @@ func (r *Runtime) next(p parking, s Summary) (parking, bool) {
 	return p, p.tries < wakeTries
 }
 
-// lookAfter is the parking of an orchestration that depends on others. Its times are coarse, so that whoever parks it
-// writes the same row, and rows do not multiply.
-func (r *Runtime) lookAfter(id string) parking {
+// recheckLater returns the entry of an orchestration that depends on other processes. Its due time is rounded, so that
+// everybody who parks the orchestration writes the same row, and rows do not multiply.
+func (r *Runtime) recheckLater(id string) parkedEntry {
 	step := r.config.LostAfter / 4
 	due := r.config.Now().Add(r.config.LostAfter + step).Truncate(step)
-	return parking{id: id, due: due, since: due, within: true}
+	return parkedEntry{id: id, due: due, since: due, within: true}
 }
 
-// lookSoon is the parking of what is stalled, for the next sweep. Its times are coarse, as those of lookAfter: it is written by
-// the sweeper, and by the driver that the sweeper wakes.
-func (r *Runtime) lookSoon(id string) parking {
+// recheckSoon returns the entry of a stalled orchestration, for the next sweep. Its due time is rounded like that of
+// recheckLater, because the sweeper writes the entry, and the driver that the sweeper wakes does so again.
+func (r *Runtime) recheckSoon(id string) parkedEntry {
 	due := r.config.Now().Truncate(r.config.LateAfter)
-	return parking{id: id, due: due, since: due}
+	return parkedEntry{id: id, due: due, since: due}
 }
 
 func indexRow(id string, due time.Time) string {
 	return fmt.Sprintf("%016x-%s", due.UnixMicro(), hashOf([]byte(id))[:32])
 }
 
-// remember puts a parked orchestration into the index, for the case that the message is lost that is to wake it. Rows
-// that say nothing any more are deleted on the way.
-func (r *Runtime) remember(ctx context.Context, parkings ...parking) error {
-	if len(parkings) == 0 {
+// addParked adds entries to the index, so that the sweeper finds the orchestration if the message that is to wake it is
+// lost. Obsolete rows are deleted in the same transaction.
+func (r *Runtime) addParked(ctx context.Context, entries ...parkedEntry) error {
+	if len(entries) == 0 {
 		return nil
 	}
 	var rows []tables.Op
 	written := map[string]bool{}
-	for _, p := range parkings {
+	for _, p := range entries {
 		row := p.row()
-		if !written[row.Row] { // for one time, the first will do: it is looked at again
+		if !written[row.Row] { // one entry for a due time is enough
 			rows = append(rows, tables.Upsert(row))
 		}
 		written[row.Row] = true
 	}
-	ops := append(rows[:len(rows):len(rows)], r.forgotten(written)...)
+	ops := append(rows[:len(rows):len(rows)], r.obsoleteOps(written)...)
 	err := r.config.Tables.Apply(ctx, r.config.IndexTable, ops...)
 	if err != nil && len(ops) > len(rows) && !errors.Is(err, tables.ErrThrottled) {
-		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // another process has deleted one of the others
+		err = r.config.Tables.Apply(ctx, r.config.IndexTable, rows...) // without the deletions: another process may have deleted one of those rows
 	}
 	if err != nil {
-		return fmt.Errorf("park orchestration %s: %w", parkings[0].id, err)
+		return fmt.Errorf("park orchestration %s: %w", entries[0].id, err)
 	}
 	return nil
 }
 
-// forget notes that a row of the index says nothing any more. The next that is written takes it away, or the sweeper.
-func (r *Runtime) forget(id string, due time.Time) {
+// markObsolete notes that a row of the index is obsolete. The next addParked deletes it, or else the sweeper does.
+func (r *Runtime) markObsolete(id string, due time.Time) {
 	if due.After(r.config.Now()) {
-		return // it came early: the time is still to come
+		return // the message came early, so the row is still needed
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.past) < indexSlice {
-		r.past = append(r.past, indexRow(id, due))
+	if len(r.obsoleteParked) < indexSlice {
+		r.obsoleteParked = append(r.obsoleteParked, indexRow(id, due))
 	}
 }
 
-// forgotten are the deletions of the rows that say nothing, but not of those that are written with them.
-func (r *Runtime) forgotten(seen map[string]bool) []tables.Op {
+// obsoleteOps returns the deletions of obsolete rows, without the rows that are being written.
+func (r *Runtime) obsoleteOps(seen map[string]bool) []tables.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var ops []tables.Op
-	for _, row := range r.past {
+	for _, row := range r.obsoleteParked {
 		if !seen[row] {
 			ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: row}, ""))
 		}
 		seen[row] = true
 	}
-	r.past = nil
+	r.obsoleteParked = nil
 	return ops
 }
 
-// Sweep finds parked orchestrations that are overdue because a message was lost, and wakes them, up to limit; it gives
-// how many. One call at a time is enough for all processes; several do no harm. What it finds for nothing it removes. What is
-// damaged it leaves alone until it can be read again. A row that it cannot look at stays, holds up no other, and is in the
-// error.
+// Sweep wakes parked orchestrations that are overdue because a message was lost, up to limit, and returns how many. One
+// sweep at a time is enough for all processes; several do no harm. Entries that turn out to be unnecessary are removed.
+// Damaged orchestrations are left alone until they can be read again. An entry that cannot be processed stays and does
+// not hold up the others; its error is part of the result.
 func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	if r.config.Queues == nil {
 		return 0, fmt.Errorf("sweep: %w", ErrNoSignals)
@@ -168,11 +170,11 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 		}
 		var done []tables.Op
 		for _, e := range page.Entities {
-			late, err := r.look(ctx, parkingOf(e))
-			if err != nil && (ctx.Err() != nil || isTrouble(err)) {
-				return woken, errors.Join(err, r.tidy(ctx, done))
+			late, err := r.checkParked(ctx, parkedEntryOf(e))
+			if err != nil && (ctx.Err() != nil || isStorageOutage(err)) {
+				return woken, errors.Join(err, r.deleteParked(ctx, done))
 			}
-			if err != nil { // it stays for the next sweep, and holds nobody up
+			if err != nil { // the entry stays for the next sweep
 				failed = append(failed, fmt.Errorf("row %s: %w", e.Row, err))
 				continue
 			}
@@ -181,7 +183,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 			}
 			done = append(done, tables.Delete(e.Key, ""))
 		}
-		if err := r.tidy(ctx, done); err != nil {
+		if err := r.deleteParked(ctx, done); err != nil {
 			return woken, err
 		}
 		if q.Continuation = page.Next; q.Continuation == "" || woken >= limit {
@@ -190,13 +192,14 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	}
 }
 
-// isTrouble says that an error of storage is about all that is asked of it, not about one row.
-func isTrouble(err error) bool {
+// isStorageOutage reports whether an error of storage concerns all requests, and not only one row.
+func isStorageOutage(err error) bool {
 	return errors.Is(err, tables.ErrThrottled) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrDenied) || errors.Is(err, tables.ErrNotFound)
 }
 
-// look wakes an orchestration if nobody has since it was due. It has a row for later then, before the one goes that says so.
-func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
+// checkParked wakes the orchestration of an entry, unless somebody has driven it since the due time. Before the caller
+// deletes the entry, an orchestration that still has to be watched has a new one.
+func (r *Runtime) checkParked(ctx context.Context, p parkedEntry) (late bool, err error) {
 	s, state, err := r.statusState(ctx, p.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("sweep: %w", err)
@@ -207,26 +210,26 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 		}
 	}
 	now := r.config.Now()
-	p.unheard = p.child != "" && state.waitsFor(p.child)
+	p.childUnreported = p.child != "" && state.waitsFor(p.child)
 	switch {
 	case err == nil && s.Ended() && s.Parent != "" && p.child == "":
-		return r.look(ctx, parking{id: s.Parent, child: p.id, due: p.due, since: now}) // it may not have been told
+		return r.checkParked(ctx, parkedEntry{id: s.Parent, child: p.id, due: p.due, since: now}) // its caller may not have been told of its end
 	case err != nil:
 		return false, r.FindDamage(ctx, p.id)
 	case s.Ended():
 		return false, nil
 	case !s.overdue(p, now.Add(-r.config.LateAfter)):
-		return false, r.keepWatch(ctx, p, s)
+		return false, r.keepParked(ctx, p, s)
 	case s.Status == Retrying && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.remember(ctx, r.lookAfter(p.id)) // the message comes that brings the next attempt
+		return false, r.addParked(ctx, r.recheckLater(p.id)) // the message that causes the next attempt can still come
 	case p.within && !s.WaitingWithin && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
-		return false, r.remember(ctx, r.lookAfter(p.id)) // somebody may be at it: who is commits something now and then
+		return false, r.addParked(ctx, r.recheckLater(p.id)) // a process may be driving it, and one that does commits a round now and then
 	}
 	if damaged, err := r.isDamaged(ctx, p.id); damaged || err != nil {
-		return false, err // whoever mends it wakes it: see review
+		return false, err // reviewDamage wakes it when it can be read again
 	}
-	if next, ok := r.next(p, s); ok {
-		if err := r.remember(ctx, next); err != nil {
+	if next, ok := r.nextEntry(p, s); ok {
+		if err := r.addParked(ctx, next); err != nil {
 			return false, err
 		}
 	}
@@ -234,17 +237,17 @@ func (r *Runtime) look(ctx context.Context, p parking) (late bool, err error) {
 	if err := r.send(ctx, wake, 0); err != nil {
 		return false, err
 	}
-	r.tally(func(c *Counts) { c.Woken++ })
+	r.count(func(c *Counts) { c.Woken++ })
 	if s.Status == Stalled {
-		r.config.Log.Info("an orchestration is stalled: it is tried whether its code is mended", "orchestration", p.id)
+		r.config.Log.Info("an orchestration is stalled: it is woken, in case its code is fixed", "orchestration", p.id)
 		return true, nil
 	}
 	r.config.Log.Warn("the message that was to wake an orchestration is lost or late: it is woken", "orchestration", p.id, "due", p.due)
 	return true, nil
 }
 
-// tidy deletes rows of the index. Somebody may have deleted them already.
-func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
+// deleteParked deletes rows of the index. Another process may have deleted some of them already.
+func (r *Runtime) deleteParked(ctx context.Context, deletions []tables.Op) error {
 	for len(deletions) > 0 {
 		n := min(len(deletions), indexSlice)
 		err := r.config.Tables.Apply(ctx, r.config.IndexTable, deletions[:n]...)
@@ -264,15 +267,16 @@ func (r *Runtime) tidy(ctx context.Context, deletions []tables.Op) error {
 	return nil
 }
 
-// overdue says that nobody has driven the orchestration since its time, that another time has passed, or that it waits
-// for others and has to look whether they are still there: whatever it heard meanwhile need not have come from all of them.
-func (s Summary) overdue(p parking, late time.Time) bool {
+// overdue reports whether the orchestration has to be woken: nobody has driven it since its due time, another due time
+// has passed, or it waits for other processes and has to check whether they are still working. Signals that it got
+// meanwhile need not have come from all of them.
+func (s Summary) overdue(p parkedEntry, late time.Time) bool {
 	switch {
 	case s.Ended():
 		return false
-	case s.Status == Pending, s.Status == Stalled, s.Status == Retrying, p.task != "", p.unheard:
+	case s.Status == Pending, s.Status == Stalled, s.Status == Retrying, p.task != "", p.childUnreported:
 		return true
-	case s.Status == Suspended: // it waits to be resumed, or for its own time to be over
+	case s.Status == Suspended: // it waits for a resume, or for its time-out
 		return !p.within && s.Busy && s.UpdatedAt.Before(p.since)
 	case !s.WaitingUntil.IsZero() && s.WaitingUntil.Before(late):
 		return true
@@ -285,19 +289,19 @@ func (s Summary) overdue(p parking, late time.Time) bool {
 	}
 }
 
-// keepWatch leaves another row for an orchestration that is not overdue, but goes on: whoever goes on with it may have died
-// before it wrote one.
-func (r *Runtime) keepWatch(ctx context.Context, p parking, s Summary) error {
+// keepParked writes another entry for an orchestration that is not overdue but goes on, because the process that drives
+// it may have died before it wrote one.
+func (r *Runtime) keepParked(ctx context.Context, p parkedEntry, s Summary) error {
 	switch {
 	case s.Status == Suspended:
 		return nil
 	case s.Running:
-		return r.remember(ctx, r.lookAfter(p.id))
+		return r.addParked(ctx, r.recheckLater(p.id))
 	case s.WaitingUntil.IsZero() || s.WaitingUntil.Equal(p.due):
 		return nil
 	}
-	row := parking{id: p.id, due: s.WaitingUntil, since: s.WaitingUntil}.row()
-	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(row)) // one that is there knows more
+	row := parkedEntry{id: p.id, due: s.WaitingUntil, since: s.WaitingUntil}.row()
+	err := r.config.Tables.Apply(ctx, r.config.IndexTable, tables.Insert(row)) // an existing entry knows more, so it is not replaced
 	if err != nil && !errors.Is(err, tables.ErrExists) {
 		return fmt.Errorf("sweep: %w", err)
 	}

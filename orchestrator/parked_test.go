@@ -46,8 +46,8 @@ func TestTenThousandParked(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if n := len(rt.active); n != 0 || len(rt.past) > indexSlice {
-			t.Errorf("the process has %d drivers, and %d rows to forget", n, len(rt.past))
+		if n := len(rt.active); n != 0 || len(rt.obsoleteParked) > indexSlice {
+			t.Errorf("the process has %d drivers, and %d rows to forget", n, len(rt.obsoleteParked))
 		}
 		if n := runtime.NumGoroutine(); n > goroutines {
 			t.Errorf("%d goroutines, %d before", n, goroutines)

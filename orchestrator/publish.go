@@ -8,27 +8,27 @@ import (
 	"unicode/utf8"
 )
 
-// Publication is an event that an orchestration tells the outside.
+// Publication is an event that an orchestration publishes to the outside world.
 type Publication struct {
-	// TenantID says whose event it is, Type what happened; both are required.
+	// TenantID is the tenant that the event belongs to, Type is the type of event; both are required.
 	TenantID string
 	Type     string
 	// Payload is the event as JSON. It must not hold secrets.
 	Payload json.RawMessage
-	// Key makes the event the same wherever it comes from: two with one key in a tenant are one. "" makes it that of this
-	// place in the orchestration: an execution that follows a failed one does not tell it again.
+	// Key is the idempotency key: two events with one key in a tenant are the same event. "" derives a key from the
+	// place in the orchestration, so that an execution that follows a failed one does not publish the event again.
 	Key string
-	// OrderKey keeps the events that have the same in their order; "" for none.
+	// OrderKey keeps events with the same order key in order; "" for none.
 	OrderKey string
-	// CorrelationID is the orchestration's; Publish sets it.
+	// CorrelationID is the correlation id of the orchestration; Publish sets it.
 	CorrelationID string
 }
 
-// ErrNoPublisher: the runtime was not told where events go (Config.Publish).
+// ErrNoPublisher: the runtime has no Config.Publish.
 var ErrNoPublisher = errors.New("the runtime has no publisher: set Config.Publish")
 
-// Publish tells the outside that something happened. The event is part of the round: it leaves if and only if the round is
-// committed, at least once, and with the same key each time. Publish does not wait for that.
+// Publish publishes an event. The event is part of the round: it is sent if and only if the round is committed, at
+// least once, and with the same key each time. Publish does not wait for that.
 func (c *Context) Publish(p Publication) error {
 	if err := p.validate(); err != nil {
 		return Permanent(fmt.Errorf("publish %.64q: %w", p.Type, err))
@@ -43,7 +43,8 @@ func (c *Context) Publish(p Publication) error {
 	return nil
 }
 
-// What an outbox takes; once it is decided, the event has to be possible.
+// These are the limits of an outbox. They are checked before the decision, because a decided event must not be refused
+// later.
 const (
 	maxPublication     = 1 << 20 // bytes of payload
 	maxPublicationName = 128     // bytes of a tenant, a type and an order key
@@ -65,7 +66,7 @@ func (p Publication) validate() error {
 }
 
 func (x *execution) publish(p Publication) {
-	x.act()
+	x.noteAction()
 	if p.Key == "" {
 		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
 	}
@@ -73,8 +74,8 @@ func (x *execution) publish(p Publication) {
 	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey, Payload: p.Payload})
 }
 
-// relay hands what a round published to who sends it.
-func (d *driver) relay(ctx context.Context, r round) error {
+// publishEvents hands the events that a round published to Config.Publish.
+func (d *driver) publishEvents(ctx context.Context, r round) error {
 	var all []Publication
 	for _, e := range r.Decided {
 		if e.Kind == eventPublished {

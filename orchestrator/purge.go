@@ -9,26 +9,27 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Purge deletes everything of an orchestration that has ended: its rows, its payloads, and the sub-orchestrations that it
-// waited for, but not those that it only started. ErrActive says that one of them has not ended, ErrNotFound that there
-// is none, ErrCorrupt that one cannot be read: that is for ForcePurge. A purge that was interrupted is invisible, and goes on
-// when it is repeated, or when the id is started again.
+// Purge deletes everything that is stored for an orchestration that has ended: its rows, its payloads, and its
+// sub-orchestrations, but not the detached orchestrations that it started. ErrActive says that one of them has not
+// ended, ErrNotFound that there is no such orchestration, and ErrCorrupt that one cannot be read: use ForcePurge. An
+// interrupted purge leaves an orchestration that is invisible; repeating the call, or starting the id again, finishes
+// it.
 func (r *Runtime) Purge(ctx context.Context, id string) error {
 	if !validID(id) {
 		return fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
-	return r.purge(ctx, id, purging{top: id, seen: map[string]bool{}})
+	return r.purge(ctx, id, purgeScope{top: id, seen: map[string]bool{}})
 }
 
-// purging is a purge on its way from an orchestration to those that it waited for.
-type purging struct {
+// purgeScope is passed down while a purge goes from an orchestration to its sub-orchestrations.
+type purgeScope struct {
 	top  string
 	seen map[string]bool
-	// force takes what is damaged, too, and terminates what its caller leaves behind.
+	// force purges damaged orchestrations, too, and terminates sub-orchestrations that have not ended.
 	force bool
 }
 
-func (r *Runtime) purge(ctx context.Context, id string, p purging) error {
+func (r *Runtime) purge(ctx context.Context, id string, p purgeScope) error {
 	p.seen[id] = true
 	if p.force {
 		return r.forcePurge(ctx, id, p)
@@ -40,20 +41,20 @@ func (r *Runtime) purge(ctx context.Context, id string, p purging) error {
 	return r.purgeLoaded(ctx, id, all, etag, p)
 }
 
-// purgeLoaded is purge for an orchestration that can be read.
-func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []generation, etag string, p purging) error {
+// purgeLoaded purges an orchestration that can be read.
+func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []storedExecution, etag string, p purgeScope) error {
 	if len(all) == 0 {
-		return r.purgeLeft(ctx, id)
+		return r.finishPurge(ctx, id)
 	}
 	latest := all[len(all)-1]
 	if latest.active() {
 		return fmt.Errorf("purge of orchestration %s: %w", id, ErrActive)
 	}
-	owed := func(d *driver, ctx context.Context, last round) error {
-		d.tells = id == p.top           // else its caller goes, too
-		return d.emitOutward(ctx, last) // what it has called has ended, and goes with it
+	emitLast := func(d *driver, ctx context.Context, last round) error {
+		d.notifiesParent = id == p.top  // otherwise the caller is being purged, too
+		return d.emitOutward(ctx, last) // its sub-orchestrations have ended, and are purged with it
 	}
-	if err := r.payLast(ctx, id, all, owed); err != nil {
+	if err := r.repeatLastEffects(ctx, id, all, emitLast); err != nil {
 		return fmt.Errorf("purge of orchestration %s: %w", id, err)
 	}
 	if err := r.purgeCalls(ctx, id, all, p); err != nil {
@@ -61,13 +62,13 @@ func (r *Runtime) purgeLoaded(ctx context.Context, id string, all []generation, 
 	}
 	// The first round of the next execution is what a restart, a rewind and a purge compete for.
 	if err := r.journal.markPurge(ctx, id, latest, etag, r.config.Now()); err != nil {
-		return lost(err)
+		return asElsewhere(err)
 	}
 	return r.purgeRest(ctx, id)
 }
 
-// purgeCalls purges the human tasks and the sub-orchestrations of one that can be read.
-func (r *Runtime) purgeCalls(ctx context.Context, id string, all []generation, p purging) error {
+// purgeCalls purges the human tasks and the sub-orchestrations of an orchestration that can be read.
+func (r *Runtime) purgeCalls(ctx context.Context, id string, all []storedExecution, p purgeScope) error {
 	for _, g := range all {
 		for _, c := range summarize(id, g).Calls {
 			if c.Kind == TaskCall {
@@ -89,9 +90,9 @@ func (r *Runtime) purgeCalls(ctx context.Context, id string, all []generation, p
 	return r.purgeForgotten(ctx, id, p)
 }
 
-// purgeChild purges a sub-orchestration whose caller goes. A forced purge leaves one alone that was to be abandoned and goes
-// on.
-func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose, p purging) error {
+// purgeChild purges a sub-orchestration whose caller is being purged. A forced purge spares one that was to be
+// abandoned and has not ended.
+func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose, p purgeScope) error {
 	if p.force && policy == AbandonChild {
 		if s, err := r.Status(ctx, id); err == nil && !s.Ended() {
 			p.seen[id] = true
@@ -104,11 +105,11 @@ func (r *Runtime) purgeChild(ctx context.Context, id string, policy ParentClose,
 	return nil
 }
 
-// purgeForgotten purges the sub-orchestrations of rounds that are deleted, or damaged: their ids begin with that of their
-// caller, unless they were given others.
-func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purging) error {
+// purgeForgotten purges sub-orchestrations whose calls are in deleted or damaged rounds. Their ids begin with the id of
+// their caller, unless WithID gave them others.
+func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purgeScope) error {
 	children, err := r.scanChildren(ctx, id, statusRow, func(e tables.Entity) string { return e.String("ParentId") })
-	if err == nil && p.force { // one of them may have no status any more
+	if err == nil && p.force { // some may have lost their status rows
 		var more []string
 		more, err = r.scanChildren(ctx, id, roundKey(1, 1), parentIn)
 		children = append(children, more...)
@@ -121,7 +122,7 @@ func (r *Runtime) purgeForgotten(ctx context.Context, id string, p purging) erro
 	return err
 }
 
-// parentIn is the caller of the orchestration that the round began, "" where it does not tell.
+// parentIn returns the caller of the orchestration that this first round began, "" when the round does not say.
 func parentIn(first tables.Entity) string {
 	r, err := decodeRound(first)
 	if err != nil || len(r.Learned) == 0 {
@@ -130,7 +131,7 @@ func parentIn(first tables.Entity) string {
 	return r.Learned[0].Parent
 }
 
-// scanChildren finds sub-orchestrations by their ids, and by a row that tells their caller.
+// scanChildren finds sub-orchestrations by the beginning of their ids, and by a row that names their caller.
 func (r *Runtime) scanChildren(ctx context.Context, id, row string, parent func(tables.Entity) string) ([]string, error) {
 	from := tables.EscapeKey(id + ":")
 	scan := tables.Scan{Row: row, FromPartition: from, ToPartition: tables.PrefixEnd(from)}
@@ -141,7 +142,7 @@ func (r *Runtime) scanChildren(ctx context.Context, id, row string, parent func(
 		}
 		child, err := tables.UnescapeKey(e.Partition)
 		if err != nil {
-			r.metNameless(ctx, e.Partition, err)
+			r.noteUnnamedDamage(ctx, e.Partition, err)
 			continue
 		}
 		if parent(e) == id {

@@ -10,8 +10,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// purgeForgottenChild purges a sub-orchestration if it has ended and nobody can ask for it any more, and gives how many went:
-// 1 or 0. The others go with their callers. One that is damaged stays, and does not hold the others up.
+// purgeForgottenChild purges a sub-orchestration that has ended and that nobody can call again, and returns how many it
+// purged: 1 or 0. The others are purged with their callers. A damaged one is left, and does not hold up the others.
 func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, error) {
 	if !s.Ended() {
 		return 0, nil
@@ -20,7 +20,7 @@ func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, erro
 	if err != nil || !forgotten {
 		return 0, err
 	}
-	switch err := r.purge(ctx, s.ID, purging{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not told
+	switch err := r.purge(ctx, s.ID, purgeScope{top: s.Parent, seen: map[string]bool{s.Parent: true}}); { // the caller is not told
 	case err == nil:
 		return 1, nil
 	case errors.Is(err, ErrCorrupt):
@@ -33,8 +33,9 @@ func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, erro
 	}
 }
 
-// forgottenByCaller says that the caller of a sub-orchestration is gone, or the rounds of the execution that its id is
-// named after. One that was given an id may be called again under it by any execution, so it stays as long as its caller.
+// forgottenByCaller reports whether the caller is gone, or the rounds of the caller's execution from which the id was
+// derived. A sub-orchestration with an id of its own (WithID) stays as long as its caller, because any execution may
+// call it again.
 func (r *Runtime) forgottenByCaller(ctx context.Context, s Summary) (bool, error) {
 	q := tables.Query{Partition: tables.EscapeKey(s.Parent), Limit: 1, Select: []string{columnEncoding}}
 	if execution, ok := callerOf(s); ok {
@@ -50,7 +51,8 @@ func (r *Runtime) forgottenByCaller(ctx context.Context, s Summary) (bool, error
 	return true, nil
 }
 
-// callerOf is the execution of the caller that a sub-orchestration's id is named after; false if it was given an id.
+// callerOf returns the caller's execution from which the id of a sub-orchestration was derived; ok is false for an id
+// of its own.
 func callerOf(s Summary) (int, bool) {
 	name, ok := strings.CutPrefix(s.ID, s.Parent+":")
 	number, rest, named := strings.Cut(name, "-"+s.Orchestrator+"-")

@@ -14,15 +14,15 @@ import (
 // purgeSlice is how many rows one transaction deletes.
 const purgeSlice = 99
 
-// markPurge inserts the round that says that the rows are being deleted, in place of the next execution and of the status,
-// as long as that is the one of etag.
-func (j *journal) markPurge(ctx context.Context, id string, latest generation, etag string, at time.Time) error {
+// markPurge inserts a round that says that the rows are being deleted. It takes the place of the next execution and of
+// the status row, provided that the status row has this ETag.
+func (j *journal) markPurge(ctx context.Context, id string, latest storedExecution, etag string, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	columns, _, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
 	if err == nil {
 		partition := tables.EscapeKey(id)
-		ops := append(lineage{number: latest.number + 1, kept: true}.began(partition, latest.lineage()),
+		ops := append(executionMarker{number: latest.number + 1, kept: true}.startOps(partition, latest.marker()),
 			tables.Delete(tables.Key{Partition: partition, Row: statusRow}, etag),
 			tables.Upsert(tables.Entity{Key: tables.Key{Partition: partition, Row: purgeRow}}))
 		err = j.insert(ctx, tables.Entity{Key: tables.Key{Partition: partition, Row: roundKey(latest.number+1, 1)}, Properties: columns}, ops...)
@@ -33,8 +33,8 @@ func (j *journal) markPurge(ctx context.Context, id string, latest generation, e
 	return nil
 }
 
-// purgeLeft is purgeRest for an orchestration that nobody can see: ErrNotFound if there really is none.
-func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
+// finishPurge is purgeRest for an orchestration that is invisible; ErrNotFound says that nothing is stored for it.
+func (r *Runtime) finishPurge(ctx context.Context, id string) error {
 	rows, _, err := r.journal.rows(ctx, id)
 	if err == nil && len(rows) == 0 {
 		err = fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
@@ -45,20 +45,20 @@ func (r *Runtime) purgeLeft(ctx context.Context, id string) error {
 	return r.purgeRest(ctx, id)
 }
 
-// purges says that the round stands for a purge.
-func (r round) purges() bool { return len(r.Learned) == 1 && r.Learned[0].Kind == orchestrationPurged }
+// isPurge reports whether the round marks a purge.
+func (r round) isPurge() bool { return len(r.Learned) == 1 && r.Learned[0].Kind == orchestrationPurged }
 
-// beingPurged says that a purge of these rows, as journal.rows gives them, has begun.
+// beingPurged reports whether a purge of these rows, as journal.rows returns them, has begun.
 func beingPurged(rows []tables.Entity) bool {
 	if len(rows) == 0 {
 		return false
 	}
-	return rows[0].Row == purgeRow || isPurge(rows[len(rows)-1])
+	return rows[0].Row == purgeRow || isPurgeRow(rows[len(rows)-1])
 }
 
-// purgeRest carries a purge out, or does nothing where none has begun. The first round keeps others from starting under
-// the id, and the row of the purge says that it has begun: they go last, together. There is no status meanwhile, so that
-// whoever has known the orchestration cannot add a round to it.
+// purgeRest finishes a purge, or does nothing when none has begun. The first round keeps others from starting an
+// orchestration under the id, and the purge row says that the purge has begun: these are deleted last, together.
+// Without a status row, nobody can add a round meanwhile.
 func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	rows, _, err := r.journal.rows(ctx, id)
 	if err != nil || !beingPurged(rows) {
@@ -85,7 +85,8 @@ func (r *Runtime) purgeRest(ctx context.Context, id string) error {
 	return nil
 }
 
-// purgeMarks are the rows that a purge deletes last: that of the purge, or its round where it has no row, then the others.
+// purgeMarks returns the rows that a purge deletes last: first the purge row, or the purge round if there is no such
+// row, then the others.
 func purgeMarks(rows []tables.Entity) []tables.Entity {
 	first, last := 0, len(rows)-1
 	if rows[0].Row == purgeRow {
@@ -96,21 +97,20 @@ func purgeMarks(rows []tables.Entity) []tables.Entity {
 		marks[0] = rows[last]
 	}
 	for _, i := range slices.Compact([]int{first, last}) {
-		if rows[i].Row != marks[0].Row && (i == first || isPurge(rows[i])) {
+		if rows[i].Row != marks[0].Row && (i == first || isPurgeRow(rows[i])) {
 			marks = append(marks, rows[i])
 		}
 	}
 	return marks
 }
 
-// isPurge says that the row holds the round that stands for a purge.
-func isPurge(row tables.Entity) bool {
+// isPurgeRow reports whether the row holds a round that marks a purge.
+func isPurgeRow(row tables.Entity) bool {
 	r, err := decodeRound(row)
-	return err == nil && r.purges()
+	return err == nil && r.isPurge()
 }
 
-// purgeRows deletes all rows but the marks. Where the purge was forced, nobody has read which human tasks there are: it is
-// their rows that tell.
+// purgeRows deletes all rows but the marks. After a forced purge, the human tasks are known only from their rows.
 func (r *Runtime) purgeRows(ctx context.Context, id string, marks []tables.Entity) error {
 	var before []tables.Entity
 	q := tables.Query{Partition: tables.EscapeKey(id), Select: []string{columnEncoding}}
@@ -123,7 +123,7 @@ func (r *Runtime) purgeRows(ctx context.Context, id string, marks []tables.Entit
 		}
 	}
 	if r.gone(ctx, marks[0]) {
-		return nil // another purge has finished: what was found may be what has the id since
+		return nil // another purge has finished, and the rows may belong to a new orchestration with this id
 	}
 	if marks[0].Bool(columnForced) {
 		if err := r.forgetTasks(ctx, id, before); err != nil {
@@ -138,19 +138,21 @@ func (r *Runtime) purgeRows(ctx context.Context, id string, marks []tables.Entit
 	return nil
 }
 
-// gone says that a row is not there any more as it was.
+// gone reports whether a row was deleted or replaced.
 func (r *Runtime) gone(ctx context.Context, row tables.Entity) bool {
 	e, err := r.config.Tables.Get(ctx, r.config.Table, row.Key)
 	return errors.Is(err, tables.ErrNotFound) || err == nil && e.ETag != row.ETag
 }
 
-// purgedByAnother says that a row is not there any more, or is that of an orchestration which has begun under the id since.
+// purgedByAnother reports whether a deletion failed because the row is gone, or belongs to an orchestration that has
+// begun under the id since.
 func purgedByAnother(err error) bool {
 	return errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrPrecondition)
 }
 
-// purgeBlobs deletes all that is stored for the orchestration, whatever names it. What it has listed is the orchestration's
-// own if the mark of the purge is there after that; what is written under such a name since is not.
+// purgeBlobs deletes all blobs of the orchestration, whatever names them. The blobs that it has listed are the
+// orchestration's own if the purge mark is still there afterwards; blobs that were written since have other versions,
+// and stay.
 func (r *Runtime) purgeBlobs(ctx context.Context, id string, mark tables.Entity) error {
 	ever := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for next := ""; ; {
@@ -163,7 +165,7 @@ func (r *Runtime) purgeBlobs(ctx context.Context, id string, mark tables.Entity)
 				err = r.config.Blobs.DeleteVersion(ctx, r.config.Container, blob)
 			}
 			if errors.Is(err, blobs.ErrPrecondition) {
-				err = nil // it is gone, or another orchestration's
+				err = nil // the blob is gone, or belongs to a new orchestration
 			}
 		}
 		if err != nil {
@@ -175,7 +177,7 @@ func (r *Runtime) purgeBlobs(ctx context.Context, id string, mark tables.Entity)
 	}
 }
 
-// dropBlob deletes a blob of an orchestration, if it is there; "" is none.
+// dropBlob deletes a blob of an orchestration, if it exists; "" means no blob.
 func (r *Runtime) dropBlob(ctx context.Context, id, hash string) error {
 	if hash == "" {
 		return nil

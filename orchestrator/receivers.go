@@ -6,21 +6,22 @@ import (
 	"slices"
 )
 
-// wait is one time that a fiber waits for a task, at a place among the tasks that it waits for.
+// wait is one wait of a coroutine for a task.
 type wait struct {
-	fiber *fiber
-	count int // of the fiber's waits
-	task  *task
+	coroutine *coroutine
+	count     int // which wait of the coroutine it is
+	task      *task
+	// index of the task among those that the coroutine waits for
 	place int
 }
 
-// over says that the fiber does not wait there any more, or that it can go on.
-func (w wait) over() bool {
-	return w.fiber.waits != w.count || w.fiber.ended || w.task.done || w.fiber.ready()
+// obsolete reports whether the coroutine does not wait there any more, or can go on.
+func (w wait) obsolete() bool {
+	return w.coroutine.waits != w.count || w.coroutine.ended || w.task.done || w.coroutine.ready()
 }
 
-// waitFor has a fiber wait until one of the tasks is done.
-func (x *execution) waitFor(f *fiber, tasks []*task) {
+// waitFor registers that a coroutine waits until one of the tasks is done.
+func (x *execution) waitFor(f *coroutine, tasks []*task) {
 	f.waiting = tasks
 	f.waits++
 	for i, t := range tasks {
@@ -28,8 +29,8 @@ func (x *execution) waitFor(f *fiber, tasks []*task) {
 			continue
 		}
 		w := wait{f, f.waits, t, i}
-		if n := len(t.waits); n > 0 && t.waits[n-1].fiber == f {
-			t.waits[n-1] = w // it has waited for it before, in a loop perhaps
+		if n := len(t.waits); n > 0 && t.waits[n-1].coroutine == f {
+			t.waits[n-1] = w // the coroutine has waited for this task before, perhaps in a loop
 		} else {
 			t.waits = append(t.waits, w)
 		}
@@ -39,7 +40,7 @@ func (x *execution) waitFor(f *fiber, tasks []*task) {
 	}
 }
 
-// receivers are the waits for external events, by fold of their names.
+// receivers holds the waits for external events, by the folded names of the events.
 type receivers map[string]*waits
 
 func (r *receivers) add(w wait) {
@@ -53,42 +54,44 @@ func (r *receivers) add(w wait) {
 	(*r)[name].add(w)
 }
 
-// first is the task that an event of that name is for: of the first fiber that waits for one; nil for none.
+// first returns the task that gets an event of that name: the one of the first coroutine that waits for it; nil for
+// none.
 func (r receivers) first(name string) *task {
 	all := r[fold(name)]
 	if all == nil {
 		return nil
 	}
 	for len(all.heap) > 0 {
-		if w := heap.Pop(&all.heap).(wait); !w.over() {
+		if w := heap.Pop(&all.heap).(wait); !w.obsolete() {
 			return w.task
 		}
 	}
 	return nil
 }
 
-// waits are those for one name. Those that are over go when they are the first, or when they may be many.
+// waits holds the waits for events of one name. Obsolete ones are removed when they come first, or when they may be
+// many.
 type waits struct {
 	heap waitHeap
-	tidy int // length at which they are looked at
+	tidy int // length at which obsolete waits are removed
 }
 
 func (a *waits) add(w wait) {
 	const few = 32
 	if len(a.heap) >= max(a.tidy, few) {
-		a.heap = slices.DeleteFunc(a.heap, wait.over)
+		a.heap = slices.DeleteFunc(a.heap, wait.obsolete)
 		heap.Init(&a.heap)
 		a.tidy = 2 * len(a.heap)
 	}
 	heap.Push(&a.heap, w)
 }
 
-// waitHeap is a heap of waits: those of the first fiber come first.
+// waitHeap orders waits by the numbers of their coroutines.
 type waitHeap []wait
 
 func (h waitHeap) Len() int { return len(h) }
 func (h waitHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].fiber.number, h[j].fiber.number), cmp.Compare(h[i].place, h[j].place)) < 0
+	return cmp.Or(cmp.Compare(h[i].coroutine.number, h[j].coroutine.number), cmp.Compare(h[i].place, h[j].place)) < 0
 }
 func (h waitHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 

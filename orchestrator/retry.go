@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Retry says when a failed activity runs again. The zero value does not retry.
+// Retry is the retry policy of a call. The zero value does not retry.
 type Retry struct {
 	// MaxAttempts bounds the attempts, the first included; 0 and 1 mean one.
 	MaxAttempts int
-	// FirstInterval is the delay before the second attempt; default 1 s.
+	// FirstInterval is the delay before the second attempt; the default is 1 s.
 	FirstInterval time.Duration
-	// Coefficient multiplies the delay from attempt to attempt; default 2, at least 1.
+	// Coefficient multiplies the delay from attempt to attempt; the default is 2, and it is at least 1.
 	Coefficient float64
-	// MaxInterval caps the delay; default 5 min, or FirstInterval if that is longer.
+	// MaxInterval bounds the delay; the default is 5 min, or FirstInterval if that is longer.
 	MaxInterval time.Duration
-	// Timeout bounds the time from the call to the last attempt's start; 0 does not.
+	// Timeout bounds the time from the call to the start of the last attempt; 0 sets no bound.
 	Timeout time.Duration
 	// Jitter is the share of each delay that is random, 0 to 1; default 0.
 	Jitter float64
-	// Retryable, if it is set, says which errors another attempt can mend; it sees what Await would return. It may look
-	// at anything: what it says is recorded.
+	// Retryable, if it is set, reports whether another attempt can fix an error; it gets the error that Await would
+	// return. It need not be deterministic, because its answer is recorded.
 	Retryable func(error) bool
 }
 
-// validate reports every field that makes no sense.
+// validate reports every field that is out of range.
 func (r Retry) validate() error {
 	var errs []error
 	if r.MaxAttempts < 0 {
@@ -45,8 +45,8 @@ func (r Retry) validate() error {
 	return errors.Join(errs...)
 }
 
-// delay is how long to wait after the given attempt failed. It is a pure function of the policy, the attempt and the
-// key, so that two processes that look at the same failure agree.
+// delay is how long to wait after this attempt failed. It is a pure function of the policy, the attempt and the key, so
+// that two processes that see the same failure agree.
 func (r Retry) delay(attempt int, key string) time.Duration {
 	first, factor, most := r.FirstInterval, r.Coefficient, r.MaxInterval
 	if first == 0 {
@@ -70,7 +70,7 @@ func (r Retry) delay(attempt int, key string) time.Duration {
 	return time.Duration(d)
 }
 
-// allows asks Retryable, which allows nothing when it panics.
+// allows calls Retryable. A Retryable that panics allows nothing.
 func (r Retry) allows(err error) (ok bool) {
 	defer func() { _ = recover() }()
 	return r.Retryable(err)

@@ -16,45 +16,46 @@ import (
 type Round struct {
 	Execution int
 	Number    int
-	// Learned is what the orchestration heard, Decided what that led to; each in its order.
+	// Learned is what the orchestration learned, Decided what that led to; each in order.
 	Learned []RoundEvent
 	Decided []RoundEvent
 }
 
-// RoundEvent is one entry of a Round. What does not apply to its kind is zero.
+// RoundEvent is one entry of a Round. Fields that do not apply to its kind are zero.
 type RoundEvent struct {
 	// Kind says what happened: ExecutionStarted, ActivityScheduled, TimerFired and so on.
 	Kind string
 	At   time.Time
-	// Call is the number of the call that it is about, from 1 in each execution.
+	// Call is the number of the call that the event is about, from 1 in each execution.
 	Call int
-	// Name is that of an orchestrator, activity or event.
+	// Name is the name of the orchestrator, activity or event.
 	Name string
-	// Payload is an input or a result. InBlob says that a blob holds it, and an empty Payload then that it was not read.
+	// Payload is an input or a result. InBlob says that it is stored in a blob; an empty Payload was not read from
+	// there.
 	Payload json.RawMessage
 	InBlob  bool
 	Failure *Failure
-	// Attempt is the one that failed, Due when the next one is, or a timer.
+	// Attempt is the attempt that failed. Due is when the next one is due, or when a timer fires.
 	Attempt int
 	Due     time.Time
 	// Child is the id of the orchestration that was called or started.
 	Child string
-	// Signal is the id of the signal that brought it, Reason what an operator gave.
+	// Signal is the id of the signal that brought the event, Reason the reason that an operator gave.
 	Signal string
 	Reason string
-	// Reused says that an earlier execution made the call, and this one took its result over.
+	// Reused says that an earlier execution made the call, and that this one took over the result.
 	Reused bool
 }
 
-// pageBytes ends a page of Rounds, in bytes of payloads.
+// pageBytes is how many bytes of payloads end a page of Rounds.
 const pageBytes = 1 << 20
 
-// ErrContinuation: a continuation that no page gave.
+// ErrContinuation: the continuation is not one of this list.
 var ErrContinuation = errors.New("not a continuation of this list")
 
-// Rounds gives the rounds of an orchestration in their order, up to limit (1 to 1,000) and to about a megabyte, and a
-// continuation for those that follow; "" at the end. A page is one query. Rounds of executions that nobody needs any more
-// are deleted. The error is ErrNotFound, ErrContinuation, ErrCorrupt, or what storage said.
+// Rounds returns the rounds of an orchestration in order, up to limit (1 to 1,000) and about a megabyte, and a
+// continuation for the following ones; "" at the end. A page is one query. Rounds of executions that nobody needs any
+// more are deleted. The error is ErrNotFound, ErrContinuation, ErrCorrupt, or an error of storage.
 func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation string) ([]Round, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("rounds of orchestration %s: a page has 1 to %d, not %d", id, maxList, limit)
@@ -65,7 +66,7 @@ func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation
 		if _, err := fmt.Sscanf(continuation, "%d-%d", &execution, &number); err != nil || execution < 1 || number < 1 || continuation != placeOf(execution, number) {
 			return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, ErrContinuation)
 		}
-		from = roundKey(execution, number) + "0" // behind it, and before the next
+		from = roundKey(execution, number) + "0" // behind this round, and before the next
 	}
 	if !validID(id) {
 		return nil, "", fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
@@ -103,12 +104,12 @@ func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation
 	return found, "", nil
 }
 
-// errRoundGone: a round was deleted while it was read, as those of old executions are.
+// errRoundGone: the round was deleted while it was being read, as rounds of old executions are.
 var errRoundGone = errors.New("the round is gone")
 
-// readRound is a row as a list shows it, with the bytes of its payloads.
+// readRound decodes a row, and returns the size of its payloads in bytes.
 func (r *Runtime) readRound(ctx context.Context, id string, e tables.Entity) (Round, int, error) {
-	err := r.journal.whole(ctx, id, []tables.Entity{e})
+	err := r.journal.fillBlobs(ctx, id, []tables.Entity{e})
 	if errors.Is(err, blobs.ErrNotFound) {
 		if _, there := r.config.Tables.Get(ctx, r.config.Table, e.Key); errors.Is(there, tables.ErrNotFound) {
 			return Round{}, 0, errRoundGone
@@ -120,10 +121,10 @@ func (r *Runtime) readRound(ctx context.Context, id string, e tables.Entity) (Ro
 	return roundOf(e)
 }
 
-// placeOf names a round in a continuation.
+// placeOf identifies a round in a continuation.
 func placeOf(execution, number int) string { return fmt.Sprintf("%d-%d", execution, number) }
 
-// roundOf is readRound for a row whose data is in place.
+// roundOf is readRound for a row whose data is not in a blob.
 func roundOf(e tables.Entity) (Round, int, error) {
 	var execution, number int
 	if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {

@@ -8,55 +8,56 @@ import (
 	"unicode/utf8"
 )
 
-// Runtime runs orchestrations. It is safe for concurrent use and has nothing to close: everything it does belongs to a
-// call of Run.
+// Runtime runs orchestrations. It is safe for concurrent use. It does nothing between calls, so there is nothing to
+// close.
 type Runtime struct {
 	config        Config
 	journal       *journal
 	orchestrators map[string]AnyOrchestrator // by name, the version that was registered last
 	versions      map[version]AnyOrchestrator
 	activities    map[string]AnyActivity
-	slots         chan struct{} // one for each running activity
-	room          room          // of a round
+	slots         chan struct{} // one slot for each running activity
+	roundBudget   roundBudget   // of a round
 
-	mu      sync.Mutex
-	active  map[string]*driver // by orchestration id: at most one in a process
-	blocked map[string]error   // why the code of an orchestration does not come back, by id
-	counts  Counts
-	past    []string // rows of the index that say nothing any more
+	mu             sync.Mutex
+	active         map[string]*driver // by orchestration id: at most one driver each
+	blocked        map[string]error   // why the code of an orchestration is blocked, by id
+	counts         Counts
+	obsoleteParked []string // obsolete rows of the index
 
-	reviewed string // where the next look at what is damaged begins
+	reviewFrom string // where the next review of damaged orchestrations begins
 }
 
-// version is an orchestrator's name and the version of its code.
+// version is an orchestrator's name and version.
 type version struct{ name, version string }
 
-// Counts is what a Runtime has seen since it was made.
+// Counts is what a Runtime has counted since it was made.
 type Counts struct {
-	// Stale signals were about something that is over, Duplicates brought what had been brought before. Both are dropped.
+	// Stale signals were about something that is over. Duplicates brought what had been applied before. Both are
+	// dropped.
 	Stale, Duplicates int
 	// Conflicts are rounds that another process committed first.
 	Conflicts int
-	// Woken orchestrations were overdue, and driven again by the sweeper.
+	// Woken counts overdue orchestrations that the sweeper woke.
 	Woken int
-	// Damaged is how often an orchestration was met that cannot be read.
+	// Damaged counts how often an orchestration could not be read.
 	Damaged int
 }
 
-// Counts tells what the runtime has seen.
+// Counts returns what the runtime has counted.
 func (r *Runtime) Counts() Counts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.counts
 }
 
-func (r *Runtime) tally(add func(*Counts)) {
+func (r *Runtime) count(add func(*Counts)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	add(&r.counts)
 }
 
-// New checks the configuration and names everything that is wrong with it.
+// New makes a Runtime. The error names everything that is wrong with the configuration.
 func New(c Config) (*Runtime, error) {
 	c = c.withDefaults()
 	r := &Runtime{
@@ -68,13 +69,13 @@ func New(c Config) (*Runtime, error) {
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
 		blocked:       map[string]error{},
-		room:          roundRoom(),
+		roundBudget:   defaultRoundBudget(),
 	}
 	var errs []error
 	if c.Tables == nil || c.Blobs == nil {
 		errs = append(errs, errors.New("tables and blobs are required"))
 	}
-	if c.MaxActivities < 1 || c.SpreadAbove < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
+	if c.MaxActivities < 1 || c.MaxInlineActivities < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
 		c.ProgressInterval < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
@@ -105,8 +106,7 @@ func New(c Config) (*Runtime, error) {
 	return r, nil
 }
 
-// SignalQueue is the name of the queue that signals come through at once, ScheduleQueue of that for those that are due
-// later, and ActivityQueue of that for activities that any process may run.
+// SignalQueue is the name of the queue of signals that are due now.
 func (r *Runtime) SignalQueue() string { return r.config.SignalQueue }
 
 // ScheduleQueue is the name of the queue of signals that are due later.
@@ -115,10 +115,10 @@ func (r *Runtime) ScheduleQueue() string { return r.config.ScheduleQueue }
 // ActivityQueue is the name of the queue of activities that any process may run.
 func (r *Runtime) ActivityQueue() string { return r.config.ActivityQueue }
 
-// Node is what this process is called in what it writes.
+// Node is the name of this process in what it writes.
 func (r *Runtime) Node() string { return r.config.Node }
 
-// Prepare creates the tables, the container and the queues that are missing.
+// Prepare creates the tables, the container and the queues if they are missing.
 func (r *Runtime) Prepare(ctx context.Context) error {
 	errs := []error{r.config.Tables.CreateTable(ctx, r.config.Table), r.config.Blobs.CreateContainer(ctx, r.config.Container)}
 	if r.config.Queues != nil {
@@ -130,7 +130,7 @@ func (r *Runtime) Prepare(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pinned is the orchestrator in the version that an execution began with.
+// pinned returns the orchestrator in the version with which an execution began.
 func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 	o := r.versions[version{started.Name, started.Version}]
 	switch {
@@ -143,27 +143,28 @@ func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
 	}
 }
 
-// Run starts an orchestration, or resumes it where its last round ended, and drives it until it ends, until it has
-// nothing to do for longer than ctx lasts, or until ctx ends. One that completed before is only looked up. At one that
-// failed, it makes another attempt.
+// Run starts an orchestration, or resumes it from its last round, and drives it until it ends, until it has nothing to
+// do for longer than ctx lasts, or until ctx ends. An orchestration that has completed is only looked up. For one that
+// failed, Run makes another attempt.
 //
-// With ReuseEnded, an id has one run at a time: another correlation id than that of the latest execution begins the next,
-// once Config.Ended has taken the end of the latest, and is ErrConflict until that has ended. A run that has completed is
-// looked up for as long as the one after it is the latest.
+// With ReuseEnded, an id has one run at a time. A Start with another correlation id than the latest execution's begins
+// the next run, once Config.Ended has taken the end of the latest; until the latest has ended, it is ErrConflict. A
+// completed run is looked up for as long as the run after it is the latest.
 //
-// The error is about driving, not about the orchestration, which ends with Outcome.Failure: ErrElsewhere, ErrConflict,
-// ErrUnknownOrchestrator, ErrCorrupt, or what storage said. After an error, Run may be repeated. It is ErrStalled when the
-// code cannot go on, beside the cause: a *DeterminismError, a *BlockedError, ErrUnknownActivity, or ErrUnknownOrchestrator
-// for a version. A stalled orchestration needs no Run: the sweeper brings it on when the code is mended.
+// The error is about driving, not about the orchestration, whose error is Outcome.Failure. It is ErrElsewhere,
+// ErrConflict, ErrUnknownOrchestrator, ErrCorrupt, or an error of storage; after any of these, Run may be repeated.
+// ErrStalled says that the code cannot go on; it comes with the cause: a *DeterminismError, a *BlockedError,
+// ErrUnknownActivity, or ErrUnknownOrchestrator for a version. A stalled orchestration needs no Run, because the
+// sweeper continues it when the code is fixed.
 func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 	o, err := r.startable(s)
 	if err != nil {
 		return Outcome{}, err
 	}
 	for {
-		d, joined := r.enter(ctx, s, o, nil)
-		if joined && !d.asked.deliver && d.asked.CorrelationID != s.CorrelationID {
-			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.asked.CorrelationID, ErrConflict)
+		d, joined := r.join(ctx, s, o, nil)
+		if joined && !d.request.deliver && d.request.CorrelationID != s.CorrelationID {
+			return Outcome{}, fmt.Errorf("orchestration %s runs for correlation id %s: %w", s.ID, d.request.CorrelationID, ErrConflict)
 		}
 		select {
 		case <-d.finished:
@@ -171,32 +172,32 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 			if joined {
 				return Outcome{ID: s.ID, CorrelationID: s.CorrelationID, Status: Running, Joined: true, ResumeAt: r.config.Now()}, nil
 			}
-			<-d.finished // it has seen the end of ctx too
+			<-d.finished // the driver has the same ctx, so it finishes soon
 		}
-		if joined && d.asked.deliver && ctx.Err() == nil {
-			continue // a signal may do less than a start: it begins nothing, and revives nothing
+		if joined && d.request.deliver && ctx.Err() == nil {
+			continue // a driver for a signal does less than one for a start: it starts nothing and retries nothing
 		}
 		out := d.outcome
 		out.Joined = joined
-		r.met(ctx, d.err)
+		r.noteDamage(ctx, d.err)
 		return out, d.err
 	}
 }
 
-// runChild is Run for a call of a sub-orchestration by another orchestration of this process.
+// runChild is Run for a call of a sub-orchestration by an orchestration of this process.
 func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
 	o, err := r.startable(s)
 	if err != nil {
 		return Outcome{}, err
 	}
 	for {
-		d, joined := r.enter(ctx, s, o, nil)
+		d, joined := r.join(ctx, s, o, nil)
 		if !joined {
 			<-d.finished
 			return d.outcome, d.err
 		}
 		select {
-		case <-d.finished: // it may have been made for something else: look at the orchestration itself
+		case <-d.finished: // the driver may have been made for something else, so the rounds decide
 			s.Resume = true
 		case <-ctx.Done():
 			return Outcome{ID: s.ID, Status: Running, ResumeAt: r.config.Now()}, nil
@@ -204,7 +205,7 @@ func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
 	}
 }
 
-// startable checks a start, and gives its orchestrator.
+// startable validates a Start and returns its orchestrator.
 func (r *Runtime) startable(s Start) (AnyOrchestrator, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -216,7 +217,8 @@ func (r *Runtime) startable(s Start) (AnyOrchestrator, error) {
 	return o, nil
 }
 
-// Get tells where an orchestration stands, from its rounds alone: ErrNotFound, ErrCorrupt, or what storage said.
+// Get returns the state of an orchestration, from its rounds alone. The error is ErrNotFound, ErrCorrupt, or an error
+// of storage.
 func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 	all, err := r.loadKnown(ctx, id)
 	if err != nil {
@@ -225,8 +227,8 @@ func (r *Runtime) Get(ctx context.Context, id string) (Outcome, error) {
 	return outcomeOf(id, all), nil
 }
 
-// outcomeOf is the latest execution, with those that failed before it.
-func outcomeOf(id string, all []generation) Outcome {
+// outcomeOf returns the outcome of the latest execution, with those of the earlier ones.
+func outcomeOf(id string, all []storedExecution) Outcome {
 	last := len(all) - 1
 	out := summarize(id, all[last])
 	for _, g := range all[:last] {
@@ -235,8 +237,8 @@ func outcomeOf(id string, all []generation) Outcome {
 	return out
 }
 
-// loadKnown reads an orchestration that there has to be.
-func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error) {
+// loadKnown loads an orchestration that must exist.
+func (r *Runtime) loadKnown(ctx context.Context, id string) ([]storedExecution, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("orchestration %.400q: %w", id, ErrNotFound)
 	}
@@ -247,30 +249,30 @@ func (r *Runtime) loadKnown(ctx context.Context, id string) ([]generation, error
 	return all, err
 }
 
-// enter finds the driver of an orchestration in this process, or makes one. A delivery is handed to either.
-func (r *Runtime) enter(ctx context.Context, s Start, o AnyOrchestrator, v *delivery) (d *driver, joined bool) {
+// join returns the driver of an orchestration in this process, or starts one. Either gets the delivery.
+func (r *Runtime) join(ctx context.Context, s Start, o AnyOrchestrator, v *delivery) (d *driver, joined bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d := r.active[s.ID]; d != nil {
-		d.hand(v)
+		d.enqueue(v)
 		return d, true
 	}
 	d = newDriver(r, s, o)
 	d.blocked = r.blocked[s.ID]
-	d.hand(v)
+	d.enqueue(v)
 	r.active[s.ID] = d
 	go d.run(ctx)
 	return d, false
 }
 
-// leave ends a driver, once.
-func (r *Runtime) leave(d *driver, out Outcome, err error) {
+// finish removes a driver and publishes its outcome, once.
+func (r *Runtime) finish(d *driver, out Outcome, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.active[d.asked.ID] != d {
+	if r.active[d.request.ID] != d {
 		return
 	}
-	delete(r.active, d.asked.ID)
+	delete(r.active, d.request.ID)
 	d.outcome, d.err = out, err
 	close(d.finished)
 }

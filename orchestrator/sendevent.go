@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// ErrEarly: an event came before one that its sender sent earlier. Deliver it again in some seconds.
+// ErrEarly: an event came before one that its sender had sent earlier. Deliver it again in some seconds.
 var ErrEarly = errors.New("the event came before an earlier one of its sender")
 
-// For how long an event is held back for the one that its sender decided before it. An orchestration that has heard of the
-// sender waits for as long as a message can take; one that has not may be new under its id, and what came before was for
-// another one.
+// These bound how long an event is held back for the event that its sender sent before it. An orchestration that has
+// received events of this sender waits for as long as a message can take. One that has not may be new under its id, and
+// the earlier event was for another orchestration.
 const (
-	patienceWithKnown = 24 * time.Hour
-	patienceWithNew   = time.Hour
+	maxHoldKnownSender = 24 * time.Hour
+	maxHoldNewSender   = time.Hour
 )
 
-// RaiseEvent sends an event to another orchestration. It is part of the round: it leaves if and only if the round is
-// committed, at least once, is applied once, and comes in the order in which this orchestration has sent events to that
-// one. RaiseEvent does not wait for that, and does not say whether there is such an orchestration.
+// RaiseEvent sends an event to another orchestration. The event is part of the round: it is sent if and only if the
+// round is committed, at least once, and is applied once. Events from this orchestration to another arrive in order.
+// RaiseEvent does not wait for that, and does not report whether the other orchestration exists.
 func RaiseEvent(ctx *Context, id, name string, data any) error {
 	x := ctx.execution
 	payload, err := encodePayload(data)
@@ -44,15 +44,15 @@ func RaiseEvent(ctx *Context, id, name string, data any) error {
 	return nil
 }
 
-// sentStream is how far an orchestration is with its events to one other.
+// sentStream is the state of the stream of events to another orchestration.
 type sentStream struct {
 	Stream string `json:"stream"`
 	Count  int    `json:"count"`
-	At     int64  `json:"at"` // of the last, in microseconds
+	At     int64  `json:"at"` // when the last event was sent, in microseconds
 }
 
 func (x *execution) sendEvent(id, name string, payload json.RawMessage) {
-	x.act()
+	x.noteAction()
 	if x.outgoing == nil {
 		x.outgoing = map[string]sentStream{}
 	}
@@ -68,7 +68,7 @@ func (x *execution) sendEvent(id, name string, payload json.RawMessage) {
 	x.outgoing[id] = s
 }
 
-// sendEvent sends what RaiseEvent decided.
+// sendEvent sends an event that RaiseEvent has decided.
 func (d *driver) sendEvent(ctx context.Context, e event) error {
 	p := Payload{Event: e.Name, Data: e.Payload, Stream: e.Stream, Sequence: e.Sequence}
 	if e.Previous > 0 {
@@ -78,14 +78,14 @@ func (d *driver) sendEvent(ctx context.Context, e event) error {
 	return d.rt.signal(ctx, e.Child, p, e.Signal)
 }
 
-// isEarly says that an event is to wait for the one that its sender sent before it.
+// isEarly reports whether an event has to wait for the event that its sender sent before it.
 func (d *driver) isEarly(p Payload) bool {
-	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.memory.senders[p.Stream].Sequence+1 {
+	if p.Stream == "" || p.Previous == nil || p.Sequence <= d.execution.received.senders[p.Stream].Sequence+1 {
 		return false
 	}
-	patience := patienceWithNew
-	if d.execution.memory.senders[p.Stream].Sequence > 0 {
-		patience = patienceWithKnown
+	patience := maxHoldNewSender
+	if d.execution.received.senders[p.Stream].Sequence > 0 {
+		patience = maxHoldKnownSender
 	}
 	return d.rt.config.Now().Sub(*p.Previous) < patience
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// SignalType says what a signal is about (persistence document, section 6).
+// SignalType is the type of a signal (persistence document, section 6).
 type SignalType string
 
-// The types of signals. All but ExternalSignal only wake an orchestration, which then looks for itself what there is to
-// do; so it does not matter how often they come.
+// These are the types of signals. All but ExternalSignal only wake an orchestration, which then looks itself what there
+// is to do. So it does not matter how often they come.
 const (
 	TaskCompleted        SignalType = "TaskCompleted"
 	TimerDue             SignalType = "TimerDue"
@@ -29,56 +29,58 @@ const (
 // Signal is a message that may wake an orchestration, as it travels through the signal queue (persistence document,
 // section 6).
 type Signal struct {
-	// SignalID is the same for every delivery; what it brings is applied once.
+	// SignalID is the same for every delivery. What the signal brings is applied once.
 	SignalID string `json:"signalId"`
 	// InstanceID is the orchestration's id.
 	InstanceID      string     `json:"workflowInstanceId"`
 	RuntimeProvider string     `json:"runtimeProvider"`
 	Type            SignalType `json:"signalType"`
-	// ExpectedVersion is the StateVersion that the sender saw. An ExternalSignal with one is stale when another version has
-	// come; 0 is any. The other types only wake, and are stale when they know more than the rounds.
+	// ExpectedVersion is the StateVersion that the sender has seen; 0 is any. An ExternalSignal with an expected
+	// version is stale when the orchestration has another one. Signals of the other types are stale when they expect a
+	// later version than the stored one.
 	ExpectedVersion int64 `json:"expectedVersion"`
-	// WaitingToken names the wait that the signal is for. It is stale when nobody waits there any more.
+	// WaitingToken identifies the wait that the signal is for. The signal is stale when nobody waits there any more.
 	WaitingToken  string     `json:"waitingToken,omitempty"`
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
 	Payload       Payload    `json:"payload,omitzero"`
 }
 
-// Payload is what an ExternalSignal brings: an event, or a command of an operator.
+// Payload is what a signal brings, such as an event or the command of an operator.
 type Payload struct {
 	// Event is the name of an event, Data its value.
 	Event string          `json:"event,omitempty"`
 	Data  json.RawMessage `json:"data,omitempty"`
-	// Command is "suspend", "resume", "cancel", "terminate", or "giveUp" of an orchestration to one that it has called;
-	// Reason says why.
+	// Command is "suspend", "resume", "cancel" or "terminate", or "giveUp", which only a caller sends to its
+	// sub-orchestration. Reason says why.
 	Command string `json:"command,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// Results are what activities led to that another process ran, or Blob names the blob that holds them.
+	// Results are the results of activities that another process ran. Blob names the blob that holds the payload
+	// instead.
 	Results []activityResult `json:"results,omitempty"`
 	Blob    string           `json:"blob,omitempty"`
-	// Caller is set on a command that an orchestration gives to one that it has called.
+	// Caller is set on a command from an orchestration to its sub-orchestration.
 	Caller *caller `json:"caller,omitempty"`
-	// Child is the sub-orchestration that has ended, of a SubWorkflowCompleted.
+	// Child is the sub-orchestration that has ended, in a SubWorkflowCompleted.
 	Child string `json:"child,omitempty"`
-	// Stream, Sequence and Previous order the events of one sender: see event.
+	// Stream, Sequence and Previous order the events of one sender, as in the rounds.
 	Stream   string     `json:"stream,omitempty"`
 	Sequence int        `json:"sequence,omitempty"`
 	Previous *time.Time `json:"previous,omitempty"`
-	// Lost says that messages may be gone: what was sent is sent again.
+	// Lost says that messages may be lost: what was sent is sent again.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// caller tells enough of a call to stop what was called before it has begun.
+// caller says enough about a call to stop a sub-orchestration before it has begun.
 type caller struct {
 	ID            string `json:"id"`
 	CorrelationID string `json:"correlationId"`
-	Orchestrator  string `json:"orchestrator"` // that is called
-	// Call is the call, whatever the attempt.
+	Orchestrator  string `json:"orchestrator"` // name of the called orchestrator
+	// Call is the call, without the attempt.
 	Call callRef `json:"call"`
 }
 
-// The commands of operators.
+// These are the commands of operators.
 const (
 	commandSuspend   = "suspend"
 	commandResume    = "resume"
@@ -87,19 +89,19 @@ const (
 	commandGiveUp    = "giveUp"
 )
 
-// commands are the events that operators' commands become.
+// commands maps commands to the events that they become.
 func commands() map[string]eventKind {
 	return map[string]eventKind{commandSuspend: executionSuspended, commandResume: executionResumed,
 		commandCancel: executionCanceled, commandTerminate: executionTerminated, commandGiveUp: executionGivenUp}
 }
 
-// maxSignalName bounds a signal's id and the name of its event, in bytes.
+// maxSignalName bounds the id of a signal and the name of an event, in bytes.
 const maxSignalName = 1 << 10
 
-// ErrSignal: a signal that cannot be understood; delivering it again cannot help.
+// ErrSignal: the signal cannot be understood, and delivering it again cannot help.
 var ErrSignal = errors.New("not a signal")
 
-// DecodeSignal reads the body of a message of the signal queue. What it cannot read is ErrSignal.
+// DecodeSignal decodes the body of a message of the signal queue. The error is ErrSignal.
 func DecodeSignal(body []byte) (Signal, error) {
 	var s Signal
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -128,7 +130,7 @@ func (s Signal) validate() error {
 	return s.Payload.storable()
 }
 
-// storable says whether what the signal brings can be stored.
+// storable reports whether the payload can be stored.
 func (p Payload) storable() error {
 	err := storable(p.Data)
 	for _, r := range p.Results {
@@ -140,7 +142,7 @@ func (p Payload) storable() error {
 	return nil
 }
 
-// event is what the orchestration learns from the signal; false when it only wakes.
+// event returns the event that the orchestration learns from the signal; ok is false when the signal only wakes.
 func (s Signal) event() (event, bool) {
 	if s.Type != ExternalSignal {
 		return event{}, false
@@ -163,9 +165,9 @@ func (s Signal) event() (event, bool) {
 	return e, true
 }
 
-// Raise sends an event to an orchestration, with data as its value. It waits for nothing: the event is kept until the
-// orchestration asks for it, also when it does not run yet. id makes the event the same when Raise is repeated; "" makes
-// a new one.
+// Raise sends an event to an orchestration, with data as its value. It does not wait: the event is kept until the
+// orchestration asks for it, also before the orchestration has begun. Two events with the same id are one; "" makes a
+// new id.
 func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data any, id string) error {
 	value, err := encodePayload(data)
 	if err != nil {
@@ -174,30 +176,30 @@ func (r *Runtime) Raise(ctx context.Context, orchestration, name string, data an
 	return r.signal(ctx, orchestration, Payload{Event: name, Data: value}, id)
 }
 
-// Suspend lets an orchestration decide nothing more until Resume; results and events are kept for it.
+// Suspend keeps an orchestration from deciding anything until Resume; results and events are kept for it.
 func (r *Runtime) Suspend(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandSuspend, Reason: reason}, "")
 }
 
-// Resume ends what Suspend began.
+// Resume ends a suspension.
 func (r *Runtime) Resume(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandResume, Reason: reason}, "")
 }
 
-// Cancel asks an orchestration to end: everything that it waits for is interrupted, and its code decides what there is to
-// undo (Context.Canceled).
+// Cancel asks an orchestration to end: everything that it waits for is interrupted, and its code decides what to clean
+// up (Context.Canceled).
 func (r *Runtime) Cancel(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandCancel, Reason: reason}, "")
 }
 
-// Terminate ends an orchestration, and those that it waits for, without running their code again.
+// Terminate ends an orchestration and its sub-orchestrations without running their code again.
 func (r *Runtime) Terminate(ctx context.Context, orchestration, reason string) error {
 	return r.signal(ctx, orchestration, Payload{Command: commandTerminate, Reason: reason}, "")
 }
 
-// Send sends a signal as it is, to whom it names. It is for what Raise and the commands leave out: an ExternalSignal with
-// an ExpectedVersion is dropped when the orchestration has gone on meanwhile. Without a SignalID it gets a new one. ErrSignal
-// says that it is none.
+// Send sends a signal to the orchestration that it names. It is for what Raise and the commands do not offer: an
+// ExternalSignal with an ExpectedVersion is dropped when the orchestration has another version. A signal without
+// SignalID gets a new one. The error is ErrSignal when the signal is not valid.
 func (r *Runtime) Send(ctx context.Context, s Signal) error {
 	if s.SignalID == "" {
 		s.SignalID = uuid.NewString()
@@ -212,7 +214,7 @@ func (r *Runtime) signal(ctx context.Context, orchestration string, p Payload, i
 	return r.send(ctx, Signal{SignalID: id, InstanceID: orchestration, Type: ExternalSignal, Payload: p}, 0)
 }
 
-// send puts a signal into the queue: that of the signals, or that of the schedules for one that is due later.
+// send puts a signal into the signal queue, or into the schedule queue if it is due later.
 func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error {
 	if r.config.Queues == nil {
 		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrNoSignals)

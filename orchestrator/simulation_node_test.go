@@ -41,13 +41,13 @@ func (s *simulation) newNode() *node {
 			activities[i] = slowActivity{a, s}
 		}
 		rt, err := New(Config{Tables: faults.Tables(s.world.tables, n.intercept), Blobs: faults.Blobs(s.world.blobs, n.intercept),
-			Queues: faults.Queues(s.world.queues, n.intercept), ScheduleQueue: signalQueue, SpreadAbove: s.spread, Now: n.now, Orchestrators: orchestrators, Activities: activities,
+			Queues: faults.Queues(s.world.queues, n.intercept), ScheduleQueue: signalQueue, MaxInlineActivities: s.spread, Now: n.now, Orchestrators: orchestrators, Activities: activities,
 			Ended: n.ended, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		if s.narrow {
-			rt.room = narrow()
+			rt.roundBudget = narrow()
 		}
 		n.runtimes[name] = rt
 	}

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// Reference is what the business calls the thing that an orchestration works on (persistence document, section 4).
+// Reference is a business reference: the business name of what an orchestration works on (persistence document, section
+// 4).
 type Reference struct {
 	Key   string            `json:"key"`
 	Parts map[string]string `json:"parts,omitempty"`
 }
 
-// maxReference bounds a Reference, in bytes of its JSON.
+// maxReference bounds a Reference, in bytes of JSON.
 const maxReference = 4 << 10
 
 func (r *Reference) validate() error {
@@ -34,14 +35,14 @@ func (r *Reference) text() string {
 	return string(text)
 }
 
-// engineSchema is the version of what state gives.
+// engineSchema is the version of the JSON that state writes.
 const engineSchema = 1
 
-// shownInState bounds each list in the state.
+// shownInState bounds the length of each list in the state.
 const shownInState = 20
 
-// state is the snapshot that people and other programs read (persistence document, section 4). The runtime itself resumes
-// from the rounds. It is written with every round, so it is put together by hand.
+// state returns the snapshot for people and other programs (persistence document, section 4). The runtime itself
+// resumes from the rounds. The JSON is written by hand because every round writes it.
 func (x *execution) state(status Status, wait *task, token string) string {
 	b := make([]byte, 0, 384)
 	b = append(b, `{"engineSchemaVersion":`...)
@@ -77,7 +78,7 @@ func (x *execution) state(status Status, wait *task, token string) string {
 	b = append(b, `,"branchPath":[],"nextStepIndex":`...)
 	b = strconv.AppendInt(b, int64(len(x.tasks)), 10)
 	b = append(b, `},"subWorkflowFrames":[`...)
-	for i, t := range x.frames[:min(len(x.frames), shownInState)] {
+	for i, t := range x.openChildren[:min(len(x.openChildren), shownInState)] {
 		b = appendText(comma(b, i), clipName(t.child))
 	}
 	b = append(b, `],"continuationBuffer":[`...)
@@ -87,7 +88,7 @@ func (x *execution) state(status Status, wait *task, token string) string {
 	return string(append(b, "]}"...))
 }
 
-// clipName bounds a name in the state, where it is for people: with every byte escaped, all of them fit a column.
+// clipName shortens a name for the state, so that all names fit a column even with every byte escaped.
 func clipName(name string) string {
 	const most = 100
 	if len(name) <= most {
@@ -103,7 +104,7 @@ func comma(b []byte, i int) []byte {
 	return b
 }
 
-// appendOr appends JSON, or what stands for none.
+// appendOr appends JSON, or none when the text is empty.
 func appendOr(b []byte, text, none string) []byte {
 	if text == "" {
 		text = none

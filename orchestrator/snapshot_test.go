@@ -256,7 +256,7 @@ func TestStateIsJSONWhateverTheNames(t *testing.T) {
 		}
 		wait := &task{kind: eventTask, number: 1, name: name.Draw(rt, "wait")}
 		for i := range rapid.IntRange(0, 30).Draw(rt, "many") {
-			x.frames = append(x.frames, &task{child: name.Draw(rt, fmt.Sprint("child", i))})
+			x.openChildren = append(x.openChildren, &task{child: name.Draw(rt, fmt.Sprint("child", i))})
 			x.unread.put(event{Name: name.Draw(rt, fmt.Sprint("event", i))})
 		}
 		text := x.state(Running, wait, x.token(wait))

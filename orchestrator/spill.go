@@ -12,8 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// encode gives the columns of a round. What is large goes into blobs first, payloads by themselves and a round that does not
-// fit its row as a whole, so that a row names only blobs that exist. It tells whether there are any.
+// encode returns the columns of a round. Large payloads go into blobs first, and so does a round that does not fit its
+// row, so that a row names only blobs that exist. blobs says whether there are any.
 func (j *journal) encode(ctx context.Context, id string, execution int, r round) (columns map[string]any, blobs bool, err error) {
 	spilled, err := j.spill(ctx, id, execution, r)
 	if err != nil {
@@ -68,8 +68,8 @@ func every(events []event, is func(event) bool) bool {
 	return !slices.ContainsFunc(events, func(e event) bool { return !is(e) })
 }
 
-// spillOne puts a large payload into a blob of the execution that the round belongs to, also one that came out of a blob
-// of another execution.
+// spillOne puts a large payload into a blob of the execution that the round belongs to, even if the payload was read
+// from a blob of another execution.
 func (j *journal) spillOne(ctx context.Context, id string, execution int, e *event) error {
 	e.Blob = ""
 	if len(e.Payload) < spillFrom {
@@ -88,11 +88,12 @@ func hashOf(payload json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// blobOf names a blob of an execution's rounds within its orchestration: the blobs of an execution go when its rounds do.
+// blobOf names a blob of an execution's rounds within its orchestration. The execution is part of the name because its
+// blobs are deleted with its rounds.
 func blobOf(execution int, hash string) string { return fmt.Sprintf("%08d/%s", execution, hash) }
 
-// blobHash is the hash of what a blob of the rounds holds. Older versions named blobs by that alone.
+// blobHash returns the hash of a blob's contents. Older versions used the hash alone as the name.
 func blobHash(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-// blobName is the name of an orchestration's blob in the container.
+// blobName returns the name of an orchestration's blob in the container.
 func blobName(id, name string) string { return tables.EscapeSegment(id) + "/" + name }

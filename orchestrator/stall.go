@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// stalls says that an error is one of code that cannot go on, until it is mended.
-func stalls(err error) bool {
+// isStall reports whether an error means that the code cannot go on until it is fixed.
+func isStall(err error) bool {
 	_, undetermined := errors.AsType[*DeterminismError](err)
 	return undetermined || errors.Is(err, ErrUnknownActivity) || errors.Is(err, ErrUnknownOrchestrator)
 }
 
-// stall records that the code cannot go on, and takes in what signals bring, without the code: it is kept for when the
-// code can. The sweeper looks then. What has no rounds yet is not stalled: cause is what whoever starts it is told.
+// stall records that the code cannot go on, and keeps what signals bring for when it can. The sweeper tries again. An
+// orchestration without rounds is not stalled: whoever starts it gets the cause as an error.
 func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	for try := 0; ; try++ {
-		err := d.record(ctx, cause)
-		if _, blocked := errors.AsType[*BlockedError](cause); blocked && errors.Is(err, ErrNotFound) && !d.asked.deliver {
+		err := d.recordStall(ctx, cause)
+		if _, blocked := errors.AsType[*BlockedError](cause); blocked && errors.Is(err, ErrNotFound) && !d.request.deliver {
 			// What blocks in its first turn has to begin before it can be stalled.
-			err = d.rt.hold(ctx, beginning{start: d.asked, number: 1, event: event{Base: 1, First: 1, Payload: d.asked.Input}}, nil, "")
+			err = d.rt.commitHeld(ctx, plannedExecution{start: d.request, number: 1, event: event{Base: 1, First: 1, Payload: d.request.Input}}, nil, "")
 			if err == nil {
-				err = d.record(ctx, cause)
+				err = d.recordStall(ctx, cause)
 			}
 		}
 		switch {
@@ -32,23 +32,23 @@ func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 		case errors.Is(err, ErrNotFound):
 			return Outcome{}, cause
 		case err != nil:
-			return Outcome{}, errors.Join(cause, lost(err))
+			return Outcome{}, errors.Join(cause, asElsewhere(err))
 		}
 		out := d.summary()
 		if d.execution.ended {
 			return out, nil
 		}
-		if err := d.rt.remember(ctx, d.rt.lookSoon(d.start.ID)); err != nil {
+		if err := d.rt.addParked(ctx, d.rt.recheckSoon(d.start.ID)); err != nil {
 			return out, err
 		}
 		return out, fmt.Errorf("%w: %w", ErrStalled, cause)
 	}
 }
 
-// record commits that the execution is stalled, if nobody has before, and what signals bring.
-func (d *driver) record(ctx context.Context, cause error) error {
-	d.keep(d.unsettled)
-	d.unsettled = nil
+// recordStall commits that the execution is stalled, unless that is recorded already, and what signals bring.
+func (d *driver) recordStall(ctx context.Context, cause error) error {
+	d.requeue(d.unacknowledged)
+	d.unacknowledged = nil
 	if err := d.loadCodeless(ctx); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (d *driver) record(ctx context.Context, cause error) error {
 			return err
 		}
 	}
-	if err := d.read(); err != nil {
+	if err := d.readInbox(); err != nil {
 		return err
 	}
 	if len(d.learned) == 0 {
@@ -66,7 +66,8 @@ func (d *driver) record(ctx context.Context, cause error) error {
 	return d.commitRounds(ctx)
 }
 
-// loadCodeless brings the driver to where the rounds end, and runs no code. ErrNotFound says that there are none.
+// loadCodeless brings the driver to the end of the stored rounds without running code. ErrNotFound says that there are
+// none.
 func (d *driver) loadCodeless(ctx context.Context) error {
 	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err == nil && len(all) == 0 {
@@ -79,12 +80,12 @@ func (d *driver) loadCodeless(ctx context.Context) error {
 		return err
 	}
 	d.codeless = true
-	d.found(status)
-	return d.follow(all)
+	d.noteStatus(status)
+	return d.loadLatest(all)
 }
 
-// recover lets an execution go on that was stalled: its rounds were replayed. It stays stalled as long as an activity that
-// it waits for is unknown.
+// recover continues a stalled execution whose rounds could be replayed. As long as an activity or orchestrator that it
+// waits for is not registered, it stays stalled.
 func (d *driver) recover() error {
 	for _, t := range d.execution.tasks {
 		if t.kind == activityTask && t.open() && d.rt.activities[t.name] == nil {
@@ -94,7 +95,7 @@ func (d *driver) recover() error {
 			return fmt.Errorf("orchestration %s calls orchestrator %q: %w", d.start.ID, t.name, ErrUnknownOrchestrator)
 		}
 	}
-	d.crew.rouse()
-	d.crew.sendAgain()
+	d.executor.recheckAll()
+	d.executor.resend()
 	return d.learn(event{Kind: executionRecovered})
 }

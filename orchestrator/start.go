@@ -9,48 +9,49 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Start says which orchestration to run.
+// Start says which orchestration to start or resume.
 type Start struct {
 	// ID identifies the orchestration, at most 400 bytes of UTF-8.
 	ID string
 	// Orchestrator is the name of the registered function, Input its argument as JSON.
 	Orchestrator string
 	Input        json.RawMessage
-	// CorrelationID is handed to everything that the orchestration starts. It is part of its identity: another one under
-	// the same id is ErrConflict.
+	// CorrelationID is passed to everything that the orchestration starts. It is part of the identity of the
+	// orchestration: another correlation id under the same id is ErrConflict.
 	CorrelationID string
-	// Carry is handed on to every Outcome, up to 48 KiB: what the caller needs to settle an end that comes by a signal.
+	// Carry is copied to every Outcome, up to 48 KiB: whatever the caller needs when the end is reported by a signal.
 	Carry []byte
-	// Timeout bounds each execution: one that has not ended then fails with the code TimedOut, wherever it waits. 0 does
-	// not.
+	// Timeout bounds each execution: one that has not ended by then fails with the code TimedOut, whatever it waits
+	// for. 0 sets no bound.
 	Timeout time.Duration
-	// WillRetry says that whoever starts the orchestration starts it again, by the same Start, when it fails in a way that
-	// another attempt can mend: until then it is Retrying, not Failed. GiveUp ends that.
+	// WillRetry says that the caller repeats the same Start when the orchestration fails with an error that another
+	// attempt can fix: until then it is Retrying, not Failed. GiveUp ends that.
 	WillRetry bool
-	// Parent is the id of the orchestration that calls, "" for none.
+	// Parent is the id of the calling orchestration, "" for none.
 	Parent string
-	// Reference is what the business calls what the orchestration works on; optional.
+	// Reference is the business reference; optional.
 	Reference *Reference
-	// Reuse says what Runtime.Start does when the id is taken, and RequestID makes it the same start when it is repeated.
-	// Of these, Run knows ReuseEnded only: runs with different correlation ids then share the id, one after the other.
+	// Reuse says what Runtime.Start does when the id is taken. RequestID makes a repeated start the same start. Run
+	// supports only ReuseEnded of these: runs with different correlation ids then share the id, one after the other.
 	Reuse     Reuse
 	RequestID string
-	// deliver says that the orchestration has to exist: a signal wakes it.
+	// deliver says that the Start is for a signal: the orchestration must exist.
 	deliver bool
-	// call is the call of the Parent that it is for, nil for none, and errors are the types of errors that it can read.
+	// call is the parent's call that it is for, nil for none. errors are the error types that the parent can decode.
 	call   *callRef
 	errors []string
-	// Resume is a hint that the orchestration exists. It saves a transaction when right and costs one when wrong.
+	// Resume is a hint that the orchestration exists. It saves a transaction when it is right and costs one when it is
+	// wrong.
 	Resume bool
 }
 
 // maxCarry bounds Start.Carry, in bytes.
 const maxCarry = 48 << 10
 
-// maxEscapedID bounds an id as keys have it: 512 units, less the prefix that it has in the index of lists.
+// maxEscapedID bounds an id in its escaped form: 512 units, less the prefix of ids in the index of the catalog.
 const maxEscapedID = 510
 
-// validID says whether table keys and blob names can be made of an id.
+// validID reports whether table keys and blob names can be made of an id.
 func validID(id string) bool {
 	return id != "" && len(id) <= 400 && len(tables.EscapeKey(id)) <= maxEscapedID && utf8.ValidString(id)
 }

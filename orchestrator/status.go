@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// provider names this runtime in snapshots and signals.
+// provider is the name of this runtime in snapshots and signals.
 const provider = "roundhouse"
 
 // snapshotSchema is the version of the status columns.
@@ -14,10 +14,11 @@ const snapshotSchema = 1
 
 const columnCreated = "CreatedAtUtc"
 
-// constant are the columns that no round of an execution changes. They are made once: a round is what everything waits for.
+// constant returns the columns that no round of an execution changes. They are made only once, because the commit of a
+// round is what everything waits for.
 func (d *driver) constant() map[string]any {
 	x := d.execution
-	if created, ok := x.columns[columnCreated].(time.Time); !ok || !created.Equal(d.createdAt) { // somebody else may have begun it
+	if created, ok := x.columns[columnCreated].(time.Time); !ok || !created.Equal(d.createdAt) { // another process may have started the orchestration
 		x.columns = map[string]any{
 			"Name":                  x.name,
 			"CorrelationId":         x.correlationID,
@@ -32,13 +33,13 @@ func (d *driver) constant() map[string]any {
 	return x.columns
 }
 
-// status gives the columns of the status row as they are after the round that is about to be committed (persistence
-// document, section 3). StateVersion counts the rounds of all executions. What an execution waits for, its code alone
-// knows: without that, the row does not say.
+// status returns the columns of the status row after the round that is about to be committed (persistence document,
+// section 3). StateVersion counts the rounds of all executions. Only the code knows what an execution waits for, so a
+// row written without the code does not say that.
 func (d *driver) status(now time.Time) map[string]any {
 	x := d.execution
 	round := len(d.rounds) + 1
-	status, failure := x.standing()
+	status, failure := x.currentStatus()
 	columns := make(map[string]any, 24)
 	maps.Copy(columns, d.constant())
 	d.describe(columns, status)
@@ -47,7 +48,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	columns["StateVersion"] = int64(d.version + 1)
 	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
 	columns["LastExecutedOnUtc"] = now
-	setText(columns, "LastSignalId", x.memory.last)
+	setText(columns, "LastSignalId", x.received.last)
 	if failure != nil {
 		setText(columns, "LastErrorCode", failure.Code)
 		setText(columns, "LastErrorJson", failure.text())
@@ -55,7 +56,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	return columns
 }
 
-// describe adds the columns that tell what the execution is and waits for.
+// describe adds the columns that say what the execution is and what it waits for.
 func (d *driver) describe(columns map[string]any, status Status) {
 	x := d.execution
 	setText(columns, "CustomStatus", x.customStatus)
@@ -74,13 +75,13 @@ func (d *driver) describe(columns map[string]any, status Status) {
 	if due := x.waitingUntil(); due != 0 {
 		columns["WaitingUntilUtc"] = fromMicros(due)
 	}
-	if x.sent > 0 {
+	if x.sentCount > 0 {
 		columns["WaitingWithin"] = true // for activities in other processes
 	}
-	if x.open > 0 && !x.ended || x.partial {
+	if x.openCount > 0 && !x.ended || x.partial {
 		columns["Busy"] = true
 	}
-	if x.running > 0 && !x.ended && !x.suspended {
+	if x.runningCount > 0 && !x.ended && !x.suspended {
 		columns["Running"] = true
 	}
 	if x.ended && status.Ended() {
@@ -88,15 +89,16 @@ func (d *driver) describe(columns map[string]any, status Status) {
 	}
 }
 
-// setText sets a column, if there is something to say.
+// setText sets a column, unless the value is empty.
 func setText(columns map[string]any, name, value string) {
 	if value != "" {
 		columns[name] = value
 	}
 }
 
-// standing is the status of the execution as its events tell it, and its end's failure or the last that it learned of.
-func (x *execution) standing() (Status, *Failure) {
+// currentStatus returns the status of the execution, and the failure with which it ended or the last one that it
+// learned of.
+func (x *execution) currentStatus() (Status, *Failure) {
 	switch {
 	case x.ended && !x.partial:
 		return endStatus(x.end), firstOf(x.end.Failure, x.failure)
@@ -111,7 +113,7 @@ func (x *execution) standing() (Status, *Failure) {
 	}
 }
 
-// endStatus is the status that the decision which ends an execution gives the orchestration.
+// endStatus returns the status of the orchestration after the decision that ends an execution.
 func endStatus(end event) Status {
 	switch end.Kind {
 	case executionCompleted:
@@ -138,7 +140,8 @@ func firstOf(a, b *Failure) *Failure {
 	return b
 }
 
-// text is the failure as JSON that fits a column; without its stack and detail if need be, and "" if it does not fit.
+// text returns the failure as JSON that fits a column, without stack and detail if necessary; "" if it does not fit at
+// all.
 func (f *Failure) text() string {
 	const most = 30 << 10
 	for _, g := range []*Failure{f, {Message: f.Message, Code: f.Code, Permanent: f.Permanent, Type: f.Type}} {
@@ -149,13 +152,13 @@ func (f *Failure) text() string {
 	return ""
 }
 
-// waitingFor is the call that the execution waits for; of several, the first of its first coroutine that waits for one.
-// nil when it waits for none.
+// waitingFor returns the open call that the execution waits for, the first one of the first coroutine that waits for a
+// call; nil when there is none.
 func (x *execution) waitingFor() *task {
 	if x.ended {
 		return nil
 	}
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		for _, t := range f.waiting {
 			if !f.ended && t.open() {
 				return t
@@ -165,13 +168,13 @@ func (x *execution) waitingFor() *task {
 	return nil
 }
 
-// waitingUntil is when the first time comes that the execution waits for, in microseconds; 0 for none.
+// waitingUntil returns the earliest time that the execution waits for, in microseconds; 0 for none.
 func (x *execution) waitingUntil() int64 {
 	if x.ended {
 		return 0
 	}
 	until := x.deadline
-	for _, f := range x.fibers {
+	for _, f := range x.coroutines {
 		for _, t := range f.waiting {
 			if !f.ended && t.open() && t.due != 0 && (until == 0 || t.due < until) {
 				until = t.due
@@ -181,14 +184,14 @@ func (x *execution) waitingUntil() int64 {
 	return until
 }
 
-// token names a wait.
+// token returns the waiting token of a call.
 func (x *execution) token(t *task) string {
 	return token(x.number, t.number)
 }
 
 func token(execution, number int) string { return strconv.Itoa(execution) + "-" + strconv.Itoa(number) }
 
-// waitingForPerson is the document's word for a wait for a human task.
+// waitingForPerson is the persistence document's name for a wait for a human task.
 const waitingForPerson = "TaskCompletion"
 
 // waitingKind names what a wait is for (persistence document, section 3).

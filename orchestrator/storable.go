@@ -7,8 +7,8 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// The limits of every input, result, event and answer. What an orchestration cannot store fails the call that would need
-// it, or the orchestration, for good; what comes from outside is refused.
+// These are the limits of every input, result, event and answer. A value of an orchestration that breaks them fails its
+// call, or the orchestration, for good; a value from outside is refused.
 const (
 	// MaxPayload is in bytes of JSON.
 	MaxPayload = payload.MaxBytes
@@ -16,7 +16,7 @@ const (
 	MaxDepth = payload.MaxDepth
 )
 
-// storable says whether a payload can be stored: nil, or ErrPayload with the limit.
+// storable reports whether a payload can be stored: nil, or ErrPayload with the limit.
 func storable(text json.RawMessage) error {
 	if err := payload.Check(text); err != nil {
 		return fmt.Errorf("%w: %w", ErrPayload, err)
@@ -24,7 +24,7 @@ func storable(text json.RawMessage) error {
 	return nil
 }
 
-// encodePayload is marshal for what is to be stored.
+// encodePayload encodes a value that is to be stored.
 func encodePayload(v any) (json.RawMessage, error) {
 	text, err := marshal(v)
 	if err == nil {

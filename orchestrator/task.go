@@ -9,16 +9,16 @@ import (
 type taskKind int
 
 const (
-	activityTask  taskKind = iota // an activity, which a crew runs
-	childTask                     // another orchestration, which a crew runs
+	activityTask  taskKind = iota // an activity, which the executor runs
+	childTask                     // a sub-orchestration, which the executor drives
 	timerTask                     // a time
 	eventTask                     // an external event
-	fiberTask                     // a coroutine of the same execution
+	coroutineTask                 // a coroutine of the same execution
 	humanTask                     // a person
-	conditionTask                 // a condition that other fibers make true
+	conditionTask                 // a condition that other coroutines make true
 )
 
-// call is the public name of a kind; "" for a fiber.
+// call returns the public name of the kind; "" for a kind that is not a call.
 func (k taskKind) call() CallKind {
 	switch k {
 	case activityTask:
@@ -35,7 +35,7 @@ func (k taskKind) call() CallKind {
 	return ""
 }
 
-// completion is the event that says that a task of this kind succeeded, and failure that it failed for good.
+// completion returns the event by which a task of this kind succeeds, and failure the one by which it fails for good.
 func (k taskKind) completion() eventKind {
 	switch k {
 	case childTask:
@@ -55,13 +55,13 @@ func (k taskKind) failure() eventKind {
 	return activityFailed
 }
 
-// outside says that what a task of this kind waits for comes by itself, from outside of the program.
+// outside reports whether the result of such a task comes from outside of the program, by a signal.
 func (k taskKind) outside() bool { return k == eventTask || k == humanTask }
 
 // task is something that an orchestrator can wait for.
 type task struct {
 	kind   taskKind
-	number int // 0 for a fiber, which is no decision
+	number int // 0 for a coroutine, which is not a decision
 	name   string
 	input  json.RawMessage
 	child  string // the id of the orchestration that a childTask waits for
@@ -70,29 +70,29 @@ type task struct {
 	shielded bool  // from cancellation
 	undoes   int   // the number of the call that this one takes back
 	undone   bool  // another call takes it back
-	began    int64 // microseconds
-	attempts int   // that failed
-	due      int64 // of a timer, or of the next attempt when one has failed; microseconds
+	began    int64 // when the call was made, microseconds
+	attempts int   // how many attempts have failed
+	due      int64 // when a timer fires, or when the next attempt after a failure is due; microseconds
 
-	begun      bool            // a sub-orchestration that has rounds
-	remote     bool            // a sub-orchestration that waits for a signal
-	told       bool            // it has ended, while this process was still at it
-	running    bool            // an activity that has not failed, and that no other process was given
-	sent       bool            // an activity that another process runs
-	foreign    bool            // others see to it, so this driver does not start it
-	rival      bool            // of these: perhaps on behalf of the very message that this driver works for
-	canceled   bool            // the orchestration does not want it any more
-	canceledAt int             // how many decisions there were then
-	progress   json.RawMessage // what the last recorded heartbeat told
-	waits      []wait          // of fibers, for it
-	done       bool
-	place      int  // in the order in which the execution's tasks were done
-	awaited    bool // the orchestrator has looked at it
-	output     json.RawMessage
-	err        error
+	begun          bool            // a sub-orchestration that has rounds
+	remote         bool            // a sub-orchestration whose end comes as a signal
+	endedMeanwhile bool            // a sub-orchestration that ended while this process was still driving it
+	running        bool            // an activity without a failure, which this process or its successor runs
+	sent           bool            // an activity that another process runs
+	foreign        bool            // another driver is responsible for the call, so this one does not start it
+	rival          bool            // that driver may be working on the same message as this one
+	canceled       bool            // the orchestration does not want it any more
+	canceledAt     int             // how many decisions there were then
+	progress       json.RawMessage // progress in the last recorded heartbeat
+	waits          []wait          // waits of coroutines for the task
+	done           bool
+	doneOrder      int  // position in the order in which the execution's tasks were done
+	awaited        bool // the orchestrator has waited for it
+	output         json.RawMessage
+	err            error
 }
 
-// retryAt says when the attempt that follows a failed one is due, or that there is none.
+// retryAt returns when the next attempt after a failed one is due; again is false when there is none.
 func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string) (due time.Time, again bool) {
 	r := t.options.retry
 	if failure.Permanent || attempt >= r.MaxAttempts {
@@ -108,13 +108,13 @@ func (t *task) retryAt(failure *Failure, attempt int, now time.Time, key string)
 	return due, true
 }
 
-// failed is what Await returns for a call whose attempt failed for good.
+// failed returns the error that Await returns for a call that failed for good.
 func (t *task) failed(f *Failure, attempt int) error {
 	if t.kind == childTask {
-		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.errors.revive(f)}
+		return &OrchestrationError{Orchestrator: t.name, ID: t.child, Failure: *f, cause: t.options.errors.restore(f)}
 	}
-	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.errors.revive(f)}
+	return &ActivityError{Activity: t.name, Attempt: attempt, Failure: *f, cause: t.options.errors.restore(f)}
 }
 
-// open says that the call is made and has no result.
+// open reports whether the call is made and not done.
 func (t *task) open() bool { return t.number > 0 && !t.done }

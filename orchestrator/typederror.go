@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// errorType lets errors of one type survive the way through the rounds.
+// errorType encodes and decodes the errors of one type.
 type errorType struct {
 	name   string
 	encode func(err error) (detail json.RawMessage, ok bool)
 	decode func(detail json.RawMessage) (error, error)
 }
 
-// WithError lets errors of the type E that an activity or a sub-orchestration returns, or wraps, survive: errors.As finds
-// them in what Await returns, also after a crash and in another process. They travel as JSON, so what is to survive has to
-// be exported, and must not be a secret. Other errors keep their text only.
+// WithError keeps the type of errors of type E that an activity or a sub-orchestration returns or wraps: errors.As
+// finds them in what Await returns, also after a crash and in another process. They travel as JSON, so their data has
+// to be in exported fields and must not be secret. Of other errors, only the text is kept.
 func WithError[E error]() CallOption {
 	t := errorType{
 		name: fmt.Sprintf("%T", *new(E)),
@@ -37,10 +37,10 @@ func WithError[E error]() CallOption {
 	return callOption(func(o *callOptions) { o.errors = append(o.errors[:len(o.errors):len(o.errors)], t) })
 }
 
-// errorTypes are those that a call has named.
+// errorTypes are the types that a call has named by WithError.
 type errorTypes []errorType
 
-// names are what a sub-orchestration is told of them.
+// names returns the names that a sub-orchestration is given.
 func (all errorTypes) names() []string {
 	var names []string
 	for _, t := range all {
@@ -49,8 +49,8 @@ func (all errorTypes) names() []string {
 	return names
 }
 
-// keep records in f what has to survive of err.
-func (all errorTypes) keep(f *Failure, err error) {
+// record stores err in f, if its type is named.
+func (all errorTypes) record(f *Failure, err error) {
 	defer func() { _ = recover() }() // user code that panics keeps nothing
 	for _, t := range all {
 		if detail, ok := t.encode(err); ok && len(detail) <= maxMessage {
@@ -60,8 +60,8 @@ func (all errorTypes) keep(f *Failure, err error) {
 	}
 }
 
-// revive gives the error that f recorded; nil when it recorded none, or none that this code knows.
-func (all errorTypes) revive(f *Failure) error {
+// restore returns the error that f stores; nil when it stores none, or one of a type that this code does not know.
+func (all errorTypes) restore(f *Failure) error {
 	defer func() { _ = recover() }() // user code that panics revives nothing
 	for _, t := range all {
 		if t.name == f.Type {
@@ -73,8 +73,8 @@ func (all errorTypes) revive(f *Failure) error {
 	return nil
 }
 
-// keepNamed records in f what has to survive of err for a caller that has named types which this code need not know.
-func keepNamed(f *Failure, err error, names []string) {
+// recordNamed stores in f what err wraps of the types that a caller has named. This code need not know these types.
+func recordNamed(f *Failure, err error, names []string) {
 	defer func() { _ = recover() }() // user code that panics keeps nothing
 	var named error
 	walk(err, func(e error) bool {
@@ -91,7 +91,7 @@ func keepNamed(f *Failure, err error, names []string) {
 	}
 }
 
-// walk shows an error and those that it wraps, until one is found.
+// walk visits an error and those that it wraps, until found returns true.
 func walk(err error, found func(error) bool) bool {
 	if err == nil || found(err) {
 		return err != nil

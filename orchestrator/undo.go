@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// undoCall is the call of an activity that takes another call back.
+// undoCall is the call of an activity that undoes another call.
 type undoCall struct {
 	name    string
 	input   json.RawMessage
 	options callOptions
 }
 
-// WithUndo names the activity that takes the call back, and its input: Undo calls it. It has to be harmless when what it
-// takes back has happened in part, or not at all.
+// WithUndo sets the activity that undoes the call, and its input; Undo calls it. The activity must be harmless when the
+// call that it undoes has happened in part, or not at all.
 func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 	return callOption(func(o *callOptions) {
 		input, options, err := prepareCall(in, undo.options, nil)
@@ -26,10 +26,11 @@ func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 	})
 }
 
-// Undo takes calls back that WithUndo said how: those that are given, or else all that the execution has made; the last
-// first, one after the other, each once. Those that failed are taken back, too, because they may have done half, and those
-// that still run are waited for before. A cancellation does not reach it. What was taken back is forgotten from the moment
-// on that its undo is called: an attempt that follows calls it again. The error joins those of the undos that failed.
+// Undo undoes calls that have WithUndo: the given ones, or all that the execution has made; the last first, one after
+// the other, each once. Failed calls are undone, too, because they may have done half of their work. Calls that still
+// run are waited for before. A cancellation does not reach the undos. From the moment that its undo is called, the
+// result of a call does not count any more: the next attempt makes the call again. The error joins those of the undos
+// that failed.
 func Undo(ctx *Context, calls ...Waitable) error {
 	x := ctx.execution
 	var all []*task
@@ -49,7 +50,7 @@ func Undo(ctx *Context, calls ...Waitable) error {
 		undo := x.schedule(&task{kind: activityTask, name: t.options.undo.name, input: t.options.undo.input, options: t.options.undo.options,
 			shielded: true, undoes: t.number, awaited: true})
 		x.wait(undo)
-		if x.see(undo); undo.err != nil {
+		if x.noteResultSeen(undo); undo.err != nil {
 			errs = append(errs, undo.err)
 		}
 	}

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// The pauses between two looks of Wait, the first and the longest.
+// These are the pauses between two looks of Wait, the first and the longest.
 const (
 	waitFirst = 50 * time.Millisecond
 	waitMost  = 2 * time.Second
 )
 
-// Wait waits until an orchestration has ended, and tells how. It looks at the status row, now and then: one transaction a
-// look. ErrNotFound says that there is none; at the end of ctx, the Outcome tells where it stands, with ctx's error.
+// Wait waits until an orchestration has ended, and returns its outcome. It polls the status row, one transaction each
+// time. ErrNotFound says that there is no such orchestration. When ctx ends, Wait returns the current state with the
+// error of ctx.
 func (r *Runtime) Wait(ctx context.Context, id string) (Outcome, error) {
 	for next := waitFirst; ; next = min(2*next, waitMost) {
 		s, err := r.Status(ctx, id)

@@ -10,30 +10,30 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// wake sees to it that a parked orchestration is driven again when it has something to do: a message comes then, and
-// should it be lost, the sweeper finds the orchestration.
+// wake makes sure that a parked orchestration is driven again when it has something to do: it sends a message for that
+// time, and adds an entry to the index, by which the sweeper finds the orchestration should the message be lost.
 func (d *driver) wake(ctx context.Context, at time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	var parkings []parking
+	var entries []parkedEntry
 	if d.waitsWithin() {
-		parkings = append(parkings, d.rt.lookAfter(d.start.ID))
+		entries = append(entries, d.rt.recheckLater(d.start.ID))
 	}
-	comes := at.IsZero() // what it waits for, as a signal by itself
+	comes := at.IsZero() // it waits for nothing but signals that others send
 	if !comes {
 		var err error
-		if comes, err = d.messageComes(ctx, at); err != nil {
+		if comes, err = d.timerPending(ctx, at); err != nil {
 			return err
 		}
 	}
 	if comes {
-		return d.rt.remember(ctx, parkings...)
+		return d.rt.addParked(ctx, entries...)
 	}
-	// Beyond the longest delay it comes early, finds nothing due, and is sent again.
+	// A time beyond the longest delay is reached in steps: the message comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
-	if d.timed && d.committed == 0 { // the row is there, as the message was that this one takes the place of
-		if err := d.rt.remember(ctx, parkings...); err != nil {
+	if d.timerSignaled && d.committed == 0 { // the entry is in the index already, because this message replaces an earlier one
+		if err := d.rt.addParked(ctx, entries...); err != nil {
 			return err
 		}
 		return d.rt.send(ctx, d.timerSignal(at), delay)
@@ -41,11 +41,11 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	if err := d.rt.send(ctx, d.timerSignal(at), delay); err != nil {
 		return err
 	}
-	// The row comes last: where it is, the message was sent.
-	return d.rt.remember(ctx, append(parkings, parking{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
+	// The index entry is written last, because its existence means that the message was sent.
+	return d.rt.addParked(ctx, append(entries, parkedEntry{id: d.start.ID, due: at, since: at, message: now.Add(delay)})...)
 }
 
-// timerSignal is the message that wakes the orchestration at that time.
+// timerSignal returns the signal that wakes the orchestration at that time.
 func (d *driver) timerSignal(at time.Time) Signal {
 	s := Signal{InstanceID: d.start.ID, Type: TimerDue, DueAtUtc: &at, ExpectedVersion: int64(d.version)}
 	if t := d.dueAt(at); t != nil {
@@ -58,11 +58,11 @@ func (d *driver) timerSignal(at time.Time) Signal {
 	return s
 }
 
-// messageComes says that the message which wakes the orchestration at that time was sent before, and is still to come. A
-// driver that has changed nothing asks, so that looking at what is parked does not multiply its messages; but not one that
-// such a message woke, which it takes the place of.
-func (d *driver) messageComes(ctx context.Context, at time.Time) (bool, error) {
-	if d.committed > 0 || d.timed {
+// timerPending reports whether the message for that time was sent before and has not come yet. A driver that has
+// changed nothing asks, so that looking at a parked orchestration does not multiply its messages. A driver that such a
+// message woke does not ask, because it has to replace the message.
+func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
+	if d.committed > 0 || d.timerSignaled {
 		return false, nil
 	}
 	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.IndexTable, tables.Key{Partition: indexPartition, Row: indexRow(d.start.ID, at)})
@@ -72,14 +72,14 @@ func (d *driver) messageComes(ctx context.Context, at time.Time) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("park orchestration %s: %w", d.start.ID, err)
 	}
-	return row.Time(columnMessage).After(d.rt.config.Now().Add(messageSlack)), nil
+	return row.Time(columnMessage).After(d.rt.config.Now().Add(clockSkew)), nil
 }
 
-// messageSlack is how far the clocks of processes may differ, and that of the queue: a message that comes so much too early
-// is the one that was sent.
-const messageSlack = time.Minute
+// clockSkew is how far the clocks of processes and of the queue may differ. A message that comes early by no more than
+// that is the one that was sent.
+const clockSkew = time.Minute
 
-// dueAt is a call that is due then; nil when it is the execution's deadline.
+// dueAt returns a call that is due at that time; nil when it is the deadline of the execution.
 func (d *driver) dueAt(at time.Time) *task {
 	for _, t := range d.execution.tasks {
 		if t.open() && t.due == at.UnixMicro() {
@@ -89,7 +89,8 @@ func (d *driver) dueAt(at time.Time) *task {
 	return nil
 }
 
-// waitsWithin says that activities are waited for that other processes run. A sub-orchestration tells of its end by itself.
+// waitsWithin reports whether the execution waits for activities that other processes run. Sub-orchestrations report
+// their ends themselves.
 func (d *driver) waitsWithin() bool {
 	for _, t := range d.execution.tasks {
 		if t.open() && !t.foreign && t.sent {
@@ -99,16 +100,16 @@ func (d *driver) waitsWithin() bool {
 	return false
 }
 
-// leaveTrace has the sweeper look after what this driver has committed and cannot go on with. Its message comes again, as a
-// rule; but another process that had it, too, may have acknowledged it before.
-func (d *driver) leaveTrace(ctx context.Context) {
+// indexForSweeper makes the sweeper look at an orchestration to which this driver has committed rounds and which it
+// cannot continue. Its message usually comes again, but another process that got it, too, may have acknowledged it.
+func (d *driver) indexForSweeper(ctx context.Context) {
 	if d.rt.config.Queues == nil || d.ended() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 	now := d.rt.config.Now()
-	if err := d.rt.remember(ctx, parking{id: d.start.ID, due: now, since: now}); err != nil {
+	if err := d.rt.addParked(ctx, parkedEntry{id: d.start.ID, due: now, since: now}); err != nil {
 		d.rt.config.Log.Warn("an orchestration cannot be gone on with until its message comes again", "orchestration", d.start.ID, "reason", err.Error())
 	}
 }

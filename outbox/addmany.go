@@ -9,12 +9,13 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// addManyChunk is how many messages one transaction takes: each has two rows.
+// addManyChunk is how many messages one transaction adds: each has two rows.
 const addManyChunk = 50
 
-// AddMany adds messages of one tenant, each as Add does, up to 50 in one transaction. Messages with an order key go in
-// one after another, in the order given. The answers are in the order of the messages. On an error a part of the
-// messages may be in: add all of them again with the same keys, which is why every message needs its Key here.
+// AddMany adds messages of one tenant, each as Add does, up to 50 in one transaction. Messages with an order key are
+// added one after another, in the given order. The results are in the order of the messages. After an error, some of
+// the messages may have been added. Add all of them again with the same keys, which is why every message needs a Key
+// here.
 func (w *Writer) AddMany(ctx context.Context, tenantID string, messages []Message) ([]Added, error) {
 	prepared := make([]*message, len(messages))
 	for i, m := range messages {
@@ -43,7 +44,7 @@ func (w *Writer) AddMany(ctx context.Context, tenantID string, messages []Messag
 		if w.addChunk(ctx, prepared, chunk) {
 			for _, i := range chunk {
 				out[i] = Added{ID: prepared[i].ID, Key: prepared[i].IdempotencyKey}
-				w.entered(ctx, prepared[i])
+				w.announceAdded(ctx, prepared[i])
 			}
 			continue
 		}
@@ -64,8 +65,8 @@ func (w *Writer) AddMany(ctx context.Context, tenantID string, messages []Messag
 	return out, nil
 }
 
-// chunked gives the places of the messages that may go in together, and marks the others in single: those with an order
-// key or a large payload, and those whose key is in the list before.
+// chunked returns the indexes of messages that may be added together, and marks the others in single: messages with an
+// order key or a large payload, and messages whose key occurs earlier in the list.
 func chunked(messages []*message, single []bool) [][]int {
 	var chunks [][]int
 	var open []int
@@ -88,8 +89,8 @@ func chunked(messages []*message, single []bool) [][]int {
 	return chunks
 }
 
-// addChunk adds messages in one transaction. On any error it says false, and each is added by itself: that finds out
-// which are duplicates, and whether the transaction went in although its answer was lost.
+// addChunk adds messages in one transaction. On any error it returns false, and each message is added by itself, which
+// finds out what is a duplicate, and whether the transaction was applied although its answer was lost.
 func (w *Writer) addChunk(ctx context.Context, messages []*message, chunk []int) bool {
 	ops := make([]tables.Op, 0, 2*len(chunk))
 	for _, i := range chunk {

@@ -12,21 +12,21 @@ import (
 // adminTries bounds how often a change starts again because others changed the message.
 const adminTries = 8
 
-// Action is what an operator does to a message.
+// Action is an operator's action on a message.
 type Action string
 
-// The actions of an operator.
+// These are the actions.
 const (
-	// ActionRetry lets a dead message start over, with no failures counted, and makes a pending one due now.
+	// ActionRetry lets a dead message start again with no failures counted, and makes a pending one due now.
 	ActionRetry Action = "retry"
 	// ActionSkip ends a pending or dead message without delivering it.
 	ActionSkip Action = "skip"
-	// ActionReplay delivers a message that has ended again, under the same key: who has seen it drops it, who has not
-	// is told. For a pending one it is ActionRetry.
+	// ActionReplay delivers a message that has ended again, under the same key: receivers that have seen it drop it.
+	// For a pending message it is ActionRetry.
 	ActionReplay Action = "replay"
 )
 
-// Admin is what operators do (outbox document, "API (Optional Admin)"). It is safe for concurrent use.
+// Admin is for operators (outbox document, "API (Optional Admin)"). It is safe for concurrent use.
 type Admin struct {
 	o *Outbox
 }
@@ -47,23 +47,23 @@ func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// Retry is ActionRetry on one message. The errors are ErrInvalid, ErrNotFound, ErrClaimed, ErrState for a message that
-// is processed or skipped (replay it), ErrSchemaVersion, ErrBusy and those of the stores.
+// Retry applies ActionRetry to one message. The errors are ErrInvalid, ErrNotFound, ErrClaimed, ErrState for a message
+// that is processed or skipped (replay it), ErrSchemaVersion, ErrBusy and those of the stores.
 func (a *Admin) Retry(ctx context.Context, tenant, id string) error {
 	return a.act(ctx, ActionRetry, tenant, id, "")
 }
 
-// Skip is ActionSkip on one message; by says who decided. The errors are those of Retry.
+// Skip applies ActionSkip to one message; by is who decided. The errors are those of Retry.
 func (a *Admin) Skip(ctx context.Context, tenant, id, by string) error {
 	return a.act(ctx, ActionSkip, tenant, id, by)
 }
 
-// Replay is ActionReplay on one message. The errors are those of Retry, but for ErrState.
+// Replay applies ActionReplay to one message. The errors are those of Retry, except ErrState.
 func (a *Admin) Replay(ctx context.Context, tenant, id string) error {
 	return a.act(ctx, ActionReplay, tenant, id, "")
 }
 
-// load reads the m- row of a message and its ETag.
+// load reads the m- row of a message, and its ETag.
 func (a *Admin) load(ctx context.Context, tenant, id string) (*message, string, error) {
 	if err := errors.Join(checkID("tenant id", tenant, true), checkID("message id", id, true)); err != nil {
 		return nil, "", err
@@ -79,7 +79,7 @@ func (a *Admin) load(ctx context.Context, tenant, id string) (*message, string, 
 	return &m, e.ETag, err
 }
 
-// act carries an action out, once: the token in the row tells whether a write whose answer was lost went in.
+// act applies an action once: the token in the row shows whether a write whose answer was lost was applied.
 func (a *Admin) act(ctx context.Context, action Action, tenant, id, by string) error {
 	err := checkID("name of who decides", by, false)
 	token := nonce()
@@ -107,12 +107,12 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id, by, token
 		return err == nil, err
 	}
 	if m.SchemaVersion == 0 {
-		return false, fmt.Errorf("%w: it is of before there were keys: run the backfill of its tenant", ErrState)
+		return false, fmt.Errorf("%w: its row is older than idempotency keys: run the backfill of its tenant", ErrState)
 	}
 	var ops []tables.Op
 	switch action {
 	case ActionRetry, ActionReplay:
-		ops, err = a.revive(ctx, m, action)
+		ops, err = a.makeDue(ctx, m, action)
 	case ActionSkip:
 		ops, err = a.skip(ctx, m, by)
 	default:
@@ -125,16 +125,17 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id, by, token
 	row := m.entity()
 	row.ETag = etag
 	err = a.o.tables.Apply(ctx, a.o.table, append(ops, tables.Replace(row))...)
-	if err != nil && unsettled(err) {
+	if err != nil && needsReread(err) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// revive makes a message due now. It gives the changes beside that of the m- row, none if there is nothing to do.
-func (a *Admin) revive(ctx context.Context, m *message, action Action) ([]tables.Op, error) {
+// makeDue makes a message due now. It returns the operations besides that on the m- row, none if there is nothing to
+// do.
+func (a *Admin) makeDue(ctx context.Context, m *message, action Action) ([]tables.Op, error) {
 	if m.Status == StatusPending {
-		return a.hurry(ctx, m)
+		return a.makeDueNow(ctx, m)
 	}
 	if m.Status != StatusDead && action == ActionRetry {
 		return nil, fmt.Errorf("%w: it is %s: replay it", ErrState, m.Status)
@@ -147,9 +148,9 @@ func (a *Admin) revive(ctx context.Context, m *message, action Action) ([]tables
 	return append(ops, more...), err
 }
 
-// hurry moves a pending message to now. One that waits for its order key goes on waiting.
-func (a *Admin) hurry(ctx context.Context, m *message) ([]tables.Op, error) {
-	e, waits, err := a.index(ctx, m)
+// makeDueNow makes a pending message due now. A message that waits for its order key goes on waiting.
+func (a *Admin) makeDueNow(ctx context.Context, m *message) ([]tables.Op, error) {
+	e, waits, err := a.findPending(ctx, m)
 	if err != nil || waits {
 		return nil, err
 	}
@@ -162,14 +163,14 @@ func (a *Admin) hurry(ctx context.Context, m *message) ([]tables.Op, error) {
 	return ops, nil
 }
 
-// skip ends a message.
+// skip ends a message without delivering it.
 func (a *Admin) skip(ctx context.Context, m *message, by string) (ops []tables.Op, err error) {
 	key := func(row string) tables.Key { return tables.Key{Partition: partition(m.TenantID), Row: row} }
 	switch m.Status {
 	case StatusDead:
 		ops = append(ops, tables.Delete(key(endRow(m)), ""))
 	case StatusPending:
-		e, waits, err := a.index(ctx, m)
+		e, waits, err := a.findPending(ctx, m)
 		if err != nil {
 			return nil, err
 		}
@@ -193,16 +194,16 @@ func (a *Admin) skip(ctx context.Context, m *message, by string) (ops []tables.O
 	return append(ops, tables.Upsert(m.listEntity(m.indexRow))), nil
 }
 
-// index finds the row that a pending message has under p- or w-. A claim has moved it away from where the m- row says
-// that it is; then it is looked for among all that is pending. waits: it is under w-.
-func (a *Admin) index(ctx context.Context, m *message) (e tables.Entity, waits bool, err error) {
+// findPending finds the p- or w- row of a pending message. A claim moves the row away from where the m- row says that
+// it is; then all pending rows are searched. waits says that it is a w- row.
+func (a *Admin) findPending(ctx context.Context, m *message) (e tables.Entity, waits bool, err error) {
 	key := tables.Key{Partition: partition(m.TenantID), Row: m.indexRow}
 	err = ErrNotFound
 	if m.indexRow != "" {
 		e, err = a.o.tables.Get(ctx, a.o.table, key)
 	}
 	if errors.Is(err, tables.ErrNotFound) || errors.Is(err, ErrNotFound) {
-		e, err = a.search(ctx, m)
+		e, err = a.searchPending(ctx, m)
 	}
 	if err != nil {
 		return tables.Entity{}, false, err
@@ -213,13 +214,13 @@ func (a *Admin) index(ctx context.Context, m *message) (e tables.Entity, waits b
 	return e, e.Row[:len(waitingPrefix)] == waitingPrefix, nil
 }
 
-func (a *Admin) search(ctx context.Context, m *message) (tables.Entity, error) {
+func (a *Admin) searchPending(ctx context.Context, m *message) (tables.Entity, error) {
 	q := tables.Query{
 		Partition: partition(m.TenantID), From: pendingPrefix, To: endOf(pendingPrefix), Where: map[string]any{"Id": m.ID},
 	}
 	for e, err := range tables.All(ctx, a.o.tables, a.o.table, q) {
 		return e, err
 	}
-	// A settlement came in between, or a claim was moving it: its m- row tells more in a moment.
+	// A settlement or a claim is changing the message at this moment: its m- row says more soon.
 	return tables.Entity{}, &ClaimedError{ID: m.ID, Until: a.o.now()}
 }

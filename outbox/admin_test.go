@@ -248,7 +248,7 @@ func TestAdminActions(t *testing.T) {
 		}
 		times := 0
 		for _, e := range w.events() {
-			times += flag(e.TenantID == "acme" && e.Key == key(8))
+			times += boolToInt(e.TenantID == "acme" && e.Key == key(8))
 		}
 		if times != 2 {
 			t.Errorf("the replayed message left %d times", times)

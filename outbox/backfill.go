@@ -11,22 +11,21 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// backfillChunk is how many rows one transaction backfills: each changes, and gets two index rows at most.
+// backfillChunk is how many rows one transaction backfills: each is changed, and gets at most two index rows.
 const backfillChunk = 33
 
-// BackfillProgress is what a slice of a backfill did.
+// BackfillProgress is the result of one slice of a backfill.
 type BackfillProgress struct {
-	// Scanned counts the messages looked at, Assigned those that got a key, Indexed those that got index rows.
+	// Scanned counts the messages looked at, Assigned those that got a key, and Indexed those that got index rows.
 	Scanned, Assigned, Indexed int
-	// Continuation continues it; "" when the tenant is through.
+	// Continuation is for the next slice; "" when the tenant is done.
 	Continuation string
 }
 
-// Backfill gives rows of before there were keys what new rows have: an idempotency key, a schema version, and their
-// index rows, by which dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant,
-// looks at limit rows (1 to MaxLimit; 0 means MaxLimit) behind continuation, and may be repeated, interrupted and run
-// beside everything else. Rows of a newer schema are not touched. The errors are ErrInvalid, ErrToken and those of the
-// stores.
+// Backfill gives rows from before idempotency keys what new rows have: a key, a schema version, and the index rows by
+// which dispatchers and lists find them (outbox document, "Backfill Strategy"). It registers the tenant and looks at
+// limit rows (1 to MaxLimit; 0 means MaxLimit) behind continuation. It may be repeated, interrupted and run beside
+// everything else. Rows of a newer schema are left alone. The errors are ErrInvalid, ErrToken and those of the stores.
 func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit int) (BackfillProgress, error) {
 	if limit == 0 {
 		limit = MaxLimit
@@ -35,7 +34,7 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 	if limit < 1 || limit > MaxLimit {
 		err = errors.Join(err, fmt.Errorf("%w: limit %d: use 1 to %d", ErrInvalid, limit, MaxLimit))
 	}
-	if continuation != "" && (!strings.HasPrefix(continuation, messagePrefix) || continuation != legal(continuation)) {
+	if continuation != "" && (!strings.HasPrefix(continuation, messagePrefix) || continuation != legalRowKey(continuation)) {
 		err = errors.Join(err, fmt.Errorf("%w: it is damaged", ErrToken))
 	}
 	if err == nil {
@@ -54,7 +53,7 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 	return progress, nil
 }
 
-// backfillAll is all slices.
+// backfillAll runs all slices of a backfill.
 func (a *Admin) backfillAll(ctx context.Context, tenant string) (total BackfillProgress, err error) {
 	for {
 		p, err := a.Backfill(ctx, tenant, total.Continuation, MaxLimit)
@@ -85,7 +84,7 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	}
 	for len(old) > 0 {
 		n := min(len(old), backfillChunk)
-		if err := a.adopt(ctx, old[:n], &progress); err != nil {
+		if err := a.backfillRows(ctx, old[:n], &progress); err != nil {
 			return progress, err
 		}
 		old = old[n:]
@@ -100,12 +99,12 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	return progress, nil
 }
 
-// adopt changes rows in one transaction, or, when someone else is at them too, each in its own.
-func (a *Admin) adopt(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
+// backfillRows changes rows in one transaction or, when somebody else changes them too, each in its own.
+func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
 	var ops []tables.Op
 	assigned := 0
 	for _, e := range rows {
-		more, gotKey, err := a.adoption(e)
+		more, gotKey, err := a.backfillRow(e)
 		if err != nil {
 			a.o.logger.ErrorContext(ctx, "outbox message left alone by the backfill", "error", err)
 			continue
@@ -126,21 +125,21 @@ func (a *Admin) adopt(ctx context.Context, rows []tables.Entity, progress *Backf
 		return nil
 	case len(rows) == 1 && errors.Is(err, tables.ErrOutcomeUnknown):
 		return err
-	case len(rows) == 1 && unsettled(err):
-		return nil // somebody has changed it: it is his, or a later slice's
-	case len(rows) == 1 || !unsettled(err) && !errors.Is(err, tables.ErrTooLarge):
+	case len(rows) == 1 && needsReread(err):
+		return nil // somebody else has changed the row, so it is backfilled already or by a later slice
+	case len(rows) == 1 || !needsReread(err) && !errors.Is(err, tables.ErrTooLarge):
 		return err
 	}
 	for i := range rows {
-		if err := a.adopt(ctx, rows[i:i+1], progress); err != nil {
+		if err := a.backfillRows(ctx, rows[i:i+1], progress); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// adoption gives the changes for one old row.
-func (a *Admin) adoption(e tables.Entity) (ops []tables.Op, gotKey bool, err error) {
+// backfillRow returns the operations for one old row.
+func (a *Admin) backfillRow(e tables.Entity) (ops []tables.Op, gotKey bool, err error) {
 	m, err := decode(e)
 	if err != nil {
 		return nil, false, err
@@ -158,7 +157,7 @@ func (a *Admin) adoption(e tables.Entity) (ops []tables.Op, gotKey bool, err err
 		m.NextAttemptAt = now
 		m.indexRow = pendingRow(now, m.ID)
 		index := m.pendingEntity(m.indexRow)
-		// Its dispatcher reads the row again, and sees if a program of before has delivered it meanwhile.
+		// Without the payload, the dispatcher reads the m- row again, and sees whether an older program has delivered the message.
 		dropPayload(index.Properties)
 		ops = append(ops, tables.Insert(index))
 		if m.RetryCount > 0 {

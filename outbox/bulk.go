@@ -6,18 +6,19 @@ import (
 	"fmt"
 )
 
-// Progress is what a slice of a bulk operation did.
+// Progress is the result of one slice of a bulk operation.
 type Progress struct {
-	// Done counts the messages that were changed; PassedOver those that could not be: claimed, ended meanwhile, gone.
+	// Done counts the messages that were changed. PassedOver counts those that could not be: claimed, ended meanwhile,
+	// or gone.
 	Done, PassedOver int
-	// Continuation goes into the Filter of the next slice; "" when there is nothing left.
+	// Continuation goes into the Filter of the next slice; "" when nothing is left.
 	Continuation string
 }
 
-// Bulk carries an action out on the messages that a filter selects, one page of it: Filter.Limit at most. Call it with
-// Progress.Continuation until there is none. by says who decided. What is changed moves out of the way of what follows,
-// so that a walk ends however many messages are replayed meanwhile, and a slice that is repeated after a crash does no
-// harm. On an error the slice can be repeated. The errors are those of List and of the action.
+// Bulk applies an action to the messages that a filter selects, one page of at most Filter.Limit. Call it with
+// Progress.Continuation until that is "". by is who decided. A changed message leaves the range that is still to be
+// visited, so the operation ends however many messages are replayed meanwhile, and repeating a slice after a crash or
+// an error does no harm. The errors are those of List and of the action.
 func (a *Admin) Bulk(ctx context.Context, action Action, f Filter, by string) (Progress, error) {
 	page, err := a.List(ctx, f)
 	if err != nil {

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// maxCooldown is how much a circuit's cooldown grows at most, as a multiple.
+// maxCooldown bounds the growth of a circuit's cooldown, as a multiple.
 const maxCooldown = 10
 
-// circuit stops the deliveries to a destination that fails: after so many transient failures in a row it opens for a
-// while, then lets one message try, and closes when that gets through. It is this process's view.
+// circuit is a circuit breaker for one destination. After a number of consecutive transient failures it opens for a
+// while, then lets one message try, and closes when that succeeds. It is the view of this process.
 type circuit struct {
 	failures int
 	cooldown time.Duration
 	changed  func(open bool)
 
 	mu sync.Mutex
-	// inARow counts the failures since the last success.
-	inARow int
-	// openUntil is zero while the circuit is closed; pause is what it was set by.
+	// consecutive counts the failures since the last success.
+	consecutive int
+	// openUntil is zero while the circuit is closed; pause is how long it was opened for.
 	openUntil time.Time
 	pause     time.Duration
-	// probing: the one message that may try is under way.
+	// probing says that the one message that may try is being delivered.
 	probing bool
 }
 
-// admits says how many of so many messages may be claimed now; the others are to come back at until.
-func (c *circuit) admits(now time.Time, want int) (n int, until time.Time) {
+// admit returns how many of the wanted messages may be claimed now; the others have to wait until the returned time.
+func (c *circuit) admit(now time.Time, want int) (n int, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -40,8 +40,8 @@ func (c *circuit) admits(now time.Time, want int) (n int, until time.Time) {
 	return min(want, 1), now.Add(c.pause)
 }
 
-// enter asks for one delivery. When ok is false, come back at until; else leave has to follow.
-func (c *circuit) enter(now time.Time) (ok bool, until time.Time) {
+// begin asks for one delivery. When ok is false, wait until the returned time; otherwise end has to follow.
+func (c *circuit) begin(now time.Time) (ok bool, until time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -56,11 +56,11 @@ func (c *circuit) enter(now time.Time) (ok bool, until time.Time) {
 	return true, time.Time{}
 }
 
-// leave tells how the delivery ended: whether the destination worked, which it also did when it refused the message.
-func (c *circuit) leave(now time.Time, worked bool) {
+// end reports how the delivery ended: whether the destination worked, which it also did when it refused the message.
+func (c *circuit) end(now time.Time, worked bool) {
 	c.mu.Lock()
 	was := !c.openUntil.IsZero()
-	c.settle(now, worked)
+	c.record(now, worked)
 	is := !c.openUntil.IsZero()
 	c.mu.Unlock()
 	if was != is {
@@ -68,19 +68,19 @@ func (c *circuit) leave(now time.Time, worked bool) {
 	}
 }
 
-func (c *circuit) settle(now time.Time, worked bool) {
+func (c *circuit) record(now time.Time, worked bool) {
 	if worked {
-		c.inARow, c.openUntil, c.pause, c.probing = 0, time.Time{}, 0, false
+		c.consecutive, c.openUntil, c.pause, c.probing = 0, time.Time{}, 0, false
 		return
 	}
-	c.inARow++
+	c.consecutive++
 	switch {
 	case c.probing && !now.Before(c.openUntil):
 		c.pause = min(2*c.pause, maxCooldown*c.cooldown)
-	case c.openUntil.IsZero() && c.inARow >= c.failures:
+	case c.openUntil.IsZero() && c.consecutive >= c.failures:
 		c.pause = c.cooldown
 	default:
-		// A straggler of before the circuit opened says nothing new.
+		// A delivery that began before the circuit opened says nothing new.
 		return
 	}
 	c.probing = false

@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// claimGrace is how long a claim is left alone after its end, in case clocks differ.
+	// claimGrace is how long a claim is left alone after its end, because clocks may differ.
 	claimGrace = 5 * time.Second
-	// claimChunk is how many messages one transaction claims: each is a row less and a row more.
+	// claimChunk is how many messages one transaction claims: for each, a row is deleted and a row is inserted.
 	claimChunk = 50
 )
 
-// dueRow is a p- row whose time has come, and its message.
+// dueRow is a p- row that is due, and its message.
 type dueRow struct {
 	entity  tables.Entity
 	message message
 }
 
-// held is a message that this dispatcher has claimed until then: row is the p- row whose name only it knows. slot: its
-// delivery has a slot of the destination.
-type held struct {
+// claimedMessage is a message that this dispatcher has claimed. row is its p- row, whose name nobody else knows. slot
+// says that its delivery holds a slot of the destination.
+type claimedMessage struct {
 	message
 	row   string
 	until time.Time
 	slot  bool
 }
 
-// claim takes the messages of these rows for ClaimDuration. Those that others were faster to take are not in the answer.
-// It may give some and an error.
-func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*held, err error) {
+// claim claims the messages of these rows for ClaimDuration. The result leaves out those that others were faster to
+// claim. It may return some messages and an error.
+func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMessage, err error) {
 	until := d.o.now().Add(d.o.options.ClaimDuration)
 	err = inChunks(rows, func(chunk []dueRow) error {
 		batch, err := d.claimChunk(ctx, chunk, until)
@@ -45,7 +45,7 @@ func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*held, err
 	return out, err
 }
 
-// inChunks does something to rows in chunks, smaller ones where a transaction would become too large.
+// inChunks calls do for rows in chunks, and with smaller chunks where a transaction would become too large.
 func inChunks(rows []dueRow, do func([]dueRow) error) error {
 	for size := claimChunk; len(rows) > 0; {
 		n := min(len(rows), size)
@@ -62,16 +62,16 @@ func inChunks(rows []dueRow, do func([]dueRow) error) error {
 	return nil
 }
 
-func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.Time) ([]*held, error) {
-	batch := make([]*held, 0, len(rows))
+func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.Time) ([]*claimedMessage, error) {
+	batch := make([]*claimedMessage, 0, len(rows))
 	moved := make([]movedRow, 0, len(rows))
 	for _, r := range rows {
-		h := &held{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until}
+		h := &claimedMessage{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until}
 		if h.IdempotencyKey == uuid.Nil {
 			h.IdempotencyKey = legacyKey(h.TenantID, h.ID)
 		}
 		batch = append(batch, h)
-		// The row as it is, under another name: it need not be made again.
+		// The row keeps its properties under the new name, so the message need not be encoded again.
 		props := r.entity.Properties
 		props["ClaimedBy"], props["ClaimedUntil"] = d.o.node, until
 		to := tables.Entity{Key: tables.Key{Partition: r.entity.Partition, Row: h.row}, Properties: props}
@@ -87,12 +87,12 @@ func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.T
 	return batch, nil
 }
 
-// movedRow is a p- row under a new name. It moves only if it is still what it was.
+// movedRow is a p- row under a new name. The move fails if the row has changed.
 type movedRow struct {
 	from, to tables.Entity
 }
 
-// move moves rows, all or none. ok is false when another has changed one of them.
+// move moves rows, all or none. ok is false when somebody else has changed one of them.
 func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err error) {
 	ops := make([]tables.Op, 0, 2*len(rows))
 	for _, r := range rows {
@@ -102,10 +102,10 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	switch {
 	case err == nil:
 		return true, nil
-	case !unsettled(err):
+	case !needsReread(err):
 		return false, err
 	}
-	// The new names are nobody else's: if one is there, the transaction went in.
+	// Nobody else knows the new names: if one exists, the transaction was applied.
 	_, err = d.o.tables.Get(ctx, d.o.table, rows[0].to.Key)
 	if errors.Is(err, tables.ErrNotFound) {
 		return false, nil
@@ -113,8 +113,8 @@ func (d *Dispatcher) move(ctx context.Context, rows []movedRow) (ok bool, err er
 	return err == nil, err
 }
 
-// putOff moves rows that cannot be tried now to a later time, spread over a second.
-func (d *Dispatcher) putOff(ctx context.Context, rows []dueRow, until time.Time) error {
+// postpone moves rows that cannot be tried now to a later time, spread over a second.
+func (d *Dispatcher) postpone(ctx context.Context, rows []dueRow, until time.Time) error {
 	return inChunks(rows, func(chunk []dueRow) error {
 		moved := make([]movedRow, 0, len(chunk))
 		for _, r := range chunk {

@@ -108,7 +108,7 @@ func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]boo
 	}
 	faulty := 0
 	for _, plan := range plans {
-		faulty += flag(len(plan.Calls()) >= plan.At)
+		faulty += boolToInt(len(plan.Calls()) >= plan.At)
 	}
 	for _, m := range s.messages {
 		r, err := p.admin.Get(t.Context(), "acme", m.Key.String())

@@ -20,13 +20,13 @@ const (
 )
 
 // deliverAll delivers a batch to one destination and settles it in parts, as the deliveries end. promoted says that
-// messages have become due by it.
+// messages have become due by that.
 //
-// A delivery keeps its slot until it is settled: so a process that dies leaves no more deliveries to a destination in
-// doubt than MaxPerDestination, however many it had claimed.
-func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*held) (result Result, promoted bool, err error) {
-	b := &batchWork{d: d, to: to, done: make(chan *settlement, len(batch))}
-	todo := make(chan *held, len(batch))
+// A delivery keeps its slot until it is settled. So a process that dies leaves no more than MaxPerDestination
+// deliveries to a destination in doubt, however many messages it had claimed.
+func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*claimedMessage) (result Result, promoted bool, err error) {
+	b := &batchDelivery{d: d, to: to, done: make(chan *settlement, len(batch))}
+	todo := make(chan *claimedMessage, len(batch))
 	for _, h := range batch {
 		todo <- h
 	}
@@ -37,7 +37,7 @@ func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*h
 			for h := range todo {
 				s := d.deliver(ctx, b, h)
 				if h.slot {
-					b.flying.Add(-1)
+					b.inFlight.Add(-1)
 				}
 				b.done <- s
 			}
@@ -47,13 +47,13 @@ func (d *Dispatcher) deliverAll(ctx context.Context, to *destination, batch []*h
 	return b.settleAll(ctx, len(batch))
 }
 
-// batchWork is a batch on its way to one destination.
-type batchWork struct {
+// batchDelivery is the delivery of a batch to one destination.
+type batchDelivery struct {
 	d    *Dispatcher
 	to   *destination
 	done chan *settlement
-	// flying are the deliveries that have a slot and have not ended.
-	flying atomic.Int32
+	// inFlight counts the deliveries that hold a slot and have not ended.
+	inFlight atomic.Int32
 
 	ready    []*settlement
 	result   Result
@@ -61,9 +61,9 @@ type batchWork struct {
 	errs     []error
 }
 
-// settleAll settles n deliveries as they end: all that have, once no other can begin before that, or the first of them has
-// waited for a while.
-func (b *batchWork) settleAll(ctx context.Context, n int) (result Result, promoted bool, err error) {
+// settleAll settles n deliveries as they end. It settles those that have ended together: once no other delivery can
+// begin before that, or when the first of them has waited for a while.
+func (b *batchDelivery) settleAll(ctx context.Context, n int) (result Result, promoted bool, err error) {
 	timer := time.NewTimer(settleLinger)
 	defer timer.Stop()
 	for n > 0 {
@@ -73,7 +73,7 @@ func (b *batchWork) settleAll(ctx context.Context, n int) (result Result, promot
 			if b.ready = append(b.ready, s); len(b.ready) == 1 {
 				timer.Reset(settleLinger)
 			}
-			if n == 0 || len(b.done) == 0 && b.flying.Load() == 0 && b.full() {
+			if n == 0 || len(b.done) == 0 && b.inFlight.Load() == 0 && b.noFreeSlot() {
 				b.flush(ctx)
 			}
 		case <-timer.C:
@@ -83,8 +83,8 @@ func (b *batchWork) settleAll(ctx context.Context, n int) (result Result, promot
 	return b.result, b.promoted, errors.Join(b.errs...)
 }
 
-// full says whether the destination has no slot to begin another delivery with.
-func (b *batchWork) full() bool {
+// noFreeSlot reports whether the destination has no slot for another delivery.
+func (b *batchDelivery) noFreeSlot() bool {
 	if b.to.slots.TryAcquire(1) {
 		b.to.slots.Release(1)
 		return false
@@ -92,8 +92,8 @@ func (b *batchWork) full() bool {
 	return true
 }
 
-// flush settles what is ready, whether ctx has ended or not.
-func (b *batchWork) flush(ctx context.Context) {
+// flush settles what has ended, even if ctx has ended.
+func (b *batchDelivery) flush(ctx context.Context) {
 	if len(b.ready) == 0 {
 		return
 	}
@@ -110,8 +110,8 @@ func (b *batchWork) flush(ctx context.Context) {
 	b.ready = nil
 }
 
-// deliver tries one message, when there is room and time for it. What it gives is to be settled.
-func (d *Dispatcher) deliver(ctx context.Context, b *batchWork, h *held) *settlement {
+// deliver tries to deliver one message, if there is a slot and time for it. It returns what is to be settled.
+func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMessage) *settlement {
 	to := b.to
 	if s := d.prepare(ctx, h); s != nil {
 		return s
@@ -122,36 +122,36 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchWork, h *held) *settle
 		return d.failed(ctx, h, Attempt{At: d.o.now(), Node: d.o.node, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
 	case err != nil:
 		d.o.logger.WarnContext(ctx, "outbox payload not read", "id", h.ID, "error", err)
-		return d.later(h, d.o.options.Delay(1, d.o.random()))
+		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	event := h.event(payload)
 	if h.givenUp != "" || h.RetryCount >= d.o.options.MaxRetries {
-		return d.die(ctx, h, event)
+		return d.markDead(ctx, h, event)
 	}
 	if to.slots.Acquire(ctx, 1) != nil {
-		return d.later(h, 0)
+		return d.postponed(h, 0)
 	}
 	h.slot = true
-	b.flying.Add(1)
+	b.inFlight.Add(1)
 	if d.slots.Acquire(ctx, 1) != nil {
-		return d.later(h, 0)
+		return d.postponed(h, 0)
 	}
 	defer d.slots.Release(1)
 	return d.try(ctx, to, h, event)
 }
 
-// prepare completes what the p- row does not have. A settlement is the end of it: there is nothing to deliver.
-func (d *Dispatcher) prepare(ctx context.Context, h *held) *settlement {
+// prepare loads what the p- row does not hold. If it returns a settlement, there is nothing to deliver.
+func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement {
 	if ctx.Err() != nil {
-		return d.later(h, 0)
+		return d.postponed(h, 0)
 	}
-	if h.complete() {
+	if h.hasPayload() {
 		return nil
 	}
 	e, err := d.o.tables.Get(ctx, d.o.table, h.key())
 	if errors.Is(err, tables.ErrNotFound) {
 		d.o.logger.ErrorContext(ctx, "outbox message is gone: its index row is removed", "id", h.ID, "tenant", h.TenantID)
-		return d.gone(h)
+		return d.messageMissing(h)
 	}
 	var m message
 	if err == nil {
@@ -159,11 +159,11 @@ func (d *Dispatcher) prepare(ctx context.Context, h *held) *settlement {
 	}
 	if err != nil {
 		d.o.logger.WarnContext(ctx, "outbox message not read", "id", h.ID, "error", err)
-		return d.later(h, d.o.options.Delay(1, d.o.random()))
+		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	if m.Status != StatusPending || m.IsProcessed || !m.ProcessedAt.IsZero() {
 		d.o.logSkipProcessed(ctx, &m)
-		return d.stale(h, m)
+		return d.alreadyProcessed(h, m)
 	}
 	key := h.IdempotencyKey
 	h.message = m
@@ -171,12 +171,12 @@ func (d *Dispatcher) prepare(ctx context.Context, h *held) *settlement {
 	return nil
 }
 
-// try delivers, now that there is room.
-func (d *Dispatcher) try(ctx context.Context, to *destination, h *held, event Event) *settlement {
+// try delivers a message that has a slot.
+func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage, event Event) *settlement {
 	start := d.o.now()
 	// A delivery must not outlive its claim, or another dispatcher would deliver beside it.
 	if start.Add(d.o.options.DeliveryTimeout).After(h.until) {
-		return d.later(h, 0)
+		return d.postponed(h, 0)
 	}
 	attempt := Attempt{At: start, Node: d.o.node, Destination: to.name}
 	_, transport, err := d.router.Find(h.TenantID, h.EventType)
@@ -184,12 +184,12 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *held, event Ev
 		d.observeAttempt(to.name, Unrouted, start)
 		return d.failed(ctx, h, attempt, err)
 	}
-	if ok, until := to.circuit.enter(start); !ok {
-		return d.later(h, until.Sub(start)+time.Duration(d.o.random()*float64(time.Second)))
+	if ok, until := to.circuit.begin(start); !ok {
+		return d.postponed(h, until.Sub(start)+time.Duration(d.o.random()*float64(time.Second)))
 	}
 	err = deliverTo(ctx, transport, event, d.o.options.DeliveryTimeout)
 	outcome := outcomeOf(err)
-	to.circuit.leave(d.o.now(), outcome != Failed)
+	to.circuit.end(d.o.now(), outcome != Failed)
 	d.observeAttempt(to.name, outcome, start)
 	attempt.TookMilliseconds = d.o.now().Sub(start).Milliseconds()
 	if err != nil {
@@ -204,7 +204,8 @@ func (d *Dispatcher) observeAttempt(destination string, outcome Outcome, start t
 	d.o.observe.Attempted(destination, outcome, now.Sub(start))
 }
 
-// deliverTo gives one event to a transport. It ends with its time, not with ctx: what has begun is settled.
+// deliverTo passes one event to a transport. It ends with its own time-out and not with ctx, because a delivery that
+// has begun has to be settled.
 func deliverTo(ctx context.Context, t Transport, e Event, timeout time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
@@ -217,11 +218,11 @@ func deliverTo(ctx context.Context, t Transport, e Event, timeout time.Duration)
 }
 
 func outcomeOf(err error) Outcome {
-	var told *DeliveryError
+	var deliveryErr *DeliveryError
 	switch {
 	case err == nil:
 		return Succeeded
-	case errors.As(err, &told) && told.Permanent:
+	case errors.As(err, &deliveryErr) && deliveryErr.Permanent:
 		return Refused
 	}
 	return Failed

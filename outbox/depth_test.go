@@ -34,7 +34,7 @@ func TestDeepPayloads(t *testing.T) {
 		if got := w.events(); len(got) != 3 || string(got[0].Payload) != string(m.Payload) && string(got[1].Payload) != string(m.Payload) {
 			t.Errorf("%d levels: %d events", levels, len(got))
 		}
-		shaped, err := (origin{source: "/x"}).shape(Event{Key: m.Key, Type: "t", Payload: m.Payload})
+		shaped, err := (origin{source: "/x"}).toCloudEvent(Event{Key: m.Key, Type: "t", Payload: m.Payload})
 		if err == nil {
 			_, err = shaped.encode()
 		}

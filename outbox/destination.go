@@ -18,12 +18,12 @@ import (
 // maxURL is the longest URL of a destination, in bytes.
 const maxURL = 2048
 
-// ErrDestination: every address of a destination lies in a network that events must not be sent into. Only a person
-// can help, who adds the network or the host to the allow-list, or who repairs the destination.
+// ErrDestination: every address of a destination is in a network that events must not be sent to. A person has to add
+// the network or the host to the allow-list, or to correct the destination.
 var ErrDestination = errors.New("destination not allowed")
 
-// reserved are the networks that hold no public destination, as the IANA special-purpose registries list them.
-var reserved = prefixes(
+// reservedNetworks hold no public destination, according to the IANA special-purpose registries.
+var reservedNetworks = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
 	"224.0.0.0/4", "240.0.0.0/4",
@@ -33,9 +33,9 @@ var reserved = prefixes(
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// internal are those of the reserved networks that an organisation numbers itself: what a host of the allow-list may
-// resolve to.
-var internal = prefixes("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
+// privateNetworks are the reserved networks whose addresses an organisation assigns itself: what a host of the
+// allow-list may resolve to.
+var privateNetworks = prefixes("10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")
 
 var (
 	globalUnicast = netip.MustParsePrefix("2000::/3")
@@ -54,13 +54,13 @@ func within(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// allowList says which addresses may be called beside the public ones.
+// allowList holds what may be called besides public addresses.
 type allowList struct {
 	networks []netip.Prefix
 	hosts    map[string]bool
 }
 
-// parseAllow reads the entries as HTTPConfig.Allow describes them.
+// parseAllow parses the entries that HTTPConfig.Allow describes.
 func parseAllow(entries []string) (allowList, error) {
 	a := allowList{hosts: map[string]bool{}}
 	var errs []error
@@ -70,7 +70,7 @@ func parseAllow(entries []string) (allowList, error) {
 			continue
 		}
 		if addr, err := netip.ParseAddr(entry); err == nil && addr.Zone() == "" {
-			addr = bare(addr)
+			addr = unwrapIPv4(addr)
 			a.networks = append(a.networks, netip.PrefixFrom(addr, addr.BitLen()))
 			continue
 		}
@@ -78,14 +78,15 @@ func parseAllow(entries []string) (allowList, error) {
 			errs = append(errs, fmt.Errorf("allow %.64q: it is no network (10.1.0.0/16), no address and no host name", entry))
 			continue
 		}
-		a.hosts[plain(entry)] = true
+		a.hosts[normalizeHost(entry)] = true
 	}
 	return a, errors.Join(errs...)
 }
 
-// hostName takes what can be looked up. A name whose last label is a number would be read as an address by some.
+// hostName reports whether s can be looked up. A name whose last label is a number is rejected, because some would read
+// it as an address.
 func hostName(s string) bool {
-	s = plain(s)
+	s = normalizeHost(s)
 	labels := strings.Split(s, ".")
 	for _, l := range labels {
 		ok := l != "" && len(l) <= 63
@@ -101,11 +102,12 @@ func hostName(s string) bool {
 	return len(s) <= 253 && (last[0] < '0' || last[0] > '9')
 }
 
-// plain is the one form of a host name.
-func plain(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
+// normalizeHost returns the canonical form of a host name.
+func normalizeHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// bare is the address that packets will go to: IPv4 in its two IPv6 disguises, mapped and NAT64, is IPv4.
-func bare(a netip.Addr) netip.Addr {
+// unwrapIPv4 returns the address to which packets will go: the IPv4 address in a mapped or a NAT64 address, else the
+// address itself.
+func unwrapIPv4(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if nat64.Contains(a) {
 		b := a.As16()
@@ -114,18 +116,18 @@ func bare(a netip.Addr) netip.Addr {
 	return a
 }
 
-// admits says whether the address that a host resolved to may be called.
+// admits reports whether the address to which a host resolved may be called.
 func (l allowList) admits(host string, a netip.Addr) bool {
-	a = bare(a)
-	if within(l.networks, a) || l.hosts[plain(host)] && within(internal, a) {
+	a = unwrapIPv4(a)
+	if within(l.networks, a) || l.hosts[normalizeHost(host)] && within(privateNetworks, a) {
 		return true
 	}
-	return (a.Is4() || globalUnicast.Contains(a)) && !within(reserved, a)
+	return (a.Is4() || globalUnicast.Contains(a)) && !within(reservedNetworks, a)
 }
 
-// dial connects to admitted addresses only. Each address is looked at when it is about to be connected to, after the
-// name was resolved: a name that resolves to something else the next time gains nothing. The timeout is for dials that
-// go on after their request has given up.
+// dial connects to admitted addresses only. Each address is checked right before the connection, after the name was
+// resolved, so a name that resolves to something else the next time gains nothing. The timeout is for dials that go on
+// after their request has given up.
 func (l allowList) dial(resolver *net.Resolver, timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
@@ -150,8 +152,8 @@ func (l allowList) dial(resolver *net.Resolver, timeout time.Duration) func(ctx 
 	}
 }
 
-// parseDestination checks the URL of a destination. The errors show nothing of it beyond the host: paths and queries
-// hold access keys often enough.
+// parseDestination validates the URL of a destination. Its errors show no more than the host, because paths and queries
+// often hold access keys.
 func (l allowList) parseDestination(text string, plaintext bool) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > maxURL || u.Hostname() == "" || u.Opaque != "" {

@@ -12,58 +12,58 @@ import (
 )
 
 const (
-	// depthFactor is how many batches of one destination a Dispatcher has claimed at most, one of a tenant. The rest of
-	// the tenants wait in line for their turn, so none of them can hold up the others by its number of messages.
+	// depthFactor is how many batches for one destination a Dispatcher may have claimed, one of each tenant. Other
+	// tenants wait in line, so no tenant can hold up the others by its number of messages.
 	depthFactor = 4
 	// sweepWidth is how many tenants a sweep works on at once.
 	sweepWidth = 256
 )
 
-// DeadReason says why a message died.
+// DeadReason says why a message became dead.
 type DeadReason string
 
-// The reasons of a death.
+// These are the reasons.
 const (
-	ReasonExhausted DeadReason = "AttemptsExhausted" // MaxRetries failures
-	ReasonPermanent DeadReason = "Permanent"         // the destination refused it for good
+	ReasonExhausted DeadReason = "AttemptsExhausted" // it failed MaxRetries times
+	ReasonPermanent DeadReason = "Permanent"         // the destination refused it permanently
 )
 
-// DeadEvent is a message that is about to be flagged as dead.
+// DeadEvent is a message that is about to become dead.
 type DeadEvent struct {
 	Event
 	Destination string
 	Reason      DeadReason
-	// Error is the last failure's text, cut at MaxErrorTextLength.
+	// Error is the text of the last failure, cut at MaxErrorTextLength.
 	Error string
 	// RetryCount counts the failures.
 	RetryCount int
-	// FirstFailureAt is that of the oldest attempt still in the log.
+	// FirstFailureAt is the time of the oldest attempt that is still in the log.
 	FirstFailureAt, LastFailureAt time.Time
 }
 
 // Result counts what a Dispatcher did.
 type Result struct {
-	// Claimed counts the messages taken; the others say what became of them.
+	// Claimed counts the claimed messages; the other numbers say what became of them.
 	Claimed   int
 	Delivered int // delivered and settled
-	Failed    int // to be tried again
+	Failed    int // will be tried again
 	Dead      int
 	Skipped   int // found processed already
-	PutOff    int // not tried: the circuit was open, the claim or the time ran out
-	Lost      int // the claim was lost before it was settled
+	PutOff    int // not tried, because the circuit was open, or the claim or the time ended
+	Lost      int // the claim was lost before the settlement
 }
 
-// DispatcherConfig says what a Dispatcher does with messages.
+// DispatcherConfig configures a Dispatcher.
 type DispatcherConfig struct {
-	// Router is needed.
+	// Router is required.
 	Router *Router
-	// Dead is called for every message before it is flagged as dead, at least once; after an error of it the message
-	// stays pending and Dead is called again later. nil: it is flagged only.
+	// Dead is called for every message before it becomes dead, at least once. After an error, the message stays pending
+	// and Dead is called again later. Optional.
 	Dead func(ctx context.Context, e DeadEvent) error
 }
 
-// Dispatcher delivers what is due (outbox document, "Dispatcher Behavior"). Any number of them may work on one outbox.
-// It is safe for concurrent use, and idle between calls: it starts nothing that outlives them.
+// Dispatcher delivers messages that are due (outbox document, "Dispatcher Behavior"). Any number of dispatchers may
+// work on one outbox. A Dispatcher is safe for concurrent use, and does nothing between calls.
 type Dispatcher struct {
 	o      *Outbox
 	router *Router
@@ -72,14 +72,14 @@ type Dispatcher struct {
 
 	mu           sync.Mutex
 	destinations map[string]*destination
-	// running are the tenants that are being worked on.
-	running map[string]*again
+	// running holds the tenants that are being worked on.
+	running map[string]*rerun
 }
 
-// again says that something came in while a tenant was being worked on.
-type again struct{ set bool }
+// rerun says that another call for the tenant came while it was being worked on.
+type rerun struct{ wanted bool }
 
-// destination is one destination as this Dispatcher sees it.
+// destination is the state of one destination in this Dispatcher.
 type destination struct {
 	name string
 	// depth bounds the claimed messages, slots the deliveries.
@@ -98,7 +98,7 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 		dead:         c.Dead,
 		slots:        semaphore.NewWeighted(int64(o.options.MaxConcurrency)),
 		destinations: map[string]*destination{},
-		running:      map[string]*again{},
+		running:      map[string]*rerun{},
 	}
 	if d.dead == nil {
 		d.dead = func(context.Context, DeadEvent) error { return nil }
@@ -106,19 +106,19 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 	return d, nil
 }
 
-// Dispatch delivers everything of a tenant that is due: call it for every wake-up message. It returns when nothing is
-// due any more, or soon after the end of ctx: what is being delivered then has DeliveryTimeout, nothing new is begun.
-// While another call works on the tenant, it leaves its work to that one and returns at once. The error is what
-// prevented it from going on; nothing is lost by it.
+// Dispatch delivers everything of a tenant that is due. Call it for every wake-up message. It returns when nothing is
+// due any more, or soon after the end of ctx: deliveries that have begun then have DeliveryTimeout to end, and no other
+// begins. While another call works on the tenant, Dispatch leaves the work to that call and returns at once. An error
+// is what kept it from going on; it loses nothing.
 func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error) {
 	if err := checkID("tenant id", tenant, true); err != nil {
 		return Result{}, fmt.Errorf("dispatch: %w", err)
 	}
-	d.o.wake.consumed(tenant)
-	more := &again{}
+	d.o.wake.dispatchStarted(tenant)
+	more := &rerun{}
 	d.mu.Lock()
 	if other := d.running[tenant]; other != nil {
-		other.set = true
+		other.wanted = true
 		d.mu.Unlock()
 		return Result{}, nil
 	}
@@ -130,7 +130,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 		result, err := d.newDrain(tenant).run(ctx)
 		total.add(result)
 		d.mu.Lock()
-		if err != nil || ctx.Err() != nil || !more.set {
+		if err != nil || ctx.Err() != nil || !more.wanted {
 			delete(d.running, tenant)
 			d.mu.Unlock()
 			if err != nil {
@@ -138,14 +138,14 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 			}
 			return total, nil
 		}
-		more.set = false
+		more.wanted = false
 		d.mu.Unlock()
 	}
 }
 
-// Sweep delivers everything that is due, of all tenants: call it from a timer. It finds what no wake-up announces:
-// retries, messages that a crashed process had claimed, lost wake-ups. Tenants take turns. Rows of before there were
-// keys, of the tenants that are registered, are given theirs on the way (Backfill).
+// Sweep delivers everything that is due, of all tenants. Call it from a timer. It finds what no wake-up announces:
+// retries, messages that a crashed process had claimed, and lost wake-ups. Tenants take turns. Registered tenants with
+// rows from before idempotency keys are backfilled (Backfill).
 func (d *Dispatcher) Sweep(ctx context.Context) (Result, error) {
 	var (
 		group errgroup.Group
@@ -185,7 +185,8 @@ func (d *Dispatcher) sweepTenant(ctx context.Context, t knownTenant) (Result, er
 	return d.Dispatch(ctx, t.id)
 }
 
-// destination is the state of a destination, made when it is first met. "" is that of events without a route.
+// destination returns the state of a destination, and makes it when it is first needed. "" stands for events without a
+// route.
 func (d *Dispatcher) destination(name string) *destination {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,10 +1,10 @@
-// Package outbox tells the outside what happened: events are written beside their cause, and leave from there.
+// Package outbox delivers events to the outside world: events are stored beside their cause, and delivered from there.
 //
-// It promises at least once. A message that Writer.Add has answered for is delivered, however often processes crash,
-// or it ends as dead or skipped, where a person finds it. A (tenant, idempotency key) is there once: adding it again
-// finds the message of the first time. A message is delivered again only if a delivery was not settled, and then under
-// the same key. Nothing is promised about order, but for messages of one OrderKey, which leave one after another in the
-// order in which they were added, for as long as none of them dies and is retried.
+// It promises delivery at least once. A message for which Writer.Add has returned without error is delivered, however often
+// processes crash, or it ends as dead or skipped, where a person finds it. For each tenant and idempotency key there is one
+// message: adding it again finds the first one. A message is delivered again only if a delivery was not settled, and then
+// with the same key. Nothing is promised about order, except for messages with one OrderKey: these are delivered one after
+// another in the order in which they were added, as long as none of them becomes dead and is retried.
 //
 // It owns one table ("outbox"), one queue ("outbox-wake") and one blob container ("outbox", payloads of more than
 // 48 KiB). A tenant is a partition of the table; its key is the tenant's id, escaped. The rows of a partition:
@@ -18,7 +18,7 @@
 //	d-{died}-{id}                   dead, newest first
 //	k-{order key}                   the next sequence of an order key that has a row under p-
 //
-// The partition "~tenants" has one row a tenant. Rows that belong together change in one transaction. To claim a message
-// is to replace its p- row by one that is due when the claim ends, under a name that nobody else knows: whoever settles
-// deletes that name, and cannot when the claim was lost.
+// The partition "~tenants" has one row for each tenant. Rows that belong together change in one transaction. A claim replaces the
+// p- row of a message by one that is due when the claim ends, under a name that nobody else knows. The settlement deletes the row
+// of that name, which fails if the claim was lost.
 package outbox

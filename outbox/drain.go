@@ -12,23 +12,23 @@ const (
 	// lookAheadAfter is how long a drain waits for its lanes before it looks for messages to other destinations behind
 	// those that it cannot claim now; it doubles each time.
 	lookAheadAfter = 250 * time.Millisecond
-	// scanPages and scanLimit are how far a drain reads to find something that it can claim.
+	// scanPages and scanLimit bound how far a drain reads to find something that it can claim.
 	scanPages = 10
 	scanLimit = 1000
-	// maxLost is how often in a row a drain loses all it wants to claim to others before it leaves the tenant to them.
+	// maxLost is how often in a row other dispatchers may be faster to claim before a drain leaves the tenant to them.
 	maxLost = 20
-	// lostFactor widens the choice after a lost claim, so that dispatchers of one tenant get out of each other's way.
+	// lostFactor widens the choice after a lost claim, so that dispatchers of one tenant pick different messages.
 	lostFactor = 4
 )
 
-// drain is one pass over what is due of a tenant. Each destination has a lane: a batch that is claimed, delivered and
-// settled on its own, so that no destination waits for another.
+// drain is one pass over the due messages of a tenant. Each destination has a lane: a batch that is claimed, delivered
+// and settled independently, so that no destination waits for another.
 type drain struct {
 	d      *Dispatcher
 	tenant string
-	// lanes are the destinations that are not to be looked for: a batch is under way, or it waits in line.
+	// lanes are the destinations that are busy with a batch or wait in line for one.
 	lanes map[string]lane
-	// reserved is room for a batch that a lane has waited for.
+	// reserved says that a lane has waited for depth and holds it.
 	reserved map[string]bool
 	events   chan laneEvent
 	result   Result
@@ -48,7 +48,7 @@ const (
 type laneEvent struct {
 	destination string
 	was         lane
-	// again: there may be more that is due now.
+	// again says that more may be due now.
 	again  bool
 	result Result
 	err    error
@@ -58,34 +58,34 @@ func (d *Dispatcher) newDrain(tenant string) *drain {
 	return &drain{d: d, tenant: tenant, lanes: map[string]lane{}, reserved: map[string]bool{}, events: make(chan laneEvent)}
 }
 
-// run drains the tenant until nothing is due, or ctx ends, or storage fails.
+// run delivers until nothing is due, ctx ends, or storage fails.
 func (r *drain) run(ctx context.Context) (Result, error) {
-	defer r.release()
+	defer r.releaseReserved()
 	r.wait = lookAheadAfter
 	more := true
 	for {
-		if more && r.going(ctx) {
+		if more && r.mayStart(ctx) {
 			var err error
 			if more, err = r.scan(ctx); err != nil {
 				r.errs = append(r.errs, err)
 			}
 		}
-		if len(r.lanes) == 0 && (!more || !r.going(ctx)) {
+		if len(r.lanes) == 0 && (!more || !r.mayStart(ctx)) {
 			return r.result, errors.Join(r.errs...)
 		}
 		if len(r.lanes) > 0 {
-			more = r.await(ctx) || more
+			more = r.awaitLane(ctx) || more
 		}
 	}
 }
 
-// going says whether new work may begin.
-func (r *drain) going(ctx context.Context) bool {
+// mayStart reports whether new work may begin.
+func (r *drain) mayStart(ctx context.Context) bool {
 	return ctx.Err() == nil && len(r.errs) == 0 && r.lost < maxLost
 }
 
-// await waits for a lane, and looks ahead when that takes long. It says whether there may be more that is due.
-func (r *drain) await(ctx context.Context) bool {
+// awaitLane waits for a lane, and looks ahead when that takes long. It reports whether more may be due.
+func (r *drain) awaitLane(ctx context.Context) bool {
 	timer := time.NewTimer(r.wait)
 	defer timer.Stop()
 	select {
@@ -100,7 +100,7 @@ func (r *drain) await(ctx context.Context) bool {
 		return e.again
 	case <-timer.C:
 		r.wait *= 2
-		if !r.going(ctx) {
+		if !r.mayStart(ctx) {
 			return false
 		}
 		more, err := r.scan(ctx)
@@ -111,8 +111,8 @@ func (r *drain) await(ctx context.Context) bool {
 	}
 }
 
-// release gives back the room that was waited for and not used.
-func (r *drain) release() {
+// releaseReserved releases depth that was reserved and not used.
+func (r *drain) releaseReserved() {
 	for name, held := range r.reserved {
 		if held {
 			r.d.destination(name).depth.Release(r.batch())
@@ -122,8 +122,8 @@ func (r *drain) release() {
 
 func (r *drain) batch() int64 { return int64(r.d.o.options.BatchSize) }
 
-// scan reads the rows that are due and starts the lanes that it finds work for. more says whether to scan again, at once
-// or when a lane has ended. It reads on until it finds something to start.
+// scan reads rows that are due and starts lanes for them. It reads on until it finds something to start. more says
+// whether to scan again, at once or when a lane has ended.
 func (r *drain) scan(ctx context.Context) (more bool, err error) {
 	q := tables.Query{
 		Partition: partition(r.tenant),
@@ -152,28 +152,28 @@ func (r *drain) scan(ctx context.Context) (more bool, err error) {
 		}
 		q.Continuation, q.Limit = page.Next, scanLimit
 	}
-	// What was left is left to the lanes that are busy now; without any, it is not for this program.
+	// What is left waits for the lanes that are busy; without any, this program cannot deliver it.
 	return again || behind && len(r.lanes) > 0, nil
 }
 
-// group sorts rows by destination, at most a batch of each. left says that some cannot be claimed now.
+// group groups rows by destination, at most one batch each. left says that some cannot be claimed now.
 func (r *drain) group(ctx context.Context, rows []tables.Entity) (found map[string][]dueRow, left bool) {
 	found = map[string][]dueRow{}
 	if int64(len(rows)) > r.batch() && r.lost > 0 {
-		// Somewhere else than the others who look at the same rows.
+		// A random start makes dispatchers that look at the same rows pick different ones.
 		skip := int(r.d.o.random() * float64(int64(len(rows))-r.batch()+1))
 		rows, left = rows[skip:], true
 	}
 	for _, e := range rows {
 		m, err := decode(e)
 		if err != nil {
-			// Of a newer program, or damaged: not for this one, and no reason to hold up the others.
+			// A row of a newer program or a damaged one cannot be delivered, and must not hold up the others.
 			r.d.o.logger.ErrorContext(ctx, "outbox message left alone", "error", err)
 			continue
 		}
 		name, _, err := r.d.router.Find(r.tenant, m.EventType)
 		if err != nil {
-			name = "" // the lane of what has no route: its delivery fails and says so
+			name = "" // events without a route have a lane of their own, where their delivery fails with the reason
 		}
 		if r.lanes[name] != 0 || int64(len(found[name])) >= r.batch() {
 			left = true
@@ -188,18 +188,19 @@ func (r *drain) group(ctx context.Context, rows []tables.Entity) (found map[stri
 	return found, left
 }
 
-// startResult is what start did. started: a lane has something to do, or waits for room. again: scan again.
+// startResult is the result of start. started says that a lane has work or waits for depth; again says that another
+// scan is needed.
 type startResult struct{ started, again bool }
 
-// start claims what was found and lets the lanes run.
+// start claims messages and starts their lanes.
 func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out startResult, err error) {
 	for name, rows := range found {
 		to := r.d.destination(name)
-		if !r.room(ctx, to) {
+		if !r.reserveDepth(ctx, to) {
 			out = startResult{started: true, again: true}
 			continue
 		}
-		batch, again, err := r.take(ctx, to, rows)
+		batch, again, err := r.claimBatch(ctx, to, rows)
 		out.again = out.again || again
 		if len(batch) == 0 {
 			to.depth.Release(r.batch())
@@ -209,7 +210,7 @@ func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out start
 			r.d.o.observe.Claimed(len(batch))
 			r.d.o.logFetch(ctx, r.tenant, name, len(batch))
 			r.lanes[name] = laneBusy
-			go r.work(ctx, to, batch)
+			go r.deliverBatch(ctx, to, batch)
 		}
 		if err != nil {
 			return out, err
@@ -218,10 +219,10 @@ func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out start
 	return out, nil
 }
 
-// take claims as many rows as the destination's circuit admits, and puts the others off. again says that what was not
-// claimed may have gone elsewhere.
-func (r *drain) take(ctx context.Context, to *destination, rows []dueRow) (batch []*held, again bool, err error) {
-	n, until := to.circuit.admits(r.d.o.now(), len(rows))
+// claimBatch claims as many rows as the destination's circuit admits, and postpones the others. again says that another
+// scan is needed, because some were not claimed.
+func (r *drain) claimBatch(ctx context.Context, to *destination, rows []dueRow) (batch []*claimedMessage, again bool, err error) {
+	n, until := to.circuit.admit(r.d.o.now(), len(rows))
 	if n > 0 {
 		batch, err = r.d.claim(ctx, rows[:n])
 		r.lost++
@@ -230,14 +231,14 @@ func (r *drain) take(ctx context.Context, to *destination, rows []dueRow) (batch
 		}
 	}
 	if n < len(rows) && err == nil {
-		err = r.d.putOff(ctx, rows[n:], until)
+		err = r.d.postpone(ctx, rows[n:], until)
 		r.result.PutOff += len(rows) - n
 	}
 	return batch, len(batch) < len(rows), err
 }
 
-// room takes a destination's room for a batch. If there is none, the lane waits in line for it.
-func (r *drain) room(ctx context.Context, to *destination) bool {
+// reserveDepth reserves depth of a destination for a batch. If there is none, the lane waits in line for it.
+func (r *drain) reserveDepth(ctx context.Context, to *destination) bool {
 	if r.reserved[to.name] {
 		r.reserved[to.name] = false
 		return true
@@ -253,8 +254,8 @@ func (r *drain) room(ctx context.Context, to *destination) bool {
 	return false
 }
 
-// work delivers and settles a batch.
-func (r *drain) work(ctx context.Context, to *destination, batch []*held) {
+// deliverBatch delivers and settles a batch.
+func (r *drain) deliverBatch(ctx context.Context, to *destination, batch []*claimedMessage) {
 	result, promoted, err := r.d.deliverAll(ctx, to, batch)
 	to.depth.Release(r.batch())
 	r.events <- laneEvent{destination: to.name, was: laneBusy, again: promoted, result: result, err: err}

@@ -8,7 +8,7 @@ import (
 
 // These errors can occur when a message is added.
 var (
-	// ErrInvalid: an id, a payload, an option or a filter that is refused; repeating it cannot help.
+	// ErrInvalid: an id, payload, option or filter is not valid; repeating the call cannot help.
 	ErrInvalid = errors.New("invalid")
 	// ErrPayloadTooLarge: the payload has more than MaxPayload bytes; the text says how many.
 	ErrPayloadTooLarge = errors.New("payload too large")
@@ -16,7 +16,7 @@ var (
 
 // These errors can occur when a message is delivered or worked on.
 var (
-	// ErrNoRoute: no Route takes the event.
+	// ErrNoRoute: no Route matches the event.
 	ErrNoRoute = errors.New("no route")
 	// ErrNotFound: there is no such message.
 	ErrNotFound = errors.New("no such message")
@@ -24,12 +24,11 @@ var (
 	ErrClaimed = errors.New("being delivered")
 	// ErrState: the message's status does not allow it.
 	ErrState = errors.New("not possible in this status")
-	// ErrToken: the continuation is not one of this filter's.
+	// ErrToken: the continuation does not belong to this filter.
 	ErrToken = errors.New("continuation not valid")
-	// ErrSchemaVersion: the row was written by a newer version of this program and is not touched. A *VersionError
-	// names it.
+	// ErrSchemaVersion: a newer version of this program wrote the row, which is left alone. A *VersionError names it.
 	ErrSchemaVersion = errors.New("schema version not known")
-	// ErrCorrupt: a row does not hold what this program writes.
+	// ErrCorrupt: a row holds what this program does not write.
 	ErrCorrupt = errors.New("row is damaged")
 	// ErrBusy: others changed the same rows again and again; try later.
 	ErrBusy = errors.New("too much contention")

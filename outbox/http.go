@@ -14,56 +14,55 @@ import (
 	"time"
 )
 
-// HeaderIdempotencyKey carries the event's key, the same in every attempt.
+// HeaderIdempotencyKey is the header with the event's key, which is the same in every attempt.
 const HeaderIdempotencyKey = "Idempotency-Key"
 
-// Defaults of HTTPConfig.
+// These are the defaults of HTTPConfig.
 const (
 	DefaultTimeout       = 10 * time.Second
 	DefaultMaxRetryAfter = time.Hour
 )
 
 const (
-	// maxConns is how many connections one destination gets and keeps. Further deliveries to it wait, within their
-	// timeout.
+	// maxConns is how many connections one destination may have. Further deliveries to it wait, within their timeout.
 	maxConns = 64
-	// idleConn is below the four minutes after which Azure's load balancer forgets a connection.
+	// idleConn is below the four minutes after which Azure's load balancer drops a connection.
 	idleConn = 90 * time.Second
-	// pingAfter and pingTimeout find an HTTP/2 connection whose other side is gone.
+	// pingAfter and pingTimeout detect an HTTP/2 connection whose other side is gone.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 5 * time.Second
-	// maxAnswerHeader bounds what a destination can make us hold.
+	// maxAnswerHeader bounds the memory that the headers of an answer take.
 	maxAnswerHeader = 64 << 10
 	userAgent       = "roundhouse-outbox"
 )
 
-// HTTPConfig describes an HTTP destination.
+// HTTPConfig configures an HTTP destination.
 type HTTPConfig struct {
-	// URL takes the events by POST: absolute, https, without user, password and fragment. It may hold an access key in
-	// path or query: errors name the host only. Required.
+	// URL takes the events by POST. It is absolute, https, and without user, password and fragment. Its path or query
+	// may hold an access key, so errors name the host only. Required.
 	URL string
-	// Source and Subject are the attributes source and subject of the CloudEvents. {tenant} and {type} in them stand
-	// for those of the event, escaped in the source. Source is a URI reference and required; it needs {tenant} if keys
-	// are unique within a tenant only and the receiver knows an event by source and id. The default Subject is
-	// "{tenant}".
+	// Source and Subject are the attributes source and subject of the CloudEvents. {tenant} and {type} in them are
+	// replaced by those of the event, escaped in the source. Source is a URI reference and required. It has to contain
+	// {tenant} if keys are unique only within a tenant and the receiver identifies an event by source and id. The
+	// default Subject is "{tenant}".
 	Source, Subject string
-	// Structured sends the whole event as JSON (application/cloudevents+json) in place of the binary mode, which has
-	// the attributes in headers, where no signature covers them.
+	// Structured sends the whole event as JSON (application/cloudevents+json). The default is the binary mode, whose
+	// attributes are headers that no signature covers.
 	Structured bool
 	// Keys signs the requests. Nil sends them unsigned.
 	Keys SigningKeys
 	// Timeout bounds an attempt, from looking up keys and host to the end of the answer. Zero is DefaultTimeout.
 	Timeout time.Duration
-	// MaxRetryAfter bounds the delay that an answer can ask for. Zero is DefaultMaxRetryAfter.
+	// MaxRetryAfter bounds the delay that an answer may ask for. Zero is DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
 	// AllowPlaintext takes http URLs as well.
 	AllowPlaintext bool
-	// Allow lists what may be called beside public addresses: networks ("127.0.0.0/8"), addresses ("10.1.2.3") and
-	// host names ("hooks.internal"). A host name may then resolve to a loopback, private, shared (100.64.0.0/10) or
-	// unique local address; who answers for the name is trusted with that. Anything else that is not public, cloud
-	// metadata (169.254.169.254) for one, needs its network or address listed.
+	// Allow lists what may be called besides public addresses: networks ("127.0.0.0/8"), addresses ("10.1.2.3") and
+	// host names ("hooks.internal"). A listed host name may resolve to a loopback, private, shared (100.64.0.0/10) or
+	// unique local address, so whoever controls the name is trusted with that. Anything else that is not public, such
+	// as cloud metadata (169.254.169.254), needs its network or address listed.
 	Allow []string
-	// RootCAs are whom certificates are believed from; nil is the system's.
+	// RootCAs are the trusted certificate authorities; nil is the system's.
 	RootCAs *x509.CertPool
 	// Resolver looks up host names; nil is the system's.
 	Resolver *net.Resolver
@@ -77,16 +76,16 @@ func (c HTTPConfig) Validate() error {
 	return err
 }
 
-// HTTP is a Transport to one HTTP destination, with connections of its own: what one destination does to them slows no
-// other. It is safe for concurrent use.
+// HTTP is a Transport to one HTTP destination. It has connections of its own, so that one destination cannot slow down
+// others. It is safe for concurrent use.
 //
-// It calls public addresses and allowed ones only, follows no redirect, uses no proxy, and takes TLS 1.2 or later.
+// It calls public and allowed addresses only, follows no redirect, uses no proxy, and requires TLS 1.2 or later.
 //
-// Permanent are: every answer of 3xx (the error names the host that it leads to), of 4xx other than 408, 425 and 429,
-// and of 501 and 505, which refuse the form of the request, and that is the same the next time; a destination that is
-// not allowed, because no delay changes what a person has to; an event that cannot be encoded. All else is transient:
-// other answers, time-outs, connection errors, keys that cannot be had, and certificates that cannot be verified,
-// since these are renewed and nothing was sent.
+// Permanent failures are: every answer with 3xx (the error names the host of the redirect), with 4xx other than 408,
+// 425 and 429, and with 501 and 505, which refuse the form of the request, because a repeated request has the same
+// form; a destination that is not allowed, because a person has to act; and an event that cannot be encoded. All other
+// failures are transient: other answers, time-outs, connection errors, keys that are not available, and certificates
+// that cannot be verified, because certificates are renewed and nothing was sent.
 type HTTP struct {
 	destination   *url.URL
 	origin        origin
@@ -95,7 +94,7 @@ type HTTP struct {
 	timeout       time.Duration
 	maxRetryAfter time.Duration
 	now           func() time.Time
-	// pool is used without an http.Client, which would add redirects and put the URL into errors.
+	// pool is used without an http.Client, which would follow redirects and put the URL into errors.
 	pool *http.Transport
 }
 
@@ -139,13 +138,13 @@ func (c HTTPConfig) build() (*HTTP, error) {
 	return h, nil
 }
 
-// Close ends the idle connections. Deliveries under way are not disturbed.
+// Close closes the idle connections. Deliveries that have begun are not disturbed.
 func (h *HTTP) Close() error {
 	h.pool.CloseIdleConnections()
 	return nil
 }
 
-// Deliver sends an event once; net/http repeats a request by itself if a kept connection turns out to be dead. Every
+// Deliver sends an event once; net/http repeats a request itself if a kept connection turns out to be closed. Every
 // error is a *DeliveryError; errors.Is finds ErrDestination and the context's errors.
 func (h *HTTP) Deliver(ctx context.Context, e Event) error {
 	attempt, cancel := context.WithTimeout(ctx, h.timeout)
@@ -159,14 +158,14 @@ func (h *HTTP) Deliver(ctx context.Context, e Event) error {
 		if errors.Is(attempt.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer in time, which is %v at most: %w", h.timeout, err)
 		}
-		return h.unanswered(err)
+		return h.connectionFailed(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	return h.judge(response)
+	return h.checkAnswer(response)
 }
 
 func (h *HTTP) request(ctx context.Context, e Event) (*http.Request, error) {
-	event, err := h.origin.shape(e)
+	event, err := h.origin.toCloudEvent(e)
 	if err != nil {
 		return nil, &DeliveryError{Permanent: true, Err: fmt.Errorf("post to %s: %w", h.destination.Host, err)}
 	}

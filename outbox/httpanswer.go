@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// maxAnswer is how much of an answer is read, in bytes. A connection with more to come is not used again.
+	// maxAnswer is how many bytes of an answer are read. A connection whose answer is longer is not used again.
 	maxAnswer = 4 << 10
-	// maxCause is the length of the text of a connection error, which can quote what the destination sent.
+	// maxCause bounds the text of a connection error, which can quote what the destination sent.
 	maxCause = 512
 )
 
-// judge reads an answer and says whether the event was taken.
-func (h *HTTP) judge(response *http.Response) error {
+// checkAnswer reads an answer and returns an error unless the destination accepted the event.
+func (h *HTTP) checkAnswer(response *http.Response) error {
 	status := response.StatusCode
-	// Even when nobody wants to know, the body is read: else the connection could not be used again. After 101 it is
+	// The body is always read, because otherwise the connection could not be used again. After 101 the body is
 	// the connection itself, which need not end.
 	var body []byte
 	if status != http.StatusSwitchingProtocols {
@@ -35,7 +35,7 @@ func (h *HTTP) judge(response *http.Response) error {
 	if !out.Permanent {
 		out.RetryAfter = parseRetryAfter(response.Header.Get("Retry-After"), h.now(), h.maxRetryAfter)
 	}
-	text := cmp.Or(clean(string(body), maxAnswer), "no text")
+	text := cmp.Or(printable(string(body), maxAnswer), "no text")
 	if status >= 300 && status < 400 {
 		text = fmt.Sprintf("redirects are not followed; it leads to %s: correct the destination", h.redirectHost(response))
 	}
@@ -43,7 +43,7 @@ func (h *HTTP) judge(response *http.Response) error {
 	return out
 }
 
-// permanentStatus is for all but 2xx; the doc comment of HTTP gives the reasons.
+// permanentStatus reports whether a status other than 2xx is permanent; the doc comment of HTTP gives the reasons.
 func permanentStatus(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
@@ -54,7 +54,7 @@ func permanentStatus(status int) bool {
 	return status >= 300 && status < 500
 }
 
-// redirectHost leaves out what may be secret in a Location.
+// redirectHost returns the host in a Location header, because the rest may be secret.
 func (h *HTTP) redirectHost(response *http.Response) string {
 	location := response.Header.Get("Location")
 	if location == "" {
@@ -64,11 +64,11 @@ func (h *HTTP) redirectHost(response *http.Response) string {
 	if err != nil || u.Host == "" {
 		return "an invalid URL"
 	}
-	return clean(u.Host, 253)
+	return printable(u.Host, 253)
 }
 
-// parseRetryAfter reads seconds or a date (RFC 9110, section 10.2.3) as a delay of at most longest. What is neither,
-// or lies in the past, is no delay.
+// parseRetryAfter parses seconds or a date (RFC 9110, section 10.2.3) as a delay of at most longest. A value that is
+// neither, or lies in the past, is no delay.
 func parseRetryAfter(value string, now time.Time, longest time.Duration) time.Duration {
 	value = strings.TrimSpace(value)
 	if value == "" {
@@ -89,14 +89,14 @@ func parseRetryAfter(value string, now time.Time, longest time.Duration) time.Du
 	return min(max(at.Sub(now), 0), longest)
 }
 
-// unanswered wraps what went wrong before there was an answer.
-func (h *HTTP) unanswered(err error) *DeliveryError {
+// connectionFailed wraps an error that came before an answer.
+func (h *HTTP) connectionFailed(err error) *DeliveryError {
 	return &DeliveryError{Permanent: errors.Is(err, ErrDestination), Err: &connectionError{
-		text: fmt.Sprintf("post to %s: %s", h.destination.Host, clean(err.Error(), maxCause)), err: err,
+		text: fmt.Sprintf("post to %s: %s", h.destination.Host, printable(err.Error(), maxCause)), err: err,
 	}}
 }
 
-// connectionError shows a text that is safe to keep in place of its cause's.
+// connectionError has a text that may be stored and shown, unlike the text of its cause.
 type connectionError struct {
 	text string
 	err  error
@@ -106,9 +106,9 @@ func (e *connectionError) Error() string { return e.text }
 
 func (e *connectionError) Unwrap() error { return e.err }
 
-// clean makes one line of at most limit bytes out of foreign text: it cannot forge log lines, move a terminal's cursor
-// or reverse the direction of what follows.
-func clean(s string, limit int) string {
+// printable makes one line of at most limit bytes of foreign text, so that it can neither forge log lines, nor move a
+// terminal's cursor, nor reverse the direction of the text behind it.
+func printable(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

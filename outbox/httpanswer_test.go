@@ -53,7 +53,7 @@ func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[31m\r\nb\xff\u202e", 5)
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		limit = max(limit, 0) % 1000
-		got := clean(s, limit)
+		got := printable(s, limit)
 		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }) {
 			t.Fatalf("%q became %q", s, got)
 		}

@@ -20,11 +20,11 @@ const (
 	structuredType = "application/cloudevents+json; charset=utf-8"
 )
 
-// traceParent is the form of version 00 of the W3C trace context.
+// traceParent matches version 00 of the W3C trace context.
 var traceParent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
-// cloudEvent is an event in the form of CloudEvents 1.0; its JSON is the JSON event format. Of the extensions,
-// traceparent is the one of distributed tracing and dataref the one of the claim check.
+// cloudEvent is an event in the form of CloudEvents 1.0; its JSON is the JSON event format. The extension traceparent
+// is that of distributed tracing, and dataref that of the claim check.
 type cloudEvent struct {
 	SpecVersion     string          `json:"specversion"`
 	ID              string          `json:"id"`
@@ -45,7 +45,7 @@ type origin struct {
 	source, subject string
 }
 
-// newOrigin checks the attributes as HTTPConfig describes them.
+// newOrigin validates the attributes that HTTPConfig describes.
 func newOrigin(source, subject string) (origin, error) {
 	if subject == "" {
 		subject = "{tenant}"
@@ -53,7 +53,7 @@ func newOrigin(source, subject string) (origin, error) {
 	o := origin{source: source, subject: subject}
 	sample := Event{TenantID: "tenant", Type: "type"}
 	var errs []error
-	// A control character, a space or a brace that no placeholder explains is what url.Parse lets pass.
+	// url.Parse accepts control characters, spaces and braces, so these are checked besides.
 	uri := o.sourceOf(sample)
 	if _, err := url.Parse(uri); source == "" || err != nil || strings.ContainsFunc(uri, outsideURI) {
 		errs = append(errs, fmt.Errorf("source %.64q is no URI reference; its placeholders are {tenant} and {type}", source))
@@ -74,8 +74,8 @@ func (o origin) subjectOf(e Event) string {
 	return strings.NewReplacer("{tenant}", e.TenantID, "{type}", e.Type).Replace(o.subject)
 }
 
-// shape gives an event its form. An error is one of the event, which repeating cannot mend.
-func (o origin) shape(e Event) (cloudEvent, error) {
+// toCloudEvent converts an event. An error is about the event itself, so repeating cannot help.
+func (o origin) toCloudEvent(e Event) (cloudEvent, error) {
 	if e.Key == uuid.Nil || e.Type == "" {
 		return cloudEvent{}, fmt.Errorf("the event %.64q has no key or no type", e.ID)
 	}
@@ -86,7 +86,7 @@ func (o origin) shape(e Event) (cloudEvent, error) {
 	if !e.CreatedAt.IsZero() {
 		c.Time = e.CreatedAt.UTC().Format(time.RFC3339Nano)
 	}
-	// A broken trace is no reason to hold an event back.
+	// An invalid trace parent is left out, because it must not hold up the event.
 	if traceParent.MatchString(e.TraceParent) {
 		c.TraceParent = e.TraceParent
 	}
@@ -101,7 +101,7 @@ func (o origin) shape(e Event) (cloudEvent, error) {
 	return c, nil
 }
 
-// encode writes the JSON event format. The payload's text stays as it is, apart from white space.
+// encode returns the JSON event format. The payload's text is unchanged apart from white space.
 func (c cloudEvent) encode() ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -131,7 +131,7 @@ func (c cloudEvent) putHeaders(h http.Header) {
 	}
 }
 
-// headerText percent-encodes what the HTTP binding does not allow in a header (section 3.1.3.2).
+// headerText percent-encodes the characters that the HTTP binding does not allow in a header (section 3.1.3.2).
 func headerText(s string) string {
 	const hexDigits = "0123456789ABCDEF"
 	var b strings.Builder

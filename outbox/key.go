@@ -9,14 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// KeyForm is a way to derive idempotency keys. docs/outbox.md has test vectors for both.
+// KeyForm is a way of deriving idempotency keys. docs/outbox.md has test vectors for both forms.
 type KeyForm int
 
-// The forms of keys.
+// These are the forms of keys.
 const (
-	// LengthPrefixed is Key: no two different inputs look alike.
+	// LengthPrefixed is Key: different inputs are always encoded differently.
 	LengthPrefixed KeyForm = iota + 1
-	// Document is DocumentKey: what the outbox document describes, for producers that share keys with it.
+	// Document is DocumentKey, the form in the outbox document, for producers that share keys with other
+	// implementations of it.
 	Document
 )
 
@@ -39,10 +40,10 @@ func (f KeyForm) Key(tenant, category, entity, kind, version string) uuid.UUID {
 	return Key(tenant, category, entity, kind, version)
 }
 
-// Key derives an idempotency key from what makes an event the same event (outbox document, "Deterministic Key
-// Utility"): who owns it, the domain, which thing, what happened to it, and which time. It is the SHA-256 of the five
-// parts, each behind its length in bytes (32 bits, big endian), as a UUID of version 8 (RFC 9562). Upper and lower case
-// are different.
+// Key derives an idempotency key from what identifies an event (outbox document, "Deterministic Key Utility"): its
+// tenant, the domain, which thing, what happened to it, and which version. It is the SHA-256 of the five parts, each
+// behind its length in bytes (32 bits, big endian), as a UUID of version 8 (RFC 9562). Upper and lower case are
+// different.
 func Key(tenant, category, entity, kind, version string) uuid.UUID {
 	h := sha256.New()
 	for _, part := range [...]string{tenant, category, entity, kind, version} {
@@ -56,9 +57,9 @@ func Key(tenant, category, entity, kind, version string) uuid.UUID {
 	return version8(id)
 }
 
-// DocumentKey derives a key as the outbox document has it: the parts in lower case with colons between them, 0 for a
-// version that is "", SHA-256, and its first 16 bytes as new Guid(bytes) of .NET reads them, with the first three groups
-// little endian. Parts that hold colons, or differ in case only, may collide: prefer Key.
+// DocumentKey derives a key as the outbox document does: the SHA-256 of the parts in lower case with colons between
+// them, with 0 for a version that is "". The first 16 bytes are read as new Guid(bytes) of .NET reads them, the first
+// three groups little endian. Parts that contain colons, or differ only in case, may collide: prefer Key.
 func DocumentKey(tenant, category, entity, kind, version string) uuid.UUID {
 	if version == "" {
 		version = "0"
@@ -72,8 +73,8 @@ func DocumentKey(tenant, category, entity, kind, version string) uuid.UUID {
 	return id
 }
 
-// legacyKey is the key of a row from before there were keys: its id when that is one, else one made of it, the same
-// each time, so that a delivery that is repeated before the key is stored repeats it, too.
+// legacyKey is the key of a row from before idempotency keys: its id if that is a UUID, otherwise a key derived from
+// it. It is always the same, so a delivery that is repeated before the key is stored has the same key.
 func legacyKey(tenant, id string) uuid.UUID {
 	if parsed, err := uuid.Parse(id); err == nil && parsed.String() == id && parsed != uuid.Nil {
 		return parsed

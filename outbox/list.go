@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	// StatusFailed selects the pending messages that have failed before, in a Filter: no message has it.
+	// StatusFailed selects, in a Filter, pending messages that have failed before. No message has this status.
 	StatusFailed Status = "failed"
 
-	// clockSlack is how far clocks of different processes may be apart for a list by age to miss nothing.
+	// clockSlack is how far the clocks of processes may differ without a list by age missing messages.
 	clockSlack = 10 * time.Minute
 	// maxToken bounds a token from outside, in bytes.
 	maxToken = 2 << 10
 )
 
-// Filter selects messages (outbox document, "API (Optional Admin)"). What is zero does not filter.
+// Filter selects messages (outbox document, "API (Optional Admin)"). A zero field does not filter.
 type Filter struct {
-	// Status is StatusPending, StatusFailed, StatusProcessed, StatusSkipped or StatusDead; "" is all of them, pending
-	// ones first.
+	// Status is StatusPending, StatusFailed, StatusProcessed, StatusSkipped or StatusDead; "" selects all, pending ones
+	// first.
 	Status Status
-	// TenantID is one tenant; "" walks all of them, in the order of their escaped ids.
+	// TenantID selects one tenant; "" selects all, in the order of their escaped ids.
 	TenantID  string
 	EventType string
 	// CreatedFrom is inclusive, CreatedTo exclusive.
@@ -38,46 +38,46 @@ type Filter struct {
 	Continuation string
 }
 
-// Page is one page of a list: of each tenant, what is pending in the order in which it is due, what failed oldest
-// first, and what has ended newest first.
+// Page is one page of a list. Of each tenant it has pending messages in the order in which they are due, failed ones
+// oldest first, and ended ones newest first.
 type Page struct {
 	Records []Record
 	// Continuation continues the list; "" on the last page. A page with one is never empty.
 	Continuation string
 }
 
-// band is a range of index rows of one status.
-type band struct {
+// statusRange is a key range of index rows of one status.
+type statusRange struct {
 	prefix string
-	// where is what its rows have besides.
+	// where is the status that its rows must have besides.
 	where Status
-	// descends: newest first.
+	// descends says that the newest comes first.
 	descends bool
 }
 
-// bands are the ranges that a status is made of.
-func bands(s Status) ([]band, error) {
-	pending := []band{{prefix: pendingPrefix}, {prefix: waitingPrefix}}
-	ended := band{prefix: processedPrefix, descends: true}
-	dead := band{prefix: deadPrefix, descends: true}
+// statusRanges returns the key ranges for a status.
+func statusRanges(s Status) ([]statusRange, error) {
+	pending := []statusRange{{prefix: pendingPrefix}, {prefix: waitingPrefix}}
+	ended := statusRange{prefix: processedPrefix, descends: true}
+	dead := statusRange{prefix: deadPrefix, descends: true}
 	switch s {
 	case "":
 		return append(pending, ended, dead), nil
 	case StatusPending:
 		return pending, nil
 	case StatusFailed:
-		return []band{{prefix: failedPrefix}}, nil
+		return []statusRange{{prefix: failedPrefix}}, nil
 	case StatusProcessed, StatusSkipped:
 		ended.where = s
-		return []band{ended}, nil
+		return []statusRange{ended}, nil
 	case StatusDead:
-		return []band{dead}, nil
+		return []statusRange{dead}, nil
 	}
 	return nil, fmt.Errorf("%w: status %q: use pending, failed, processed, skipped or dead", ErrInvalid, clip(string(s), 32))
 }
 
-// query is the page of a band, behind the row after if that is set.
-func (b band) query(f *Filter, tenant, after string) tables.Query {
+// query returns the query for a page of the range, behind the row after if that is set.
+func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 	q := tables.Query{Partition: partition(tenant), From: b.prefix, To: endOf(b.prefix), Where: map[string]any{}, Limit: f.Limit + 1}
 	if b.where != "" {
 		q.Where["Status"] = string(b.where)
@@ -102,8 +102,8 @@ func (b band) query(f *Filter, tenant, after string) tables.Query {
 	return q
 }
 
-// List reads one page. It costs what the page costs, however many messages there are; filters by event type and age are
-// answered over the rows of the status. The errors are ErrInvalid, ErrToken and those of the stores.
+// List reads one page. The cost depends on the page, however many messages there are; filters by event type and age are
+// applied to the rows of the status. The errors are ErrInvalid, ErrToken and those of the stores.
 func (a *Admin) List(ctx context.Context, f Filter) (Page, error) {
 	page, err := a.list(ctx, f)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *Admin) list(ctx context.Context, f Filter) (Page, error) {
 	if err := cmp.Or(checkID("tenant id", f.TenantID, false), checkID("event type", f.EventType, false)); err != nil {
 		return Page{}, err
 	}
-	of, err := bands(f.Status)
+	of, err := statusRanges(f.Status)
 	if err != nil {
 		return Page{}, err
 	}
@@ -128,18 +128,18 @@ func (a *Admin) list(ctx context.Context, f Filter) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	w := &walk{a: a, f: &f, bands: of}
+	w := &listing{a: a, f: &f, bands: of}
 	if err := w.run(ctx, at); err != nil {
 		return Page{}, err
 	}
 	return w.page(), nil
 }
 
-// walk collects one page, and one record more, over bands and tenants.
-type walk struct {
+// listing collects one page, and one record more, over ranges and tenants.
+type listing struct {
 	a     *Admin
 	f     *Filter
-	bands []band
+	bands []statusRange
 	found []foundRecord
 }
 
@@ -148,8 +148,8 @@ type foundRecord struct {
 	at position
 }
 
-// run walks from a position on.
-func (w *walk) run(ctx context.Context, at position) error {
+// run collects from a position on.
+func (w *listing) run(ctx context.Context, at position) error {
 	if w.f.TenantID != "" {
 		return w.tenant(ctx, w.f.TenantID, at)
 	}
@@ -173,9 +173,9 @@ func (w *walk) run(ctx context.Context, at position) error {
 	return nil
 }
 
-func (w *walk) full() bool { return len(w.found) > w.f.Limit }
+func (w *listing) full() bool { return len(w.found) > w.f.Limit }
 
-func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
+func (w *listing) tenant(ctx context.Context, tenant string, at position) error {
 	for i := at.Band; i < len(w.bands) && !w.full(); i++ {
 		after := ""
 		if i == at.Band {
@@ -194,7 +194,7 @@ func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
 				w.a.o.logger.ErrorContext(ctx, "outbox message left out of a list", "error", err)
 				continue
 			}
-			if !w.f.takes(&m.Record) {
+			if !w.f.matches(&m.Record) {
 				continue
 			}
 			m.Payload, m.Attempts = nil, nil
@@ -208,13 +208,13 @@ func (w *walk) tenant(ctx context.Context, tenant string, at position) error {
 	return nil
 }
 
-// takes is the filter by age, which keys narrow down only.
-func (f *Filter) takes(r *Record) bool {
+// matches applies the filter by age exactly; the keys only narrow it down.
+func (f *Filter) matches(r *Record) bool {
 	return (f.CreatedFrom.IsZero() || !r.CreatedAt.Before(f.CreatedFrom)) && (f.CreatedTo.IsZero() || r.CreatedAt.Before(f.CreatedTo))
 }
 
-// page is what was found; the record too many tells that there is another page.
-func (w *walk) page() Page {
+// page returns what was found. The one record too many shows that there is another page.
+func (w *listing) page() Page {
 	var p Page
 	n := min(len(w.found), w.f.Limit)
 	for _, r := range w.found[:n] {
@@ -226,7 +226,7 @@ func (w *walk) page() Page {
 	return p
 }
 
-// position is the last record of a page. Filter is a fingerprint of what it was listed by.
+// position is the position of the last record of a page. Filter is the fingerprint of the filter of the list.
 type position struct {
 	Tenant string `json:"t"`
 	Band   int    `json:"b"`
@@ -246,8 +246,8 @@ func (f *Filter) token(at position) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// position reads a token; it comes from outside and is checked.
-func (f *Filter) position(of []band) (position, error) {
+// position decodes a token, which comes from outside and is validated.
+func (f *Filter) position(of []statusRange) (position, error) {
 	if f.Continuation == "" {
 		return position{}, nil
 	}
@@ -259,15 +259,16 @@ func (f *Filter) position(of []band) (position, error) {
 	if at.Filter != f.fingerprint() {
 		return position{}, fmt.Errorf("%w: repeat the filter that it was given for, or leave it out", ErrToken)
 	}
-	if at.Band < 0 || at.Band >= len(of) || !strings.HasPrefix(at.Row, of[at.Band].prefix) || at.Row != legal(at.Row) ||
+	if at.Band < 0 || at.Band >= len(of) || !strings.HasPrefix(at.Row, of[at.Band].prefix) || at.Row != legalRowKey(at.Row) ||
 		checkID("tenant id", at.Tenant, true) != nil || f.TenantID != "" && f.TenantID != at.Tenant {
 		return position{}, fmt.Errorf("%w: it is damaged", ErrToken)
 	}
 	return at, nil
 }
 
-// legal is a row key without what no row key holds: = and ~ are what EscapeKey has made.
-func legal(row string) string {
+// legalRowKey returns row if it can be a row key, else "". Of the characters that row keys do not hold, = and ~ are
+// allowed, because EscapeKey makes them.
+func legalRowKey(row string) string {
 	plain := strings.NewReplacer("=", "", "~", "").Replace(row)
 	if len(row) > 512 || tables.EscapeKey(plain) != plain {
 		return ""

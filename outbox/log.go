@@ -21,11 +21,11 @@ func (o *Outbox) logSuccess(ctx context.Context, m *message) {
 	if !o.logger.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_SUCCESS id=%s key=%s", field(m.ID), m.IdempotencyKey), about(m)...)
+	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_SUCCESS id=%s key=%s", logField(m.ID), m.IdempotencyKey), about(m)...)
 }
 
 func (o *Outbox) logFail(ctx context.Context, m *message) {
-	o.logger.WarnContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_FAIL id=%s key=%s retry=%d max=%d", field(m.ID), m.IdempotencyKey, m.RetryCount, o.options.MaxRetries),
+	o.logger.WarnContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_FAIL id=%s key=%s retry=%d max=%d", logField(m.ID), m.IdempotencyKey, m.RetryCount, o.options.MaxRetries),
 		append(about(m), "error", m.Error, "status", string(m.Status))...)
 }
 
@@ -34,12 +34,12 @@ func (o *Outbox) logDuplicate(ctx context.Context, m *message, differs bool) {
 	if differs {
 		level = slog.LevelWarn
 	}
-	o.logger.Log(ctx, level, fmt.Sprintf("OUTBOX_WORKER_DUPLICATE tenant=%s key=%s", field(m.TenantID), m.IdempotencyKey),
+	o.logger.Log(ctx, level, fmt.Sprintf("OUTBOX_WORKER_DUPLICATE tenant=%s key=%s", logField(m.TenantID), m.IdempotencyKey),
 		"eventType", m.EventType, "payloadDiffers", differs)
 }
 
 func (o *Outbox) logSkipProcessed(ctx context.Context, m *message) {
-	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_SKIP_PROCESSED id=%s", field(m.ID)), about(m)...)
+	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_SKIP_PROCESSED id=%s", logField(m.ID)), about(m)...)
 }
 
 // about are the attributes of a line on a message.

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Log is a Transport that writes a line and no payload: for development, and for events that nobody wants yet. It always
-// succeeds.
+// Log is a Transport that logs a line without the payload: for development, and for events that nobody receives yet. It
+// always succeeds.
 type Log struct {
 	logger *slog.Logger
 }
@@ -21,7 +21,7 @@ func NewLog(logger *slog.Logger) *Log {
 	return &Log{logger}
 }
 
-// Deliver writes the line.
+// Deliver logs the event.
 func (l *Log) Deliver(ctx context.Context, e Event) error {
 	l.logger.InfoContext(ctx, "outbox event", "id", e.ID, "key", e.Key, "tenant", e.TenantID, "eventType", e.Type,
 		"bytes", len(e.Payload), "attempt", e.Attempt, "correlationId", e.CorrelationID)

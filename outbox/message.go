@@ -12,41 +12,41 @@ import (
 )
 
 const (
-	// schemaVersion is what this program writes; rows from before there were keys have none.
+	// schemaVersion is the version that this program writes; rows from before idempotency keys have none.
 	schemaVersion = 1
-	// inlinePayload is the largest payload that a p- row repeats, so that its dispatcher need not read the message.
+	// inlinePayload is the largest payload that a p- row repeats, so that its dispatcher need not read the m- row.
 	inlinePayload = 4 << 10
-	// columns is about how many a row has.
+	// columns is about how many columns a row has.
 	columns = 24
-	// maxAttempts is the length of the attempt log, maxAttemptError of an error in it and of one in a list, in
+	// maxAttempts is the length of the attempt log. maxAttemptError bounds an error text in the log and in a list, in
 	// characters.
 	maxAttempts     = 10
 	maxAttemptError = 256
 )
 
-// message is a row of the table. Its m- and p- rows have the same columns, so that either can be made of the other.
+// message is a row of the table. m- and p- rows have the same columns, so that either can be made from the other.
 type message struct {
 	Record
-	// blob is where a large payload is.
+	// blob names the blob with a large payload.
 	blob string
-	// givenUp is why it is to die, set before the Dead hook has succeeded.
+	// givenUp is why the message is to become dead. It is set before the Dead hook has succeeded.
 	givenUp string
-	// indexRow is the index row that the last write of the m- row wrote with it.
+	// indexRow is the index row that was written together with the m- row last.
 	indexRow string
-	// origin names the Add, settlement the last change of status: how one's own write is known.
+	// origin identifies the Add, and settlement the last change of status, so that a process recognises its own write.
 	origin, settlement string
-	// extra are the properties as they were read, so that those of others survive.
+	// extra holds the properties as they were read, so that unknown ones are kept.
 	extra map[string]any
 }
 
-// complete says whether the message can be delivered, and written back, as it is.
-func (m *message) complete() bool { return len(m.Payload) > 0 || m.blob != "" }
+// hasPayload reports whether the message can be delivered, and written back, without reading its m- row.
+func (m *message) hasPayload() bool { return len(m.Payload) > 0 || m.blob != "" }
 
 func (m *message) key() tables.Key {
 	return tables.Key{Partition: partition(m.TenantID), Row: messageRow(m.ID)}
 }
 
-// entity is the m- row.
+// entity returns the m- row.
 func (m *message) entity() tables.Entity {
 	props := make(map[string]any, max(columns, len(m.extra)))
 	maps.Copy(props, m.extra)
@@ -69,7 +69,7 @@ func (m *message) entity() tables.Entity {
 	return tables.Entity{Key: m.key(), Properties: props}
 }
 
-// putRecord writes what lists show.
+// putRecord writes the columns that lists show.
 func (m *message) putRecord(props map[string]any) {
 	props["Id"] = m.ID
 	props["TenantId"] = m.TenantID
@@ -99,7 +99,7 @@ func (m *message) putRecord(props map[string]any) {
 	putTime(props, "DeadAt", m.DeadAt)
 }
 
-// pendingEntity is the p- or w- row of this key: the m- row, without a payload that is not small.
+// pendingEntity returns the p- or w- row with this key: the m- row, without a large payload.
 func (m *message) pendingEntity(row string) tables.Entity {
 	e := m.entity()
 	e.Row = row
@@ -109,7 +109,7 @@ func (m *message) pendingEntity(row string) tables.Entity {
 	return e
 }
 
-// listEntity is an f-, x- or d- row: what a list shows.
+// listEntity returns an f-, x- or d- row: the columns that a list shows.
 func (m *message) listEntity(row string) tables.Entity {
 	props := make(map[string]any, columns)
 	m.putRecord(props)
@@ -124,8 +124,8 @@ func dropPayload(props map[string]any) {
 	delete(props, "Payload")
 }
 
-// decode reads a row of a message, of any kind. A row of before there were keys has no SchemaVersion; one of a newer
-// version is a *VersionError.
+// decode decodes a row of a message, of any kind. A row from before idempotency keys has no SchemaVersion; a row of a
+// newer version is a *VersionError.
 func decode(e tables.Entity) (message, error) {
 	version := e.Int("SchemaVersion")
 	if version > schemaVersion {
@@ -169,7 +169,7 @@ func decode(e tables.Entity) (message, error) {
 	return m, m.decodeTexts(e)
 }
 
-// decodeTexts reads the columns that are more than their text, and what rows of before there were keys have instead.
+// decodeTexts decodes the columns that hold encoded values, and the columns of rows from before idempotency keys.
 func (m *message) decodeTexts(e tables.Entity) (err error) {
 	if m.EventType == "" {
 		m.EventType = e.String("Name")
@@ -196,7 +196,7 @@ func (m *message) decodeTexts(e tables.Entity) (err error) {
 	return nil
 }
 
-// idOf is the message's id: its column, or, in a row that has none as text, its row key.
+// idOf returns the message's id: from its row key, or from its column in an index row.
 func idOf(e tables.Entity) string {
 	if len(e.Row) > len(messagePrefix) && e.Row[:len(messagePrefix)] == messagePrefix {
 		if id, err := tables.UnescapeKey(e.Row[len(messagePrefix):]); err == nil {
@@ -206,18 +206,18 @@ func idOf(e tables.Entity) string {
 	return e.String("Id")
 }
 
-// unclaim forgets whose the message was.
+// unclaim removes the claim.
 func (m *message) unclaim() {
 	m.ClaimedBy, m.ClaimedUntil = "", time.Time{}
 }
 
-// postpone makes the message due at another time, for everybody.
+// postpone makes the message due at another time, without a claim.
 func (m *message) postpone(due time.Time) {
 	m.unclaim()
 	m.NextAttemptAt = truncated(due)
 }
 
-// event is what leaves of the message.
+// event returns the event to deliver.
 func (m *message) event(payload json.RawMessage) Event {
 	return Event{
 		ID: m.ID, TenantID: m.TenantID, Type: m.EventType, Key: m.IdempotencyKey, Payload: payload, CreatedAt: m.CreatedAt,

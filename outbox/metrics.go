@@ -8,8 +8,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Snapshot is the outbox in five numbers (outbox document, "Observability / Metrics"). Dead and skipped messages are not
-// in the backlog: nobody works on them.
+// Snapshot is the state of the outbox in five numbers (outbox document, "Observability / Metrics"). Dead and skipped
+// messages do not belong to the backlog.
 type Snapshot struct {
 	// BacklogSize counts the pending messages.
 	BacklogSize int `json:"backlogSize"`
@@ -17,9 +17,9 @@ type Snapshot struct {
 	FailedPending int `json:"failedPending"`
 	// OldestAgeSeconds is the age of the oldest pending message; 0 without one.
 	OldestAgeSeconds float64 `json:"oldestAgeSeconds"`
-	// Throughput is what this process has processed a second, over Options.MetricsWindow.
+	// Throughput is how many messages a second this process has processed, over Options.MetricsWindow.
 	Throughput float64 `json:"throughput"`
-	// FailureRatio is the share of its attempts that failed, 0 to 1, over the same time.
+	// FailureRatio is the share of this process's attempts that failed, 0 to 1, over the same time.
 	FailureRatio float64 `json:"failureRatio"`
 }
 
@@ -31,8 +31,8 @@ type Monitor struct {
 // NewMonitor makes a Monitor.
 func NewMonitor(o *Outbox) *Monitor { return &Monitor{o} }
 
-// Snapshot counts what is pending, over all tenants: a page a tenant, and one a thousand pending messages. Call it as
-// often as that may cost.
+// Snapshot counts the pending messages of all tenants. The cost is a page for each tenant, and one for each thousand
+// pending messages.
 func (m *Monitor) Snapshot(ctx context.Context) (Snapshot, error) {
 	now := m.o.now()
 	var s Snapshot

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The limits that are not optional.
+// These limits cannot be configured.
 const (
 	// MaxPayload is the largest payload, in bytes.
 	MaxPayload = 1 << 20
@@ -19,11 +19,11 @@ const (
 	DefaultLimit = 50
 )
 
-// Options are the settings of the outbox (outbox document, "Configuration"). A number that is 0 has its default.
-// DefaultOptions also has what is on by default.
+// Options are the settings of the outbox (outbox document, "Configuration"). A number that is 0 means its default.
+// DefaultOptions also has the switches that are on by default.
 type Options struct {
-	// PollIntervalSeconds is how often the timer that calls Sweep is meant to fire, 1 to 3600; 0 means 15. Messages do
-	// not wait for it: it finds what a lost wake-up left behind.
+	// PollIntervalSeconds is how often the timer that calls Sweep should fire, 1 to 3600; 0 means 15. Messages do not
+	// wait for it: it finds those whose wake-up was lost.
 	PollIntervalSeconds int
 	// BatchSize is how many messages are claimed at once, 1 to 500; 0 means 50.
 	BatchSize int
@@ -31,30 +31,30 @@ type Options struct {
 	MaxRetries int
 	// BaseRetryDelaySeconds is the base of the back-off, 1 to 86400; 0 means 10.
 	BaseRetryDelaySeconds int
-	// UseExponentialBackoff doubles the delay with every failure: between 0 and base * 2^RetryCount, evenly. Off: the
-	// base, always.
+	// UseExponentialBackoff doubles the bound of the delay with every failure: the delay is evenly distributed between
+	// 0 and base * 2^RetryCount. Without it, the delay is always the base.
 	UseExponentialBackoff bool
-	// MaxErrorTextLength is where error texts are cut, in characters, 1 to 16000; 0 means 2000.
+	// MaxErrorTextLength is the length at which error texts are cut, in characters, 1 to 16000; 0 means 2000.
 	MaxErrorTextLength int
 
-	// MaxRetryDelay bounds the back-off and what a destination may ask for; 0 means 1 h.
+	// MaxRetryDelay bounds the back-off and the delay that a destination may ask for; 0 means 1 h.
 	MaxRetryDelay time.Duration
 	// DeliveryTimeout bounds one delivery; 0 means 15 s.
 	DeliveryTimeout time.Duration
-	// ClaimDuration is for how long a claimed message is its dispatcher's, at least twice DeliveryTimeout; 0 means
-	// 2 min. What a crashed process had claimed waits for the rest of it.
+	// ClaimDuration is how long a claim lasts, at least twice DeliveryTimeout; 0 means 2 min. Messages that a crashed
+	// process had claimed wait for the rest of it.
 	ClaimDuration time.Duration
 	// MaxConcurrency bounds the deliveries of a Dispatcher; 0 means 128.
 	MaxConcurrency int
-	// MaxPerDestination bounds those to one destination, and with them what a process that is killed leaves unsettled;
-	// 0 means 16.
+	// MaxPerDestination bounds the deliveries to one destination, and so the deliveries that a killed process leaves
+	// unsettled; 0 means 16.
 	MaxPerDestination int
-	// CircuitFailures is how many transient failures in a row stop the deliveries to a destination; 0 means 5.
+	// CircuitFailures is how many consecutive transient failures stop the deliveries to a destination; 0 means 5.
 	CircuitFailures int
-	// CircuitCooldown is for how long they stop before one message is tried, doubling up to ten times that; 0 means
-	// 30 s.
+	// CircuitCooldown is how long the deliveries stop before one message is tried. It doubles up to ten times that; 0
+	// means 30 s.
 	CircuitCooldown time.Duration
-	// MetricsWindow is the time that Throughput and FailureRatio look back; 0 means 5 min.
+	// MetricsWindow is the period of Throughput and FailureRatio; 0 means 5 min.
 	MetricsWindow time.Duration
 	// KeyForm is how Writer.Key derives keys; 0 means LengthPrefixed.
 	KeyForm KeyForm
@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate checks every option at once, defaults applied. The error is an ErrInvalid that names each bad one.
+// Validate checks all options, with defaults applied. The error is an ErrInvalid that names each bad one.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	var errs []error
@@ -114,11 +114,11 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxDoublings keeps the shift of the back-off in range; the cap is reached long before.
+// maxDoublings keeps the shift of the back-off in range; the bound is reached long before.
 const maxDoublings = 40
 
-// Ceiling is the longest that a message waits after so many failures (outbox document, "Configuration"):
-// base * 2^retryCount with exponential back-off, the base without, MaxRetryDelay at most.
+// Ceiling is the longest delay after so many failures (outbox document, "Configuration"): base * 2^retryCount with
+// exponential back-off, otherwise the base, and at most MaxRetryDelay.
 func (o Options) Ceiling(retryCount int) time.Duration {
 	o = o.withDefaults()
 	base := time.Duration(o.BaseRetryDelaySeconds) * time.Second
@@ -132,9 +132,9 @@ func (o Options) Ceiling(retryCount int) time.Duration {
 	return base << doublings
 }
 
-// Delay is how long a message waits after so many failures. With exponential back-off it is an even share of Ceiling
-// (full jitter), draw being a random number in [0, 1): so the mean after the first failure is the base, and a crowd that
-// failed together does not come back together.
+// Delay is the delay after so many failures. With exponential back-off it is the share draw, a random number in [0, 1),
+// of Ceiling (full jitter). So the mean delay after the first failure is the base, and messages that failed together
+// are not retried together.
 func (o Options) Delay(retryCount int, draw float64) time.Duration {
 	ceiling := o.Ceiling(retryCount)
 	if !o.UseExponentialBackoff {

@@ -8,32 +8,32 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// An order key has at most one message under p-, its head; the others wait under w-, in the order of their sequence.
-// Whoever adds one or ends the head also writes the key's row, so these exclude each other, and the row's ETag tells the
-// one who came too late.
+// An order key has at most one message with a p- row, its head. The others wait with w- rows, in the order of their sequence
+// numbers. Whoever adds a message or ends the head also writes the row of the order key, so these operations exclude each other,
+// and the ETag of that row tells the one that came too late.
 
-// order is the row of an order key. It is there for as long as the key has a head.
-type order struct {
+// orderKeyRow is the row of an order key. It exists as long as the key has a head.
+type orderKeyRow struct {
 	entity tables.Entity
 	found  bool
-	// next is the next sequence.
+	// next is the next sequence number.
 	next int64
 }
 
-func (o *Outbox) order(ctx context.Context, tenant, orderKey string) (order, error) {
+func (o *Outbox) order(ctx context.Context, tenant, orderKey string) (orderKeyRow, error) {
 	key := tables.Key{Partition: partition(tenant), Row: orderRow(orderKey)}
 	e, err := o.tables.Get(ctx, o.table, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		return order{entity: tables.Entity{Key: key, Properties: map[string]any{"OrderKey": orderKey}}}, nil
+		return orderKeyRow{entity: tables.Entity{Key: key, Properties: map[string]any{"OrderKey": orderKey}}}, nil
 	}
 	if err != nil {
-		return order{}, fmt.Errorf("read order key: %w", err)
+		return orderKeyRow{}, fmt.Errorf("read order key: %w", err)
 	}
-	return order{entity: e, found: true, next: e.Int("Next")}, nil
+	return orderKeyRow{entity: e, found: true, next: e.Int("Next")}, nil
 }
 
-// write is the operation that stores the row if nobody else has meanwhile.
-func (r order) write() tables.Op {
+// write returns the operation that stores the row, which fails if somebody else has changed it.
+func (r orderKeyRow) write() tables.Op {
 	r.entity.Properties["Next"] = r.next
 	if r.found {
 		return tables.Replace(r.entity)
@@ -41,8 +41,8 @@ func (r order) write() tables.Op {
 	return tables.Insert(r.entity)
 }
 
-// enqueue gives the operations that put a pending message in line, beside that of its m- row. It sets the message's
-// indexRow.
+// enqueue returns the operations that add a pending message to the index, besides that on its m- row. It sets the
+// message's indexRow.
 func (o *Outbox) enqueue(ctx context.Context, m *message) ([]tables.Op, error) {
 	m.indexRow = pendingRow(m.NextAttemptAt, m.ID)
 	if m.OrderKey == "" {
@@ -59,8 +59,8 @@ func (o *Outbox) enqueue(ctx context.Context, m *message) ([]tables.Op, error) {
 	return []tables.Op{tables.Insert(m.pendingEntity(m.indexRow)), r.write()}, nil
 }
 
-// dequeue gives the operations that let the next of an order key become its head, when the head leaves for good.
-// promoted says whether there is a next one; without an order key there is nothing to do.
+// dequeue returns the operations that make the next message of an order key its head, when the head leaves. promoted
+// says whether there is a next one. Without an order key there is nothing to do.
 func (o *Outbox) dequeue(ctx context.Context, m *message) (ops []tables.Op, promoted bool, err error) {
 	if m.OrderKey == "" {
 		return nil, false, nil
@@ -74,7 +74,7 @@ func (o *Outbox) dequeue(ctx context.Context, m *message) (ops []tables.Op, prom
 		if err != nil {
 			return nil, false, fmt.Errorf("read what waits for order key: %w", err)
 		}
-		// Its columns are moved as they are: what a newer version has written stays so.
+		// The columns are moved unchanged, so that those of a newer version are kept.
 		head := tables.Entity{
 			Key:        tables.Key{Partition: e.Partition, Row: pendingRow(o.now(), idOf(e))},
 			Properties: e.Properties,
@@ -82,7 +82,7 @@ func (o *Outbox) dequeue(ctx context.Context, m *message) (ops []tables.Op, prom
 		return []tables.Op{tables.Delete(e.Key, e.ETag), tables.Insert(head), r.write()}, true, nil
 	}
 	if !r.found {
-		return nil, false, nil // unreachable unless someone else has removed the row: nothing waits
+		return nil, false, nil // only if somebody else has removed the row; then nothing waits
 	}
 	return []tables.Op{tables.Delete(r.entity.Key, r.entity.ETag)}, false, nil
 }

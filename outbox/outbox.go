@@ -15,64 +15,65 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Where the outbox is kept when Config does not say.
+// These are the defaults of Config.
 const (
 	DefaultTable     = "outbox"
 	DefaultQueue     = "outbox-wake"
 	DefaultContainer = "outbox"
 )
 
-// Config says where an outbox is and how it behaves.
+// Config configures an Outbox.
 type Config struct {
-	// Tables, Queues and Blobs are the stores; all are needed.
+	// Tables, Queues and Blobs are required.
 	Tables tables.Store
 	Queues queues.Store
 	Blobs  blobs.Store
-	// Table, Queue and Container are DefaultTable, DefaultQueue and DefaultContainer when they are "".
+	// Table, Queue and Container default to DefaultTable, DefaultQueue and DefaultContainer.
 	Table, Queue, Container string
 	Options                 Options
-	// Node names this process in claims and attempt logs; "" means the host's name and the process id.
+	// Node is the name of this process in claims and attempt logs; the default is made of the host name and the process
+	// id.
 	Node string
-	// Logger is slog.Default when it is nil.
+	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Random gives numbers in [0, 1) for the jitter; nil means math/rand.
+	// Random returns numbers in [0, 1) for the jitter; nil means math/rand.
 	Random   func() float64
 	Observer Observer
 }
 
-// Observer is told what happens, for counters; a nil function is not called. They are called concurrently and do not
-// block.
+// Observer is called for what happens, for counters. A nil function is not called. The functions are called
+// concurrently and must not block.
 type Observer struct {
-	// Added: a new message is in.
+	// Added: a new message was added.
 	Added func()
-	// Duplicate: a message was there already, maybe with another payload.
+	// Duplicate: a message with this key existed already, maybe with another payload.
 	Duplicate func(payloadDiffers bool)
 	// Claimed: a batch of so many messages was claimed.
 	Claimed func(messages int)
-	// Attempted: a delivery ended. It is not called for those that an open circuit put off.
+	// Attempted: a delivery ended. It is not called for messages that an open circuit postponed.
 	Attempted func(destination string, outcome Outcome, took time.Duration)
-	// Settled: a message reached its end, so long after it was added.
+	// Settled: a message reached its final status, this long after it was added.
 	Settled func(status Status, sinceCreated time.Duration)
-	// Lost: a settlement found its claim lost; the message may be delivered twice.
+	// Lost: the claim of a message was lost before its settlement; the message may be delivered twice.
 	Lost func()
 	// Circuit: a destination's circuit opened or closed.
 	Circuit func(destination string, open bool)
 }
 
-// Outcome is how a delivery ended.
+// Outcome is the result of a delivery.
 type Outcome string
 
-// The outcomes of a delivery.
+// These are the outcomes.
 const (
 	Succeeded Outcome = "succeeded"
-	Failed    Outcome = "failed"   // transient, tried again
+	Failed    Outcome = "failed"   // transient: tried again
 	Refused   Outcome = "refused"  // permanent
-	Unrouted  Outcome = "unrouted" // no Route takes the event
+	Unrouted  Outcome = "unrouted" // no Route matches the event
 )
 
-// Outbox is what Writer, Dispatcher, Admin and Monitor share: build it with New, once a process. It is safe for
+// Outbox is shared by Writer, Dispatcher, Admin and Monitor. Make one in each process, with New. It is safe for
 // concurrent use.
 type Outbox struct {
 	tables    tables.Store
@@ -90,7 +91,8 @@ type Outbox struct {
 	window    *window
 }
 
-// New checks the configuration, all of it at once. It touches no storage: Create does.
+// New makes an Outbox. The error names everything that is wrong with the configuration. New does not use storage:
+// Create does.
 func New(c Config) (*Outbox, error) {
 	var errs []error
 	if c.Tables == nil || c.Queues == nil || c.Blobs == nil {
@@ -124,10 +126,10 @@ func New(c Config) (*Outbox, error) {
 	return o, nil
 }
 
-// Options are the settings in force, defaults applied.
+// Options returns the options with defaults applied.
 func (o *Outbox) Options() Options { return o.options }
 
-// Create makes sure that the table, the queue and the container exist.
+// Create creates the table, the queue and the container if they are missing.
 func (o *Outbox) Create(ctx context.Context) error {
 	err := errors.Join(
 		o.tables.CreateTable(ctx, o.table),
@@ -148,7 +150,7 @@ func defaultNode() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// complete fills in what is not observed.
+// complete sets the functions that are nil.
 func (o Observer) complete() Observer {
 	if o.Added == nil {
 		o.Added = func() {}
@@ -174,7 +176,7 @@ func (o Observer) complete() Observer {
 	return o
 }
 
-// checkID holds an id from outside against its limits. Anything else is escaped.
+// checkID checks the limits of an id from outside. Ids may hold any characters, because keys are escaped.
 func checkID(what, id string, needed bool) error {
 	switch {
 	case id == "" && needed:

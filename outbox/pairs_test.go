@@ -68,7 +68,7 @@ func FuzzMessageRows(f *testing.F) {
 				t.Errorf("the id %q becomes %q", msg.ID, got.ID)
 			}
 		}
-		event, err := origin{source: "/x", subject: "{tenant}"}.shape(msg.event(m.Payload))
+		event, err := origin{source: "/x", subject: "{tenant}"}.toCloudEvent(msg.event(m.Payload))
 		if err != nil {
 			t.Fatalf("it cannot leave: %v", err)
 		}
@@ -92,7 +92,7 @@ func FuzzPairOfTokens(f *testing.F) {
 		if s.Bool() {
 			filter.TenantID = s.Name(MaxIDLength)
 		}
-		of, err := bands(filter.Status)
+		of, err := statusRanges(filter.Status)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,14 +12,14 @@ import (
 const (
 	// spillPayload is the largest payload that a row holds, in bytes.
 	spillPayload = 48 << 10
-	// maxRequest is how much of a transaction's 4 MiB is used, in bytes.
+	// maxRequest is how many of a transaction's 4 MiB are used, in bytes.
 	maxRequest = 3 << 20
-	// rowOverhead is what a message's rows take in a transaction besides its texts, in bytes.
+	// rowOverhead is how many bytes a message's rows take in a transaction besides its texts.
 	rowOverhead = 8 << 10
 )
 
-// requestSize is an upper bound of what the message takes in a transaction: the payload as text in JSON, where a
-// quotation mark takes two bytes and < and > take six, and once more if its p- row repeats it.
+// requestSize is an upper bound of the bytes that the message takes in a transaction: the payload as JSON text, in
+// which a quotation mark takes two bytes and < and > take six, and once more if its p- row repeats it.
 func (m *message) requestSize() int {
 	size := 0
 	for _, c := range m.Payload {
@@ -40,8 +40,8 @@ func (m *message) requestSize() int {
 	return size + 6*len(m.Error) + rowOverhead
 }
 
-// spill writes a payload that a row does not hold to a blob, before the row that names it. The name is this Add's alone,
-// so that it can be removed again without taking another's.
+// spill writes a payload that is too large for a row to a blob, before the row that names it. The name belongs to this
+// Add alone, so that the blob can be deleted without taking another one's payload.
 func (o *Outbox) spill(ctx context.Context, m *message) error {
 	if len(m.Payload) <= spillPayload || m.blob != "" {
 		return nil
@@ -54,9 +54,9 @@ func (o *Outbox) spill(ctx context.Context, m *message) error {
 	return nil
 }
 
-// unspill removes the blob of an Add that found its message there already. A crash before it leaves a blob that
+// dropSpilled deletes the blob of an Add that found its message existing already. A crash before it leaves a blob that
 // nothing names.
-func (o *Outbox) unspill(ctx context.Context, m *message) {
+func (o *Outbox) dropSpilled(ctx context.Context, m *message) {
 	if m.blob == "" {
 		return
 	}
@@ -65,7 +65,7 @@ func (o *Outbox) unspill(ctx context.Context, m *message) {
 	}
 }
 
-// payload reads a message's payload, from its blob if need be.
+// payload returns a message's payload, read from its blob if necessary.
 func (o *Outbox) payload(ctx context.Context, m *message) (json.RawMessage, error) {
 	if m.blob == "" {
 		return m.Payload, nil

@@ -16,20 +16,21 @@ import (
 // poisonSuffix is what the Functions host adds to a queue's name to name its poison queue.
 const poisonSuffix = "-poison"
 
-// SweepPayloads deletes the payloads in blobs that were written before a time and that no message names, of one page of
-// the container: a process that died in an Add has left them. next continues behind the page, "" after the last. Before
-// is to lie days in the past at least: an Add writes the payload first. What a message names goes with it, by Retention.
+// SweepPayloads looks at one page of the container and deletes the payloads that were written before a time and that no
+// message names; a process that died in an Add has left them. next continues behind the page and is "" after the last
+// one. before must lie at least days in the past, because an Add writes the payload first. Retention deletes the
+// payload of a message with the message.
 func (a *Admin) SweepPayloads(ctx context.Context, before time.Time, from string) (removed int, next string, err error) {
-	removed, next, err = blobs.Sweep(ctx, a.o.blobs, a.o.container, before, from, a.o.unnamed)
+	removed, next, err = blobs.Sweep(ctx, a.o.blobs, a.o.container, before, from, a.o.unreferenced)
 	if err != nil {
 		return removed, next, fmt.Errorf("retention of payloads: %w", err)
 	}
 	return removed, next, nil
 }
 
-// unnamed gives those of the payloads that no message names. Those of tenants that are not known stay: an Add registers
-// its tenant before it writes.
-func (o *Outbox) unnamed(ctx context.Context, names []string) ([]string, error) {
+// unreferenced returns those of the payloads that no message names. Payloads of unknown tenants are kept, because an
+// Add registers its tenant before it writes.
+func (o *Outbox) unreferenced(ctx context.Context, names []string) ([]string, error) {
 	byTenant := map[string][]string{}
 	for _, name := range names {
 		if parts := strings.Split(name, "/"); len(parts) == 3 {
@@ -44,7 +45,7 @@ func (o *Outbox) unnamed(ctx context.Context, names []string) ([]string, error) 
 		}
 		for _, t := range list {
 			for _, name := range byTenant[digest(t.id)] {
-				named, err := o.names(ctx, t.id, name)
+				named, err := o.references(ctx, t.id, name)
 				if err != nil {
 					return nil, err
 				}
@@ -58,8 +59,8 @@ func (o *Outbox) unnamed(ctx context.Context, names []string) ([]string, error) 
 	return free, nil
 }
 
-// names says whether the message that a payload belongs to names it.
-func (o *Outbox) names(ctx context.Context, tenant, blob string) (bool, error) {
+// references reports whether the message that a payload belongs to names it.
+func (o *Outbox) references(ctx context.Context, tenant, blob string) (bool, error) {
 	id := strings.Split(blob, "/")[1]
 	e, err := o.tables.Get(ctx, o.table, tables.Key{Partition: partition(tenant), Row: messageRow(id)})
 	if errors.Is(err, tables.ErrNotFound) {
@@ -71,11 +72,11 @@ func (o *Outbox) names(ctx context.Context, tenant, blob string) (bool, error) {
 	return e.String("PayloadBlob") == blob, nil
 }
 
-// SweepData deletes payloads of DataContainer that were written before a time, of one page of it; next continues behind
-// the page, "" after the last. Every attempt at a delivery writes the payload again, so an event that is not delivered
-// yet keeps its own. Nothing goes while one of the destinations' queues, or a poison queue of theirs, holds a message,
-// hidden ones included: it could name a payload, however old. What a receiver has taken out of its queue it has to read
-// before that time.
+// SweepData looks at one page of DataContainer and deletes the payloads that were written before a time; next continues
+// behind the page and is "" after the last one. Every attempt at a delivery writes the payload again, so an event that
+// is not delivered yet keeps its payload. Nothing is deleted while a queue of a destination, or its poison queue, holds
+// a message, hidden ones included, because that could name a payload, however old. A receiver that has taken a message
+// out of its queue has to read the payload before that time.
 func (a *Admin) SweepData(ctx context.Context, destinations []*Queue, before time.Time, from string) (removed int, next string, err error) {
 	removed, next, err = blobs.Sweep(ctx, a.o.blobs, DataContainer, before, from, func(ctx context.Context, names []string) ([]string, error) {
 		for _, q := range destinations {

@@ -16,23 +16,23 @@ import (
 )
 
 // DataContainer holds the payloads of events that do not fit a queue message (claim check). A dataref is
-// "outbox-claims/{blob}", relative to the blob endpoint of the account. Admin.SweepData deletes them once every receiver
-// must have read them.
+// "outbox-claims/{blob}", relative to the blob endpoint of the account. Admin.SweepData deletes them once every
+// receiver must have read them.
 const DataContainer = "outbox-claims"
 
-// ErrDataRef: a text is no dataref of this package.
+// ErrDataRef: the text is not a dataref of this package.
 var ErrDataRef = errors.New("not a dataref of the outbox")
 
-// queueName is the service's rule but for the length.
+// queueName is the service's rule, without the length.
 var queueName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// QueueConfig describes a Storage Queue as a destination.
+// QueueConfig configures a Storage Queue as a destination.
 type QueueConfig struct {
 	// Queue is the name: 3 to 63 of a-z, 0-9 and single hyphens between them. Required.
 	Queue string
-	// Queues has the queue. Required.
+	// Queues is the store of the queue. Required.
 	Queues queues.Store
-	// Blobs takes payloads of events over queues.MaxBody. Nil refuses such events.
+	// Blobs holds the payloads of events over queues.MaxBody. Without it, such events are refused.
 	Blobs blobs.Store
 	// Source and Subject are as in HTTPConfig.
 	Source, Subject string
@@ -44,13 +44,13 @@ func (c QueueConfig) Validate() error {
 	return err
 }
 
-// Queue is a Transport to a Storage Queue. A message is a CloudEvent in the JSON event format, base64 as queues.Store
-// writes it. Its id is the event's key, the same in every attempt: the queue itself drops no duplicates, receivers do.
-// An event over queues.MaxBody travels without data; its attribute dataref names the blob that holds the payload, and
-// ReadData reads it.
+// Queue is a Transport to a Storage Queue. A message is a CloudEvent in the JSON event format, in base64 as
+// queues.Store writes it. Its id is the event's key, the same in every attempt. The queue does not drop duplicates, so
+// receivers have to. An event over queues.MaxBody travels without data; its attribute dataref names the blob with the
+// payload, which ReadData reads.
 //
-// Permanent are events that cannot be encoded or are too large for queue and blob; all else is transient, a missing
-// queue and a refused credential included, since both are repaired without touching the event.
+// Permanent failures are events that cannot be encoded or are too large. All other failures are transient, such as a
+// missing queue or a refused credential, because they are repaired without changing the event.
 type Queue struct {
 	queue  string
 	queues queues.Store
@@ -80,7 +80,7 @@ func (c QueueConfig) build() (*Queue, error) {
 	return &Queue{queue: c.Queue, queues: c.Queues, blobs: c.Blobs, origin: from}, nil
 }
 
-// Prepare makes sure that the queue exists, and DataContainer. Errors are those of queues and blobs.
+// Prepare creates the queue and DataContainer if they are missing. Errors are those of queues and blobs.
 func (q *Queue) Prepare(ctx context.Context) error {
 	if err := q.queues.CreateQueue(ctx, q.queue); err != nil {
 		return fmt.Errorf("prepare queue transport: %w", err)
@@ -96,7 +96,7 @@ func (q *Queue) Prepare(ctx context.Context) error {
 
 // Deliver sends an event. Every error is a *DeliveryError; errors.Is finds the sentinels of queues and blobs.
 func (q *Queue) Deliver(ctx context.Context, e Event) error {
-	event, err := q.origin.shape(e)
+	event, err := q.origin.toCloudEvent(e)
 	if err != nil {
 		return &DeliveryError{Permanent: true, Err: fmt.Errorf("send to queue %s: %w", q.queue, err)}
 	}
@@ -122,8 +122,8 @@ func (q *Queue) failed(err error) *DeliveryError {
 	}
 }
 
-// spill puts the payload into a blob and returns the message that names it. The blob comes first, so that no message
-// names one that is not there.
+// spill writes the payload to a blob and returns the message that names it. The blob is written first, so that no
+// message names a blob that does not exist.
 func (q *Queue) spill(ctx context.Context, event cloudEvent, size int) ([]byte, error) {
 	if q.blobs == nil {
 		return nil, fmt.Errorf("%w: the event %s has %d bytes of at most %d, and no blob store is configured",
@@ -152,23 +152,23 @@ func (q *Queue) spill(ctx context.Context, event cloudEvent, size int) ([]byte, 
 	return body, nil
 }
 
-// dataName is the same in every attempt and legal whatever the tenant is called. Tenants do not share blobs, nor do
-// events, since a receiver may delete what it has read.
+// dataName is the same in every attempt, and legal for any tenant id. Blobs are not shared between tenants, nor between
+// events, because a receiver may delete what it has read.
 func dataName(event cloudEvent) string {
 	tenant := sha256.Sum256([]byte(event.TenantID))
 	return hex.EncodeToString(tenant[:]) + "/" + event.ID
 }
 
-// isDataName says whether dataName gives such names.
+// isDataName reports whether dataName makes such names.
 func isDataName(name string) bool {
 	tenant, id, parts := strings.Cut(name, "/")
 	key, err := uuid.Parse(id)
 	return parts && len(tenant) == 2*sha256.Size && strings.Trim(tenant, "0123456789abcdef") == "" && err == nil && key.String() == id
 }
 
-// ReadData is for receivers: it reads the payload that the attribute dataref of a message names. A reference that
-// leads anywhere but to such a payload is an ErrDataRef, so that nobody who can write messages reads other blobs through it;
-// other errors are those of blobs.
+// ReadData is for receivers: it reads the payload that the attribute dataref of a message names. A reference to
+// anything else is an ErrDataRef, so that nobody who can write messages can use it to read other blobs. Other errors
+// are those of blobs.
 func ReadData(ctx context.Context, store blobs.Store, dataref string) ([]byte, error) {
 	name, ok := strings.CutPrefix(dataref, DataContainer+"/")
 	if !ok || !isDataName(name) {

@@ -59,7 +59,7 @@ func sized(t *testing.T, bytes int) Event {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := from.shape(e)
+	c, err := from.toCloudEvent(e)
 	if err != nil {
 		t.Fatal(err)
 	}

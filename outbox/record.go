@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Status is where a message is in its life.
+// Status is the status of a message.
 type Status string
 
 // The statuses of a message.
@@ -15,48 +15,48 @@ const (
 	StatusPending   Status = "pending"   // not delivered yet
 	StatusProcessed Status = "processed" // delivered
 	StatusDead      Status = "dead"      // given up after MaxRetries, or at once; a person may retry or skip it
-	StatusSkipped   Status = "skipped"   // not to be delivered, a person decided
+	StatusSkipped   Status = "skipped"   // not delivered, because a person decided so
 )
 
-// Record is a message as lists and Get show it (outbox document, "Target Schema"). A zero time is not set.
+// Record is a message as lists and Get return it (outbox document, "Target Schema"). A zero time is not set.
 type Record struct {
 	ID        string `json:"id"`
 	TenantID  string `json:"tenantId"`
 	EventType string `json:"eventType"`
-	// IdempotencyKey is the zero UUID for a row from before there were keys.
+	// IdempotencyKey is the zero UUID for a row from before idempotency keys.
 	IdempotencyKey uuid.UUID `json:"idempotencyKey"`
 	Status         Status    `json:"status"`
 	CreatedAt      time.Time `json:"createdAt"`
 	// RetryCount counts the failures.
 	RetryCount int `json:"retryCount"`
-	// IsProcessed is true once there is nothing more to do: processed or skipped.
+	// IsProcessed is true when nothing is left to do: the message is processed or skipped.
 	IsProcessed bool `json:"isProcessed"`
-	// ProcessedAt is when it was delivered, or skipped.
+	// ProcessedAt is when it was delivered or skipped.
 	ProcessedAt   time.Time `json:"processedAt,omitzero"`
 	NextAttemptAt time.Time `json:"nextAttemptAt,omitzero"`
 	DeadAt        time.Time `json:"deadAt,omitzero"`
-	// Error is the last failure's text; "" after success. Lists show its first 256 characters.
+	// Error is the text of the last failure; "" after success. Lists show its first 256 characters.
 	Error string `json:"error,omitempty"`
-	// Destination is where the last attempt went.
+	// Destination is the destination of the last attempt.
 	Destination   string `json:"destination,omitempty"`
 	OrderKey      string `json:"orderKey,omitempty"`
 	CorrelationID string `json:"correlationId,omitempty"`
 	TraceParent   string `json:"traceParent,omitempty"`
-	// SkippedBy is who decided on skipping.
+	// SkippedBy is who decided to skip it.
 	SkippedBy string `json:"skippedBy,omitempty"`
-	// ClaimedBy and ClaimedUntil are set while a dispatcher delivers it; only lists know.
+	// ClaimedBy and ClaimedUntil are set while a dispatcher delivers it; only lists have them.
 	ClaimedBy    string    `json:"claimedBy,omitempty"`
 	ClaimedUntil time.Time `json:"claimedUntil,omitzero"`
 	// PayloadHash is the SHA-256 of the compacted payload in hexadecimal, PayloadSize its length in bytes as given.
 	PayloadHash   string `json:"payloadHash,omitempty"`
 	PayloadSize   int64  `json:"payloadSize"`
 	SchemaVersion int    `json:"schemaVersion"`
-	// Payload and Attempts, the latest 10 of these, are what Get adds.
+	// Payload and Attempts, the latest 10 of them, are set by Get only.
 	Payload  json.RawMessage `json:"payload,omitempty"`
 	Attempts []Attempt       `json:"attempts,omitempty"`
 }
 
-// Attempt is one try to deliver a message.
+// Attempt is one attempt to deliver a message.
 type Attempt struct {
 	At time.Time `json:"at"`
 	// Node is the dispatcher that tried.
@@ -64,8 +64,8 @@ type Attempt struct {
 	Destination string `json:"destination,omitempty"`
 	// TookMilliseconds is how long it took.
 	TookMilliseconds int64 `json:"tookMs"`
-	// Status is the destination's code, 0 if there is none.
+	// Status is the status code from the destination, 0 if there is none.
 	Status int `json:"status,omitempty"`
-	// Error is "" for the one that succeeded, and cut at 256 characters.
+	// Error is "" for the attempt that succeeded, and cut at 256 characters.
 	Error string `json:"error,omitempty"`
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// retentionChunk is how many messages one transaction removes: each is two rows.
+// retentionChunk is how many messages one transaction deletes: each has two rows.
 const retentionChunk = 50
 
-// Retention removes messages that were processed or skipped before a time, limit (1 to MaxLimit; 0 means DefaultLimit)
-// at most, with their payloads. more says that there may be others: call it again. Dead messages stay.
+// Retention deletes messages that were processed or skipped before a time, with their payloads: at most limit (1 to
+// MaxLimit; 0 means DefaultLimit). more says that there may be others: call it again. Dead messages are kept.
 func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (removed int, more bool, err error) {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -26,7 +26,7 @@ func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (rem
 			return removed, true, fmt.Errorf("retention: %w", err)
 		}
 		for _, t := range list {
-			n, rest, err := a.retain(ctx, t.id, before, limit-removed)
+			n, rest, err := a.retainTenant(ctx, t.id, before, limit-removed)
 			removed += n
 			if err != nil || rest || removed == limit {
 				return removed, true, err
@@ -37,8 +37,8 @@ func (a *Admin) Retention(ctx context.Context, before time.Time, limit int) (rem
 	return removed, false, nil
 }
 
-// retain removes the old messages of a tenant.
-func (a *Admin) retain(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
+// retainTenant deletes the old messages of a tenant.
+func (a *Admin) retainTenant(ctx context.Context, tenant string, before time.Time, limit int) (removed int, more bool, err error) {
 	q := tables.Query{
 		Partition: partition(tenant),
 		// What is newer, or of that very microsecond, comes before it.
@@ -63,7 +63,7 @@ func (a *Admin) retain(ctx context.Context, tenant string, before time.Time, lim
 	return removed, page.Next != "", nil
 }
 
-// remove removes messages by their x- rows: payloads first, since nothing would name them afterwards.
+// remove deletes messages by their x- rows. Payloads are deleted first, because nothing would name them afterwards.
 func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, err error) {
 	var ops []tables.Op
 	for _, e := range rows {
@@ -79,10 +79,10 @@ func (a *Admin) remove(ctx context.Context, rows []tables.Entity) (removed int, 
 	switch {
 	case err == nil:
 		return len(rows), nil
-	case !unsettled(err):
+	case !needsReread(err):
 		return 0, err
 	case len(rows) == 1:
-		// It is gone, or the next slice finds it again.
+		// The message is gone, or the next call finds it again.
 		return 0, nil
 	}
 	for _, e := range rows {

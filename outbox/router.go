@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Route says where events go.
+// Route says to which destination events go.
 type Route struct {
-	// EventType is one event type, or, with a * at its end, all that begin so; "*" is every one.
+	// EventType is one event type or, with a * at its end, a prefix of event types; "*" is every one.
 	EventType string
 	// TenantID is one tenant; "" means all of them.
 	TenantID string
@@ -19,18 +19,18 @@ type Route struct {
 	Destination string
 }
 
-// Destinations are the Transports by name.
+// Destinations are Transports by name.
 type Destinations map[string]Transport
 
-// Router finds the destination of an event: the most specific Route wins, one of the tenant before one of all tenants,
-// one event type before a prefix, and a longer prefix before a shorter one.
+// Router finds the destination of an event. The most specific Route wins: one for the tenant before one for all
+// tenants, an event type before a prefix, and a longer prefix before a shorter one.
 type Router struct {
 	routes       []Route
 	destinations Destinations
 }
 
-// NewRouter checks the routes, all at once: each has an event type, a destination that exists, and there are no two
-// for the same events. The error is an ErrInvalid.
+// NewRouter validates the routes: each needs an event type and an existing destination, and no two may be for the same
+// events. The error names everything that is wrong; it is an ErrInvalid.
 func NewRouter(routes []Route, destinations Destinations) (*Router, error) {
 	var errs []error
 	seen := map[Route]bool{}
@@ -56,7 +56,7 @@ func NewRouter(routes []Route, destinations Destinations) (*Router, error) {
 	return &Router{routes: sorted, destinations: maps.Clone(destinations)}, nil
 }
 
-// Find names the destination of an event and gives its Transport. The error is an ErrNoRoute.
+// Find returns the name and the Transport of an event's destination. The error is ErrNoRoute.
 func (r *Router) Find(tenantID, eventType string) (string, Transport, error) {
 	for _, route := range r.routes {
 		if route.TenantID != "" && route.TenantID != tenantID {
@@ -70,16 +70,16 @@ func (r *Router) Find(tenantID, eventType string) (string, Transport, error) {
 	return "", nil, fmt.Errorf("%w: event type %q of tenant %q: add a route", ErrNoRoute, clip(eventType, 64), clip(tenantID, 64))
 }
 
-// bySpecificity puts the route first that says more.
+// bySpecificity sorts more specific routes first.
 func bySpecificity(a, b Route) int {
 	return cmp.Or(
-		-cmp.Compare(flag(a.TenantID != ""), flag(b.TenantID != "")),
-		cmp.Compare(flag(strings.HasSuffix(a.EventType, "*")), flag(strings.HasSuffix(b.EventType, "*"))),
+		-cmp.Compare(boolToInt(a.TenantID != ""), boolToInt(b.TenantID != "")),
+		cmp.Compare(boolToInt(strings.HasSuffix(a.EventType, "*")), boolToInt(strings.HasSuffix(b.EventType, "*"))),
 		-cmp.Compare(len(a.EventType), len(b.EventType)),
 	)
 }
 
-func flag(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}

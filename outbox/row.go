@@ -11,7 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// How row keys begin; the package comment has their forms.
+// These are the prefixes of row keys; the package comment has their forms.
 const (
 	messagePrefix   = "m-"
 	pendingPrefix   = "p-"
@@ -26,17 +26,18 @@ const (
 	// lastMicro is the last microsecond of the year 9999 since 1970.
 	lastMicro = 253402300799999999
 
-	// maxPlainSuffix is the longest escaped id that an index row's key holds; longer ones are digests.
+	// maxPlainSuffix is the longest escaped id that the key of an index row holds; a longer one is replaced by a
+	// digest.
 	maxPlainSuffix = 3 * MaxIDLength
 )
 
-// partition is the partition of a tenant.
+// partition returns the partition key of a tenant.
 func partition(tenant string) string { return tables.EscapeKey(tenant) }
 
-// digits is a time as it ascends in row keys: microseconds since 1970.
+// digits encodes a time so that keys ascend with it: microseconds since 1970.
 func digits(t time.Time) string { return fmt.Sprintf("%018d", clampMicro(t)) }
 
-// inverted is a time as it descends.
+// inverted encodes a time so that keys descend with it.
 func inverted(t time.Time) string { return fmt.Sprintf("%018d", lastMicro-clampMicro(t)) }
 
 func clampMicro(t time.Time) int64 { return min(max(t.UnixMicro(), 0), lastMicro) }
@@ -50,13 +51,13 @@ func suffix(id string) string {
 	return "~" + digest(id)
 }
 
-// digest stands for a text of any length and characters: 128 bits in hexadecimal.
+// digest stands for any text: 128 bits in hexadecimal.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }
 
-// nonce is a name that nobody else has.
+// nonce returns a random name.
 func nonce() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -81,8 +82,9 @@ func waitingRow(orderKey string, sequence int64, id string) string {
 	return waitingRange(orderKey) + fmt.Sprintf("%018d-", sequence) + suffix(id)
 }
 
-// endOf bounds all rows that begin with prefix, which ends with a hyphen: '.' follows it.
+// endOf returns the end of the range of rows that begin with prefix, which ends with a hyphen: '.' is the next
+// character.
 func endOf(prefix string) string { return strings.TrimSuffix(prefix, "-") + "." }
 
-// truncated is a time as rows keep it.
+// truncated returns a time in the precision of rows.
 func truncated(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// settleTries bounds how often a settlement is written again; the claim's end bounds it, too.
+	// settleTries bounds how often the write of a settlement is repeated; the end of the claim bounds it, too.
 	settleTries = 8
 	settlePause = 20 * time.Millisecond
-	// maxOps is what a transaction takes.
+	// maxOps is how many operations a transaction takes.
 	maxOps = 100
 )
 
-// settle writes settlements, in as few transactions as may be. What it cannot write is in the error: these messages
-// are claimed until their time is over, and are then delivered again.
+// settle writes settlements in as few transactions as possible. The error covers those that it could not write: these
+// messages stay claimed until the claim ends, and are then delivered again.
 func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
 	var errs []error
 	var batch []*settlement
@@ -45,16 +45,16 @@ func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
 	return errors.Join(errs...)
 }
 
-// ends says whether the message leaves the pending ones.
-func (s *settlement) ends() bool { return s.kind != kindLater && s.kind != kindFailed }
+// ends reports whether the message is not pending any more.
+func (s *settlement) ends() bool { return s.kind != kindPostponed && s.kind != kindFailed }
 
-// ops are the changes of a settlement, apart from those of its order key. The deletion of the claimed row is the fence:
-// nobody else knows its name, and whoever took the claim over has removed it.
+// ops returns the operations of a settlement, without those on its order key. The deletion of the claimed row is the
+// fence: nobody else knows its name, and a dispatcher that has taken the claim over has deleted it.
 func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	h := s.h
 	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: h.row}, "")}
 	switch s.kind {
-	case kindLater:
+	case kindPostponed:
 		return append(ops, tables.Insert(h.pendingEntity(s.next)))
 	case kindFailed:
 		return append(ops, tables.Replace(h.entity()), tables.Insert(h.pendingEntity(s.next)),
@@ -64,7 +64,7 @@ func (d *Dispatcher) ops(s *settlement) []tables.Op {
 		ops = append(ops, tables.Replace(h.entity()), tables.Upsert(h.listEntity(h.indexRow)))
 	case kindStale:
 		ops = append(ops, tables.Upsert(h.listEntity(endRow(&h.message))))
-	case kindGone:
+	case kindMissing:
 	}
 	if s.hadFailed {
 		ops = append(ops, tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: failedRow(h.CreatedAt, h.ID)}, ""))
@@ -72,7 +72,7 @@ func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	return ops
 }
 
-// endRow is the index row of a message that is not pending.
+// endRow returns the key of the index row of a message that is not pending.
 func endRow(m *message) string {
 	if m.Status == StatusDead {
 		return deadPrefix + inverted(m.DeadAt) + "-" + suffix(m.ID)
@@ -80,15 +80,15 @@ func endRow(m *message) string {
 	return processedPrefix + inverted(m.ProcessedAt) + "-" + suffix(m.ID)
 }
 
-// settleBatch writes a batch in one transaction. When that does not go in, each is written by itself.
+// settleBatch writes a batch in one transaction. If that fails, each settlement is written by itself.
 func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settlement, ops []tables.Op) error {
 	err := d.o.tables.Apply(ctx, d.o.table, ops...)
-	if err != nil && unsettled(err) && d.written(ctx, batch[0]) {
+	if err != nil && needsReread(err) && d.written(ctx, batch[0]) {
 		err = nil
 	}
 	if err == nil {
 		for _, s := range batch {
-			d.settled(ctx, s)
+			d.reportSettled(ctx, s)
 		}
 		return nil
 	}
@@ -99,7 +99,7 @@ func (d *Dispatcher) settleBatch(ctx context.Context, batch []*settlement, ops [
 	return errors.Join(errs...)
 }
 
-// settleOne writes one settlement, and finds out whose the claim is when it cannot.
+// settleOne writes one settlement, and finds out who has the claim when it cannot.
 func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 	for try := range settleTries {
 		if try > 0 {
@@ -116,20 +116,20 @@ func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 		err = d.o.tables.Apply(ctx, d.o.table, ops...)
 		switch {
 		case err == nil:
-			d.settled(ctx, s)
+			d.reportSettled(ctx, s)
 			return nil
-		case !unsettled(err):
+		case !needsReread(err):
 			continue
 		case d.written(ctx, s):
-			d.settled(ctx, s)
+			d.reportSettled(ctx, s)
 			return nil
-		case d.taken(ctx, s):
+		case d.claimLost(ctx, s):
 			s.lost = true
 			d.o.observe.Lost()
 			d.o.logger.WarnContext(ctx, "outbox claim lost before it was settled: the message may be delivered twice", "id", s.h.ID, "key", s.h.IdempotencyKey, "tenant", s.h.TenantID)
 			return nil
 		case missing(err, s.h.key()):
-			s.kind = kindGone
+			s.kind = kindMissing
 		}
 	}
 	if err == nil {
@@ -139,35 +139,35 @@ func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 	return fmt.Errorf("settle message %s: %w", s.h.ID, err)
 }
 
-// written says whether a settlement is in storage, whatever its write answered.
+// written reports whether a settlement is stored, after a write with an inconclusive answer.
 func (d *Dispatcher) written(ctx context.Context, s *settlement) bool {
 	switch s.kind {
-	case kindLater:
+	case kindPostponed:
 		_, err := d.o.tables.Get(ctx, d.o.table, tables.Key{Partition: partition(s.h.TenantID), Row: s.next})
 		return err == nil
 	case kindFailed, kindEnded:
 		e, err := d.o.tables.Get(ctx, d.o.table, s.h.key())
 		return err == nil && e.String("Settlement") == s.h.settlement
-	case kindStale, kindGone:
-		return d.taken(ctx, s)
+	case kindStale, kindMissing:
+		return d.claimLost(ctx, s)
 	}
 	return false
 }
 
-// taken says whether the claimed row is gone.
-func (d *Dispatcher) taken(ctx context.Context, s *settlement) bool {
+// claimLost reports whether the claimed row is gone.
+func (d *Dispatcher) claimLost(ctx context.Context, s *settlement) bool {
 	_, err := d.o.tables.Get(ctx, d.o.table, tables.Key{Partition: partition(s.h.TenantID), Row: s.h.row})
 	return errors.Is(err, tables.ErrNotFound)
 }
 
-// missing says whether a write failed because this row is not there.
+// missing reports whether a write failed because this row does not exist.
 func missing(err error, key tables.Key) bool {
 	var op *tables.OpError
 	return errors.Is(err, tables.ErrNotFound) && errors.As(err, &op) && op.Key == key
 }
 
-// settled tells of a settlement.
-func (d *Dispatcher) settled(ctx context.Context, s *settlement) {
+// reportSettled logs and counts a settlement.
+func (d *Dispatcher) reportSettled(ctx context.Context, s *settlement) {
 	switch {
 	case s.kind == kindFailed:
 		d.o.logFail(ctx, &s.h.message)
@@ -182,7 +182,7 @@ func (d *Dispatcher) settled(ctx context.Context, s *settlement) {
 	}
 }
 
-// pause waits, but not longer than ctx.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Headers of a signed request: the first three are those of Standard Webhooks 1.0. HeaderKeyID lists the ids of the
-// keys, in the order of the signatures and separated by spaces like these. It is a hint that no signature covers.
+// These are the headers of a signed request. The first three are those of Standard Webhooks 1.0. HeaderKeyID lists the
+// ids of the keys, in the order of the signatures and also separated by spaces. It is a hint that no signature covers.
 const (
 	HeaderWebhookID = "webhook-id"
 	HeaderTimestamp = "webhook-timestamp"
@@ -25,36 +25,37 @@ const (
 )
 
 const (
-	// DefaultTolerance is how far a signature's time may be from the receiver's, unless the receiver says otherwise.
+	// DefaultTolerance is how far the time of a signature may be from the receiver's clock, by default.
 	DefaultTolerance = 5 * time.Minute
-	// MinSecret is the least length of a signing secret in bytes.
+	// MinSecret is the minimum length of a signing secret in bytes.
 	MinSecret = 24
-	// MaxKeys is the most keys that a request is signed with, and the most signatures that VerifySignature looks at.
+	// MaxKeys bounds the keys with which a request is signed, and the signatures that VerifySignature looks at.
 	MaxKeys = 8
-	// MaxKeyID is the length of a key id in bytes.
+	// MaxKeyID bounds the length of a key id in bytes.
 	MaxKeyID = 128
 
 	secretPrefix     = "whsec_"
 	signatureVersion = "v1"
 )
 
-// ErrSignature: a request is not signed by any of the keys, or not now. The request must not be believed.
+// ErrSignature: the request is not signed with any of the keys, or not at this time. It must not be trusted.
 var ErrSignature = errors.New("signature not valid")
 
-// SigningKey is a secret that sender and receiver share. However it is formatted or logged, it shows its id alone.
+// SigningKey is a secret that sender and receiver share. Formatting or logging it shows only its id.
 type SigningKey struct {
-	// ID names the key, a version in the secret store for one: 1 to MaxKeyID printable ASCII characters, no space.
+	// ID names the key, for example the version in the secret store: 1 to MaxKeyID printable ASCII characters without
+	// spaces.
 	ID string
 	// Secret has MinSecret bytes or more.
 	Secret []byte `json:"-"`
 }
 
-// SigningKeys finds the keys to sign with, the newest first. During a rotation there are two, so that a receiver may
-// hold the old one, the new one, or both. It is asked for every attempt and has to cache what is dear.
+// SigningKeys returns the keys to sign with, newest first. During a rotation there are two, so that a receiver may have
+// the old one, the new one, or both. It is called for every attempt, so it has to cache what is expensive.
 type SigningKeys func(ctx context.Context) ([]SigningKey, error)
 
-// ParseSigningKey reads a secret in the form in which Standard Webhooks hands secrets out: whsec_ and base64; the
-// prefix may be missing. The error does not show the secret.
+// ParseSigningKey parses a secret in the form of Standard Webhooks: whsec_ and base64; the prefix may be missing. The
+// error does not show the secret.
 func ParseSigningKey(id, secret string) (SigningKey, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if err != nil {
@@ -64,7 +65,7 @@ func ParseSigningKey(id, secret string) (SigningKey, error) {
 	return k, k.Validate()
 }
 
-// Validate names what is wrong with a key.
+// Validate returns what is wrong with a key.
 func (k SigningKey) Validate() error {
 	var errs []error
 	if k.ID == "" || len(k.ID) > MaxKeyID || strings.ContainsFunc(k.ID, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -84,8 +85,8 @@ func (k SigningKey) Format(s fmt.State, _ rune) {
 // LogValue is the id.
 func (k SigningKey) LogValue() slog.Value { return slog.StringValue(k.ID) }
 
-// signature is one entry of HeaderSignature (Standard Webhooks, "Signature scheme"). The id must hold no full stop,
-// which would let one request's parts be read as another's.
+// signature returns one entry of HeaderSignature (Standard Webhooks, "Signature scheme"). The id must not contain a
+// full stop, because then the parts of one request could be read as those of another.
 func (k SigningKey) signature(id, timestamp string, body []byte) string {
 	mac := hmac.New(sha256.New, k.Secret)
 	_, _ = io.WriteString(mac, id+"."+timestamp+".")
@@ -93,7 +94,7 @@ func (k SigningKey) signature(id, timestamp string, body []byte) string {
 	return signatureVersion + "," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// sign puts the signature headers of all keys.
+// sign sets the signature headers for all keys.
 func sign(h http.Header, id string, at time.Time, body []byte, keys []SigningKey) error {
 	if len(keys) == 0 || len(keys) > MaxKeys {
 		return fmt.Errorf("sign: %d keys, 1 to %d are needed", len(keys), MaxKeys)
@@ -113,13 +114,13 @@ func sign(h http.Header, id string, at time.Time, body []byte, keys []SigningKey
 	return nil
 }
 
-// VerifySignature is for receivers: it says which of their keys a request was signed with, or returns an ErrSignature.
-// body is the request's body as it came, not parsed and written again. now is the receiver's clock; a tolerance of zero
-// is DefaultTolerance. Any sender of Standard Webhooks with symmetric keys can be verified.
+// VerifySignature is for receivers: it returns which of their keys a request was signed with, or an ErrSignature. body
+// is the body of the request as it was received, not parsed and encoded again. now is the receiver's clock; a tolerance
+// of zero is DefaultTolerance. It verifies requests of any sender that uses Standard Webhooks with symmetric keys.
 //
-// What is signed is webhook-id, webhook-timestamp and the body. A receiver that depends on the attributes of a
-// CloudEvent beyond its id (type, tenantid) takes the structured mode, which has them in the body. And it remembers
-// webhook-id for as long as the tolerance, because within it a request can be replayed.
+// The signature covers webhook-id, webhook-timestamp and the body. A receiver that relies on other attributes of a
+// CloudEvent than its id (type, tenantid) has to use the structured mode, in which they are part of the body. A
+// receiver also has to remember webhook-id for the tolerance, because a request can be replayed within it.
 func VerifySignature(h http.Header, body []byte, keys []SigningKey, now time.Time, tolerance time.Duration) (keyID string, err error) {
 	id, errID := single(h, HeaderWebhookID)
 	timestamp, errTime := single(h, HeaderTimestamp)
@@ -152,7 +153,7 @@ func VerifySignature(h http.Header, body []byte, keys []SigningKey, now time.Tim
 	return "", fmt.Errorf("verify request %.128q: %w: none of %d signatures is of one of the %d keys", id, ErrSignature, len(given), len(keys))
 }
 
-// single refuses a header that is there twice: who reads the other one would believe what was not signed.
+// single rejects a header that occurs twice, because another reader might trust the value that was not signed.
 func single(h http.Header, name string) (string, error) {
 	values := h.Values(name)
 	if len(values) != 1 || values[0] == "" {

@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// indexedColumn of a tenant's row says that no message of before there were keys is left without its index rows.
+// indexedColumn of a tenant's row says that all of its rows from before idempotency keys have index rows.
 const indexedColumn = "Indexed"
 
-// tenants remembers which tenants have their row under "~tenants". The sweep walks these rows.
+// tenants caches which tenants have a row under "~tenants". The sweep reads these rows.
 type tenants struct {
 	known sync.Map
 }
@@ -21,7 +21,7 @@ func tenantKey(tenant string) tables.Key {
 	return tables.Key{Partition: tenantsPartition, Row: partition(tenant)}
 }
 
-// register makes sure, once a process, that a tenant has its row. It comes before the first message, so that a crash
+// register makes sure, once in a process, that a tenant has its row. It comes before the first message, so that a crash
 // leaves no message whose tenant the sweep does not know.
 func (o *Outbox) register(ctx context.Context, tenant string) error {
 	if _, ok := o.tenants.known.Load(tenant); ok {
@@ -40,7 +40,7 @@ func (o *Outbox) register(ctx context.Context, tenant string) error {
 }
 
 func (o *Outbox) insertTenant(ctx context.Context, tenant string, key tables.Key) error {
-	// A partition without messages has none of before there were keys either.
+	// A partition without messages has no rows from before idempotency keys either.
 	page, err := o.tables.Query(ctx, o.table, tables.Query{
 		Partition: partition(tenant), From: messagePrefix, To: endOf(messagePrefix), Limit: 1, Select: []string{"Id"},
 	})
@@ -51,12 +51,12 @@ func (o *Outbox) insertTenant(ctx context.Context, tenant string, key tables.Key
 	row := tables.Entity{Key: key, Properties: map[string]any{"TenantId": tenant, indexedColumn: indexed}}
 	err = o.tables.Apply(ctx, o.table, tables.Insert(row))
 	if errors.Is(err, tables.ErrExists) {
-		_, err = o.tables.Get(ctx, o.table, key) // it is there, as somebody said, or it is not known
+		_, err = o.tables.Get(ctx, o.table, key) // the tenant counts as registered only if the row can be read
 	}
 	return err
 }
 
-// markIndexed records that a tenant's backfill is through.
+// markIndexed records that the backfill of a tenant is complete.
 func (o *Outbox) markIndexed(ctx context.Context, tenant string) error {
 	row := tables.Entity{Key: tenantKey(tenant), Properties: map[string]any{"TenantId": tenant, indexedColumn: true}}
 	if err := o.tables.Apply(ctx, o.table, tables.Upsert(row)); err != nil {
@@ -71,8 +71,8 @@ type knownTenant struct {
 	indexed bool
 }
 
-// listTenants reads one page of tenants, those whose row is from or behind it, in the order of their rows. next is the row
-// that continues the walk; "" at its end.
+// listTenants reads one page of tenants, from the row from on, in the order of their rows. next is the row that
+// continues the list; "" at its end.
 func (o *Outbox) listTenants(ctx context.Context, from string, limit int) (list []knownTenant, next string, err error) {
 	q := tables.Query{Partition: tenantsPartition, From: from, Limit: limit + 1}
 	for e, err := range tables.All(ctx, o.tables, o.table, q) {

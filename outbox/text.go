@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// clip cuts a text after so many characters, and makes it text that a row can hold.
+// clip cuts a text to a number of characters, and makes it valid UTF-8.
 func clip(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if len(s) <= limit {
@@ -23,8 +23,8 @@ func clip(s string, limit int) string {
 	return s
 }
 
-// field is a value as a log line shows it: as it is, or quoted when it could be taken for more than one.
-func field(s string) string {
+// logField returns a value for a log line, quoted if it could be mistaken for several fields.
+func logField(s string) string {
 	for _, r := range s {
 		if r == utf8.RuneError || r == '"' || unicode.IsSpace(r) || !unicode.IsPrint(r) {
 			return strconv.Quote(s)

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// wakeWindow is the time in which a tenant gets two wake-ups at most: one at once, and one at its end for all
-	// that comes in between.
+	// wakeWindow is the time in which a tenant gets at most two wake-ups: one at once, and one at its end for
+	// everything that was added in between.
 	wakeWindow = time.Second
-	// maxWakeStates is how many tenants are remembered before those of the past are dropped.
+	// maxWakeStates is how many tenants are remembered before outdated ones are dropped.
 	maxWakeStates = 10_000
 )
 
@@ -24,7 +24,7 @@ type Wake struct {
 	Tenant string `json:"tenant"`
 }
 
-// DecodeWake reads the text of a wake-up message as a queue hands it over. The error is an ErrInvalid.
+// DecodeWake decodes the text of a wake-up message from the queue. The error is an ErrInvalid.
 func DecodeWake(text string) (Wake, error) {
 	var w Wake
 	if err := json.Unmarshal(queues.Decode(text), &w); err != nil {
@@ -36,7 +36,7 @@ func DecodeWake(text string) (Wake, error) {
 	return w, nil
 }
 
-// waker sends the wake-ups. Nothing depends on them: what they do not announce, the sweep finds.
+// waker sends wake-ups. Nothing depends on them, because the sweep finds what they do not announce.
 type waker struct {
 	queue  queues.Store
 	name   string
@@ -47,24 +47,24 @@ type waker struct {
 	states map[string]wakeState
 }
 
-// wakeState is what was sent for a tenant: a wake-up covers a message that is added before it becomes visible.
+// wakeState is what was sent for a tenant: a wake-up covers the messages that are added before it becomes visible.
 type wakeState struct {
 	sentAt    time.Time
-	trailerAt time.Time
+	delayedAt time.Time
 }
 
-// due says whether a wake-up is needed, and with which delay.
+// due reports whether a wake-up is needed, and with which delay.
 func (w *waker) due(tenant string) (delay time.Duration, needed bool) {
 	now := w.now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.states[tenant]
 	switch {
-	case s.trailerAt.After(now):
+	case s.delayedAt.After(now):
 		return 0, false
 	case now.Sub(s.sentAt) < wakeWindow:
 		delay = wakeWindow
-		s.trailerAt = now.Add(delay)
+		s.delayedAt = now.Add(delay)
 	default:
 		s.sentAt = now
 	}
@@ -81,15 +81,15 @@ func (w *waker) prune(now time.Time) {
 		return
 	}
 	for tenant, s := range w.states {
-		if now.Sub(s.sentAt) > wakeWindow && now.After(s.trailerAt) {
+		if now.Sub(s.sentAt) > wakeWindow && now.After(s.delayedAt) {
 			delete(w.states, tenant)
 		}
 	}
 }
 
-// consumed says that a dispatcher of this process looks at the tenant now, so that what is added later needs a wake-up
-// of its own, at once.
-func (w *waker) consumed(tenant string) {
+// dispatchStarted says that a dispatcher of this process starts to look at the tenant, so that a message that is added
+// later needs a wake-up of its own.
+func (w *waker) dispatchStarted(tenant string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s, ok := w.states[tenant]; ok {
@@ -112,7 +112,7 @@ func (w *waker) notify(ctx context.Context, tenant string) {
 	}
 }
 
-// forget lets the next message try again.
+// forget makes the next message send a wake-up again.
 func (w *waker) forget(tenant string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

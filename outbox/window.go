@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// windowBuckets is into how many parts a window is divided: it slides by one of them.
+// windowBuckets is how many buckets a window has; it slides by one bucket at a time.
 const windowBuckets = 60
 
-// window counts what happened in the last while.
+// window counts what happened in a sliding period.
 type window struct {
 	length time.Duration
 
@@ -25,12 +25,12 @@ type bucket struct {
 
 func newWindow(length time.Duration) *window { return &window{length: length} }
 
-// number is the bucket of a time, counted since 1970.
+// number is the number of a time's bucket, counted since 1970.
 func (w *window) number(t time.Time) int64 {
 	return max(t.UnixNano(), 0) / int64(w.length/windowBuckets)
 }
 
-// at is the bucket of now, emptied if it was last used a window ago.
+// at returns the bucket of now, and empties it if it was last used one period ago.
 func (w *window) at(now time.Time) *bucket {
 	if w.started.IsZero() {
 		w.started = now
@@ -59,8 +59,8 @@ func (w *window) processed(now time.Time) {
 	w.at(now).processed++
 }
 
-// rates gives the messages processed a second and the share of failed attempts. A window that is younger than its
-// length is taken for what it is, but for a second at least.
+// rates returns the messages processed per second and the share of failed attempts. A window younger than its length is
+// measured by its age, but by a second at least.
 func (w *window) rates(now time.Time) (throughput, failureRatio float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,35 +16,35 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// addTries bounds how often an Add starts again because others wrote the same rows, or because storage did not say
-// what became of its write.
+// addTries bounds how often an Add starts again because others wrote the same rows, or because the outcome of its write
+// is unknown.
 const addTries = 20
 
-// Message is what a producer gives.
+// Message is an event that a producer adds.
 type Message struct {
 	// TenantID is the tenant, 1 to MaxIDLength bytes.
 	TenantID string
-	// EventType is what routes go by, 1 to MaxIDLength bytes.
+	// EventType is the event type, by which routes are found, 1 to MaxIDLength bytes.
 	EventType string
 	// Payload is JSON of at most MaxPayload bytes.
 	Payload json.RawMessage
-	// Key is the idempotency key. The zero UUID means a random one: give a key (Writer.Key) wherever the same event
-	// may be published twice.
+	// Key is the idempotency key. The zero UUID means a random key: set a key (Writer.Key) wherever the same event may
+	// be added twice.
 	Key uuid.UUID
-	// OrderKey makes messages of the same one leave one after another; "" does not.
+	// OrderKey keeps messages with the same order key in order; "" does not.
 	OrderKey string
-	// CorrelationID and TraceParent are handed on; either may be "".
+	// CorrelationID and TraceParent are passed on; either may be "".
 	CorrelationID string
 	TraceParent   string
 }
 
-// Added says what became of a Message.
+// Added is the result of adding a Message.
 type Added struct {
 	ID  string
 	Key uuid.UUID
-	// AlreadyExisted: the tenant has a message of this key, and that one counts.
+	// AlreadyExisted says that the tenant has a message with this key already; that message counts.
 	AlreadyExisted bool
-	// PayloadDiffers: it has another payload, so the producer uses one key for two events.
+	// PayloadDiffers says that the existing message has another payload, so the producer uses one key for two events.
 	PayloadDiffers bool
 }
 
@@ -61,10 +61,10 @@ func (w *Writer) Key(tenant, category, entity, kind, version string) uuid.UUID {
 	return w.o.options.KeyForm.Key(tenant, category, entity, kind, version)
 }
 
-// Add adds a message, once for a tenant and key: adding it again, from wherever, finds the first one and is no error.
-// When it returns without error the message is in, and will leave. The errors are ErrInvalid, ErrPayloadTooLarge,
-// ErrBusy, and those of the stores; after any other than the first two, the message may be in: add it again with the
-// same key.
+// Add adds a message, once for each tenant and key: adding it again, from anywhere, finds the first one and is not an
+// error. When it returns without error, the message is stored and will be delivered. The errors are ErrInvalid,
+// ErrPayloadTooLarge, ErrBusy, and those of the stores. After any error but the first two, the message may be stored:
+// add it again with the same key.
 func (w *Writer) Add(ctx context.Context, m Message) (Added, error) {
 	msg, err := w.prepare(m)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *Writer) Add(ctx context.Context, m Message) (Added, error) {
 	return added, nil
 }
 
-// prepare checks a message and makes its row.
+// prepare validates a message and makes its row.
 func (w *Writer) prepare(m Message) (*message, error) {
 	err := errors.Join(
 		checkID("tenant id", m.TenantID, true),
@@ -128,7 +128,7 @@ func checkPayload(text json.RawMessage) error {
 	return nil
 }
 
-// payloadHash is the same for payloads that differ in white space only. What is not JSON is taken as it is.
+// payloadHash is the same for payloads that differ only in white space. A payload that is not JSON is hashed as it is.
 func payloadHash(payload json.RawMessage) string {
 	var compact bytes.Buffer
 	text := []byte(payload)
@@ -151,13 +151,13 @@ func (w *Writer) add(ctx context.Context, msg *message) (Added, error) {
 		return Added{}, err
 	}
 	if existing == nil {
-		w.entered(ctx, msg)
+		w.announceAdded(ctx, msg)
 		return Added{ID: msg.ID, Key: msg.IdempotencyKey}, nil
 	}
 	return w.duplicate(ctx, msg, existing), nil
 }
 
-// insert writes the rows of a message. existing is the message that was there already, nil when this one is in.
+// insert writes the rows of a message. existing is the message that was there already, nil when this one was inserted.
 func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, err error) {
 	for range addTries {
 		ops, err := w.o.enqueue(ctx, msg)
@@ -169,10 +169,10 @@ func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, e
 		switch {
 		case err == nil:
 			return nil, nil
-		case !unsettled(err):
+		case !needsReread(err):
 			return nil, err
 		}
-		// Somebody's message is there, or this one after all; or the order key's row changed.
+		// Another message with this key is there, or this one was inserted after all, or the order key's row changed.
 		e, err := w.o.tables.Get(ctx, w.o.table, msg.key())
 		if errors.Is(err, tables.ErrNotFound) {
 			continue
@@ -192,22 +192,22 @@ func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, e
 	return nil, ErrBusy
 }
 
-// unsettled says whether an error of a write leaves open what is in storage now: somebody else was faster, or this
-// write went in and its answer was lost, or neither.
-func unsettled(err error) bool {
+// needsReread reports whether an error of a write leaves open what is stored: somebody else was faster, this write was
+// applied and its answer was lost, or neither.
+func needsReread(err error) bool {
 	return errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrPrecondition) ||
 		errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrOutcomeUnknown)
 }
 
-// entered tells the world of a new message.
-func (w *Writer) entered(ctx context.Context, msg *message) {
+// announceAdded counts a new message and wakes the dispatchers.
+func (w *Writer) announceAdded(ctx context.Context, msg *message) {
 	w.o.observe.Added()
 	w.o.wake.notify(ctx, msg.TenantID)
 }
 
-// duplicate is the answer for a message that was there already (outbox document, "Duplicate Handling Flow").
+// duplicate returns the result for a message that existed already (outbox document, "Duplicate Handling Flow").
 func (w *Writer) duplicate(ctx context.Context, msg, existing *message) Added {
-	w.o.unspill(ctx, msg)
+	w.o.dropSpilled(ctx, msg)
 	hash := existing.PayloadHash
 	if hash == "" {
 		hash = payloadHash(existing.Payload)
@@ -219,7 +219,7 @@ func (w *Writer) duplicate(ctx context.Context, msg, existing *message) Added {
 	if key == uuid.Nil {
 		key = msg.IdempotencyKey
 	}
-	// The one who added it may have crashed before its wake-up.
+	// The process that added it may have crashed before its wake-up.
 	if existing.Status == StatusPending {
 		w.o.wake.notify(ctx, msg.TenantID)
 	}

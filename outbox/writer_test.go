@@ -282,8 +282,8 @@ func TestPayloadSizes(t *testing.T) {
 		w.process(t, plan).add(t, m)
 		var put, deleted int
 		for _, c := range plan.Calls() {
-			put += flag(c.Operation == "Put")
-			deleted += flag(c.Service == "blobs" && c.Operation == "Delete")
+			put += boolToInt(c.Operation == "Put")
+			deleted += boolToInt(c.Service == "blobs" && c.Operation == "Delete")
 		}
 		if put != 1 || deleted != 1 {
 			t.Errorf("%d blobs put, %d deleted", put, deleted)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// freeze fixes the end of a backfill, once.
-func (t *tick) freeze(ctx context.Context) error {
+// freezeEnd fixes the end of a backfill, once.
+func (t *tick) freezeEnd(ctx context.Context) error {
 	end, err := t.config.Source.End(ctx)
 	if err != nil {
-		return fmt.Errorf("find the end of the source: %w", t.cause(err))
+		return fmt.Errorf("find the end of the source: %w", t.withLeaseCause(err))
 	}
 	t.doc, err = t.lease.write(func(d *Document) {
-		d.Backfill = &BackfillState{End: end, FrozenAt: t.terms.clock.time(), Done: end.IsZero()}
+		d.Backfill = &BackfillState{End: end, FrozenAt: t.leases.clock.time(), Done: end.IsZero()}
 	})
 	if err != nil {
 		return fmt.Errorf("freeze the end of the backfill: %w", err)
@@ -20,8 +20,8 @@ func (t *tick) freeze(ctx context.Context) error {
 	return nil
 }
 
-// upToEnd is the rows of a batch that are not behind the end of a backfill, and whether the end is reached. Rows whose
-// order only the source knows are taken.
+// upToEnd returns the rows of a batch that are not behind the end of a backfill, and whether the end is reached. Rows
+// whose order only the source knows are included.
 func (t *tick) upToEnd(b *Batch) (rows []Row, ended bool) {
 	if t.doc.Backfill == nil {
 		return b.Rows, false
@@ -40,8 +40,8 @@ func (t *tick) upToEnd(b *Batch) (rows []Row, ended bool) {
 	return b.Rows, !b.More && b.HeldBack == ""
 }
 
-// finish writes that a backfill is done.
-func (t *tick) finish() error {
+// finishBackfill records that a backfill is done.
+func (t *tick) finishBackfill() error {
 	var err error
 	t.result.Done, t.result.Drained = true, true
 	t.doc, err = t.lease.write(func(d *Document) { d.setBackfillDone(true) })

@@ -2,8 +2,8 @@ package poller
 
 import "time"
 
-// batchSize is how many rows a batch has: it doubles while the handler is quick, then grows by steps, and halves when the
-// handler is slow or fails.
+// batchSize adapts how many rows a batch has: the size doubles while the handler is quick, then grows by steps, and
+// halves when the handler is slow or fails.
 type batchSize struct {
 	least, most, step int
 	// target is how long a handler should take at most.
@@ -13,8 +13,8 @@ type batchSize struct {
 	steps bool
 }
 
-// took takes how long the handler needed for n rows.
-func (b *batchSize) took(n int, d time.Duration) {
+// observe adapts the size to how long the handler took for n rows.
+func (b *batchSize) observe(n int, d time.Duration) {
 	switch {
 	case d > b.target:
 		b.shrink()
@@ -26,7 +26,7 @@ func (b *batchSize) took(n int, d time.Duration) {
 	}
 }
 
-// shrink is for a batch that was too much.
+// shrink halves the size.
 func (b *batchSize) shrink() {
 	b.size, b.steps = max(b.least, b.size/2), true
 }

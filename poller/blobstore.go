@@ -28,7 +28,7 @@ var _ Store = BlobStore{}
 
 func (s BlobStore) container() string { return cmp.Or(s.Container, DefaultContainer) }
 
-// Create makes sure that the container exists.
+// Create creates the container if it is missing.
 func (s BlobStore) Create(ctx context.Context) error {
 	if err := s.Blobs.CreateContainer(ctx, s.container()); err != nil {
 		return fmt.Errorf("create the container of poller states: %w", err)
@@ -41,22 +41,22 @@ func (s BlobStore) Load(ctx context.Context, poller string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told blobs.Told
-	data, err := s.Blobs.Get(blobs.WithTold(ctx, &told), s.container(), poller+blobSuffix)
-	return loaded(poller, data, err, &told)
+	var response blobs.Response
+	data, err := s.Blobs.Get(blobs.WithCaptureResponse(ctx, &response), s.container(), poller+blobSuffix)
+	return stateFromLoad(poller, data, err, &response)
 }
 
-// Swap writes a document over a version.
+// Swap replaces a version of a document.
 func (s BlobStore) Swap(ctx context.Context, poller string, data []byte, etag string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told blobs.Told
-	err := s.Blobs.PutIf(blobs.WithTold(ctx, &told), s.container(), poller+blobSuffix, data, etag)
-	return swapped(poller, data, err, &told)
+	var response blobs.Response
+	err := s.Blobs.PutIf(blobs.WithCaptureResponse(ctx, &response), s.container(), poller+blobSuffix, data, etag)
+	return stateFromSwap(poller, data, err, &response)
 }
 
-// List gives the names of the pollers.
+// List returns the names of the pollers.
 func (s BlobStore) List(ctx context.Context) ([]string, error) {
 	var out []string
 	for name, err := range blobs.All(ctx, s.Blobs, s.container(), "") {
@@ -70,33 +70,33 @@ func (s BlobStore) List(ctx context.Context) ([]string, error) {
 			out = append(out, poller)
 		}
 	}
-	slices.Sort(out) // a hyphen comes before the dot of the suffix
+	slices.Sort(out) // the suffix makes the order of the blobs differ, because a hyphen sorts before its dot
 	return out, nil
 }
 
-// loaded is the answer of a Load.
-func loaded(poller string, data []byte, err error, told *blobs.Told) (State, error) {
-	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
+// stateFromLoad returns the result of a Load.
+func stateFromLoad(poller string, data []byte, err error, response *blobs.Response) (State, error) {
+	state := State{Data: data, ETag: response.ETag(), Time: response.Date()}
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
 		state.ETag, err = "", ErrNotFound
 	case err != nil:
 	case state.ETag == "" || state.Time.IsZero():
-		err = errors.New("the service told no version or no time")
+		err = errors.New("the service answered without a version or a time")
 	default:
 		return state, nil
 	}
 	return state, fmt.Errorf("load the state of poller %s: %w", poller, err)
 }
 
-// swapped is the answer of a Swap.
-func swapped(poller string, data []byte, err error, told *blobs.Told) (State, error) {
-	state := State{Data: data, ETag: told.ETag(), Time: told.Date()}
+// stateFromSwap returns the result of a Swap.
+func stateFromSwap(poller string, data []byte, err error, response *blobs.Response) (State, error) {
+	state := State{Data: data, ETag: response.ETag(), Time: response.Date()}
 	switch {
 	case err == nil && state.ETag != "" && !state.Time.IsZero():
 		return state, nil
-	case err == nil: // written, but the next write has to know the version
-		err = fmt.Errorf("%w: the service told no version or no time", ErrOutcomeUnknown)
+	case err == nil: // the write was applied, but the next one would need the version
+		err = fmt.Errorf("%w: the service answered without a version or a time", ErrOutcomeUnknown)
 	case errors.Is(err, storage.ErrPrecondition), errors.Is(err, storage.ErrExists):
 		err = fmt.Errorf("%w: %w", ErrChanged, err)
 	case errors.Is(err, storage.ErrOutcomeUnknown), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -105,5 +105,5 @@ func swapped(poller string, data []byte, err error, told *blobs.Told) (State, er
 	return State{Time: state.Time}, fmt.Errorf("write the state of poller %s: %w", poller, err)
 }
 
-// transient says whether a call that was not applied may be repeated.
+// transient reports whether a call that was not applied may be repeated.
 func transient(err error) bool { return errors.Is(err, storage.ErrThrottled) }

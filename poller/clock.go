@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// clock is the state store's clock, as far as this process can know it: what the store said last, and the time that has
-// passed here since it was asked. It is never more than the store's precision (a second) behind.
+// clock estimates the clock of the state store: the time in its last answer, plus the time that has passed here since
+// the request was sent. It is never more than the store's precision (a second) behind.
 type clock struct {
 	// now is a clock of this process. Only differences between its times are used, so it may be wrong.
 	now func() time.Time
 
 	mu      sync.Mutex
-	service time.Time // what the store said
-	local   time.Time // when it was asked
+	service time.Time // the time in the last answer
+	local   time.Time // when that request was sent
 }
 
-// told takes what the store has said in answer to a request that was sent at that local time. An answer that agrees with
-// what is known, within the store's precision, does not move the clock back.
-func (c *clock) told(said, sent time.Time) {
+// observe takes the time in the answer to a request that was sent at this local time. An answer that agrees with the
+// estimate, within the store's precision, does not move the clock back.
+func (c *clock) observe(said, sent time.Time) {
 	if said.IsZero() {
 		return
 	}
@@ -32,7 +32,7 @@ func (c *clock) told(said, sent time.Time) {
 	c.service, c.local = said, sent
 }
 
-// time is the store's time now.
+// time returns the store's time.
 func (c *clock) time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

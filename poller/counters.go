@@ -6,28 +6,30 @@ import (
 	"time"
 )
 
-// Counters are what a Runner has done since it was made, in this process.
+// Counters are what a Runner has counted since it was made, in this process.
 type Counters struct {
-	// Rows and Batches were delivered and committed, Quarantined rows given up.
+	// Rows and Batches were delivered and committed, Quarantined rows were given up.
 	Rows, Batches, Quarantined int64
-	// Ticks is how often Tick ran; Idle of them found nothing, Skipped left the work to another process or time.
+	// Ticks is how often Tick ran. Idle ticks found nothing, and Skipped ones left the work to another process or time.
 	Ticks, Idle, Skipped int64
-	// Failures are ticks that ended with an error, Failed the deliveries that did, LeasesLost the leases that ended early.
+	// Failures counts ticks that ended with an error, Failed deliveries that did, and LeasesLost leases that ended
+	// early.
 	Failures, Failed, LeasesLost int64
-	// Unconfirmed are rows that were delivered and are not known to be committed: as many may be delivered twice.
+	// Unconfirmed counts rows that were delivered and are not known to be committed: as many may be delivered twice.
 	Unconfirmed int64
 	// BatchSize is how many rows the next batch may have.
 	BatchSize int
-	// Lag is how old the last row was when it was committed, 0 when there are no more; -1 while that is not known: at first,
-	// and with more rows to come where the cursor is no time. It stands still when the poller does: alert on LastSuccess.
+	// Lag is how old the last row was when it was committed, 0 when there are no more rows. It is -1 while it is not
+	// known: at first, and with more rows to come when the cursor is not a time. It does not change while the poller is
+	// stopped: alert on LastSuccess.
 	Lag time.Duration
 	// LastSuccess is when the poller last came to the end of its rows or committed a batch, by the state store's clock.
 	LastSuccess time.Time
-	// HeldBack says why rows that are there are not given yet, "" when none are known to be.
+	// HeldBack says why existing rows are not read yet, "" when none are known to be held back.
 	HeldBack string
 }
 
-// Plus is what two Runners of the same poller have done, one after the other: c is that of the first one.
+// Plus adds the counters of a later Runner of the same poller to those of an earlier one, c.
 func (c Counters) Plus(later Counters) Counters {
 	sum := later
 	sum.Rows += c.Rows

@@ -60,13 +60,13 @@ func (w *world) settle(plans ...*faults.Plan) {
 	for range 12 {
 		wait(time.Hour)
 		_, _ = r.Tick(w.t.Context())
-		if d := w.document(); d.Place().Value == numberText(crashRows) && d.Failure == nil {
+		if d := w.document(); d.Cursor().Value == numberText(crashRows) && d.Failure == nil {
 			break
 		}
 	}
 	d := w.document()
-	if d.Place().Value != numberText(crashRows) || d.Failure != nil || d.Lease.Owner != "" && time.Now().Before(d.Lease.Expires) {
-		w.t.Errorf("it ended at %s, failure %+v, lease %+v", d.Place(), d.Failure, d.Lease)
+	if d.Cursor().Value != numberText(crashRows) || d.Failure != nil || d.Lease.Owner != "" && time.Now().Before(d.Lease.Expires) {
+		w.t.Errorf("it ended at %s, failure %+v, lease %+v", d.Cursor(), d.Failure, d.Lease)
 	}
 	delivered, quarantined := w.times()
 	for _, n := range numbers(1, crashRows) {

@@ -13,20 +13,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// Kinds are the kinds of cursors that sources use.
+// Kinds returns the kinds of cursors that sources use.
 func Kinds() []string {
 	return []string{"integer", "integer+pk", "timestamp", "timestamp+pk", "rowversion", "xid8+seq", "opaque"}
 }
 
-// IsZero says whether a cursor is before the first row.
+// IsZero reports whether the cursor is before the first row.
 func (c Cursor) IsZero() bool { return c.Kind == "" && c.Value == "" && len(c.Tiebreaker) == 0 }
 
-// Equal says whether two cursors are the same place.
+// Equal reports whether two cursors are the same position.
 func (c Cursor) Equal(o Cursor) bool {
 	return c.Kind == o.Kind && c.Value == o.Value && bytes.Equal(compact(c.Tiebreaker), compact(o.Tiebreaker))
 }
 
-// String is the cursor as errors and logs name it.
+// String is the cursor in errors and logs.
 func (c Cursor) String() string {
 	switch {
 	case c.IsZero():
@@ -37,7 +37,7 @@ func (c Cursor) String() string {
 	return fmt.Sprintf("%s %.256s", c.Value, compact(c.Tiebreaker))
 }
 
-// UnmarshalJSON takes a value that is a number, as people write it, with all of its digits.
+// UnmarshalJSON also accepts a value that is a number, as people write it, and keeps all of its digits.
 func (c *Cursor) UnmarshalJSON(data []byte) error {
 	var text struct {
 		Kind       string          `json:"kind"`
@@ -58,8 +58,8 @@ func (c *Cursor) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(text.Value, &c.Value)
 }
 
-// compare says which of two places comes first, by their values alone: -1, 0 or 1. ok is false where the order is known
-// to the source only: then the values are not those of numbers or times, or they are equal and the keys decide.
+// compare compares two cursors by their values alone: -1, 0 or 1. ok is false when only the source knows the order: the
+// values are neither numbers nor times, or they are equal and the keys decide.
 func compare(a, b Cursor) (order int, ok bool) {
 	if a.Equal(b) {
 		return 0, true
@@ -87,7 +87,7 @@ func compare(a, b Cursor) (order int, ok bool) {
 	return order, order != 0
 }
 
-// bigOf is the number that a cursor's value is: hexadecimal behind 0x, as a rowversion is written.
+// bigOf returns a cursor's value as a number; it is hexadecimal behind 0x, as rowversions are written.
 func bigOf(value string) (*big.Int, bool) {
 	if digits, hex := strings.CutPrefix(strings.ToLower(value), "0x"); hex {
 		return new(big.Int).SetString(digits, 16)
@@ -95,7 +95,7 @@ func bigOf(value string) (*big.Int, bool) {
 	return new(big.Int).SetString(value, 10)
 }
 
-// timeOf is the time that a cursor's value is.
+// timeOf returns a cursor's value as a time.
 func timeOf(c Cursor) (time.Time, bool) {
 	if !strings.HasPrefix(c.Kind, "timestamp") {
 		return time.Time{}, false
@@ -108,7 +108,7 @@ func timeOf(c Cursor) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// check reports a cursor that no source can read.
+// check returns an error for a cursor that no source can read.
 func (c Cursor) check() error {
 	bad := func(why string) error {
 		return fmt.Errorf("%w: cursor %.64q: %s", ErrInvalid, c.Value, why)
@@ -138,26 +138,26 @@ func (c Cursor) check() error {
 	if _, ok := timeOf(c); kind == "timestamp" && !ok {
 		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
 	}
-	return c.fits()
+	return c.checkFits()
 }
 
-// fits reports a place that a state document cannot hold.
-func (c Cursor) fits() error {
-	d := empty("place")
+// checkFits returns an error for a cursor that is too long for a state document.
+func (c Cursor) checkFits() error {
+	d := newDocument("place")
 	d.Checkpoint = &Checkpoint{Cursor: c}
-	if _, err := d.compact(maxPlace); err != nil {
+	if _, err := d.compact(maxCursor); err != nil {
 		return fmt.Errorf("cursor %.64q: %w", c.Value, err)
 	}
 	return nil
 }
 
-// EventID is the id of the event that a row is: the same for the same poller, key and place, always. It is a UUID of
-// version 8 out of the SHA-256 of the parts, each behind its length.
+// EventID returns the id of the event for a row: always the same for the same poller, key and cursor. It is a UUID of
+// version 8 made from the SHA-256 of the parts, each behind its length.
 func EventID(poller string, row Row) string {
 	return derive("event", poller, string(compact(row.Key)), row.Cursor.Kind, row.Cursor.Value, string(compact(row.Cursor.Tiebreaker)))
 }
 
-// batchID is the id of a batch: the same for the same rows.
+// batchID returns the id of a batch: the same for the same rows.
 func batchID(poller string, ids []string) string {
 	return "batch_" + derive(append([]string{"batch", poller}, ids[0], ids[len(ids)-1])...)
 }
@@ -176,7 +176,7 @@ func derive(parts ...string) string {
 	return id.String()
 }
 
-// compact is a JSON text without white space, or what is no JSON as it is.
+// compact returns JSON without white space, and other text as it is.
 func compact(text json.RawMessage) []byte {
 	var out bytes.Buffer
 	if json.Compact(&out, text) != nil {

@@ -22,13 +22,13 @@ func TestDeepPlaces(t *testing.T) {
 		checkpoint := `{"cursor":{"kind":"integer+pk","value":"2","tiebreaker":` + keys + `}}`
 		for what, operate := range map[string]func(context.Context, poller.Operator) (poller.Change, error){
 			"reset to a cursor": func(ctx context.Context, o poller.Operator) (poller.Change, error) {
-				return o.ResetToCursor(ctx, name, poller.Cursor{Kind: "integer+pk", Value: "2", Tiebreaker: []byte(keys)}, poller.How{})
+				return o.ResetToCursor(ctx, name, poller.Cursor{Kind: "integer+pk", Value: "2", Tiebreaker: []byte(keys)}, poller.ChangeOptions{})
 			},
 			"reset to a checkpoint": func(ctx context.Context, o poller.Operator) (poller.Change, error) {
-				return o.ResetToCheckpoint(ctx, name, []byte(checkpoint), poller.How{})
+				return o.ResetToCheckpoint(ctx, name, []byte(checkpoint), poller.ChangeOptions{})
 			},
 			"restore a document": func(ctx context.Context, o poller.Operator) (poller.Change, error) {
-				return o.ResetToCheckpoint(ctx, name, []byte(`{"version":1,"poller_name":"`+name+`","lease":{},"checkpoint":`+checkpoint+`}`), poller.How{})
+				return o.ResetToCheckpoint(ctx, name, []byte(`{"version":1,"poller_name":"`+name+`","lease":{},"checkpoint":`+checkpoint+`}`), poller.ChangeOptions{})
 			},
 		} {
 			t.Run(fmt.Sprintf("%s, %d levels", what, levels), func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestDeepPlaces(t *testing.T) {
 					if !errors.Is(err, want) || want != nil && !strings.Contains(err.Error(), "allowed") {
 						t.Errorf("got %v", err)
 					}
-					if moved := !w.document().Place().Equal(before.Place()); moved != (want == nil) {
-						t.Errorf("the place is %s", w.document().Place())
+					if moved := !w.document().Cursor().Equal(before.Cursor()); moved != (want == nil) {
+						t.Errorf("the place is %s", w.document().Cursor())
 					}
 				})
 			})

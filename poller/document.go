@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// documentVersion is what this program writes and the newest that it touches.
+	// documentVersion is the version that this program writes, and the newest that it reads.
 	documentVersion = 1
-	// maxDocument bounds a state document in bytes: what a row of a table holds as text.
+	// maxDocument bounds a state document in bytes: a table row holds as much text.
 	maxDocument = 256 << 10
-	// maxPlace bounds a document that holds nothing but a checkpoint, in bytes. It leaves room for all else.
-	maxPlace = 64 << 10
+	// maxCursor bounds a document with nothing but a checkpoint, in bytes. It leaves room for everything else.
+	maxCursor = 64 << 10
 	// maxErrorText bounds the error in a failure record, in bytes.
 	maxErrorText = 2 << 10
 )
 
-// Document is the state of a poller (checkpoint document, section 4). Fields that it does not have survive a change, on
-// every level.
+// Document is the state of a poller (checkpoint document, section 4). Unknown fields are kept when it changes, on every
+// level.
 type Document struct {
 	Version    int    `json:"version"`
 	PollerName string `json:"poller_name"`
-	// Fingerprint is that of Definition, which is the JSON object of a Definition; "" and nil until the poller first runs.
+	// Fingerprint is the fingerprint of Definition, which is the JSON of a Definition; "" and nil until the poller
+	// first runs.
 	Fingerprint string          `json:"source_fingerprint"`
 	Definition  json.RawMessage `json:"definition,omitempty"`
 	// Checkpoint is nil before the first batch.
@@ -35,13 +36,13 @@ type Document struct {
 	Lease      Lease       `json:"lease"`
 	// Failure is nil unless the batch behind the checkpoint has failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Quarantine counts for the circuit breaker.
+	// Quarantine is the state of the circuit breaker.
 	Quarantine *Quarantine `json:"quarantine,omitempty"`
-	// Backfill is nil for a poller that has no end.
+	// Backfill is nil for a poller without an end.
 	Backfill *BackfillState `json:"backfill,omitempty"`
-	// PolledAt is when the poller last wrote that there was nothing to do.
+	// PolledAt is when the poller last recorded that there was nothing to do.
 	PolledAt time.Time `json:"polled_at,omitzero"`
-	// Retired makes it a tombstone, which keeps the fencing token.
+	// Retired makes the document a tombstone, which keeps the fencing token.
 	Retired bool `json:"retired,omitempty"`
 
 	extra fields
@@ -58,7 +59,7 @@ type Checkpoint struct {
 	extra, cursorExtra fields
 }
 
-// Metadata is of use to people only.
+// Metadata is for people only.
 type Metadata struct {
 	// RowCount is the length of the last batch.
 	RowCount int `json:"row_count"`
@@ -66,13 +67,13 @@ type Metadata struct {
 	extra fields
 }
 
-// Lease says who may commit. Times are the state store's, for people: what decides is the token and the version of the
-// document.
+// Lease says who may commit. Its times are by the state store's clock, for people: the token and the version of the
+// document decide.
 type Lease struct {
-	// Owner is "" when nobody has the lease. Nonce tells one acquisition from another by the same owner.
+	// Owner is "" when nobody has the lease. Nonce distinguishes acquisitions by the same owner.
 	Owner string `json:"owner_id"`
 	Nonce string `json:"nonce,omitempty"`
-	// Token grows with every acquisition, reset and break, and never goes back.
+	// Token grows with every acquisition, reset and break of the lease, and never decreases.
 	Token     int64     `json:"fencing_token"`
 	Acquired  time.Time `json:"acquired_at,omitzero"`
 	Heartbeat time.Time `json:"heartbeat_at,omitzero"`
@@ -81,20 +82,20 @@ type Lease struct {
 	extra fields
 }
 
-// Failure is the record of a batch that was not delivered: the one behind the checkpoint.
+// Failure describes the batch behind the checkpoint, which was not delivered.
 type Failure struct {
-	// First is the event id of its first row, Rows how many it has.
+	// First is the event id of its first row, Rows the number of rows.
 	First string `json:"batch_first"`
 	Rows  int    `json:"rows"`
-	// Attempts counts the deliveries that failed without any progress.
+	// Attempts counts the failed deliveries without any progress.
 	Attempts int    `json:"attempts"`
 	Error    string `json:"error"`
-	// FirstAt and LastAt are when it failed, NextAt is when it is tried again.
+	// FirstAt and LastAt are when it failed first and last, NextAt is when it is tried again.
 	FirstAt time.Time `json:"first_failure_at"`
 	LastAt  time.Time `json:"last_failure_at"`
 	NextAt  time.Time `json:"next_attempt_at"`
-	// Bisecting: the row at fault is being looked for, among so many Suspects, of which Rows are tried next. Breaker: the
-	// circuit breaker stopped the quarantine.
+	// Bisecting says that the row at fault is being looked for among Suspects rows, of which Rows are tried next.
+	// Breaker says that the circuit breaker stopped the quarantine.
 	Bisecting bool `json:"bisecting,omitempty"`
 	Suspects  int  `json:"suspects,omitempty"`
 	Breaker   bool `json:"breaker,omitempty"`
@@ -110,11 +111,11 @@ type Quarantine struct {
 	extra fields
 }
 
-// BackfillState is the upper bound of a backfill, frozen when it began.
+// BackfillState is the end of a backfill, which was fixed when it began.
 type BackfillState struct {
 	End      Cursor    `json:"end"`
 	FrozenAt time.Time `json:"frozen_at"`
-	// Done: everything up to End has been delivered.
+	// Done says that everything up to End has been delivered.
 	Done bool `json:"done,omitempty"`
 
 	extra fields
@@ -122,7 +123,8 @@ type BackfillState struct {
 
 var pollerName = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9]|-[a-z0-9]){0,62}$`)
 
-// CheckName reports a name that a poller cannot have: it takes up to 63 of a-z, 0-9 and single hyphens between them.
+// CheckName returns an error unless name can be the name of a poller: up to 63 of a-z, 0-9 and single hyphens between
+// them.
 func CheckName(name string) error {
 	if len(name) > 63 || !pollerName.MatchString(name) {
 		return fmt.Errorf("%w: %.64q is no name of a poller: use up to 63 of a-z, 0-9 and single hyphens between them", ErrInvalid, name)
@@ -130,7 +132,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Decode reads a state document. The errors are ErrCorrupt and ErrVersion.
+// Decode decodes a state document. The errors are ErrCorrupt and ErrVersion.
 func Decode(data []byte) (*Document, error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("%w: it has %d bytes of at most %d", ErrCorrupt, len(data), maxDocument)
@@ -177,8 +179,8 @@ func (d *Document) check() error {
 	return errors.Join(errs...)
 }
 
-// Encode writes the document; Decode reads it back. It is the same text for the same document: indented for people, unless
-// that makes it too long. The errors are ErrCorrupt, and ErrInvalid for what breaks a limit.
+// Encode encodes the document. The result is always the same for the same document: indented for people, unless that
+// makes it too long. The errors are ErrCorrupt, and ErrInvalid for a document that breaks a limit.
 func (d *Document) Encode() ([]byte, error) {
 	text, err := d.compact(maxDocument)
 	if err != nil {
@@ -194,7 +196,7 @@ func (d *Document) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compact is the document without white space, of at most so many bytes.
+// compact encodes the document without white space, in at most so many bytes.
 func (d *Document) compact(most int) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -209,21 +211,21 @@ func (d *Document) compact(most int) ([]byte, error) {
 	return text, nil
 }
 
-// Place is the cursor of the checkpoint, zero when there is none.
-func (d *Document) Place() Cursor {
+// Cursor returns the cursor of the checkpoint, zero when there is none.
+func (d *Document) Cursor() Cursor {
 	if d.Checkpoint == nil {
 		return Cursor{}
 	}
 	return d.Checkpoint.Cursor
 }
 
-// clone is a copy to change. What pointers lead to is shared: it is replaced, and never changed.
+// clone returns a copy that may be changed. The targets of pointers are shared; they are replaced and never changed.
 func (d *Document) clone() *Document {
 	c := *d
 	return &c
 }
 
-// setBackfillDone says whether a backfill, if it is one, has reached its end.
+// setBackfillDone sets whether a backfill has reached its end, if the poller is one.
 func (d *Document) setBackfillDone(done bool) {
 	if d.Backfill == nil {
 		return
@@ -340,7 +342,7 @@ func (b *BackfillState) MarshalJSON() ([]byte, error) {
 	return encodeObject((*plain)(b), b.extra)
 }
 
-// object is a JSON value, nil for null.
+// object returns a JSON value, nil for null.
 func object(data json.RawMessage) json.RawMessage {
 	if string(data) == "null" {
 		return nil

@@ -45,7 +45,7 @@ func TestDocumentKeepsWhatItDoesNotKnow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := d.Place(); c.Kind != "timestamp+pk" || c.Value != "2026-04-07T01:23:45.123456700Z" || string(c.Tiebreaker) != `{"id":9007199254740993}` {
+	if c := d.Cursor(); c.Kind != "timestamp+pk" || c.Value != "2026-04-07T01:23:45.123456700Z" || string(c.Tiebreaker) != `{"id":9007199254740993}` {
 		t.Errorf("the cursor is %+v", c)
 	}
 	if d.Lease.Token != 9007199254740993 || d.Checkpoint.Metadata.RowCount != 100 {
@@ -117,8 +117,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || !bytes.Equal(text, second) {
 			t.Fatalf("another text the second time: %v\n%s\n%s", err, text, second)
 		}
-		if !d.Place().Equal(again.Place()) || d.Lease.Token != again.Lease.Token {
-			t.Fatalf("the place or the token changed: %v, %v", d.Place(), again.Place())
+		if !d.Cursor().Equal(again.Cursor()) || d.Lease.Token != again.Lease.Token {
+			t.Fatalf("the place or the token changed: %v, %v", d.Cursor(), again.Cursor())
 		}
 	})
 }

@@ -110,7 +110,7 @@ func TestStaleOwnerCannotCommit(t *testing.T) {
 		if diff := cmp.Diff([]int64{2, 1}, w.tokens); diff != "" {
 			t.Errorf("tokens: -want +got\n%s", diff)
 		}
-		if d := w.document(); d.Lease.Token != 2 || d.Place().Value != "3" {
+		if d := w.document(); d.Lease.Token != 2 || d.Cursor().Value != "3" {
 			t.Errorf("%+v", d)
 		}
 	})
@@ -140,7 +140,7 @@ func TestHeartbeatFindsTheLeaseLost(t *testing.T) {
 		var stopped time.Duration
 		w.deliver = func(ctx context.Context, _ poller.Delivery) error {
 			began := time.Now()
-			if _, err := w.operator().BreakLease(t.Context(), name, poller.How{Force: true}); err != nil {
+			if _, err := w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Force: true}); err != nil {
 				t.Fatal(err)
 			}
 			<-ctx.Done()
@@ -194,7 +194,7 @@ func TestCancelledTickCommitsWhatWasDelivered(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		w.deliver = func(context.Context, poller.Delivery) error { cancel(); return nil }
 		result, err := w.process(nil, nil).Tick(ctx)
-		if err != nil || result.Rows != 100 || w.document().Place().Value != "100" || w.document().Lease.Owner != "" {
+		if err != nil || result.Rows != 100 || w.document().Cursor().Value != "100" || w.document().Lease.Owner != "" {
 			t.Errorf("%+v, %v", result, err)
 		}
 		// One whose handler stops is nobody's fault.
@@ -226,7 +226,7 @@ func TestPoisonRowGoesToQuarantine(t *testing.T) {
 		w.deliver = poisoned(37, 38, 150)
 		r := w.process(nil, nil)
 		failures := 0
-		for w.document0().Place().Value != "200" {
+		for w.document0().Cursor().Value != "200" {
 			_, err := r.Tick(t.Context())
 			if err != nil {
 				failures++
@@ -346,7 +346,7 @@ func TestSearchIsInterrupted(t *testing.T) {
 			return refuse(ctx, d)
 		}
 		r := w.process(nil, func(c *poller.RunnerConfig) { c.Options.Budget, c.Options.MaxAttempts = time.Minute, 1 })
-		for i := 0; w.document0().Place().Value != "64"; i++ {
+		for i := 0; w.document0().Cursor().Value != "64"; i++ {
 			if _, err := r.Tick(t.Context()); err != nil && !errors.Is(err, poller.ErrBatch) || i > 20 {
 				t.Fatal(i, err)
 			}

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Fingerprint is the hash of a definition, and the text that it is the hash of (checkpoint document, section 9).
+// Fingerprint returns the hash of a definition, and the JSON that was hashed (checkpoint document, section 9).
 func Fingerprint(d Definition) (fingerprint string, text json.RawMessage, err error) {
 	text, err = json.Marshal(d)
 	if err != nil {
@@ -21,7 +21,7 @@ func Fingerprint(d Definition) (fingerprint string, text json.RawMessage, err er
 	return "sha256:" + hex.EncodeToString(sum[:]), text, nil
 }
 
-// FingerprintError is an ErrFingerprint with the difference.
+// FingerprintError is an ErrFingerprint with the differences.
 type FingerprintError struct {
 	Poller string
 	// Differences are lines such as `cursor: was "id", is "updated_at"`.
@@ -37,7 +37,7 @@ func (e *FingerprintError) Error() string {
 // Unwrap gives ErrFingerprint.
 func (e *FingerprintError) Unwrap() error { return ErrFingerprint }
 
-// checkFingerprint compares a document with the definition of today.
+// checkFingerprint compares the definition in a document with the current one.
 func checkFingerprint(d *Document, fingerprint string, text json.RawMessage) error {
 	if d.Fingerprint == "" || d.Fingerprint == fingerprint {
 		return nil
@@ -57,7 +57,7 @@ func differences(was, is json.RawMessage) []string {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		x, y := compact(before[name]), compact(after[name])
 		if !bytes.Equal(x, y) {
-			out = append(out, fmt.Sprintf("%s: was %s, is %s", name, shown(x), shown(y)))
+			out = append(out, fmt.Sprintf("%s: was %s, is %s", name, displayValue(x), displayValue(y)))
 		}
 	}
 	if len(out) == 0 {
@@ -66,7 +66,7 @@ func differences(was, is json.RawMessage) []string {
 	return out
 }
 
-func shown(value []byte) string {
+func displayValue(value []byte) string {
 	if len(value) == 0 {
 		return "missing"
 	}

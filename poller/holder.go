@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// lease is a lease that this process holds. One goroutine makes all of its writes, heartbeats and commits alike, so that
-// each knows the version that it replaces without reading it first.
+// lease is a lease that this process holds. One goroutine makes all of its writes, heartbeats and commits, so that each
+// write knows the version that it replaces without reading it.
 type lease struct {
-	*terms
-	// hold is the acquisition, acquired the document as it was then.
-	hold     Lease
-	acquired *Document
-	// ctx ends when the lease is lost: by this process's own clock at the latest. Its cause is an ErrLost then.
+	*leaseManager
+	// acquisition is the lease as it was acquired, and acquired is the document then.
+	acquisition Lease
+	acquired    *Document
+	// ctx ends when the lease is lost, by this process's own clock at the latest. Its cause is an ErrLost then.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// expiry cancels ctx; deadline is when.
+	// expiry cancels ctx at the deadline.
 	expiry   *time.Timer
 	deadline time.Time
 
 	requests chan request
 	done     chan struct{} // closed when the goroutine has ended
 
-	// What the goroutine alone uses.
+	// doc and etag are used by the goroutine only.
 	doc  *Document
 	etag string
 }
 
-// request is a write that the goroutine is asked for.
+// request is a write for the goroutine.
 type request struct {
 	change func(*Document)
-	// last gives the lease back with the write.
+	// last releases the lease with the write.
 	last   bool
 	answer chan answer
 }
@@ -43,40 +43,41 @@ type answer struct {
 	err error
 }
 
-// errEnded: the lease was given back.
-var errEnded = errors.New("the lease was given back")
+// errReleased: the lease was released.
+var errReleased = errors.New("the lease was given back")
 
-// hold starts the goroutine of an acquired lease, which was written at this local time or later.
-func (t *terms) hold(ctx context.Context, doc *Document, etag string, sent time.Time) *lease {
-	l := &lease{terms: t, hold: doc.Lease, acquired: doc, doc: doc, etag: etag, requests: make(chan request), done: make(chan struct{})}
+// startHolding starts the goroutine of an acquired lease, which was written no earlier than at this local time.
+func (t *leaseManager) startHolding(ctx context.Context, doc *Document, etag string, sent time.Time) *lease {
+	l := &lease{leaseManager: t, acquisition: doc.Lease, acquired: doc, doc: doc, etag: etag, requests: make(chan request), done: make(chan struct{})}
 	// The lease outlives a tick that is cancelled: what was delivered is still to be committed.
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	l.deadline = l.lasts(sent)
-	l.expiry = time.AfterFunc(l.left(), func() {
-		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.hold.Token))
+	l.deadline = l.validUntil(sent)
+	l.expiry = time.AfterFunc(l.remaining(), func() {
+		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.acquisition.Token))
 	})
 	go l.run()
 	return l
 }
 
-func (l *lease) lasts(sent time.Time) time.Time { return sent.Add(l.ttl - l.margin) }
+func (l *lease) validUntil(sent time.Time) time.Time { return sent.Add(l.ttl - l.margin) }
 
-// left is how long the owner may go on without a heartbeat.
-func (l *lease) left() time.Duration { return l.deadline.Sub(l.clock.now()) }
+// remaining is how long the owner may go on without a heartbeat.
+func (l *lease) remaining() time.Duration { return l.deadline.Sub(l.clock.now()) }
 
-// write changes the document and renews the lease in the same write (section 8). It gives the document as it is now. An
-// ErrLost says that the change may not have gone in.
-func (l *lease) write(change func(*Document)) (*Document, error) { return l.ask(change, false) }
+// write changes the document and renews the lease in the same write (section 8). It returns the new document. ErrLost
+// says that the change may not have been applied.
+func (l *lease) write(change func(*Document)) (*Document, error) { return l.request(change, false) }
 
-// release gives the lease back, with the change, and ends the goroutine. Whatever happens, the lease is not held after it.
+// release applies the change and releases the lease, and ends the goroutine. Whatever the error, the lease is not held
+// afterwards.
 func (l *lease) release(change func(*Document)) error {
-	_, err := l.ask(change, true)
-	l.cancel(errEnded)
+	_, err := l.request(change, true)
+	l.cancel(errReleased)
 	<-l.done
 	return err
 }
 
-func (l *lease) ask(change func(*Document), last bool) (*Document, error) {
+func (l *lease) request(change func(*Document), last bool) (*Document, error) {
 	r := request{change, last, make(chan answer, 1)}
 	select {
 	case l.requests <- r:
@@ -87,7 +88,7 @@ func (l *lease) ask(change func(*Document), last bool) (*Document, error) {
 	}
 }
 
-// run is the goroutine.
+// run is the goroutine: it makes writes and heartbeats.
 func (l *lease) run() {
 	defer close(l.done)
 	defer l.expiry.Stop()
@@ -97,14 +98,14 @@ func (l *lease) run() {
 	for l.ctx.Err() == nil {
 		select {
 		case r := <-l.requests:
-			err := l.settle(r.change, r.last)
+			err := l.writeUntilKnown(r.change, r.last)
 			r.answer <- answer{l.doc, err}
 			if r.last {
 				return
 			}
 			timer.Reset(beat)
 		case <-timer.C:
-			if err := l.settle(func(*Document) {}, false); err != nil {
+			if err := l.writeUntilKnown(func(*Document) {}, false); err != nil {
 				timer.Reset(beat / 4) // the time that is left decides, not the number of failures
 				continue
 			}
@@ -114,22 +115,23 @@ func (l *lease) run() {
 	}
 }
 
-// settle writes a change until it is known to have gone in, or the lease is lost, or the store refuses it for good.
-func (l *lease) settle(change func(*Document), last bool) error {
+// writeUntilKnown writes a change until it is known to be applied, the lease is lost, or the store refuses the change
+// for good.
+func (l *lease) writeUntilKnown(change func(*Document), last bool) error {
 	for wait := firstPause; ; wait = min(2*wait, lastPause) {
-		if err := l.alive(); err != nil {
+		if err := l.checkAlive(); err != nil {
 			return err
 		}
-		meant := l.meant(change, last)
+		meant := l.next(change, last)
 		state, sent, err := l.swap(l.ctx, meant, l.etag)
 		if err == nil {
-			l.adopt(meant, state.ETag, sent)
+			l.stored(meant, state.ETag, sent)
 			return nil
 		}
-		if !unsettled(err) && !transient(err) {
+		if !needsReread(err) && !transient(err) {
 			return err
 		}
-		if unsettled(err) {
+		if needsReread(err) {
 			// A 412 may be one's own write, whose answer was lost: what is stored decides.
 			settled, resolveErr := l.resolve(meant, sent)
 			if resolveErr != nil {
@@ -145,17 +147,17 @@ func (l *lease) settle(change func(*Document), last bool) error {
 	}
 }
 
-// alive reports a lease that has ended. The timer that says so may be late: after a pause of the whole process all its
-// goroutines go on at once.
-func (l *lease) alive() error {
-	if l.ctx.Err() == nil && l.left() <= 0 {
-		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.hold.Token))
+// checkAlive returns an error when the lease has ended. The timer may be late: after a pause of the whole process, all
+// its goroutines go on at once.
+func (l *lease) checkAlive() error {
+	if l.ctx.Err() == nil && l.remaining() <= 0 {
+		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.acquisition.Token))
 	}
 	return context.Cause(l.ctx)
 }
 
-// meant is the document as it is to be.
-func (l *lease) meant(change func(*Document), last bool) *Document {
+// next returns the document as it will be after the change.
+func (l *lease) next(change func(*Document), last bool) *Document {
 	meant := l.doc.clone()
 	change(meant)
 	now := l.clock.time()
@@ -166,14 +168,14 @@ func (l *lease) meant(change func(*Document), last bool) *Document {
 	return meant
 }
 
-// adopt takes a version of the document as the one that is stored.
-func (l *lease) adopt(doc *Document, etag string, sent time.Time) {
-	l.doc, l.etag, l.deadline = doc, etag, l.lasts(sent)
-	l.expiry.Reset(l.left())
+// stored remembers the version of the document that is stored.
+func (l *lease) stored(doc *Document, etag string, sent time.Time) {
+	l.doc, l.etag, l.deadline = doc, etag, l.validUntil(sent)
+	l.expiry.Reset(l.remaining())
 }
 
-// resolve reads the document after a write whose outcome is not known, until it can be read. It says whether the write
-// has gone in; if it has not, what is stored is what the next try replaces. The error is ErrLost.
+// resolve reads the document after a write with an unknown outcome, until it can be read. It reports whether the write
+// was applied; if not, the next write replaces what is stored. The error is ErrLost.
 func (l *lease) resolve(meant *Document, sent time.Time) (settled bool, err error) {
 	want, err := meant.Encode()
 	if err != nil {
@@ -183,11 +185,11 @@ func (l *lease) resolve(meant *Document, sent time.Time) (settled bool, err erro
 		doc, state, err := l.load(l.ctx)
 		if err == nil {
 			if bytes.Equal(state.Data, want) {
-				l.adopt(meant, state.ETag, sent)
+				l.stored(meant, state.ETag, sent)
 				return true, nil
 			}
-			if doc == nil || !sameHold(doc.Lease, l.hold) {
-				l.cancel(lostTo(doc, l.hold.Token))
+			if doc == nil || !sameHold(doc.Lease, l.acquisition) {
+				l.cancel(lostTo(doc, l.acquisition.Token))
 				return false, context.Cause(l.ctx)
 			}
 			l.doc, l.etag = doc, state.ETag

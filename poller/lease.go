@@ -9,33 +9,34 @@ import (
 	"github.com/google/uuid"
 )
 
-// acquireTries bounds how often an acquisition is decided again because the document changed, or because nobody knows.
+// acquireTries bounds how often an acquisition starts again because the document changed, or because the outcome is
+// unknown.
 const acquireTries = 5
 
-// terms are how a process holds leases.
-type terms struct {
+// leaseManager loads and writes the state document of a poller, and acquires leases on it.
+type leaseManager struct {
 	store  Store
 	poller string
 	owner  string
-	// ttl is how long a lease lasts without a heartbeat, margin how much sooner its owner stops, and how much later
-	// others take it. The two are apart by twice the margin, which is for the store's precision and clocks of uneven speed.
+	// ttl is how long a lease lasts without a heartbeat. Its owner stops a margin before that, and others take it a
+	// margin after that. The two margins allow for the store's precision and for clocks that run at different speeds.
 	ttl, margin time.Duration
 	clock       *clock
 }
 
-// sighting is when a version of the document was first seen here.
-type sighting struct {
+// observedVersion is a version of the document, and when this process saw it first.
+type observedVersion struct {
 	etag string
 	at   time.Time
 }
 
-// load reads the document. It is nil when there is none, and then the error is, too.
-func (t *terms) load(ctx context.Context) (*Document, State, error) {
+// load reads the document. When there is none, both the document and the error are nil.
+func (t *leaseManager) load(ctx context.Context) (*Document, State, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.callTimeout())
 	defer cancel()
 	sent := t.clock.now()
 	state, err := t.store.Load(ctx, t.poller)
-	t.clock.told(state.Time, sent)
+	t.clock.observe(state.Time, sent)
 	if errors.Is(err, ErrNotFound) {
 		return nil, state, nil
 	}
@@ -46,7 +47,7 @@ func (t *terms) load(ctx context.Context) (*Document, State, error) {
 	return doc, state, err
 }
 
-// decodeFor reads the document of a poller.
+// decodeFor decodes the document of this poller.
 func decodeFor(poller string, data []byte) (*Document, error) {
 	doc, err := Decode(data)
 	if err == nil && doc.PollerName != poller {
@@ -58,8 +59,8 @@ func decodeFor(poller string, data []byte) (*Document, error) {
 	return doc, nil
 }
 
-// swap writes the document. sent is when, by the clock of this process.
-func (t *terms) swap(ctx context.Context, doc *Document, etag string) (state State, sent time.Time, err error) {
+// swap writes the document. sent is when the request was sent, by the clock of this process.
+func (t *leaseManager) swap(ctx context.Context, doc *Document, etag string) (state State, sent time.Time, err error) {
 	data, err := doc.Encode()
 	if err != nil {
 		return State{}, time.Time{}, err
@@ -68,16 +69,17 @@ func (t *terms) swap(ctx context.Context, doc *Document, etag string) (state Sta
 	defer cancel()
 	sent = t.clock.now()
 	state, err = t.store.Swap(ctx, t.poller, data, etag)
-	t.clock.told(state.Time, sent)
+	t.clock.observe(state.Time, sent)
 	return state, sent, err
 }
 
-// callTimeout leaves time for others within a lease.
-func (t *terms) callTimeout() time.Duration { return t.ttl / 6 }
+// callTimeout bounds a call, so that a lease lasts for several.
+func (t *leaseManager) callTimeout() time.Duration { return t.ttl / 6 }
 
-// held reports who has the lease, nil when it may be taken: because it is free or this owner's from before, because it has
-// expired by the store's clock, or because it was not renewed for as long as it lasts by the clock here.
-func (t *terms) held(doc *Document, state State, seen sighting) error {
+// checkHeld returns ErrHeld when another process has the lease. The lease may be taken if it is free, if this owner had
+// it before, if it has expired by the store's clock, or if this process has seen it not being renewed for as long as it
+// lasts.
+func (t *leaseManager) checkHeld(doc *Document, state State, seen observedVersion) error {
 	l := doc.Lease
 	if l.Owner == "" || l.Owner == t.owner || !state.Time.Before(l.Expires.Add(t.margin)) {
 		return nil
@@ -89,23 +91,23 @@ func (t *terms) held(doc *Document, state State, seen sighting) error {
 	return fmt.Errorf("%w: %s, with token %d, until %s", ErrHeld, l.Owner, l.Token, l.Expires.Format(time.RFC3339))
 }
 
-// empty is the document of a poller that has never run.
-func empty(poller string) *Document {
+// newDocument returns the document of a poller that has never run.
+func newDocument(poller string) *Document {
 	return &Document{Version: documentVersion, PollerName: poller}
 }
 
-// acquire takes the lease of a document that was loaded (section 6), and changes the document in the same write, if prepare
-// lets it. The errors are ErrHeld, ErrRetired, those of prepare and those of the store.
-func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen sighting, prepare func(*Document) error) (*lease, error) {
+// acquire acquires the lease on a loaded document (section 6). prepare changes the document in the same write, or
+// prevents it by an error. The errors are ErrHeld, ErrRetired, those of prepare and those of the store.
+func (t *leaseManager) acquire(ctx context.Context, doc *Document, state State, seen observedVersion, prepare func(*Document) error) (*lease, error) {
 	var last error
 	for range acquireTries {
 		if doc == nil {
-			doc = empty(t.poller)
+			doc = newDocument(t.poller)
 		}
 		if doc.Retired {
 			return nil, ErrRetired
 		}
-		if err := t.held(doc, state, seen); err != nil {
+		if err := t.checkHeld(doc, state, seen); err != nil {
 			return nil, err
 		}
 		meant := doc.clone()
@@ -117,9 +119,9 @@ func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen si
 		}
 		written, sent, err := t.swap(ctx, meant, state.ETag)
 		if err == nil {
-			return t.hold(ctx, meant, written.ETag, sent), nil
+			return t.startHolding(ctx, meant, written.ETag, sent), nil
 		}
-		if !unsettled(err) {
+		if !needsReread(err) {
 			return nil, err
 		}
 		last = err
@@ -127,22 +129,22 @@ func (t *terms) acquire(ctx context.Context, doc *Document, state State, seen si
 			return nil, errors.Join(err, last)
 		}
 		if doc != nil && sameHold(doc.Lease, meant.Lease) {
-			return t.hold(ctx, doc, state.ETag, sent), nil
+			return t.startHolding(ctx, doc, state.ETag, sent), nil
 		}
 	}
 	return nil, last
 }
 
-// unsettled says whether an error of a swap leaves open what the document is now.
-func unsettled(err error) bool {
+// needsReread reports whether an error of a swap leaves open what the document is now.
+func needsReread(err error) bool {
 	return errors.Is(err, ErrChanged) || errors.Is(err, ErrOutcomeUnknown)
 }
 
-// sameHold says whether two leases are one acquisition.
+// sameHold reports whether two leases are one acquisition.
 func sameHold(a, b Lease) bool { return a.Owner == b.Owner && a.Nonce == b.Nonce && a.Token == b.Token }
 
-// loadAgain reads the document after a write that may have gone in, with some patience.
-func (t *terms) loadAgain(ctx context.Context) (doc *Document, state State, err error) {
+// loadAgain reads the document after a write with an unknown outcome. It retries for some time.
+func (t *leaseManager) loadAgain(ctx context.Context) (doc *Document, state State, err error) {
 	wait := firstPause
 	for range acquireTries {
 		if doc, state, err = t.load(ctx); err == nil || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion) {
@@ -156,13 +158,13 @@ func (t *terms) loadAgain(ctx context.Context) (doc *Document, state State, err 
 	return doc, state, err
 }
 
-// The pauses between tries of a storage call.
+// These bound the pauses between tries of a storage call.
 const (
 	firstPause = 100 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// pause waits, and says whether the context is still good.
+// pause waits for d, and reports whether the context has not ended.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ import (
 // sizedDocument is a document of which the compact text has n bytes.
 func sizedDocument(t *testing.T, n int) *Document {
 	t.Helper()
-	d := empty("orders")
+	d := newDocument("orders")
 	d.extra = fields{"more": json.RawMessage(`""`)}
 	text, err := d.compact(maxDocument)
 	if err != nil {
@@ -64,21 +64,21 @@ func TestSizesOfDocuments(t *testing.T) {
 func TestSizesOfPlaces(t *testing.T) {
 	t.Parallel()
 	frame := Cursor{Kind: "opaque", Value: "x"}
-	least, err := (&Document{Version: documentVersion, PollerName: "place", Checkpoint: &Checkpoint{Cursor: frame}}).compact(maxPlace)
+	least, err := (&Document{Version: documentVersion, PollerName: "place", Checkpoint: &Checkpoint{Cursor: frame}}).compact(maxCursor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n := maxPlace - 1; n <= maxPlace+1; n++ {
+	for n := maxCursor - 1; n <= maxCursor+1; n++ {
 		c := Cursor{Kind: "opaque", Value: strings.Repeat("x", n-len(least)+1)}
 		err := c.check()
-		if (err == nil) != (n <= maxPlace) || err != nil && !strings.Contains(err.Error(), fmt.Sprint(maxPlace)) {
+		if (err == nil) != (n <= maxCursor) || err != nil && !strings.Contains(err.Error(), fmt.Sprint(maxCursor)) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 		store := BlobStore{Blobs: blobs.NewMemory()}
 		if err := store.Create(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		d := empty("orders")
+		d := newDocument("orders")
 		d.Failure = &Failure{Error: strings.Repeat("<", maxErrorText), FirstAt: time.Unix(1, 0), LastAt: time.Unix(1, 0), NextAt: time.Unix(1, 0)}
 		text, encodeErr := d.Encode()
 		if encodeErr == nil {
@@ -87,9 +87,9 @@ func TestSizesOfPlaces(t *testing.T) {
 		if encodeErr != nil {
 			t.Fatal(encodeErr)
 		}
-		_, resetErr := Operator{Store: store}.ResetToCursor(t.Context(), "orders", c, How{})
+		_, resetErr := Operator{Store: store}.ResetToCursor(t.Context(), "orders", c, ChangeOptions{})
 		v, showErr := Operator{Store: store}.Show(t.Context(), "orders")
-		if (resetErr == nil) != (err == nil) || showErr != nil || v.Document.Place().Equal(c) != (err == nil) {
+		if (resetErr == nil) != (err == nil) || showErr != nil || v.Document.Cursor().Equal(c) != (err == nil) {
 			t.Errorf("%d bytes: %v, %v", n, resetErr, showErr)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // fields are members of a JSON object that this program does not know, byte for byte.
 type fields map[string]json.RawMessage
 
-// decodeObject reads a JSON object into a struct and gives the members that the struct has no field for. Names are
-// compared exactly: encoding/json alone would take "Version" for "version".
+// decodeObject decodes a JSON object into a struct and returns the members for which the struct has no field. Names are
+// compared exactly: encoding/json alone would accept "Version" for "version".
 func decodeObject(data []byte, into any) (fields, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("it is not UTF-8")
@@ -48,7 +48,7 @@ func decodeObject(data []byte, into any) (fields, error) {
 	return all, nil
 }
 
-// encodeObject writes a struct as a JSON object, and the members behind it that came from elsewhere.
+// encodeObject encodes a struct as a JSON object, followed by the unknown members.
 func encodeObject(known any, extra fields) ([]byte, error) {
 	text, err := json.Marshal(known)
 	if err != nil || len(extra) == 0 {
@@ -72,7 +72,7 @@ func encodeObject(known any, extra fields) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// names are the JSON names of a struct's fields.
+// names returns the JSON names of a struct's fields.
 func names(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {

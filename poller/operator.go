@@ -8,48 +8,49 @@ import (
 	"time"
 )
 
-// operateTries bounds how often an operation is decided again because the document changed, or because nobody knows.
+// operateTries bounds how often an operation starts again because the document changed, or because the outcome is
+// unknown.
 const operateTries = 5
 
-// Operator is what people do to pollers (checkpoint document, section 10). Store is required. It needs no Runner, and
-// works when the program is down. It is safe for concurrent use.
+// Operator is for the people who operate pollers (checkpoint document, section 10). Store is required. It needs no
+// Runner, and works while the program is down. It is safe for concurrent use.
 type Operator struct {
 	Store Store
 }
 
-// View is a state as it is now.
+// View is the current state of a poller.
 type View struct {
 	Document *Document
 	// Text is the document as it is stored.
 	Text []byte
-	// Time is the state store's clock. Live says that a process has the lease.
+	// Time is the time of the state store. Live says that a process has the lease.
 	Time time.Time
 	Live bool
 }
 
-// How says how an operation is carried out.
-type How struct {
+// ChangeOptions are the options of an operation.
+type ChangeOptions struct {
 	// DryRun changes nothing.
 	DryRun bool
-	// Force goes on under a live lease. Its owner is fenced: it cannot commit any more, and its batch comes again. It also
-	// lets a checkpoint of another poller or definition in.
+	// Force makes the change although a process has the lease. The owner of the lease is fenced: it cannot commit any
+	// more, and its batch is delivered again. Force also accepts a checkpoint of another poller or definition.
 	Force bool
 }
 
-// Change is what an operation does, or would do.
+// Change is what an operation has changed, or would change.
 type Change struct {
 	Poller string
-	// Before is nil where there was no document. After is what is stored now, or would be.
+	// Before is nil when there was no document. After is what is stored now, or would be.
 	Before, After *Document
 	// Applied is false for a dry run. Fenced says that a process had the lease.
 	Applied, Fenced bool
 }
 
-// List gives the names of the pollers that have a state, ascending.
+// List returns the names of the pollers that have a state, ascending.
 func (o Operator) List(ctx context.Context) ([]string, error) { return o.Store.List(ctx) }
 
-// Show reads the state of a poller. The errors are ErrNotFound, ErrCorrupt, ErrVersion and those of the store; View has the
-// text in any case but the first and the last.
+// Show reads the state of a poller. The errors are ErrNotFound, ErrCorrupt, ErrVersion and those of the store. With
+// ErrCorrupt and ErrVersion, the View still has the text.
 func (o Operator) Show(ctx context.Context, poller string) (View, error) {
 	state, err := o.Store.Load(ctx, poller)
 	if err != nil {
@@ -57,28 +58,29 @@ func (o Operator) Show(ctx context.Context, poller string) (View, error) {
 	}
 	v := View{Text: state.Data, Time: state.Time}
 	if v.Document, err = decodeFor(poller, state.Data); err != nil {
-		return v, within(poller, "show", err)
+		return v, wrap(poller, "show", err)
 	}
 	v.Live = live(v.Document, state.Time)
 	return v, nil
 }
 
-// live says whether a process has the lease, by the clock of the store.
+// live reports whether a process has the lease, by the clock of the store.
 func live(d *Document, now time.Time) bool { return d.Lease.Owner != "" && now.Before(d.Lease.Expires) }
 
-// ResetToBeginning lets the poller deliver everything again. A backfill gets a new end. The definition is taken from the
-// poller's next run.
-func (o Operator) ResetToBeginning(ctx context.Context, poller string, how How) (Change, error) {
+// ResetToBeginning makes the poller deliver everything again. A backfill gets a new end. The next run records the
+// definition.
+func (o Operator) ResetToBeginning(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to the beginning", how, func(d *Document, _ time.Time) error {
 		d.Checkpoint, d.Backfill = nil, nil
 		d.Fingerprint, d.Definition = "", nil
-		d.start()
+		d.clearFailures()
 		return nil
 	})
 }
 
-// ResetToCursor lets the poller deliver everything behind a place. Without a Kind it has that of the checkpoint.
-func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how How) (Change, error) {
+// ResetToCursor makes the poller deliver everything behind a cursor. Without a Kind, the cursor has that of the
+// checkpoint.
+func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "reset to a cursor", how, func(d *Document, now time.Time) error {
 		cursor := to
 		if cursor.Kind == "" {
@@ -92,17 +94,18 @@ func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, h
 		}
 		d.Checkpoint = &Checkpoint{Cursor: cursor, UpdatedAt: now}
 		d.setBackfillDone(false)
-		d.start()
+		d.clearFailures()
 		return nil
 	})
 }
 
-// AcceptFingerprint lets a checkpoint stand for another definition of the source. It is for changes that leave the order
-// of the rows as it was: what another filter or table would have given before the checkpoint is not delivered.
-func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how How) (Change, error) {
+// AcceptFingerprint makes the checkpoint valid for another definition of the source. It is for changes that do not
+// change the order of the rows. Rows that another filter or table would have returned before the checkpoint are not
+// delivered.
+func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Definition, how ChangeOptions) (Change, error) {
 	fingerprint, text, err := Fingerprint(now)
 	if err != nil {
-		return Change{}, within(poller, "accept the fingerprint", err)
+		return Change{}, wrap(poller, "accept the fingerprint", err)
 	}
 	return o.change(ctx, poller, "accept the fingerprint", how, func(d *Document, _ time.Time) error {
 		d.Fingerprint, d.Definition = fingerprint, text
@@ -110,25 +113,26 @@ func (o Operator) AcceptFingerprint(ctx context.Context, poller string, now Defi
 	})
 }
 
-// BreakLease takes the lease from its owner, and gives it to nobody.
-func (o Operator) BreakLease(ctx context.Context, poller string, how How) (Change, error) {
+// BreakLease takes the lease from its owner; nobody has it then.
+func (o Operator) BreakLease(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "break the lease", how, func(*Document, time.Time) error { return nil })
 }
 
-// Retire makes a tombstone: the poller does not run any more. The fencing token stays, and a reset brings the poller back.
-func (o Operator) Retire(ctx context.Context, poller string, how How) (Change, error) {
+// Retire makes the document a tombstone: the poller does not run any more. The fencing token is kept, and a reset
+// brings the poller back.
+func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) (Change, error) {
 	return o.change(ctx, poller, "retire", how, func(d *Document, _ time.Time) error {
 		d.Retired = true
 		return nil
 	})
 }
 
-// start makes a document ready for a run from another place.
-func (d *Document) start() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
+// clearFailures prepares a document for a run from another position.
+func (d *Document) clearFailures() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
 
-// change changes a document that is there.
-func (o Operator) change(ctx context.Context, poller, what string, how How, change func(d *Document, now time.Time) error) (Change, error) {
-	return o.put(ctx, poller, what, how, func(doc *Document, state State) (*Document, error) {
+// change changes an existing document.
+func (o Operator) change(ctx context.Context, poller, what string, how ChangeOptions, change func(d *Document, now time.Time) error) (Change, error) {
+	return o.write(ctx, poller, what, how, func(doc *Document, state State) (*Document, error) {
 		switch {
 		case doc == nil && state.ETag != "":
 			return nil, fmt.Errorf("%w: restore it with reset-to-checkpoint, forced", ErrCorrupt)
@@ -140,14 +144,14 @@ func (o Operator) change(ctx context.Context, poller, what string, how How, chan
 	})
 }
 
-// put writes what build makes of a document, nil for none, and fences: the lease is free afterwards, and the token has
-// grown, in the same write. It reads again after a write that met another one or whose outcome is not known.
-func (o Operator) put(ctx context.Context, poller, what string, how How, build func(doc *Document, state State) (*Document, error)) (Change, error) {
-	out, err := o.tryPut(ctx, poller, how, build)
-	return out, within(poller, what, err)
+// write writes the document that build makes of the existing one, nil for none, and fences: in the same write the lease
+// becomes free and the token grows. It starts again after a conflict or an unknown outcome.
+func (o Operator) write(ctx context.Context, poller, what string, how ChangeOptions, build func(doc *Document, state State) (*Document, error)) (Change, error) {
+	out, err := o.tryWrite(ctx, poller, how, build)
+	return out, wrap(poller, what, err)
 }
 
-func (o Operator) tryPut(ctx context.Context, poller string, how How, build func(doc *Document, state State) (*Document, error)) (Change, error) {
+func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions, build func(doc *Document, state State) (*Document, error)) (Change, error) {
 	var written []byte
 	out := Change{Poller: poller}
 	var last error
@@ -157,7 +161,7 @@ func (o Operator) tryPut(ctx context.Context, poller string, how How, build func
 			return out, errors.Join(err, last)
 		}
 		if written != nil && bytes.Equal(state.Data, written) {
-			out.Applied = true // the try before, whose answer was lost
+			out.Applied = true // the previous write was applied, and its answer was lost
 			return out, nil
 		}
 		out.Before, out.Fenced = doc, doc != nil && live(doc, state.Time)
@@ -181,15 +185,15 @@ func (o Operator) tryPut(ctx context.Context, poller string, how How, build func
 			out.Applied = true
 			return out, nil
 		}
-		if !unsettled(last) {
+		if !needsReread(last) {
 			return out, last
 		}
 	}
 	return out, fmt.Errorf("%w: run it again", last)
 }
 
-// load reads a document, nil for none. A damaged one counts as none when forced: that is how it is repaired.
-func (o Operator) load(ctx context.Context, poller string, how How) (*Document, State, error) {
+// load reads a document, nil for none. With force, a damaged one counts as none, so that it can be replaced.
+func (o Operator) load(ctx context.Context, poller string, how ChangeOptions) (*Document, State, error) {
 	state, err := o.Store.Load(ctx, poller)
 	if errors.Is(err, ErrNotFound) {
 		return nil, state, nil
@@ -204,7 +208,7 @@ func (o Operator) load(ctx context.Context, poller string, how How) (*Document, 
 	return doc, state, err
 }
 
-// fence frees the lease under a new token.
+// fence frees the lease and sets a new token.
 func (d *Document) fence(token int64, now time.Time) {
 	d.Lease = Lease{Token: token, Acquired: d.Lease.Acquired, Heartbeat: d.Lease.Heartbeat, Expires: now, extra: d.Lease.extra}
 }

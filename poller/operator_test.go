@@ -18,21 +18,25 @@ import (
 func place(n int) poller.Cursor { return pollertest.Row(n).Cursor }
 
 // operations are those that change a poller that is there.
-func operations(o poller.Operator) map[string]func(context.Context, poller.How) (poller.Change, error) {
+func operations(o poller.Operator) map[string]func(context.Context, poller.ChangeOptions) (poller.Change, error) {
 	file := []byte(`{"cursor": {"kind": "integer", "value": 2}, "metadata": {"row_count": 1}, "note": "kept"}`)
-	return map[string]func(context.Context, poller.How) (poller.Change, error){
-		"beginning": func(ctx context.Context, how poller.How) (poller.Change, error) {
+	return map[string]func(context.Context, poller.ChangeOptions) (poller.Change, error){
+		"beginning": func(ctx context.Context, how poller.ChangeOptions) (poller.Change, error) {
 			return o.ResetToBeginning(ctx, name, how)
 		},
-		"cursor": func(ctx context.Context, how poller.How) (poller.Change, error) {
+		"cursor": func(ctx context.Context, how poller.ChangeOptions) (poller.Change, error) {
 			return o.ResetToCursor(ctx, name, place(1), how)
 		},
-		"checkpoint": func(ctx context.Context, how poller.How) (poller.Change, error) {
+		"checkpoint": func(ctx context.Context, how poller.ChangeOptions) (poller.Change, error) {
 			return o.ResetToCheckpoint(ctx, name, file, how)
 		},
-		"break":  func(ctx context.Context, how poller.How) (poller.Change, error) { return o.BreakLease(ctx, name, how) },
-		"retire": func(ctx context.Context, how poller.How) (poller.Change, error) { return o.Retire(ctx, name, how) },
-		"accept": func(ctx context.Context, how poller.How) (poller.Change, error) {
+		"break": func(ctx context.Context, how poller.ChangeOptions) (poller.Change, error) {
+			return o.BreakLease(ctx, name, how)
+		},
+		"retire": func(ctx context.Context, how poller.ChangeOptions) (poller.Change, error) {
+			return o.Retire(ctx, name, how)
+		},
+		"accept": func(ctx context.Context, how poller.ChangeOptions) (poller.Change, error) {
 			return o.AcceptFingerprint(ctx, name, (&pollertest.Source{}).Definition(), how)
 		},
 	}
@@ -46,22 +50,22 @@ func TestOperations(t *testing.T) {
 				w.state.rewinds = true
 				w.source.Append(3)
 				operate := operations(w.operator())[what]
-				if _, err := operate(t.Context(), poller.How{}); !errors.Is(err, poller.ErrNotFound) && what != "checkpoint" {
+				if _, err := operate(t.Context(), poller.ChangeOptions{}); !errors.Is(err, poller.ErrNotFound) && what != "checkpoint" {
 					t.Errorf("without a state: %v", err)
 				}
 				w.tick(w.process(nil, nil))
 				before := w.document()
 
-				dry, err := operate(t.Context(), poller.How{DryRun: true})
-				if err != nil || dry.Applied || dry.After.Place().Value != where || w.document().Lease.Token != before.Lease.Token {
+				dry, err := operate(t.Context(), poller.ChangeOptions{DryRun: true})
+				if err != nil || dry.Applied || dry.After.Cursor().Value != where || w.document().Lease.Token != before.Lease.Token {
 					t.Errorf("dry run: %+v, %v", dry, err)
 				}
-				done, err := operate(t.Context(), poller.How{})
-				if err != nil || !done.Applied || done.Before.Place().Value != "3" {
+				done, err := operate(t.Context(), poller.ChangeOptions{})
+				if err != nil || !done.Applied || done.Before.Cursor().Value != "3" {
 					t.Errorf("%+v, %v", done, err)
 				}
 				after := w.document()
-				if after.Place().Value != where || after.Lease.Token != before.Lease.Token+1 || after.Lease.Owner != "" {
+				if after.Cursor().Value != where || after.Lease.Token != before.Lease.Token+1 || after.Lease.Owner != "" {
 					t.Errorf("%+v", after)
 				}
 				w.tick(w.process(nil, nil))
@@ -80,10 +84,10 @@ func TestOperationsUnderALiveLease(t *testing.T) {
 				w.source.Append(3)
 				operate := operations(w.operator())[what]
 				w.deliver = func(context.Context, poller.Delivery) error {
-					if _, err := operate(t.Context(), poller.How{}); !errors.Is(err, poller.ErrLeaseLive) || !strings.Contains(err.Error(), "with token 1, until") {
+					if _, err := operate(t.Context(), poller.ChangeOptions{}); !errors.Is(err, poller.ErrLeaseLive) || !strings.Contains(err.Error(), "with token 1, until") {
 						t.Errorf("got %v", err)
 					}
-					change, err := operate(t.Context(), poller.How{Force: true})
+					change, err := operate(t.Context(), poller.ChangeOptions{Force: true})
 					if err != nil || !change.Fenced || change.After.Lease.Token != 2 {
 						t.Errorf("%+v, %v", change, err)
 					}
@@ -102,13 +106,13 @@ func TestRetiredPollersDoNotRun(t *testing.T) {
 		w.state.rewinds = true
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
-		if _, err := w.operator().Retire(t.Context(), name, poller.How{}); err != nil {
+		if _, err := w.operator().Retire(t.Context(), name, poller.ChangeOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if result := w.tick(w.process(nil, nil)); !errors.Is(result.Skipped, poller.ErrRetired) {
 			t.Errorf("%+v", result)
 		}
-		if _, err := w.operator().ResetToBeginning(t.Context(), name, poller.How{}); err != nil {
+		if _, err := w.operator().ResetToBeginning(t.Context(), name, poller.ChangeOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if result := w.tick(w.process(nil, nil)); result.Rows != 3 || w.document().Lease.Token != 4 {
@@ -122,17 +126,17 @@ func TestClone(t *testing.T) {
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
 		o := w.operator()
-		if _, err := o.Clone(t.Context(), name, "copy", poller.How{}); err != nil {
+		if _, err := o.Clone(t.Context(), name, "copy", poller.ChangeOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.Clone(t.Context(), name, "copy", poller.How{Force: true}); !errors.Is(err, poller.ErrExists) {
+		if _, err := o.Clone(t.Context(), name, "copy", poller.ChangeOptions{Force: true}); !errors.Is(err, poller.ErrExists) {
 			t.Errorf("a second time: %v", err)
 		}
 		v, err := o.Show(t.Context(), "copy")
 		if err != nil || v.Live {
 			t.Fatal(err)
 		}
-		if d := v.Document; d.PollerName != "copy" || d.Lease.Token != 0 || d.Place().Value != "3" || d.Fingerprint != w.document().Fingerprint {
+		if d := v.Document; d.PollerName != "copy" || d.Lease.Token != 0 || d.Cursor().Value != "3" || d.Fingerprint != w.document().Fingerprint {
 			t.Errorf("%+v", d)
 		}
 		if list, err := o.List(t.Context()); err != nil || cmp.Diff([]string{"copy", name}, list) != "" {
@@ -153,13 +157,13 @@ func TestCloneOverATombstone(t *testing.T) {
 		}
 	}
 	plain := poller.Operator{Store: poller.BlobStore{Blobs: w.state.Store}}
-	if _, err := plain.Retire(t.Context(), "old", poller.How{}); err != nil {
+	if _, err := plain.Retire(t.Context(), "old", poller.ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := plain.Clone(t.Context(), "old", "new", poller.How{}); !errors.Is(err, poller.ErrRetired) {
+	if _, err := plain.Clone(t.Context(), "old", "new", poller.ChangeOptions{}); !errors.Is(err, poller.ErrRetired) {
 		t.Errorf("clone of a tombstone: %v", err)
 	}
-	if _, err := plain.Clone(t.Context(), name, "old", poller.How{}); err != nil {
+	if _, err := plain.Clone(t.Context(), name, "old", poller.ChangeOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := o.Show(t.Context(), "old"); err != nil || v.Document.Lease.Token != 9 || v.Document.Retired {
@@ -178,19 +182,19 @@ func TestRestore(t *testing.T) {
 		}
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
-		c, err := w.operator().ResetToCheckpoint(t.Context(), name, v.Text, poller.How{})
-		if err != nil || c.After.Place().Value != "3" || c.After.Lease.Token != 3 {
+		c, err := w.operator().ResetToCheckpoint(t.Context(), name, v.Text, poller.ChangeOptions{})
+		if err != nil || c.After.Cursor().Value != "3" || c.After.Lease.Token != 3 {
 			t.Errorf("%+v, %v", c, err)
 		}
 		// A copy that is newer than the state, and one for a state that is gone: the token goes on from the higher one.
 		newer := strings.Replace(string(v.Text), `"fencing_token": 1`, `"fencing_token": 90`, 1)
-		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.How{}); err != nil || c.After.Lease.Token != 91 {
+		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.ChangeOptions{}); err != nil || c.After.Lease.Token != 91 {
 			t.Errorf("%+v, %v", c, err)
 		}
 		if err := w.state.Delete(t.Context(), poller.DefaultContainer, name+".json"); err != nil {
 			t.Fatal(err)
 		}
-		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.How{}); err != nil || c.After.Lease.Token != 91 || c.Before != nil {
+		if c, err = w.operator().ResetToCheckpoint(t.Context(), name, []byte(newer), poller.ChangeOptions{}); err != nil || c.After.Lease.Token != 91 || c.Before != nil {
 			t.Errorf("%+v, %v", c, err)
 		}
 		for what, file := range map[string]string{
@@ -202,7 +206,7 @@ func TestRestore(t *testing.T) {
 			"not one of":             `{"cursor":{"kind":"number","value":"1"}}`,
 			"newer version":          strings.Replace(string(v.Text), `"version": 1`, `"version": 2`, 1),
 		} {
-			if _, err := w.operator().ResetToCheckpoint(t.Context(), name, []byte(file), poller.How{}); err == nil || !strings.Contains(err.Error(), what) {
+			if _, err := w.operator().ResetToCheckpoint(t.Context(), name, []byte(file), poller.ChangeOptions{}); err == nil || !strings.Contains(err.Error(), what) {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
@@ -225,13 +229,13 @@ func TestRepair(t *testing.T) {
 	if v, err := o.Show(t.Context(), name); !errors.Is(err, poller.ErrCorrupt) || len(v.Text) == 0 {
 		t.Errorf("show: %v", err)
 	}
-	if _, err := o.ResetToCheckpoint(t.Context(), name, file, poller.How{}); !errors.Is(err, poller.ErrCorrupt) {
+	if _, err := o.ResetToCheckpoint(t.Context(), name, file, poller.ChangeOptions{}); !errors.Is(err, poller.ErrCorrupt) {
 		t.Errorf("not forced: %v", err)
 	}
-	if _, err := o.BreakLease(t.Context(), name, poller.How{Force: true}); !errors.Is(err, poller.ErrCorrupt) {
+	if _, err := o.BreakLease(t.Context(), name, poller.ChangeOptions{Force: true}); !errors.Is(err, poller.ErrCorrupt) {
 		t.Errorf("break: %v", err)
 	}
-	c, err := o.ResetToCheckpoint(t.Context(), name, file, poller.How{Force: true})
+	c, err := o.ResetToCheckpoint(t.Context(), name, file, poller.ChangeOptions{Force: true})
 	if err != nil || c.After.Lease.Token != 42 {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -247,7 +251,7 @@ func TestOperationsResolveAmbiguousWrites(t *testing.T) {
 				wait(time.Minute)
 				plan := &faults.Plan{At: 2, Fault: fault}
 				o := poller.Operator{Store: poller.BlobStore{Blobs: faults.Blobs(w.state, plan.Intercept)}}
-				c, err := o.BreakLease(t.Context(), name, poller.How{})
+				c, err := o.BreakLease(t.Context(), name, poller.ChangeOptions{})
 				if err != nil || !c.Applied || w.document().Lease.Token != 2 {
 					t.Errorf("%+v, %v, token %d", c, err, w.document().Lease.Token)
 				}
@@ -261,13 +265,13 @@ func TestResetToCursorTakesTheKind(t *testing.T) {
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
 		w.state.rewinds = true
-		c, err := w.operator().ResetToCursor(t.Context(), name, poller.Cursor{Value: "2"}, poller.How{})
-		if err != nil || !c.After.Place().Equal(place(2)) {
+		c, err := w.operator().ResetToCursor(t.Context(), name, poller.Cursor{Value: "2"}, poller.ChangeOptions{})
+		if err != nil || !c.After.Cursor().Equal(place(2)) {
 			t.Errorf("%+v, %v", c, err)
 		}
 		for _, bad := range []poller.Cursor{{}, {Value: "x"}, {Kind: "timestamp+pk", Value: "2026-01-01T00:00:00Z"}, {Kind: "timestamp", Value: "now"},
 			{Kind: "integer+pk", Value: "1", Tiebreaker: []byte("1")}} {
-			if _, err := w.operator().ResetToCursor(t.Context(), name, bad, poller.How{}); !errors.Is(err, poller.ErrInvalid) {
+			if _, err := w.operator().ResetToCursor(t.Context(), name, bad, poller.ChangeOptions{}); !errors.Is(err, poller.ErrInvalid) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}

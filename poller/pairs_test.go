@@ -26,7 +26,7 @@ func anyCursor(s *fuzzvalue.Source) Cursor {
 }
 
 func anyDocument(s *fuzzvalue.Source) *Document {
-	d := empty("orders")
+	d := newDocument("orders")
 	d.Fingerprint, d.extra = s.Text(80), anyFields(s)
 	if s.Bool() {
 		d.Definition = json.RawMessage(`{"object":` + string(s.JSON()) + `}`)
@@ -79,10 +79,10 @@ func FuzzDocuments(f *testing.F) {
 		if diff := cmp.Diff(want, got, exported, plain); diff != "" {
 			t.Errorf("it becomes another: %s", diff)
 		}
-		if !want.Place().Equal(got.Place()) {
-			t.Errorf("the place %v becomes %v", want.Place(), got.Place())
+		if !want.Cursor().Equal(got.Cursor()) {
+			t.Errorf("the place %v becomes %v", want.Cursor(), got.Cursor())
 		}
-		if want.Checkpoint == nil || want.Place().check() != nil {
+		if want.Checkpoint == nil || want.Cursor().check() != nil {
 			return
 		}
 		file, err := json.Marshal(want.Checkpoint)
@@ -90,7 +90,7 @@ func FuzzDocuments(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, file := range [][]byte{text, file} {
-			if restored, err := readCheckpoint("orders", file); err != nil || !restored.Place().Equal(want.Place()) {
+			if restored, err := readCheckpoint("orders", file); err != nil || !restored.Cursor().Equal(want.Cursor()) {
 				t.Errorf("restored as %v, %v", restored, err)
 			}
 		}

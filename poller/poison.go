@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// fail is for a batch that the handler did not take: it is tried again later, and after some failures the row at fault is
-// looked for.
-func (t *tick) fail(ctx context.Context, rows []Row, cause error) error {
+// handleFailure handles a batch that the handler failed to take: it is tried again later, and after some failures the
+// row at fault is looked for.
+func (t *tick) handleFailure(ctx context.Context, rows []Row, cause error) error {
 	f := t.failure(rows, cause)
 	if t.config.Quarantine == nil || (f.Attempts < t.options.MaxAttempts && !f.Bisecting && !IsPermanent(cause)) {
 		return t.postpone(f, ErrBatch, cause)
@@ -18,9 +18,9 @@ func (t *tick) fail(ctx context.Context, rows []Row, cause error) error {
 	return t.bisect(ctx, rows, &f, cause, max(len(rows), f.Suspects))
 }
 
-// failure is the record of another failure behind the checkpoint.
+// failure returns the record of another failure of the batch behind the checkpoint.
 func (t *tick) failure(rows []Row, cause error) Failure {
-	now := t.terms.clock.time()
+	now := t.leases.clock.time()
 	f := Failure{FirstAt: now}
 	if t.doc.Failure != nil {
 		f = *t.doc.Failure
@@ -30,14 +30,14 @@ func (t *tick) failure(rows []Row, cause error) Failure {
 	return f
 }
 
-// postpone writes a failure down, and gives it as the error of the tick.
+// postpone records a failure, and returns it as the error of the tick.
 func (t *tick) postpone(f Failure, kind, cause error) error {
 	delay := t.options.MaxRetryDelay
 	if n := min(f.Attempts-1, 30); float64(t.options.RetryDelay)*math.Exp2(float64(n)) < float64(delay) {
 		delay = t.options.RetryDelay << n
 	}
 	f.NextAt = f.LastAt.Add(delay)
-	failed := fmt.Errorf("%w: %d rows behind %s, attempt %d, again at %s: %w", kind, f.Rows, t.doc.Place(), f.Attempts, f.NextAt.Format(time.RFC3339), cause)
+	failed := fmt.Errorf("%w: %d rows behind %s, attempt %d, again at %s: %w", kind, f.Rows, t.doc.Cursor(), f.Attempts, f.NextAt.Format(time.RFC3339), cause)
 	doc, err := t.lease.write(func(d *Document) { d.Failure = &f })
 	if err != nil {
 		return fmt.Errorf("%w; and it could not be written down: %w", failed, err)
@@ -46,23 +46,23 @@ func (t *tick) postpone(f Failure, kind, cause error) error {
 	return failed
 }
 
-// bisect delivers rows that failed together in halves, down to the row at fault. Whatever is delivered is committed at
-// once. behind counts the rows from the first of these to the end of the batch that failed.
+// bisect delivers rows that failed together in halves, down to the row at fault. Delivered rows are committed at once.
+// behind is the number of rows from the first of these to the end of the failed batch.
 func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, behind int) error {
 	if len(rows) == 1 {
 		return t.quarantine(ctx, rows[0], f, cause, behind-1)
 	}
 	half := len(rows) / 2
 	for _, part := range [][]Row{rows[:half], rows[half:]} {
-		if t.spent() { // the next tick goes on here
-			return t.interrupt(f, part, cause, behind)
+		if t.outOfTime() { // the next tick goes on here
+			return t.suspendBisect(f, part, cause, behind)
 		}
 		err := t.deliver(ctx, part)
 		switch {
 		case err == nil:
-			err = t.commit(part, 0, rest(f, behind-len(part)))
+			err = t.commit(part, 0, remainingFailure(f, behind-len(part)))
 		case t.lease.ctx.Err() != nil:
-			return fmt.Errorf("deliver: %w", t.cause(err))
+			return fmt.Errorf("deliver: %w", t.withLeaseCause(err))
 		case ctx.Err() != nil:
 			return fmt.Errorf("deliver: %w", err)
 		default:
@@ -76,9 +76,9 @@ func (t *tick) bisect(ctx context.Context, rows []Row, f *Failure, cause error, 
 	return nil
 }
 
-// interrupt is for a search that has no more time.
-func (t *tick) interrupt(f *Failure, next []Row, cause error, behind int) error {
-	left := rest(f, behind)
+// suspendBisect records how far the search is when the time of the tick is over.
+func (t *tick) suspendBisect(f *Failure, next []Row, cause error, behind int) error {
+	left := remainingFailure(f, behind)
 	left.Rows, left.First = len(next), EventID(t.config.Name, next[0])
 	doc, err := t.lease.write(func(d *Document) { d.Failure = left })
 	if err != nil {
@@ -88,8 +88,9 @@ func (t *tick) interrupt(f *Failure, next []Row, cause error, behind int) error 
 	return fmt.Errorf("%w: the row at fault is among %d, and the time is used up: %w", ErrBatch, behind, cause)
 }
 
-// rest is the record of what is left of a failed batch: nil when nothing is. What has come forward may try at once.
-func rest(f *Failure, rows int) *Failure {
+// remainingFailure returns the record for the rest of a failed batch, nil when nothing is left. After progress, the
+// rest may be tried at once.
+func remainingFailure(f *Failure, rows int) *Failure {
 	if rows <= 0 {
 		return nil
 	}
@@ -98,7 +99,7 @@ func rest(f *Failure, rows int) *Failure {
 	return &left
 }
 
-// quarantine gives up a row, unless too many were given up lately.
+// quarantine gives up a row, unless too many were given up recently.
 func (t *tick) quarantine(ctx context.Context, row Row, f *Failure, cause error, left int) error {
 	id := EventID(t.config.Name, row)
 	counted := Quarantine{}
@@ -110,12 +111,12 @@ func (t *tick) quarantine(ctx context.Context, row Row, f *Failure, cause error,
 		stopped.First, stopped.Rows, stopped.Breaker = id, 1, true
 		return t.postpone(stopped, ErrBreaker, cause)
 	}
-	bounded, cancel := t.bound(ctx)
+	bounded, cancel := t.withLease(ctx)
 	defer cancel()
-	err := t.config.Quarantine(bounded, Quarantined{Poller: t.config.Name, Token: t.lease.hold.Token, Row: row, EventID: id,
+	err := t.config.Quarantine(bounded, Quarantined{Poller: t.config.Name, Token: t.lease.acquisition.Token, Row: row, EventID: id,
 		Attempts: f.Attempts, Err: cause, FirstFailureAt: f.FirstAt, LastFailureAt: f.LastAt})
 	if err != nil {
-		return fmt.Errorf("quarantine row %s: %w", id, t.cause(err))
+		return fmt.Errorf("quarantine row %s: %w", id, t.withLeaseCause(err))
 	}
-	return t.commit([]Row{row}, 1, rest(f, left))
+	return t.commit([]Row{row}, 1, remainingFailure(f, left))
 }

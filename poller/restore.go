@@ -11,16 +11,17 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// ResetToCheckpoint puts a poller to the checkpoint of a file: a whole state document, as Show gives it, or a checkpoint
-// alone. Of a whole one, the poller and the definition have to be the same, unless forced. The fencing token is higher
-// than both that of the file and the one there is. A state that is missing, or damaged (when forced), is made new.
-func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how How) (Change, error) {
+// ResetToCheckpoint sets a poller to the checkpoint in a file: a whole state document, as Show returns it, or only a
+// checkpoint. A whole document must be of the same poller and definition, unless forced. The new fencing token is
+// higher than that in the file and the current one. A missing state is created, and a damaged one is replaced when
+// forced.
+func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []byte, how ChangeOptions) (Change, error) {
 	from, err := readCheckpoint(poller, file)
 	if err != nil {
-		return Change{}, within(poller, "reset to a checkpoint", err)
+		return Change{}, wrap(poller, "reset to a checkpoint", err)
 	}
-	return o.put(ctx, poller, "reset to a checkpoint", how, func(doc *Document, state State) (*Document, error) {
-		after := empty(poller)
+	return o.write(ctx, poller, "reset to a checkpoint", how, func(doc *Document, state State) (*Document, error) {
+		after := newDocument(poller)
 		token := from.Lease.Token + 1
 		if doc != nil {
 			after = doc.clone()
@@ -30,20 +31,20 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 			token = max(token, doc.Lease.Token+1)
 		} else {
 			after.Fingerprint, after.Definition = from.Fingerprint, from.Definition
-			token = max(token, salvagedToken(state.Data)+1)
+			token = max(token, recoveredToken(state.Data)+1)
 		}
 		if from.PollerName != poller && !how.Force {
 			return nil, fmt.Errorf("%w: the file is of poller %s: use clone-checkpoint, or force", ErrInvalid, from.PollerName)
 		}
 		after.Checkpoint = from.Checkpoint
 		after.setBackfillDone(false)
-		after.start()
+		after.clearFailures()
 		after.fence(token, state.Time)
 		return after, nil
 	})
 }
 
-// readCheckpoint reads a file: a document, or what would be the checkpoint of one.
+// readCheckpoint decodes a file: a document, or the checkpoint of one.
 func readCheckpoint(poller string, file []byte) (*Document, error) {
 	if err := payload.Check(file); err != nil {
 		return nil, fmt.Errorf("%w: the file is %w", ErrInvalid, err)
@@ -57,18 +58,18 @@ func readCheckpoint(poller string, file []byte) (*Document, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the file: %w", err)
 		}
-		return d, checkPlace(d)
+		return d, checkCursor(d)
 	}
-	d := empty(poller)
+	d := newDocument(poller)
 	d.Checkpoint = &Checkpoint{}
 	if err := json.Unmarshal(file, d.Checkpoint); err != nil {
 		return nil, fmt.Errorf("%w: the file is neither a state document nor a checkpoint: %w", ErrInvalid, err)
 	}
-	return d, checkPlace(d)
+	return d, checkCursor(d)
 }
 
-// checkPlace reports a file without a place; that of a poller that has not come anywhere has none.
-func checkPlace(d *Document) error {
+// checkCursor returns an error for a file without a cursor, such as the state of a poller that has delivered nothing.
+func checkCursor(d *Document) error {
 	if d.Checkpoint == nil {
 		return fmt.Errorf("%w: the file has no checkpoint: use reset-to-beginning", ErrInvalid)
 	}
@@ -80,8 +81,8 @@ func checkPlace(d *Document) error {
 
 var tokenText = regexp.MustCompile(`"fencing_token"\s*:\s*(\d{1,18})\b`)
 
-// salvagedToken is the highest token that can be found in a damaged document, 0 for none.
-func salvagedToken(data []byte) int64 {
+// recoveredToken returns the highest token in the text of a damaged document, 0 for none.
+func recoveredToken(data []byte) int64 {
 	var most int64
 	for _, found := range tokenText.FindAllSubmatch(data, -1) {
 		if n, err := strconv.ParseInt(string(found[1]), 10, 64); err == nil {
@@ -91,9 +92,9 @@ func salvagedToken(data []byte) int64 {
 	return most
 }
 
-// Clone gives a new poller the checkpoint and the definition of another one. Its lease is free, and its token 0, or more
-// than that of a tombstone of its name. The errors are those of the others, and ErrExists.
-func (o Operator) Clone(ctx context.Context, from, to string, how How) (Change, error) {
+// Clone gives a new poller the checkpoint and the definition of another one. Its lease is free. Its token is 0, or
+// higher than that of a tombstone with its name. The errors are those of the other operations, and ErrExists.
+func (o Operator) Clone(ctx context.Context, from, to string, how ChangeOptions) (Change, error) {
 	source, err := o.Show(ctx, from)
 	if err == nil && source.Document.Retired {
 		err = ErrRetired
@@ -102,16 +103,16 @@ func (o Operator) Clone(ctx context.Context, from, to string, how How) (Change, 
 		err = CheckName(to)
 	}
 	if err != nil {
-		return Change{}, within(from, "clone the checkpoint", err)
+		return Change{}, wrap(from, "clone the checkpoint", err)
 	}
-	return o.put(ctx, to, "clone the checkpoint of "+from, how, func(doc *Document, state State) (*Document, error) {
+	return o.write(ctx, to, "clone the checkpoint of "+from, how, func(doc *Document, state State) (*Document, error) {
 		if doc != nil && !doc.Retired || doc == nil && state.ETag != "" {
 			return nil, ErrExists
 		}
 		after := source.Document.clone()
 		after.PollerName, after.Lease, after.PolledAt = to, Lease{}, time.Time{}
 		after.Backfill = nil
-		after.start()
+		after.clearFailures()
 		return after, nil
 	})
 }

@@ -14,36 +14,38 @@ import (
 	"github.com/google/uuid"
 )
 
-// Options are the numbers of a poller. What is zero has the default that is named.
+// Options are the numeric settings of a poller. A field that is zero has its default.
 type Options struct {
-	// LeaseTTL is how long a lease lasts without a heartbeat, 10 s to an hour; default 2 min. Heartbeats come three times
-	// as often, and the owner stops a margin of a half of it, 5 s at most, before it ends.
+	// LeaseTTL is how long a lease lasts without a heartbeat, 10 s to an hour; the default is 2 min. A heartbeat is
+	// sent every third of it. The owner stops a margin before the end: half of LeaseTTL, but at most 5 s.
 	LeaseTTL time.Duration
-	// Budget is how long a tick goes on; default 4 min. The batch that is at work then is finished.
+	// Budget is how long a tick goes on; the default is 4 min. A batch that has begun is finished.
 	Budget time.Duration
-	// BatchSize is what a batch begins with, default 100; it moves between MinBatch, default 1, and MaxBatch, default
-	// 5,000, so that the handler takes no longer than HandlerTarget, default a third of LeaseTTL.
+	// BatchSize is the size of the first batch, by default 100. The size moves between MinBatch, by default 1, and
+	// MaxBatch, by default 5,000, so that the handler takes no longer than HandlerTarget, by default a third of
+	// LeaseTTL.
 	BatchSize, MinBatch, MaxBatch int
 	HandlerTarget                 time.Duration
-	// MaxBytes bounds the data of a batch but for its first row; default 4 MiB.
+	// MaxBytes bounds the data of a batch, its first row excepted; the default is 4 MiB.
 	MaxBytes int
-	// MaxAttempts is how often a batch may fail before the row at fault is looked for; default 5.
+	// MaxAttempts is how often a batch may fail before the row at fault is looked for; the default is 5.
 	MaxAttempts int
-	// RetryDelay is the pause after the first failure, default 30 s; it doubles up to MaxRetryDelay, default 15 min.
+	// RetryDelay is the delay after the first failure, by default 30 s. It doubles up to MaxRetryDelay, by default 15
+	// min.
 	RetryDelay, MaxRetryDelay time.Duration
-	// QuarantineShare is which share of rows may go to quarantine, default 0.05, out of the last QuarantineWindow rows,
-	// default 1,000; QuarantineFree of them may in any case, default 5.
+	// QuarantineShare is the share of rows that may go to quarantine, by default 0.05, out of the last QuarantineWindow
+	// rows, by default 1,000. QuarantineFree rows may go there in any case, by default 5.
 	QuarantineShare                  float64
 	QuarantineWindow, QuarantineFree int
-	// IdleHeartbeat is how often a poller without rows writes that it is there; default 15 min.
+	// IdleHeartbeat is how often a poller without rows records that it is running; the default is 15 min.
 	IdleHeartbeat time.Duration
-	// Backfill gives the poller an end: where the source ends when the poller first runs. RowsPerSecond throttles it, or
-	// any poller; 0 does not.
+	// Backfill gives the poller an end: where the source ends when the poller first runs. RowsPerSecond limits the rate
+	// of any poller; 0 does not.
 	Backfill      bool
 	RowsPerSecond int
 }
 
-// WithDefaults is the options with a number for each that is zero.
+// WithDefaults returns the options with defaults for the fields that are zero.
 func (o Options) WithDefaults() Options {
 	o.LeaseTTL = cmp.Or(o.LeaseTTL, 2*time.Minute)
 	o.Budget = cmp.Or(o.Budget, 4*time.Minute)
@@ -58,7 +60,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// Validate reports options that cannot be used, after defaults. The errors are ErrInvalid.
+// Validate returns an error for options that cannot be used, with defaults applied. The errors are ErrInvalid.
 func (o Options) Validate() error {
 	o = o.WithDefaults()
 	var errs []error
@@ -82,42 +84,42 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// RunnerConfig is what a Runner needs.
+// RunnerConfig configures a Runner.
 type RunnerConfig struct {
-	// Name is the poller's, see CheckName. Source, Store and Handler are required.
+	// Name is the name of the poller, see CheckName. Source, Store and Handler are required.
 	Name    string
 	Source  Source
 	Store   Store
 	Handler Handler
-	// Quarantine takes rows that the handler does not take, and may get one again; nil: such a row is tried for ever, and
-	// nothing behind it is delivered.
+	// Quarantine takes rows that the handler fails to take, and may get one again. If it is nil, such a row is tried
+	// for ever, and nothing behind it is delivered.
 	Quarantine func(ctx context.Context, q Quarantined) error
 	Options    Options
-	// Owner names this process; default host name, process id and a random part. Runners that live at the same time must
-	// differ in it: one takes the lease of another of the same name without waiting.
+	// Owner names this process; the default is made of host name, process id and a random part. Runners that run at the
+	// same time must have different owners, because one takes the lease of another with the same owner without waiting.
 	Owner string
-	// Now is a clock of which only differences count; default time.Now.
+	// Now is a clock of which only differences are used; the default is time.Now.
 	Now func() time.Time
-	// Redact takes secrets out of the text of errors, before it is stored or logged; default none.
+	// Redact removes secrets from error texts before they are stored or logged; the default does nothing.
 	Redact func(string) string
-	// Log defaults to none.
+	// Log is the log; the default is none.
 	Log *slog.Logger
 }
 
-// Runner runs one poller, a tick at a time. It is safe for concurrent use.
+// Runner runs one poller, one tick at a time. It is safe for concurrent use.
 type Runner struct {
 	config      RunnerConfig
 	options     Options
 	fingerprint string
 	definition  json.RawMessage
-	terms       *terms
+	leases      *leaseManager
 	counters    counters
 
-	// running is held by a tick, which alone uses what follows.
-	running sync.Mutex
-	seen    sighting
-	size    batchSize
-	checked bool // the source has said that it can be read
+	// running is held by a tick, which alone uses the fields that follow.
+	running  sync.Mutex
+	observed observedVersion
+	size     batchSize
+	checked  bool // the source has been checked
 }
 
 // NewRunner makes a Runner. It sends nothing yet.
@@ -128,11 +130,11 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		errs = append(errs, fmt.Errorf("%w: a source, a store and a handler are required", ErrInvalid))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, within(c.Name, "configure", err)
+		return nil, wrap(c.Name, "configure", err)
 	}
 	fingerprint, text, err := Fingerprint(c.Source.Definition())
 	if err != nil {
-		return nil, within(c.Name, "configure", err)
+		return nil, wrap(c.Name, "configure", err)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -144,13 +146,13 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		c.Redact = func(text string) string { return text }
 	}
 	if c.Owner == "" {
-		host, _ := os.Hostname() // without one, the random part has to do
+		host, _ := os.Hostname() // without a host name, the random part has to do
 		c.Owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), uuid.NewString()[:8])
 	}
 	o := c.Options
 	r := &Runner{config: c, options: o, fingerprint: fingerprint, definition: text,
-		terms: &terms{store: c.Store, poller: c.Name, owner: c.Owner, ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
-		size:  batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
+		leases: &leaseManager{store: c.Store, poller: c.Name, owner: c.Owner, ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
+		size:   batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
 	r.counters.c.Lag = -1
 	return r, nil
 }
@@ -158,28 +160,28 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 // Name is the poller's name.
 func (r *Runner) Name() string { return r.config.Name }
 
-// Counters is what the runner has done so far.
+// Counters returns what the runner has counted so far.
 func (r *Runner) Counters() Counters {
 	return r.counters.snapshot()
 }
 
-// Result says what a tick did.
+// Result is the result of a tick.
 type Result struct {
 	// Rows and Batches were delivered and committed; Quarantined of the rows went to quarantine.
 	Rows, Batches, Quarantined int
-	// Drained: there were no more rows at the end. HeldBack says why rows that are there were not given.
+	// Drained says that there were no more rows at the end. HeldBack says why existing rows were not read.
 	Drained  bool
 	HeldBack string
-	// Done: the backfill has reached its end, and there is nothing left to do.
+	// Done says that the backfill has reached its end, so nothing is left to do.
 	Done bool
-	// Skipped says why nothing was tried, "" when it was: another process has the lease (ErrHeld), the failed batch is not
-	// due (ErrWaiting), or the poller is retired (ErrRetired).
+	// Skipped says why nothing was tried, nil otherwise: another process has the lease (ErrHeld), the failed batch is
+	// not due (ErrWaiting), or the poller is retired (ErrRetired).
 	Skipped error
 }
 
-// Tick delivers what there is, batch by batch, until there is no more or the budget is used up. Without rows it reads the
-// state and writes nothing, unless the idle heartbeat is due. The error names the poller: what was not committed comes
-// again with the next tick. It is not an error when the work is left to another process; Result says so.
+// Tick delivers rows, batch by batch, until there are no more or the budget is used up. Without rows it reads the state
+// and writes nothing, unless the idle heartbeat is due. An error names the poller; what was not committed is delivered
+// again by the next tick. Leaving the work to another process is not an error; Result says so.
 func (r *Runner) Tick(ctx context.Context) (Result, error) {
 	if !r.running.TryLock() {
 		return r.skipped(fmt.Errorf("%w: the tick before is at work", ErrHeld)), nil
@@ -200,7 +202,7 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 			c.LeasesLost++
 		}
 		if t.result.Drained && err == nil {
-			c.LastSuccess = r.terms.clock.time()
+			c.LastSuccess = r.leases.clock.time()
 			if t.result.HeldBack == "" {
 				c.Lag = 0
 			}
@@ -210,20 +212,20 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 		}
 	})
 	r.report(ctx, t.result, err)
-	return t.result, within(r.config.Name, "tick", err)
+	return t.result, wrap(r.config.Name, "tick", err)
 }
 
 func (r *Runner) skipped(why error) Result {
 	r.counters.add(func(c *Counters) { c.Ticks++; c.Skipped++ })
-	return Result{Skipped: within(r.config.Name, "tick", why)}
+	return Result{Skipped: wrap(r.config.Name, "tick", why)}
 }
 
-// errorText is an error as it is stored and logged.
+// errorText returns an error text for storing and logging.
 func (r *Runner) errorText(err error) string {
 	return clip(r.config.Redact(err.Error()), maxErrorText)
 }
 
-// report logs a tick that did something.
+// report logs a tick.
 func (r *Runner) report(ctx context.Context, result Result, err error) {
 	level := slog.LevelInfo
 	if err != nil {

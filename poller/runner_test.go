@@ -42,7 +42,7 @@ func TestDrainsInOrder(t *testing.T) {
 			t.Errorf("got %+v, want %+v", result, want)
 		}
 		d := w.document()
-		if !d.Place().Equal(poller.Cursor{Kind: "integer", Value: "1050"}) || d.Lease.Owner != "" || d.Lease.Token != 1 || d.Checkpoint.Metadata.RowCount != 350 {
+		if !d.Cursor().Equal(poller.Cursor{Kind: "integer", Value: "1050"}) || d.Lease.Owner != "" || d.Lease.Token != 1 || d.Checkpoint.Metadata.RowCount != 350 {
 			t.Errorf("the state is %+v, checkpoint %+v", d, d.Checkpoint)
 		}
 		// Acquire, a commit a batch, release.
@@ -223,7 +223,7 @@ func TestChangedDefinitionIsRefused(t *testing.T) {
 		if !errors.Is(err, poller.ErrFingerprint) || !strings.Contains(err.Error(), `cursor: was "id", is "updated_at"`) || !strings.Contains(err.Error(), "poller orders") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := w.operator().AcceptFingerprint(t.Context(), name, redefined{w.source}.Definition(), poller.How{}); err != nil {
+		if _, err := w.operator().AcceptFingerprint(t.Context(), name, redefined{w.source}.Definition(), poller.ChangeOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.source.Append(1)

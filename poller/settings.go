@@ -16,25 +16,25 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// MaxPollers is how many pollers a document of settings may have.
+// MaxPollers is how many pollers the settings may define.
 const MaxPollers = 200
 
-// Setting is a poller as the settings define it. docs/pollers.md describes the document.
+// Setting is the definition of a poller in the settings. docs/pollers.md describes the document.
 type Setting struct {
-	// Name is the poller's; it is the member's name in the document.
+	// Name is the name of the poller: the name of the member in the document.
 	Name string
-	// Schedule is when it runs, as NCRONTAB with seconds; default DefaultSchedule.
+	// Schedule is when it runs, as NCRONTAB with seconds; the default is DefaultSchedule.
 	Schedule string
-	// Connection says where the connection string of the database is. It is never in the document itself.
+	// Connection says where the connection string of the database is. The document never holds it.
 	Connection Connection
-	// Source is the definition of the source, for the package that reads that kind.
+	// Source is the definition of the source, for the package that reads this kind of source.
 	Source json.RawMessage
 	// State is where the state document is: StateBlob or StateTable.
 	State string
 	// Exactly one of Engine and Outbox says where rows go.
 	Engine *EngineTarget
 	Outbox *OutboxTarget
-	// NoQuarantine lets a row that is not taken hold up the poller, instead of going to the dead letters.
+	// NoQuarantine makes a row that the handler fails to take hold up the poller, instead of going to the dead letters.
 	NoQuarantine bool
 	Options      Options
 }
@@ -45,43 +45,44 @@ const DefaultSchedule = "*/10 * * * * *"
 // Function is the name of the poller's timer function.
 func (s Setting) Function() string { return "poller-" + s.Name + "-timer" }
 
-// The places of state documents.
+// These are the places of state documents.
 const (
 	StateBlob  = "blob"
 	StateTable = "table"
 )
 
-// Connection names what holds a connection string: exactly one of a setting of the program and a secret of its vault.
+// Connection names what holds a connection string: exactly one of a setting of the program and a secret in its vault.
 type Connection struct {
 	Setting string `json:"setting"`
 	Secret  string `json:"secret"`
 }
 
-// EngineTarget sends rows to an engine, a message each.
+// EngineTarget sends each row as a message to an engine.
 type EngineTarget struct {
 	Engine    string `json:"engine"`
 	Operation string `json:"operation"`
-	// InstanceColumn and TenantColumn name columns of the row; what is "" comes from Instance and Tenant.
+	// InstanceColumn and TenantColumn name columns of the row; when they are "", Instance and Tenant apply.
 	InstanceColumn string `json:"instanceColumn"`
 	TenantColumn   string `json:"tenantColumn"`
-	// InputColumn names the column that has the engine's own input, as JSON; NULL is none. When it is "", the input is the row.
+	// InputColumn names the column with the engine's input as JSON; NULL is no input. When it is "", the input is the
+	// row.
 	InputColumn string `json:"inputColumn"`
 	Instance    string `json:"instanceId"`
 	Tenant      string `json:"tenantId"`
 }
 
-// OutboxTarget adds rows to the outbox, an event each.
+// OutboxTarget adds each row as an event to the outbox.
 type OutboxTarget struct {
 	EventType string `json:"eventType"`
 	// TenantColumn names a column of the row; when it is "", Tenant is the tenant of all rows.
 	TenantColumn string `json:"tenantColumn"`
 	Tenant       string `json:"tenantId"`
-	// Ordered lets the events of one key leave one after another.
+	// Ordered keeps the events of one key in order.
 	Ordered bool `json:"ordered"`
 }
 
-// document is a poller as it is written.
-type document struct {
+// settingDocument is the JSON of a poller in the settings.
+type settingDocument struct {
 	Schedule   string          `json:"schedule"`
 	Connection Connection      `json:"connection"`
 	Source     json.RawMessage `json:"source"`
@@ -118,7 +119,7 @@ type document struct {
 // duration is written as in Go, such as 2m.
 type duration time.Duration
 
-// UnmarshalText reads a duration of more than 0.
+// UnmarshalText parses a duration of more than 0.
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil || parsed <= 0 {
@@ -128,8 +129,9 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseSettings reads the JSON document of pollers, an object with a member a poller, in the order of their names. "" is
-// none. The error names everything that is wrong, one a line, with the poller; the errors are ErrInvalid.
+// ParseSettings decodes the JSON document of pollers, an object with one member for each poller, in the order of their
+// names. "" is none. The error names everything that is wrong, one per line, with the poller; the errors are
+// ErrInvalid.
 func ParseSettings(text string) ([]Setting, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil
@@ -138,7 +140,7 @@ func ParseSettings(text string) ([]Setting, error) {
 		return nil, fmt.Errorf("%w: the document of pollers is %w", ErrInvalid, err)
 	}
 	var all map[string]json.RawMessage
-	if err := strict([]byte(text), &all); err != nil {
+	if err := decodeStrict([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf(`%w: it is no document {"name": {...}} as docs/pollers.md describes it: %w`, ErrInvalid, err)
 	}
 	if len(all) > MaxPollers {
@@ -149,7 +151,7 @@ func ParseSettings(text string) ([]Setting, error) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s, err := parseSetting(name, all[name])
 		out = append(out, s)
-		for line := range lines(err) {
+		for line := range flattenErrors(err) {
 			errs = append(errs, fmt.Errorf("poller %.64q: %w", name, line))
 		}
 	}
@@ -159,8 +161,8 @@ func ParseSettings(text string) ([]Setting, error) {
 	return out, nil
 }
 
-// lines walks the errors that were joined.
-func lines(err error) func(func(error) bool) {
+// flattenErrors iterates over joined errors.
+func flattenErrors(err error) func(func(error) bool) {
 	return func(yield func(error) bool) {
 		if err == nil {
 			return
@@ -171,7 +173,7 @@ func lines(err error) func(func(error) bool) {
 			return
 		}
 		for _, e := range joined.Unwrap() {
-			for line := range lines(e) {
+			for line := range flattenErrors(e) {
 				if !yield(line) {
 					return
 				}
@@ -180,8 +182,8 @@ func lines(err error) func(func(error) bool) {
 	}
 }
 
-// strict reads one JSON value without members that are not known.
-func strict(text []byte, into any) error {
+// decodeStrict decodes one JSON value without unknown members.
+func decodeStrict(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
@@ -195,8 +197,8 @@ func strict(text []byte, into any) error {
 }
 
 func parseSetting(name string, text json.RawMessage) (Setting, error) {
-	var d document
-	if err := strict(text, &d); err != nil {
+	var d settingDocument
+	if err := decodeStrict(text, &d); err != nil {
 		return Setting{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	s := Setting{Name: name, Schedule: cmp.Or(d.Schedule, DefaultSchedule), Connection: d.Connection, Source: d.Source, State: d.State, Engine: d.Deliver.Engine, Outbox: d.Deliver.Outbox,
@@ -207,7 +209,7 @@ func parseSetting(name string, text json.RawMessage) (Setting, error) {
 	return s, s.Validate()
 }
 
-func (d document) options() Options {
+func (d settingDocument) options() Options {
 	return Options{
 		LeaseTTL: time.Duration(d.LeaseTTL), Budget: time.Duration(d.Budget),
 		BatchSize: d.Batch.First, MinBatch: d.Batch.Least, MaxBatch: d.Batch.Most, MaxBytes: d.Batch.Bytes, HandlerTarget: time.Duration(d.Batch.Target),
@@ -219,7 +221,7 @@ func (d document) options() Options {
 
 var settingName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
-// Validate reports what is wrong with a setting, but for its source. The errors are ErrInvalid.
+// Validate returns what is wrong with a setting, without its source. The errors are ErrInvalid.
 func (s Setting) Validate() error {
 	errs := []error{CheckName(s.Name), s.Connection.validate(), checkSource(s.Source), s.Options.Validate()}
 	if n := len(strings.Fields(s.Schedule)); s.Schedule != "" && n != 6 {
@@ -256,7 +258,7 @@ func (c Connection) validate() error {
 
 var secretName = regexp.MustCompile(`^[0-9a-zA-Z-]{1,127}$`)
 
-// checkSource refuses a source that is none, and one that holds a credential.
+// checkSource rejects a missing source, and one that holds a credential.
 func checkSource(source json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if len(source) == 0 || json.Unmarshal(source, &members) != nil || len(members) == 0 {

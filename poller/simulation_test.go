@@ -156,7 +156,7 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 			w.source.Append(1 + int(n.span(6)))
 			wait(n.span(8 * time.Minute))
 			if n.chance(5) {
-				_, _ = w.operator().BreakLease(t.Context(), name, poller.How{Force: true})
+				_, _ = w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Force: true})
 			}
 		}
 	})
@@ -170,8 +170,8 @@ func simulate(t *testing.T, seed uint64, total *tally) {
 		wait(time.Hour)
 	}
 	d := w.document()
-	if d.Place().Value != numberText(rows) {
-		t.Errorf("it ended at %s of %d: %+v", d.Place(), rows, d.Failure)
+	if d.Cursor().Value != numberText(rows) {
+		t.Errorf("it ended at %s of %d: %+v", d.Cursor(), rows, d.Failure)
 	}
 	total.mu.Lock()
 	defer total.mu.Unlock()

@@ -5,36 +5,37 @@ import (
 	"encoding/json"
 )
 
-// Cursor is a place in a source's order. The zero Cursor is before the first row.
+// Cursor is a position in the order of a source. The zero Cursor is before the first row.
 type Cursor struct {
-	// Kind says how Value is to be read: integer, timestamp, timestamp+pk, integer+pk, rowversion, xid8+seq or opaque.
+	// Kind says how to read Value: integer, timestamp, timestamp+pk, integer+pk, rowversion, xid8+seq or opaque.
 	Kind string `json:"kind,omitempty"`
-	// Value is that of the cursor column with all of its digits, as canonical text.
+	// Value is the value of the cursor column with all of its digits, as canonical text.
 	Value string `json:"value,omitempty"`
-	// Tiebreaker is a JSON object of the key columns of the row at the place; nil where the value alone is unique.
+	// Tiebreaker is a JSON object with the key columns of the row at this position; nil when the value alone is unique.
 	Tiebreaker json.RawMessage `json:"tiebreaker,omitempty"`
 }
 
-// Row is one row that a source has found.
+// Row is one row that a source has read.
 type Row struct {
 	Cursor Cursor
-	// Key is a JSON object of the key columns, Data of all columns, with every digit of every number.
+	// Key is a JSON object with the key columns, Data with all columns; numbers have all of their digits.
 	Key, Data json.RawMessage
 	// Deleted says that the row is marked as deleted.
 	Deleted bool
 }
 
-// Batch is what a Fetch gives.
+// Batch is the result of a Fetch.
 type Batch struct {
-	// Rows are in the source's order, each behind the one before.
+	// Rows are in the order of the source.
 	Rows []Row
-	// More says that there are more rows already.
+	// More says that more rows exist already.
 	More bool
-	// HeldBack says why rows that are there are not given yet, "" when none are known to be: an older transaction is open.
+	// HeldBack says why existing rows are not returned yet, for instance because an older transaction is open; "" when
+	// none are known to be held back.
 	HeldBack string
 }
 
-// Definition is what a source reads, without where it is and as whom: its text decides the fingerprint.
+// Definition is what a source reads, without its address and credentials. The fingerprint is made from its text.
 type Definition struct {
 	Dialect  string         `json:"dialect"`
 	SourceID string         `json:"sourceId"`
@@ -50,13 +51,13 @@ type Definition struct {
 // Source is a database table or query that is read in the order of its commits. It is used by one goroutine at a time.
 type Source interface {
 	Definition() Definition
-	// Check reports what is wrong with the definition: a missing column, a key that is not unique. Advice is for people, such
-	// as an index that would help.
+	// Check returns what is wrong with the definition: a missing column, or a key that is not unique. Its advice is for
+	// people, such as an index that would help.
 	Check(ctx context.Context) (advice []string, err error)
-	// Fetch gives at most limit rows behind a place, and at most maxBytes of Data but for the first row. It gives no row that
-	// another one could still come in front of.
+	// Fetch returns at most limit rows behind a cursor, and at most maxBytes of Data, the first row excepted. It
+	// returns no row before which another one can still appear.
 	Fetch(ctx context.Context, after Cursor, limit, maxBytes int) (Batch, error)
-	// End is the place of the last row that Fetch would give now: where a backfill ends.
+	// End returns the cursor of the last row that Fetch would return now: where a backfill ends.
 	End(ctx context.Context) (Cursor, error)
 	Close() error
 }

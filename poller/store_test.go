@@ -79,7 +79,7 @@ func TestRunsOnAzurite(t *testing.T) {
 				}
 			}
 			v, err := poller.Operator{Store: store}.Show(t.Context(), name)
-			if err != nil || v.Document.Place().Value != "450" || v.Document.Lease.Token != 3 || v.Live {
+			if err != nil || v.Document.Cursor().Value != "450" || v.Document.Lease.Token != 3 || v.Live {
 				t.Errorf("%s, %v", v.Text, err)
 			}
 			if diff := cmp.Diff(numbers(1, 450), w.delivered); diff != "" {

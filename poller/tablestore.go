@@ -28,7 +28,7 @@ var _ Store = TableStore{}
 
 func (s TableStore) table() string { return cmp.Or(s.Table, DefaultTable) }
 
-// Create makes sure that the table exists.
+// Create creates the table if it is missing.
 func (s TableStore) Create(ctx context.Context) error {
 	if err := s.Tables.CreateTable(ctx, s.table()); err != nil {
 		return fmt.Errorf("create the table of poller states: %w", err)
@@ -41,16 +41,16 @@ func (s TableStore) Load(ctx context.Context, poller string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
 	}
-	var told tables.Told
-	row, err := s.Tables.Get(tables.WithTold(ctx, &told), s.table(), tables.Key{Partition: poller, Row: stateRow})
-	state, err := loaded(poller, []byte(tables.Text(row, columnDocument)), err, &told)
+	var response tables.Response
+	row, err := s.Tables.Get(tables.WithCaptureResponse(ctx, &response), s.table(), tables.Key{Partition: poller, Row: stateRow})
+	state, err := stateFromLoad(poller, []byte(tables.Text(row, columnDocument)), err, &response)
 	if err == nil {
-		state.ETag = row.ETag // which is the header's in the service, and the body's in what it wants back
+		state.ETag = row.ETag // the ETag of the body, because writes have to send that one and not the header's
 	}
 	return state, err
 }
 
-// Swap writes a document over a version.
+// Swap replaces a version of a document.
 func (s TableStore) Swap(ctx context.Context, poller string, data []byte, etag string) (State, error) {
 	if err := CheckName(poller); err != nil {
 		return State{}, err
@@ -61,15 +61,15 @@ func (s TableStore) Swap(ctx context.Context, poller string, data []byte, etag s
 	if etag == "" {
 		write = tables.Insert(row)
 	}
-	var told tables.Told
-	err := s.Tables.Apply(tables.WithTold(ctx, &told), s.table(), write)
+	var response tables.Response
+	err := s.Tables.Apply(tables.WithCaptureResponse(ctx, &response), s.table(), write)
 	if _, row := errors.AsType[*tables.OpError](err); row && errors.Is(err, tables.ErrNotFound) {
 		err = fmt.Errorf("%w: %w", tables.ErrPrecondition, err)
 	}
-	return swapped(poller, data, err, &told)
+	return stateFromSwap(poller, data, err, &response)
 }
 
-// List gives the names of the pollers.
+// List returns the names of the pollers.
 func (s TableStore) List(ctx context.Context) ([]string, error) {
 	var out []string
 	for row, err := range tables.ScanAll(ctx, s.Tables, s.table(), tables.Scan{Row: stateRow}) {

@@ -17,18 +17,18 @@ type tick struct {
 	result Result
 }
 
-// run looks whether there is anything to do before it takes the lease: what was fetched behind a checkpoint is still what
-// is behind it if the document is the same version when the lease is acquired.
+// run checks whether there is anything to do before it acquires the lease. Rows that were fetched before are still
+// valid if the document has the same version when the lease is acquired.
 func (t *tick) run(ctx context.Context) error {
-	doc, state, err := t.terms.load(ctx)
+	doc, state, err := t.leases.load(ctx)
 	if err != nil {
 		return err
 	}
-	if t.seen.etag != state.ETag {
-		t.seen = sighting{state.ETag, t.config.Now()}
+	if t.observed.etag != state.ETag {
+		t.observed = observedVersion{state.ETag, t.config.Now()}
 	}
 	if doc == nil {
-		doc = empty(t.config.Name)
+		doc = newDocument(t.config.Name)
 	}
 	if err := t.mayRun(doc, state); err != nil || t.result.Done {
 		return err
@@ -43,18 +43,18 @@ func (t *tick) run(ctx context.Context) error {
 			return err
 		}
 		if len(batch.Rows) == 0 && doc.Backfill == nil {
-			return t.idle(ctx, state)
+			return t.idleTick(ctx, state)
 		}
 	}
-	place := doc.Place()
-	if t.lease, err = t.terms.acquire(ctx, doc, state, t.seen, t.define); err != nil {
+	place := doc.Cursor()
+	if t.lease, err = t.leases.acquire(ctx, doc, state, t.observed, t.writeDefinition); err != nil {
 		return err
 	}
 	t.doc = t.lease.acquired
-	if !t.doc.Place().Equal(place) {
-		batch = nil // somebody was here in between
+	if !t.doc.Cursor().Equal(place) {
+		batch = nil // another process has committed in between
 	}
-	err = t.drain(ctx, batch)
+	err = t.deliverAll(ctx, batch)
 	if releaseErr := t.lease.release(func(*Document) {}); releaseErr != nil && err == nil {
 		// Everything is committed; others have to wait for the lease to end.
 		t.config.Log.InfoContext(ctx, "poller lease not given back", "poller", t.config.Name, "reason", t.errorText(releaseErr))
@@ -62,8 +62,8 @@ func (t *tick) run(ctx context.Context) error {
 	return err
 }
 
-// define writes the definition beside the checkpoint, if that is of the same one.
-func (t *tick) define(d *Document) error {
+// writeDefinition stores the definition beside the checkpoint, unless the checkpoint belongs to another definition.
+func (t *tick) writeDefinition(d *Document) error {
 	if err := checkFingerprint(d, t.fingerprint, t.definition); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *tick) define(d *Document) error {
 	return nil
 }
 
-// mayRun looks at a document before anything is done.
+// mayRun checks a document before anything is done.
 func (t *tick) mayRun(doc *Document, state State) error {
 	if doc.Retired {
 		return ErrRetired
@@ -79,7 +79,7 @@ func (t *tick) mayRun(doc *Document, state State) error {
 	if err := checkFingerprint(doc, t.fingerprint, t.definition); err != nil {
 		return err
 	}
-	if err := t.terms.held(doc, state, t.seen); err != nil {
+	if err := t.leases.checkHeld(doc, state, t.observed); err != nil {
 		return err
 	}
 	if t.options.Backfill && doc.Backfill != nil && doc.Backfill.Done {
@@ -92,7 +92,7 @@ func (t *tick) mayRun(doc *Document, state State) error {
 	return nil
 }
 
-// check asks the source, once, whether it can be read as it is defined.
+// check checks, once, whether the source can be read as it is defined.
 func (t *tick) check(ctx context.Context) error {
 	if t.checked {
 		return nil
@@ -108,8 +108,8 @@ func (t *tick) check(ctx context.Context) error {
 	return nil
 }
 
-// idle is a tick without rows. It writes only when nothing was written for long.
-func (t *tick) idle(ctx context.Context, state State) error {
+// idleTick ends a tick without rows. It writes the document only if nothing was written for a long time.
+func (t *tick) idleTick(ctx context.Context, state State) error {
 	last := t.doc.PolledAt
 	if c := t.doc.Checkpoint; c != nil && c.UpdatedAt.After(last) {
 		last = c.UpdatedAt
@@ -118,21 +118,21 @@ func (t *tick) idle(ctx context.Context, state State) error {
 		return nil
 	}
 	meant := t.doc.clone()
-	if err := t.define(meant); err != nil {
+	if err := t.writeDefinition(meant); err != nil {
 		return err
 	}
-	meant.PolledAt = t.terms.clock.time()
-	// Somebody else's write says as much.
-	if _, _, err := t.terms.swap(ctx, meant, state.ETag); err != nil && !unsettled(err) {
+	meant.PolledAt = t.leases.clock.time()
+	// A conflict does not matter, because the other process has written that the poller is running.
+	if _, _, err := t.leases.swap(ctx, meant, state.ETag); err != nil && !needsReread(err) {
 		return fmt.Errorf("write that there are no rows: %w", err)
 	}
 	return nil
 }
 
-// drain delivers batches until there are no more rows or no more time.
-func (t *tick) drain(ctx context.Context, batch *Batch) error {
+// deliverAll delivers batches until there are no more rows or no time is left.
+func (t *tick) deliverAll(ctx context.Context, batch *Batch) error {
 	if t.options.Backfill && t.doc.Backfill == nil {
-		if err := t.freeze(ctx); err != nil {
+		if err := t.freezeEnd(ctx); err != nil {
 			return err
 		}
 	}
@@ -151,26 +151,26 @@ func (t *tick) drain(ctx context.Context, batch *Batch) error {
 			}
 		}
 		if ended {
-			return t.finish()
+			return t.finishBackfill()
 		}
 		if !batch.More {
 			t.result.Drained = true
 			return nil
 		}
-		if !t.throttle(ctx, len(rows), began) || t.spent() {
+		if !t.throttle(ctx, len(rows), began) || t.outOfTime() {
 			return nil
 		}
 		batch = nil
 	}
 }
 
-// spent says whether the tick's time is used up.
-func (t *tick) spent() bool { return t.config.Now().Sub(t.began) >= t.options.Budget }
+// outOfTime reports whether the tick's time is used up.
+func (t *tick) outOfTime() bool { return t.config.Now().Sub(t.began) >= t.options.Budget }
 
-// easyPlace is how long a place may be, in bytes, that is known to fit without a look at it.
-const easyPlace = 256
+// safeCursorBytes is the length in bytes up to which a cursor is known to fit the document.
+const safeCursorBytes = 256
 
-// fetch reads the next rows, and holds the source to what it promises.
+// fetch reads the next rows, and checks what the source promises.
 func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	limit := t.size.size
 	if f := t.doc.Failure; f != nil && f.Rows > 0 {
@@ -179,16 +179,16 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	if rate := t.options.RowsPerSecond; rate > 0 {
 		limit = min(limit, rate)
 	}
-	after := t.doc.Place()
+	after := t.doc.Cursor()
 	if t.lease != nil { // a lost lease stops a long query, too
 		var cancel context.CancelFunc
-		ctx, cancel = t.bound(ctx)
+		ctx, cancel = t.withLease(ctx)
 		defer cancel()
 	}
 	batch, err := t.config.Source.Fetch(ctx, after, limit, t.options.MaxBytes)
 	if err != nil {
-		t.checked = false // the table may be another now
-		return nil, fmt.Errorf("fetch behind %s: %w", after, t.cause(err))
+		t.checked = false // the table may have changed, so it is checked again
+		return nil, fmt.Errorf("fetch behind %s: %w", after, t.withLeaseCause(err))
 	}
 	if len(batch.Rows) > limit {
 		return nil, fmt.Errorf("%w: %d rows where %d were asked for", ErrOrder, len(batch.Rows), limit)
@@ -199,8 +199,8 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 			return nil, fmt.Errorf("%w: %s comes behind %s: the cursor column must not go back, and with the key columns must be unique", ErrOrder, next, last)
 		}
 		// Rows of which the place could not be written down would be delivered again and again.
-		if len(next.Value)+len(next.Tiebreaker) > easyPlace {
-			if err := next.fits(); err != nil {
+		if len(next.Value)+len(next.Tiebreaker) > safeCursorBytes {
+			if err := next.checkFits(); err != nil {
 				return nil, fmt.Errorf("row %.256s: %w", batch.Rows[i].Key, err)
 			}
 		}
@@ -211,8 +211,8 @@ func (t *tick) fetch(ctx context.Context) (*Batch, error) {
 	return &batch, nil
 }
 
-// bound is a context that ends with the lease, too.
-func (t *tick) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+// withLease returns a context that also ends when the lease is lost.
+func (t *tick) withLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	bounded, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(t.lease.ctx, func() { cancel(context.Cause(t.lease.ctx)) })
 	return bounded, func() {
@@ -221,8 +221,8 @@ func (t *tick) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 	}
 }
 
-// cause is why something failed under a lease: when that is lost, this.
-func (t *tick) cause(err error) error {
+// withLeaseCause adds the loss of the lease to an error, if the lease is lost.
+func (t *tick) withLeaseCause(err error) error {
 	if t.lease != nil && t.lease.ctx.Err() != nil {
 		return errors.Join(context.Cause(t.lease.ctx), err)
 	}
@@ -235,10 +235,10 @@ func (t *tick) process(ctx context.Context, rows []Row) error {
 	err := t.deliver(ctx, rows)
 	took := t.config.Now().Sub(began)
 	if err == nil {
-		t.size.took(len(rows), took)
+		t.size.observe(len(rows), took)
 		var left *Failure
 		if f := t.doc.Failure; f != nil && f.Bisecting {
-			left = rest(f, f.Suspects-len(rows))
+			left = remainingFailure(f, f.Suspects-len(rows))
 		}
 		return t.commit(rows, 0, left)
 	}
@@ -246,23 +246,23 @@ func (t *tick) process(ctx context.Context, rows []Row) error {
 		t.size.shrink()
 	}
 	if t.lease.ctx.Err() != nil {
-		return fmt.Errorf("deliver: %w", t.cause(err))
+		return fmt.Errorf("deliver: %w", t.withLeaseCause(err))
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("deliver: %w", err) // nobody is to blame
+		return fmt.Errorf("deliver: %w", err) // the end of the tick is not a failure of the batch
 	}
-	return t.fail(ctx, rows, err)
+	return t.handleFailure(ctx, rows, err)
 }
 
-// deliver hands rows to the handler. Its context ends when the lease is lost.
+// deliver passes rows to the handler, with a context that ends when the lease is lost.
 func (t *tick) deliver(ctx context.Context, rows []Row) error {
-	ctx, cancel := t.bound(ctx)
+	ctx, cancel := t.withLease(ctx)
 	defer cancel()
 	ids := make([]string, len(rows))
 	for i, row := range rows {
 		ids[i] = EventID(t.config.Name, row)
 	}
-	err := delivered(ctx, t.config.Handler, Delivery{Poller: t.config.Name, Token: t.lease.hold.Token,
+	err := deliverSafely(ctx, t.config.Handler, Delivery{Poller: t.config.Name, Token: t.lease.acquisition.Token,
 		BatchID: batchID(t.config.Name, ids), Rows: rows, EventIDs: ids})
 	if err != nil {
 		t.counters.add(func(c *Counters) { c.Failed++ })
@@ -270,7 +270,7 @@ func (t *tick) deliver(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// commit moves the checkpoint behind rows, of which some went to quarantine, and leaves this record of failure.
+// commit moves the checkpoint behind rows, of which some went to quarantine, and stores this record of a failure.
 func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	last := rows[len(rows)-1]
 	id := batchID(t.config.Name, []string{EventID(t.config.Name, rows[0]), EventID(t.config.Name, last)})
@@ -280,7 +280,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 			next = *d.Checkpoint
 		}
 		next.Cursor, next.cursorExtra = last.Cursor, nil
-		next.LastBatchID, next.UpdatedAt, next.Metadata.RowCount = id, t.terms.clock.time(), len(rows)
+		next.LastBatchID, next.UpdatedAt, next.Metadata.RowCount = id, t.leases.clock.time(), len(rows)
 		d.Checkpoint, d.Failure = &next, failure
 		q := Quarantine{}
 		if t.doc.Quarantine != nil {
@@ -300,7 +300,7 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	t.result.Rows += len(rows)
 	t.result.Batches++
 	t.result.Quarantined += quarantined
-	now := t.terms.clock.time()
+	now := t.leases.clock.time()
 	t.counters.add(func(c *Counters) {
 		c.Rows += int64(len(rows))
 		c.Batches++
@@ -313,18 +313,18 @@ func (t *tick) commit(rows []Row, quarantined int, failure *Failure) error {
 	return nil
 }
 
-// throttle waits as long as the rate asks for, and says whether to go on.
+// throttle waits as long as the rate requires, and reports whether to go on.
 func (t *tick) throttle(ctx context.Context, rows int, began time.Time) bool {
 	if t.options.RowsPerSecond == 0 {
 		return ctx.Err() == nil
 	}
 	wait := time.Duration(rows)*time.Second/time.Duration(t.options.RowsPerSecond) - t.config.Now().Sub(began)
-	ctx, cancel := t.bound(ctx)
+	ctx, cancel := t.withLease(ctx)
 	defer cancel()
 	return pause(ctx, max(0, min(wait, t.options.Budget-t.config.Now().Sub(t.began))))
 }
 
-// clip is a text of at most so many bytes.
+// clip cuts a text to a number of bytes.
 func clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -207,7 +207,7 @@ func (s *watched) follow(doc *poller.Document) error {
 	if doc.Lease.Token < before.Lease.Token {
 		return fmt.Errorf("the token went back from %d to %d", before.Lease.Token, doc.Lease.Token)
 	}
-	was, is := pollertest.Number(before.Place()), pollertest.Number(doc.Place())
+	was, is := pollertest.Number(before.Cursor()), pollertest.Number(doc.Cursor())
 	if was == is || s.rewinds {
 		return nil
 	}

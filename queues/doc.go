@@ -5,7 +5,7 @@
 // It promises at least once: a message stays until it is deleted with the pop receipt of its latest Receive or Renew,
 // it comes back when its visibility ends, and it never expires. Nothing is promised about order. Every failure is one
 // of the sentinel errors, whichever store it comes from, and all stores check a request against the service's limits
-// with the same code. Package queuestest holds every store to this.
+// with the same code. Package queuestest tests these promises for every store.
 //
 // It owns no queue names. What it does own is the form of a body in a message: Send writes base64, Decode reads
 // base64 and plain text alike.

@@ -12,17 +12,17 @@ import (
 // What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
 // implementation that checks with it accepts and refuses what the others do.
 
-// The service's ids and receipts are far shorter.
+// The ids and receipts of the service are far shorter than these limits.
 const (
 	maxID      = 256
 	maxReceipt = 1024
 )
 
-// CheckQueue holds the name of a queue against the service's rules: 3 to 63 of a-z, 0-9 and single hyphens between them.
-// It is for implementations of Store.
+// CheckQueue checks the name of a queue by the service's rules: 3 to 63 of a-z, 0-9 and single hyphens between them. It
+// is for implementations of Store.
 func CheckQueue(name string) error { return storage.CheckName("queue", name) }
 
-// Encode is the text that Send stores for a body of 1 to MaxBody bytes. It is for implementations of Store.
+// Encode returns the text that Send stores for a body of 1 to MaxBody bytes. It is for implementations of Store.
 func Encode(body []byte) (string, error) {
 	switch {
 	case len(body) == 0:
@@ -33,7 +33,7 @@ func Encode(body []byte) (string, error) {
 	return encode(body), nil
 }
 
-// CheckText refuses a text that is empty or larger than MaxText, or that an XML request cannot carry. It is for
+// CheckText rejects a text that is empty, larger than MaxText, or not allowed in an XML request. It is for
 // implementations of Store.
 func CheckText(text string) error {
 	if text == "" {
@@ -51,8 +51,7 @@ func CheckText(text string) error {
 	return nil
 }
 
-// CheckDelay holds the delay of a Send, or the visibility of a Renew, against the limits. It is for implementations of
-// Store.
+// CheckDelay checks the delay of a Send, or the visibility of a Renew. It is for implementations of Store.
 func CheckDelay(d time.Duration) error {
 	if d < 0 || d > MaxDelay {
 		return fmt.Errorf("%w: delay %v: use 0 to %v", ErrInvalid, d, MaxDelay)
@@ -60,7 +59,7 @@ func CheckDelay(d time.Duration) error {
 	return nil
 }
 
-// CheckReceive holds what a Receive asks for against the limits. It is for implementations of Store.
+// CheckReceive checks the arguments of a Receive. It is for implementations of Store.
 func CheckReceive(limit int, visibility time.Duration) error {
 	var errs []error
 	if limit < 1 || limit > MaxReceive {
@@ -72,8 +71,9 @@ func CheckReceive(limit int, visibility time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// CheckReceipt refuses what cannot be a message id, letters, digits and hyphens: an SDK may put it into the URL as it is,
-// where ".." would lead to another resource and "." to all messages of the queue. It is for implementations of Store.
+// CheckReceipt rejects what cannot be a message id (letters, digits and hyphens), because an SDK may put it into the
+// URL unescaped, where ".." would address another resource and "." all messages of the queue. It is for implementations
+// of Store.
 func CheckReceipt(id, popReceipt string) error {
 	ok := id != "" && len(id) <= maxID && popReceipt != "" && len(popReceipt) <= maxReceipt
 	for i := 0; ok && i < len(id); i++ {
@@ -86,7 +86,8 @@ func CheckReceipt(id, popReceipt string) error {
 	return nil
 }
 
-// WholeSeconds rounds a delay or visibility up, so that nothing is visible too early. It is for implementations of Store.
+// WholeSeconds rounds a delay or visibility up, so that nothing becomes visible too early. It is for implementations of
+// Store.
 func WholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }

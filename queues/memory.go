@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// neverExpires is what the service tells about a message without time to live.
+// neverExpires is the expiry that the service reports for a message without time to live.
 var neverExpires = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 
-// Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. It hands
-// out visible messages in the order in which they became visible. It is ready after NewMemory.
+// Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. It
+// delivers visible messages in the order in which they became visible. Make one with NewMemory.
 type Memory struct {
 	// Now is the clock; nil means time.Now. Set it before first use.
 	Now func() time.Time
@@ -46,7 +46,7 @@ func NewMemory() *Memory {
 	return &Memory{queues: map[string]*memoryQueue{}}
 }
 
-// CreateQueue makes sure that a queue exists.
+// CreateQueue creates a queue if it is missing.
 func (m *Memory) CreateQueue(ctx context.Context, queue string) error {
 	if err := cmp.Or(ctx.Err(), CheckQueue(queue)); err != nil {
 		return fmt.Errorf("create queue %.64s: %w", queue, err)
@@ -59,7 +59,7 @@ func (m *Memory) CreateQueue(ctx context.Context, queue string) error {
 	return nil
 }
 
-// Send puts a message.
+// Send sends a message.
 func (m *Memory) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	text, err := Encode(body)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *Memory) Send(ctx context.Context, queue string, body []byte, delay time
 	return m.SendText(ctx, queue, text, delay)
 }
 
-// SendText puts a message with exactly this text, as a foreign sender may. It is not part of Store.
+// SendText sends a message with exactly this text, as a foreign sender may. It is not part of Store.
 func (m *Memory) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
 	var id string
 	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
@@ -81,7 +81,7 @@ func (m *Memory) SendText(ctx context.Context, queue, text string, delay time.Du
 	return id, nil
 }
 
-// Receive takes visible messages and hides them.
+// Receive returns visible messages and hides them.
 func (m *Memory) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]Message, error) {
 	var out []Message
 	err := m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
@@ -148,7 +148,7 @@ func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 	return n, nil
 }
 
-// with runs do on a queue, alone, unless one of the checks failed.
+// with calls do on a queue, under the lock, unless one of the checks failed.
 func (m *Memory) with(ctx context.Context, queue string, do func(*memoryQueue, time.Time) error, checks ...error) error {
 	if err := cmp.Or(ctx.Err(), CheckQueue(queue), cmp.Or(checks...)); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (q *memoryQueue) push(text string, now, visibleAt time.Time) string {
 	return msg.ID
 }
 
-// hide moves a message back in time and voids its earlier pop receipts.
+// hide sets when a message becomes visible, and invalidates its earlier pop receipts.
 func (q *memoryQueue) hide(msg *memoryMessage, until time.Time) {
 	q.sequence++
 	msg.sequence = q.sequence
@@ -210,7 +210,7 @@ func (q *memoryQueue) received(id, popReceipt string) (*memoryMessage, error) {
 // Len counts the messages.
 func (q *memoryQueue) Len() int { return len(q.order) }
 
-// Less puts what becomes visible first in front, in the order of arrival.
+// Less orders messages by when they become visible, and then by arrival.
 func (q *memoryQueue) Less(i, j int) bool {
 	a, b := q.order[i], q.order[j]
 	if !a.visibleAt.Equal(b.visibleAt) {

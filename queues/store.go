@@ -13,19 +13,19 @@ import (
 var (
 	// ErrNotFound: no such queue, or the message is gone: somebody deleted it.
 	ErrNotFound = storage.ErrNotFound
-	// ErrPopReceipt: the message was received or renewed since: it is somebody else's now. The service may say
+	// ErrPopReceipt: the message was received or renewed since, so another receiver has it. The service may return
 	// ErrNotFound instead; a receiver treats both alike.
 	ErrPopReceipt = errors.New("pop receipt no longer valid")
 	// ErrTooLarge: the body exceeds MaxBody; repeating it cannot help.
 	ErrTooLarge = storage.ErrTooLarge
-	// ErrInvalid: a name, limit or time that the service does not take; repeating it cannot help.
+	// ErrInvalid: the service does not accept this name, limit or time; repeating it cannot help.
 	ErrInvalid = storage.ErrInvalid
 	// ErrDenied: the service refuses the credential; nothing was applied.
 	ErrDenied = storage.ErrDenied
 	// ErrThrottled: the service is busy and the operation was not applied; repeat it later.
 	ErrThrottled = storage.ErrThrottled
-	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. A repeated Send may send twice,
-	// and the adapter itself repeats a request whose answer was lost.
+	// ErrOutcomeUnknown: no answer; the operation may or may not have been applied. A repeated Send may send twice, and
+	// the adapter itself repeats a request whose answer was lost.
 	ErrOutcomeUnknown = storage.ErrOutcomeUnknown
 )
 
@@ -37,17 +37,17 @@ const (
 	MaxText = 64 << 10
 	// MaxDelay is the longest delay and the longest visibility.
 	MaxDelay = 7 * 24 * time.Hour
-	// MaxReceive is the most that one Receive returns.
+	// MaxReceive is how many messages one Receive can return.
 	MaxReceive = 32
 )
 
-// Message is a received message. Text is what storage holds; Decode gives the body that the sender meant.
+// Message is a received message. Text is what storage holds; Decode returns the body that the sender meant.
 type Message struct {
 	ID string
 	// PopReceipt allows Renew and Delete until the message is received again.
 	PopReceipt string
 	Text       string
-	// DequeueCount says how often the message was received, this time included.
+	// DequeueCount is how often the message was received, this time included.
 	DequeueCount int64
 	// InsertedAt, ExpiresAt and NextVisibleAt are in UTC with a precision of one second. ExpiresAt is in the year
 	// 9999 for a message that never expires.
@@ -59,15 +59,15 @@ type Message struct {
 // Store is Azure Queue Storage as this program uses it. Implementations are safe for concurrent use. Times are rounded
 // up to whole seconds, as the service counts.
 type Store interface {
-	// CreateQueue makes sure that a queue exists.
+	// CreateQueue creates a queue if it is missing.
 	CreateQueue(ctx context.Context, queue string) error
-	// Send puts a message of 1 to MaxBody bytes, base64-encoded, that never expires and becomes visible after
-	// delay (0 to MaxDelay). It returns the message id.
+	// Send sends a message of 1 to MaxBody bytes in base64. It never expires, and becomes visible after delay (0 to
+	// MaxDelay). Send returns the message id.
 	Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error)
-	// Receive takes up to limit (1 to 32) visible messages and hides them for the time given (above 0, to MaxDelay).
+	// Receive returns up to limit (1 to 32) visible messages and hides them for the given time (above 0, to MaxDelay).
 	Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]Message, error)
-	// Renew hides a received message for the time given (0 to MaxDelay), counted from now, and returns its new pop
-	// receipt; the old one is void. Zero makes the message visible at once.
+	// Renew hides a received message for the given time (0 to MaxDelay), counted from now, and returns its new pop
+	// receipt; the old one becomes invalid. Zero makes the message visible at once.
 	Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error)
 	// Delete removes a received message.
 	Delete(ctx context.Context, queue, id, popReceipt string) error

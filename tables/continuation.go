@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// continuation is what Page.Next holds: where the service wants to be asked next, and for the Query of which partition
-// or the Scan for which row key, so that a token cannot be carried over to another one.
+// continuation is the content of Page.Next: where the service wants to be asked next, and for which partition of a
+// Query or row key of a Scan, so that a token cannot be used for another one.
 type continuation struct {
 	Query     string `json:"q,omitempty"`
 	Scan      string `json:"s,omitempty"`
@@ -18,14 +18,14 @@ type continuation struct {
 // maxContinuation bounds a token that comes from outside.
 const maxContinuation = 16 << 10
 
-// text is the continuation as Page.Next holds it.
+// text returns the continuation for Page.Next.
 func (c continuation) text() string {
 	// Marshalling strings cannot fail.
 	text, _ := json.Marshal(c)
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// resume reads the lookup's token; the zero continuation is the first page's.
+// resume decodes the lookup's token; the first page has the zero continuation.
 func (l *Lookup) resume() (continuation, error) {
 	var c continuation
 	if l.continuation == "" {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// String gives a string property, "" when it is missing or of another type.
+// String returns a string property, "" when it is missing or of another type.
 func (e Entity) String(name string) string {
 	v, _ := e.Properties[name].(string)
 	return v
 }
 
-// Int gives an int32 or int64 property, 0 when it is missing or of another type.
+// Int returns an int32 or int64 property, 0 when it is missing or of another type.
 func (e Entity) Int(name string) int64 {
 	if v, ok := e.Properties[name].(int32); ok {
 		return int64(v)
@@ -23,32 +23,32 @@ func (e Entity) Int(name string) int64 {
 	return v
 }
 
-// Bool gives a bool property, false when it is missing or of another type.
+// Bool returns a bool property, false when it is missing or of another type.
 func (e Entity) Bool(name string) bool {
 	v, _ := e.Properties[name].(bool)
 	return v
 }
 
-// Float gives a float64 property, 0 when it is missing or of another type.
+// Float returns a float64 property, 0 when it is missing or of another type.
 func (e Entity) Float(name string) float64 {
 	v, _ := e.Properties[name].(float64)
 	return v
 }
 
-// Time gives a time property in UTC, the zero time when it is missing or of another type.
+// Time returns a time property in UTC, the zero time when it is missing or of another type.
 func (e Entity) Time(name string) time.Time {
 	v, _ := e.Properties[name].(time.Time)
 	return v
 }
 
-// Bytes gives a binary property, nil when it is missing or of another type.
+// Bytes returns a binary property, nil when it is missing or of another type.
 func (e Entity) Bytes(name string) []byte {
 	v, _ := e.Properties[name].([]byte)
 	return v
 }
 
-// All walks the entities of a query over all its pages. It stops at the first error, which it yields with a zero
-// Entity.
+// All iterates over the entities of a query, over all its pages. It stops at the first error, which it yields with a
+// zero Entity.
 func All(ctx context.Context, store Store, table string, q Query) iter.Seq2[Entity, error] {
 	return walk(q.Continuation, func(continuation string) (Page, error) {
 		q := q
@@ -57,7 +57,7 @@ func All(ctx context.Context, store Store, table string, q Query) iter.Seq2[Enti
 	})
 }
 
-// ScanAll walks the entities of a scan over all its pages, as All does those of a query.
+// ScanAll iterates over the entities of a scan, as All does over those of a query.
 func ScanAll(ctx context.Context, store Store, table string, s Scan) iter.Seq2[Entity, error] {
 	return walk(s.Continuation, func(continuation string) (Page, error) {
 		s := s
@@ -66,7 +66,7 @@ func ScanAll(ctx context.Context, store Store, table string, s Scan) iter.Seq2[E
 	})
 }
 
-// walk walks the entities of pages from the one that continuation asks for. It can be walked again.
+// walk iterates over the entities of pages, from the page of continuation on. It can be used more than once.
 func walk(continuation string, read func(continuation string) (Page, error)) iter.Seq2[Entity, error] {
 	return func(yield func(Entity, error) bool) {
 		next := continuation
@@ -89,13 +89,14 @@ func walk(continuation string, read func(continuation string) (Page, error)) ite
 	}
 }
 
-// property is one of a stored row. A slice of them is cheaper to make, and to keep, than a map.
+// property is one property of a stored row. A slice of them takes less time and memory than a map.
 type property struct {
 	name  string
 	value any
 }
 
-// stored is a deep copy of properties as the service keeps them: without nils, times in UTC with 100 ns.
+// stored returns a deep copy of properties in the form in which the service keeps them: without nils, and with times in
+// UTC with a precision of 100 ns.
 func stored(props map[string]any) []property {
 	out := make([]property, 0, len(props))
 	for name, v := range props {
@@ -114,7 +115,7 @@ func stored(props map[string]any) []property {
 
 func storedTime(t time.Time) time.Time { return t.UTC().Truncate(100 * time.Nanosecond) }
 
-// copied is a deep copy of stored properties, of the selected ones only if any are named.
+// copied returns a deep copy of stored properties, of the selected ones only if any are named.
 func copied(props []property, selected []string) map[string]any {
 	out := make(map[string]any, len(props))
 	for _, p := range props {

@@ -9,7 +9,7 @@ import (
 // What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
 // implementation that checks with it accepts and refuses what the others do.
 
-// CheckTable holds a table name against the service's rules: 3 to 63 ASCII letters and digits, a letter first. It is for
+// CheckTable checks a table name by the service's rules: 3 to 63 ASCII letters and digits, a letter first. It is for
 // implementations of Store.
 func CheckTable(name string) error {
 	if len(name) < 3 || len(name) > 63 {
@@ -28,7 +28,7 @@ func CheckTable(name string) error {
 	return nil
 }
 
-// CheckKey holds both parts of a key against the rules that Key names. It is for implementations of Store.
+// CheckKey checks both parts of a key by the rules that Key names. It is for implementations of Store.
 func CheckKey(k Key) error {
 	if err := checkKeyPart("partition key", k.Partition); err != nil {
 		return err
@@ -36,7 +36,7 @@ func CheckKey(k Key) error {
 	return checkKeyPart("row key", k.Row)
 }
 
-// CheckOps holds all operations of an Apply against the limits. An error of one operation is an *OpError. It is for
+// CheckOps checks all operations of an Apply against the limits. An error of one operation is an *OpError. It is for
 // implementations of Store.
 func CheckOps(ops []Op) error {
 	switch {
@@ -71,7 +71,7 @@ func CheckOps(ops []Op) error {
 	return nil
 }
 
-// Lookup is a Query or a Scan as an implementation of Store carries it out: one of the two key parts is one key, the
+// Lookup is a Query or a Scan in the form for implementations of Store: one of the two key parts is a single key, the
 // other a range. Check it before use.
 type Lookup struct {
 	Partition, Row Span
@@ -84,15 +84,15 @@ type Lookup struct {
 	continuation string
 }
 
-// Span is the keys that a Lookup wants of a key part: the one key Is if One is set, else those with From <= key < To,
-// where "" is open.
+// Span selects keys of one key part: the single key Is if One is set, otherwise those with From <= key < To, where ""
+// sets no bound.
 type Span struct {
 	One      bool
 	Is       string
 	From, To string
 }
 
-// Lookup is the query for an implementation of Store.
+// Lookup returns the query in the form for implementations of Store.
 func (q *Query) Lookup() *Lookup {
 	return &Lookup{
 		Partition: Span{One: true, Is: q.Partition},
@@ -101,7 +101,7 @@ func (q *Query) Lookup() *Lookup {
 	}
 }
 
-// Lookup is the scan for an implementation of Store.
+// Lookup returns the scan in the form for implementations of Store.
 func (s *Scan) Lookup() *Lookup {
 	return &Lookup{
 		Partition: Span{From: s.FromPartition, To: s.ToPartition},
@@ -110,7 +110,7 @@ func (s *Scan) Lookup() *Lookup {
 	}
 }
 
-// Check holds the lookup against the limits. Resume checks its continuation.
+// Check checks the lookup against the limits. Resume checks its continuation.
 func (l *Lookup) Check() error {
 	if err := cmp.Or(checkSpan("partition", l.Partition), checkSpan("row", l.Row)); err != nil {
 		return err
@@ -136,14 +136,14 @@ func (l *Lookup) Check() error {
 	return nil
 }
 
-// Next is the Page.Next of a page behind which the lookup goes on at a partition and row. What the two hold is the
-// implementation's own: Resume gives them back.
+// Next returns the Page.Next of a page after which the lookup goes on at a partition and row. Their contents are up to
+// the implementation: Resume returns them.
 func (l *Lookup) Next(partition, row string) string {
 	return continuation{Query: l.Partition.Is, Scan: l.Row.Is, Partition: partition, Row: row}.text()
 }
 
-// Resume is where the lookup goes on: what the Next of the page before was given, or two empty texts on the first page.
-// A continuation of another query, scan or program is an ErrInvalid.
+// Resume returns where the lookup goes on: the arguments of Next for the page before, or two empty strings for the
+// first page. A continuation of another query, scan or program is an ErrInvalid.
 func (l *Lookup) Resume() (partition, row string, err error) {
 	c, err := l.resume()
 	return c.Partition, c.Row, err

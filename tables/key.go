@@ -9,13 +9,13 @@ import (
 
 const hexDigits = "0123456789ABCDEF"
 
-// errKeyEscape says what UnescapeKey did not understand; it is always wrapped with the text.
+// errKeyEscape says that UnescapeKey could not decode a text; it is always wrapped with the text.
 var errKeyEscape = errors.New("not an escaped key")
 
 // EscapeKey turns any text into a legal part of a Key. The bytes of / \ # ? % ' ~ = , of control characters and of
-// invalid UTF-8 become =XX (upper-case hexadecimal); all else, UUIDs for one, stays as it is. The result never
-// starts with ~, so rows of that prefix cannot be forged. UnescapeKey reverses it, and different texts have different
-// results. It can be three times as long as s: check the length of what comes from outside.
+// invalid UTF-8 become =XX (upper-case hexadecimal); everything else, such as a UUID, is unchanged. The result never
+// starts with ~, so rows with that prefix cannot be forged. UnescapeKey is the inverse, and different texts have
+// different results. The result can be three times as long as s: check the length of what comes from outside.
 func EscapeKey(s string) string {
 	i := 0
 	for i < len(s) {
@@ -47,12 +47,12 @@ func EscapeKey(s string) string {
 	return b.String()
 }
 
-// UnescapeKey reverses EscapeKey. A text that EscapeKey cannot have made is an ErrInvalid.
+// UnescapeKey is the inverse of EscapeKey. A text that is not a result of EscapeKey is an ErrInvalid.
 func UnescapeKey(s string) (string, error) {
 	return unescape(s, EscapeKey)
 }
 
-// unescape reverses escape, which is EscapeKey or EscapeSegment.
+// unescape is the inverse of escape, which is EscapeKey or EscapeSegment.
 func unescape(s string, escape func(string) string) (string, error) {
 	if !strings.Contains(s, "=") && escape(s) == s {
 		return s, nil
@@ -114,7 +114,7 @@ func escaped(r rune, size int) bool {
 	return illegal(r)
 }
 
-// illegal says whether no part of a Key may hold r.
+// illegal reports whether a part of a Key must not contain r.
 func illegal(r rune) bool {
 	switch r {
 	case '/', '\\', '#', '?', '%', '\'':

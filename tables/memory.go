@@ -13,8 +13,9 @@ import (
 )
 
 // Memory is a Store in memory with the service's promises and limits, for tests, simulations and benchmarks. Rows are
-// ordered by their bytes. A page looks at no more than 1,000 rows, those that a scan passes included, so that a query or
-// scan with few matches has sparse and empty pages, as the service's may be. It is ready after NewMemory and keeps everything until it is dropped.
+// ordered by their bytes. A page looks at no more than 1,000 rows, including those that a scan skips. So a query or
+// scan with few matches has short and empty pages, as it may have in the service. Make one with NewMemory. It keeps
+// everything until it is garbage collected.
 type Memory struct {
 	version atomic.Uint64
 	mu      sync.RWMutex
@@ -26,7 +27,7 @@ var _ Store = (*Memory)(nil)
 type memoryTable struct {
 	mu         sync.RWMutex
 	partitions map[string]*memoryPartition
-	// ordered is partitions by key; nil when a partition was added since a scan needed it.
+	// ordered holds the partitions by key; it is nil when a partition was added since the last scan.
 	ordered []*memoryPartition
 }
 
@@ -73,17 +74,17 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 	}
 	p := t.partition(key.Partition)
 	if p == nil {
-		Tell(ctx, time.Now(), "")
+		RecordResponse(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
 	p.mu.RLock()
 	row := p.rows.get(key.Row)
 	p.mu.RUnlock()
 	if row == nil {
-		Tell(ctx, time.Now(), "")
+		RecordResponse(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
-	Tell(ctx, time.Now(), row.etag())
+	RecordResponse(ctx, time.Now(), row.etag())
 	return row.entity(key.Partition, nil), nil
 }
 
@@ -103,7 +104,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	if err != nil {
 		return err
 	}
-	// What can be made before the lock is made before it.
+	// The new rows are made before the lock is taken, to hold it for a shorter time.
 	news := make([]*row, len(ops))
 	for i := range ops {
 		if e := &ops[i].Entity; ops[i].Kind != OpDelete {
@@ -115,7 +116,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	defer p.mu.Unlock()
 	for i := range ops {
 		if err := p.allows(&ops[i]); err != nil {
-			Tell(ctx, time.Now(), "")
+			RecordResponse(ctx, time.Now(), "")
 			return &OpError{Index: i, Key: ops[i].Entity.Key, Err: err}
 		}
 	}
@@ -130,11 +131,12 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	if len(ops) == 1 && news[0] != nil {
 		etag = news[0].etag()
 	}
-	Tell(ctx, time.Now(), etag)
+	RecordResponse(ctx, time.Now(), etag)
 	return nil
 }
 
-// allows says whether an operation's condition holds. The rows of a transaction differ, so each can be asked alone.
+// allows returns an error unless the operation's condition holds. The rows of a transaction differ, so each operation
+// can be checked alone.
 func (p *memoryPartition) allows(op *Op) error {
 	if op.Kind == OpUpsert {
 		return nil
@@ -182,7 +184,7 @@ func (t *memoryTable) makePartition(key string) *memoryPartition {
 	return p
 }
 
-// A row never changes once it is stored; a write puts another in its place. So it is copied outside of locks.
+// entity copies a row, without a lock: a stored row never changes, because a write replaces it by another one.
 func (r *row) entity(partition string, selected []string) Entity {
 	return Entity{
 		Key:        Key{Partition: partition, Row: r.key},
@@ -202,7 +204,7 @@ func (r *row) matches(where map[string]any) bool {
 	return true
 }
 
-// value is that of a property, nil when there is none.
+// value returns the value of a property, nil when there is none.
 func (r *row) value(name string) any {
 	for _, p := range r.props {
 		if p.name == name {

@@ -40,7 +40,7 @@ func (m *Memory) list(ctx context.Context, table string, l *Lookup) (Page, error
 		return Page{}, err
 	}
 	reader := pageReader{Lookup: l}
-	for _, p := range t.within(l.Partition, begin.Partition) {
+	for _, p := range t.partitionsIn(l.Partition, begin.Partition) {
 		from := l.Row.From
 		if p.key == begin.Partition {
 			from = max(from, begin.Row)
@@ -52,8 +52,9 @@ func (m *Memory) list(ctx context.Context, table string, l *Lookup) (Page, error
 	return reader.page, nil
 }
 
-// within gives the partitions of a span that are not below begin, in order. The caller may not change them.
-func (t *memoryTable) within(s Span, begin string) []*memoryPartition {
+// partitionsIn returns the partitions of a span that are not below begin, in order. The caller must not change the
+// result.
+func (t *memoryTable) partitionsIn(s Span, begin string) []*memoryPartition {
 	if s.One {
 		if p := t.partition(s.Is); p != nil {
 			return []*memoryPartition{p}
@@ -69,13 +70,14 @@ func (t *memoryTable) within(s Span, begin string) []*memoryPartition {
 	return all[first:max(first, end)]
 }
 
-// findPartition is the place of the first partition that is not below key.
+// findPartition returns the index of the first partition that is not below key.
 func findPartition(all []*memoryPartition, key string) int {
 	i, _ := slices.BinarySearchFunc(all, key, func(p *memoryPartition, key string) int { return strings.Compare(p.key, key) })
 	return i
 }
 
-// inOrder sorts when a scan needs it only: writes, of which there are many more, do not pay for scans.
+// inOrder sorts the partitions only when a scan needs them, so that writes, which are much more frequent, do not pay
+// for scans.
 func (t *memoryTable) inOrder() []*memoryPartition {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,11 +90,11 @@ func (t *memoryTable) inOrder() []*memoryPartition {
 // pageReader fills one page.
 type pageReader struct {
 	*Lookup
-	page   Page
-	looked int
+	page     Page
+	examined int
 }
 
-// read adds the rows of one partition that are not below from. It gives false when the page is done.
+// read adds the rows of one partition that are not below from. It returns false when the page is full.
 func (r *pageReader) read(p *memoryPartition, from string) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -100,12 +102,12 @@ func (r *pageReader) read(p *memoryPartition, from string) bool {
 		if r.Row.To != "" && row.key >= r.Row.To {
 			return true
 		}
-		if len(r.page.Entities) == r.Limit || r.looked == maxPage {
+		if len(r.page.Entities) == r.Limit || r.examined == maxPage {
 			r.page.Next = r.Next(p.key, row.key)
 			return false
 		}
 		// The rows of other keys that a scan passes count, as in the service.
-		r.looked++
+		r.examined++
 		if (!r.Row.One || row.key == r.Row.Is) && row.matches(r.Where) {
 			r.page.Entities = append(r.page.Entities, row.entity(p.key, r.Select))
 		}

@@ -2,13 +2,13 @@ package tables
 
 import "fmt"
 
-// Insert makes an entity that must not exist yet.
+// Insert creates an entity that must not exist yet.
 func Insert(e Entity) Op { return Op{Kind: OpInsert, Entity: e} }
 
 // Replace replaces an entity that must exist, with e.ETag if that is set.
 func Replace(e Entity) Op { return Op{Kind: OpReplace, Entity: e} }
 
-// Upsert makes an entity or replaces the one that is there, whatever its ETag.
+// Upsert creates an entity or replaces the existing one, whatever its ETag.
 func Upsert(e Entity) Op { return Op{Kind: OpUpsert, Entity: e} }
 
 // Delete removes an entity that must exist, with this ETag unless it is "".
@@ -16,7 +16,7 @@ func Delete(key Key, etag string) Op {
 	return Op{Kind: OpDelete, Entity: Entity{Key: key, ETag: etag}}
 }
 
-// String names the kind in errors.
+// String is the kind in errors.
 func (k OpKind) String() string {
 	switch k {
 	case OpInsert:
@@ -31,9 +31,9 @@ func (k OpKind) String() string {
 	return fmt.Sprintf("unknown operation %d", int(k))
 }
 
-// OpError says which operation of an Apply is to blame for its failure.
+// OpError says which operation of an Apply failed.
 type OpError struct {
-	// Index counts the operations of the Apply from 0.
+	// Index is the index of the operation in the Apply.
 	Index int
 	// Key is the operation's entity.
 	Key Key
@@ -46,5 +46,5 @@ func (e *OpError) Error() string {
 	return fmt.Sprintf("operation %d on %s: %v", e.Index, e.Key, e.Err)
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error { return e.Err }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maxChunk bounds what an insert in the middle has to move.
+// maxChunk bounds how many rows an insert in the middle has to move.
 const maxChunk = 512
 
 // rows is an ordered set of rows by key: chunks of at most maxChunk rows, so that both appending and inserting
@@ -20,7 +20,7 @@ type row struct {
 	props   []property
 }
 
-// find gives the place of the first row whose key is not below key, and whether it is that key's row. The place may
+// find returns the position of the first row whose key is not below key, and whether it has that key. The position may
 // be the end of the last chunk.
 func (r *rows) find(key string) (chunk, index int, found bool) {
 	last := len(r.chunks) - 1
@@ -40,7 +40,7 @@ func (r *rows) find(key string) (chunk, index int, found bool) {
 	return chunk, index, found
 }
 
-// get gives a key's row, or nil.
+// get returns the row with a key, or nil.
 func (r *rows) get(key string) *row {
 	if c, i, found := r.find(key); found {
 		return r.chunks[c][i]
@@ -48,7 +48,7 @@ func (r *rows) get(key string) *row {
 	return nil
 }
 
-// put adds a row or replaces the one of the same key.
+// put adds a row or replaces the one with the same key.
 func (r *rows) put(row *row) {
 	c, i, found := r.find(row.key)
 	switch {
@@ -72,7 +72,7 @@ func (r *rows) put(row *row) {
 	r.chunks[c] = slices.Insert(r.chunks[c], i, row)
 }
 
-// remove drops a key's row, if there is one.
+// remove removes the row with a key, if there is one.
 func (r *rows) remove(key string) {
 	c, i, found := r.find(key)
 	if !found {
@@ -84,7 +84,7 @@ func (r *rows) remove(key string) {
 	}
 }
 
-// from walks the rows whose keys are not below key, in order.
+// from iterates over the rows whose keys are not below key, in order.
 func (r *rows) from(key string) func(yield func(*row) bool) {
 	return func(yield func(*row) bool) {
 		c, i, _ := r.find(key)

@@ -2,9 +2,9 @@ package tables
 
 import "strings"
 
-// EscapeSegment is EscapeKey for a text that becomes a segment of a blob's name, between slashes: names take neither a dot
-// at the end of a segment nor the characters U+FFFE and U+FFFF. Most texts have the same form in keys and in names.
-// UnescapeSegment reverses it.
+// EscapeSegment is EscapeKey for a text that becomes a segment of a blob name, between slashes. Names allow neither a
+// dot at the end of a segment nor the characters U+FFFE and U+FFFF. Most texts have the same form in keys and in names.
+// UnescapeSegment is the inverse.
 func EscapeSegment(s string) string {
 	segment := strings.NewReplacer("\ufffe", "=EF=BF=BE", "\uffff", "=EF=BF=BF").Replace(EscapeKey(s))
 	if before, dot := strings.CutSuffix(segment, "."); dot {
@@ -13,5 +13,5 @@ func EscapeSegment(s string) string {
 	return segment
 }
 
-// UnescapeSegment reverses EscapeSegment. A text that EscapeSegment cannot have made is an ErrInvalid.
+// UnescapeSegment is the inverse of EscapeSegment. A text that is not a result of EscapeSegment is an ErrInvalid.
 func UnescapeSegment(s string) (string, error) { return unescape(s, EscapeSegment) }

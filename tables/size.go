@@ -27,7 +27,8 @@ func utf16Len(s string) int {
 	return n
 }
 
-// upperSize is RequestSize without looking at the text: enough for the many transactions that are far from the limit.
+// upperSize is an upper bound of RequestSize that does not look at texts: it suffices for most transactions, which are
+// far from the limit.
 func upperSize(op *Op) int {
 	size := opOverhead + 9*(len(op.Entity.Partition)+len(op.Entity.Row))
 	for name, v := range op.Entity.Properties {
@@ -44,8 +45,8 @@ func upperSize(op *Op) int {
 	return size
 }
 
-// RequestSize is the most bytes that an operation takes in the body of a transaction: its keys in the URL and in JSON, its
-// properties as JSON, where binary is base64. It is for implementations of Store.
+// RequestSize is the maximum number of bytes that an operation takes in the body of a transaction: its keys in the URL
+// and in JSON, and its properties as JSON, where binary is base64. It is for implementations of Store.
 func RequestSize(op Op) int {
 	e := &op.Entity
 	size := opOverhead + 3*(len(e.Partition)+len(e.Row)) + jsonLen(e.Partition) + jsonLen(e.Row)
@@ -69,7 +70,7 @@ func RequestSize(op Op) int {
 	return size
 }
 
-// jsonLen is the length of a text as encoding/json writes it, without the quotes.
+// jsonLen is the length of a text in JSON, as encoding/json writes it, without the quotes.
 func jsonLen(s string) int {
 	n := 0
 	for i := 0; i < len(s); {

@@ -11,14 +11,15 @@ import (
 var (
 	// ErrNotFound: no such entity, or no such table.
 	ErrNotFound = storage.ErrNotFound
-	// ErrExists: an insert met an entity with the same key. It may be one's own: the adapter repeats a request
-	// whose answer was lost, and a caller does so after ErrOutcomeUnknown. Read the entity to know.
+	// ErrExists: an entity with the key of an insert exists already. It may be the caller's own: the adapter repeats a
+	// request whose answer was lost, and a caller does so after ErrOutcomeUnknown. Read the entity to find out.
 	ErrExists = storage.ErrExists
-	// ErrPrecondition: the entity changed since its ETag was read. As with ErrExists, by one's own request perhaps.
+	// ErrPrecondition: the entity has changed since its ETag was read, possibly by the caller's own request, as with
+	// ErrExists.
 	ErrPrecondition = storage.ErrPrecondition
 	// ErrTooLarge: an entity, property or transaction exceeds a limit of the service; repeating it cannot help.
 	ErrTooLarge = storage.ErrTooLarge
-	// ErrInvalid: a key, property, filter or transaction that the service does not take; repeating it cannot help.
+	// ErrInvalid: the service does not accept this key, property, filter or transaction; repeating it cannot help.
 	ErrInvalid = storage.ErrInvalid
 	// ErrDenied: the service refuses the credential; nothing was applied.
 	ErrDenied = storage.ErrDenied
@@ -36,26 +37,26 @@ type Key struct {
 	Row       string
 }
 
-// String is the key as errors and logs name it.
+// String is the key in errors and logs.
 func (k Key) String() string { return k.Partition + "/" + k.Row }
 
 // Entity is one row. A property is a string, bool, int32, int64, float64, time.Time (UTC, 100 ns, year 1601 or later)
 // or []byte; nil properties are not stored.
 type Entity struct {
 	Key
-	// ETag is set by reads and opaque; Replace and Delete compare it. "" means whatever is there.
+	// ETag is set by reads and opaque; Replace and Delete compare it. "" allows any version.
 	ETag       string
 	Properties map[string]any
 }
 
-// OpKind says what an Op does.
+// OpKind is the kind of an Op.
 type OpKind int
 
-// The kinds of Op. Insert, Replace, Upsert and Delete build them.
+// These are the kinds of Op. Insert, Replace, Upsert and Delete make them.
 const (
 	OpInsert  OpKind = iota + 1 // ErrExists when the key is taken
 	OpReplace                   // ErrNotFound when missing; ErrPrecondition when Entity.ETag is set and differs
-	OpUpsert                    // insert, or replace whatever is there; Entity.ETag is ignored
+	OpUpsert                    // insert, or replace whatever exists; Entity.ETag is ignored
 	OpDelete                    // as OpReplace
 )
 
@@ -68,11 +69,11 @@ type Op struct {
 // Query selects entities of one partition in ascending row order.
 type Query struct {
 	Partition string
-	// From and To bound the rows: From <= row < To. Empty: open.
+	// From and To bound the rows: From <= row < To. Empty means no bound.
 	From, To string
-	// Where holds property equalities, all of which must hold; a missing property is not equal to anything. A
-	// property that is looked for has one type in all rows: what values of other types do is not promised. At most
-	// 12 equalities, of at most 512 UTF-16 units or bytes each.
+	// Where holds property equalities, all of which must hold; a missing property is not equal to anything. The
+	// property has to have one type in all rows: what happens with values of other types is not defined. At most 12
+	// equalities, of at most 512 UTF-16 units or bytes each.
 	Where map[string]any
 	// Select names the properties to return, 252 at most; empty: all.
 	Select []string
@@ -82,14 +83,16 @@ type Query struct {
 	Continuation string
 }
 
-// Scan selects the entities of many partitions that have the same row key, in ascending partition order: a list of
-// things that have a partition each. It costs what it passes, not what it finds: the service reads past all the rows of
-// the partitions in range and ends a page where its time or a partition server ends, so a page may be short, even empty,
-// and still have a Next. Bound the partitions where their keys allow it (PrefixEnd), and keep it out of what runs often.
+// Scan selects the entities of many partitions that have the same row key, in ascending partition order, for example a
+// list of things that have one partition each. Its cost depends on what it passes and not on what it finds: the service
+// reads past all the rows of the partitions in range, and ends a page where its time or a partition server ends. So a
+// page may be short, even empty, and still have a Next. Bound the partitions where their keys allow it (PrefixEnd), and
+// do not use it where it would run often.
 type Scan struct {
 	// Row is the row key that the entities have; it is required.
 	Row string
-	// FromPartition and ToPartition bound the partitions: FromPartition <= partition < ToPartition. Empty: open.
+	// FromPartition and ToPartition bound the partitions: FromPartition <= partition < ToPartition. Empty means no
+	// bound.
 	FromPartition, ToPartition string
 	// Where holds property equalities, as in a Query.
 	Where map[string]any
@@ -109,18 +112,18 @@ type Page struct {
 }
 
 // Store is Azure Table Storage as this program uses it. Implementations are safe for concurrent use. They neither keep
-// nor share what goes in and what comes out: the caller may change both.
+// nor share arguments and results: the caller may change both.
 type Store interface {
-	// CreateTable makes sure that a table exists.
+	// CreateTable creates a table if it is missing.
 	CreateTable(ctx context.Context, table string) error
-	// Get reads one entity, or ErrNotFound.
+	// Get reads one entity. The error may be ErrNotFound.
 	Get(ctx context.Context, table string, key Key) (Entity, error)
 	// Query reads one page.
 	Query(ctx context.Context, table string, q Query) (Page, error)
-	// Scan reads one page over many partitions. What changes between two pages is seen or not; nothing is seen twice.
+	// Scan reads one page over many partitions. Changes between two pages may be seen or not; nothing is seen twice.
 	Scan(ctx context.Context, table string, s Scan) (Page, error)
-	// Apply applies all operations or none: one is a plain request, several are one entity group transaction (one
-	// partition, at most 100 operations and 4 MiB, each row once). The error is an *OpError when one operation is to
-	// blame.
+	// Apply applies all operations or none. One operation is a plain request; several are one entity group transaction
+	// (one partition, at most 100 operations and 4 MiB, each row once). The error is an *OpError when one operation is
+	// the cause.
 	Apply(ctx context.Context, table string, ops ...Op) error
 }

@@ -47,13 +47,13 @@ func checkKeyPart(part, s string) error {
 	return nil
 }
 
-// invalidAt tells an invalid byte at i from a U+FFFD that is really there.
+// invalidAt distinguishes an invalid byte at i from a real U+FFFD.
 func invalidAt(s string, i int) bool {
 	_, size := utf8.DecodeRuneInString(s[i:])
 	return size == 1
 }
 
-// checkRows makes sure of one partition and of each row once.
+// checkRows checks that there is one partition, and that each row occurs once.
 func checkRows(ops []Op) error {
 	rows := make(map[string]struct{}, len(ops))
 	for i := range ops {
@@ -123,7 +123,7 @@ func checkPropertyName(name string) error {
 	return nil
 }
 
-// valueSize is what the service counts for a value; an error when it does not take the value.
+// valueSize is the size that the service counts for a value. The error says that the service does not accept the value.
 func valueSize(v any) (int, error) {
 	switch v := v.(type) {
 	case string:
@@ -191,7 +191,7 @@ func checkWhereValue(v any) error {
 	return nil
 }
 
-// clip bounds what an error quotes from outside.
+// clip shortens what an error quotes from outside.
 func clip(s string) string {
 	if len(s) <= 64 {
 		return s

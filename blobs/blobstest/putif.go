@@ -10,12 +10,12 @@ import (
 
 func testPutIf(t *testing.T, e env) {
 	putIf := func(name, data, etag string) (string, error) {
-		var told blobs.Told
-		err := e.store.PutIf(blobs.WithTold(t.Context(), &told), e.container, name, []byte(data), etag)
-		if told.Date().IsZero() {
+		var response blobs.Response
+		err := e.store.PutIf(blobs.WithCaptureResponse(t.Context(), &response), e.container, name, []byte(data), etag)
+		if response.Date().IsZero() {
 			t.Errorf("put %s: the service did not tell its time", name)
 		}
-		return told.ETag(), err
+		return response.ETag(), err
 	}
 	first, err := putIf("b", "one", "")
 	if err != nil || first == "" {
@@ -23,8 +23,8 @@ func testPutIf(t *testing.T, e env) {
 	}
 	_, err = putIf("b", "two", "")
 	wantError(t, "put what must not be there", err, blobs.ErrPrecondition)
-	var read blobs.Told
-	if _, err := e.store.Get(blobs.WithTold(t.Context(), &read), e.container, "b"); err != nil || read.ETag() != first || read.Date().IsZero() {
+	var read blobs.Response
+	if _, err := e.store.Get(blobs.WithCaptureResponse(t.Context(), &read), e.container, "b"); err != nil || read.ETag() != first || read.Date().IsZero() {
 		t.Errorf("get: ETag %q at %v, %v; want %q", read.ETag(), read.Date(), err, first)
 	}
 	second, err := putIf("b", "two", first)
@@ -38,8 +38,8 @@ func testPutIf(t *testing.T, e env) {
 	if got := e.get(t, "b"); string(got) != "two" {
 		t.Errorf("the blob holds %q", got)
 	}
-	var none blobs.Told
-	_, err = e.store.Get(blobs.WithTold(t.Context(), &none), e.container, "missing")
+	var none blobs.Response
+	_, err = e.store.Get(blobs.WithCaptureResponse(t.Context(), &none), e.container, "missing")
 	wantError(t, "get", err, blobs.ErrNotFound)
 	if none.Date().IsZero() {
 		t.Error("the service did not tell its time when there was no blob")

@@ -40,7 +40,7 @@ type Config struct {
 	Snapshot   metrics.SnapshotFunc
 	// Tasks are the human tasks; without them, their paths do not exist. HomeTenant is the tenant whose people see the tasks of
 	// all tenants, "" for none, and AdminRole makes one of them do everything with them, "" for nobody.
-	Tasks                 *tasks.Desk
+	Tasks                 *tasks.Service
 	HomeTenant, AdminRole string
 	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
 	// of timelines.
@@ -114,7 +114,7 @@ type api struct {
 	orchestrations func(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error)
 	easyAuth       bool
 
-	tasks                 *tasks.Desk
+	tasks                 *tasks.Service
 	homeTenant, adminRole string
 }
 

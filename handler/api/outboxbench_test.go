@@ -156,7 +156,7 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.list.Close)
-	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet, Noted: b.list.Note,
+	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet, StatusChanged: b.list.Record,
 		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves(), holder()), Activities: append(bulk.Activities(kinds...), order())})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
@@ -190,11 +190,11 @@ func (b *outboxBench) runs(ctx context.Context, engine, correlationID string) ([
 }
 
 // census and stalled count what the list has.
-func (b *outboxBench) census(ctx context.Context) (catalog.Census, error) {
-	return b.list.Census(ctx, orchestrator.Stalled, orchestrator.Retrying)
+func (b *outboxBench) census(ctx context.Context) (catalog.StatusCounts, error) {
+	return b.list.CountByStatus(ctx, orchestrator.Stalled, orchestrator.Retrying)
 }
 
-func (b *outboxBench) stalled(ctx context.Context) (catalog.Tally, error) {
+func (b *outboxBench) stalled(ctx context.Context) (catalog.StatusCount, error) {
 	c, err := b.census(ctx)
 	return c[orchestrator.Stalled], err
 }

@@ -23,25 +23,25 @@ type taskChange struct {
 // that it may have one.
 type taskAction struct {
 	assign, output, note bool
-	run                  func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error)
+	run                  func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error)
 }
 
 // taskActions are the endpoints below a human task, by the last word of the path.
 func taskActions() map[string]taskAction {
-	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
-		return desk.Assign(ctx, ref, by, *c.Assignee, etag, c.Note)
+	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+		return service.Assign(ctx, ref, by, *c.Assignee, etag, c.Note)
 	}}
 	return map[string]taskAction{
-		"claim": {run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, _ taskChange, etag string) (tasks.Task, error) {
-			return desk.Claim(ctx, ref, by, etag)
+		"claim": {run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, _ taskChange, etag string) (tasks.Task, error) {
+			return service.Claim(ctx, ref, by, etag)
 		}},
-		"release": {note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
-			return desk.Release(ctx, ref, by, etag, c.Note)
+		"release": {note: true, run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+			return service.Release(ctx, ref, by, etag, c.Note)
 		}},
 		"assign":   assign,
 		"reassign": assign,
-		"complete": {output: true, note: true, run: func(ctx context.Context, desk *tasks.Desk, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
-			return desk.Complete(ctx, ref, by, c.Output, etag, c.Note)
+		"complete": {output: true, note: true, run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
+			return service.Complete(ctx, ref, by, c.Output, etag, c.Note)
 		}},
 	}
 }

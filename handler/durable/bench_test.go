@@ -78,7 +78,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.list.Close)
-	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: b.queues, Noted: b.list.Note,
+	b.runtime, err = orchestrator.New(orchestrator.Config{Tables: store, Blobs: blobs.NewMemory(), Queues: b.queues, StatusChanged: b.list.Record,
 		Orchestrators: []orchestrator.AnyOrchestrator{hello, gate, b.turns(), b.flaky()}, Activities: []orchestrator.AnyActivity{greet}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

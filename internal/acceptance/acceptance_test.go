@@ -134,7 +134,7 @@ func (p *platform) testDeadLetters(t *testing.T) {
 		"unknown operation":         {body: `{"engine":"hmac","operation":"erase","correlationId":"x2","instanceId":"i"}`, want: `unknown operation "erase"`, count: 1},
 		"malformed input":           {body: `{"engine":"hmac","correlationId":"x3","instanceId":"i","input":{"slott":1}}`, want: `unknown field`, count: 1},
 		"ids of all kinds":          {body: `{"engine":"no/such\\engine#?","correlationId":"x/4\\#?ü","instanceId":"/i\\#?日"}`, want: "no/such", count: 1},
-		"moved to the poison queue": {body: `{"engine":"hmac","correlationId":"x5","instanceId":"i"}`, queue: poisonQueue, want: "no attempt lived long enough", count: 8},
+		"moved to the poison queue": {body: `{"engine":"hmac","correlationId":"x5","instanceId":"i"}`, queue: poisonQueue, want: "no attempt could report an error", count: 8},
 		"a signal that is none":     {body: `{"signalId":"s"}`, queue: signalQueue, from: signalQueue, want: "not a signal", count: 1},
 		"a signal for nobody":       {body: strayEvent, queue: signalQueue + engine.PoisonSuffix, from: signalQueue, want: "no such orchestration", count: 8},
 		"a schedule that is none":   {body: `{}`, queue: scheduleQueue, from: scheduleQueue, want: "not a signal", count: 1},

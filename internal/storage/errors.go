@@ -1,5 +1,5 @@
-// Package storage holds what the packages tables, queues and blobs have in common, so that a caller meets one value: the
-// errors of a storage operation, what a service tells beside its answers (Told), and the rules for names that queues and
+// Package storage holds what the packages tables, queues and blobs have in common, as single values: the
+// errors of a storage operation, what a service says besides the content of its answers (Response), and the rules for names that queues and
 // containers share. It imports no SDK: stores in memory need none.
 //
 // It owns no storage keys.

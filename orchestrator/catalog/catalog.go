@@ -13,56 +13,57 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// DefaultTable is the table when Config does not say.
+// DefaultTable is the default of Config.Table.
 const DefaultTable = "orchestrationsList"
 
 const (
 	// maxPending bounds the orchestrations that wait to be written. The repair finds those beyond.
 	maxPending = 10_000
-	// maxOps bounds a transaction.
+	// maxOps bounds the operations of a transaction.
 	maxOps = 100
-	// writeTimeout bounds the writing of what waits.
+	// writeTimeout bounds one flush.
 	writeTimeout = 30 * time.Second
 )
 
-// Config says what a Catalog works with. Tables and Runtime are required.
+// Config configures a Catalog. Tables and Runtime are required.
 type Config struct {
 	Tables tables.Store
 	// Table is the index; default DefaultTable.
 	Table string
-	// Runtime has the orchestrations. It is asked for at work, because its own configuration names the Catalog.
+	// Runtime returns the runtime of the orchestrations. It is a function because the configuration of the runtime
+	// refers to the Catalog.
 	Runtime func() *orchestrator.Runtime
-	// Linger is how long what was heard waits for company; default 2 s.
+	// Linger is how long a change waits for others, so that they are written together; the default is 2 s.
 	Linger time.Duration
-	// RepairEvery is how long a repair that has come to its end is not begun again; default 1 h.
+	// RepairEvery is the pause between the end of one repair and the beginning of the next; the default is 1 h.
 	RepairEvery time.Duration
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Log takes what cannot be written; nil means no log.
+	// Log logs what cannot be written; nil means no log.
 	Log *slog.Logger
 }
 
-// Catalog is the index. It is safe for concurrent use.
+// Catalog is the index of orchestrations. It is safe for concurrent use.
 type Catalog struct {
 	config Config
 
 	mu      sync.Mutex
 	pending map[string]change // by id
-	timer   *time.Timer       // nil when nothing waits
+	timer   *time.Timer       // nil when nothing is pending
 	closed  bool
-	lost    int // heard of, and not kept
+	dropped int // how many changes were not kept
 	writing sync.WaitGroup
 
-	rest time.Time // the repair has nothing to do before
+	idleUntil time.Time // the repair has nothing to do before
 }
 
-// change is what waits to be written.
+// change is a change that has to be written.
 type change struct {
 	entry
-	was []orchestrator.Status // in the order of their ends; their rows are in the way
+	previous []orchestrator.Status // earlier statuses, whose rows have to be deleted
 }
 
-// New checks the configuration.
+// New makes a Catalog. The error names what is wrong with the configuration.
 func New(c Config) (*Catalog, error) {
 	if c.Tables == nil || c.Runtime == nil || c.Linger < 0 || c.RepairEvery < 0 {
 		return nil, errors.New("catalog of orchestrations: tables and a runtime are required, and times that are not negative")
@@ -90,51 +91,51 @@ func (c *Catalog) Prepare(ctx context.Context) error {
 	return c.config.Tables.CreateTable(ctx, c.config.Table)
 }
 
-// Note takes in what a runtime tells (orchestrator.Config.Noted). It does not wait for storage.
-func (c *Catalog) Note(n orchestrator.Note) {
+// Record adds a change of a status, as orchestrator.Config.StatusChanged reports it. It does not wait for storage.
+func (c *Catalog) Record(n orchestrator.StatusChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known, waits := c.pending[n.ID]
 	if c.closed || !waits && len(c.pending) >= maxPending {
-		c.lost++
+		c.dropped++
 		return
 	}
-	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, was: known.was}
+	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.Status, n.CreatedAt}, previous: known.previous}
 	if n.Was != "" && (!waits || known.status != n.Was) {
-		next.was = append(next.was, n.Was) // what waits has not been written
+		next.previous = append(next.previous, n.Was) // the pending status has no rows yet
 	}
 	c.pending[n.ID] = next
 	if c.timer == nil {
-		c.arm(c.config.Linger)
+		c.scheduleFlush(c.config.Linger)
 	}
 }
 
-// arm has what waits written after a while; c.mu is held.
-func (c *Catalog) arm(after time.Duration) {
+// scheduleFlush flushes after a while. The caller holds c.mu.
+func (c *Catalog) scheduleFlush(after time.Duration) {
 	c.writing.Add(1)
 	c.timer = time.AfterFunc(after, func() {
 		defer c.writing.Done()
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		defer cancel()
 		if err := c.Flush(ctx); err != nil {
-			c.config.Log.Warn("the list of orchestrations is behind: it is written again later", "reason", err.Error())
+			c.config.Log.Warn("the list of orchestrations could not be written, and is written again later", "reason", err.Error())
 		}
 	})
 }
 
-// disarm undoes arm, unless the writing has begun; c.mu is held.
-func (c *Catalog) disarm() {
+// cancelFlush undoes scheduleFlush, unless the flush has begun. The caller holds c.mu.
+func (c *Catalog) cancelFlush() {
 	if c.timer != nil && c.timer.Stop() {
 		c.writing.Done()
 	}
 	c.timer = nil
 }
 
-// Close writes what waits, and takes in nothing more.
+// Close flushes pending changes. Later changes are dropped.
 func (c *Catalog) Close() {
 	c.mu.Lock()
 	c.closed = true
-	c.disarm()
+	c.cancelFlush()
 	c.mu.Unlock()
 	c.writing.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout/3)
@@ -144,12 +145,12 @@ func (c *Catalog) Close() {
 	}
 }
 
-// Flush writes what waits, now. What it cannot write goes on waiting.
+// Flush writes the pending changes now. Changes that cannot be written stay pending.
 func (c *Catalog) Flush(ctx context.Context) error {
 	c.mu.Lock()
-	work, lost := c.pending, c.lost
-	c.disarm()
-	c.pending, c.lost = map[string]change{}, 0
+	work, lost := c.pending, c.dropped
+	c.cancelFlush()
+	c.pending, c.dropped = map[string]change{}, 0
 	c.mu.Unlock()
 	if lost > 0 {
 		c.config.Log.Warn("the list of orchestrations misses some, until it is repaired", "orchestrations", lost)
@@ -160,7 +161,7 @@ func (c *Catalog) Flush(ctx context.Context) error {
 	write := func() {
 		if err := c.write(ctx, batch); err != nil {
 			errs = append(errs, err)
-			c.keep(batch)
+			c.requeue(batch)
 		}
 		batch, size = nil, 0
 	}
@@ -177,24 +178,25 @@ func (c *Catalog) Flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// keep puts back what could not be written, under what was heard since.
-func (c *Catalog) keep(batch []change) {
+// requeue makes changes pending again that could not be written. Later changes of the same orchestration take
+// precedence.
+func (c *Catalog) requeue(batch []change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, one := range batch {
 		if since, ok := c.pending[one.id]; ok {
-			since.was = append(one.was, since.was...)
+			since.previous = append(one.previous, since.previous...)
 			one = since
 		}
 		c.pending[one.id] = one
 	}
 	if c.timer == nil && !c.closed {
-		c.arm(max(c.config.Linger, writeTimeout))
+		c.scheduleFlush(max(c.config.Linger, writeTimeout))
 	}
 }
 
-// upserts are of all its rows, not only of those that the status moves: the process that was to write the others may have
-// died before. It costs operations of a transaction, and no transaction.
+// upserts returns operations for all rows of the orchestration, and not only for those that depend on the status,
+// because the process that was to write the others may have died. That costs operations, but no transaction.
 func (n change) upserts() []tables.Op {
 	names := n.all()
 	ops := make([]tables.Op, len(names))
@@ -204,18 +206,18 @@ func (n change) upserts() []tables.Op {
 	return ops
 }
 
-// deletions are of the rows of what it was before.
+// deletions returns operations that delete the rows of earlier statuses.
 func (n change) deletions() []tables.Op {
 	var ops []tables.Op
 	var gone []orchestrator.Status
-	for _, status := range n.was {
+	for _, status := range n.previous {
 		if status == n.status || slices.Contains(gone, status) {
 			continue
 		}
 		gone = append(gone, status)
 		before := n.entry
 		before.status = status
-		ops = append(ops, deletions(before.moving())...)
+		ops = append(ops, deletions(before.statusRows())...)
 	}
 	return ops
 }
@@ -228,8 +230,8 @@ func deletions(rows []string) []tables.Op {
 	return ops
 }
 
-// write writes changes in one transaction. A row that is to go and that is not there would fail all of it: then these go
-// one by one.
+// write writes changes in one transaction. Deleting a row that does not exist makes the transaction fail; the rows are
+// then deleted one by one.
 func (c *Catalog) write(ctx context.Context, batch []change) error {
 	var upserts, gone []tables.Op
 	for _, one := range batch {
@@ -247,7 +249,7 @@ func (c *Catalog) write(ctx context.Context, batch []change) error {
 	return nil
 }
 
-// remove deletes rows one by one. Some may be gone already, or have come back.
+// remove deletes rows one by one. Some may be deleted already, or have been written again.
 func (c *Catalog) remove(ctx context.Context, gone []tables.Op) error {
 	for _, op := range gone {
 		err := c.config.Tables.Apply(ctx, c.config.Table, op)

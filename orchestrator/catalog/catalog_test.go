@@ -82,7 +82,7 @@ func newHouse(t *testing.T) *house {
 	h.begin(t)
 	var err error
 	h.runtime, err = orchestrator.New(orchestrator.Config{Tables: h.store, Blobs: blobs.NewMemory(), Queues: h.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Noted: func(n orchestrator.Note) { h.Note(n) }, Orchestrators: []orchestrator.AnyOrchestrator{short, bad, gate}})
+		StatusChanged: func(n orchestrator.StatusChange) { h.Record(n) }, Orchestrators: []orchestrator.AnyOrchestrator{short, bad, gate}})
 	if err := errors.Join(err, h.Prepare(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +437,7 @@ func TestListTidies(t *testing.T) {
 		time.Sleep(time.Minute)
 		e := entryFor(must(h.runtime.Status(t.Context(), "a/00")))
 		e.status = orchestrator.Running
-		if err := h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e.row(e.moving()[0]))); err != nil {
+		if err := h.store.Apply(t.Context(), DefaultTable, tables.Upsert(e.row(e.statusRows()[0]))); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.pages(t, orchestrator.Filter{Statuses: []orchestrator.Status{orchestrator.Running, orchestrator.Completed}}, 100); len(got) != 6 {
@@ -485,13 +485,13 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range maxPending + 5 {
-		c.Note(orchestrator.Note{ID: fmt.Sprint(i), Orchestrator: "o", Status: orchestrator.Running, CreatedAt: time.Unix(1, 0)})
+		c.Record(orchestrator.StatusChange{ID: fmt.Sprint(i), Orchestrator: "o", Status: orchestrator.Running, CreatedAt: time.Unix(1, 0)})
 	}
-	if len(c.pending) != maxPending || c.lost != 5 {
-		t.Error(len(c.pending), c.lost)
+	if len(c.pending) != maxPending || c.dropped != 5 {
+		t.Error(len(c.pending), c.dropped)
 	}
 	c.Close()
-	if c.Note(orchestrator.Note{ID: "late"}); len(c.pending) != 0 {
+	if c.Record(orchestrator.StatusChange{ID: "late"}); len(c.pending) != 0 {
 		t.Error("it is closed")
 	}
 }

@@ -2,19 +2,20 @@
 // first, by orchestrator, by status, by tag, and by id.
 //
 // What it promises:
-//   - A list shows every orchestration as its status row has it at that time. The index only says where to look: what it has
-//     wrong is not shown, and a list takes it out on the way.
-//   - It is no part of a round. What [Catalog.Note] hears is gathered for a moment and written behind, many orchestrations
+//   - A list shows every orchestration as its status row has it at that time. The index only says where to look: a stale row of
+//     the index is not shown, and the list deletes it.
+//   - The index is not part of a round. What [Catalog.Record] gets is collected for a moment and then written, many orchestrations
 //     in one transaction, so a list may miss what began or changed a moment ago.
-//   - What a crash keeps from being written, [Catalog.Repair] finds: it compares all rows of the index with all status rows, a
-//     slice at a time. It fills an index, too, that there was not before. [Catalog.RepairLag] says how far it is behind.
+//   - What a crash keeps from being written, [Catalog.Repair] finds: it compares all rows of the index with all status rows, one
+//     slice at a time. It also fills a new index. [Catalog.RepairLag] says how old an error in the index can be.
 //
-// A page costs a query a view (one, or one a status), and a read of one row for each orchestration that it looks at. What no
-// view is made for, a correlation id or a custom status, is looked for among those that the rest of the filter selects.
+// A page costs one query for each view (one view, or one for each status), and one read for each orchestration that it looks at.
+// Conditions without a view, such as a correlation id or a custom status, are checked on those orchestrations that the rest of
+// the filter selects.
 //
-// A pass of the repair costs, for 1,000 orchestrations, 63 transactions that mark their rows, a page for every 1,000 rows,
-// a page of the orchestrations, and 4 for its place: about 75, and a read for each row that was written meanwhile. What is
-// wrong costs besides: 16 transactions for the first of some neighbours that lacks a row, and 3 for each that does.
+// A pass of the repair costs, for 1,000 orchestrations, 63 transactions that mark their rows, a page for every 1,000 rows, a page
+// of the orchestrations, and 4 for the state of the pass: about 75, and a read for each row that was written meanwhile. Errors
+// cost extra: 16 transactions for the first of some neighbours that lacks a row, and 3 for each that does.
 //
 // It owns the table "orchestrationsList". In the partition "list", each orchestration has the rows i-{id}, a-{place},
 // n-{orchestrator}-{place}, s-{status}-{place}, e-{orchestrator}-{status}-{place} and, with a tag, t-{tag}-{place}, where

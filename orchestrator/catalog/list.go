@@ -20,17 +20,17 @@ import (
 const (
 	// maxPage bounds a page.
 	maxPage = 1000
-	// leastLook is how many rows a list reads at once, however short its page.
-	leastLook = 16
-	// maxKey bounds a key, in bytes; maxEscapedID bounds ids, as keys have them behind the prefix of their view.
+	// minRows is how many rows a list reads at once at least, however short its page is.
+	minRows = 16
+	// maxKey bounds a key, in bytes. maxEscapedID bounds escaped ids, which follow the prefix of their view.
 	maxKey       = 512
 	maxEscapedID = 510
-	// parallel is how many status rows are read at the same time.
+	// parallel bounds how many status rows are read at the same time.
 	parallel = 8
 )
 
-// anyPlace is what a place looks like.
-var anyPlace = regexp.MustCompile(`^[0-9]{19}-[0-9a-f]{24}$`)
+// placePattern matches places.
+var placePattern = regexp.MustCompile(`^[0-9]{19}-[0-9a-f]{24}$`)
 
 // found is a row of a view.
 type found struct {
@@ -38,9 +38,9 @@ type found struct {
 	row       tables.Entity
 }
 
-// List gives orchestrations, newest first, or by their ids if the filter has a prefix: up to limit (1 to 1,000), and a
-// continuation for those that follow; "" at the end. A page is empty only at the end. The errors are
-// orchestrator.ErrContinuation, or what storage says.
+// List returns orchestrations, newest first, or by their ids if the filter has a prefix: up to limit (1 to 1,000), and
+// a continuation for the following ones; "" at the end. A page is empty only at the end. The errors are
+// orchestrator.ErrContinuation and those of storage.
 func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error) {
 	if limit < 1 || limit > maxPage {
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxPage, limit)
@@ -55,7 +55,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 	var shown []orchestrator.Summary
 	var stale []tables.Op
 	for after := continuation; ; {
-		rows, more, err := c.look(ctx, v, after, max(limit-len(shown), leastLook))
+		rows, more, err := c.readView(ctx, v, after, max(limit-len(shown), minRows))
 		if err != nil {
 			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
 		}
@@ -64,8 +64,8 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 			return nil, "", fmt.Errorf("list of orchestrations: %w", err)
 		}
 		for i, s := range summaries {
-			if wrong(rows[i], s) {
-				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // unless it was written again meanwhile
+			if isStale(rows[i], s) {
+				stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag)) // the ETag keeps a row that was written again meanwhile
 			}
 			// An orchestration whose status has just changed is in two views, at one place.
 			if rows[i].place != after && s.ID != "" && f.Matches(s) {
@@ -73,19 +73,19 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 			}
 			after = rows[i].place
 			if len(shown) == limit && (more || i < len(summaries)-1) {
-				c.tidy(ctx, stale)
+				c.removeStale(ctx, stale)
 				return shown, after, nil
 			}
 		}
 		if !more {
-			c.tidy(ctx, stale)
+			c.removeStale(ctx, stale)
 			return shown, "", nil
 		}
 	}
 }
 
-// tidy removes what the index has wrong, if that is easily done. A list does not fail for it.
-func (c *Catalog) tidy(ctx context.Context, stale []tables.Op) {
+// removeStale deletes stale rows of the index. A list does not fail when that fails.
+func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	if len(stale) > 0 {
 		if err := c.remove(ctx, stale[:min(len(stale), maxOps)]); err != nil {
 			c.config.Log.Warn("the list of orchestrations could not be tidied", "reason", err.Error())
@@ -93,12 +93,12 @@ func (c *Catalog) tidy(ctx context.Context, stale []tables.Op) {
 	}
 }
 
-// view says where in the index a list looks: some ranges of rows, whose names go on with the same places.
+// view says where in the index a list reads: some ranges of rows, whose keys end with the same places.
 type view struct {
 	prefixes []string
-	from, to string // bound the places; "" does not
+	from, to string // bound the places; "" is no bound
 	ids      bool   // the places are ids
-	prefix   string // of the ids, as keys have it
+	prefix   string // prefix of the escaped ids
 }
 
 func viewOf(f orchestrator.Filter) view {
@@ -132,27 +132,27 @@ func viewOf(f orchestrator.Filter) view {
 	return v
 }
 
-// has says whether a continuation can be one of this view.
+// has reports whether a continuation can belong to this view.
 func (v view) has(continuation string) bool {
 	if !v.ids {
-		return anyPlace.MatchString(continuation)
+		return placePattern.MatchString(continuation)
 	}
 	id, err := tables.UnescapeKey(continuation)
 	return err == nil && len(continuation) <= maxEscapedID && tables.EscapeKey(id) == continuation && strings.HasPrefix(continuation, v.prefix)
 }
 
-// wrong says that the row is none of the orchestration's, as it is now.
-func wrong(r found, s orchestrator.Summary) bool {
+// isStale reports whether the row does not belong to the orchestration in its current state.
+func isStale(r found, s orchestrator.Summary) bool {
 	return s.ID == "" || !slices.Contains(entryFor(s).all(), r.row.Row)
 }
 
-// entryFor is what the index has to know of an orchestration.
+// entryFor returns what the index needs to know of an orchestration.
 func entryFor(s orchestrator.Summary) entry {
 	return entry{s.ID, s.Orchestrator, s.Tag, s.Status, s.CreatedAt}
 }
 
-// look reads up to limit rows behind a place, in the order of the places. more says that others follow.
-func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (rows []found, more bool, err error) {
+// readView reads up to limit rows behind a place, in the order of the places. more says that others follow.
+func (c *Catalog) readView(ctx context.Context, v view, after string, limit int) (rows []found, more bool, err error) {
 	from := v.from
 	if after != "" {
 		from = after + " " // the first that can follow: keys have no control characters
@@ -168,7 +168,7 @@ func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (ro
 		if q.From >= q.To {
 			continue
 		}
-		part, rest, err := c.some(ctx, q)
+		part, rest, err := c.queryRows(ctx, q)
 		if err != nil {
 			return nil, false, err
 		}
@@ -184,8 +184,8 @@ func (c *Catalog) look(ctx context.Context, v view, after string, limit int) (ro
 	return rows, more, nil
 }
 
-// some reads q.Limit rows, or all there are.
-func (c *Catalog) some(ctx context.Context, q tables.Query) (rows []tables.Entity, more bool, err error) {
+// queryRows reads q.Limit rows, or all there are.
+func (c *Catalog) queryRows(ctx context.Context, q tables.Query) (rows []tables.Entity, more bool, err error) {
 	limit := q.Limit
 	for {
 		q.Limit = limit - len(rows)
@@ -200,7 +200,7 @@ func (c *Catalog) some(ctx context.Context, q tables.Query) (rows []tables.Entit
 	}
 }
 
-// read reads the status rows, with a zero Summary for what is gone.
+// read reads the status rows. The Summary of an orchestration that does not exist any more is zero.
 func (c *Catalog) read(ctx context.Context, rows []found) ([]orchestrator.Summary, error) {
 	summaries := make([]orchestrator.Summary, len(rows))
 	group, ctx := errgroup.WithContext(ctx)

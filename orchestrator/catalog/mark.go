@@ -12,20 +12,20 @@ import (
 const (
 	// markSlice is how many orchestrations one call of Repair marks.
 	markSlice = 1000
-	// mostRows is how many rows an orchestration has at most.
-	mostRows = 6
+	// maxRows is the maximum number of rows of an orchestration.
+	maxRows = 6
 )
 
-// mark is the first step of a pass: it replaces each row that an orchestration implies by itself with the mark, many in one
-// transaction, which fails if one of them is not there. So no row comes back that goes at the same time, and a thousand
-// orchestrations cost 63 transactions and not 6,000 reads.
+// mark is the first step of a pass. It replaces each row that an orchestration should have by the same row with a mark,
+// many in one transaction, which fails if one of them does not exist. So a row that is being deleted does not come
+// back, and a thousand orchestrations cost 63 transactions instead of 6,000 reads.
 func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, err error) {
 	there, next, err := c.config.Runtime().List(ctx, orchestrator.Filter{}, markSlice, p.next)
 	if err != nil {
 		return 0, "", err
 	}
-	for some := range slices.Chunk(there, maxOps/mostRows) {
-		ok, err := c.stamp(ctx, p, some...)
+	for some := range slices.Chunk(there, maxOps/maxRows) {
+		ok, err := c.markRows(ctx, p, some...)
 		if err != nil {
 			return mended, "", err
 		}
@@ -33,10 +33,10 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 			continue
 		}
 		for _, s := range some {
-			ok, err := c.stamp(ctx, p, s)
+			ok, err := c.markRows(ctx, p, s)
 			if err == nil && !ok {
 				mended++
-				err = c.mend(ctx, s.ID)
+				err = c.rewrite(ctx, s.ID)
 			}
 			if err != nil {
 				return mended, "", err
@@ -46,14 +46,14 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 	return mended, next, nil
 }
 
-// stamp marks the rows of orchestrations; false says that one is not there, and none is marked.
-func (c *Catalog) stamp(ctx context.Context, p pass, some ...orchestrator.Summary) (bool, error) {
+// markRows marks the rows of orchestrations. It returns false if a row does not exist; then none is marked.
+func (c *Catalog) markRows(ctx context.Context, p pass, some ...orchestrator.Summary) (bool, error) {
 	var ops []tables.Op
 	for _, s := range some {
 		e := entryFor(s)
 		for _, name := range e.all() {
 			row := e.row(name)
-			row.Properties[columnPass] = p.stamp()
+			row.Properties[columnPass] = p.mark()
 			ops = append(ops, tables.Replace(row))
 		}
 	}
@@ -64,9 +64,9 @@ func (c *Catalog) stamp(ctx context.Context, p pass, some ...orchestrator.Summar
 	return err == nil, err
 }
 
-// mend writes the rows of an orchestration, by what it is now. They are not marked: should it change at this moment, the
-// second step finds what is too much. If it is gone, the second step finds its rows.
-func (c *Catalog) mend(ctx context.Context, id string) error {
+// rewrite writes the rows of an orchestration in its current state. They are not marked: if the orchestration changes
+// at this moment, the second step finds surplus rows, and also the rows of one that is gone.
+func (c *Catalog) rewrite(ctx context.Context, id string) error {
 	s, err := c.config.Runtime().Status(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// The steps of a pass, as they are stored; "" is none.
+// These are the stored steps of a pass; "" is none.
 const (
 	stepMark  = "mark"
 	stepSweep = "sweep"
@@ -27,26 +27,28 @@ const (
 	columnNext  = "Next"
 )
 
-// pass is how far the repair is. It is stored after each slice, so that any process goes on with it.
+// pass is the state of the repair. It is stored after each slice, so that any process can continue.
 type pass struct {
-	began time.Time // the pass at work, or the last one
-	done  time.Time // the last one that came to its end; zero before the first
-	clean time.Time // that began: what was wrong before then has been mended
+	began time.Time // beginning of the current pass, or of the last one
+	done  time.Time // end of the last finished pass; zero before the first
+	clean time.Time // when that began: errors from before have been repaired
 	step  string
-	next  string // where the step goes on, "" at its beginning: a continuation of orchestrations, or the first row that follows
+	// where the step continues, "" at its beginning: a continuation of orchestrations, or the key of the next row
+	next string
 }
 
-// stamp is what the rows have that the pass has found right.
-func (p pass) stamp() int64 { return p.began.UnixMicro() }
+// mark is the value in rows that this pass has found to be correct.
+func (p pass) mark() int64 { return p.began.UnixMicro() }
 
-// Repair compares the whole index with all orchestrations, a slice a call, and mends it; it gives how many orchestrations
-// lacked rows and how many rows were none's. The next call goes on behind the slice, in whatever process. When the last one
-// is done, nothing is to do for Config.RepairEvery. One call at a time is enough for all processes; several do no harm.
+// Repair compares the whole index with all orchestrations, one slice in each call, and repairs it. It returns how many
+// orchestrations lacked rows plus how many rows belonged to none. The next call continues behind the slice, in any
+// process. After the last slice there is nothing to do for Config.RepairEvery. One call at a time is enough for all
+// processes; several do no harm.
 //
-// A pass has two steps. The first goes over the orchestrations and marks each row that they imply, and writes those that
-// are not there; the second goes over the rows and removes those that no orchestration implies, of those without the mark.
-// What changes meanwhile is judged by the status as it is then, and a row goes only if nobody has written it since. So what
-// was wrong when a pass began is right when it is done.
+// A pass has two steps. The first goes over the orchestrations, marks the rows that each should have, and writes those
+// that are missing. The second goes over the rows and deletes those without the mark that no orchestration should have.
+// Changes in between are judged by the current status, and a row is deleted only if nobody has written it since. So
+// what was wrong at the beginning of a pass is correct at its end.
 func (c *Catalog) Repair(ctx context.Context) (mended int, err error) {
 	if mended, err = c.repair(ctx); err != nil {
 		return mended, fmt.Errorf("repair of the list of orchestrations: %w", err)
@@ -56,7 +58,7 @@ func (c *Catalog) Repair(ctx context.Context) (mended int, err error) {
 
 func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	c.mu.Lock()
-	resting := c.config.Now().Before(c.rest)
+	resting := c.config.Now().Before(c.idleUntil)
 	c.mu.Unlock()
 	if resting {
 		return 0, nil
@@ -68,11 +70,11 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	if p.step == "" {
 		rested := p.done.Add(c.config.RepairEvery)
 		if !p.done.IsZero() && c.config.Now().Before(rested) {
-			c.restUntil(rested)
+			c.pauseUntil(rested)
 			return 0, nil
 		}
 		p.began, p.step, p.next = c.config.Now(), stepMark, ""
-		if err := c.savePass(ctx, p); err != nil { // so that the lag counts from here, whatever becomes of the slice
+		if err := c.savePass(ctx, p); err != nil { // the lag has to count from here even if the slice fails
 			return 0, err
 		}
 	}
@@ -82,13 +84,13 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 	return mended, c.savePass(ctx, p)
 }
 
-// advance carries out a slice, and gives how far the pass is then.
+// advance processes one slice, and returns the state of the pass after it.
 func (c *Catalog) advance(ctx context.Context, p pass) (mended int, after pass, err error) {
 	if p.step == stepMark {
 		mended, p.next, err = c.mark(ctx, p)
 		switch {
 		case errors.Is(err, orchestrator.ErrContinuation):
-			return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place is of no use: the pass begins anew
+			return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place cannot be used, so the pass begins again
 		case p.next == "":
 			p.step = stepSweep
 		}
@@ -97,19 +99,19 @@ func (c *Catalog) advance(ctx context.Context, p pass) (mended int, after pass, 
 	mended, p.next, err = c.sweep(ctx, p)
 	if err == nil && p.next == "" {
 		p.step, p.done, p.clean = "", c.config.Now(), p.began
-		c.restUntil(p.done.Add(c.config.RepairEvery))
+		c.pauseUntil(p.done.Add(c.config.RepairEvery))
 	}
 	return mended, p, err
 }
 
-func (c *Catalog) restUntil(at time.Time) {
+func (c *Catalog) pauseUntil(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.rest = at
+	c.idleUntil = at
 }
 
-// RepairLag is how long something can have been wrong in the index: the time since the last pass began that has come to its
-// end; until one has, since the first began; 0 before that. It costs a read.
+// RepairLag is for how long an error can have been in the index: the time since the beginning of the last finished
+// pass; before that is finished, since the beginning of the first pass; 0 before that. It costs a read.
 func (c *Catalog) RepairLag(ctx context.Context) (time.Duration, error) {
 	p, err := c.loadPass(ctx)
 	if err != nil {
@@ -125,7 +127,7 @@ func (c *Catalog) RepairLag(ctx context.Context) (time.Duration, error) {
 	return max(0, c.config.Now().Sub(since)), nil
 }
 
-// loadPass reads how far the repair is. A place that another version has stored, without a step, counts for nothing.
+// loadPass reads the state of the repair. A place that another version has stored, without a step, is ignored.
 func (c *Catalog) loadPass(ctx context.Context) (pass, error) {
 	e, err := c.config.Tables.Get(ctx, c.config.Table, tables.Key{Partition: repairPartition, Row: repairRow})
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {

@@ -54,7 +54,7 @@ func (c *Catalog) kill() {
 	defer c.mu.Unlock()
 	clear(c.pending)
 	c.closed = true
-	c.disarm()
+	c.cancelFlush()
 }
 
 // same lets every call through.
@@ -100,7 +100,7 @@ func (h *house) agrees(t testing.TB) {
 			t.Fatalf("filter %+v: %q, a scan has %q, %v", f, got, want, err)
 		}
 	}
-	census, err := h.Census(context.Background(), statuses()...)
+	census, err := h.CountByStatus(context.Background(), statuses()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ const (
 
 	columnID           = "Id"
 	columnOrchestrator = "Orchestrator"
-	columnPass         = "Pass" // of the repair, when it found the row right
+	columnPass         = "Pass" // mark of the pass that found the row to be correct
 )
 
 // entry is what the index knows of an orchestration.
@@ -33,18 +33,18 @@ type entry struct {
 	created               time.Time
 }
 
-// digest names a text in a key of bounded length.
+// digest stands for a text in a key of bounded length.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
 }
 
-// newest sorts later times first.
+// newest makes later times sort first.
 func newest(at time.Time) string {
 	return fmt.Sprintf("%019d", math.MaxInt64-max(0, at.UnixMicro()))
 }
 
-// place is where the orchestration stands in all views but that of ids.
+// place orders orchestrations in all views except the one by id.
 func (e entry) place() string { return newest(e.created) + "-" + digest(e.id) }
 
 func idView(id string) string                 { return viewID + tables.EscapeKey(id) }
@@ -55,13 +55,13 @@ func bothView(name string, s orchestrator.Status) string {
 	return viewBoth + digest(name) + "-" + string(s) + "-"
 }
 
-// moving are the rows that depend on the status, standing those that do not.
-func (e entry) moving() []string {
+// statusRows are the rows that depend on the status, fixedRows those that do not.
+func (e entry) statusRows() []string {
 	place := e.place()
 	return []string{statusView(e.status) + place, bothView(e.orchestrator, e.status) + place}
 }
 
-func (e entry) standing() []string {
+func (e entry) fixedRows() []string {
 	place := e.place()
 	rows := []string{idView(e.id), viewAll + place, orchestratorView(e.orchestrator) + place}
 	if e.tag != "" {
@@ -70,16 +70,16 @@ func (e entry) standing() []string {
 	return rows
 }
 
-// all are the rows of the orchestration.
-func (e entry) all() []string { return append(e.standing(), e.moving()...) }
+// all returns all rows of the orchestration.
+func (e entry) all() []string { return append(e.fixedRows(), e.statusRows()...) }
 
 func key(row string) tables.Key { return tables.Key{Partition: listPartition, Row: row} }
 
-// row is one of the orchestration's.
+// row returns one of the orchestration's rows.
 func (e entry) row(name string) tables.Entity {
 	p := map[string]any{columnID: e.id}
 	if name == statusView(e.status)+e.place() {
-		p[columnOrchestrator] = e.orchestrator // for the census
+		p[columnOrchestrator] = e.orchestrator // for CountByStatus
 	}
 	return tables.Entity{Key: key(name), Properties: p}
 }

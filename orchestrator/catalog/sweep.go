@@ -9,22 +9,22 @@ import (
 // sweepPages is how many pages of rows one call of Repair looks at.
 const sweepPages = 10
 
-// sweep is the second step of a pass: it looks at every row, whatever its name, and removes those that no orchestration
-// implies. Those with the mark of the pass need no look; the others were written since, or are wrong.
+// sweep is the second step of a pass. It looks at every row, whatever its key, and deletes those that no orchestration
+// should have. Rows with the mark of the pass need no check; the others were written since, or are wrong.
 func (c *Catalog) sweep(ctx context.Context, p pass) (removed int, next string, err error) {
 	next = p.next
 	for range sweepPages {
-		rows, more, err := c.some(ctx, tables.Query{Partition: listPartition, From: next, Limit: maxPage})
+		rows, more, err := c.queryRows(ctx, tables.Query{Partition: listPartition, From: next, Limit: maxPage})
 		if err != nil {
 			return removed, "", err
 		}
 		var doubtful []found
 		for _, row := range rows {
-			if row.Int(columnPass) != p.stamp() {
+			if row.Int(columnPass) != p.mark() {
 				doubtful = append(doubtful, found{id: row.String(columnID), row: row})
 			}
 		}
-		n, err := c.removeWrong(ctx, doubtful)
+		n, err := c.removeStaleRows(ctx, doubtful)
 		removed += n
 		if err != nil || !more {
 			return removed, "", err
@@ -34,9 +34,9 @@ func (c *Catalog) sweep(ctx context.Context, p pass) (removed int, next string, 
 	return removed, next, nil
 }
 
-// removeWrong removes the rows that no orchestration implies now, unless they are written again meanwhile. What has lost its
-// status is damaged, or was purged.
-func (c *Catalog) removeWrong(ctx context.Context, rows []found) (int, error) {
+// removeStaleRows deletes the rows that no orchestration should have now, unless they are written again meanwhile. An
+// orchestration without status row is damaged, or was purged.
+func (c *Catalog) removeStaleRows(ctx context.Context, rows []found) (int, error) {
 	summaries, err := c.read(ctx, rows)
 	if err != nil {
 		return 0, err
@@ -50,7 +50,7 @@ func (c *Catalog) removeWrong(ctx context.Context, rows []found) (int, error) {
 				return 0, err
 			}
 		}
-		if wrong(rows[i], s) {
+		if isStale(rows[i], s) {
 			stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag))
 		}
 	}

@@ -3,4 +3,4 @@ package orchestratortest
 import "time"
 
 // SetStillness changes what a test cannot wait for.
-func SetStillness(d time.Duration) { stillness = d }
+func SetStillness(d time.Duration) { maxSilence = d }

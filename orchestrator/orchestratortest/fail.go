@@ -74,8 +74,8 @@ func (f *failing) name() string {
 	return name + "-before"
 }
 
-// of is the error of an attempt; nil when it is not to fail.
-func (f *failing) of(info orchestrator.ActivityInfo) error {
+// errorFor is the error of an attempt; nil when it is not to fail.
+func (f *failing) errorFor(info orchestrator.ActivityInfo) error {
 	if f == nil || info.IdempotencyKey() != f.call || info.Attempt < f.attempt {
 		return nil
 	}
@@ -93,5 +93,5 @@ func (f *failing) allows(want, got string, status orchestrator.Status, fallback 
 	return got == want || status == orchestrator.Failed && strings.Contains(got, f.text()) || status == orchestrator.Completed && fallback
 }
 
-// has says that there is such a failure, and that it has happened.
-func (f *failing) has() bool { return f != nil && f.happened.Load() }
+// hasHappened says that there is such a failure, and that it has happened.
+func (f *failing) hasHappened() bool { return f != nil && f.happened.Load() }

@@ -31,7 +31,7 @@ func (e Entry) String() string {
 	return text
 }
 
-var errLeft = errors.New("it did not return")
+var errNotReturned = errors.New("it did not return")
 
 // ledger is what activities did, in the order in which they began.
 type ledger struct {
@@ -61,8 +61,8 @@ func (l *ledger) all() []Entry {
 	return out
 }
 
-// watched is the activities with the ledger around their functions, and the failure that the run is to have.
-func (w *world) watched(activities []orchestrator.AnyActivity) []orchestrator.AnyActivity {
+// instrument is the activities with the ledger around their functions, and the failure that the run is to have.
+func (w *world) instrument(activities []orchestrator.AnyActivity) []orchestrator.AnyActivity {
 	all := slices.Clone(activities)
 	for i, a := range all {
 		if a == nil {
@@ -78,14 +78,14 @@ func (w *world) watched(activities []orchestrator.AnyActivity) []orchestrator.An
 // perform runs an activity's function, unless its call is to fail before.
 func (w *world) perform(ctx context.Context, name string, input json.RawMessage, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	info := orchestrator.Info(ctx)
-	failure := w.failing.of(info)
+	failure := w.failing.errorFor(info)
 	if failure != nil && !w.failing.applied {
 		return nil, failure
 	}
 	w.busy.Add(1)
 	defer w.busy.Add(-1)
 	ended := w.ledger.enter(Entry{Activity: name, Input: slices.Clone(input), Info: info})
-	told := errLeft
+	told := errNotReturned
 	defer func() { ended(told) }()
 	out, err := fn(ctx)
 	if failure != nil {

@@ -20,12 +20,12 @@ const (
 
 // process is a runtime that can crash, with the invocations that it works on.
 type process struct {
-	world *world
-	plan  *faults.Plan
-	rt    *orchestrator.Runtime
-	ctx   context.Context
-	end   context.CancelFunc
-	work  sync.WaitGroup
+	world  *world
+	plan   *faults.Plan
+	rt     *orchestrator.Runtime
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
 
 	mu      sync.Mutex
 	running int
@@ -34,15 +34,15 @@ type process struct {
 
 func (w *world) process(ctx context.Context, plan *faults.Plan) (*process, error) {
 	p := &process{world: w, plan: plan}
-	p.ctx, p.end = context.WithCancel(ctx)
+	p.ctx, p.cancel = context.WithCancel(ctx)
 	var err error
-	p.rt, err = w.runtime(w.watched(w.activities), p.intercept)
+	p.rt, err = w.runtime(w.instrument(w.activities), p.intercept)
 	return p, err
 }
 
 // intercept lets the world look again after each storage call.
 func (p *process) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
-	defer p.world.poke()
+	defer p.world.notify()
 	return p.plan.Intercept(ctx, c, next)
 }
 
@@ -67,7 +67,7 @@ func (p *process) invoke(run, acknowledge func() error, again func(delay time.Du
 		p.running--
 		p.err = errors.Join(p.err, err)
 		p.mu.Unlock()
-		p.world.poke()
+		p.world.notify()
 	})
 }
 
@@ -122,7 +122,7 @@ func (p *process) deliver() (bool, error) {
 			w.log.Warn("a signal was given up", "signal", string(queues.Decode(msg.Text)))
 			return remove()
 		}
-		return w.queues.again(ctx, queue, msg, delay)
+		return w.queues.redeliver(ctx, queue, msg, delay)
 	})
 	return true, nil
 }
@@ -136,6 +136,6 @@ func (p *process) state() (running int, err error) {
 
 // stop ends the process and waits for what it did.
 func (p *process) stop() {
-	p.end()
+	p.cancel()
 	p.work.Wait()
 }

@@ -153,7 +153,7 @@ func Run[In, Out any](t *testing.T, s Scenario[In, Out]) Result[Out] {
 func run[In, Out any](t *testing.T, scenario func(*testing.T) Scenario[In, Out], plan *faults.Plan, f *failing) Result[Out] {
 	t.Helper()
 	var r Result[Out]
-	dog, stop := watch(t)
+	dog, stop := startWatchdog(t)
 	defer stop()
 	synctest.Test(t, func(t *testing.T) {
 		s := scenario(t)
@@ -166,7 +166,7 @@ func run[In, Out any](t *testing.T, scenario func(*testing.T) Scenario[In, Out],
 		if err != nil {
 			t.Fatalf("result: %v", err)
 		}
-		r.fallback = s.Fallback && !w.again
+		r.fallback = s.Fallback && !w.retried
 		if s.Check != nil {
 			s.Check(t, r)
 		}
@@ -266,7 +266,7 @@ func withFakes(all []orchestrator.AnyActivity) []orchestrator.AnyActivity {
 // resultOf reads from storage how a run ended.
 func resultOf[Out any](ctx context.Context, w *world, end orchestrator.Outcome) (Result[Out], error) {
 	first := append(end.Earlier, end)[0]
-	r := Result[Out]{Status: end.Status, Elapsed: end.EndedAt.Sub(first.StartedAt).Round(time.Millisecond), Published: w.news.all(), Ledger: w.ledger.all()}
+	r := Result[Out]{Status: end.Status, Elapsed: end.EndedAt.Sub(first.StartedAt).Round(time.Millisecond), Published: w.published.all(), Ledger: w.ledger.all()}
 	if end.Failure != nil {
 		r.Err = end.Failure
 	}

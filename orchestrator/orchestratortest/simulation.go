@@ -29,15 +29,15 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	w.on.Store(true)
 	defer w.on.Store(false)
 	w.schedule()
-	w.bring = s.send
-	s.launch(plan)
+	w.sendStart = s.sendStart
+	s.startProcess(plan)
 	defer func() { s.process.stop() }()
 	for over := false; ; {
 		synctest.Wait()
 		w.beat()
 		if s.process.plan.Crashed() {
 			s.process.stop()
-			s.launch(&faults.Plan{})
+			s.startProcess(&faults.Plan{})
 			continue
 		}
 		if s.act() {
@@ -47,16 +47,16 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 			return s.end()
 		}
 		select {
-		case <-w.stir:
+		case <-w.changed:
 		case <-limit.C:
 			over = true
 		}
 	}
 }
 
-// launch starts a process, which gets the start message unless that is acknowledged. The attempt that it asked for is not
+// startProcess starts a process, which gets the start message unless that is acknowledged. The attempt that it asked for is not
 // made again once it ended, but looked after: another one would be none of the scenario's.
-func (s *simulation) launch(plan *faults.Plan) {
+func (s *simulation) startProcess(plan *faults.Plan) {
 	s.t.Helper()
 	var err error
 	if s.process, err = s.world.process(s.t.Context(), plan); err != nil {
@@ -99,7 +99,7 @@ func (s *simulation) act() bool {
 		acted, err = s.world.step(s.t.Context())
 	}
 	if err == nil && !acted {
-		acted, err = s.revive()
+		acted, err = s.rewindFailed()
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -115,7 +115,7 @@ func (s *simulation) idle() bool {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return running == 0 && waiting == 0 && s.world.retryAt.IsZero() && !s.world.coming()
+	return running == 0 && waiting == 0 && s.world.retryAt.IsZero() && !s.world.stepsToCome()
 }
 
 // end checks the end of a run and gives the outcome.

@@ -27,7 +27,7 @@ func commands() []string {
 // schedule sees to it that steps are looked at when their time comes.
 func (w *world) schedule() {
 	for _, s := range w.steps {
-		time.AfterFunc(s.At, w.poke)
+		time.AfterFunc(s.At, w.notify)
 	}
 }
 
@@ -93,17 +93,17 @@ func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome)
 	w.stopped = w.stopped || out.ID == id && (s.Command == "cancel" || s.Command == "terminate")
 	switch s.Command {
 	case commandRetry:
-		w.bring(out.Execution)
+		w.sendStart(out.Execution)
 		return nil
 	case commandRedeliver:
 		after := out.Execution
 		if !out.Ended() {
 			after-- // it goes on with this one
 		}
-		w.bring(after)
+		w.sendStart(after)
 		return nil
 	case commandRewind:
-		w.again = true
+		w.retried = true
 		_, err := w.outside.Rewind(ctx, out.ID, fmt.Sprintf("step-%d", i+1))
 		return err
 	case "suspend":
@@ -149,8 +149,8 @@ func (w *world) answer(ctx context.Context, s Step, ref tasks.Ref) error {
 	return nil
 }
 
-// coming says whether a step will happen by time alone.
-func (w *world) coming() bool {
+// stepsToCome says whether a step will happen by time alone.
+func (w *world) stepsToCome() bool {
 	for i, s := range w.steps {
 		if !w.done[i] && time.Since(w.begin) < s.At {
 			return true
@@ -163,7 +163,7 @@ func (w *world) coming() bool {
 func (w *world) missed() []Step {
 	var out []Step
 	for i, s := range w.steps {
-		if !w.done[i] && !w.failing.has() {
+		if !w.done[i] && !w.failing.hasHappened() {
 			out = append(out, s)
 		}
 	}

@@ -32,21 +32,21 @@ type world struct {
 	failing       *failing
 	limit         time.Duration
 
-	log     *slog.Logger
-	tables  *tables.Memory
-	blobs   *blobs.Memory
-	queues  mailbox
-	outside *orchestrator.Runtime // looks and signals, and never crashes
-	begin   time.Time
-	stir    chan struct{} // something may be there to do
-	done    []bool        // steps
-	raised  map[raisedEvent]int
-	news    *news
-	ledger  *ledger
+	log       *slog.Logger
+	tables    *tables.Memory
+	blobs     *blobs.Memory
+	queues    notifyingQueue
+	outside   *orchestrator.Runtime // looks and signals, and never crashes
+	begin     time.Time
+	changed   chan struct{} // something may be there to do
+	done      []bool        // steps
+	raised    map[raisedEvent]int
+	published *publications
+	ledger    *ledger
 	*watchdog
-	message *message
-	bring   func(after int) // the message that starts the orchestration
-	chances
+	message   *message
+	sendStart func(after int) // the message that starts the orchestration
+	recovery
 }
 
 // raisedEvent is where an event went.
@@ -59,11 +59,11 @@ type raisedEvent struct {
 func newWorld(t *testing.T, w world) (*world, error) {
 	w.tables, w.blobs = tables.NewMemory(), blobs.NewMemory()
 	w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
-	w.begin, w.stir = time.Now(), make(chan struct{}, 1)
-	w.done, w.raised, w.news, w.ledger = make([]bool, len(w.steps)), map[raisedEvent]int{}, &news{}, &ledger{}
+	w.begin, w.changed = time.Now(), make(chan struct{}, 1)
+	w.done, w.raised, w.published, w.ledger = make([]bool, len(w.steps)), map[raisedEvent]int{}, &publications{}, &ledger{}
 	w.watchdog = &watchdog{}
-	w.message, w.repeats, w.revived = &message{}, make([]bool, len(w.steps)), map[string]bool{}
-	w.queues = mailbox{queues.NewMemory(), w.poke}
+	w.message, w.repeats, w.rewound = &message{}, make([]bool, len(w.steps)), map[string]bool{}
+	w.queues = notifyingQueue{queues.NewMemory(), w.notify}
 	var err error
 	if w.outside, err = w.runtime(w.activities, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error { return next(ctx) }); err == nil {
 		err = w.outside.Prepare(t.Context())
@@ -77,21 +77,21 @@ func (w *world) runtime(activities []orchestrator.AnyActivity, i faults.Intercep
 		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
 		ScheduleQueue: "orchestration-signals", // one queue is enough to be delivered from
 		Orchestrators: w.orchestrators, Activities: activities, Node: "test", Log: w.log,
-		Publish:     w.news.take,
-		SpreadAbove: math.MaxInt, // one process does everything
+		Publish:             w.published.publish,
+		MaxInlineActivities: math.MaxInt, // one process does everything
 		Stalled: func(_ context.Context, out orchestrator.Outcome) error {
 			return fmt.Errorf("%w: %w", orchestrator.ErrStalled, out.Failure)
 		},
 	})
 }
 
-// news is what orchestrations have published: each event once, as who takes it knows it by tenant and key.
-type news struct {
+// publications is what orchestrations have published: each event once, as who takes it knows it by tenant and key.
+type publications struct {
 	mu     sync.Mutex
 	events []orchestrator.Publication
 }
 
-func (n *news) take(_ context.Context, events []orchestrator.Publication) error {
+func (n *publications) publish(_ context.Context, events []orchestrator.Publication) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, e := range events {
@@ -103,43 +103,43 @@ func (n *news) take(_ context.Context, events []orchestrator.Publication) error 
 	return nil
 }
 
-func (n *news) all() []orchestrator.Publication {
+func (n *publications) all() []orchestrator.Publication {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.events)
 }
 
-// poke says that something has happened.
-func (w *world) poke() {
+// notify says that something has happened.
+func (w *world) notify() {
 	w.beat()
 	select {
-	case w.stir <- struct{}{}:
+	case w.changed <- struct{}{}:
 	default: // it is known already
 	}
 }
 
-// mailbox is a queue that says when a message becomes visible.
-type mailbox struct {
+// notifyingQueue is a queue that says when a message becomes visible.
+type notifyingQueue struct {
 	*queues.Memory
-	poke func()
+	notify func()
 }
 
 // Send hands a message out up to a second early. Queues round delays up to whole seconds, and whoever is woken early
 // waits for the rest: so timers end when they are due, not a second later.
-func (m mailbox) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+func (m notifyingQueue) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	delay = max(0, delay-time.Second).Round(time.Second)
 	sent, err := m.Memory.Send(ctx, queue, body, delay)
 	if err == nil {
-		time.AfterFunc(delay, m.poke)
+		time.AfterFunc(delay, m.notify)
 	}
 	return sent, err
 }
 
-// again makes a received message visible after the delay, a number of seconds.
-func (m mailbox) again(ctx context.Context, queue string, msg queues.Message, delay time.Duration) error {
+// redeliver makes a received message visible after the delay, a number of seconds.
+func (m notifyingQueue) redeliver(ctx context.Context, queue string, msg queues.Message, delay time.Duration) error {
 	_, err := m.Renew(ctx, queue, msg.ID, msg.PopReceipt, delay)
 	if err == nil {
-		time.AfterFunc(delay, m.poke)
+		time.AfterFunc(delay, m.notify)
 	}
 	return err
 }
@@ -148,7 +148,7 @@ func (m mailbox) again(ctx context.Context, queue string, msg queues.Message, de
 // those that they called; none before it has begun.
 func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
 	seen := map[string]bool{}
-	all, err := w.branch(ctx, id, seen)
+	all, err := w.subtree(ctx, id, seen)
 	next := ""
 	for more := err == nil && len(all) > 0; more; more = next != "" {
 		var found []orchestrator.Summary
@@ -156,7 +156,7 @@ func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
 			return nil, err
 		}
 		for _, s := range found {
-			below, err := w.branch(ctx, s.ID, seen)
+			below, err := w.subtree(ctx, s.ID, seen)
 			if err != nil {
 				return nil, err
 			}
@@ -166,7 +166,7 @@ func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
 	return all, err
 }
 
-func (w *world) branch(ctx context.Context, id string, seen map[string]bool) ([]orchestrator.Outcome, error) {
+func (w *world) subtree(ctx context.Context, id string, seen map[string]bool) ([]orchestrator.Outcome, error) {
 	out, err := w.outside.Get(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) || seen[id] {
 		return nil, nil
@@ -181,7 +181,7 @@ func (w *world) branch(ctx context.Context, id string, seen map[string]bool) ([]
 			if c.Kind != orchestrator.OrchestrationCall {
 				continue
 			}
-			below, err := w.branch(ctx, c.Child, seen)
+			below, err := w.subtree(ctx, c.Child, seen)
 			if err != nil {
 				return nil, err
 			}

@@ -11,14 +11,14 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// noReferences refuses to load schemas from elsewhere: a form stands for itself.
+// noReferences refuses to load other schemas, because a form has to be self-contained.
 type noReferences struct{}
 
 func (noReferences) Load(url string) (any, error) {
 	return nil, errors.New("a form refers to no other document")
 }
 
-// compile reads a form; nil for none.
+// compile compiles a form; nil for none.
 func compile(form json.RawMessage) (*jsonschema.Schema, error) {
 	if len(form) == 0 {
 		return nil, nil
@@ -40,8 +40,8 @@ func compile(form json.RawMessage) (*jsonschema.Schema, error) {
 	return schema, nil
 }
 
-// fits checks an answer against the task's form.
-func (t Task) fits(output json.RawMessage) error {
+// checkAnswer checks an answer against the task's form.
+func (t Task) checkAnswer(output json.RawMessage) error {
 	if len(output) > MaxOutput {
 		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed", ErrOutput, len(output), MaxOutput)
 	}

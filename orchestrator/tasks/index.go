@@ -21,7 +21,7 @@ const (
 	columnRank     = "Rank"
 )
 
-// The views of the index.
+// These are the prefixes of the views of the index.
 const (
 	viewOpen         = "o-"
 	viewAssignee     = "a-"
@@ -31,8 +31,8 @@ const (
 	viewEnded        = "c-"
 )
 
-// never sorts behind every due time.
-const never = int64(math.MaxInt64)
+// maxMicros sorts behind every due time.
+const maxMicros = int64(math.MaxInt64)
 
 // rank orders the states of a task.
 func (t Task) rank() int64 {
@@ -42,7 +42,7 @@ func (t Task) rank() int64 {
 	return int64(t.Seq)
 }
 
-// digest names a text in a key of bounded length.
+// digest stands for a text in a key of bounded length.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:12])
@@ -52,39 +52,39 @@ func (r Ref) digest() string { return digest(r.Orchestration + "\n" + r.ID) }
 
 func micros(at time.Time) string { return fmt.Sprintf("%019d", at.UnixMicro()) }
 
-// place is where the task stands in a view of open tasks: by due time, then by age.
-func (t Task) place() string {
-	due := fmt.Sprintf("%019d", never)
+// sortKey orders views of open tasks: by due time, then by age.
+func (t Task) sortKey() string {
+	due := fmt.Sprintf("%019d", maxMicros)
 	if !t.DueAt.IsZero() {
 		due = micros(t.DueAt)
 	}
 	return due + "-" + micros(t.CreatedAt) + "-" + t.digest()
 }
 
-// named is the part of a key that stands for a name.
-func named(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
+// viewPrefix is the key prefix of a view for a name.
+func viewPrefix(view, name string) string { return view + digest(strings.ToLower(name)) + "-" }
 
-// views are the keys under which lists find the task.
-func (t Task) views() []string {
+// indexKeys returns the keys under which lists find the task.
+func (t Task) indexKeys() []string {
 	if t.End != nil {
-		return []string{viewEnded + fmt.Sprintf("%019d", never-t.End.At.UnixMicro()) + "-" + t.digest()}
+		return []string{viewEnded + fmt.Sprintf("%019d", maxMicros-t.End.At.UnixMicro()) + "-" + t.digest()}
 	}
-	place := t.place()
-	keys := []string{viewOpen + place, named(viewOrchestrator, t.Orchestrator) + place, named(viewTenant, t.TenantID) + place}
+	place := t.sortKey()
+	keys := []string{viewOpen + place, viewPrefix(viewOrchestrator, t.Orchestrator) + place, viewPrefix(viewTenant, t.TenantID) + place}
 	if t.Assignee != "" {
-		keys = append(keys, named(viewAssignee, t.Assignee)+place)
+		keys = append(keys, viewPrefix(viewAssignee, t.Assignee)+place)
 	}
 	for _, role := range t.Roles {
-		keys = append(keys, named(viewRole, role)+place)
+		keys = append(keys, viewPrefix(viewRole, role)+place)
 	}
 	return keys
 }
 
-// Sync lets the index show the task as it is. It may be repeated, and does nothing when the index knows more.
-func (d *Desk) Sync(ctx context.Context, t Task) error {
+// Sync updates the index to the task's state. It may be repeated, and does nothing when the index has a later state.
+func (s *Service) Sync(ctx context.Context, t Task) error {
 	var err error
 	for range changeTries {
-		if err = d.sync(ctx, t); !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) &&
+		if err = s.sync(ctx, t); !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) &&
 			!errors.Is(err, tables.ErrOutcomeUnknown) {
 			break
 		}
@@ -95,10 +95,10 @@ func (d *Desk) Sync(ctx context.Context, t Task) error {
 	return nil
 }
 
-func (d *Desk) sync(ctx context.Context, t Task) error {
+func (s *Service) sync(ctx context.Context, t Task) error {
 	mark := tables.Key{Partition: indexPartition, Row: markPrefix + t.digest()}
-	keys := t.views()
-	known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
+	keys := t.indexKeys()
+	known, err := s.config.Tables.Get(ctx, s.config.Index, mark)
 	switch {
 	case errors.Is(err, tables.ErrNotFound):
 		known = tables.Entity{}
@@ -119,7 +119,7 @@ func (d *Desk) sync(ctx context.Context, t Task) error {
 	written := map[string]bool{}
 	for _, key := range keys {
 		if !written[key] {
-			ops = append(ops, tables.Upsert(t.shown(key)))
+			ops = append(ops, tables.Upsert(t.indexRow(key)))
 		}
 		written[key] = true
 	}
@@ -129,11 +129,11 @@ func (d *Desk) sync(ctx context.Context, t Task) error {
 		}
 		written[key] = true
 	}
-	return d.config.Tables.Apply(ctx, d.config.Index, ops...)
+	return s.config.Tables.Apply(ctx, s.config.Index, ops...)
 }
 
-// shown is the task as a list shows it.
-func (t Task) shown(key string) tables.Entity {
+// indexRow returns a row of the index, with what a list shows of the task.
+func (t Task) indexRow(key string) tables.Entity {
 	p := map[string]any{"Orchestration": t.Orchestration, "TaskId": t.ID, "Name": t.Name, "Orchestrator": t.Orchestrator,
 		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee,
 		"CreatedAtUtc": t.CreatedAt, "ChangedAtUtc": t.ChangedAt}
@@ -146,7 +146,7 @@ func (t Task) shown(key string) tables.Entity {
 	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: key}, Properties: p}
 }
 
-func shownOf(e tables.Entity) Task {
+func taskOfIndexRow(e tables.Entity) Task {
 	t := taskOf(Ref{e.String("Orchestration"), e.String("TaskId")}, e)
 	t.Status, t.ETag = Status(e.String("Status")), ""
 	if at := e.Time("EndedAtUtc"); !at.IsZero() {
@@ -155,11 +155,11 @@ func shownOf(e tables.Entity) Task {
 	return t
 }
 
-// Forget takes a task out of the index, for an orchestration that is purged.
-func (d *Desk) Forget(ctx context.Context, r Ref) error {
+// Forget removes a task from the index, because its orchestration is being purged.
+func (s *Service) Forget(ctx context.Context, r Ref) error {
 	for range changeTries {
 		mark := tables.Key{Partition: indexPartition, Row: markPrefix + r.digest()}
-		known, err := d.config.Tables.Get(ctx, d.config.Index, mark)
+		known, err := s.config.Tables.Get(ctx, s.config.Index, mark)
 		if errors.Is(err, tables.ErrNotFound) {
 			return nil
 		}
@@ -168,7 +168,7 @@ func (d *Desk) Forget(ctx context.Context, r Ref) error {
 			for _, key := range listOf(known.String(columnKeys)) {
 				ops = append(ops, tables.Delete(tables.Key{Partition: indexPartition, Row: key}, ""))
 			}
-			err = d.config.Tables.Apply(ctx, d.config.Index, ops...)
+			err = s.config.Tables.Apply(ctx, s.config.Index, ops...)
 		}
 		if err == nil {
 			return nil

@@ -10,16 +10,16 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Filter says which tasks are meant; a zero field does not matter.
+// Filter selects tasks; a zero field does not filter.
 type Filter struct {
-	// Status is one status, or "" for the tasks that are open.
+	// Status is one status, or "" for open tasks.
 	Status   Status
 	Assignee string
 	Role     string
 	// Orchestrator is the engine.
 	Orchestrator string
 	TenantID     string
-	// DueBefore leaves out what is due later, or never.
+	// DueBefore leaves out tasks that are due later or have no due time.
 	DueBefore time.Time
 }
 
@@ -32,14 +32,14 @@ type Page struct {
 // MaxPage bounds a page.
 const MaxPage = 100
 
-// most is how many rows of the index one call of List looks at, at most.
-const most = 10_000
+// maxRowsRead bounds the rows of the index that one call of List reads.
+const maxRowsRead = 10_000
 
-// List gives tasks: open ones by due time, ended ones newest first. A page of the tasks of an assignee, of a role, of an
-// orchestrator or of a tenant costs that page, whatever else there is; several of these together are looked for among the
-// rows of the first that is given, in this order. A page may be short where that takes too long, and is empty only at the
-// end.
-func (d *Desk) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
+// List returns tasks: open ones by due time, ended ones newest first. The cost of a page of the tasks of an assignee,
+// of a role, of an orchestrator or of a tenant depends on that page only. When several of these are given, the others
+// are looked for among the rows of the first one, in this order. A page may be short when that takes too long, and is
+// empty only at the end.
+func (s *Service) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxPage {
 		return Page{}, fmt.Errorf("%w: a page has 1 to %d tasks, not %d", ErrInvalid, MaxPage, limit)
 	}
@@ -48,40 +48,40 @@ func (d *Desk) List(ctx context.Context, f Filter, limit int, continuation strin
 	var page Page
 	for seen := 0; ; {
 		q.Limit = limit - len(page.Tasks)
-		found, err := d.config.Tables.Query(ctx, d.config.Index, q)
+		found, err := s.config.Tables.Query(ctx, s.config.Index, q)
 		if err != nil {
 			return Page{}, fmt.Errorf("list of tasks: %w", err)
 		}
 		for _, e := range found.Entities {
-			if t := shownOf(e); f.fits(t) {
+			if t := taskOfIndexRow(e); f.matches(t) {
 				page.Tasks = append(page.Tasks, t)
 			}
 		}
 		seen += len(found.Entities)
 		q.Continuation, page.Continuation = found.Next, found.Next
-		if found.Next == "" || len(page.Tasks) == limit || seen >= most && len(page.Tasks) > 0 {
+		if found.Next == "" || len(page.Tasks) == limit || seen >= maxRowsRead && len(page.Tasks) > 0 {
 			return page, nil
 		}
 	}
 }
 
-// ended says that the filter is about tasks that have ended.
+// ended reports whether the filter selects ended tasks.
 func (f Filter) ended() bool { return f.Status == Completed || f.Status == Canceled }
 
-// query is the range of the index that holds what is meant, and as little else as possible.
+// query returns the smallest range of the index that holds all selected tasks.
 func (f Filter) query() tables.Query {
 	prefix := viewOpen
 	switch {
 	case f.ended():
 		prefix = viewEnded
 	case f.Assignee != "":
-		prefix = named(viewAssignee, f.Assignee)
+		prefix = viewPrefix(viewAssignee, f.Assignee)
 	case f.Role != "":
-		prefix = named(viewRole, f.Role)
+		prefix = viewPrefix(viewRole, f.Role)
 	case f.Orchestrator != "":
-		prefix = named(viewOrchestrator, f.Orchestrator)
+		prefix = viewPrefix(viewOrchestrator, f.Orchestrator)
 	case f.TenantID != "":
-		prefix = named(viewTenant, f.TenantID)
+		prefix = viewPrefix(viewTenant, f.TenantID)
 	}
 	q := tables.Query{Partition: indexPartition, From: prefix, To: tables.PrefixEnd(prefix), Where: map[string]any{}}
 	if !f.ended() && !f.DueBefore.IsZero() {
@@ -96,7 +96,7 @@ func (f Filter) query() tables.Query {
 	return q
 }
 
-func (f Filter) fits(t Task) bool {
+func (f Filter) matches(t Task) bool {
 	has := func(role string) bool { return strings.EqualFold(role, f.Role) }
 	switch {
 	case f.Status == "" && t.End != nil, f.Status != "" && t.Status != f.Status:
@@ -110,17 +110,17 @@ func (f Filter) fits(t Task) bool {
 	}
 }
 
-// Retention deletes tasks that ended before a time, and their events, a slice of at most limit; more says that some are
+// Retention deletes tasks that ended before a time, with their events, at most limit of them; more says that others are
 // left. Open tasks are never deleted.
-func (d *Desk) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
-	from := viewEnded + fmt.Sprintf("%019d", never-before.UnixMicro())
-	page, err := d.config.Tables.Query(ctx, d.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})
+func (s *Service) Retention(ctx context.Context, before time.Time, limit int) (deleted int, more bool, err error) {
+	from := viewEnded + fmt.Sprintf("%019d", maxMicros-before.UnixMicro())
+	page, err := s.config.Tables.Query(ctx, s.config.Index, tables.Query{Partition: indexPartition, From: from, To: tables.PrefixEnd(viewEnded), Limit: limit})
 	if err != nil {
 		return 0, false, fmt.Errorf("retention of tasks: %w", err)
 	}
 	for _, e := range page.Entities {
-		t := shownOf(e)
-		if err := d.delete(ctx, t.Ref); err != nil {
+		t := taskOfIndexRow(e)
+		if err := s.delete(ctx, t.Ref); err != nil {
 			return deleted, true, fmt.Errorf("retention of tasks: %w", err)
 		}
 		deleted++
@@ -128,13 +128,13 @@ func (d *Desk) Retention(ctx context.Context, before time.Time, limit int) (dele
 	return deleted, page.Next != "", nil
 }
 
-// delete deletes a task's rows and its index. How it ended stays until the orchestration is purged: that it has ended may
-// still be news to it.
-func (d *Desk) delete(ctx context.Context, r Ref) error {
+// delete deletes a task's rows and its index entries. The row of its end stays until the orchestration is purged,
+// because the orchestration may not have read it.
+func (s *Service) delete(ctx context.Context, r Ref) error {
 	from := r.key("").Row
 	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-"), Select: []string{"Kind"}}
 	var ops []tables.Op
-	for e, err := range tables.All(ctx, d.config.Tables, d.config.Table, q) {
+	for e, err := range tables.All(ctx, s.config.Tables, s.config.Table, q) {
 		if err != nil {
 			return err
 		}
@@ -143,9 +143,9 @@ func (d *Desk) delete(ctx context.Context, r Ref) error {
 		}
 	}
 	for slice := range slices.Chunk(ops, 100) {
-		if err := d.config.Tables.Apply(ctx, d.config.Table, slice...); err != nil {
+		if err := s.config.Tables.Apply(ctx, s.config.Table, slice...); err != nil {
 			return err
 		}
 	}
-	return d.Forget(ctx, r)
+	return s.Forget(ctx, r)
 }

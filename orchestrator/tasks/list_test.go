@@ -80,7 +80,7 @@ func TestListCostsItsPage(t *testing.T) {
 	}
 	for _, f := range []tasks.Filter{{}, {Assignee: "P7"}, {Role: "R7"}, {TenantID: "N7"}, {Orchestrator: "update"}} {
 		plan := &faults.Plan{}
-		page, err := o.desk(faults.Tables(o.store, plan.Intercept)).List(t.Context(), f, 20, "")
+		page, err := o.service(faults.Tables(o.store, plan.Intercept)).List(t.Context(), f, 20, "")
 		if err != nil || len(page.Tasks) != 20 || len(plan.Calls()) != 1 {
 			t.Errorf("%+v: %d tasks, %d transactions, %v", f, len(page.Tasks), len(plan.Calls()), err)
 		}

@@ -32,7 +32,7 @@ func FuzzTaskRows(f *testing.F) {
 			return
 		}
 		ctx, store := context.Background(), tables.NewMemory()
-		d := NewDesk(Config{Tables: store, Table: "tasks", Index: "index"})
+		d := NewService(Config{Tables: store, Table: "tasks", Index: "index"})
 		end := End{Status: Completed, By: s.Text(MaxPerson), At: s.Time(), Note: s.Text(MaxNote), Output: s.JSON()}
 		for _, table := range []string{"tasks", "index"} {
 			if err := store.CreateTable(ctx, table); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// rowPrefix begins the keys of all rows of tasks in the partition of their orchestration.
+// rowPrefix is the prefix of all rows of tasks in the partition of their orchestration.
 const rowPrefix = "task-"
 
 const endSuffix = "-end"
@@ -20,20 +20,20 @@ func (r Ref) key(suffix string) tables.Key {
 
 func eventSuffix(seq int) string { return fmt.Sprintf("-%06d", seq) }
 
-// Create is what inserts a task, for the transaction of the round that creates it.
+// Create returns the operations that insert a task, for the transaction of the round that creates it.
 func Create(t Task) []tables.Op {
 	e := Event{Kind: EventCreated, At: t.CreatedAt, Assignee: t.Assignee, Roles: t.Roles}
 	t.Seq, t.ChangedAt = 1, t.CreatedAt
 	return []tables.Op{tables.Insert(t.entity()), tables.Insert(e.entity(t.Ref, t.Seq))}
 }
 
-// Cancel is what ends a task, for the transaction of the round that does not want it any more. The insert fails where
-// somebody has completed it.
+// Cancel returns the operation that cancels a task, for the transaction of the round that does not want it any more. It
+// fails if somebody has completed the task.
 func Cancel(r Ref, at time.Time, note string) tables.Op {
 	return tables.Insert(End{Status: Canceled, At: at, Note: note}.entity(r))
 }
 
-// EndsTask says that an operation is about the end of a task.
+// EndsTask reports whether a key is that of the end of a task.
 func EndsTask(key tables.Key) bool {
 	return strings.HasPrefix(key.Row, rowPrefix) && strings.HasSuffix(key.Row, endSuffix)
 }
@@ -49,7 +49,7 @@ func (t Task) entity() tables.Entity {
 	return tables.Entity{Key: t.key(""), Properties: p}
 }
 
-// taskOf reads a task's row.
+// taskOf decodes a task's row.
 func taskOf(r Ref, e tables.Entity) Task {
 	t := Task{Ref: r, Name: e.String("Name"), Orchestrator: e.String("Orchestrator"), CorrelationID: e.String("CorrelationId"),
 		TenantID: e.String("TenantId"), Roles: listOf(e.String("Roles")), Assignee: e.String("Assignee"), Seq: int(e.Int("Seq")),
@@ -81,7 +81,7 @@ func endOf(e tables.Entity) *End {
 	return &End{Status: Status(e.String("Status")), By: e.String("By"), At: e.Time("AtUtc"), Note: e.String("Note"), Output: rawOf(tables.Text(e, "Output"))}
 }
 
-// event is the last of an ended task's history.
+// event returns the last event of an ended task.
 func (n End) event(t Task) Event {
 	kind := EventCompleted
 	if n.Status == Canceled {
@@ -98,7 +98,7 @@ func textOf(names []string) string {
 	return string(text)
 }
 
-// listOf reads what textOf wrote; what it did not write is no list.
+// listOf is the inverse of textOf. Any other text gives no list.
 func listOf(text string) []string {
 	var names []string
 	_ = json.Unmarshal([]byte(text), &names)

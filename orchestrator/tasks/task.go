@@ -12,26 +12,26 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// These errors are told apart with errors.Is.
+// Test for these errors with errors.Is.
 var (
-	// ErrNotFound: there is no such task, or it is another tenant's.
+	// ErrNotFound: there is no such task, or it belongs to another tenant.
 	ErrNotFound = errors.New("no such task")
 	// ErrForbidden: the person may not do that to the task.
 	ErrForbidden = errors.New("not allowed")
-	// ErrConflict: the task is not in a state for that; a *ConflictError says who was faster.
+	// ErrConflict: the state of the task does not allow the change; a *ConflictError says who was faster.
 	ErrConflict = errors.New("the task is somebody else's, or has ended")
-	// ErrChanged: the task is not as the ETag says any more.
+	// ErrChanged: the task has changed since the given ETag.
 	ErrChanged = errors.New("the task has changed")
-	// ErrInvalid: what a task is to hold breaks a limit.
+	// ErrInvalid: a field of a task is out of its limits.
 	ErrInvalid = errors.New("invalid")
-	// ErrOutput: the answer is not one that the task's form allows.
+	// ErrOutput: the task's form does not allow the answer.
 	ErrOutput = errors.New("invalid output")
 )
 
 // The limits of a task, in bytes.
 const (
 	MaxName    = 200
-	MaxPerson  = 256 // of the name of a person, a role and a tenant
+	MaxPerson  = 256 // of the name of a person, role or tenant
 	MaxRoles   = 20
 	MaxPayload = 64 << 10
 	MaxForm    = 16 << 10
@@ -39,10 +39,10 @@ const (
 	MaxNote    = 2000
 )
 
-// Status is where a task stands.
+// Status is the state of a task.
 type Status string
 
-// A task is created without an assignee, or assigned, and ends completed or canceled.
+// A task is Created without an assignee, or Assigned, and ends as Completed or Canceled.
 const (
 	Created   Status = "Created"
 	Assigned  Status = "Assigned"
@@ -50,43 +50,43 @@ const (
 	Canceled  Status = "Canceled"
 )
 
-// Ref addresses a task.
+// Ref identifies a task.
 type Ref struct {
-	// Orchestration is the id of the one that waits, ID the waiting token of its wait.
+	// Orchestration is the id of the orchestration that waits. ID is the waiting token of its wait.
 	Orchestration, ID string
 }
 
-// String is the address as errors have it.
+// String is the reference in errors.
 func (r Ref) String() string { return r.Orchestration + "/" + r.ID }
 
-// Task is a task as it stands. Times are UTC, in microseconds; zero means none.
+// Task is a human task in its current state. Times are UTC, in microseconds; zero means none.
 type Task struct {
 	Ref
 	Name          string
 	Orchestrator  string
 	CorrelationID string
-	// TenantID is whose task it is, "" for the platform's own.
+	// TenantID is the tenant that the task belongs to, "" for the platform itself.
 	TenantID string
 	Status   Status
-	// Roles are the effective ones: who has one of them may take the task. None: everybody may.
+	// Roles are the effective roles: people with one of them may claim the task. With none, everybody may.
 	Roles    []string
 	Assignee string
-	// Payload is what the person is shown, Form a JSON schema of the answer; nil for none.
+	// Payload is what the person is shown. Form is a JSON schema of the answer; nil for none.
 	Payload, Form json.RawMessage
 	CreatedAt     time.Time
 	DueAt         time.Time
 	ChangedAt     time.Time
-	// Seq counts the events, the end apart.
+	// Seq counts the events, without the end.
 	Seq int
 	// End is how it ended, nil while it is open.
 	End *End
-	// Events are its history, oldest first; a list leaves them out.
+	// Events is its history, oldest first; lists leave it out.
 	Events []Event
 	// ETag changes with the task.
 	ETag string
 }
 
-// Open says that the task has not ended.
+// Open reports whether the task has not ended.
 func (t Task) Open() bool { return t.End == nil }
 
 // End is how a task ended.
@@ -95,14 +95,14 @@ type End struct {
 	By     string
 	At     time.Time
 	Note   string
-	// Output is the answer of a completed one.
+	// Output is the answer of a completed task.
 	Output json.RawMessage
 }
 
-// EventKind says what happened to a task.
+// EventKind is the kind of an Event.
 type EventKind string
 
-// What happens to tasks (persistence document, section 2.3).
+// These are the kinds of events (persistence document, section 2.3).
 const (
 	EventCreated    EventKind = "created"
 	EventAssigned   EventKind = "assigned"
@@ -116,16 +116,16 @@ const (
 // Event is one entry of a task's history.
 type Event struct {
 	Kind EventKind
-	// By is who did it, "" for the orchestration.
+	// By is the person, "" for the orchestration.
 	By string
 	At time.Time
-	// Assignee and Roles are those from then on.
+	// Assignee and Roles are those after the event.
 	Assignee string
 	Roles    []string
 	Note     string
 }
 
-// ConflictError says why a task cannot be changed so: it is Status, by By since At.
+// ConflictError says why a task cannot be changed: it has Status, set by By, since At.
 type ConflictError struct {
 	Ref    Ref
 	Status Status
@@ -138,10 +138,10 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("task %s is %s by %q since %s", e.Ref, strings.ToLower(string(e.Status)), e.By, e.At.Format(time.RFC3339))
 }
 
-// Is makes it an ErrConflict.
+// Is lets errors.Is find ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// conflict is what the task as it stands says to who wants to change it.
+// conflict returns the error for a change that the current state does not allow.
 func (t Task) conflict() error {
 	if t.End != nil {
 		return &ConflictError{t.Ref, t.End.Status, t.End.By, t.End.At}
@@ -149,32 +149,32 @@ func (t Task) conflict() error {
 	return &ConflictError{t.Ref, t.Status, t.Assignee, t.ChangedAt}
 }
 
-// Person is who wants something of a task.
+// Person is who reads or changes a task.
 type Person struct {
 	Name  string
 	Roles []string
 	// TenantID restricts the person to the tasks of one tenant; "" does not.
 	TenantID string
-	// All lets the person do everything to every task, as the holder of a function key may.
+	// All allows the person everything on every task, as it does the holder of a function key.
 	All bool
 }
 
-// Is compares names as directories do: without case.
+// Is compares names without case, as directories do.
 func (p Person) Is(name string) bool { return name != "" && strings.EqualFold(p.Name, name) }
 
-// may says that the person is among those whom the task is for.
-func (p Person) may(t Task) bool {
+// mayClaim reports whether the person has one of the task's roles.
+func (p Person) mayClaim(t Task) bool {
 	return p.All || len(t.Roles) == 0 || slices.ContainsFunc(t.Roles, func(role string) bool {
 		return slices.ContainsFunc(p.Roles, func(has string) bool { return strings.EqualFold(has, role) })
 	})
 }
 
-// Sees says that the task is no other tenant's.
+// Sees reports whether the task does not belong to another tenant.
 func (p Person) Sees(t Task) bool {
 	return p.TenantID == "" || strings.EqualFold(p.TenantID, t.TenantID)
 }
 
-// Validate checks a task that is to be created against the limits and compiles its form. Errors are ErrInvalid.
+// Validate checks the limits of a task that is to be created, and compiles its form. Errors are ErrInvalid.
 func (t Task) Validate() error {
 	switch {
 	case t.Name == "" || len(t.Name) > MaxName || !utf8.ValidString(t.Name):

@@ -168,7 +168,7 @@ func TestActivitiesThatAreGivenUp(t *testing.T) {
 					return err.Error(), nil
 				})
 				c := w.config(nil, orchestrators(o), step)
-				c.Runtime.SpreadAbove = 2
+				c.Runtime.MaxInlineActivities = 2
 				// A process that only drives: what is to be spread stays in the queue.
 				driver, err := orchestrator.New(c.Runtime)
 				if err != nil {

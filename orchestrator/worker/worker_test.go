@@ -141,7 +141,7 @@ func TestTwoWorkers(t *testing.T) {
 			return len(got), err
 		})
 		c := w.config(nil, orchestrators(fan), step)
-		c.Runtime.SpreadAbove = 10
+		c.Runtime.MaxInlineActivities = 10
 		first, stop1 := mustRun(t, c)
 		defer stop1()
 		_, stop2 := mustRun(t, c)

@@ -67,19 +67,19 @@ func taskLists() scenario {
 // worklist is a page of a desk that has so many open tasks. It has to cost one transaction.
 func worklist(ctx context.Context, n int) (func(context.Context) error, error) {
 	store, plan := tables.NewMemory(), &faults.Plan{}
-	desk := tasks.NewDesk(tasks.Config{Tables: faults.Tables(store, plan.Intercept), Table: "orchestrations", Index: "index"})
+	service := tasks.NewService(tasks.Config{Tables: faults.Tables(store, plan.Intercept), Table: "orchestrations", Index: "index"})
 	if err := errors.Join(store.CreateTable(ctx, "orchestrations"), store.CreateTable(ctx, "index")); err != nil {
 		return nil, err
 	}
 	for i := range n {
 		task := tasks.Task{Ref: tasks.Ref{Orchestration: fmt.Sprint("o", i), ID: "1-1"}, Name: "look", Roles: clerk().Roles, Seq: 1,
 			CreatedAt: time.Unix(int64(i), 0), ChangedAt: time.Unix(int64(i), 0)}
-		if err := desk.Sync(ctx, task); err != nil {
+		if err := service.Sync(ctx, task); err != nil {
 			return nil, err
 		}
 	}
 	page := func(ctx context.Context) error {
-		page, err := desk.List(ctx, tasks.Filter{Role: clerk().Roles[0]}, taskPage, "")
+		page, err := service.List(ctx, tasks.Filter{Role: clerk().Roles[0]}, taskPage, "")
 		if err == nil && len(page.Tasks) != taskPage {
 			err = fmt.Errorf("a page has %d tasks, want %d", len(page.Tasks), taskPage)
 		}

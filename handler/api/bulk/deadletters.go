@@ -128,7 +128,7 @@ func (d DeadLetters) expire(ctx context.Context, l engine.DeadLetter, by string)
 func (d DeadLetters) returned(ctx context.Context, rows []Row) (int, error) {
 	n := 0
 	for _, row := range rows {
-		back, err := d.Letters.Returned(ctx, row.Engine, row.RowKey)
+		back, err := d.Letters.FailedAgain(ctx, row.Engine, row.RowKey)
 		if err != nil {
 			return 0, err
 		}

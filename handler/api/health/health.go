@@ -33,7 +33,7 @@ type Config struct {
 	Outbox     func(ctx context.Context) (outbox.Snapshot, error)
 	Thresholds Thresholds
 	// Stalled counts the orchestrations whose code cannot go on; nil leaves them out.
-	Stalled func(ctx context.Context) (catalog.Tally, error)
+	Stalled func(ctx context.Context) (catalog.StatusCount, error)
 	// Damaged counts the orchestrations that cannot be read; nil leaves them out.
 	Damaged func(ctx context.Context) (int, error)
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.

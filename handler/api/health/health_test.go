@@ -26,7 +26,7 @@ type world struct {
 	plan     *faults.Plan
 	snapshot outbox.Snapshot
 	err      error
-	stalled  catalog.Tally
+	stalled  catalog.StatusCount
 	log      bytes.Buffer
 	config   Config
 }
@@ -41,7 +41,7 @@ func newWorld(t *testing.T) *world {
 	w.config = Config{
 		Tables: faults.Tables(table, w.plan.Intercept), Table: "outbox", Queues: faults.Queues(queue, w.plan.Intercept), Queue: "wake",
 		Outbox:  func(context.Context) (outbox.Snapshot, error) { return w.snapshot, w.err },
-		Stalled: func(context.Context) (catalog.Tally, error) { return w.stalled, w.err },
+		Stalled: func(context.Context) (catalog.StatusCount, error) { return w.stalled, w.err },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	}
 	return w

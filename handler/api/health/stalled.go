@@ -48,7 +48,7 @@ func (h *Checks) countDamaged(ctx context.Context) (map[string]Measurement, erro
 }
 
 // named says how many there are of which orchestrator.
-func named(t catalog.Tally) string {
+func named(t catalog.StatusCount) string {
 	var texts []string
 	for _, name := range slices.Sorted(maps.Keys(t.ByOrchestrator)) {
 		texts = append(texts, fmt.Sprintf("%d of %s", t.ByOrchestrator[name], name))

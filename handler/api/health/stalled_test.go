@@ -18,18 +18,18 @@ func TestStalledOrchestrations(t *testing.T) {
 		many[fmt.Sprintf("o%02d", i)] = 1
 	}
 	for name, test := range map[string]struct {
-		tally  catalog.Tally
+		tally  catalog.StatusCount
 		limit  Limit[int]
 		want   Status
 		output []string
 		not    string
 	}{
-		"none":      {catalog.Tally{}, Limit[int]{}, Pass, nil, "stalled"},
-		"one":       {catalog.Tally{ByOrchestrator: map[string]int{"hmac": 1}}, Limit[int]{}, Warn, []string{"1 of hmac", "docs/failures.md"}, "more"},
-		"many":      {catalog.Tally{ByOrchestrator: many, More: true}, Limit[int]{}, Warn, []string{"1 of o00, ", "others, and more"}, "o10"},
-		"below":     {catalog.Tally{ByOrchestrator: map[string]int{"hmac": 1}}, Limit[int]{2, 3}, Pass, nil, "hmac"},
-		"unhealthy": {catalog.Tally{ByOrchestrator: map[string]int{"hmac": 2, "tls": 1}}, Limit[int]{2, 3}, Fail, []string{"2 of hmac, 1 of tls", "limit is 3"}, "more"},
-		"never":     {catalog.Tally{ByOrchestrator: many, More: true}, Limit[int]{-1, -1}, Pass, nil, "o"},
+		"none":      {catalog.StatusCount{}, Limit[int]{}, Pass, nil, "stalled"},
+		"one":       {catalog.StatusCount{ByOrchestrator: map[string]int{"hmac": 1}}, Limit[int]{}, Warn, []string{"1 of hmac", "docs/failures.md"}, "more"},
+		"many":      {catalog.StatusCount{ByOrchestrator: many, More: true}, Limit[int]{}, Warn, []string{"1 of o00, ", "others, and more"}, "o10"},
+		"below":     {catalog.StatusCount{ByOrchestrator: map[string]int{"hmac": 1}}, Limit[int]{2, 3}, Pass, nil, "hmac"},
+		"unhealthy": {catalog.StatusCount{ByOrchestrator: map[string]int{"hmac": 2, "tls": 1}}, Limit[int]{2, 3}, Fail, []string{"2 of hmac, 1 of tls", "limit is 3"}, "more"},
+		"never":     {catalog.StatusCount{ByOrchestrator: many, More: true}, Limit[int]{-1, -1}, Pass, nil, "o"},
 	} {
 		w := newWorld(t)
 		w.stalled, w.config.Thresholds.Stalled = test.tally, test.limit

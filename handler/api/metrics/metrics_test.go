@@ -149,7 +149,7 @@ func TestNamesAreLinted(t *testing.T) {
 	t.Parallel()
 	m := full(t)
 	m.Collect(lease(true), fixed(outbox.Snapshot{BacklogSize: 1}, nil))
-	m.Orchestrations(func(context.Context) (catalog.Census, error) { return nil, nil }, []string{"hmac"})
+	m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 	m.Damaged(func(context.Context) (int, error) { return 1, nil })
 	page, err := m.Scrape(t.Context(), nil)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 )
 
 // CensusFunc counts the orchestrations that are Stalled, and those that are Retrying.
-type CensusFunc func(ctx context.Context) (catalog.Census, error)
+type CensusFunc func(ctx context.Context) (catalog.StatusCounts, error)
 
 // Orchestrations shows, in the process that has the lease, how many orchestrations are stalled or tried again, by
 // orchestrator: those of the program always, others while they have one. Call it before the first Scrape.

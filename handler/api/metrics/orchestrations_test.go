@@ -24,23 +24,23 @@ func TestOrchestrationsByState(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		leads  bool
-		census catalog.Census
+		census catalog.StatusCounts
 		err    error
 		want   map[string]string
 		lines  int
 	}{
 		"nothing": {true, nil, nil, map[string]string{fmt.Sprintf(stalled, "hmac"): "0", fmt.Sprintf(retrying, "hmac"): "0"}, 2},
-		"some": {true, catalog.Census{orchestrator.Stalled: {ByOrchestrator: map[string]int{"hmac": 1, "gone": 2}},
+		"some": {true, catalog.StatusCounts{orchestrator.Stalled: {ByOrchestrator: map[string]int{"hmac": 1, "gone": 2}},
 			orchestrator.Retrying: {ByOrchestrator: map[string]int{"hmac": 4}}}, nil,
 			map[string]string{fmt.Sprintf(stalled, "hmac"): "1", fmt.Sprintf(stalled, "gone"): "2", fmt.Sprintf(retrying, "hmac"): "4"}, 3},
-		"many names": {true, catalog.Census{orchestrator.Stalled: {ByOrchestrator: many}}, nil,
+		"many names": {true, catalog.StatusCounts{orchestrator.Stalled: {ByOrchestrator: many}}, nil,
 			map[string]string{fmt.Sprintf(stalled, "hmac"): "3", fmt.Sprintf(stalled, "o00"): "2", fmt.Sprintf(stalled, "other"): "10"}, maxOrchestrators + 3},
 		"not the leader": {false, nil, nil, nil, 0},
 		"no answer":      {true, nil, errors.New("no line"), map[string]string{"roundhouse_outbox_pending": "7"}, 0},
 	} {
 		m := New()
 		m.Collect(lease(test.leads), fixed(outbox.Snapshot{BacklogSize: 7}, nil))
-		m.Orchestrations(func(context.Context) (catalog.Census, error) { return test.census, test.err }, []string{"hmac"})
+		m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return test.census, test.err }, []string{"hmac"})
 		page, err := m.Scrape(t.Context(), nil)
 		if (err != nil) != (test.err != nil) {
 			t.Errorf("%s: %v", name, err)
@@ -66,7 +66,7 @@ func TestCensusWithoutTheOutbox(t *testing.T) {
 	t.Parallel()
 	m := New()
 	m.Collect(lease(true), fixed(outbox.Snapshot{}, errors.New("no line")))
-	m.Orchestrations(func(context.Context) (catalog.Census, error) { return nil, nil }, []string{"hmac"})
+	m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 	page, err := m.Scrape(t.Context(), nil)
 	if err == nil || !strings.Contains(string(page.Body), "roundhouse_orchestrations_stalled") {
 		t.Errorf("%v: %s", err, page.Body)
@@ -83,7 +83,7 @@ func TestDamaged(t *testing.T) {
 	}{"the leader": {true, nil, "7"}, "another": {false, nil, ""}, "no answer": {true, errors.New("no line"), ""}} {
 		m := New()
 		m.Collect(lease(test.leads), fixed(outbox.Snapshot{}, nil))
-		m.Orchestrations(func(context.Context) (catalog.Census, error) { return nil, nil }, []string{"hmac"})
+		m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 		m.Damaged(func(context.Context) (int, error) { return 7, test.err })
 		page, err := m.Scrape(t.Context(), nil)
 		if (err != nil) != (test.err != nil) || strings.Contains(string(page.Body), "orchestrations_stalled{") != test.leads {

@@ -32,7 +32,7 @@ func CachedCensus(census CensusFunc, maxAge time.Duration, now func() time.Time)
 	if now == nil {
 		now = time.Now
 	}
-	v := &fresh.Value[catalog.Census]{Load: census, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
+	v := &fresh.Value[catalog.StatusCounts]{Load: census, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
 	return v.Get
 }
 

@@ -197,7 +197,7 @@ func (d *drill) delivered(t *testing.T) {
 			t.Fatal(err)
 		}
 		var last struct{ ID int }
-		if place := d.state(t).Place(); json.Unmarshal(place.Tiebreaker, &last) != nil {
+		if place := d.state(t).Cursor(); json.Unmarshal(place.Tiebreaker, &last) != nil {
 			return false
 		}
 		return n == d.rows && last.ID == d.rows

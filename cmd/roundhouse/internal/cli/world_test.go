@@ -121,7 +121,7 @@ func newWorld(t *testing.T) *world {
 	w.list, err = catalog.New(catalog.Config{Tables: w.tables, Runtime: func() *orchestrator.Runtime { return w.runtime }, Linger: time.Hour})
 	must(t, err)
 	t.Cleanup(w.list.Close)
-	w.runtime, err = orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: store, Queues: w.queues, Log: quiet, Noted: w.list.Note,
+	w.runtime, err = orchestrator.New(orchestrator.Config{Tables: w.tables, Blobs: store, Queues: w.queues, Log: quiet, StatusChanged: w.list.Record,
 		Orchestrators: append(bulk.Orchestrators(kinds...), approval(), w.turns(), hmacRun()), Activities: bulk.Activities(kinds...)})
 	must(t, err)
 	snapshot := metrics.Cached(outbox.NewMonitor(w.outbox).Snapshot, 0, nil)

@@ -128,13 +128,13 @@ func (s *states) Lag(ctx context.Context, name string) (lag cli.PollerLag, err e
 	if err != nil {
 		return lag, coded(err)
 	}
-	next, err := source.Fetch(ctx, v.Document.Place(), 1, 1)
+	next, err := source.Fetch(ctx, v.Document.Cursor(), 1, 1)
 	if err != nil {
 		return lag, coded(err)
 	}
-	lag = cli.PollerLag{Poller: name, Place: v.Document.Place().String(), End: end.String(), CaughtUp: len(next.Rows) == 0,
+	lag = cli.PollerLag{Poller: name, Place: v.Document.Cursor().String(), End: end.String(), CaughtUp: len(next.Rows) == 0,
 		PolledAt: v.Document.PolledAt, HeldBack: next.HeldBack}
-	from, okFrom := instant(v.Document.Place())
+	from, okFrom := instant(v.Document.Cursor())
 	to, okTo := instant(end)
 	if okFrom && okTo && to.After(from) {
 		lag.Behind = to.Sub(from)
@@ -154,7 +154,7 @@ func (s *states) Change(ctx context.Context, name string, c cli.PollerChange) (c
 	if err != nil {
 		return cli.PollerEffect{}, err
 	}
-	made, err := s.change(ctx, o, name, c, poller.How{DryRun: c.DryRun, Force: c.Force})
+	made, err := s.change(ctx, o, name, c, poller.ChangeOptions{DryRun: c.DryRun, Force: c.Force})
 	effect := cli.PollerEffect{Poller: made.Poller, Applied: made.Applied, Fenced: made.Fenced}
 	if err != nil {
 		return effect, coded(err)
@@ -168,7 +168,7 @@ func (s *states) Change(ctx context.Context, name string, c cli.PollerChange) (c
 	return effect, err
 }
 
-func (s *states) change(ctx context.Context, o poller.Operator, name string, c cli.PollerChange, how poller.How) (poller.Change, error) {
+func (s *states) change(ctx context.Context, o poller.Operator, name string, c cli.PollerChange, how poller.ChangeOptions) (poller.Change, error) {
 	switch c.Kind {
 	case cli.ResetToBeginning:
 		return o.ResetToBeginning(ctx, name, how)

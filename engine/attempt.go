@@ -1,0 +1,417 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// settleTimeout bounds the last writes of a delivery, which go on after the invocation's time is over.
+const settleTimeout = 30 * time.Second
+
+// attempt is the handling of one delivery.
+type attempt struct {
+	*Pipeline
+	def       Definition
+	header    header
+	body      []byte
+	message   Message
+	decodeErr error // why the body could not be decoded
+	number    int   // the number of this attempt, those before a put-back included
+	history   recordedRun
+	began     time.Time
+
+	fate  Fate
+	err   error // what Handle returns
+	cause error // the reason in the log
+}
+
+func (p *Pipeline) newAttempt(def Definition, d Delivery) *attempt {
+	a := &attempt{Pipeline: p, def: def, began: p.config.Now()}
+	a.header, a.body = splitHeader(d)
+	if checkID("message id", a.header.MessageID) != nil {
+		// Message ids of storage and the host are UUIDs. Any other id is replaced by a derived one, the same for every delivery.
+		a.header.MessageID = deriveCorrelationID(a.header.MessageID)
+	}
+	a.message, a.decodeErr = def.decodeMessage(a.body, a.header.MessageID)
+	if a.decodeErr == nil && def.Singleton == PerTenant && a.message.TenantID == "" {
+		a.decodeErr = fmt.Errorf("the engine %s has one run at a time for a tenant, and the message names none", def.Name)
+	}
+	a.number = a.header.Attempts + d.DequeueCount
+	return a
+}
+
+// handle decides what to do with the delivery, and does it.
+func (a *attempt) handle(ctx context.Context) {
+	switch {
+	case a.decodeErr != nil:
+		a.deadLetter(ctx, reasonOf(a.decodeErr), a.decodeErr)
+		return
+	case a.message.Engine != "" && a.message.Engine != a.def.Name:
+		a.deadLetter(ctx, ReasonUnknownEngine, fmt.Errorf("the message is for the engine %.128q, which does not read the queue %s", a.message.Engine, a.def.Queue))
+		return
+	}
+	if !a.loadHistory(ctx) {
+		return
+	}
+	if a.history.succeeded() {
+		a.fate = Duplicate
+		return
+	}
+	if a.number >= a.def.MaxAttempts && !a.waitsOrGiveUp(ctx) {
+		return
+	}
+	if a.checkFree(ctx) {
+		a.run(ctx)
+	}
+}
+
+// waitsOrGiveUp is for a message whose attempts are used up. It reports true if its run waits for signals: the run then
+// goes on without the message, which only has to be acknowledged. Otherwise it gives the message up.
+func (a *attempt) waitsOrGiveUp(ctx context.Context) bool {
+	out, err := a.ownRun(ctx)
+	if err == nil && waitsForSignals(out) {
+		return true
+	}
+	a.giveUp(ctx, ReasonAttemptsExhausted, out, err)
+	return false
+}
+
+// waitsForSignals reports whether no process has to do anything for the run until a signal comes.
+func waitsForSignals(out orchestrator.Outcome) bool {
+	waits := out.Status == orchestrator.Suspended
+	for _, c := range out.Calls {
+		if open := c.EndedAt.IsZero(); open && c.Kind == orchestrator.ActivityCall {
+			return false
+		} else if open && out.Status == orchestrator.Running {
+			waits = true
+		}
+	}
+	return waits
+}
+
+// loadHistory looks the correlation id up in the history (standard, section 1.4). It comes before the attempts are
+// counted: a message whose run succeeded and that could not be acknowledged must not become a dead letter, however
+// often it is delivered.
+func (a *attempt) loadHistory(ctx context.Context) bool {
+	entries, err := a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID)
+	if err != nil {
+		a.fail(err)
+		return false
+	}
+	a.history = recordedRun{entries}
+	return true
+}
+
+// giveUp makes a dead letter of a message that is not tried again, given the state of its orchestration, or the error
+// of reading it. A completed run that is missing in the history is recorded instead, and a stalled run goes on without
+// the message.
+func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Outcome, err error) {
+	switch {
+	case err == nil && out.Status == orchestrator.Stalled:
+		a.deadLetterStalled(ctx, out)
+	case err == nil && out.Ended() && out.Status != orchestrator.Failed:
+		a.settle(ctx, out)
+	case err == nil:
+		a.endAndDeadLetter(ctx, reason, a.lastError(out))
+	case errors.Is(err, orchestrator.ErrNotFound):
+		a.deadLetter(ctx, reason, a.lastError(orchestrator.Outcome{}))
+	case errors.Is(err, orchestrator.ErrCorrupt):
+		a.deadLetter(ctx, ReasonInconsistent, err)
+	default:
+		a.fail(err)
+	}
+}
+
+// endAndDeadLetter ends an orchestration that nobody retries, and then makes its message a dead letter. In this order,
+// whoever retries the dead letter finds the orchestration ended, and so does the message when it comes again after a
+// crash in between. If the dead letter exists already, only the acknowledgement was lost, and what runs now may be its
+// retry, which must not be ended.
+func (a *attempt) endAndDeadLetter(ctx context.Context, reason Reason, cause error) {
+	ctx, cancel := withSettleTimeout(ctx)
+	defer cancel()
+	_, err := a.config.DeadLetters.Get(ctx, a.def.Name, a.newDeadLetter(reason, cause).key())
+	if errors.Is(err, ErrNotFound) {
+		err = a.endRun(ctx, cause)
+	}
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	a.deadLetter(ctx, reason, cause)
+}
+
+// endRun makes the orchestration of a message Failed that nobody retries. If the id belongs to another run by now, the
+// message's own run is over.
+func (a *attempt) endRun(ctx context.Context, cause error) error {
+	err := a.config.Runtime.GiveUp(ctx, a.orchestrationID(), a.message.CorrelationID, cause)
+	if err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrConflict) {
+		return err
+	}
+	return a.releaseLock(ctx)
+}
+
+// lastError returns the error of the last attempt.
+func (a *attempt) lastError(out orchestrator.Outcome) error {
+	if _, _, err := a.history.failures(); err != nil {
+		return err
+	}
+	if out.Failure != nil {
+		return out.Failure
+	}
+	return errors.New("no attempt could report an error: the process ended each time")
+}
+
+// run starts or resumes the orchestration and handles its outcome.
+func (a *attempt) run(ctx context.Context) {
+	message, err := a.config.Claims.resolve(ctx, a.def.Name, a.message)
+	switch {
+	case errors.Is(err, errClaimUnavailable):
+		a.endAndDeadLetter(ctx, ReasonUndecodable, err)
+		return
+	case err != nil:
+		a.failedOutside(ctx, err)
+		return
+	}
+	input, err := message.encode()
+	if err != nil {
+		a.endAndDeadLetter(ctx, reasonOf(err), fmt.Errorf("the message cannot be stored: %w", err))
+		return
+	}
+	h := a.header
+	h.Attempts = a.number
+	carry, err := h.prepend(a.body)
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	out, err := a.config.Runtime.Run(ctx, orchestrator.Start{
+		ID:            a.orchestrationID(),
+		Orchestrator:  a.def.Name,
+		Input:         input,
+		CorrelationID: a.message.CorrelationID,
+		Carry:         carry,
+		Timeout:       a.def.Timeout,
+		WillRetry:     true,
+		Reuse:         a.def.reuse(),
+		Resume:        a.number > 1 || len(a.history.entries) > 0 || a.def.Singleton != "",
+	})
+	switch {
+	case errors.Is(err, orchestrator.ErrStalled):
+		a.deadLetterStalled(ctx, out)
+	case errors.Is(err, orchestrator.ErrElsewhere):
+		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
+	case errors.Is(err, orchestrator.ErrConflict) && a.def.Singleton != "":
+		a.putBackConflict(ctx, err, a.config.ConflictDelay)
+	case errors.Is(err, orchestrator.ErrConflict):
+		a.deadLetter(ctx, ReasonPermanent, err)
+	case errors.Is(err, orchestrator.ErrNotFound):
+		a.handlePurged(ctx, err)
+	case errors.Is(err, orchestrator.ErrPayload): // the next attempt cannot even begin
+		a.endAndDeadLetter(ctx, ReasonPermanent, err)
+	case err != nil:
+		a.failedOutside(ctx, err)
+	case out.Ended(), out.Status == orchestrator.Retrying:
+		a.settle(ctx, out)
+	case out.Woken:
+		a.fate = Parked
+		if err := a.recordProgress(ctx, out); err != nil {
+			a.cause = err
+			a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Parked) // the next delivery records the operations
+		}
+	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(a.config.Now()):
+		a.failedOutside(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
+	default:
+		a.cause = a.recordProgress(ctx, out) // after an error, the next delivery writes it
+		a.putBack(ctx, a.def.Queue, a.number-1, max(0, out.ResumeAt.Sub(a.config.Now())), Parked)
+	}
+}
+
+// handlePurged handles a run that was purged while it ran here. Only a run that has ended can be purged, but its result
+// is not known any more. Running it again may undo what a person wanted, and dropping it may lose it, so a person
+// decides.
+func (a *attempt) handlePurged(ctx context.Context, cause error) {
+	ctx, cancel := withSettleTimeout(ctx)
+	defer cancel()
+	if !a.loadHistory(ctx) {
+		return
+	}
+	if a.history.succeeded() {
+		a.fate = Duplicate
+		return
+	}
+	a.deadLetter(ctx, ReasonPermanent, cause)
+}
+
+// settle writes the history of a run that ended, or of an attempt that failed, and decides what becomes of the message.
+func (a *attempt) settle(ctx context.Context, out orchestrator.Outcome) {
+	ctx, cancel := withSettleTimeout(ctx)
+	defer cancel()
+	if out.Failure != nil {
+		if err := a.releaseLock(ctx); err != nil {
+			a.fail(err)
+			return
+		}
+	}
+	if err := a.record(ctx, out); err != nil {
+		a.fail(err)
+		return
+	}
+	switch {
+	case out.Failure == nil && out.Joined:
+		a.fate = Duplicate
+	case out.Failure == nil:
+		a.fate = Succeeded
+	case out.Status == orchestrator.Terminated, out.Status == orchestrator.Canceled:
+		a.fate = Terminated
+	case out.Failure.Permanent:
+		a.deadLetter(ctx, ReasonPermanent, out.Failure)
+	default:
+		a.fail(out.Failure)
+	}
+}
+
+// record writes the history of a run, including earlier failed executions that are missing there.
+func (a *attempt) record(ctx context.Context, out orchestrator.Outcome) error {
+	for _, earlier := range out.Earlier {
+		if err := a.config.History.Record(ctx, a.history.missing(entriesOf(a.def, a.message, earlier))...); err != nil {
+			return err
+		}
+	}
+	entries := a.history.missing(entriesOf(a.def, a.message, out))
+	if err := a.config.History.Record(ctx, entries...); err != nil {
+		return err
+	}
+	a.history.entries = append(a.history.entries, entries...)
+	return nil
+}
+
+// failedOutside handles an attempt that failed outside of its orchestration. The history keeps the error, so that a
+// dead letter can name it; if it cannot be written, the error is only returned.
+func (a *attempt) failedOutside(ctx context.Context, cause error) {
+	ctx, cancel := withSettleTimeout(ctx)
+	defer cancel()
+	entry := brokenEntry(a.def, a.message, cause, a.began, a.config.Now())
+	if err := a.config.History.Record(ctx, entry); err != nil {
+		cause = errors.Join(cause, err)
+	}
+	a.fail(cause)
+}
+
+func (a *attempt) fail(err error) {
+	a.fate, a.err, a.cause = Failed, err, err
+}
+
+// putBack sends the message to a queue again, with a delay and the number of attempts that are used up.
+func (a *attempt) putBack(ctx context.Context, queue string, attempts int, delay time.Duration, fate Fate) {
+	ctx, cancel := withSettleTimeout(ctx)
+	defer cancel()
+	h := a.header
+	h.Attempts = attempts
+	body, err := h.prepend(a.body)
+	if err == nil {
+		_, err = a.config.Queues.Send(ctx, queue, body, min(delay, queues.MaxDelay))
+	}
+	if err != nil {
+		a.fail(errors.Join(a.cause, fmt.Errorf("put message %s back into %s: %w", a.header.MessageID, queue, err)))
+		return
+	}
+	a.fate, a.err = fate, nil
+}
+
+// deadLetter writes the dead letter (standard, sections 1.3 and 2).
+func (a *attempt) deadLetter(ctx context.Context, reason Reason, cause error) {
+	ctx, cancel := withSettleTimeout(ctx)
+	defer cancel()
+	if _, err := a.config.DeadLetters.Add(ctx, a.newDeadLetter(reason, cause)); err != nil {
+		a.fail(err)
+		return
+	}
+	a.fate, a.err, a.cause = DeadLettered, nil, cause
+}
+
+// newDeadLetter returns the dead letter for the message.
+func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
+	first, last, _ := a.history.failures()
+	if last.IsZero() {
+		last = a.config.Now()
+	}
+	parent, retries := a.header.parentLetter()
+	return DeadLetter{
+		Engine:            a.def.Name,
+		MessageID:         a.header.MessageID,
+		InsertedAtUtc:     a.header.InsertedAt,
+		InstanceID:        a.message.InstanceID,
+		OriginalQueue:     a.def.Queue,
+		OriginalMessage:   a.body,
+		ErrorMessage:      cause.Error(),
+		DetectedReason:    reason,
+		DequeueCount:      a.number,
+		FirstFailureAtUtc: first,
+		LastFailureAtUtc:  last,
+		CorrelationID:     a.message.CorrelationID,
+		ParentRowKey:      parent,
+		RetryCount:        retries,
+		Node:              a.config.Runtime.Node(),
+	}
+}
+
+// handlePoison handles a message that the host has moved to the poison queue. A poison queue has no poison queue: a
+// message that failed there too often would stay hidden for ever. Therefore it is put back as long as it cannot be
+// handled.
+func (a *attempt) handlePoison(ctx context.Context) {
+	a.tryPoison(ctx)
+	if a.err != nil {
+		a.putBack(ctx, a.def.Queue+PoisonSuffix, a.number-1, a.config.ElsewhereDelay, Parked)
+	}
+}
+
+func (a *attempt) tryPoison(ctx context.Context) {
+	// The dequeue count starts again in the poison queue, so the attempts of the original queue are added.
+	a.number = max(a.config.HostMaxDequeueCount, a.header.Attempts+1)
+	known, err := a.config.DeadLetters.Pending(ctx, a.def.Name, a.message.CorrelationID)
+	if err != nil {
+		a.fail(err)
+		return
+	}
+	if len(known) > 0 {
+		a.fate = Duplicate
+		a.endFailedAfterStall(ctx)
+		return
+	}
+	if !a.loadHistory(ctx) {
+		return
+	}
+	if a.history.succeeded() {
+		a.fate = Duplicate
+		return
+	}
+	if a.decodeErr != nil {
+		a.deadLetter(ctx, ReasonPoison, a.decodeErr)
+		return
+	}
+	out, err := a.ownRun(ctx)
+	a.giveUp(ctx, ReasonPoison, out, err)
+}
+
+// endFailedAfterStall ends a run whose stall a dead letter reports, and which has gone on since and failed: the message
+// was to start its next attempt.
+func (a *attempt) endFailedAfterStall(ctx context.Context) {
+	out, err := a.ownRun(ctx)
+	switch {
+	case err == nil && out.Status == orchestrator.Retrying:
+		a.endAndDeadLetter(ctx, ReasonPoison, a.lastError(out))
+	case err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrCorrupt):
+		a.fail(err)
+	}
+}
+
+// withSettleTimeout gives the last writes of a delivery their own time, because they matter more than the end of the
+// invocation.
+func withSettleTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+}

@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// maxCount bounds the orchestrations of a status that are counted.
+const maxCount = maxPage
+
+// StatusCount is how many orchestrations have a status.
+type StatusCount struct {
+	ByOrchestrator map[string]int
+	// More says that there are others, which were not counted.
+	More bool
+}
+
+// Total is how many were counted.
+func (t StatusCount) Total() int {
+	total := 0
+	for _, n := range t.ByOrchestrator {
+		total += n
+	}
+	return total
+}
+
+// StatusCounts holds counts by status.
+type StatusCounts map[orchestrator.Status]StatusCount
+
+// CountByStatus counts the orchestrations of some statuses, up to 1,000 of each. A status costs one query. With no more
+// than 16 orchestrations it also costs one read each, so that stale rows are not counted, and are deleted; with more,
+// the index is trusted. It is for statuses that few orchestrations have.
+func (c *Catalog) CountByStatus(ctx context.Context, statuses ...orchestrator.Status) (StatusCounts, error) {
+	census := StatusCounts{}
+	for _, s := range statuses {
+		t, err := c.countStatus(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("count of the %s orchestrations: %w", s, err)
+		}
+		census[s] = t
+	}
+	return census, nil
+}
+
+func (c *Catalog) countStatus(ctx context.Context, s orchestrator.Status) (StatusCount, error) {
+	rows, more, err := c.readView(ctx, view{prefixes: []string{statusView(s)}}, "", maxCount)
+	if err != nil {
+		return StatusCount{}, err
+	}
+	t := StatusCount{ByOrchestrator: map[string]int{}, More: more}
+	if len(rows) <= minRows {
+		return t, c.countFew(ctx, s, rows, t)
+	}
+	for _, row := range rows {
+		t.ByOrchestrator[row.row.String(columnOrchestrator)]++
+	}
+	return t, nil
+}
+
+// countFew counts by the status rows, and deletes stale rows of the index.
+func (c *Catalog) countFew(ctx context.Context, status orchestrator.Status, rows []found, t StatusCount) error {
+	summaries, err := c.read(ctx, rows)
+	if err != nil {
+		return err
+	}
+	var stale []tables.Op
+	for i, s := range summaries {
+		if s.Status == status {
+			t.ByOrchestrator[s.Orchestrator]++
+		}
+		if isStale(rows[i], s) {
+			stale = append(stale, tables.Delete(rows[i].row.Key, rows[i].row.ETag))
+		}
+	}
+	c.removeStale(ctx, stale)
+	return nil
+}

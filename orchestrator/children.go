@@ -1,0 +1,90 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// cancelChildren cancels the sub-orchestrations whose calls the event has interrupted. Without queues they cannot be
+// reached, and are left as they are.
+func (d *driver) cancelChildren(ctx context.Context, e event) error {
+	var errs []error
+	for i, c := range d.summary().Calls {
+		if c.Kind != OrchestrationCall || !c.canceledAt(e.At) {
+			continue
+		}
+		command := commandCancel
+		if e.Kind == executionCanceled && c.Close == AbandonChild {
+			command = string(AbandonChild)
+		}
+		errs = append(errs, d.commandChild(ctx, i+1, c, command, "its caller "+d.start.ID+" canceled it"))
+	}
+	return errors.Join(errs...)
+}
+
+// canceledAt reports whether the call was interrupted at that time.
+func (c Call) canceledAt(micros int64) bool {
+	return c.Failure != nil && c.Failure.Code == codeCanceled && c.EndedAt.Equal(fromMicros(micros))
+}
+
+// closeChildren applies the parent close policies of the sub-orchestrations that are open at the end of their caller's
+// execution. Abandoned ones are woken, because it may have been their caller that drove them.
+func (d *driver) closeChildren(ctx context.Context, end event) error {
+	terminated := end.Kind == executionStopped && end.Failure.Code == codeTerminated
+	var errs []error
+	for i, c := range d.summary().Calls {
+		if c.Kind != OrchestrationCall || !c.EndedAt.IsZero() {
+			continue
+		}
+		policy := cmp.Or(c.Close, CancelChild)
+		if terminated && policy != AbandonChild {
+			policy = TerminateChild
+		}
+		why := "its caller " + d.start.ID + " has ended"
+		errs = append(errs, d.commandChild(ctx, i+1, c, string(policy), why))
+		if policy == AbandonChild && c.attempts > 1 {
+			errs = append(errs, d.commandChild(ctx, i+1, c, commandGiveUp, why)) // nobody makes another attempt
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// giveUpChild tells a failed sub-orchestration that expects another attempt that none follows.
+func (d *driver) giveUpChild(ctx context.Context, e event) error {
+	calls := d.summary().Calls
+	if e.Failure.Permanent || e.Task > len(calls) || calls[e.Task-1].attempts <= e.Attempt {
+		return nil
+	}
+	return d.commandChild(ctx, e.Task, calls[e.Task-1], commandGiveUp, e.Failure.Message)
+}
+
+// commandChild sends a command to a sub-orchestration, once for each call.
+func (d *driver) commandChild(ctx context.Context, number int, c Call, command, reason string) error {
+	if d.rt.config.Queues == nil {
+		return nil
+	}
+	id := fmt.Sprintf("%s:%s:%d-%d", command, c.Child, d.execution.number, number)
+	if command == string(AbandonChild) {
+		return d.rt.send(ctx, Signal{SignalID: id, InstanceID: c.Child, Type: InternalContinue, Payload: Payload{Lost: true}}, 0)
+	}
+	by := &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: c.Name, Call: callRef{Execution: d.execution.number, Task: number}}
+	return d.rt.signal(ctx, c.Child, Payload{Command: command, Reason: reason, Caller: by}, id)
+}
+
+// notifyParent tells the caller that the execution it called has ended. A driver that has worked for the caller from
+// the beginning returns the outcome in memory instead, because the caller's message stays in its queue until the caller
+// knows. Should the signal be lost, the sweeper finds the caller that still waits.
+func (d *driver) notifyParent(ctx context.Context, end event) error {
+	handedOver := d.start.call != nil && !d.start.deliver && !d.notifiesParent
+	if d.start.Parent == "" || end.Kind == executionContinued || handedOver || d.rt.config.Queues == nil {
+		return nil
+	}
+	now := d.rt.config.Now()
+	if err := d.rt.addParked(ctx, parkedEntry{id: d.start.Parent, due: now, since: now, child: d.start.ID}); err != nil {
+		return err
+	}
+	return d.rt.send(ctx, Signal{SignalID: fmt.Sprintf("end:%s:%d", d.start.ID, d.execution.number), InstanceID: d.start.Parent,
+		Type: SubWorkflowCompleted, Payload: Payload{Child: d.start.ID}}, 0)
+}

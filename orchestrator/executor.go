@@ -1,0 +1,326 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+)
+
+// elsewhereDelay is after what time a sub-orchestration that runs in another process is looked at again.
+const elsewhereDelay = 5 * time.Second
+
+// resultBuffer is how many results may wait for the driver before the attempts that bring more have to wait.
+const resultBuffer = 64
+
+// executor runs the activities and sub-orchestrations that one driver's orchestration has called, in this process.
+// Everything but the attempts themselves runs on the driver's goroutine.
+type executor struct {
+	rt      *Runtime
+	start   Start
+	ctx     context.Context // parent of the attempts' contexts
+	cancel  context.CancelFunc
+	results chan result
+	closed  chan struct{} // closed when nobody reads results any more
+
+	execution *execution
+	seen      int                         // how many calls of the execution dispatch has looked at
+	waiting   []*task                     // calls that are not started, and timers that have not fired
+	inFlight  map[call]context.CancelFunc // cancels the attempts that are running
+	idle      chan func()                 // takes work for goroutines that are idle
+}
+
+// call identifies a call. The execution is part of it because consecutive executions use the same numbers.
+type call struct{ execution, number int }
+
+func (c *executor) call(t *task) call { return call{c.execution.number, t.number} }
+
+// result is how an attempt ended, or the progress of one that is still running.
+type result struct {
+	execution, number int // the call
+	attempt           int
+	output            json.RawMessage
+	err               error
+	// running says that the attempt goes on; progress is how far it is. After a failure, progress is how far the
+	// attempt came.
+	running  bool
+	progress json.RawMessage
+	// interrupted says that the attempt did not fail, but was canceled.
+	interrupted bool
+	// broken says that the attempt could not be made at all; err is then an error of the driver.
+	broken bool
+	// parked says that a sub-orchestration is parked, until resumeAt or, when that is zero, until a signal comes.
+	parked   bool
+	resumeAt time.Time
+}
+
+func newExecutor(ctx context.Context, rt *Runtime, s Start) *executor {
+	c := &executor{rt: rt, start: s, results: make(chan result, resultBuffer), closed: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
+}
+
+// attach switches to another execution of the orchestration, or to a new copy of the same one after other rounds were
+// taken over. Attempts of the same execution go on; those of another one are canceled.
+func (c *executor) attach(x *execution) {
+	if c.execution != nil && c.execution.number != x.number {
+		for _, cancel := range c.inFlight {
+			cancel()
+		}
+	}
+	c.execution, c.seen, c.waiting = x, 0, nil
+}
+
+// dispatch starts every attempt that is due, and cancels those whose calls were interrupted. It returns the timers that
+// are due, the activities that are too many for this process, and when the next call is due; zero when none is.
+func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
+	c.cancelInterrupted()
+	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
+	c.seen = len(c.execution.tasks)
+	now := c.rt.config.Now()
+	if c.execution.deadline != 0 {
+		next = fromMicros(c.execution.deadline)
+	}
+	later := c.waiting[:0]
+	for _, t := range c.waiting {
+		due := fromMicros(t.due)
+		switch {
+		case t.done, t.kind.outside(): // its result comes as a signal
+		case c.inFlight[c.call(t)] != nil: // its attempt is still running
+		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
+			later = append(later, t)
+		case t.remote, t.sent, t.foreign:
+			later = append(later, t)
+		case due.After(now):
+			later = append(later, t)
+			if next.IsZero() || due.Before(next) {
+				next = due
+			}
+		case t.kind == timerTask:
+			fired = append(fired, t)
+		case t.kind == activityTask && len(c.inFlight) >= c.rt.config.MaxInlineActivities && c.rt.config.Queues != nil:
+			excess, later = append(excess, t), append(later, t)
+		default:
+			c.launch(t)
+		}
+	}
+	clear(c.waiting[len(later):])
+	c.waiting = later
+	slices.SortStableFunc(fired, func(a, b *task) int { return fromMicros(a.due).Compare(fromMicros(b.due)) })
+	return fired, excess, next
+}
+
+// cancelInterrupted cancels the attempts whose calls have been interrupted.
+func (c *executor) cancelInterrupted() {
+	if len(c.inFlight) == 0 || !c.execution.interrupts {
+		return
+	}
+	for running, cancel := range c.inFlight {
+		if t := c.execution.task(running.number); running.execution == c.execution.number && (t == nil || t.done) {
+			cancel()
+		}
+	}
+}
+
+// idleUntil reports whether the driver may park: nothing runs, and what is due next comes as a signal or is too far
+// away to wait for in memory.
+func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
+	if len(c.inFlight) > 0 {
+		return false
+	}
+	if next.IsZero() {
+		return true
+	}
+	if c.rt.config.Queues != nil && next.Sub(c.rt.config.Now()) > c.rt.config.InlineWait {
+		return true
+	}
+	deadline, bounded := ctx.Deadline()
+	return bounded && next.After(deadline)
+}
+
+func (c *executor) launch(t *task) {
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.inFlight[c.call(t)] = cancel
+	info, execution := c.info(t), c.execution.number
+	var child Start
+	if t.kind == childTask {
+		child, t.begun = c.childStart(t), true
+	}
+	c.runPooled(func() {
+		r := result{err: errors.New("the activity called runtime.Goexit")}
+		defer func() {
+			cancel()
+			r.execution, r.number, r.attempt = execution, info.Task, info.Attempt
+			r.interrupted = r.err != nil && c.ctx.Err() != nil
+			c.post(r)
+		}()
+		if t.kind == childTask {
+			r = c.runChild(ctx, child)
+			return
+		}
+		r = c.rt.attempt(ctx, attempt{info: info, name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat,
+			record: func(progress json.RawMessage) {
+				c.post(result{execution: execution, number: info.Task, running: true, progress: progress})
+			}})
+	})
+}
+
+// runPooled runs f on an idle goroutine, or on a new one. Goroutines are reused because the stack of one that has run
+// an attempt is large enough for the next.
+func (c *executor) runPooled(f func()) {
+	select {
+	case c.idle <- f:
+		return
+	default:
+	}
+	go func() {
+		for {
+			f()
+			select {
+			case f = <-c.idle:
+			case <-c.closed:
+				return
+			}
+		}
+	}()
+}
+
+// post hands a result to the driver, unless the executor is closed.
+func (c *executor) post(r result) {
+	select {
+	case c.results <- r:
+	case <-c.closed:
+	}
+}
+
+// runChild drives a sub-orchestration within its caller's time. A sub-orchestration that parks is woken by its own
+// messages and tells its caller when it ends.
+func (c *executor) runChild(ctx context.Context, s Start) result {
+	out, err := c.rt.runChild(ctx, s)
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		return result{parked: true, resumeAt: c.rt.config.Now().Add(elsewhereDelay)}
+	case errors.Is(err, ErrStalled), err != nil && ctx.Err() != nil: // the end of ctx means that the call was interrupted, or that the time is over
+		return result{parked: true}
+	case errors.Is(err, ErrConflict):
+		return result{err: Permanent(err)}
+	case err != nil:
+		return result{err: err, broken: true}
+	case !out.Ended() && out.Status != Retrying:
+		if out.Woken {
+			return result{parked: true}
+		}
+		return result{parked: true, resumeAt: out.ResumeAt}
+	case out.Failure != nil:
+		return result{err: out.Failure}
+	default:
+		return result{output: out.Output}
+	}
+}
+
+// childStart is the Start for the attempt that is due at a call of a sub-orchestration.
+func (c *executor) childStart(t *task) Start {
+	x := c.execution
+	attempt := t.attempts + 1
+	return Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, Parent: c.start.ID,
+		Timeout: t.options.timeout, Resume: t.begun || attempt > 1, WillRetry: attempt < t.options.retry.MaxAttempts, errors: t.options.errors.names(),
+		call: &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.undoneSince[t.child])}}
+}
+
+func (c *executor) info(t *task) ActivityInfo {
+	return ActivityInfo{Orchestration: c.start.ID, Execution: c.execution.number, Task: t.number,
+		Attempt: t.attempts + 1, CorrelationID: c.start.CorrelationID, Progress: t.progress}
+}
+
+// attemptReturned processes the end of an attempt and returns its call; nil when the call belongs to another execution.
+// dispatch starts the call again when it is neither done nor due later.
+func (c *executor) attemptReturned(r result) *task {
+	if !r.running {
+		delete(c.inFlight, call{r.execution, r.number})
+	}
+	if r.execution != c.execution.number {
+		return nil
+	}
+	t := c.execution.task(r.number)
+	if r.running {
+		return t
+	}
+	if t == nil || r.broken {
+		return t // an attempt that cannot be made here waits for another Run
+	}
+	if r.parked {
+		t.remote = r.resumeAt.IsZero() && !t.endedMeanwhile
+		t.due = max(0, r.resumeAt.UnixMicro())
+	}
+	t.endedMeanwhile = false
+	c.waiting = append(c.waiting, t)
+	return t
+}
+
+// recheckChild makes dispatch look again at a sub-orchestration that has ended.
+func (c *executor) recheckChild(id string) {
+	if t := c.execution.openChild(id); t != nil {
+		t.remote, t.foreign, t.rival, t.begun = false, false, false, true
+		t.endedMeanwhile = c.inFlight[c.call(t)] != nil
+	}
+}
+
+// openChild returns the open call of the sub-orchestration with this id; nil when there is none.
+func (x *execution) openChild(id string) *task {
+	for _, t := range x.openChildren {
+		if t.child == id && !t.done {
+			return t
+		}
+	}
+	return nil
+}
+
+// recheckHeld makes dispatch look again at calls that a suspension may have held back, because the message of whoever
+// made them may be acknowledged by now.
+func (c *executor) recheckHeld() {
+	now := c.rt.config.Now().UnixMicro()
+	for _, t := range c.execution.tasks {
+		if t.isOpenWork() || t.open() && t.due != 0 && t.due <= now {
+			t.foreign, t.rival = false, false
+		}
+	}
+}
+
+// recheckAll makes dispatch look again at all calls, also at those that other drivers were responsible for: the signal
+// that has come may be the last message for this orchestration.
+func (c *executor) recheckAll() {
+	for _, t := range c.execution.tasks {
+		t.remote, t.foreign, t.rival = false, false, false
+	}
+}
+
+// drain cancels the running attempts and yields their results, as long as they return within the grace period. A
+// function that does not return in time is abandoned; its result is dropped.
+func (c *executor) drain() iter.Seq[result] {
+	return func(yield func(result) bool) {
+		c.cancel()
+		grace := time.NewTimer(c.rt.config.Grace)
+		defer grace.Stop()
+		for len(c.inFlight) > 0 {
+			select {
+			case r := <-c.results:
+				if !yield(r) {
+					return
+				}
+			case <-grace.C:
+				return
+			}
+		}
+	}
+}
+
+// close ends what still runs, so that nothing goes on after Run has returned. Functions that do not return within the
+// grace period are abandoned.
+func (c *executor) close() {
+	for r := range c.drain() {
+		c.attemptReturned(r)
+	}
+	close(c.closed)
+}

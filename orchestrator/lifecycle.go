@@ -1,0 +1,222 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Reuse says what Runtime.Start does when the id is taken.
+type Reuse int
+
+// These are the policies. With each of them, a start with the orchestrator, correlation id and RequestID of the
+// existing orchestration is the same start repeated, and changes nothing.
+const (
+	// ReuseNever refuses the start with ErrExists.
+	ReuseNever Reuse = iota
+	// ReuseEnded starts the next execution of an orchestration that has ended, and refuses the start with ErrActive
+	// otherwise.
+	ReuseEnded
+	// ReuseAny is like ReuseEnded, but terminates an orchestration that has not ended.
+	ReuseAny
+)
+
+// Start starts an orchestration and returns when the start is durable; the signal queue then wakes a process that runs
+// it. The Outcome is that of whatever has the id then. The errors are ErrUnknownOrchestrator, ErrExists, ErrActive,
+// ErrNoSignals, and those of storage; after one of storage, repeat the call with the same RequestID.
+func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
+	if _, err := r.startable(s); err != nil {
+		return Outcome{}, err
+	}
+	if r.config.Queues == nil {
+		return Outcome{}, fmt.Errorf("start of orchestration %s: %w", s.ID, ErrNoSignals)
+	}
+	return r.startNext(ctx, s.ID, func(all []storedExecution) (*plannedExecution, error) {
+		if len(all) == 0 {
+			return &plannedExecution{start: s, number: 1, event: event{Base: 1, First: 1, Payload: s.Input, Signal: s.RequestID}}, nil
+		}
+		return r.applyReuse(ctx, s, all)
+	})
+}
+
+// plannedExecution is the start of an execution that is about to be committed.
+type plannedExecution struct {
+	start  Start
+	number int
+	event  event
+}
+
+// errTerminated: the existing orchestration has been terminated, so its rounds have to be loaded again.
+var errTerminated = errors.New("the orchestration was terminated")
+
+// startNext commits the start of the next execution as decide wants it, and wakes the orchestration. decide is called
+// again when another process was faster. When it returns nil, nothing is changed.
+func (r *Runtime) startNext(ctx context.Context, id string, decide func([]storedExecution) (*plannedExecution, error)) (Outcome, error) {
+	for try := 0; ; try++ {
+		all, etag, err := r.journal.loadTagged(ctx, id)
+		if err != nil {
+			r.noteDamage(ctx, err)
+			return Outcome{}, err
+		}
+		if len(all) == 0 {
+			if err := r.purgeRest(ctx, id); err != nil {
+				return Outcome{}, err
+			}
+		}
+		b, err := decide(all)
+		if err == nil && b != nil {
+			err = r.commitHeld(ctx, *b, all, etag)
+		}
+		switch {
+		case errors.Is(err, errLostRace) && try < conflictTries:
+			r.count(func(c *Counts) { c.Conflicts++ })
+			continue
+		case errors.Is(err, errTerminated):
+			continue
+		case err != nil:
+			return Outcome{}, asElsewhere(err)
+		}
+		out, err := r.Get(ctx, id)
+		if err != nil || out.Status != Pending {
+			return out, err
+		}
+		// The index entry lets the sweeper find the orchestration should the signal be lost.
+		now := r.config.Now()
+		if err := r.addParked(ctx, parkedEntry{id: id, due: now, since: now}); err != nil {
+			return out, err
+		}
+		return out, r.send(ctx, Signal{SignalID: uuid.NewString(), InstanceID: id, Type: InternalContinue}, 0)
+	}
+}
+
+// commitHeld commits the first round of an execution without running its first turn. The process that the signal wakes
+// runs that.
+func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []storedExecution, etag string) error {
+	d := newDriver(r, b.start, r.orchestrators[b.start.Orchestrator])
+	if d.orchestrator == nil {
+		return fmt.Errorf("orchestration %s: %q: %w", b.start.ID, b.start.Orchestrator, ErrUnknownOrchestrator)
+	}
+	d.executor = newExecutor(ctx, r, b.start)
+	defer d.executor.close()
+	if d.requiredETag = etag; len(all) > 0 {
+		if err := r.repeatLastEffects(ctx, b.start.ID, all, (*driver).emit); err != nil {
+			return err
+		}
+		d.readEarlier(all)
+		first, _ := all[0].start()
+		d.createdAt = createdOf(first)
+		latest := all[len(all)-1]
+		d.earlier = append(d.earlier, summarize(b.start.ID, latest))
+		d.prior = b.event.priorResults(b.start.ID, latest)
+	}
+	b.event.Held = true
+	defer func() { d.execution.close() }()
+	return d.begin(ctx, b.number, b.event)
+}
+
+// applyReuse applies the policy of a start whose id is taken.
+func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution) (*plannedExecution, error) {
+	latest, started := latestOf(all)
+	for _, g := range all {
+		e, _ := g.start()
+		if e.Name == s.Orchestrator && e.CorrelationID == s.CorrelationID && e.Signal == s.RequestID && (s.RequestID != "" || s.Reuse == ReuseNever) {
+			return nil, nil
+		}
+	}
+	active := latest.active()
+	switch {
+	case s.Reuse == ReuseNever:
+		return nil, fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w", s.ID, started.Name, started.CorrelationID, ErrExists)
+	case active && s.Reuse == ReuseEnded:
+		return nil, fmt.Errorf("orchestration %s: %w", s.ID, ErrActive)
+	case active:
+		reason := "another orchestration was started under its id"
+		if err := r.endWithoutCode(ctx, s.ID, latest, event{Kind: executionTerminated, Reason: reason}); err != nil {
+			return nil, err
+		}
+		return nil, errTerminated
+	}
+	return freshExecution(s, latest, s.RequestID), nil
+}
+
+// freshExecution plans an execution that inherits nothing but which signals were applied, because one of these may come
+// again.
+func freshExecution(s Start, latest storedExecution, requestID string) *plannedExecution {
+	number := latest.number + 1
+	e := event{Base: number, First: number, Payload: s.Input, Signal: requestID}
+	e.Inherited = e.Inherited.with(latest.received(), latest.lastEventAt())
+	return &plannedExecution{start: s, number: number, event: e}
+}
+
+// hasRequest reports whether one of the executions was started by this request.
+func hasRequest(all []storedExecution, requestID string) bool {
+	return requestID != "" && slices.ContainsFunc(all, func(g storedExecution) bool {
+		started, _ := g.start()
+		return started.Signal == requestID
+	})
+}
+
+// Rewind makes another attempt at an orchestration that failed. The attempt keeps results by the rule for attempts (see
+// the package comment), and so do the attempts of the sub-orchestrations that it calls again. With the same requestID,
+// repeating the call changes nothing. ErrActive and ErrEnded say that the orchestration has not failed.
+func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, error) {
+	return r.startAfterEnd(ctx, id, requestID, func(all []storedExecution) (*plannedExecution, error) {
+		latest, started := latestOf(all)
+		if latest.end().Kind != executionFailed {
+			return nil, fmt.Errorf("orchestration %s has not failed: %w", id, ErrEnded)
+		}
+		e := nextAttempt(latest, started)
+		e.Signal = requestID
+		return &plannedExecution{start: startFrom(id, started), number: latest.number + 1, event: e}, nil
+	})
+}
+
+// Restart starts an orchestration that has ended over, with its original input. With the same requestID, repeating the
+// call changes nothing. ErrActive says that it has not ended.
+func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, error) {
+	return r.startAfterEnd(ctx, id, requestID, func(all []storedExecution) (*plannedExecution, error) {
+		latest, started := latestOf(all)
+		s := startFrom(id, started)
+		for _, g := range all {
+			if first, _ := g.start(); g.number == max(started.First, 1) {
+				s.Input = first.Payload
+			}
+		}
+		return freshExecution(s, latest, requestID), nil
+	})
+}
+
+// startAfterEnd starts another execution of an orchestration that has ended, once for each requestID.
+func (r *Runtime) startAfterEnd(ctx context.Context, id, requestID string, next func([]storedExecution) (*plannedExecution, error)) (Outcome, error) {
+	return r.startNext(ctx, id, func(all []storedExecution) (*plannedExecution, error) {
+		if len(all) == 0 {
+			return nil, fmt.Errorf("orchestration %s: %w", id, ErrNotFound)
+		}
+		latest, _ := latestOf(all)
+		switch {
+		case hasRequest(all, requestID):
+			return nil, nil
+		case latest.active():
+			return nil, fmt.Errorf("orchestration %s: %w", id, ErrActive)
+		}
+		return next(all)
+	})
+}
+
+// startFrom returns the Start with which an execution began.
+func startFrom(id string, started event) Start {
+	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: started.CorrelationID, Carry: started.Carry,
+		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference,
+		WillRetry: started.WillRetry, call: started.Call, errors: started.Errors}
+}
+
+// latestOf returns the latest execution and its start.
+func latestOf(all []storedExecution) (storedExecution, event) {
+	latest := all[len(all)-1]
+	started, _ := latest.start()
+	return latest, started
+}

@@ -1,0 +1,107 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// nextAttempt returns the start event of the attempt that follows one that has ended. The end of that one says whether
+// its results are kept.
+func nextAttempt(before storedExecution, started event) event {
+	e := event{Base: before.number + 1, First: max(started.First, 1), Attempt: started.attempt(before.number) + 1,
+		Payload: started.Payload, Inherited: before.forNextAttempt()}
+	end := before.end()
+	if end != nil && end.Keeps {
+		e.Base = max(started.Base, 1)
+	}
+	if e.Revived = end != nil && !end.Retrying; e.Revived && e.Inherited != nil {
+		e.Inherited.Suspended = false // whoever retries an orchestration that has ended wants it to run
+	}
+	return e
+}
+
+// priorResults returns the results of the attempt before that the execution which starts with e may reuse.
+func (e event) priorResults(id string, before storedExecution) priorResults {
+	if e.Base > before.number {
+		return priorResults{}
+	}
+	return newPriorResults(id, before)
+}
+
+// startNextAttempt commits the start of the attempt that follows the latest one, which has ended.
+func (d *driver) startNextAttempt(ctx context.Context, all []storedExecution, next event) error {
+	if err := d.loadLatest(all); err != nil {
+		return err
+	}
+	if err := d.repeatEffects(ctx); err != nil {
+		return err
+	}
+	d.requiredETag = d.statusETag // with this ETag, nobody has added a round to the attempt before
+	before := d.summary()
+	before.Earlier = nil
+	d.earlier = append(d.earlier, before)
+	d.prior = next.priorResults(d.start.ID, all[len(all)-1])
+	return d.begin(ctx, before.Execution+1, next)
+}
+
+// retryOverdue reports whether the sweeper has to make the next attempt, because the message that was to cause it is
+// lost. The attempts of a sub-orchestration are its caller's to make.
+func (d *driver) retryOverdue(end event) bool {
+	if !end.Retrying || d.start.Parent != "" || d.rt.config.Now().Sub(fromMicros(end.At)) < d.rt.config.LostAfter {
+		return false
+	}
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	return slices.ContainsFunc(d.inbox, func(v *delivery) bool { return v.signal.Payload.Lost })
+}
+
+// resumeForCaller resumes a sub-orchestration for one attempt at a call of its caller. It drives the execution that was
+// started for this attempt, takes the result of one that completed for an earlier attempt, or starts the next
+// execution.
+func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) error {
+	latest, started := latestOf(all)
+	if started.Name != d.start.Orchestrator || started.Parent != d.start.Parent || started.Parent == "" {
+		return fmt.Errorf("orchestration %s was started by %s for %q: %w", d.start.ID, started.Name, started.Parent, ErrConflict)
+	}
+	first, _ := all[0].start()
+	d.createdAt = createdOf(first)
+	own, known := *d.start.call, callRef{}
+	if started.Call != nil {
+		known = *started.Call
+	}
+	usable := known.Execution >= own.Since
+	end := latest.end()
+	switch {
+	case known.same(own) && known.Attempt == own.Attempt:
+		d.notifiesParent = end == nil // another process drove it, and the caller may be parked
+		return d.loadLatest(all)
+	case own.before(known):
+		return fmt.Errorf("orchestration %s runs for a later call: %w", d.start.ID, errLostRace)
+	case latest.active() && (end == nil || !end.Retrying):
+		d.waitsForEnd, d.codeless = true, true // it still runs for an earlier call; the caller is told when it ends
+		return d.loadLatest(all)
+	case usable && end.Kind == executionCompleted:
+		return d.loadLatest(all)
+	}
+	if usable {
+		return d.startNextAttempt(ctx, all, nextAttempt(latest, started))
+	}
+	next := freshExecution(d.start, latest, "").event
+	next.First = max(started.First, 1) // it is still the same orchestration
+	return d.startNextAttempt(ctx, all, next)
+}
+
+// takeOverPrior hands the execution the side effects of the attempt before, and notes which sub-orchestrations were
+// undone.
+func (x *execution) takeOverPrior(m priorResults, earlier []Outcome) {
+	x.priorSideEffects = m.sideEffects
+	x.undoneSince = map[string]int{}
+	for _, o := range earlier {
+		for _, c := range o.Calls {
+			if c.Undone && c.Child != "" {
+				x.undoneSince[c.Child] = o.Execution + 1
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package orchestrator
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+)
+
+// Orchestrator is a durable function; see the package comment.
+type Orchestrator[In, Out any] struct {
+	name    string
+	fn      func(*Context, In) (Out, error)
+	options orchestratorOptions
+}
+
+// AnyOrchestrator is an Orchestrator of any type, for registration.
+type AnyOrchestrator interface {
+	// Name is the name that the rounds hold.
+	Name() string
+	// Version is that of WithVersion, "" without it.
+	Version() string
+	configured() orchestratorOptions
+	run(ctx *Context, input json.RawMessage) (json.RawMessage, error)
+}
+
+// NewOrchestrator names fn. The name is kept in rounds. In and Out travel as JSON.
+func NewOrchestrator[In, Out any](name string, fn func(*Context, In) (Out, error), options ...OrchestratorOption) *Orchestrator[In, Out] {
+	o := &Orchestrator[In, Out]{name: name, fn: fn}
+	for _, option := range options {
+		option.applyOrchestrator(&o.options)
+	}
+	return o
+}
+
+// WithVersion names the version of an orchestrator's code. Several versions of one name may be registered: a new
+// execution uses the one that was registered last, and a running one keeps the version with which it began. Remove a
+// version when no execution of it is left; until then its executions stall with ErrUnknownOrchestrator.
+func WithVersion(version string) OrchestratorOption {
+	return orchestratorOption(func(o *orchestratorOptions) { o.version = version })
+}
+
+// DropEarlyEvents drops, with a warning, every event that nobody waits for when it comes (rounds document). Without
+// this option, such events are kept until they are asked for.
+func DropEarlyEvents() OrchestratorOption {
+	return orchestratorOption(func(o *orchestratorOptions) { o.drop = true })
+}
+
+// Name is the name that the rounds hold.
+func (o *Orchestrator[In, Out]) Name() string { return o.name }
+
+// Version is that of WithVersion, "" without it.
+func (o *Orchestrator[In, Out]) Version() string { return o.options.version }
+
+func (o *Orchestrator[In, Out]) configured() orchestratorOptions { return o.options }
+
+func (o *Orchestrator[In, Out]) run(ctx *Context, input json.RawMessage) (json.RawMessage, error) {
+	var in In
+	if err := json.Unmarshal(input, &in); err != nil {
+		return nil, Permanent(fmt.Errorf("input of orchestrator %s: %w", o.name, err))
+	}
+	out, err := o.fn(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	output, err := encodePayload(out)
+	if err != nil {
+		return nil, Permanent(fmt.Errorf("output of orchestrator %s: %w", o.name, err))
+	}
+	return output, nil
+}
+
+// Call runs the orchestrator as a sub-orchestration and returns at once. The sub-orchestration has its own rounds, its
+// own id, which begins with the caller's id unless WithID sets another one, and the caller's correlation id. It runs
+// once for a call. With WithRetry, a failed one makes another attempt, which keeps results by the rule for attempts
+// (see the package comment). WithTimeout bounds each attempt.
+func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
+	if ctx.isCanceled() {
+		return failedFuture[Out](ctx, canceledError(o.name))
+	}
+	input, merged, err := prepareCall(in, callOptions{}, options)
+	if err == nil {
+		err = merged.forChild()
+	}
+	if err != nil {
+		return failedFuture[Out](ctx, fmt.Errorf("call of orchestrator %s: %w", o.name, Permanent(err)))
+	}
+	return &Future[Out]{ctx: ctx, task: ctx.execution.callChild(ctx, o.name, input, merged)}
+}
+
+// Start starts the orchestrator as a detached orchestration: nobody waits for it, and it goes on when this one ends. id
+// is its id; "" makes one that begins with this orchestration's id. If the id is taken, nothing is started. The
+// orchestration begins when the round that decided on it is committed, and only then.
+func (o *Orchestrator[In, Out]) Start(ctx *Context, id string, in In) (string, error) {
+	if ctx.isCanceled() {
+		return "", canceledError("start of orchestrator " + o.name)
+	}
+	if !ctx.execution.signals {
+		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(ErrNoSignals))
+	}
+	input, err := encodePayload(in)
+	if err == nil && id != "" {
+		err = Start{ID: id, Input: input}.validate() // a start that is decided must not fail later
+	}
+	if err != nil {
+		return "", fmt.Errorf("start of orchestrator %s: %w", o.name, Permanent(err))
+	}
+	return ctx.execution.detach(o.name, id, input), nil
+}
+
+// ParentClose says what happens to a sub-orchestration that is still running when its caller's execution ends. A caller
+// that is terminated terminates all but the abandoned ones.
+type ParentClose string
+
+// These are the policies.
+const (
+	CancelChild    ParentClose = "cancel" // the default
+	TerminateChild ParentClose = "terminate"
+	AbandonChild   ParentClose = "abandon"
+)
+
+// WithParentClose sets what happens to the sub-orchestration when its caller ends before it.
+func WithParentClose(p ParentClose) CallOption {
+	return callOption(func(o *callOptions) { o.close = p })
+}
+
+// WithID sets the id of a sub-orchestration, 1 to 400 bytes of UTF-8. The call fails permanently when another
+// orchestration has the id.
+func WithID(id string) CallOption { return callOption(func(o *callOptions) { o.id = id }) }
+
+// callRef identifies one attempt at a call of a sub-orchestration, by the caller's numbering.
+type callRef struct {
+	Execution int `json:"execution"`
+	Task      int `json:"task"`
+	Attempt   int `json:"attempt"`
+	// Since is the first execution of the caller whose results under this id still count. What the sub-orchestration
+	// did for an earlier one was undone, or belongs to an attempt of which nothing is kept.
+	Since int `json:"since,omitempty"`
+}
+
+// same reports whether both are attempts at the same call.
+func (c callRef) same(other callRef) bool {
+	return c.Execution == other.Execution && c.Task == other.Task
+}
+
+// before reports whether this attempt was made before the other.
+func (c callRef) before(other callRef) bool {
+	return cmp.Or(cmp.Compare(c.Execution, other.Execution), cmp.Compare(c.Task, other.Task), cmp.Compare(c.Attempt, other.Attempt)) < 0
+}

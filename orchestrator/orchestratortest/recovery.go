@@ -1,0 +1,128 @@
+package orchestratortest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// message is the one that starts the orchestration.
+type message struct {
+	after        int // the execution that was over when it came: it asks for the next
+	acknowledged atomic.Bool
+}
+
+// recovery is what becomes of an orchestration that has failed.
+type recovery struct {
+	retryAt time.Time       // when the start message comes again; zero when it does not
+	retried bool            // another attempt was made, by whomever
+	stopped bool            // a step canceled or terminated the orchestration
+	rewound map[string]bool // orchestrations that were rewound after the failure
+	repeats []bool          // steps that happened, and happen again when somebody waits for them
+}
+
+// attempts is how many a Retrying orchestration has made since the message that started it came for the first time, or since
+// it was rewound.
+func attempts(out orchestrator.Outcome) int {
+	n := 1
+	for i := len(out.Earlier) - 1; i >= 0 && out.Earlier[i].Status == orchestrator.Retrying; i-- {
+		n++
+	}
+	return n
+}
+
+// sendStart lets the start message come, for what follows the execution.
+func (s *simulation) sendStart(after int) {
+	s.t.Helper()
+	w := s.world
+	w.retried, w.retryAt = w.retried || after > 0, time.Time{}
+	w.message.after = after
+	w.message.acknowledged.Store(false)
+	s.begin()
+}
+
+// begin works on the start message, unless it is acknowledged.
+func (s *simulation) begin() {
+	s.t.Helper()
+	if s.world.message.acknowledged.Load() {
+		return
+	}
+	out := s.get()
+	over := out.Ended() || out.Status == orchestrator.Retrying
+	s.process.begin(over && out.Execution > s.world.message.after)
+}
+
+// retry lets the start message of a Retrying orchestration come again when its time has come, or gives it up.
+func (s *simulation) retry() bool {
+	s.t.Helper()
+	w := s.world
+	if !w.start.WillRetry || !s.rests() {
+		return false
+	}
+	out := s.get()
+	if out.Status != orchestrator.Retrying || w.retries() {
+		w.retryAt = time.Time{}
+		return false
+	}
+	switch {
+	case attempts(out) >= w.attempts:
+		s.process.giveUp()
+	case w.retryAt.IsZero():
+		w.retryAt = time.Now().Add(redelivery)
+		time.AfterFunc(redelivery, w.notify)
+		return false
+	case time.Now().Before(w.retryAt):
+		return false
+	default:
+		w.repeatSteps()
+		s.sendStart(out.Execution)
+	}
+	return true
+}
+
+// retries says that a step is still to bring the start message again.
+func (w *world) retries() bool {
+	for i, step := range w.steps {
+		if step.Command == commandRetry && !w.done[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// rewindFailed rewinds what has failed because a call was made to fail, once for each orchestration that nobody called. What was
+// stopped stays so.
+func (s *simulation) rewindFailed() (bool, error) {
+	w := s.world
+	if !w.failing.hasHappened() || !s.rests() {
+		return false, nil
+	}
+	all, err := w.tree(s.t.Context())
+	if err != nil {
+		return false, err
+	}
+	for _, out := range all {
+		if out.Parent != "" || out.Status != orchestrator.Failed || w.rewound[out.ID] || out.ID == id && w.stopped {
+			continue
+		}
+		w.rewound[out.ID], w.retried = true, true
+		w.repeatSteps()
+		_, err := w.outside.Rewind(s.t.Context(), out.ID, "second-chance")
+		return true, err
+	}
+	return false, nil
+}
+
+// repeatSteps lets people who have done their part do it again, if they are asked again: the attempt that follows may begin anew,
+// and call other sub-orchestrations. Events of the orchestration itself are kept for it.
+func (w *world) repeatSteps() {
+	if w.failing == nil {
+		return // the scenario says itself what they do
+	}
+	for i, step := range w.steps {
+		if w.done[i] && (step.Task != "" || step.Event != "" && step.To != "") {
+			w.done[i], w.repeats[i] = false, true
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package orchestrator
+
+import (
+	"fmt"
+)
+
+// signalClass says what a signal means to an orchestration in its current state.
+type signalClass int
+
+const (
+	signalWakes   signalClass = iota // it brings nothing itself
+	signalNew                        // it brings something new
+	signalKnown                      // what it brings was applied before
+	signalStale                      // what it is about is over
+	signalOfChild                    // an awaited sub-orchestration has ended
+	signalEarly                      // it came before an event that its sender had sent earlier
+)
+
+func (d *driver) classify(s Signal) signalClass {
+	x := d.execution
+	brings := s.Type == ExternalSignal || len(s.Payload.Results) > 0
+	switch {
+	case s.Type == ExternalSignal && x.received.contains(s.SignalID):
+		return signalKnown
+	case brings && x.ended && (!x.end.Retrying || s.Type != ExternalSignal):
+		return signalStale
+	case s.Payload.Child != "" && d.childEndUnneeded(s.Payload.Child):
+		return signalStale
+	case x.ended && !brings:
+		return signalWakes
+	case len(s.Payload.Results) > 0:
+		return x.classifyResults(s.Payload.Results)
+	case s.Payload.Child != "" && x.openChild(s.Payload.Child) != nil:
+		return signalOfChild
+	case s.WaitingToken != "" && d.waitIsOver(s):
+		return signalStale
+	case brings && s.ExpectedVersion != 0 && s.ExpectedVersion != int64(d.version):
+		return signalStale
+	case s.Payload.Command != "":
+		return x.classifyCommand(s)
+	case d.isEarly(s.Payload):
+		return signalEarly
+	case !brings && s.ExpectedVersion > int64(d.version):
+		return signalStale // it is for an orchestration that had this id before
+	case brings:
+		return signalNew
+	default:
+		return signalWakes
+	}
+}
+
+// classifyCommand classifies a command to an execution that has not ended for good.
+func (x *execution) classifyCommand(s Signal) signalClass {
+	by, given := s.Payload.Caller, s.OccurredAtUtc.UnixMicro()
+	switch s.Payload.Command {
+	case commandSuspend, commandResume:
+		if given > 0 && given < x.commandedAt {
+			return signalStale // a later command has been applied
+		}
+	case commandCancel:
+		if x.canceled != nil {
+			return signalStale // it is canceled already
+		}
+	case commandGiveUp:
+		if !x.ended {
+			return signalStale // another attempt has begun
+		}
+	}
+	if by != nil && x.call != nil && by.Call.Execution > 0 && !by.Call.same(*x.call) {
+		return signalStale // for an earlier call
+	}
+	return signalNew
+}
+
+// waitIsOver reports whether nobody waits any more where the signal's token says. The wait of a timer is not over for
+// the timer's own signal after it has fired, because this may be the last message for what followed. Nor is a wait of
+// another execution, or of one whose calls are not known.
+func (d *driver) waitIsOver(s Signal) bool {
+	var execution, number int
+	if _, err := fmt.Sscanf(s.WaitingToken, "%d-%d", &execution, &number); err != nil {
+		return true
+	}
+	if d.codeless {
+		return false
+	}
+	if execution != d.execution.number {
+		return s.Type == ExternalSignal
+	}
+	t := d.execution.task(number)
+	return t == nil || t.canceled || t.done && s.Type == ExternalSignal
+}
+
+// inboxBringsOnlyNew reports whether every signal in the inbox is new to the orchestration, or stale.
+func (d *driver) inboxBringsOnlyNew() bool {
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	for _, v := range d.inbox {
+		if j := d.classify(v.signal); j == signalKnown || j == signalWakes {
+			return false
+		}
+	}
+	return true
+}
+
+// inboxBringsNothing reports whether no signal in the inbox has contributed to the current state: all are signals from
+// others, or ends of sub-orchestrations, that were not applied and are stale. Signals of other types may have been
+// delivered before.
+func (d *driver) inboxBringsNothing() bool {
+	d.rt.mu.Lock()
+	defer d.rt.mu.Unlock()
+	for _, v := range d.inbox {
+		foreign := v.signal.Type == ExternalSignal || v.signal.Payload.Child != ""
+		if !foreign || d.classify(v.signal) != signalStale {
+			return false
+		}
+	}
+	return len(d.inbox) > 0
+}
+
+// childEndUnneeded reports whether the execution called the sub-orchestration but did not take its end: the execution
+// ended before, or canceled the call. A sub-orchestration that it did not call may belong to an earlier execution,
+// which took its end.
+func (d *driver) childEndUnneeded(child string) bool {
+	if d.codeless && !d.execution.ended {
+		return false
+	}
+	called := false
+	for _, c := range d.summary().Calls {
+		if c.Child != child {
+			continue
+		}
+		called = true
+		if !c.wasCanceled() && (!c.EndedAt.IsZero() || !d.execution.ended) {
+			return false
+		}
+	}
+	return called
+}
+
+// wasCanceled reports whether the call ended because it was interrupted.
+func (c Call) wasCanceled() bool {
+	return c.Failure != nil && c.Failure.Code == codeCanceled && c.Attempts == 0
+}

@@ -1,0 +1,291 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Config configures a Service. All fields but Now are required.
+type Config struct {
+	Tables tables.Store
+	// Table is the table of the orchestrations, Index that of the index.
+	Table, Index string
+	// Guard makes sure that the orchestration looks at the task later, in case Wake fails. Wake tells the orchestration
+	// that the task was completed. Both get the same time.
+	Guard, Wake func(ctx context.Context, r Ref, at time.Time) error
+	// Now is the clock; the default is time.Now.
+	Now func() time.Time
+}
+
+// Service is how people find, claim and complete human tasks. It is safe for concurrent use.
+type Service struct{ config Config }
+
+// NewService makes a Service. It does not validate c.
+func NewService(c Config) *Service {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Service{c}
+}
+
+func (s *Service) now() time.Time { return s.config.Now().UTC().Truncate(time.Microsecond) }
+
+// Get reads a task with its events. The error is ErrNotFound, or one of storage. It costs one transaction.
+func (s *Service) Get(ctx context.Context, r Ref) (Task, error) {
+	if !r.valid() {
+		return Task{}, fmt.Errorf("task %.100q of %.100q: %w", r.ID, r.Orchestration, ErrNotFound)
+	}
+	var t Task
+	from := r.key("").Row
+	q := tables.Query{Partition: r.key("").Partition, From: from, To: tables.PrefixEnd(from + "-")}
+	for e, err := range tables.All(ctx, s.config.Tables, s.config.Table, q) {
+		switch {
+		case err != nil:
+			return Task{}, fmt.Errorf("task %s: %w", r, err)
+		case e.Row == from:
+			t = taskOf(r, e)
+		case e.Row == r.key(endSuffix).Row:
+			t.End = endOf(e)
+		default:
+			t.Events = append(t.Events, eventOf(e))
+		}
+	}
+	if t.Name == "" {
+		return Task{}, fmt.Errorf("task %s: %w", r, ErrNotFound)
+	}
+	if t.End != nil {
+		t.Status = t.End.Status
+		t.Events = append(t.Events, t.End.event(t))
+	}
+	return t, nil
+}
+
+// validID matches waiting tokens.
+var validID = regexp.MustCompile(`^[0-9]{1,9}-[0-9]{1,9}$`)
+
+const maxPartition = 512
+
+// valid reports whether such a task can exist.
+func (r Ref) valid() bool {
+	return validID.MatchString(r.ID) && r.Orchestration != "" && utf8.ValidString(r.Orchestration) && len(tables.EscapeKey(r.Orchestration)) <= maxPartition
+}
+
+// Ended returns how a task ended, nil when it has not. It costs one transaction.
+func (s *Service) Ended(ctx context.Context, r Ref) (*End, error) {
+	e, err := s.config.Tables.Get(ctx, s.config.Table, r.key(endSuffix))
+	switch {
+	case errors.Is(err, tables.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("end of task %s: %w", r, err)
+	}
+	return endOf(e), nil
+}
+
+// openFor reads a task for a person who wants to change it. etag is the version that the person has seen, "" for any.
+func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := s.Get(ctx, r)
+	switch {
+	case err != nil:
+		return t, err
+	case !by.Sees(t):
+		return Task{}, fmt.Errorf("task %s: %w", r, ErrNotFound)
+	case t.End == nil && etag != "" && etag != t.ETag:
+		return t, fmt.Errorf("task %s: %w", r, ErrChanged)
+	}
+	return t, validName(by.Name)
+}
+
+// Claim assigns a task to the person who asks for it and has one of its roles. Repeating it changes nothing.
+func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Task, error) {
+	t, err := s.openFor(ctx, r, by, etag)
+	switch {
+	case err != nil:
+		return t, err
+	case t.End == nil && by.Is(t.Assignee):
+		return t, s.Sync(ctx, t)
+	case !by.mayClaim(t):
+		return t, fmt.Errorf("%w: claim task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
+	case t.End != nil || t.Assignee != "":
+		return t, t.conflict()
+	}
+	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.Name, Assignee: by.Name, Roles: t.Roles})
+}
+
+// Release makes a task unassigned. Its assignee may release it, and a Person with All.
+func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note string) (Task, error) {
+	t, err := s.openFor(ctx, r, by, etag)
+	switch {
+	case err != nil:
+		return t, err
+	case t.End != nil:
+		return t, t.conflict()
+	case t.Assignee == "":
+		return t, s.Sync(ctx, t)
+	case !by.All && !by.Is(t.Assignee):
+		return t, fmt.Errorf("%w: release task %s: it is %s's", ErrForbidden, r, t.Assignee)
+	}
+	return s.change(ctx, t, Event{Kind: EventReleased, By: by.Name, Roles: t.Roles, Note: note})
+}
+
+// Assign assigns a task to somebody. An unassigned task may be assigned by those who may claim it, an assigned one by
+// its assignee, and both by a Person with All.
+func (s *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
+	if to == "" {
+		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
+	}
+	t, err := s.openFor(ctx, r, by, etag)
+	if err == nil {
+		err = validName(to)
+	}
+	e := Event{Kind: EventAssigned, By: by.Name, Assignee: to, Roles: t.Roles, Note: note}
+	switch {
+	case err != nil:
+		return t, err
+	case t.End != nil:
+		return t, t.conflict()
+	case (Person{Name: to}).Is(t.Assignee):
+		return t, s.Sync(ctx, t)
+	case t.Assignee == "" && !by.mayClaim(t), t.Assignee != "" && !by.All && !by.Is(t.Assignee):
+		return t, fmt.Errorf("%w: assign task %s", ErrForbidden, r)
+	case t.Assignee != "":
+		e.Kind = EventReassigned
+	}
+	return s.change(ctx, t, e)
+}
+
+// Escalate gives an open task other roles and another assignee, once, for its orchestration.
+func (s *Service) Escalate(ctx context.Context, r Ref, roles []string, assignee string, at time.Time) error {
+	for range changeTries {
+		t, err := s.Get(ctx, r)
+		if err != nil || t.End != nil {
+			return err
+		}
+		if slices.ContainsFunc(t.Events, func(e Event) bool { return e.Kind == EventEscalated }) {
+			return s.Sync(ctx, t)
+		}
+		if len(roles) == 0 {
+			roles = t.Roles
+		}
+		_, err = s.change(ctx, t, Event{Kind: EventEscalated, At: at, Assignee: assignee, Roles: roles})
+		if !errors.Is(err, ErrChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("escalate task %s: %w", r, ErrChanged)
+}
+
+// changeTries bounds how often a change is tried again because of concurrent changes.
+const changeTries = 5
+
+// change writes an event and the changed task, unless somebody has changed the task since it was read.
+func (s *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
+	if len(e.Note) > MaxNote {
+		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
+	}
+	if e.At.IsZero() {
+		e.At = s.now()
+	}
+	next := t
+	next.Seq, next.ChangedAt, next.Assignee, next.Roles = t.Seq+1, e.At, e.Assignee, e.Roles
+	if next.Status = Created; e.Assignee != "" {
+		next.Status = Assigned
+	}
+	row := next.entity()
+	row.ETag = t.ETag
+	err := s.config.Tables.Apply(ctx, s.config.Table, tables.Replace(row), tables.Insert(e.entity(t.Ref, next.Seq)))
+	if err := s.verify(ctx, t, err, func(now Task) bool { return now.Seq >= next.Seq && sameEvent(now.Events[next.Seq-1], e) }); err != nil {
+		return t, fmt.Errorf("%s task %s: %w", e.Kind, t.Ref, err)
+	}
+	now, err := s.Get(ctx, t.Ref)
+	if err != nil {
+		return next, err
+	}
+	return now, s.Sync(ctx, now)
+}
+
+func sameEvent(a, b Event) bool {
+	return a.Kind == b.Kind && a.By == b.By && a.At.Equal(b.At) && a.Assignee == b.Assignee
+}
+
+// verify finds out the outcome of a transaction after an inconclusive answer. When the task has changed since it was
+// read, the error is ErrChanged.
+func (s *Service) verify(ctx context.Context, t Task, err error, applied func(Task) bool) error {
+	unsure := errors.Is(err, tables.ErrOutcomeUnknown)
+	if err == nil || !unsure && !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrExists) && !errors.Is(err, tables.ErrNotFound) {
+		return err
+	}
+	now, lookErr := s.Get(ctx, t.Ref)
+	switch {
+	case lookErr != nil:
+		return errors.Join(err, lookErr)
+	case applied(now):
+		return nil
+	case now.End != nil:
+		return now.conflict()
+	case unsure && now.ETag == t.ETag:
+		return err
+	}
+	return ErrChanged
+}
+
+// Complete ends a task with an answer. Its assignee may complete it, those who may claim it if it is unassigned, and a
+// Person with All. One of several wins; the others get a *ConflictError. Repeating it by the same person with the same
+// answer changes nothing, and tells the orchestration again.
+func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.RawMessage, etag, note string) (Task, error) {
+	t, err := s.openFor(ctx, r, by, etag)
+	if err != nil {
+		return t, err
+	}
+	if t.End != nil {
+		if t.End.Status == Completed && by.Is(t.End.By) && string(t.End.Output) == string(output) {
+			return t, errors.Join(s.config.Wake(ctx, r, t.End.At), s.Sync(ctx, t))
+		}
+		return t, t.conflict()
+	}
+	switch {
+	case t.Assignee != "" && !by.All && !by.Is(t.Assignee):
+		if by.mayClaim(t) {
+			return t, t.conflict()
+		}
+		return t, fmt.Errorf("%w: complete task %s: it is somebody else's", ErrForbidden, r)
+	case t.Assignee == "" && !by.mayClaim(t):
+		return t, fmt.Errorf("%w: complete task %s: it needs one of the roles %q", ErrForbidden, r, t.Roles)
+	case len(note) > MaxNote:
+		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(note))
+	}
+	if err := t.checkAnswer(output); err != nil {
+		return t, fmt.Errorf("complete task %s: %w", r, err)
+	}
+	return s.complete(ctx, t, End{Status: Completed, By: by.Name, At: s.now(), Note: note, Output: output})
+}
+
+// complete writes the end of the task, and then tells the orchestration.
+func (s *Service) complete(ctx context.Context, t Task, n End) (Task, error) {
+	if err := s.config.Guard(ctx, t.Ref, n.At); err != nil {
+		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
+	}
+	row := t.entity()
+	row.ETag = t.ETag
+	err := s.config.Tables.Apply(ctx, s.config.Table, tables.Replace(row), tables.Insert(n.entity(t.Ref)))
+	err = s.verify(ctx, t, err, func(now Task) bool {
+		return now.End != nil && now.End.By == n.By && now.End.At.Equal(n.At)
+	})
+	if err != nil {
+		return t, fmt.Errorf("complete task %s: %w", t.Ref, err)
+	}
+	t.End, t.Status, t.ETag = &n, n.Status, ""
+	t.Events = append(t.Events, n.event(t))
+	if err := s.config.Wake(ctx, t.Ref, n.At); err != nil {
+		return t, fmt.Errorf("complete task %s: it is completed, and its orchestration will hear of it later: %w", t.Ref, err)
+	}
+	return t, s.Sync(ctx, t)
+}
