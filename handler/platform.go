@@ -29,7 +29,8 @@ type App struct {
 
 // Platform is what an app's engines are built of.
 type Platform struct {
-	// Settings reads the settings that the engines need.
+	// Settings reads the settings that the engines need. What an orchestrator decides by must not come from a setting as it is:
+	// a run whose setting changed would stall. It belongs into an activity, or into orchestrator.SideEffect, which records it.
 	Settings *settings.Reader
 	// Tables, Queues and Blobs are the app's storage account.
 	Tables tables.Store

@@ -158,7 +158,7 @@ func listFunctions(c *cobra.Command, m module.Module) error {
 
 // mainFlag is the flag for modules whose program is not in their first folder.
 func mainFlag(c *cobra.Command, main *string) {
-	c.Flags().StringVar(main, "main", ".", "the `package` of the program, in the module")
+	c.Flags().StringVar(main, "main", ".", "the `package` of the program, in the module; its own host.json and local.settings.json count")
 }
 
 // found is the module of the current folder.

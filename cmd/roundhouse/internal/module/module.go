@@ -25,7 +25,7 @@ import (
 
 // Module is a module with an app.
 type Module struct {
-	// Dir is the folder with go.mod and host.json.
+	// Dir is the folder with go.mod.
 	Dir string
 	// Main is the package of the app, as the go command takes it; "." unless set.
 	Main string
@@ -50,6 +50,14 @@ func Find(dir string) (Module, error) {
 		}
 		at = parent
 	}
+}
+
+// home is where host.json and local.settings.json are: beside the program, if it has its own, or else beside go.mod.
+func (m Module) home() string {
+	if beside := filepath.Join(m.Dir, filepath.FromSlash(m.Main)); isFile(filepath.Join(beside, "host.json")) {
+		return beside
+	}
+	return m.Dir
 }
 
 func isFile(path string) bool {
@@ -101,7 +109,7 @@ func (m Module) ask(ctx context.Context, program string) (Manifest, error) {
 		return Manifest{}, err
 	}
 	cmd := exec.CommandContext(ctx, program, "manifest")
-	cmd.Dir, cmd.Env = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.Dir)
+	cmd.Dir, cmd.Env = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.home())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
@@ -122,7 +130,7 @@ func (m Module) ask(ctx context.Context, program string) (Manifest, error) {
 // Environment is that of this process, with what local.settings.json says of variables that it does not have, as the local
 // tools of the Functions host combine them.
 func (m Module) Environment() ([]string, error) {
-	file := filepath.Join(m.Dir, "local.settings.json")
+	file := filepath.Join(m.home(), "local.settings.json")
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Environ(), nil
@@ -159,7 +167,7 @@ func (m Module) Run(ctx context.Context, args []string, stdout, stderr io.Writer
 		return err
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.Dir), stdout, stderr
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.home()), stdout, stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("handler %s: %w", args[0], err)
 	}

@@ -61,7 +61,7 @@ func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest,
 
 // executable is what host.json calls the program.
 func (m Module) executable() (string, error) {
-	path := filepath.Join(m.Dir, "host.json")
+	path := filepath.Join(m.home(), "host.json")
 	text, err := os.ReadFile(path)
 	var host hostFile
 	if err == nil {
@@ -95,7 +95,7 @@ func (m Module) layOut(ctx context.Context, dir, executable string, target Targe
 		return Manifest{}, err
 	}
 	for name, needed := range map[string]bool{"host.json": true, "local.settings.json": false, ".funcignore": false} {
-		text, err := os.ReadFile(filepath.Join(m.Dir, name))
+		text, err := os.ReadFile(filepath.Join(m.home(), name))
 		if errors.Is(err, fs.ErrNotExist) && !needed {
 			continue
 		}

@@ -158,3 +158,21 @@ func TestStageForADeployment(t *testing.T) {
 		t.Errorf("the handler is for %v", file.Machine)
 	}
 }
+
+// A program with settings of its own is staged with those.
+func TestStageAnExample(t *testing.T) {
+	t.Parallel()
+	m, dist := own(t), filepath.Join(t.TempDir(), "dist")
+	m.Main = "./examples/orders"
+	manifest, err := m.Stage(t.Context(), dist, module.Here)
+	if err != nil || manifest.Functions["orders-queue-trigger"].Name == "" {
+		t.Fatalf("%d functions, %v", len(manifest.Functions), err)
+	}
+	for _, name := range []string{"host.json", "local.settings.json"} {
+		got, err := os.ReadFile(filepath.Join(dist, name))
+		want, err2 := os.ReadFile(filepath.Join(m.Dir, "examples", "orders", name))
+		if errors.Join(err, err2) != nil || string(got) != string(want) {
+			t.Errorf("%s is not the example's: %v", name, errors.Join(err, err2))
+		}
+	}
+}
