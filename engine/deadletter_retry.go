@@ -78,7 +78,7 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 		l.RetryID, l.RetriedBy = uuid.NewString(), clip(by, MaxIdentity)
 		l.RetriedAtUtc = truncateMicros(r.config.Now())
 		if !l.RetriedAtUtc.After(l.InsertedAtUtc) {
-			l.RetriedAtUtc = truncateMicros(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
+			l.RetriedAtUtc = truncateMicros(l.InsertedAtUtc).Add(time.Microsecond) // the two messages must have different times
 		}
 		return true, nil
 	})
