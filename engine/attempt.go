@@ -371,7 +371,7 @@ func (a *attempt) handlePoison(ctx context.Context) {
 }
 
 func (a *attempt) tryPoison(ctx context.Context) {
-	// The dequeue count starts again in the poison queue, so the attempts of the original queue are added.
+	// The dequeue count starts again in the poison queue; in the original queue it had reached the host's maximum.
 	a.number = max(a.config.HostMaxDequeueCount, a.header.Attempts+1)
 	known, err := a.config.DeadLetters.Pending(ctx, a.def.Name, a.message.CorrelationID)
 	if err != nil {

@@ -57,7 +57,7 @@ func (r *jsonRedactor) value(secret bool) {
 	default:
 		start := r.pos
 		r.literal()
-		if secret && bytes.IndexByte([]byte("tfn"), r.doc[start]) < 0 { // true, false and null tell nothing
+		if secret && bytes.IndexByte([]byte("tfn"), r.doc[start]) < 0 { // true, false and null reveal nothing
 			r.replace(start, redacted)
 		}
 	}
@@ -65,7 +65,7 @@ func (r *jsonRedactor) value(secret bool) {
 
 func (r *jsonRedactor) object(secret bool) {
 	r.pos++
-	named := false // a member before says that "value" is a secret
+	named := false // an earlier member says that "value" is a secret
 	for r.next() != '}' {
 		if r.doc[r.pos] == ',' {
 			r.pos++

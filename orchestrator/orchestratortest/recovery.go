@@ -108,7 +108,7 @@ func (s *simulation) rewindFailed() (bool, error) {
 		}
 		w.rewound[out.ID], w.retried = true, true
 		w.repeatSteps()
-		_, err := w.outside.Rewind(s.t.Context(), out.ID, "second-chance")
+		_, err := w.outside.Rewind(s.t.Context(), out.ID, "rewind-after-failure")
 		return true, err
 	}
 	return false, nil
