@@ -360,56 +360,6 @@ func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
 	}
 }
 
-// handlePoison handles a message that the host has moved to the poison queue. A poison queue has no poison queue: a
-// message that failed there too often would stay hidden for ever. Therefore it is put back as long as it cannot be
-// handled.
-func (a *attempt) handlePoison(ctx context.Context) {
-	a.tryPoison(ctx)
-	if a.err != nil {
-		a.putBack(ctx, a.def.Queue+PoisonSuffix, a.number-1, a.config.ElsewhereDelay, Parked)
-	}
-}
-
-func (a *attempt) tryPoison(ctx context.Context) {
-	// The dequeue count starts again in the poison queue, so the attempts of the original queue are added.
-	a.number = max(a.config.HostMaxDequeueCount, a.header.Attempts+1)
-	known, err := a.config.DeadLetters.Pending(ctx, a.def.Name, a.message.CorrelationID)
-	if err != nil {
-		a.fail(err)
-		return
-	}
-	if len(known) > 0 {
-		a.fate = Duplicate
-		a.endFailedAfterStall(ctx)
-		return
-	}
-	if !a.loadHistory(ctx) {
-		return
-	}
-	if a.history.succeeded() {
-		a.fate = Duplicate
-		return
-	}
-	if a.decodeErr != nil {
-		a.deadLetter(ctx, ReasonPoison, a.decodeErr)
-		return
-	}
-	out, err := a.ownRun(ctx)
-	a.giveUp(ctx, ReasonPoison, out, err)
-}
-
-// endFailedAfterStall ends a run whose stall a dead letter reports, and which has gone on since and failed: the message
-// was to start its next attempt.
-func (a *attempt) endFailedAfterStall(ctx context.Context) {
-	out, err := a.ownRun(ctx)
-	switch {
-	case err == nil && out.Status == orchestrator.Retrying:
-		a.endAndDeadLetter(ctx, ReasonPoison, a.lastError(out))
-	case err != nil && !errors.Is(err, orchestrator.ErrNotFound) && !errors.Is(err, orchestrator.ErrCorrupt):
-		a.fail(err)
-	}
-}
-
 // withSettleTimeout gives the last writes of a delivery their own time, because they matter more than the end of the
 // invocation.
 func withSettleTimeout(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -68,7 +68,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 			}
 		}
 	}
-	bury := func(t *testing.T, w *world, p *engine.Pipeline, body []byte) {
+	deadLetter := func(t *testing.T, w *world, p *engine.Pipeline, body []byte) {
 		t.Helper()
 		d := engine.Delivery{Queue: testQueue, ID: "m1", Body: body, DequeueCount: 5, InsertedAt: time.Now()}
 		if err := p.Handle(t.Context(), d); err != nil || len(w.deadLetters(t)) != 1 {
@@ -102,7 +102,7 @@ func TestInputsStayForAsLongAsTheyAreNeeded(t *testing.T) {
 			},
 			wait: 2 * day, // the dead letter of one that failed would be there by now
 		},
-		"a dead letter": {use: bury, leave: func(t *testing.T, w *world) {
+		"a dead letter": {use: deadLetter, leave: func(t *testing.T, w *world) {
 			t.Helper()
 			letters := engine.NewDeadLetters(w.tables, "")
 			d := w.deadLetters(t)[0]

@@ -163,7 +163,7 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 	err = d.applyCounted(ctx, main.Key, "", letter.Status, ops...)
 	switch {
 	case errors.Is(err, tables.ErrExists):
-		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // nothing is lost on the strength of an answer alone
+		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // the row is read, so that no dead letter is lost because of a wrong answer
 			return false, fmt.Errorf("add dead letter %s, which exists: %w", main.Key, err)
 		}
 		return false, d.notifyAdded(ctx, letter)

@@ -58,7 +58,7 @@ func (d *DeadLetters) Decide(ctx context.Context, engine, rowKey string, decisio
 		decision.apply(&want)
 		switch {
 		case written && maps.EqualFunc(want.decided(), l.decided(), same):
-			return false, nil // the write whose answer was lost
+			return false, nil // an earlier write was applied, and its answer was lost
 		case decision.IfMatch != "" && decision.IfMatch != l.ETag:
 			return false, ErrChanged
 		case !slices.Contains(transitions()[l.Status], decision.Status):
@@ -166,7 +166,7 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 	}
 	maps.Copy(main.Properties, after.decided())
 	if before.Status == after.Status && before.endedAt().Equal(after.endedAt()) {
-		return d.store.Apply(ctx, d.table, tables.Replace(main)) // no index row has anything of what changed
+		return d.store.Apply(ctx, d.table, tables.Replace(main)) // the index rows do not contain the changed columns
 	}
 	ops := []tables.Op{tables.Replace(main)}
 	for _, row := range after.indexRows(main) {

@@ -44,7 +44,7 @@ func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLette
 	}
 	const page = 1000
 	l := q.listing(d.store, d.table)
-	l.limit = page - 1 // a lane asks for one more
+	l.limit = page - 1 // a stream asks for one more
 	rows, err := merge(ctx, q.streams(l, func(l listing, engine string) *rowStream {
 		return l.indexStream(engine, correlationPrefix(f.CorrelationID))
 	}), MaxGrouped+1)

@@ -79,7 +79,7 @@ func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time,
 		for _, row := range page {
 			group.Go(func() (err error) {
 				defer func() {
-					if p := recover(); p != nil { // nobody above this goroutine could recover for it
+					if p := recover(); p != nil { // a panic in this goroutine would end the process
 						err = fmt.Errorf("panic: %v", p)
 					}
 				}()
@@ -95,7 +95,7 @@ func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time,
 func (d *DeadLetters) remove(ctx context.Context, index tables.Entity) error {
 	key := tables.Key{Partition: index.Partition, Row: index.String(targetColumn)}
 	e, err := d.store.Get(ctx, d.table, key)
-	if errors.Is(err, tables.ErrNotFound) { // another process removes, too, or somebody took the row alone away by hand
+	if errors.Is(err, tables.ErrNotFound) { // another process has deleted the row, or somebody has deleted it by hand
 		err = d.store.Apply(ctx, d.table, tables.Delete(index.Key, ""))
 		if errors.Is(err, tables.ErrNotFound) {
 			err = nil

@@ -70,7 +70,7 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 		case l.Status != StatusPending:
 			return false, fmt.Errorf("%w: it is %s", ErrState, l.Status)
 		case l.RetryID != "":
-			return false, nil // the retry of one who did not come to its end
+			return false, nil // a retry was claimed and not finished, so this one continues it
 		}
 		if err := r.whyNotRetryable(*l); err != nil {
 			return false, err
@@ -78,7 +78,7 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 		l.RetryID, l.RetriedBy = uuid.NewString(), clip(by, MaxIdentity)
 		l.RetriedAtUtc = truncateMicros(r.config.Now())
 		if !l.RetriedAtUtc.After(l.InsertedAtUtc) {
-			l.RetriedAtUtc = truncateMicros(l.InsertedAtUtc).Add(time.Microsecond) // the time tells the messages apart
+			l.RetriedAtUtc = truncateMicros(l.InsertedAtUtc).Add(time.Microsecond) // the two messages must have different times
 		}
 		return true, nil
 	})
@@ -92,7 +92,7 @@ func (r *Retrier) retry(ctx context.Context, engine, rowKey, by string) (DeadLet
 	return r.config.DeadLetters.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
 		switch {
 		case l.retried():
-			return false, nil // somebody else's, who had the same retry id
+			return false, nil // another process has finished the retry
 		case l.Status != StatusPending || l.RetryID != claimed.RetryID:
 			return false, fmt.Errorf("%w: somebody has decided otherwise while its message was sent again", ErrState)
 		}

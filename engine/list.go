@@ -173,7 +173,7 @@ func (l listing) runStream(engine, correlationID string) *rowStream {
 		q.To = prefix + ceil(l.to).Format(timestampLayout)
 	}
 	q.Select = historyListColumns()
-	q.Where = l.where // the correlation id is one of them
+	q.Where = l.where // these include the correlation id
 	return &rowStream{
 		done: q.From >= q.To,
 		fetch: func(ctx context.Context) (listed []listedRow, more bool, err error) {

@@ -96,7 +96,7 @@ func Locked(ctx *orchestrator.Context, steps *LockSteps, instanceID string, d ti
 	in := lockInput{InstanceID: instanceID, JobID: JobID(ctx), Duration: d, Execution: ctx.Execution()}
 	lock, err := steps.acquireWhenFree(ctx, in)
 	if err != nil {
-		steps.unlock(ctx, lock, in) // it may have been taken all the same
+		steps.unlock(ctx, lock, in) // the lock may have been taken in spite of the error
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
 	}
 	var panicked any

@@ -66,7 +66,7 @@ func merge(ctx context.Context, lanes []*rowStream, limit int) ([]listedRow, err
 	for _, l := range lanes {
 		group.Go(func() (err error) {
 			defer func() {
-				// Nobody above this goroutine could recover for it.
+				// A panic in this goroutine would end the process.
 				if p := recover(); p != nil {
 					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 				}

@@ -112,7 +112,7 @@ func (d Definition) adapt(body []byte) (Message, error) {
 	if d.Adapt != nil {
 		if m, ok, err := d.Adapt(body); ok || err != nil {
 			if err == nil {
-				_, err = m.encode() // it may be deeper than its body
+				_, err = m.encode() // the message may be nested deeper than its body
 			}
 			return m, err
 		}
@@ -128,7 +128,7 @@ func (d Definition) adapt(body []byte) (Message, error) {
 // encode returns the message as queues and runs get it. The errors are those of payload.Check, so whatever can be
 // encoded, a run can store.
 func (m Message) encode() ([]byte, error) {
-	if err := payload.Check(m.Input); err != nil { // the words of a JSON encoder would not name the limit
+	if err := payload.Check(m.Input); err != nil { // checked first, because the error of the encoder would not name the limit
 		return nil, err
 	}
 	text, err := payload.Marshal(m)

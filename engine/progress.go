@@ -15,7 +15,7 @@ const progressTries = 3
 // another process may have brought the run to its end meanwhile, and its last entry says so.
 func (a *attempt) recordProgress(ctx context.Context, out orchestrator.Outcome) error {
 	if out.Joined {
-		return nil // whoever drives it shows it
+		return nil // the attempt that drives the run records it
 	}
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()

@@ -48,7 +48,7 @@ func (r redaction) apply(text string) string {
 
 // redactions apply in this order, because whole credentials can be the values of assignments and members.
 var redactions = []redaction{
-	{ // a private key in PEM, cut short perhaps
+	{ // a private key in PEM, possibly cut
 		trigger: "PRIVATE KEY-----",
 		pattern: regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`),
 		with:    redacted,

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 )
 
-// RedactJSON replaces the secrets of a JSON document by "[redacted]". A value is one when its member's name looks
-// secret, in any case and with any punctuation: secretText, client_secret, accountKey, token, Authorization and so on,
-// but not secretName, secretVersion, keyName or tokenType, which say something about a secret. Within an object or
-// array of such a name every string and number counts, with the same exceptions; of {"name": ..., "value": ...} the
-// value counts when the name before it looks secret. Other strings pass through Redact.
+// RedactJSON replaces the secrets of a JSON document by "[redacted]". A value is secret when the name of its member
+// looks secret, in any case and with any punctuation: secretText, client_secret, accountKey, token, Authorization and
+// so on, but not secretName, secretVersion, keyName or tokenType, which describe a secret. In an object or array with
+// such a name, all strings and numbers are secret, with the same exceptions. Of {"name": ..., "value": ...} the value
+// is secret when the name before it looks secret. All other strings are passed through Redact.
 //
-// All else stays as it is, byte for byte: the order of members, the text of numbers, white space. A document without
-// secrets is returned itself. What is not JSON becomes a JSON string of its redacted text; nothing stays nothing.
+// Everything else stays as it is, byte for byte: the order of members, the text of numbers, white space. A document
+// without secrets is returned itself. A text that is not JSON becomes a JSON string of its redacted text; an empty
+// document becomes nil.
 func RedactJSON(doc json.RawMessage) json.RawMessage {
 	if len(doc) == 0 {
 		return nil
@@ -28,7 +29,7 @@ func RedactJSON(doc json.RawMessage) json.RawMessage {
 	return append(r.out, doc[r.copied:]...)
 }
 
-// jsonRedactor walks a valid document and copies it as far as it has to change.
+// jsonRedactor walks a valid document, and copies it as far as it has to change.
 type jsonRedactor struct {
 	doc    []byte
 	pos    int
@@ -36,7 +37,7 @@ type jsonRedactor struct {
 	copied int // of doc, into out
 }
 
-// value walks one value; secret says that it is the value of a secret-looking name.
+// value walks one value; secret says that its name looks secret.
 func (r *jsonRedactor) value(secret bool) {
 	switch r.next() {
 	case '{':
@@ -56,7 +57,7 @@ func (r *jsonRedactor) value(secret bool) {
 	default:
 		start := r.pos
 		r.literal()
-		if secret && bytes.IndexByte([]byte("tfn"), r.doc[start]) < 0 { // true, false and null tell nothing
+		if secret && bytes.IndexByte([]byte("tfn"), r.doc[start]) < 0 { // true, false and null reveal nothing
 			r.replace(start, redacted)
 		}
 	}
@@ -64,7 +65,7 @@ func (r *jsonRedactor) value(secret bool) {
 
 func (r *jsonRedactor) object(secret bool) {
 	r.pos++
-	named := false // a member before says that "value" is a secret
+	named := false // an earlier member says that "value" is a secret
 	for r.next() != '}' {
 		if r.doc[r.pos] == ',' {
 			r.pos++
@@ -81,7 +82,8 @@ func (r *jsonRedactor) object(secret bool) {
 	r.pos++
 }
 
-// namesSecret says whether a member, by its plain name and its JSON, names a secret whose value another member holds.
+// namesSecret reports whether a member, given its plain name and its JSON, names a secret whose value is in another
+// member.
 func namesSecret(plain string, value []byte) bool {
 	switch plain {
 	case "keyname", "secretname":
@@ -105,7 +107,7 @@ func (r *jsonRedactor) array(secret bool) {
 	r.pos++
 }
 
-// next skips white space and gives the byte behind it.
+// next skips white space and returns the byte behind it.
 func (r *jsonRedactor) next() byte {
 	for {
 		switch c := r.doc[r.pos]; c {
@@ -146,7 +148,7 @@ func (r *jsonRedactor) replace(start int, text string) {
 	r.copied = r.pos
 }
 
-// quoted is a text as a JSON string, with < and > as they are.
+// quoted returns a text as a JSON string in which < and > are not escaped.
 func quoted(text string) []byte {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -76,7 +76,7 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 		}
 		return a.recordProgress(ctx, out)
 	}
-	since = since.Truncate(time.Microsecond) // as the rounds have it
+	since = since.Truncate(time.Microsecond) // the precision of the rounds
 	out.Calls = slices.DeleteFunc(slices.Clone(out.Calls), func(c orchestrator.Call) bool { return c.EndedAt.Before(since) })
 	return a.recordProgress(ctx, out)
 }
@@ -105,7 +105,7 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 		err = p.recordRunning(ctx, out, began, again)
 	}
 	if err == nil && out.Status == orchestrator.Stalled && m.header.Retry != nil {
-		err = p.deadLetterUnstarted(ctx, out, m.header) // somebody has tried in vain
+		err = p.deadLetterUnstarted(ctx, out, m.header) // a retry of the dead letter has not helped
 	}
 	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
 		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))

@@ -149,7 +149,7 @@ func (a *attempt) releaseLock(ctx context.Context) error {
 	}
 	err := a.config.Locks.Release(ctx, a.message.InstanceID, a.job())
 	if errors.Is(err, registry.ErrInvalid) {
-		return nil // there is no such instance
+		return nil // the instance does not exist
 	}
 	return err
 }

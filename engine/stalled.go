@@ -31,7 +31,7 @@ func (p *Pipeline) Stalled(ctx context.Context, out orchestrator.Outcome) error 
 func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcome) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	if a.header.Retry == nil && len(out.Carry) > 0 { // it may be another message for the same run
+	if a.header.Retry == nil && len(out.Carry) > 0 { // the message at hand may be another one for the same run
 		a.header, a.body = splitHeader(Delivery{Body: out.Carry})
 	}
 	letter := a.newDeadLetter(ReasonStalled, out.Failure)

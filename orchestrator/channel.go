@@ -5,7 +5,7 @@ package orchestrator
 type Channel[T any] struct {
 	capacity int
 	values   []T
-	waiting  int // receivers
+	waiting  int // how many receivers wait
 	closed   bool
 }
 

@@ -21,7 +21,7 @@ const (
 	columnBlob     = "Blob" // names the blob that holds the data instead
 	columnCommit   = "Commit"
 
-	// What a round means is a version of its own, which stands behind the encoding; none is version 1. A program does not
+	// The version of the contents of a round follows the encoding; without one, it is version 1. A program does not
 	// read newer ones than its own. 2 has attempts; 3 has rounds in blobs, and turns that are divided over rounds.
 	schemaSeparator = ";"
 	schemaVersion   = "3"

@@ -25,7 +25,7 @@ func (r *Runtime) reviewDamage(ctx context.Context) error {
 	}
 	from = ""
 	if n := len(page.Entities); page.Next != "" && n > 0 {
-		from = page.Entities[n-1].Row + " " // the first that can follow: rows are named by a hash
+		from = page.Entities[n-1].Row + " " // sorts right behind this row, because row keys are hashes
 	}
 	r.mu.Lock()
 	r.reviewFrom = from

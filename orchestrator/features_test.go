@@ -300,7 +300,7 @@ func TestAPanicInAFiberIsItsError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	o := NewOrchestrator("test", func(ctx *Context, _ int) (int, error) {
-		return Go(ctx, func(*Context) (int, error) { panic("fiber bug") }).Await()
+		return Go(ctx, func(*Context) (int, error) { panic("coroutine bug") }).Await()
 	})
 	out := mustRun(t, w.process(t, nil, o), startOf("a", 0))
 	if out.Status != Failed || out.Failure.Code != "panic" || !strings.Contains(out.Failure.Stack, "features_test.go") {

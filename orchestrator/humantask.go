@@ -185,7 +185,7 @@ func (d *driver) noLongerWanted(t *task, p roundPart) bool {
 // humanTask returns a task as its orchestration has decided it.
 func (d *driver) humanTask(t *task) tasks.Task {
 	x := d.execution
-	wanted, _ := humanTaskOf(t.input) // it was read before it was decided
+	wanted, _ := humanTaskOf(t.input) // decoding succeeded before the decision
 	wanted.Ref = tasks.Ref{Orchestration: x.id, ID: x.token(t)}
 	wanted.Orchestrator, wanted.CorrelationID = x.name, x.correlationID
 	wanted.Status, wanted.CreatedAt = tasks.Created, fromMicros(t.began)

@@ -76,7 +76,7 @@ func (r *Runtime) List(ctx context.Context, f Filter, limit int, continuation st
 		return nil, "", fmt.Errorf("list of orchestrations: a page has 1 to %d, not %d", maxList, limit)
 	}
 	if f.Prefix != "" && !validID(f.Prefix) {
-		return nil, "", nil // no id begins so
+		return nil, "", nil // no id has such a prefix
 	}
 	from := tables.EscapeKey(f.Prefix)
 	scan := tables.Scan{Row: statusRow, FromPartition: from, ToPartition: tables.PrefixEnd(from), Continuation: continuation, Where: map[string]any{}}
@@ -184,7 +184,7 @@ func (c stateColumn) waitsFor(child string) bool {
 		Frames []string `json:"subWorkflowFrames"`
 	}
 	if err := json.Unmarshal([]byte(c), &state); err != nil || len(state.Frames) >= shownInState {
-		return true // it may be
+		return true // the state does not show all of them, so it may be one
 	}
 	return slices.Contains(state.Frames, clipName(child))
 }

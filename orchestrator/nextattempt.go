@@ -88,7 +88,7 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 		return d.startNextAttempt(ctx, all, nextAttempt(latest, started))
 	}
 	next := freshExecution(d.start, latest, "").event
-	next.First = max(started.First, 1) // it is still the same orchestration
+	next.First = max(started.First, 1) // the orchestration was not started from outside again
 	return d.startNextAttempt(ctx, all, next)
 }
 

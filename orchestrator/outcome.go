@@ -220,7 +220,7 @@ func (o *Outcome) applyLearned(e event, suspended bool) {
 		o.Status, o.Failure = activeStatus(suspended), nil
 	case e.Kind == executionCanceled:
 		for i, c := range o.Calls {
-			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // what it called since then goes on
+			if c.ScheduledAt.Before(fromMicros(e.At)) && !c.shielded { // calls that were made after the cancellation go on
 				o.interrupted(event{Task: i + 1, At: e.At})
 			}
 		}
@@ -230,7 +230,7 @@ func (o *Outcome) applyLearned(e event, suspended bool) {
 		}
 	}
 	if e.Task < 1 || e.Task > len(o.Calls) {
-		return // replay reports it
+		return // a replay reports the error
 	}
 	c := &o.Calls[e.Task-1]
 	if !c.EndedAt.IsZero() {

@@ -45,7 +45,7 @@ func (m *receivedSignals) record(e event) {
 	if e.Inherited != nil {
 		m.restore(e.Inherited, e.At)
 	}
-	if e.Signal == "" || e.Kind == executionStarted { // whose request id is no signal's
+	if e.Signal == "" || e.Kind == executionStarted { // the id in a start is a request id, and not that of a signal
 		return
 	}
 	m.add(digestOf(e.Signal), e.At)
@@ -82,7 +82,7 @@ func (m *receivedSignals) advanceStream(stream string, to sender) {
 // restore takes over what the execution before has left, in the format of any version.
 func (m *receivedSignals) restore(in *inheritance, at int64) {
 	for _, id := range in.Signals {
-		m.add(digestOf(id), at) // older versions do not say when
+		m.add(digestOf(id), at) // older versions did not store the time
 		m.last = id
 	}
 	for _, hour := range in.Applied {

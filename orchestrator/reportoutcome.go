@@ -39,7 +39,7 @@ func (r *Runtime) continueLater(ctx context.Context, d *driver) error {
 	if out.Rounds == 0 {
 		return fmt.Errorf("orchestration %s: the time ran out before anything was done: %w", out.ID, context.DeadlineExceeded)
 	}
-	entries := []parkedEntry{r.recheckLater(out.ID)} // should the signal be lost
+	entries := []parkedEntry{r.recheckLater(out.ID)} // in case the signal is lost
 	if at := d.earliest(); !at.IsZero() {
 		entries = append(entries, parkedEntry{id: out.ID, due: at, since: at})
 	}

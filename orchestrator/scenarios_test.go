@@ -48,7 +48,7 @@ func scenarios() map[string]scenario {
 		"sequence and fan-out":   {make: mixed, output: `"[3 100 4] 5 true"`, most: map[string]int{"flaky": 4}},
 		"timers":                 {make: withTimers, output: `"2 1 true"`},
 		"sub-orchestrations":     {make: withChildren, output: `"[11 12] failed: child trouble"`, most: map[string]int{"trouble": 4}},
-		"fibers":                 {make: withFibers, output: `"[2 12 22]"`},
+		"fibers":                 {make: withCoroutines, output: `"[2 12 22]"`},
 		"continue as new":        {make: withGenerations, output: `"1 2 3 4"`},
 		"recorded values":        {make: withValues, output: `"same"`},
 		"events":                 {make: withEvents, output: `"1 2 3 none"`, outside: raiseEvents},
@@ -141,7 +141,7 @@ func withChildren(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	return []AnyOrchestrator{o, child, sad}, []AnyActivity{step, trouble}
 }
 
-func withFibers(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+func withCoroutines(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 	step := l.step("step")
 	o := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
 		var branches []*Future[int]

@@ -67,7 +67,7 @@ func (x *execution) classifyCommand(s Signal) signalClass {
 		}
 	}
 	if by != nil && x.call != nil && by.Call.Execution > 0 && !by.Call.same(*x.call) {
-		return signalStale // for an earlier call
+		return signalStale // it is for an earlier call
 	}
 	return signalNew
 }

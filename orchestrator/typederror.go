@@ -51,7 +51,7 @@ func (all errorTypes) names() []string {
 
 // record stores err in f, if its type is named.
 func (all errorTypes) record(f *Failure, err error) {
-	defer func() { _ = recover() }() // user code that panics keeps nothing
+	defer func() { _ = recover() }() // a panic of user code records nothing
 	for _, t := range all {
 		if detail, ok := t.encode(err); ok && len(detail) <= maxMessage {
 			f.Type, f.Detail = t.name, detail
@@ -62,7 +62,7 @@ func (all errorTypes) record(f *Failure, err error) {
 
 // restore returns the error that f stores; nil when it stores none, or one of a type that this code does not know.
 func (all errorTypes) restore(f *Failure) error {
-	defer func() { _ = recover() }() // user code that panics revives nothing
+	defer func() { _ = recover() }() // a panic of user code restores nothing
 	for _, t := range all {
 		if t.name == f.Type {
 			if err, bad := t.decode(f.Detail); bad == nil {
@@ -75,7 +75,7 @@ func (all errorTypes) restore(f *Failure) error {
 
 // recordNamed stores in f what err wraps of the types that a caller has named. This code need not know these types.
 func recordNamed(f *Failure, err error, names []string) {
-	defer func() { _ = recover() }() // user code that panics keeps nothing
+	defer func() { _ = recover() }() // a panic of user code records nothing
 	var named error
 	walk(err, func(e error) bool {
 		if slices.Contains(names, fmt.Sprintf("%T", e)) {

@@ -102,9 +102,9 @@ func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]boo
 	for _, e := range w.events() {
 		times[e.Key]++
 	}
-	buried := map[uuid.UUID]int{}
+	dead := map[uuid.UUID]int{}
 	for _, e := range w.deaths() {
-		buried[e.Key]++
+		dead[e.Key]++
 	}
 	faulty := 0
 	for _, plan := range plans {
@@ -113,7 +113,7 @@ func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]boo
 	for _, m := range s.messages {
 		r, err := p.admin.Get(t.Context(), "acme", m.Key.String())
 		there := err == nil
-		ended := times[m.Key] + buried[m.Key]
+		ended := times[m.Key] + dead[m.Key]
 		switch {
 		case accepted[m.Key] && !there:
 			t.Errorf("%s was added and is not there", m.Payload[:min(20, len(m.Payload))])
@@ -124,8 +124,8 @@ func (s crashScenario) verify(t testing.TB, w *world, accepted map[uuid.UUID]boo
 		case ended > 1+faulty:
 			t.Errorf("message %s left %d times with %d faults", r.ID, ended, faulty)
 		}
-		if r.Status == StatusProcessed && times[m.Key] == 0 || r.Status == StatusDead && buried[m.Key] == 0 {
-			t.Errorf("message %s is %s, but was delivered %d times and buried %d times", r.ID, r.Status, times[m.Key], buried[m.Key])
+		if r.Status == StatusProcessed && times[m.Key] == 0 || r.Status == StatusDead && dead[m.Key] == 0 {
+			t.Errorf("message %s is %s, but was delivered %d times and dead-lettered %d times", r.ID, r.Status, times[m.Key], dead[m.Key])
 		}
 		delete(times, m.Key)
 	}

@@ -197,14 +197,14 @@ func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinat
 	if err != nil {
 		t.Fatal(err)
 	}
-	dispatcher, err := NewDispatcher(o, DispatcherConfig{Router: router, Dead: w.bury})
+	dispatcher, err := NewDispatcher(o, DispatcherConfig{Router: router, Dead: w.recordDead})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &process{o: o, writer: NewWriter(o), dispatcher: dispatcher, admin: NewAdmin(o), monitor: NewMonitor(o)}
 }
 
-func (w *world) bury(_ context.Context, e DeadEvent) error {
+func (w *world) recordDead(_ context.Context, e DeadEvent) error {
 	if w.deadHook != nil {
 		if err := w.deadHook(e); err != nil {
 			return err

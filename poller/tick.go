@@ -122,7 +122,7 @@ func (t *tick) idleTick(ctx context.Context, state State) error {
 		return err
 	}
 	meant.PolledAt = t.leases.clock.time()
-	// A conflict does not matter, because the other process has written that the poller is running.
+	// A conflict does not matter: the write of another process shows as well that the poller is running.
 	if _, _, err := t.leases.swap(ctx, meant, state.ETag); err != nil && !needsReread(err) {
 		return fmt.Errorf("write that there are no rows: %w", err)
 	}

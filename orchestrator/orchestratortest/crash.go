@@ -7,14 +7,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// CrashEverywhere runs a scenario without a crash and then, for every call that the runtime made of storage, with a
-// process that dies before the call and with one that dies after it; another process goes on. Attempts, retries and rewinds
-// are covered, too. Each is a subtest, which
-// fails when status, output or error differ from the run without a crash, or Check finds fault. The package comment says
-// what is expected of activities.
+// CrashEverywhere runs a scenario without a crash, and then, for every storage call of the runtime, with a process that
+// dies before the call and with one that dies after it; another process goes on. Attempts, retries and rewinds are
+// included. Each run is a subtest. It fails when status, output or error differ from the run without a crash, or when
+// Check fails. The package comment says what is expected of activities.
 //
-// scenario is called for every run, inside of the bubble, so that what its activities remember begins anew. A crash takes
-// next to no virtual time, but times differ by it. Of the output, what the type Out holds is compared: where real
+// scenario is called for every run, inside of the bubble, so that the state of its activities is new each time. A crash
+// takes almost no virtual time, but it changes times. Of the output, what the type Out holds is compared: if real
 // activities draw random values, or times are returned, choose an Out without them, or fake the activities.
 func CrashEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
 	t.Helper()

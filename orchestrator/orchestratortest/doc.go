@@ -29,7 +29,7 @@
 // A run goes through the same code as in production: rounds, signals, parking and replay. It ends when the orchestration
 // has, and nothing is left to deliver. Each finished history is replayed, so that code that is not deterministic fails
 // the test. The test also fails when the run cannot go on: a wait that nothing ends, a step that never happens, or code that
-// stalls, which "the run is stalled" tells with the reason. Code that does not come back at all, because it loops or holds a
+// stalls, which "the run is stalled" reports with the reason. Code that does not return at all, because it loops or holds a
 // lock, stops the clock: after 30 s of real time without a sign of life, and without an activity that runs, the process ends
 // in a panic that says the same, with the line.
 //
@@ -45,7 +45,7 @@
 // result. A fake that counts its runs does not: let it decide by its input, or by orchestrator.Info(ctx).Attempt. A
 // sub-orchestration that failed can go on as its next execution before its caller learns of the failure.
 //
-// # Second chances
+// # Failures
 //
 // Scenario.Attempts says how often the message that starts the orchestration comes when the orchestration fails; in between
 // it is Retrying for 30 s, as on the host, and after the last attempt it is given up. The steps "retry", "rewind" and

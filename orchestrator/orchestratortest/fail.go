@@ -11,18 +11,18 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// FailEverywhere runs a scenario as it is and then, for every attempt of every activity that ran, four times with a failure
-// there: permanent or ordinary, before the activity's function has run or after it. From that attempt on, all of the same
-// call fail, so the call fails for good. What fails by that gets a second chance: when it is Retrying, its start message
-// comes again; when it is Failed, a person rewinds it, once.
+// FailEverywhere runs a scenario as it is and then, for every attempt of every activity that ran, four times with a
+// failure there: permanent or ordinary, before or after the activity's function has run. Later attempts of the same
+// call fail, too, so the call fails for good. What fails because of that gets another attempt: when it is Retrying, its
+// start message comes again; when it is Failed, a person rewinds it, once.
 //
-// Each is a subtest. It has to end as the run without a failure does, in status, output and error, or as Failed with the
-// error that the call was given; and Check must find no fault. Scenario.Fallback allows other outputs. Times, calls and the
-// ledger are not compared: Check sees them. So an engine fails its own test that succeeds on work which it undid, does work
-// twice, or cannot go on from half of it, as long as its Check, or its fakes, can tell.
+// Each run is a subtest. It has to end like the run without a failure, in status, output and error, or as Failed with
+// the error that the call was given; and Check must not fail. Scenario.Fallback allows other outputs. Times, calls and
+// the ledger are not compared, but Check sees them. So an engine fails its test if it succeeds on work that it undid,
+// does work twice, or cannot continue after half of it, provided that Check or the fakes can tell.
 //
 // scenario is called for every run, inside of the bubble, as in CrashEverywhere. The package comment says more in
-// "Second chances".
+// "Failures".
 func FailEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scenario[In, Out]) {
 	t.Helper()
 	want := run(t, scenario, &faults.Plan{}, nil)
@@ -47,22 +47,22 @@ func FailEverywhere[In, Out any](t *testing.T, scenario func(t *testing.T) Scena
 	}
 }
 
-// failing is the call that fails in a run. nil is none.
+// failing is the injected failure of a call. nil is none.
 type failing struct {
 	call      string // its idempotency key
-	attempt   int    // the first that fails
+	attempt   int    // the first attempt that fails
 	activity  string
-	applied   bool // the function has run
+	applied   bool // the failure comes after the function has run
 	permanent bool
 	happened  atomic.Bool
 }
 
-// text is the error that the call is given.
+// text is the error of the call.
 func (f *failing) text() string {
 	return fmt.Sprintf("FailEverywhere made this call of %s fail", f.activity)
 }
 
-// name is that of the subtest.
+// name is the name of the subtest.
 func (f *failing) name() string {
 	name := "ordinary"
 	if f.permanent {
@@ -74,7 +74,7 @@ func (f *failing) name() string {
 	return name + "-before"
 }
 
-// errorFor is the error of an attempt; nil when it is not to fail.
+// errorFor returns the error of an attempt; nil when it is not to fail.
 func (f *failing) errorFor(info orchestrator.ActivityInfo) error {
 	if f == nil || info.IdempotencyKey() != f.call || info.Attempt < f.attempt {
 		return nil
@@ -87,11 +87,11 @@ func (f *failing) errorFor(info orchestrator.ActivityInfo) error {
 	return err
 }
 
-// allows says that a run may end so. fallback says that its code may, and did, choose another output in the attempt that saw
-// the failure.
+// allows reports whether a run may end so. fallback says that the code was allowed to return another output, and that
+// it saw the failure.
 func (f *failing) allows(want, got string, status orchestrator.Status, fallback bool) bool {
 	return got == want || status == orchestrator.Failed && strings.Contains(got, f.text()) || status == orchestrator.Completed && fallback
 }
 
-// hasHappened says that there is such a failure, and that it has happened.
+// hasHappened reports whether there is a failure, and it has happened.
 func (f *failing) hasHappened() bool { return f != nil && f.happened.Load() }

@@ -12,16 +12,17 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// goldenVariable is an environment variable and no flag, so that it cannot clash with flags of the test's package.
+// goldenVariable is an environment variable instead of a flag, so that it cannot clash with flags of the test's
+// package.
 const goldenVariable = "ROUNDHOUSE_GOLDEN"
 
-// Golden replays the history that a file holds, such as testdata/order.json, and fails when the orchestrator decides
-// otherwise than it did when the file was written: then this change would stall the orchestrations that run while it is
-// deployed. It runs no activity. Sub-orchestrations have files of their own, of scenarios of their own.
+// Golden replays the history in a file, such as testdata/order.json, and fails when the orchestrator decides otherwise
+// than it did when the file was written: then the change would stall the orchestrations that run while it is deployed.
+// It runs no activity. Sub-orchestrations have files and scenarios of their own.
 //
-// With ROUNDHOUSE_GOLDEN=write in the environment, it runs the scenario first and writes the file, with all inputs and
-// results. A file that is kept while the code changes guards the orchestrations that the old code started; so rather
-// add files than rewrite them.
+// With ROUNDHOUSE_GOLDEN=write in the environment, Golden runs the scenario first and writes the file, with all inputs
+// and results. A file that is kept while the code changes protects the orchestrations that the old code started, so
+// prefer adding files to rewriting them.
 func Golden[In, Out any](t *testing.T, file string, s Scenario[In, Out]) {
 	t.Helper()
 	if os.Getenv(goldenVariable) == "write" {
@@ -51,7 +52,7 @@ func write(file string, history []byte) error {
 	return os.WriteFile(file, append(history, '\n'), 0o644)
 }
 
-// replay checks that an orchestration's code decides again what its history holds.
+// replay checks that an orchestration's code decides again what its history records.
 func (w *world) replay(ctx context.Context, out orchestrator.Outcome) error {
 	history, err := w.outside.Export(ctx, out.ID)
 	if err != nil {

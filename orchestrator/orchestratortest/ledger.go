@@ -11,18 +11,18 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// Entry is one run of an activity's function: of a real one or of a fake.
+// Entry is one run of the function of an activity, real or fake.
 type Entry struct {
 	Activity string
 	Input    json.RawMessage
-	// Info tells for which attempt of which call it ran.
+	// Info says for which attempt of which call it ran.
 	Info orchestrator.ActivityInfo
-	// Err is what the caller was told. It is not nil for a run that did its work, but that FailEverywhere made fail
+	// Err is the error that the caller got. It is not nil for a run that did its work and that FailEverywhere made fail
 	// afterwards.
 	Err error
 }
 
-// String shows the entry on a line.
+// String is the entry on one line.
 func (e Entry) String() string {
 	text := fmt.Sprintf("%s %s of %s, attempt %d", e.Activity, e.Input, e.Info.IdempotencyKey(), e.Info.Attempt)
 	if e.Err != nil {
@@ -33,13 +33,13 @@ func (e Entry) String() string {
 
 var errNotReturned = errors.New("it did not return")
 
-// ledger is what activities did, in the order in which they began.
+// ledger records what activities did, in the order in which they began.
 type ledger struct {
 	mu      sync.Mutex
 	entries []*Entry
 }
 
-// enter notes that a function begins; the result is called when it has ended.
+// enter records that a function begins, and returns what to call when it has ended.
 func (l *ledger) enter(e Entry) (ended func(error)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *ledger) all() []Entry {
 	return out
 }
 
-// instrument is the activities with the ledger around their functions, and the failure that the run is to have.
+// instrument wraps activities, so that the ledger records them and the injected failure happens.
 func (w *world) instrument(activities []orchestrator.AnyActivity) []orchestrator.AnyActivity {
 	all := slices.Clone(activities)
 	for i, a := range all {
@@ -75,7 +75,7 @@ func (w *world) instrument(activities []orchestrator.AnyActivity) []orchestrator
 	return all
 }
 
-// perform runs an activity's function, unless its call is to fail before.
+// perform runs an activity's function, unless its call fails before that.
 func (w *world) perform(ctx context.Context, name string, input json.RawMessage, fn func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	info := orchestrator.Info(ctx)
 	failure := w.failing.errorFor(info)

@@ -12,13 +12,13 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// How a host treats messages that could not be handled.
+// This is how a host handles messages that failed.
 const (
 	redelivery    = 30 * time.Second
 	maxDeliveries = 5
 )
 
-// process is a runtime that can crash, with the invocations that it works on.
+// process is a runtime that can crash, with its invocations.
 type process struct {
 	world  *world
 	plan   *faults.Plan
@@ -29,7 +29,7 @@ type process struct {
 
 	mu      sync.Mutex
 	running int
-	err     error // that nothing can mend
+	err     error // an error that ends the test
 }
 
 func (w *world) process(ctx context.Context, plan *faults.Plan) (*process, error) {
@@ -40,13 +40,14 @@ func (w *world) process(ctx context.Context, plan *faults.Plan) (*process, error
 	return p, err
 }
 
-// intercept lets the world look again after each storage call.
+// intercept notifies the world after each storage call.
 func (p *process) intercept(ctx context.Context, c faults.Call, next func(context.Context) error) error {
 	defer p.world.notify()
 	return p.plan.Intercept(ctx, c, next)
 }
 
-// invoke works on a message: it runs, and is acknowledged then. A failure that a redelivery can mend goes to again.
+// invoke handles a message: it calls run, and then acknowledge. After a failure that a redelivery can fix, it calls
+// again.
 func (p *process) invoke(run, acknowledge func() error, again func(delay time.Duration) error) {
 	p.mu.Lock()
 	p.running++
@@ -71,8 +72,8 @@ func (p *process) invoke(run, acknowledge func() error, again func(delay time.Du
 	})
 }
 
-// begin works on the message that starts the orchestration. With over, what it asks for is done, but may have left
-// something to do when its process died.
+// begin handles the message that starts the orchestration. With over, what it asks for is done, but its process may
+// have died before everything was finished.
 func (p *process) begin(over bool) {
 	p.invoke(func() error {
 		if over {
@@ -102,7 +103,7 @@ func (p *process) giveUp() {
 	}, func() error { return nil }, func(time.Duration) error { return nil }) // the next process finds it Retrying
 }
 
-// deliver works on a signal, if one is visible.
+// deliver handles a signal, if one is visible.
 func (p *process) deliver() (bool, error) {
 	ctx, w, queue := context.WithoutCancel(p.ctx), p.world, p.rt.SignalQueue()
 	messages, err := w.queues.Receive(ctx, queue, 1, queues.MaxDelay)
@@ -127,14 +128,14 @@ func (p *process) deliver() (bool, error) {
 	return true, nil
 }
 
-// state says how many invocations go on, and what went wrong for good.
+// state returns how many invocations are running, and the error that ends the test.
 func (p *process) state() (running int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.running, p.err
 }
 
-// stop ends the process and waits for what it did.
+// stop ends the process and waits for its invocations.
 func (p *process) stop() {
 	p.cancel()
 	p.work.Wait()

@@ -7,23 +7,23 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// message is the one that starts the orchestration.
+// message is the message that starts the orchestration.
 type message struct {
-	after        int // the execution that was over when it came: it asks for the next
+	after        int // the last execution before it came: it asks for the next one
 	acknowledged atomic.Bool
 }
 
-// recovery is what becomes of an orchestration that has failed.
+// recovery is the state of retries after a failure of the orchestration.
 type recovery struct {
 	retryAt time.Time       // when the start message comes again; zero when it does not
-	retried bool            // another attempt was made, by whomever
+	retried bool            // another attempt was made
 	stopped bool            // a step canceled or terminated the orchestration
 	rewound map[string]bool // orchestrations that were rewound after the failure
-	repeats []bool          // steps that happened, and happen again when somebody waits for them
+	repeats []bool          // steps that happen again when somebody waits for them
 }
 
-// attempts is how many a Retrying orchestration has made since the message that started it came for the first time, or since
-// it was rewound.
+// attempts is how many attempts a Retrying orchestration has made since its start message came for the first time, or
+// since it was rewound.
 func attempts(out orchestrator.Outcome) int {
 	n := 1
 	for i := len(out.Earlier) - 1; i >= 0 && out.Earlier[i].Status == orchestrator.Retrying; i-- {
@@ -32,7 +32,7 @@ func attempts(out orchestrator.Outcome) int {
 	return n
 }
 
-// sendStart lets the start message come, for what follows the execution.
+// sendStart delivers the start message for the execution that follows this one.
 func (s *simulation) sendStart(after int) {
 	s.t.Helper()
 	w := s.world
@@ -42,7 +42,7 @@ func (s *simulation) sendStart(after int) {
 	s.begin()
 }
 
-// begin works on the start message, unless it is acknowledged.
+// begin handles the start message, unless it is acknowledged.
 func (s *simulation) begin() {
 	s.t.Helper()
 	if s.world.message.acknowledged.Load() {
@@ -53,7 +53,7 @@ func (s *simulation) begin() {
 	s.process.begin(over && out.Execution > s.world.message.after)
 }
 
-// retry lets the start message of a Retrying orchestration come again when its time has come, or gives it up.
+// retry delivers the start message of a Retrying orchestration again when it is due, or gives it up.
 func (s *simulation) retry() bool {
 	s.t.Helper()
 	w := s.world
@@ -81,7 +81,7 @@ func (s *simulation) retry() bool {
 	return true
 }
 
-// retries says that a step is still to bring the start message again.
+// retries reports whether a step is still to deliver the start message again.
 func (w *world) retries() bool {
 	for i, step := range w.steps {
 		if step.Command == commandRetry && !w.done[i] {
@@ -91,8 +91,8 @@ func (w *world) retries() bool {
 	return false
 }
 
-// rewindFailed rewinds what has failed because a call was made to fail, once for each orchestration that nobody called. What was
-// stopped stays so.
+// rewindFailed rewinds orchestrations that have failed because of the injected failure, once for each orchestration
+// without a caller. An orchestration that a step has stopped stays so.
 func (s *simulation) rewindFailed() (bool, error) {
 	w := s.world
 	if !w.failing.hasHappened() || !s.rests() {
@@ -108,14 +108,14 @@ func (s *simulation) rewindFailed() (bool, error) {
 		}
 		w.rewound[out.ID], w.retried = true, true
 		w.repeatSteps()
-		_, err := w.outside.Rewind(s.t.Context(), out.ID, "second-chance")
+		_, err := w.outside.Rewind(s.t.Context(), out.ID, "rewind-after-failure")
 		return true, err
 	}
 	return false, nil
 }
 
-// repeatSteps lets people who have done their part do it again, if they are asked again: the attempt that follows may begin anew,
-// and call other sub-orchestrations. Events of the orchestration itself are kept for it.
+// repeatSteps lets people who have done their part do it again when they are asked again, because the next attempt may
+// begin anew and call other sub-orchestrations. Events of the orchestration itself are kept for it.
 func (w *world) repeatSteps() {
 	if w.failing == nil {
 		return // the scenario says itself what they do

@@ -15,52 +15,53 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// longerWithFailure is how many times the limit a run with a failure may take: its attempts can begin anew.
+// longerWithFailure multiplies the limit of a run with a failure, because its attempts can begin anew.
 const longerWithFailure = 3
 
-// DefaultLimit is the virtual time after which an orchestration that goes on fails its test, unless the Scenario says
-// otherwise.
+// DefaultLimit is the default of Scenario.Limit.
 const DefaultLimit = 366 * 24 * time.Hour
 
-// Scenario is an orchestration and the world around it. Only Orchestrator is required. In is what the orchestrator takes
-// and Out what it returns; both travel as JSON. The orchestration's id and its correlation id are "test".
+// Scenario is an orchestration and the world around it. Only Orchestrator is required. In is the input of the
+// orchestrator and Out its output; both travel as JSON. The orchestration's id and its correlation id are "test".
 type Scenario[In, Out any] struct {
 	Orchestrator orchestrator.AnyOrchestrator
 	Input        In
-	// Orchestrators are the sub-orchestrations that it calls and the detached orchestrations that it starts, directly or not.
+	// Orchestrators are those of the sub-orchestrations and detached orchestrations that it starts, directly or
+	// indirectly.
 	Orchestrators []orchestrator.AnyOrchestrator
-	// Activities are real ones and those that Fake makes. A fake stands in for the real one of its name, so that fakes can
+	// Activities are real activities and fakes (see Fake). A fake replaces the real activity of its name, so fakes can
 	// be added to an engine's own list.
 	Activities []orchestrator.AnyActivity
-	// Steps is what others do to the orchestration. Each happens once, as soon as it can; of several that can, the first.
+	// Steps are what others do to the orchestration. Each happens once, as soon as it can; of several that can, the
+	// first.
 	Steps []Step
-	// Attempts is how often the message that starts the orchestration comes, when the orchestration fails in a way that
-	// another attempt can mend: it is Retrying then, for 30 s, until the message comes again. After the last attempt it is
-	// given up, and Failed. 0 means 1: it is Failed at once. Each step "retry" is one more. After a rewind, they are counted
-	// anew.
+	// Attempts is how often the start message comes when the orchestration fails with an error that another attempt can
+	// fix. It is Retrying then, for 30 s, until the message comes again. After the last attempt it is given up, and
+	// Failed. 0 means 1: it is Failed at once. Each step "retry" adds one. After a rewind, attempts are counted from
+	// the beginning.
 	Attempts int
-	// Fallback says that the orchestrator may complete with another output when a call fails, such as one that says what is
-	// missing. FailEverywhere then leaves the output to Check, unless there was a second chance.
+	// Fallback allows the orchestrator to complete with another output when a call fails, such as one that says what is
+	// missing. FailEverywhere then leaves the output to Check, unless another attempt was made.
 	Fallback bool
-	// Limit is the virtual time in which the orchestration has to end; 0 means DefaultLimit. One that never ends by itself
-	// is ended by a Step.
+	// Limit is the virtual time in which the orchestration has to end; 0 means DefaultLimit. An orchestration that
+	// never ends by itself needs a Step that ends it.
 	Limit time.Duration
-	// Check, if it is set, looks at the end of every run, inside of the bubble, also of those that CrashEverywhere and
-	// FailEverywhere make.
+	// Check, if it is set, is called at the end of every run, inside of the bubble, including the runs of
+	// CrashEverywhere and FailEverywhere.
 	Check func(t *testing.T, r Result[Out])
 }
 
 // Step is something that happens to an orchestration from outside: an event, a person's answer, or a command.
 type Step struct {
-	// At is when, in virtual time since the start. With 0, an event comes when it is waited for, and a command as soon as
-	// the orchestration waits for anything. "retry" and "rewind" happen as soon as there is something to try again, and
-	// "redeliver" as soon as the message was acknowledged; with At, not before that.
+	// At is when it happens, in virtual time since the start. With 0, an event comes when it is waited for, and a
+	// command as soon as the orchestration waits for anything. "retry" and "rewind" happen as soon as the orchestration
+	// is Retrying or Failed, and "redeliver" as soon as the message was acknowledged; with At, not before that time.
 	At time.Duration
 	// Event is the name of an event (case does not matter), Data its value, which travels as JSON.
 	Event string
 	Data  any
-	// Task is the name of a human task, Data its answer, By who gives it ("somebody" for ""). It is given when the task is
-	// open.
+	// Task is the name of a human task, Data the answer, and By the person ("somebody" for ""). The answer is given
+	// when the task is open.
 	Task string
 	By   string
 	// Command is "suspend", "resume", "cancel" or "terminate", and Reason why; or one of these:
@@ -70,12 +71,12 @@ type Step struct {
 	//	"redeliver"  the message that started it comes once more, although it was acknowledged
 	Command string
 	Reason  string
-	// To is the name of the orchestrator of a sub-orchestration or a detached orchestration that is meant instead: the
-	// first, in the order of the calls and then of the ids, that the step fits, when there is one.
+	// To is the name of the orchestrator of a sub-orchestration or a detached orchestration to which the step applies
+	// instead: to the first one, in the order of the calls and then of the ids, that the step fits.
 	To string
 }
 
-// Result is how a run ended.
+// Result is the result of a run.
 type Result[Out any] struct {
 	// Status is Completed, Failed, Canceled or Terminated.
 	Status orchestrator.Status
@@ -84,34 +85,34 @@ type Result[Out any] struct {
 	// Err is nil if Status is Completed, else an *orchestrator.Failure; if it is Canceled, an orchestrator.ErrCanceled.
 	Err error
 	// Calls is everything that was called, in order, over all executions: activities, timers, events and
-	// sub-orchestrations, each of which is followed by its own calls. Call.Attempts counts the tries. An attempt of the
-	// orchestration lists a call again whose result it kept, as Call.Reused. Detached orchestrations are no calls.
+	// sub-orchestrations, each sub-orchestration followed by its own calls. An attempt of the orchestration that kept
+	// the result of a call lists it again, with Call.Reused. Starts of detached orchestrations are not calls.
 	Calls []orchestrator.Call
-	// Published is what all orchestrations told the outside (Context.Publish), each event once.
+	// Published is what all orchestrations published (Context.Publish), each event once.
 	Published []orchestrator.Publication
-	// Ledger is the functions of activities that really ran, in the order in which they began: in all attempts, of all
+	// Ledger is the runs of activities' functions, in the order in which they began: in all attempts, of all
 	// orchestrations, detached ones included, and in processes that crashed.
 	Ledger []Entry
 	// Elapsed is the virtual time from start to end, rounded to milliseconds.
 	Elapsed time.Duration
 
 	history  []byte
-	fallback bool // it had no second chance, and the scenario allows other outputs
+	fallback bool // no other attempt was made, and the scenario allows other outputs
 }
 
-// Ran is the runs of the activity of this name, in order.
+// Ran returns the runs of the activity of this name, in order.
 func (r Result[Out]) Ran(activity string) []Entry {
 	return slices.DeleteFunc(slices.Clone(r.Ledger), func(e Entry) bool { return e.Activity != activity })
 }
 
-// Called is the activities of this name that were called, in order.
+// Called returns the calls of the activity of this name, in order.
 func (r Result[Out]) Called(activity string) []orchestrator.Call {
 	return slices.DeleteFunc(slices.Clone(r.Calls), func(c orchestrator.Call) bool {
 		return c.Kind != orchestrator.ActivityCall || c.Name != activity
 	})
 }
 
-// String shows the end and the calls, a line each.
+// String is the end and the calls, one on each line.
 func (r Result[Out]) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s after %v", r.ending(), r.Elapsed)
@@ -136,7 +137,8 @@ func (r Result[Out]) ending() string {
 	return fmt.Sprintf("%s: %s", r.Status, text)
 }
 
-// Fake is fn in the place of an activity. The options of the real one, such as its retries, hold for the fake.
+// Fake returns an activity with the function fn that replaces the given one. The options of that, such as its retries,
+// apply to the fake.
 func Fake[In, Out any](activity *orchestrator.Activity[In, Out], fn func(context.Context, In) (Out, error)) orchestrator.AnyActivity {
 	return fake{orchestrator.NewActivity(activity.Name(), fn)}
 }
@@ -149,7 +151,7 @@ func Run[In, Out any](t *testing.T, s Scenario[In, Out]) Result[Out] {
 	return run(t, func(*testing.T) Scenario[In, Out] { return s }, &faults.Plan{}, nil)
 }
 
-// run runs a scenario, its first process with the plan, and with a call that fails.
+// run runs a scenario with the plan for its first process, and with an injected failure.
 func run[In, Out any](t *testing.T, scenario func(*testing.T) Scenario[In, Out], plan *faults.Plan, f *failing) Result[Out] {
 	t.Helper()
 	var r Result[Out]
@@ -174,7 +176,7 @@ func run[In, Out any](t *testing.T, scenario func(*testing.T) Scenario[In, Out],
 	return r
 }
 
-// world is what surrounds the orchestration.
+// world returns the world around the orchestration.
 func (s Scenario[In, Out]) world(t *testing.T, f *failing) (*world, error) {
 	if s.Orchestrator == nil {
 		return nil, errors.New("an orchestrator is required")
@@ -231,7 +233,7 @@ func (s Step) validate() error {
 	return nil
 }
 
-// String names what happens, to whom and when.
+// String says what happens, to which orchestration and when.
 func (s Step) String() string {
 	what := s.Command
 	if s.Event != "" {
@@ -249,7 +251,7 @@ func (s Step) String() string {
 	return what
 }
 
-// withFakes leaves out the activities that a fake stands in for.
+// withFakes leaves out the activities that a fake replaces.
 func withFakes(all []orchestrator.AnyActivity) []orchestrator.AnyActivity {
 	faked := map[string]bool{}
 	for _, a := range all {
@@ -263,7 +265,7 @@ func withFakes(all []orchestrator.AnyActivity) []orchestrator.AnyActivity {
 	})
 }
 
-// resultOf reads from storage how a run ended.
+// resultOf reads the result of a run from storage.
 func resultOf[Out any](ctx context.Context, w *world, end orchestrator.Outcome) (Result[Out], error) {
 	first := append(end.Earlier, end)[0]
 	r := Result[Out]{Status: end.Status, Elapsed: end.EndedAt.Sub(first.StartedAt).Round(time.Millisecond), Published: w.published.all(), Ledger: w.ledger.all()}

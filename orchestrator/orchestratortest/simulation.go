@@ -13,14 +13,14 @@ import (
 )
 
 // simulation runs a world as a host would, on the goroutine of the test. It does one thing at a time and waits until
-// everybody is done with it, so that runs repeat.
+// everybody is done with it, so that runs are reproducible.
 type simulation struct {
 	t       *testing.T
 	world   *world
 	process *process
 }
 
-// simulate runs the world to its end, the first process with the plan.
+// simulate runs the world to its end, with the plan for the first process.
 func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	t.Helper()
 	s := &simulation{t: t, world: w}
@@ -54,8 +54,9 @@ func simulate(t *testing.T, w *world, plan *faults.Plan) orchestrator.Outcome {
 	}
 }
 
-// startProcess starts a process, which gets the start message unless that is acknowledged. The attempt that it asked for is not
-// made again once it ended, but looked after: another one would be none of the scenario's.
+// startProcess starts a process, which gets the start message unless that is acknowledged. An attempt that has ended is
+// not made again by it, because the scenario does not contain another one; the process only finishes what the attempt
+// left.
 func (s *simulation) startProcess(plan *faults.Plan) {
 	s.t.Helper()
 	var err error
@@ -65,7 +66,7 @@ func (s *simulation) startProcess(plan *faults.Plan) {
 	s.begin()
 }
 
-// get is where the orchestration stands; the zero value before it begins.
+// get returns the state of the orchestration; the zero value before it begins.
 func (s *simulation) get() orchestrator.Outcome {
 	s.t.Helper()
 	out, err := s.world.outside.Get(s.t.Context(), id)
@@ -75,7 +76,7 @@ func (s *simulation) get() orchestrator.Outcome {
 	return out
 }
 
-// rests says that nobody works on anything, and that the start message is acknowledged.
+// rests reports whether nothing is running and the start message is acknowledged.
 func (s *simulation) rests() bool {
 	running, _ := s.process.state()
 	return running == 0 && s.world.message.acknowledged.Load()
@@ -107,7 +108,7 @@ func (s *simulation) act() bool {
 	return acted
 }
 
-// idle says that nothing will happen any more.
+// idle reports whether nothing will happen any more.
 func (s *simulation) idle() bool {
 	s.t.Helper()
 	running, _ := s.process.state()
@@ -118,7 +119,7 @@ func (s *simulation) idle() bool {
 	return running == 0 && waiting == 0 && s.world.retryAt.IsZero() && !s.world.stepsToCome()
 }
 
-// end checks the end of a run and gives the outcome.
+// end checks the end of a run and returns the outcome.
 func (s *simulation) end() orchestrator.Outcome {
 	s.t.Helper()
 	all, err := s.world.tree(s.t.Context())
@@ -147,8 +148,8 @@ func (s *simulation) end() orchestrator.Outcome {
 	return all[0]
 }
 
-// orphans are the sub-orchestrations that go on although the execution has ended that called them, and nobody has abandoned
-// them.
+// orphans returns the sub-orchestrations that are running although their caller's execution has ended and has not
+// abandoned them.
 func orphans(all []orchestrator.Outcome) []string {
 	open := map[string]bool{}
 	for _, out := range all {

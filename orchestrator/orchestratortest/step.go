@@ -12,26 +12,26 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-// The commands that are about attempts.
+// These commands are about attempts.
 const (
 	commandRetry     = "retry"
 	commandRewind    = "rewind"
 	commandRedeliver = "redeliver"
 )
 
-// commands are those that a Step can give.
+// commands lists the commands of a Step.
 func commands() []string {
 	return []string{"suspend", "resume", "cancel", "terminate", commandRetry, commandRewind, commandRedeliver}
 }
 
-// schedule sees to it that steps are looked at when their time comes.
+// schedule makes the simulation look at steps when their times come.
 func (w *world) schedule() {
 	for _, s := range w.steps {
 		time.AfterFunc(s.At, w.notify)
 	}
 }
 
-// step does the first step that can be done, and says whether there was one.
+// step does the first step that can be done, and reports whether there was one.
 func (w *world) step(ctx context.Context) (bool, error) {
 	var all []orchestrator.Outcome
 	for i, s := range w.steps {
@@ -69,7 +69,7 @@ func (w *world) step(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// fits says whether a step whose time has come is meant for the orchestration as it is now.
+// fits reports whether a step whose time has come applies to the orchestration in its current state.
 func (w *world) fits(s Step, out orchestrator.Outcome) bool {
 	if s.To == "" && out.ID != id || s.To != "" && (out.ID == id || out.Orchestrator != s.To) {
 		return false
@@ -119,7 +119,7 @@ func (w *world) do(ctx context.Context, i int, s Step, out orchestrator.Outcome)
 	return w.outside.Raise(ctx, out.ID, s.Event, s.Data, fmt.Sprintf("step-%d", i+1))
 }
 
-// openTask is the first task of that name that is open; the zero Ref when there is none.
+// openTask returns the first open task of that name; the zero Ref when there is none.
 func (w *world) openTask(ctx context.Context, name string, out orchestrator.Outcome) (tasks.Ref, error) {
 	for _, c := range out.Calls {
 		if c.Kind != orchestrator.TaskCall || c.Name != name || !c.EndedAt.IsZero() {
@@ -137,7 +137,7 @@ func (w *world) openTask(ctx context.Context, name string, out orchestrator.Outc
 	return tasks.Ref{}, nil
 }
 
-// answer completes a task, as somebody who may.
+// answer completes a task.
 func (w *world) answer(ctx context.Context, s Step, ref tasks.Ref) error {
 	said, err := json.Marshal(s.Data)
 	if err != nil {
@@ -149,7 +149,7 @@ func (w *world) answer(ctx context.Context, s Step, ref tasks.Ref) error {
 	return nil
 }
 
-// stepsToCome says whether a step will happen by time alone.
+// stepsToCome reports whether a step will happen by time alone.
 func (w *world) stepsToCome() bool {
 	for i, s := range w.steps {
 		if !w.done[i] && time.Since(w.begin) < s.At {
@@ -159,7 +159,7 @@ func (w *world) stepsToCome() bool {
 	return false
 }
 
-// missed is the steps that never happened, although nothing kept the run from coming to them.
+// missed returns the steps that never happened, although no failure was injected.
 func (w *world) missed() []Step {
 	var out []Step
 	for i, s := range w.steps {

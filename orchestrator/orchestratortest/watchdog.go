@@ -9,21 +9,22 @@ import (
 	"time"
 )
 
-// maxSilence is for how long the code of an orchestrator may keep to itself, in real time, before the run is stalled.
+// maxSilence is for how long the code of an orchestrator may run without a sign of life, in real time, before the run
+// counts as stalled.
 var maxSilence = 30 * time.Second
 
-// checks is how often the watchdog looks in that time.
+// checks is how often the watchdog checks in that time.
 const checks = 6
 
-// watchdog notices an orchestrator that does not come back and keeps its goroutine: the clock of the bubble stands still then,
-// so that nothing in the bubble can tell. It stands outside. nil notices nothing.
+// watchdog notices an orchestrator that does not return and keeps its goroutine. The clock of the bubble stands still
+// then, so it has to be noticed from outside of the bubble. A nil watchdog does nothing.
 type watchdog struct {
 	on    atomic.Bool
-	beats atomic.Int64 // something happened
-	busy  atomic.Int64 // activities that run: they may take real time
+	beats atomic.Int64 // counts signs of life
+	busy  atomic.Int64 // activities that are running: they may take real time
 }
 
-// startWatchdog starts a watchdog for a test, until stop is called.
+// startWatchdog starts a watchdog for a test. It runs until stop is called.
 func startWatchdog(t *testing.T) (d *watchdog, stop func()) {
 	d = &watchdog{}
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -55,7 +56,7 @@ func startWatchdog(t *testing.T) (d *watchdog, stop func()) {
 
 func (d *watchdog) beat() { d.beats.Add(1) }
 
-// blockedStacks is the stacks of orchestrators that do not wait by their Context.
+// blockedStacks returns the stacks of orchestrators that are not waiting by their Context.
 func blockedStacks() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]

@@ -36,20 +36,20 @@ type world struct {
 	tables    *tables.Memory
 	blobs     *blobs.Memory
 	queues    notifyingQueue
-	outside   *orchestrator.Runtime // looks and signals, and never crashes
+	outside   *orchestrator.Runtime // for looking and signalling; it never crashes
 	begin     time.Time
-	changed   chan struct{} // something may be there to do
-	done      []bool        // steps
+	changed   chan struct{} // receives when there may be something to do
+	done      []bool        // which steps have been done
 	raised    map[raisedEvent]int
 	published *publications
 	ledger    *ledger
 	*watchdog
 	message   *message
-	sendStart func(after int) // the message that starts the orchestration
+	sendStart func(after int) // delivers the start message
 	recovery
 }
 
-// raisedEvent is where an event went.
+// raisedEvent is the name of an event and the execution that got it.
 type raisedEvent struct {
 	orchestration string
 	execution     int
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, w world) (*world, error) {
 	return &w, err
 }
 
-// runtime is one over the world's storage.
+// runtime makes a runtime on the world's storage.
 func (w *world) runtime(activities []orchestrator.AnyActivity, i faults.Interceptor) (*orchestrator.Runtime, error) {
 	return orchestrator.New(orchestrator.Config{
 		Tables: faults.Tables(w.tables, i), Blobs: faults.Blobs(w.blobs, i), Queues: faults.Queues(w.queues, i),
@@ -85,7 +85,7 @@ func (w *world) runtime(activities []orchestrator.AnyActivity, i faults.Intercep
 	})
 }
 
-// publications is what orchestrations have published: each event once, as who takes it knows it by tenant and key.
+// publications collects published events: each once, by tenant and key, as an outbox does.
 type publications struct {
 	mu     sync.Mutex
 	events []orchestrator.Publication
@@ -118,14 +118,14 @@ func (w *world) notify() {
 	}
 }
 
-// notifyingQueue is a queue that says when a message becomes visible.
+// notifyingQueue is a queue that notifies the world when a message becomes visible.
 type notifyingQueue struct {
 	*queues.Memory
 	notify func()
 }
 
-// Send hands a message out up to a second early. Queues round delays up to whole seconds, and whoever is woken early
-// waits for the rest: so timers end when they are due, not a second later.
+// Send makes a message visible up to a second early. Queues round delays up to whole seconds, and an orchestration that
+// is woken early waits for the rest, so timers fire when they are due and not a second later.
 func (m notifyingQueue) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
 	delay = max(0, delay-time.Second).Round(time.Second)
 	sent, err := m.Memory.Send(ctx, queue, body, delay)
@@ -144,8 +144,8 @@ func (m notifyingQueue) redeliver(ctx context.Context, queue string, msg queues.
 	return err
 }
 
-// tree is the orchestration and those that it called, each before those that it called, and then the detached ones and
-// those that they called; none before it has begun.
+// tree returns the orchestration and its sub-orchestrations, each before those that it called, and then the detached
+// orchestrations with theirs; none before the orchestration has begun.
 func (w *world) tree(ctx context.Context) ([]orchestrator.Outcome, error) {
 	seen := map[string]bool{}
 	all, err := w.subtree(ctx, id, seen)
@@ -191,12 +191,12 @@ func (w *world) subtree(ctx context.Context, id string, seen map[string]bool) ([
 	return all, nil
 }
 
-// executions is all of an orchestration, the oldest first.
+// executions returns all executions of an orchestration, oldest first.
 func executions(out orchestrator.Outcome) []orchestrator.Outcome {
 	return append(out.Earlier[:len(out.Earlier):len(out.Earlier)], out)
 }
 
-// calls is what an orchestration called, each sub-orchestration followed by its own calls.
+// calls returns what an orchestration called, each sub-orchestration followed by its own calls.
 func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[string]bool) ([]orchestrator.Call, error) {
 	var all []orchestrator.Call
 	for _, x := range executions(out) {
@@ -223,8 +223,8 @@ func (w *world) calls(ctx context.Context, out orchestrator.Outcome, seen map[st
 	return all, nil
 }
 
-// waits says whether an orchestration waits for an event: it asked for more of them than came. What an execution leaves
-// unread goes to the next; one that follows a failure gets all again.
+// waits reports whether an orchestration waits for an event: it asked for more of them than came. Events that an
+// execution leaves unread go to the next; an attempt after a failure gets all of them again.
 func (w *world) waits(out orchestrator.Outcome, event string) bool {
 	if out.Ended() {
 		return false
@@ -248,7 +248,7 @@ func (w *world) waits(out orchestrator.Outcome, event string) bool {
 	return false
 }
 
-// waitsFor tells people what the orchestrations that have not ended wait for.
+// waitsFor describes what the orchestrations that have not ended wait for.
 func (w *world) waitsFor(ctx context.Context) string {
 	all, err := w.tree(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ func nested(open, inner, shut string, levels int) json.RawMessage {
 func TestDeepAnswers(t *testing.T) {
 	t.Parallel()
 	for levels, want := range map[int]error{payload.MaxDepth: nil, payload.MaxDepth + 1: tasks.ErrOutput, 9_998: tasks.ErrOutput} {
-		o := newOffice(t, tables.NewMemory())
+		o := newFixture(t, tables.NewMemory())
 		r := o.ask(t, "o", func(t *tasks.Task) { t.Form = nil })
 		answer := nested("[", "", "]", levels)
 		_, err := o.Complete(t.Context(), r, people()["ann"], answer, "", "")

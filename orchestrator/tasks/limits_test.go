@@ -43,7 +43,7 @@ func TestSizesOfTasks(t *testing.T) {
 		}, func(t tasks.Task) string { return fmt.Sprint(t.Roles) }},
 	} {
 		for n := tt.limit - 1; n <= tt.limit+1; n++ {
-			o := newOffice(t, tables.NewMemory())
+			o := newFixture(t, tables.NewMemory())
 			var wanted tasks.Task
 			change := func(t *tasks.Task) { tt.set(t, n); wanted = *t }
 			if n > tt.limit {
@@ -82,7 +82,7 @@ func TestSizesOfAnswers(t *testing.T) {
 		{"note", tasks.MaxNote, func(int) int { return tasks.MaxOutput }, func(n int) int { return n }, tasks.ErrInvalid},
 	} {
 		for n := tt.limit - 1; n <= tt.limit+1; n++ {
-			o := newOffice(t, tables.NewMemory())
+			o := newFixture(t, tables.NewMemory())
 			r := o.ask(t, "o", func(t *tasks.Task) { t.Form = nil })
 			answer, note := document(tt.answer(n)), ofLength("<", tt.notes(n))
 			_, err := o.Complete(t.Context(), r, people()["ann"], answer, "", note)

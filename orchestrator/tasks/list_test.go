@@ -15,7 +15,7 @@ import (
 )
 
 // pages reads a list to its end, and counts the pages.
-func pages(t *testing.T, o *office, f tasks.Filter, limit int) (ids []string, n int) {
+func pages(t *testing.T, o *fixture, f tasks.Filter, limit int) (ids []string, n int) {
 	t.Helper()
 	next := ""
 	for {
@@ -36,7 +36,7 @@ func pages(t *testing.T, o *office, f tasks.Filter, limit int) (ids []string, n 
 // Open tasks come by due time, those without one last; ended ones newest first. Pages have no gaps and no doubles.
 func TestListOrder(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, tables.NewMemory())
+	o := newFixture(t, tables.NewMemory())
 	for i, due := range []int{3, 0, 1, 2, 1} {
 		o.clock = o.clock.Add(time.Minute)
 		o.ask(t, fmt.Sprint("t", i), func(task *tasks.Task) {
@@ -72,7 +72,7 @@ func TestListOrder(t *testing.T) {
 // A page of somebody's tasks costs one transaction, however many other tasks there are.
 func TestListCostsItsPage(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, tables.NewMemory())
+	o := newFixture(t, tables.NewMemory())
 	for i := range 2000 {
 		o.ask(t, fmt.Sprint("t", i), func(task *tasks.Task) {
 			task.Assignee, task.Roles, task.TenantID = fmt.Sprint("p", i%100), []string{fmt.Sprint("r", i%100)}, fmt.Sprint("n", i%100)
@@ -91,7 +91,7 @@ func TestListCostsItsPage(t *testing.T) {
 // orchestration.
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, tables.NewMemory())
+	o := newFixture(t, tables.NewMemory())
 	var refs []tasks.Ref
 	for i := range 7 {
 		refs = append(refs, o.ask(t, fmt.Sprint("t", i), nil))
@@ -158,7 +158,7 @@ func TestLimitsAndForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	o := newOffice(t, tables.NewMemory())
+	o := newFixture(t, tables.NewMemory())
 	r := o.ask(t, "a", nil)
 	for _, output := range []string{``, `{`, `1`, `"true"`, `true false`, `"` + long(tasks.MaxOutput) + `"`} {
 		if _, err := o.Complete(t.Context(), r, people()["ann"], []byte(output), "", ""); !errors.Is(err, tasks.ErrOutput) || len(err.Error()) > 2000 {

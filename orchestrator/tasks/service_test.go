@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// office is a desk over tables in memory, and what it tells the orchestrations.
-type office struct {
+// fixture is a service on tables in memory, with the wake-ups that it sends to orchestrations.
+type fixture struct {
 	*tasks.Service
 	store           tables.Store
 	clock           time.Time
@@ -30,8 +30,8 @@ type office struct {
 	guardErr, wakes error
 }
 
-func newOffice(t interface{ Fatal(...any) }, store tables.Store) *office {
-	o := &office{store: store, clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
+func newFixture(t interface{ Fatal(...any) }, store tables.Store) *fixture {
+	o := &fixture{store: store, clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)}
 	for _, table := range []string{"orchestrations", "index"} {
 		if err := store.CreateTable(context.Background(), table); err != nil && !errors.Is(err, tables.ErrExists) {
 			t.Fatal(err)
@@ -41,8 +41,8 @@ func newOffice(t interface{ Fatal(...any) }, store tables.Store) *office {
 	return o
 }
 
-// desk is one more desk of the office, over a store of its own.
-func (o *office) service(store tables.Store) *tasks.Service {
+// service makes another service of the fixture, on a store of its own.
+func (o *fixture) service(store tables.Store) *tasks.Service {
 	return tasks.NewService(tasks.Config{Tables: store, Table: "orchestrations", Index: "index",
 		Now: func() time.Time { o.clock = o.clock.Add(time.Second); return o.clock },
 		Guard: func(_ context.Context, r tasks.Ref, _ time.Time) error {
@@ -53,7 +53,7 @@ func (o *office) service(store tables.Store) *tasks.Service {
 }
 
 // ask creates a task as a round does.
-func (o *office) ask(t interface{ Fatal(...any) }, id string, change func(*tasks.Task)) tasks.Ref {
+func (o *fixture) ask(t interface{ Fatal(...any) }, id string, change func(*tasks.Task)) tasks.Ref {
 	task := tasks.Task{Ref: tasks.Ref{Orchestration: id, ID: "1-1"}, Name: "approve", Orchestrator: "update", TenantID: "red", Status: tasks.Created,
 		Roles: []string{"approver"}, CreatedAt: o.clock, Form: json.RawMessage(`{"type":"boolean"}`)}
 	if change != nil {
@@ -189,7 +189,7 @@ func (m *model) status() tasks.Status {
 }
 
 // check holds the task and every list against the model.
-func (m *model) check(o *office, r tasks.Ref) error {
+func (m *model) check(o *fixture, r tasks.Ref) error {
 	ctx := context.Background()
 	task, err := o.Get(ctx, r)
 	if err != nil {
@@ -235,7 +235,7 @@ func newModel() *model {
 func TestDeskIsAsItsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		o := newOffice(t, tables.NewMemory())
+		o := newFixture(t, tables.NewMemory())
 		refs := []tasks.Ref{o.ask(t, "a", nil), o.ask(t, "b'/ é", nil)}
 		models := []*model{newModel(), newModel()}
 		for range rapid.IntRange(1, 15).Draw(t, "steps") {
@@ -281,7 +281,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 					continue // it is Applied behind one's back: the service itself does not wait
 				}
 				for at, happened := 1, true; happened; at++ {
-					o, m := newOffice(t, tables.NewMemory()), newModel()
+					o, m := newFixture(t, tables.NewMemory()), newModel()
 					r := o.ask(t, "a", nil)
 					if c.before.what != "" {
 						if err := errors.Join(m.expect(c.before), c.before.do(ctx, o.Service, r)); err != nil {
@@ -312,7 +312,7 @@ func TestActionsSurviveEveryFault(t *testing.T) {
 // A completion whose orchestration cannot be told is an error, and completes nothing when not even the sweeper would know.
 func TestCompletionTellsTheOrchestration(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, tables.NewMemory())
+	o := newFixture(t, tables.NewMemory())
 	r := o.ask(t, "a", nil)
 	no := errors.New("no queue")
 	o.guardErr = no
