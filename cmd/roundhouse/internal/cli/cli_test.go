@@ -43,6 +43,9 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("%v: a line of blanks", path)
 			}
 		}
+		if strings.Contains(out.String(), "(default )") || strings.Contains(out.String(), "(default -1)") {
+			t.Errorf("%v: a default that nobody can use\n%s", path, out.String())
+		}
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || !strings.Contains(out.String(), "Usage:") {
 			t.Errorf("%v: %q\n%s", path, c.Short, out.String())
 		}

@@ -43,7 +43,7 @@ func (b *bulkFlags) apply(body map[string]any) {
 // notGiven defines a flag whose value is -1 when it is not given.
 func notGiven(c *cobra.Command, value *int, name, usage string) {
 	c.Flags().IntVar(value, name, -1, usage)
-	c.Flags().Lookup(name).DefValue = "" // which help would show
+	c.Flags().Lookup(name).DefValue = "0" // which help does not show
 }
 
 func letterFilters() []filter {
