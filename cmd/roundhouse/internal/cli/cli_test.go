@@ -148,7 +148,7 @@ func TestEveryCommand(t *testing.T) {
 	eachCommand(a.root(), func(c *cobra.Command) {
 		path := strings.TrimPrefix(c.CommandPath(), "roundhouse ")
 		first, _, _ := strings.Cut(path, " ")
-		elsewhere := map[string]bool{"roundhouse": true, "send": true, "poller": true, "doctor": true, "completion": true, "help": true}
+		elsewhere := map[string]bool{"roundhouse": true, "send": true, "poller": true, "doctor": true, "completion": true, "help": true, "version": true}
 		if !c.HasSubCommands() && !ran[path] && !elsewhere[first] {
 			t.Errorf("%s is not tried", path)
 		}
@@ -247,6 +247,23 @@ func TestTrouble(t *testing.T) {
 		w.want(t, code, nil, strings.Fields(args)...)
 	}
 	w.want(t, 3, []string{"nothing with the name"}, "orchestration", "show", "..")
+}
+
+// A command that is mistyped is answered with those that are near, below a group as at the top.
+func TestSuggestions(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	for args, want := range map[string]string{
+		"dlq lst":                "did you mean list?",
+		"dlq re":                 "did you mean retry or resolve?",
+		"orchestration terminat": "did you mean terminate?",
+		"dql":                    "Did you mean this?; dlq",
+	} {
+		w.want(t, exitUsage, []string{"unknown command", want}, strings.Fields(args)...)
+	}
+	if r := w.want(t, exitUsage, []string{`unknown command "xyzxyz"`}, "dlq", "xyzxyz"); strings.Contains(r.err, "did you mean") {
+		t.Error(r.err)
+	}
 }
 
 func TestCompletion(t *testing.T) {
