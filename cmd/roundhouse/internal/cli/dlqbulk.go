@@ -170,6 +170,6 @@ func (a *app) pending(ctx context.Context, c *client.Client, query url.Values) (
 			named = append(named, cutTo(printable(fmt.Sprintf("%6d  %s", g.Count, g.Sample.ErrorMessage)), helpWidth-4))
 		}
 	}
-	effect = append(effect, fmt.Sprintf("%s dead letters, now:", about(n, !groups.Complete)))
+	effect = append(effect, about(n, !groups.Complete, "dead letter")+", now:")
 	return append(effect, named...), n, nil
 }

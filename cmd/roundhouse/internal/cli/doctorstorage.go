@@ -70,7 +70,7 @@ func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
 		}
 		return err
 	})
-	if !p.tried("pollers", err, fmt.Sprintf("%d have a state", len(rows)), "see docs/pollers.md") {
+	if !p.tried("pollers", err, about(len(rows), false, "state"), "see docs/pollers.md") {
 		return
 	}
 	for _, row := range rows {
@@ -163,7 +163,7 @@ func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
 			p.add(name, watch, "is the app running, and fast enough?", "%d messages wait", n)
 		}
 		if n, _ := a.length(ctx, s, p, name+engine.PoisonSuffix); n > 0 {
-			p.add(name+engine.PoisonSuffix, watch, "they become dead letters when the app runs: see roundhouse dlq list", "%d messages", n)
+			p.add(name+engine.PoisonSuffix, watch, "they become dead letters when the app runs: see roundhouse dlq list", "%s", about(n, false, "message"))
 		}
 	}
 	if found == 0 {

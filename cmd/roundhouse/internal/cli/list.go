@@ -90,7 +90,7 @@ func (s *selection) given() (url.Values, error) {
 			value = f.values[known]
 		}
 		if f.time {
-			t, err := moment(value, s.now())
+			t, err := parseTime(value, s.now())
 			if err != nil {
 				return nil, Mark(ErrUsage, fmt.Errorf("--%s %.64q: %w", f.flag, value, err))
 			}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// errMoment says what a time can be.
-var errMoment = errors.New("use today, yesterday, a date such as 2026-11-21, a time such as 2026-11-21T10:00:00Z, or how long ago it is, such as 2h")
+// errTime says what a time can be.
+var errTime = errors.New("use today, yesterday, a date such as 2026-11-21, a time such as 2026-11-21T10:00:00Z, or how long ago it is, such as 2h")
 
-// moment reads a time as flags take it; today, yesterday and 2h are counted from now. Days begin at midnight UTC, as those of
+// parseTime reads a time as flags take it; today, yesterday and 2h are counted from now. Days begin at midnight UTC, as those of
 // the API do.
-func moment(text string, now time.Time) (time.Time, error) {
+func parseTime(text string, now time.Time) (time.Time, error) {
 	now = now.UTC()
 	today := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 	switch strings.ToLower(text) {
@@ -28,5 +28,5 @@ func moment(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, errMoment
+	return time.Time{}, errTime
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestMoment(t *testing.T) {
+func TestParseTime(t *testing.T) {
 	t.Parallel()
 	// It is the next day already where the clock is.
 	now := time.Date(2026, 3, 1, 0, 30, 15, 500, time.FixedZone("", 3600))
@@ -14,7 +14,7 @@ func TestMoment(t *testing.T) {
 		"2026-11-21": "2026-11-21T00:00:00Z", "2026-11-21T10:00:00.5+02:00": "2026-11-21T08:00:00.5Z",
 		"tomorrow": "", "2 hours": "", "21.11.2026": "", "2026-11-21 10:00": "", "": "",
 	} {
-		got, err := moment(text, now)
+		got, err := parseTime(text, now)
 		if want == "" {
 			if err == nil {
 				t.Errorf("%q: %v", text, got)
