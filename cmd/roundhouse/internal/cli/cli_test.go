@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
 )
 
 // eachCommand walks all commands.
@@ -247,6 +249,25 @@ func TestTrouble(t *testing.T) {
 		w.want(t, code, nil, strings.Fields(args)...)
 	}
 	w.want(t, 3, []string{"nothing with the name"}, "orchestration", "show", "..")
+}
+
+// A retry of what no attempt can read says that the same bytes come back.
+func TestRetryOfTheUnreadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const warned = "a retry sends the same bytes"
+	for reason, want := range map[engine.Reason]bool{engine.ReasonUndecodable: true, engine.ReasonOverSize: true, engine.ReasonAttemptsExhausted: false, "": false} {
+		id := "m" + string(reason)
+		_, err := w.letters.Add(t.Context(), engine.DeadLetter{Engine: "hmac", MessageID: id, InsertedAtUtc: time.Now().UTC().Truncate(time.Second), OriginalQueue: hmac.Queue,
+			OriginalMessage: []byte("{"), ErrorMessage: "broken", DetectedReason: reason, LastFailureAtUtc: time.Now().UTC(), CorrelationID: id})
+		must(t, err)
+		page, err := w.letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, CorrelationID: id})
+		must(t, err)
+		if r := w.want(t, exitOK, []string{"messageId"}, "dlq", "retry", "hmac", page.DeadLetters[0].RowKey); strings.Contains(r.err, warned) != want {
+			t.Errorf("%q: %s", reason, r.err)
+		}
+	}
+	w.want(t, exitNotFound, nil, "dlq", "retry", "hmac", "nothing")
 }
 
 // A command that is mistyped is answered with those that are near, below a group as at the top.
