@@ -209,7 +209,7 @@ func TestTrouble(t *testing.T) {
 		"no permission":       {status(403, ""), 4, "not accepted"},
 		"no such function":    {status(404, ""), 3, "no such function"},
 		"throttled":           {status(429, ""), 5, ""},
-		"the host is down":    {status(502, "bad gateway"), 5, "does not answer requests now"},
+		"the host is down":    {status(502, "bad gateway"), 5, "does not answer requests now. Try again later. (502 Bad Gateway): roundhouse doctor says more"},
 		"storage is down":     {status(503, `{"status":"Failed","error":{"code":"ServiceUnavailable","message":"Storage did not answer in time."}}`), 5, "Storage did not answer"},
 		"it fails inside":     {status(500, `{"status":"Failed","error":{"code":"InternalError","message":"It failed."}}`), 1, "It failed. (500 InternalError)"},
 		"other shapes":        {status(200, `{"status":"Succeeded","data":{"items":"x"}}`), 1, "not what this version of roundhouse expects"},
