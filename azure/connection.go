@@ -99,7 +99,8 @@ func (a *Account) services() []serviceEndpoint {
 }
 
 // withEmulator finds out whether this is the emulator. Its published key must not be sent to another machine in
-// earnest, and half an emulator is a mistake.
+// earnest, and half an emulator is a mistake. An account of another name is never the emulator, on this machine either: the
+// end of a tunnel to a real account is here, too, and what is for development must not work on that.
 func (a Account) withEmulator() (Account, error) {
 	local := 0
 	for _, service := range a.services() {

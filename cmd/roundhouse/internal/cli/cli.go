@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,7 +103,7 @@ Exit codes:
   1  failed                        not confirmed
   2  used in a wrong way      5    cannot be reached
   3  there is no such thing   130  interrupted`,
-		Version:           version(),
+		Version:           version().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
@@ -115,7 +114,7 @@ Exit codes:
 	wrapHelp(root)
 	a.flags.register(root.PersistentFlags())
 	root.AddCommand(a.enginesCommand(), a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(),
-		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.doctorCommand(), a.completionCommand(root))
+		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.doctorCommand(), a.versionCommand(), a.completionCommand(root))
 	for _, c := range a.Commands {
 		root.AddCommand(ran(c))
 	}
@@ -133,21 +132,6 @@ func ran(c *cobra.Command) *cobra.Command {
 		return nil
 	}
 	return c
-}
-
-// version is that of the build.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	text := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			text += " " + s.Value
-		}
-	}
-	return text
 }
 
 // spec is what makes a command: its words, its flags, and what it does.
@@ -190,7 +174,7 @@ func (a *app) command(s spec) *cobra.Command {
 
 // group makes a command that only has others below it.
 func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs, DisableFlagsInUseLine: true}
+	c := &cobra.Command{Use: use, Short: short, Long: long, Args: onlyCommands, DisableFlagsInUseLine: true}
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return fmt.Errorf("%s needs one of its commands: see %s --help", c.CommandPath(), c.CommandPath())
 	}

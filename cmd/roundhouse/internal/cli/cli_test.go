@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/hmac"
 )
 
 // eachCommand walks all commands.
@@ -42,6 +44,9 @@ func TestHelpFits(t *testing.T) {
 			if line != "\n" && strings.TrimRight(line, " \n") == "" {
 				t.Errorf("%v: a line of blanks", path)
 			}
+		}
+		if strings.Contains(out.String(), "(default )") || strings.Contains(out.String(), "(default -1)") {
+			t.Errorf("%v: a default that nobody can use\n%s", path, out.String())
 		}
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || !strings.Contains(out.String(), "Usage:") {
 			t.Errorf("%v: %q\n%s", path, c.Short, out.String())
@@ -145,7 +150,7 @@ func TestEveryCommand(t *testing.T) {
 	eachCommand(a.root(), func(c *cobra.Command) {
 		path := strings.TrimPrefix(c.CommandPath(), "roundhouse ")
 		first, _, _ := strings.Cut(path, " ")
-		elsewhere := map[string]bool{"roundhouse": true, "send": true, "poller": true, "doctor": true, "completion": true, "help": true}
+		elsewhere := map[string]bool{"roundhouse": true, "send": true, "poller": true, "doctor": true, "completion": true, "help": true, "version": true}
 		if !c.HasSubCommands() && !ran[path] && !elsewhere[first] {
 			t.Errorf("%s is not tried", path)
 		}
@@ -204,7 +209,7 @@ func TestTrouble(t *testing.T) {
 		"no permission":       {status(403, ""), 4, "not accepted"},
 		"no such function":    {status(404, ""), 3, "no such function"},
 		"throttled":           {status(429, ""), 5, ""},
-		"the host is down":    {status(502, "bad gateway"), 5, "does not answer requests now"},
+		"the host is down":    {status(502, "bad gateway"), 5, "does not answer requests now. Try again later. (502 Bad Gateway): roundhouse doctor says more"},
 		"storage is down":     {status(503, `{"status":"Failed","error":{"code":"ServiceUnavailable","message":"Storage did not answer in time."}}`), 5, "Storage did not answer"},
 		"it fails inside":     {status(500, `{"status":"Failed","error":{"code":"InternalError","message":"It failed."}}`), 1, "It failed. (500 InternalError)"},
 		"other shapes":        {status(200, `{"status":"Succeeded","data":{"items":"x"}}`), 1, "not what this version of roundhouse expects"},
@@ -244,6 +249,42 @@ func TestTrouble(t *testing.T) {
 		w.want(t, code, nil, strings.Fields(args)...)
 	}
 	w.want(t, 3, []string{"nothing with the name"}, "orchestration", "show", "..")
+}
+
+// A retry of what no attempt can read says that the same bytes come back.
+func TestRetryOfTheUnreadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const warned = "a retry sends the same bytes"
+	for reason, want := range map[engine.Reason]bool{engine.ReasonUndecodable: true, engine.ReasonOverSize: true, engine.ReasonAttemptsExhausted: false, "": false} {
+		id := "m" + string(reason)
+		_, err := w.letters.Add(t.Context(), engine.DeadLetter{Engine: "hmac", MessageID: id, InsertedAtUtc: time.Now().UTC().Truncate(time.Second), OriginalQueue: hmac.Queue,
+			OriginalMessage: []byte("{"), ErrorMessage: "broken", DetectedReason: reason, LastFailureAtUtc: time.Now().UTC(), CorrelationID: id})
+		must(t, err)
+		page, err := w.letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"hmac"}, CorrelationID: id})
+		must(t, err)
+		if r := w.want(t, exitOK, []string{"messageId"}, "dlq", "retry", "hmac", page.DeadLetters[0].RowKey); strings.Contains(r.err, warned) != want {
+			t.Errorf("%q: %s", reason, r.err)
+		}
+	}
+	w.want(t, exitNotFound, nil, "dlq", "retry", "hmac", "nothing")
+}
+
+// A command that is mistyped is answered with those that are near, below a group as at the top.
+func TestSuggestions(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	for args, want := range map[string]string{
+		"dlq lst":                "did you mean list?",
+		"dlq re":                 "did you mean retry or resolve?",
+		"orchestration terminat": "did you mean terminate?",
+		"dql":                    "Did you mean this?; dlq",
+	} {
+		w.want(t, exitUsage, []string{"unknown command", want}, strings.Fields(args)...)
+	}
+	if r := w.want(t, exitUsage, []string{`unknown command "xyzxyz"`}, "dlq", "xyzxyz"); strings.Contains(r.err, "did you mean") {
+		t.Error(r.err)
+	}
 }
 
 func TestCompletion(t *testing.T) {

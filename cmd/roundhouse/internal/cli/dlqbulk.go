@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+	"github.com/vibedata/roundhouse/engine"
 )
 
 // shownGroups is how many kinds of errors are named before many dead letters are changed.
@@ -43,7 +44,7 @@ func (b *bulkFlags) apply(body map[string]any) {
 // notGiven defines a flag whose value is -1 when it is not given.
 func notGiven(c *cobra.Command, value *int, name, usage string) {
 	c.Flags().IntVar(value, name, -1, usage)
-	c.Flags().Lookup(name).DefValue = "" // which help would show
+	c.Flags().Lookup(name).DefValue = "0" // which help does not show
 }
 
 func letterFilters() []filter {
@@ -58,13 +59,14 @@ func (a *app) retryCommand() *cobra.Command {
 		use: "retry ENGINE ROWKEY | retry --all [flags]", short: "Send dead letters again",
 		long: `Send the message of a dead letter to its queue again; or those of all pending
 ones that filters mean, as an operation. Repeating it for one dead letter sends
-nothing again.`,
+nothing again. The bytes stay the same: an Undecodable or OverSize message comes
+back until what sends it has changed.`,
 		example: `  roundhouse dlq retry hmac 5a1c-20261121T100000.000000Z
   roundhouse dlq retry --all --engine tls --from 2h --rate 10 --canary 3`,
 		args: oneOrMany(&b.all),
 		run: func(ctx context.Context, args []string) error {
 			if !b.all {
-				return a.tell(ctx, a.api, post(nil, "dlq", args[0], args[1], "retry"))
+				return a.retryOne(ctx, args)
 			}
 			query, err := chosen.given()
 			if err != nil {
@@ -87,6 +89,23 @@ nothing again.`,
 	c.Flags().IntVar(&wait, "canary-seconds", 0, "how long to wait for them; 300 unless given")
 	chosen = a.selected(c, letterFilters()...)
 	return c
+}
+
+// retryOne sends the message of a dead letter again, and says so beforehand when that cannot mend it.
+func (a *app) retryOne(ctx context.Context, args []string) error {
+	path := append([]string{"dlq"}, args...)
+	c, err := a.api(ctx)
+	if err != nil {
+		return err
+	}
+	letter, err := look[client.DeadLetterDetail](ctx, a, c, nil, path...)
+	if err != nil {
+		return err
+	}
+	if reason := engine.Reason(letter.DetectedReason); reason == engine.ReasonUndecodable || reason == engine.ReasonOverSize {
+		a.note("The message is %s, and a retry sends the same bytes: it comes back until what sends it has changed (docs/recovery.md).", reason)
+	}
+	return a.tell(ctx, a.api, post(nil, append(path, "retry")...))
 }
 
 func (a *app) expireCommand() *cobra.Command {
@@ -170,6 +189,6 @@ func (a *app) pending(ctx context.Context, c *client.Client, query url.Values) (
 			named = append(named, cutTo(printable(fmt.Sprintf("%6d  %s", g.Count, g.Sample.ErrorMessage)), helpWidth-4))
 		}
 	}
-	effect = append(effect, fmt.Sprintf("%s dead letters, now:", about(n, !groups.Complete)))
+	effect = append(effect, about(n, !groups.Complete, "dead letter")+", now:")
 	return append(effect, named...), n, nil
 }

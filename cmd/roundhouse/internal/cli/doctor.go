@@ -41,10 +41,10 @@ func (p *patient) add(check string, v verdict, fix, format string, args ...any) 
 	p.findings = append(p.findings, finding{check, v, fmt.Sprintf(format, args...), fix})
 }
 
-// tried adds what came of a try.
+// tried adds what came of a try. What to do about an error is fix, and nothing else: who reads it runs doctor already.
 func (p *patient) tried(check string, err error, good, fix string) bool {
 	if err != nil {
-		p.add(check, broken, fix, "%s", complaint(&failure{err}))
+		p.add(check, broken, fix, "%s", oneLine(err))
 		return false
 	}
 	p.add(check, fine, "", "%s", good)

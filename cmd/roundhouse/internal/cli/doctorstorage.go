@@ -34,21 +34,25 @@ func (a *app) examineStorage(ctx context.Context, p *patient) {
 	}
 	defer s.Account.CloseIdleConnections()
 	p.findings[len(p.findings)-1].Found = s.Account.String()
+	if a.flags.url != "" && a.flags.storage == "" {
+		p.add("same app", watch, "give --storage with the account of that app, or --storage settings if it is this one", "--url names an app, the storage account is that of the settings here: it may be another app's")
+	}
 	scratch := "doctor" + strings.ToLower(rand.Text()[:16])
 	const good = "written, read and deleted"
-	const roles = "give the identity the roles of docs/settings.md, or check the account's key and firewall"
-	ok := p.tried("storage tables", a.probe(ctx, func(ctx context.Context) error { return probeTable(ctx, s, scratch) }), good, roles)
+	err = a.probe(ctx, func(ctx context.Context) error { return probeTable(ctx, s, scratch) })
+	ok := p.tried("storage tables", err, good, storageFix(err))
 	began := a.Now()
 	var inserted time.Time
 	err = a.probe(ctx, func(ctx context.Context) (err error) {
 		inserted, err = probeQueue(ctx, s, scratch)
 		return err
 	})
-	ok = p.tried("storage queues", err, good, roles) && ok
+	ok = p.tried("storage queues", err, good, storageFix(err)) && ok
 	if !inserted.IsZero() {
 		p.clock("storage clock", inserted, began, a.Now())
 	}
-	ok = p.tried("storage blobs", a.probe(ctx, func(ctx context.Context) error { return probeBlob(ctx, s, scratch) }), good, roles) && ok
+	err = a.probe(ctx, func(ctx context.Context) error { return probeBlob(ctx, s, scratch) })
+	ok = p.tried("storage blobs", err, good, storageFix(err)) && ok
 	if !ok {
 		return
 	}
@@ -57,6 +61,20 @@ func (a *app) examineStorage(ctx context.Context, p *patient) {
 	p.tried("schema versions", err, "this program knows all that were looked at", "use roundhouse of the app's version")
 	if a.Pollers != nil {
 		a.examinePollers(ctx, s, p)
+	}
+}
+
+// storageFix is what to do about an error of the storage account.
+func storageFix(err error) string {
+	switch {
+	case errors.Is(err, tables.ErrDenied):
+		return "give the identity the roles of docs/settings.md, or check the account's key and firewall"
+	case errors.Is(err, tables.ErrOutcomeUnknown):
+		return "see whether the account is there: start the emulator, or correct AzureWebJobsStorage or --storage, ports included"
+	case errors.Is(err, tables.ErrThrottled):
+		return "try again later"
+	default:
+		return "check AzureWebJobsStorage or --storage: is each endpoint that of its service?"
 	}
 }
 
@@ -70,7 +88,7 @@ func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
 		}
 		return err
 	})
-	if !p.tried("pollers", err, fmt.Sprintf("%d have a state", len(rows)), "see docs/pollers.md") {
+	if !p.tried("pollers", err, about(len(rows), false, "state"), "see docs/pollers.md") {
 		return
 	}
 	for _, row := range rows {
@@ -163,7 +181,7 @@ func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
 			p.add(name, watch, "is the app running, and fast enough?", "%d messages wait", n)
 		}
 		if n, _ := a.length(ctx, s, p, name+engine.PoisonSuffix); n > 0 {
-			p.add(name+engine.PoisonSuffix, watch, "they become dead letters when the app runs: see roundhouse dlq list", "%d messages", n)
+			p.add(name+engine.PoisonSuffix, watch, "they become dead letters when the app runs: see roundhouse dlq list", "%s", about(n, false, "message"))
 		}
 	}
 	if found == 0 {

@@ -118,12 +118,17 @@ func codeOfStatus(status int) int {
 
 var lines = regexp.MustCompile(`\s*\n\s*`)
 
-// complaint is an error as one line for people, "" where everything has been said.
+// oneLine is an error as one line for people.
+func oneLine(err error) string {
+	return printable(lines.ReplaceAllString(strings.TrimSpace(engine.Redact(err.Error())), "; "))
+}
+
+// complaint is an error as one line, with what to do about it; "" where everything has been said.
 func complaint(err error) string {
 	if err == nil || errors.Is(err, errLeft) {
 		return ""
 	}
-	text := lines.ReplaceAllString(strings.TrimSpace(engine.Redact(err.Error())), "; ")
+	text := oneLine(err)
 	_, ran := errors.AsType[*failure](err)
 	switch {
 	case !ran && !errors.Is(err, errInterrupted):
@@ -134,6 +139,14 @@ func complaint(err error) string {
 		text += ": is the storage account there? roundhouse doctor says more"
 	case errors.Is(err, client.ErrUnreachable):
 		text += ": is the app running, and --url or ROUNDHOUSE_URL its address?"
+	case away(err):
+		text += ": roundhouse doctor says more"
 	}
-	return printable(text)
+	return text
+}
+
+// away says whether what answers for the app is the host, a proxy or a program without its storage.
+func away(err error) bool {
+	refusal, ok := errors.AsType[*client.Error](err)
+	return ok && codeOfStatus(refusal.Status) == exitUnreachable && refusal.Status != http.StatusTooManyRequests
 }

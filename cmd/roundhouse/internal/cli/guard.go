@@ -38,12 +38,17 @@ type plan struct {
 	Effect []string `json:"effect"`
 }
 
+// dryRun says whether a change, in storage or by the app, is only to be shown.
+func (a *app) dryRun(g guards, storage bool) bool {
+	return g.dryRun || a.production(storage) && !g.execute
+}
+
 // guard shows a change, and says whether it is to be made: nil, errDryRun or the reason why not.
 func (a *app) guard(ctx context.Context, g guards, d danger) error {
 	if g.dryRun && g.execute {
 		return Mark(ErrUsage, errors.New("--dry-run and --execute contradict each other"))
 	}
-	dry := g.dryRun || a.production(d.storage) && !g.execute
+	dry := a.dryRun(g, d.storage)
 	if !dry || !a.asJSON() {
 		a.note("This will %s:", d.what)
 		for _, line := range d.effect {

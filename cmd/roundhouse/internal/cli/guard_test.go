@@ -143,7 +143,7 @@ func TestGuards(t *testing.T) {
 	if changes := w.changes(); len(changes) != 0 {
 		t.Fatalf("nothing was confirmed, and yet %v", changes)
 	}
-	check(t, w.runWith(t, prod, "outbox", "replay", "--all", "--status", "dead", "--execute", "--yes"), exitOK, []string{"1/1", "Succeeded"})
+	check(t, w.runWith(t, prod, "outbox", "replay", "--all", "--status", "dead", "--execute", "--yes"), exitOK, []string{"before: 1 message, dead\n", "1/1", "Succeeded"})
 	if w.want(t, 0, []string{"pending"}, "outbox", "show", "acme", dead); len(w.changes()) != 1 {
 		t.Error(w.changes())
 	}
@@ -204,8 +204,19 @@ func TestBulk(t *testing.T) {
 		w.begin(t, fmt.Sprint("f", i), "fail")
 	}
 	w.begin(t, "waits", "")
-	w.want(t, 0, []string{"before: 4 that ended", "4/4"}, "orchestration", "purge", "--all", "--older-than-days", "0", "--status", "failed", "--yes")
+	w.want(t, 0, []string{"before: 4 orchestrations that ended", "4/4"}, "orchestration", "purge", "--all", "--older-than-days", "0", "--status", "failed", "--yes")
 	w.want(t, 0, []string{"nothing to delete"}, "orchestration", "purge", "--all", "--older-than-days", "0", "--status", "failed", "--yes")
+}
+
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	for want, got := range map[string]string{
+		"0 messages": about(0, false, "message"), "1 message": about(1, false, "message"), "2 messages": about(2, false, "message"), "1 or more messages": about(1, true, "message"),
+	} {
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 }
 
 // Ctrl-C leaves an operation running, or cancels it when somebody at the terminal wants that.

@@ -51,7 +51,7 @@ func byTenant() filter {
 }
 func period() []filter {
 	return []filter{
-		{flag: "from", param: "fromDate", usage: "only from this `time` on: 2026-11-21, 2026-11-21T10:00:00Z, or 2h for two hours ago", time: true},
+		{flag: "from", param: "fromDate", usage: "only from this `time` on: 2026-11-21, 2026-11-21T10:00:00Z, today, yesterday, or 2h for two hours ago", time: true},
 		{flag: "to", param: "toDate", usage: "only before this `time`", time: true},
 	}
 }
@@ -89,8 +89,12 @@ func (s *selection) given() (url.Values, error) {
 			}
 			value = f.values[known]
 		}
-		if ago, err := time.ParseDuration(value); f.time && err == nil {
-			value = s.now().Add(-ago.Abs()).UTC().Format(time.RFC3339)
+		if f.time {
+			t, err := parseTime(value, s.now())
+			if err != nil {
+				return nil, Mark(ErrUsage, fmt.Errorf("--%s %.64q: %w", f.flag, value, err))
+			}
+			value = t.UTC().Format(time.RFC3339Nano)
 		}
 		given.Set(f.param, value)
 	}

@@ -147,7 +147,7 @@ func (a *app) purgeMany(ctx context.Context, b bulkFlags, query url.Values, days
 		return nil
 	}
 	d := danger{what: "delete orchestrations", name: "purge", effect: []string{
-		fmt.Sprintf("before: %s that ended before %s", about(n, more), day(before)), "after:  gone; history and dead letters stay",
+		"before: " + about(n, more, "orchestration") + " that ended before " + day(before), "after:  gone; history and dead letters stay",
 	}}
 	return a.guarded(ctx, b.guards, d, func(ctx context.Context) error {
 		total := n
@@ -166,12 +166,5 @@ func endedBefore(text string, days int, now time.Time) (time.Time, error) {
 	case days >= 0:
 		return now.AddDate(0, 0, -days), nil
 	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t, err = time.Parse(time.DateOnly, text)
-	}
-	if err != nil {
-		err = fmt.Errorf("--ended-before %.64q: use a time such as 2026-11-21T10:00:00Z, a date, or 2h for two hours ago", text)
-	}
-	return t, err
+	return parseTime(text, now)
 }

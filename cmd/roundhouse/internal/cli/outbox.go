@@ -108,7 +108,7 @@ func (a *app) replayMany(ctx context.Context, b bulkFlags, chosen *selection) er
 	body := members(query)
 	body["by"] = a.operator()
 	d := danger{what: "deliver messages of the outbox again", name: "replay", effect: []string{
-		fmt.Sprintf("before: %s messages are %s", about(n, more), status), "after:  they are pending, under their old keys",
+		"before: " + about(n, more, "message") + ", " + status, "after:  they are pending, under their old keys",
 	}}
 	return a.guarded(ctx, b.guards, d, func(ctx context.Context) error {
 		return a.begin(ctx, c, post(body, outboxPath("replay")...), n, !b.noWait)

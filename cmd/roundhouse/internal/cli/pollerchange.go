@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,6 +100,9 @@ func (a *app) pollerChangeCommand(action pollerAction) *cobra.Command {
 func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string, c PollerChange) error {
 	c.DryRun = true
 	would, err := a.tryChange(ctx, p, name, c)
+	if errors.Is(err, ErrRefused) && !a.dryRun(g, true) {
+		return errors.Join(err, within("write it into the history", a.audit(ctx, name, c, would, err)))
+	}
 	if err != nil {
 		return err
 	}
@@ -183,10 +187,14 @@ func (p place) String() string {
 	case len(p.Keys) == 0 || string(p.Keys) == "null":
 		return readable(p.Value)
 	}
-	return readable(p.Value) + " " + string(p.Keys)
+	var keys bytes.Buffer
+	if json.Compact(&keys, p.Keys) != nil { // a document has them over several lines
+		return readable(p.Value)
+	}
+	return readable(p.Value) + " " + keys.String()
 }
 
-// audit writes what an operator has done to a poller into the history.
+// audit writes what an operator has done to a poller into the history, or has tried to do.
 func (a *app) audit(ctx context.Context, name string, c PollerChange, done PollerEffect, failed error) error {
 	s, err := a.stores()
 	if err != nil {

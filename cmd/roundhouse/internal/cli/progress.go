@@ -192,10 +192,13 @@ func (a *app) count(ctx context.Context, c *client.Client, query url.Values, is 
 	return n, true, nil
 }
 
-// about is a number that may be larger.
-func about(n int, more bool) string {
-	if more {
-		return fmt.Sprintf("%d or more", n)
+// about is how many things there are: exactly, or at least when there are more.
+func about(n int, more bool, thing string) string {
+	switch {
+	case more:
+		return fmt.Sprintf("%d or more %ss", n, thing)
+	case n == 1:
+		return "1 " + thing
 	}
-	return fmt.Sprint(n)
+	return fmt.Sprintf("%d %ss", n, thing)
 }

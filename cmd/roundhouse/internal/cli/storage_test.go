@@ -3,8 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,9 +155,57 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("%+v", report)
 	}
 	w.want(t, 1, []string{"fail  app answers", "start the app", "ok    storage tables"}, "doctor", "--storage", connection, "--url", "http://127.0.0.1:1")
-	w.want(t, 1, []string{"fail  storage tables", "fail  storage queues", "fail  storage blobs", "docs/settings.md"}, "doctor", "--storage", nowhere)
+	w.want(t, 1, []string{"fail  storage tables", "fail  storage queues", "fail  storage blobs", "ports included"}, "doctor", "--storage", nowhere)
 	w.want(t, 1, []string{"fail  storage settings"}, "doctor", "--storage", "what")
 	w.want(t, 1, []string{"fail  app settings", "ok    storage tables"}, "doctor", "--storage", connection, "--url", "ftp://a")
+}
+
+// Advice is for what went wrong, and never to run what is running.
+func TestDoctorAdvises(t *testing.T) {
+	t.Parallel()
+	w, connection := down(t)
+	other := regexp.MustCompile("AccountKey=[^;]*").ReplaceAllString(connection, "AccountKey=c2VjcmV0")
+	for _, tt := range []struct {
+		storage    string
+		want, lack string
+	}{
+		{nowhere, "ports included", "roles"},
+		{other, "roles of docs/settings.md", "ports included"},
+	} {
+		r := w.want(t, exitFailed, []string{tt.want, "-> start the app"}, "doctor", "--storage", tt.storage)
+		for _, lack := range []string{tt.lack, "roundhouse doctor", "is the app running"} {
+			if strings.Contains(r.out, lack) {
+				t.Errorf("%q in\n%s", lack, r.out)
+			}
+		}
+	}
+	for err, want := range map[error]string{tables.ErrThrottled: "try again", tables.ErrNotFound: "endpoint"} {
+		if got := storageFix(fmt.Errorf("probe: %w", err)); !strings.Contains(got, want) {
+			t.Errorf("%v: %s", err, got)
+		}
+	}
+}
+
+// An app that is named goes with a storage account that is named: that of the settings here may be another app's.
+func TestDoctorOfTwoApps(t *testing.T) {
+	t.Parallel()
+	w, connection := down(t)
+	const warned = "warn  same app"
+	settings := map[string]string{storageSetting: connection}
+	for _, tt := range []struct {
+		want bool
+		args []string
+	}{
+		{true, []string{"--url", w.url}},
+		{false, []string{"--url", w.url, "--storage", connection}},
+		{false, []string{"--url", w.url, "--storage", "settings"}},
+		{false, nil},
+	} {
+		r := w.runWith(t, settings, append([]string{"doctor"}, tt.args...)...)
+		if strings.Contains(r.out, warned) != tt.want {
+			t.Errorf("%q:\n%s", tt.args, r.out)
+		}
+	}
 }
 
 // Clocks that differ are a warning, and so is what a health report says.

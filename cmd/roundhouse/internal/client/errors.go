@@ -49,7 +49,7 @@ func foreign(resp *http.Response) *Error {
 	case code < http.StatusInternalServerError:
 		e.Message = "What answers is not the API. Is --url the address of the app?"
 	default:
-		e.Message = "The app does not answer requests now. Try again later; roundhouse doctor says more."
+		e.Message = "The app does not answer requests now. Try again later."
 	}
 	return e
 }

@@ -36,6 +36,12 @@ type DeadLetterItem struct {
 	RetryCount    int       `json:"retryCount"`
 }
 
+// DeadLetterDetail is what is looked at of a dead letter that is sent again.
+type DeadLetterDetail struct {
+	DeadLetterItem
+	DetectedReason string `json:"detectedReason"`
+}
+
 // DeadLetterGroup is dead letters of one error.
 type DeadLetterGroup struct {
 	Signature     string         `json:"errorSignature"`

@@ -150,13 +150,27 @@ func TestPollers(t *testing.T) {
 	for _, e := range page.Entries {
 		audited = append(audited, e.Operation)
 	}
-	want := "retire break-lease reset-to-beginning clone-checkpoint accept-fingerprint reset-to-checkpoint reset-to-cursor"
+	// The second clone and the first break-lease were refused.
+	want := "retire break-lease break-lease reset-to-beginning clone-checkpoint clone-checkpoint accept-fingerprint reset-to-checkpoint reset-to-cursor"
 	if strings.Join(audited, " ") != want {
 		t.Errorf("in the history: %v", audited)
 	}
 	entry, err := d.history.Get(t.Context(), "operator", page.Entries[1].RowKey)
 	if must(t, err); !strings.Contains(string(entry.Input), `"force":true`) || !strings.Contains(string(entry.Output), "node-1") {
 		t.Errorf("%s %s", entry.Input, entry.Output)
+	}
+	if page.Entries[2].Status != engine.StatusFailed || page.Entries[1].Status != engine.StatusSucceeded {
+		t.Errorf("%+v", page.Entries[1:3])
+	}
+	refused, err := d.history.Get(t.Context(), "operator", page.Entries[2].RowKey)
+	if must(t, err); !strings.Contains(refused.Error, "node-1 has the lease") {
+		t.Errorf("%q", refused.Error)
+	}
+	d.write(t, d.name, "node-1")
+	d.want(t, 4, []string{"node-1 has the lease"}, "break-lease", d.name, "--dry-run")
+	after, err := d.history.List(t.Context(), engine.HistoryFilter{Engines: []string{"operator"}, InstanceID: d.name})
+	if must(t, err); len(after.Entries) != len(page.Entries) {
+		t.Errorf("a dry run is in the history: %+v", after.Entries[0])
 	}
 	d.settings[Setting] = `{"a`
 	d.want(t, 2, []string{Setting}, "list")
