@@ -96,6 +96,9 @@ func (o *Options) complete() error {
 	if !engineName.MatchString(o.Engine) || o.Engine == "main" || o.Engine == "engine" || o.Engine == "handler" {
 		errs = append(errs, fmt.Errorf("engine %q: give lower-case letters and digits, beginning with a letter; it becomes a Go package beside engine and handler", o.Engine))
 	}
+	if o.Replace == "" && version() == unreleased {
+		errs = append(errs, errors.New("this roundhouse is not of a release that a module could require: give --replace and the folder of its repository"))
+	}
 	if o.Replace != "" {
 		if o.Replace, err = filepath.Abs(o.Replace); err != nil {
 			return err
@@ -158,7 +161,7 @@ func (o Options) tidy(ctx context.Context) error {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			err = fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
 			if o.Replace == "" {
-				err = fmt.Errorf("%w\nthis roundhouse is %s; one that is not released works with --replace and the folder of its repository", err, version())
+				err = fmt.Errorf("%w\nif the version %s of this roundhouse was never published, give --replace and the folder of its repository", err, version())
 			}
 			return err
 		}
@@ -166,12 +169,14 @@ func (o Options) tidy(ctx context.Context) error {
 	return nil
 }
 
-// version is the version of Roundhouse that this program was built of; v0.0.0 for one that was not released, which needs
-// Options.Replace.
+// unreleased stands for the version of a program that was built of no release. No such version exists.
+const unreleased = "v0.0.0"
+
+// version is the version of Roundhouse that this program was built of, or unreleased, which needs Options.Replace.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Path != Roundhouse || !strings.HasPrefix(info.Main.Version, "v") || strings.Contains(info.Main.Version, "+dirty") {
-		return "v0.0.0"
+		return unreleased
 	}
 	return info.Main.Version
 }

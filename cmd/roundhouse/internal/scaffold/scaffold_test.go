@@ -49,8 +49,9 @@ func TestNewRefuses(t *testing.T) {
 		"lower-case letters and digits": {Module: "m", Engine: "My-Engine"},
 		"beside engine and handler":     {Module: "m", Engine: "engine"},
 		"not a folder with Roundhouse":  {Module: "m", Replace: "."},
-		"the folder is not empty":       {Module: "m", Dir: "."},
+		"the folder is not empty":       {Module: "m", Dir: ".", Replace: root},
 		"go mod tidy":                   {Module: "m", Replace: broken(t)},
+		"is not of a release":           {Module: "m"},
 	} {
 		empty := o.Dir == ""
 		if empty {
@@ -64,7 +65,7 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%q: left behind: %v, %v", want, entries, err)
 		}
 	}
-	if _, err := scaffold.New(t.Context(), scaffold.Options{Dir: "."}); !errors.Is(err, scaffold.ErrTaken) {
+	if _, err := scaffold.New(t.Context(), scaffold.Options{Dir: ".", Module: "m", Replace: root}); !errors.Is(err, scaffold.ErrTaken) {
 		t.Errorf("error %v", err)
 	}
 }
