@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -28,7 +29,7 @@ const (
 	exitUsage    = 2
 	exitSignaled = 128 // plus the signal's number
 
-	// startLimit bounds app.Start: the host waits 30 s for the server to answer.
+	// startLimit bounds program.Start: the host waits 30 s for the server to answer.
 	startLimit = 20 * time.Second
 
 	// defaultDrain bounds the wait for what is in flight when a signal stops the program. Container platforms follow
@@ -111,9 +112,14 @@ func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error
 	if err == nil || m.App.Engines == nil {
 		return s, log, err
 	}
-	nowhere, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
-	nowhere.Settings, nowhere.Registry, nowhere.Log, nowhere.identity = r, registry.New(nowhere.Tables, ""), log, azure.EmulatorAccount(1, 1, 1).Identity
-	_, _ = m.App.Engines(&nowhere) // what it cannot build for want of settings is not the news
+	inMemory, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
+	inMemory.Settings, inMemory.Registry, inMemory.Log, inMemory.identity = r, registry.New(inMemory.Tables, ""), log, azure.EmulatorAccount(1, 1, 1).Identity
+	events, outboxErr := outbox.New(outbox.Config{Tables: inMemory.Tables, Queues: inMemory.Queues, Blobs: inMemory.Blobs, Options: outbox.DefaultOptions(), Logger: log})
+	if outboxErr != nil {
+		return s, log, errors.Join(err, outboxErr)
+	}
+	inMemory.Outbox = outbox.NewWriter(events)
+	_, _ = m.App.Engines(&inMemory) // what it cannot build for want of settings is not the news
 	return s, log, errors.Join(err, r.Err())
 }
 

@@ -64,7 +64,7 @@ func TestEveryCommand(t *testing.T) {
 	w := newWorld(t)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	entry := w.record(t, "run-1", now)
-	retried, resolved, expired := w.bury(t, "m1", "vault said no", now.Add(-time.Hour)), w.bury(t, "m2", "vault said \x1b[31mno", now), w.bury(t, "m3", "other", now)
+	retried, resolved, expired := w.deadLetter(t, "m1", "vault said no", now.Add(-time.Hour)), w.deadLetter(t, "m2", "vault said \x1b[31mno", now), w.deadLetter(t, "m3", "other", now)
 	good, bad := w.add(t, "acme", `{"n":1}`), w.add(t, "acme", `{"n":"bad"}`)
 	skipped := w.add(t, "blue", `{"n":"bad"}`)
 	must(t, w.sweep(t.Context()))

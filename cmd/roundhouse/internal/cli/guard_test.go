@@ -119,7 +119,7 @@ func TestGuards(t *testing.T) {
 	w := newWorld(t)
 	w.begin(t, "a1", "")
 	w.begin(t, "done", "fail")
-	w.bury(t, "m1", "vault said no", time.Now().Add(-48*time.Hour))
+	w.deadLetter(t, "m1", "vault said no", time.Now().Add(-48*time.Hour))
 	dead := w.add(t, "acme", `{"n":"bad"}`)
 	must(t, w.sweep(t.Context()))
 	prod := map[string]string{"ROUNDHOUSE_ENVIRONMENT": "Production"}
@@ -182,7 +182,7 @@ func TestBulk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 30 {
-		w.bury(t, fmt.Sprint("m", i), "vault said no", time.Now().Add(-time.Duration(i)*24*time.Hour))
+		w.deadLetter(t, fmt.Sprint("m", i), "vault said no", time.Now().Add(-time.Duration(i)*24*time.Hour))
 	}
 	w.want(t, 2, []string{"ratePerSecond"}, "dlq", "retry", "--all", "--engine", "hmac", "--rate", "-1", "--yes")
 	w.want(t, 0, []string{"30 dead letters, now:", "    30  vault said no", "30/30", "Succeeded"}, "dlq", "retry", "--all", "--engine", "hmac", "--rate", "100", "--yes")
@@ -190,9 +190,9 @@ func TestBulk(t *testing.T) {
 		t.Errorf("%d messages, %v", n, err)
 	}
 	w.want(t, 0, []string{"there is nothing to retry"}, "dlq", "retry", "--all", "--engine", "hmac", "--yes")
-	w.bury(t, "new", "now", time.Now())
+	w.deadLetter(t, "new", "now", time.Now())
 	for i := range 3 {
-		w.bury(t, fmt.Sprint("old", i), "then", time.Now().Add(-100*24*time.Hour))
+		w.deadLetter(t, fmt.Sprint("old", i), "then", time.Now().Add(-100*24*time.Hour))
 	}
 	w.want(t, 0, []string{"3 dead letters, now:", "operation show"}, "dlq", "expire", "--all", "--older-than-days", "50", "--no-wait", "-y")
 	w.drive(t)
@@ -225,7 +225,7 @@ func TestInterruptedBulk(t *testing.T) {
 	for answer, want := range map[string]string{"n": "The operation goes on", "y": "It ends a little later"} {
 		w := newWorld(t)
 		w.leave()
-		w.bury(t, "m1", "vault said no", time.Now())
+		w.deadLetter(t, "m1", "vault said no", time.Now())
 		term := w.at(t, nil, "dlq", "retry", "--all", "--engine", "hmac", "--yes")
 		term.sees(t, "NotStarted")
 		term.signals <- os.Interrupt
@@ -241,7 +241,7 @@ func TestInterruptedBulk(t *testing.T) {
 	// Without a terminal, nobody is asked, and the operation goes on.
 	w := newWorld(t)
 	w.leave()
-	w.bury(t, "m1", "vault said no", time.Now())
+	w.deadLetter(t, "m1", "vault said no", time.Now())
 	m, _, errs := w.main(nil)
 	signals := make(chan os.Signal, 1)
 	m.Signals = signals
@@ -274,7 +274,7 @@ func TestInterruptedBulk(t *testing.T) {
 func TestWaitThroughTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.bury(t, "m1", "vault said no", time.Now())
+	w.deadLetter(t, "m1", "vault said no", time.Now())
 	r := w.want(t, 0, nil, "dlq", "retry", "--all", "--engine", "hmac", "--yes", "--no-wait", "-o", "json")
 	var o struct{ ID string }
 	must(t, json.Unmarshal([]byte(r.out), &o))

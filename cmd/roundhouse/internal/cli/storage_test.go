@@ -49,7 +49,7 @@ func TestStraightToStorage(t *testing.T) {
 	register(t, store)
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	entry := w.record(t, "down-1", now)
-	letter := w.bury(t, "down-2", "vault said no", now)
+	letter := w.deadLetter(t, "down-2", "vault said no", now)
 	for _, step := range []struct {
 		args  string
 		code  int

@@ -226,8 +226,8 @@ func (w *world) changes() (changes []string) {
 	return changes
 }
 
-// bury adds a dead letter, and gives its row key.
-func (w *world) bury(t *testing.T, id, reason string, failed time.Time) string {
+// deadLetter adds a dead letter, and gives its row key.
+func (w *world) deadLetter(t *testing.T, id, reason string, failed time.Time) string {
 	t.Helper()
 	d := engine.DeadLetter{Engine: "hmac", MessageID: id, InsertedAtUtc: failed.Truncate(time.Second), InstanceID: "i-1", OriginalQueue: hmac.Queue,
 		OriginalMessage: []byte(`{"correlationId":"` + id + `"}`), ErrorMessage: reason, DequeueCount: 5, LastFailureAtUtc: failed, CorrelationID: "run-" + id}

@@ -32,8 +32,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// desk is an operator with a table of orders and a poller for it.
-type desk struct {
+// console is what an operator has: a table of orders and a poller for it.
+type console struct {
 	settings map[string]string
 	name     string
 	blob     poller.Store
@@ -42,7 +42,7 @@ type desk struct {
 
 const source = `{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"id","keys":["id"]%s}`
 
-func newDesk(t *testing.T) *desk {
+func newConsole(t *testing.T) *console {
 	t.Helper()
 	account := storage.Account(t)
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -54,7 +54,7 @@ func newDesk(t *testing.T) *desk {
 	must(t, err)
 	store, err := azure.NewTables(account)
 	must(t, err)
-	d := &desk{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, history: engine.NewHistory(store, "")}
+	d := &console{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, history: engine.NewHistory(store, "")}
 	d.settings = map[string]string{"AzureWebJobsStorage": account.ConnectionString(), "ORDERS": path}
 	d.define("")
 	must(t, d.blob.Create(t.Context()))
@@ -62,12 +62,12 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) define(more string) {
+func (d *console) define(more string) {
 	d.settings[Setting] = `{"` + d.name + `":{"connection":{"setting":"ORDERS"},"source":` + strings.Replace(source, "%s", more, 1) + `,"deliver":{"engine":{"engine":"update"}}}}`
 }
 
 // write writes a state at row 2, with a live lease if there is an owner.
-func (d *desk) write(t *testing.T, name, owner string) {
+func (d *console) write(t *testing.T, name, owner string) {
 	t.Helper()
 	doc := &poller.Document{Version: 1, PollerName: name, Fingerprint: "sha256:0", Definition: json.RawMessage(`{}`), Lease: poller.Lease{Token: 7},
 		Checkpoint: &poller.Checkpoint{Cursor: poller.Cursor{Kind: "integer", Value: "2"}, UpdatedAt: time.Now().UTC()}}
@@ -84,9 +84,9 @@ func (d *desk) write(t *testing.T, name, owner string) {
 	must(t, err)
 }
 
-func (d *desk) lookup(name string) (string, bool) { v, ok := d.settings[name]; return v, ok }
+func (d *console) lookup(name string) (string, bool) { v, ok := d.settings[name]; return v, ok }
 
-func (d *desk) want(t *testing.T, code int, texts []string, args ...string) string {
+func (d *console) want(t *testing.T, code int, texts []string, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	m := cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Lookup: d.lookup, Pollers: Open(d.lookup)}
@@ -101,7 +101,7 @@ func (d *desk) want(t *testing.T, code int, texts []string, args ...string) stri
 	return out.String()
 }
 
-func (d *desk) state(t *testing.T) *poller.Document {
+func (d *console) state(t *testing.T) *poller.Document {
 	t.Helper()
 	state, err := d.blob.Load(t.Context(), d.name)
 	must(t, err)
@@ -113,7 +113,7 @@ func (d *desk) state(t *testing.T) *poller.Document {
 // Every command of the group, over a real storage account and a real database.
 func TestPollers(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newConsole(t)
 	d.want(t, 0, []string{d.name, "idle", "2"}, "list")
 	shown := d.want(t, 0, nil, "show", d.name, "-o", "json")
 	var view struct{ Document json.RawMessage }
@@ -179,7 +179,7 @@ func TestPollers(t *testing.T) {
 // Nothing changes before it is confirmed; at a terminal, that is by the poller's name.
 func TestGuards(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newConsole(t)
 	d.want(t, 4, []string{"add --yes"}, "reset-to-beginning", d.name)
 	d.settings["ROUNDHOUSE_ENVIRONMENT"] = "production"
 	d.want(t, 0, []string{"Dry run", "add --execute"}, "reset-to-beginning", d.name, "--yes")
