@@ -103,6 +103,8 @@ Exit codes:
   1  failed                        not confirmed
   2  used in a wrong way      5    cannot be reached
   3  there is no such thing   130  interrupted`,
+		Args:              onlyCommands,
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version:           version().String(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,

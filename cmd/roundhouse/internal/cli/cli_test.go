@@ -278,7 +278,7 @@ func TestSuggestions(t *testing.T) {
 		"dlq lst":                "did you mean list?",
 		"dlq re":                 "did you mean retry or resolve?",
 		"orchestration terminat": "did you mean terminate?",
-		"dql":                    "Did you mean this?; dlq",
+		"dql":                    "did you mean dlq?",
 	} {
 		w.want(t, exitUsage, []string{"unknown command", want}, strings.Fields(args)...)
 	}
