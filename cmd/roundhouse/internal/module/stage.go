@@ -115,7 +115,7 @@ func (m Module) layOut(ctx context.Context, dir, executable string, target Targe
 }
 
 // replaceable says whether a folder may be replaced: what is in it gets deleted. Another process may put a new folder in its
-// place at any time, so a folder counts as somebody's own only if it is still the same one when it has been looked at.
+// place while it is looked at, so a folder counts as somebody's own only if it is the same one afterwards.
 func replaceable(dir, executable string) error {
 	for {
 		before, err := os.Stat(dir)
@@ -127,10 +127,14 @@ func replaceable(dir, executable string) error {
 		case staged(dir, executable):
 			return nil
 		}
-		if after, err := os.Stat(dir); err == nil && os.SameFile(before, after) {
-			return fmt.Errorf("%s is neither empty nor an earlier staging: give another folder", dir)
+		if after, err := os.Stat(dir); err == nil && os.SameFile(before, after) && before.ModTime().Equal(after.ModTime()) {
+			return notOurs(dir)
 		}
 	}
+}
+
+func notOurs(dir string) error {
+	return fmt.Errorf("%s is neither empty nor an earlier staging: give another folder", dir)
 }
 
 // staged says whether a folder is empty or an earlier staging.
@@ -140,29 +144,36 @@ func staged(dir, executable string) bool {
 		isFile(filepath.Join(dir, "host.json")) && isFile(filepath.Join(dir, executable)) && !isFile(filepath.Join(dir, "go.mod")))
 }
 
-// replace puts fresh in the place of dir. The old folder goes away as a whole first, so that nobody sees a part of one; another
-// process that stages meanwhile is as good as this one.
+// replace puts fresh in the place of dir. The old folder is moved away as a whole, so that nobody sees a part of one, and looked
+// at only then, where no other process changes it: one that was never staged is put back. Another process that stages meanwhile
+// is as good as this one.
 func replace(dir, fresh, executable string) error {
-	const tries = 100
+	const tries = 1000
 	var err error
 	for range tries {
 		if err = os.Rename(fresh, dir); err == nil {
 			return nil
 		}
-		if err := replaceable(dir, executable); err != nil {
+		if err := moveAway(dir, executable); err != nil {
 			return err
-		}
-		old, tempErr := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".old.")
-		if tempErr != nil {
-			return tempErr
-		}
-		moved := os.Rename(dir, filepath.Join(old, "dist"))
-		if err := os.RemoveAll(old); err != nil {
-			return err
-		}
-		if moved != nil && !errors.Is(moved, fs.ErrNotExist) {
-			return moved
 		}
 	}
 	return fmt.Errorf("replace %s: others replace it all the time: %w", dir, err)
+}
+
+// moveAway removes an earlier staging. One that is gone already is as well.
+func moveAway(dir, executable string) error {
+	away, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".old.")
+	if err != nil {
+		return err
+	}
+	old := filepath.Join(away, "dist")
+	err = os.Rename(dir, old)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case err == nil && !staged(old, executable):
+		return errors.Join(notOurs(dir), os.Rename(old, dir), os.Remove(away))
+	}
+	return errors.Join(err, os.RemoveAll(away))
 }
