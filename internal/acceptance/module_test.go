@@ -162,6 +162,7 @@ func (m *ownModule) get(t *testing.T, path string, into any) {
 // runs on this machine while it is written, and is laid out for a deployment.
 func TestAModuleOfOnesOwn(t *testing.T) {
 	t.Parallel()
+	testenv.Programs(t, "bash", "curl", "grep", "sed") // the tutorial's own
 	m := newOwnModule(t)
 	m.said.await(t, "Ctrl-C stops everything.", 1)
 	if said := m.said.String(); !strings.Contains(said, `greet`) || !strings.Contains(said, `"Hello, `) {

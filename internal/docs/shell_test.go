@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // address is where an app on this machine is, in the documents.
@@ -29,7 +31,7 @@ func unrun() []string {
 // The commands of a page run, one block after the other in one shell, beside a fresh app.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	requireTools(t, "bash", "curl")
+	testenv.Programs(t, "bash", "curl", "grep", "sed") // what the pages use
 	for _, p := range pages(t) {
 		script := p.script()
 		if script == "" {
@@ -61,7 +63,7 @@ func TestCommands(t *testing.T) {
 // Commands that no test runs are shell, and say what they need; those for make name targets that there are.
 func TestCommandsThatNobodyRuns(t *testing.T) {
 	t.Parallel()
-	requireTools(t, "bash")
+	testenv.Programs(t, "bash")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
@@ -116,14 +118,4 @@ func (p page) script() string {
 		}
 	}
 	return script.String()
-}
-
-// requireTools skips a test where a program is missing that the commands of the documents use.
-func requireTools(t *testing.T, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("the commands of the documents need %s: install the package of this name", name)
-		}
-	}
 }

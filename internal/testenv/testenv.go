@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/vibedata/roundhouse/internal/daemon"
@@ -38,6 +39,16 @@ func Started(t testing.TB, err error) {
 			t.Error(err)
 		}
 		t.Skip(line)
+	}
+}
+
+// Programs ends the test as Started does when one of these programs is not in PATH. Each is in a package of its own name.
+func Programs(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			Started(t, &daemon.MissingError{Tool: name, Get: "install the package " + name, Err: err})
+		}
 	}
 }
 
