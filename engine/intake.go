@@ -49,7 +49,6 @@ type Endpoint struct {
 	Handler http.Handler
 }
 
-// functionName matches what the host accepts as the name of a function; the name "host" is reserved besides.
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,127}$`)
 
 // These match the routes of intakes and of endpoints. Routes that begin with admin or runtime are reserved for the
@@ -60,9 +59,12 @@ var (
 	reservedRoute = regexp.MustCompile(`^(admin|runtime)`)
 )
 
+// ValidFunctionName says whether the host accepts a name as that of a function. It keeps "host" for itself.
+func ValidFunctionName(name string) bool { return functionName.MatchString(name) && name != "host" }
+
 func (i Intake) validate() error {
 	switch {
-	case !functionName.MatchString(i.Function):
+	case !ValidFunctionName(i.Function):
 		return fmt.Errorf("intake %.64q: the name of a function has letters, digits, - and _, and begins with a letter", i.Function)
 	case !intakeRoute.MatchString(i.Route) || reservedRoute.MatchString(i.Route):
 		return fmt.Errorf("intake %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not runtime", i.Function, i.Route)
@@ -74,7 +76,7 @@ func (i Intake) validate() error {
 
 func (e Endpoint) validate() error {
 	switch {
-	case !functionName.MatchString(e.Function):
+	case !ValidFunctionName(e.Function):
 		return fmt.Errorf("endpoint %.64q: the name of a function has letters, digits, - and _, and begins with a letter", e.Function)
 	case !endpointRoute.MatchString(e.Route) || reservedRoute.MatchString(e.Route):
 		return fmt.Errorf("endpoint %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not runtime", e.Function, e.Route)

@@ -67,9 +67,11 @@ func TestFunctionsOfAnEngine(t *testing.T) {
 func TestAppsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for complaint, change := range map[string]func(*engine.Definition){
-		"the route metrics belongs to two":        func(d *engine.Definition) { d.Endpoints[0].Route = "metrics" },
-		"the name dlq belongs to two functions":   func(d *engine.Definition) { d.Intakes[0].Function = "dlq" },
-		"the queue orchestration-signals belongs": func(d *engine.Definition) { d.Queue = "orchestration-signals" },
+		"the route metrics belongs to two":                                       func(d *engine.Definition) { d.Endpoints[0].Route = "metrics" },
+		"the name dlq belongs to two functions":                                  func(d *engine.Definition) { d.Intakes[0].Function = "dlq" },
+		"the queue orchestration-signals belongs":                                func(d *engine.Definition) { d.Queue = "orchestration-signals" },
+		"the route orchestrations of work-intake lies in orchestrations/{*path}": func(d *engine.Definition) { d.Intakes[0].Route = "orchestrations" },
+		"the route dlq/mine of work-page lies in":                                func(d *engine.Definition) { d.Endpoints[0].Route = "dlq/mine" },
 		"six fields":                              func(d *engine.Definition) { d.Schedules[0].Cron = "0 * * * *" },
 		"no such date exists":                     func(d *engine.Definition) { d.Schedules[0].Cron = "0 0 0 30 2 *" },
 		"not admin, not runtime":                  func(d *engine.Definition) { d.Intakes[0].Route = "admin/x" },

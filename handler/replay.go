@@ -6,8 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -38,24 +38,13 @@ func (m runner) replay(ctx context.Context, args []string, lookup func(string) (
 		fmt.Fprintln(m.Stderr, "handler: replay takes -orchestrator NAME and -limit N, 1 or more")
 		return exitUsage
 	}
-	reader := settings.NewReader(func(name string) (string, bool) {
-		if name == "FUNCTIONS_CUSTOMHANDLER_PORT" {
-			return "0", true // nothing listens
-		}
-		return lookup(name)
-	})
-	s, err := settings.Load(reader)
-	if err != nil {
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", err)
-		return exitUsage
-	}
-	a, err := m.App.wire(reader, s, slog.New(slog.DiscardHandler))
+	h, err := m.App.overStorage(lookup)
 	if err != nil {
 		fmt.Fprintf(m.Stderr, "handler: replay: %v\n", err)
-		return exitFailure
+		return exitUsage
 	}
-	defer a.Close()
-	if err := r.run(ctx, a.Runtime, m.Stdout); err != nil {
+	defer h.Close()
+	if err := r.run(ctx, h.program.Runtime, m.Stdout); err != nil {
 		fmt.Fprintf(m.Stderr, "handler: replay: %v\n", err)
 		return exitFailure
 	}
@@ -65,6 +54,24 @@ func (m runner) replay(ctx context.Context, args []string, lookup func(string) (
 		return exitFailure
 	}
 	return exitOK
+}
+
+// overStorage is the app over the storage account of the settings. Of these it needs no other: nothing of what they are for is
+// done.
+func (a App) overStorage(lookup func(string) (string, bool)) (*Handler, error) {
+	account, err := azure.FromEnvironment(lookup, settings.Storage)
+	if err != nil {
+		return nil, err
+	}
+	c := Config{Lookup: offline(lookup)}
+	var errs [3]error
+	c.Tables, errs[0] = azure.NewTables(account)
+	c.Queues, errs[1] = azure.NewQueues(account)
+	c.Blobs, errs[2] = azure.NewBlobs(account)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return New(a, c)
 }
 
 // run replays page by page and prints what does not go on.

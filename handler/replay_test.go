@@ -2,6 +2,7 @@ package handler
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -83,6 +84,14 @@ func TestReplayCommand(t *testing.T) {
 		if err := errors.Join(start.program.Runtime.Terminate(t.Context(), id, "the test is over")); err != nil {
 			t.Error(err)
 		}
+	}
+	// A real account asks for no other setting: what is wrong is that it cannot be reached.
+	away := env.With(settings.Storage, "DefaultEndpointsProtocol=http;AccountName=acct1;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:1/a;QueueEndpoint=http://127.0.0.1:1/a;TableEndpoint=http://127.0.0.1:1/a")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	var said bytes.Buffer
+	if code := (runner{App: patientApp(""), Stdout: &said, Stderr: &said}).Run(ended, []string{"replay"}, away.Lookup); code != exitFailure || strings.Contains(said.String(), "ROUNDHOUSE_") {
+		t.Errorf("exit code %d\n%s", code, &said)
 	}
 	bad := env.With(settings.Storage, azure.Account{}.String())
 	var text bytes.Buffer

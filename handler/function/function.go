@@ -100,7 +100,8 @@ func (f Function) Write(dir string) error {
 }
 
 // Check says what is wrong with functions that one app is to have: two of one name, two that listen to one queue, of which
-// each would get a part of the messages, or two with one route.
+// each would get a part of the messages, or two with one route, which a route with a rest of its path ("dlq/{*path}") shares
+// with all below it.
 func Check(all []Function) error {
 	var errs []error
 	taken := map[string]string{} // by what: name of the function
@@ -117,6 +118,23 @@ func Check(all []Function) error {
 			take("the queue "+trigger.QueueName, f.Name)
 		case "httpTrigger":
 			take("the route "+trigger.Route, f.Name)
+		}
+	}
+	return errors.Join(append(errs, checkRests(all))...)
+}
+
+// checkRests finds routes that belong to the rest of another's path.
+func checkRests(all []Function) error {
+	var errs []error
+	for _, wide := range all {
+		above, ok := strings.CutSuffix(wide.Bindings[0].Route, "/{*path}")
+		if !ok {
+			continue
+		}
+		for _, f := range all {
+			if route := f.Bindings[0].Route; f.Name != wide.Name && (route == above || strings.HasPrefix(route, above+"/")) {
+				errs = append(errs, fmt.Errorf("the route %s of %s lies in %s, which belongs to %s", route, f.Name, wide.Bindings[0].Route, wide.Name))
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -24,7 +24,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -84,14 +83,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// functionName is what the host accepts as the name of a function, besides the reserved name "host".
-var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,127}$`)
-
 // Validate reports everything that is wrong with the configuration, joined into one error.
 func (c Config) Validate() error {
 	var errs []error
 	name := func(kind, function string) {
-		if !functionName.MatchString(function) || function == "host" {
+		if !engine.ValidFunctionName(function) {
 			errs = append(errs, fmt.Errorf("%s function %q: the host accepts letters, digits, - and _ only, beginning with a letter", kind, function))
 		}
 	}

@@ -88,6 +88,8 @@ func (p *StoragePorts) Type() string { return "blob,queue,table" }
 
 // Run runs the app until ctx ends, which is no error, or until the first result with Options.Once.
 func Run(ctx context.Context, o Options) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	if o.Once {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, onceLimit, fmt.Errorf("no result within %v", onceLimit))
@@ -119,7 +121,7 @@ func checkPort(port int) error {
 // openLog is where the app's log goes.
 func (p *platform) openLog() (io.Writer, error) {
 	if p.Verbose {
-		return os.Stderr, nil
+		return p.Progress, nil
 	}
 	var err error
 	p.logFile, err = os.Create(filepath.Join(p.State, "handler.log"))

@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -74,17 +73,26 @@ type Manifest struct {
 
 // Manifest builds the app for this machine and asks it what it consists of, with the settings of the environment and of
 // local.settings.json.
-func (m Module) Manifest(ctx context.Context) (Manifest, error) {
+func (m Module) Manifest(ctx context.Context) (manifest Manifest, err error) {
+	err = m.withProgram(ctx, func(program string) error {
+		manifest, err = m.ask(ctx, program)
+		return err
+	})
+	return manifest, err
+}
+
+// withProgram builds the app for this machine, for as long as do takes.
+func (m Module) withProgram(ctx context.Context, do func(program string) error) error {
 	dir, err := os.MkdirTemp("", "roundhouse-")
 	if err != nil {
-		return Manifest{}, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	program := filepath.Join(dir, "handler")
-	if err := m.build(ctx, program, runtime.GOOS, runtime.GOARCH); err != nil {
-		return Manifest{}, err
+	if err := m.build(ctx, program, Here.OS, Here.Arch); err != nil {
+		return err
 	}
-	return m.ask(ctx, program)
+	return do(program)
 }
 
 // build compiles the app into one static program.
@@ -153,23 +161,16 @@ func (m Module) Environment() ([]string, error) {
 
 // Run builds the app for this machine and runs a command of it, in the module's folder.
 func (m Module) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	dir, err := os.MkdirTemp("", "roundhouse-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "handler")
-	if err := m.build(ctx, program, runtime.GOOS, runtime.GOARCH); err != nil {
-		return err
-	}
 	env, err := m.Environment()
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.home()), stdout, stderr
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("handler %s: %w", args[0], err)
-	}
-	return nil
+	return m.withProgram(ctx, func(program string) error {
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.home()), stdout, stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("handler %s: %w", args[0], err)
+		}
+		return nil
+	})
 }
