@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -39,7 +40,7 @@ func TestTenThousandParked(t *testing.T) {
 			return next(ctx)
 		}
 		rt := w.signalling(t, nil, []AnyOrchestrator{o}, nil)
-		goroutines := runtime.NumGoroutine()
+		goroutines := bubbleGoroutines(t)
 		for i := range multitude {
 			if out := mustRun(t, rt, startOf(parkedID(i), i)); !out.Woken {
 				t.Fatalf("%+v", out)
@@ -49,7 +50,7 @@ func TestTenThousandParked(t *testing.T) {
 		if n := len(rt.active); n != 0 || len(rt.obsoleteParked) > indexSlice {
 			t.Errorf("the process has %d drivers, and %d rows to forget", n, len(rt.obsoleteParked))
 		}
-		if n := runtime.NumGoroutine(); n > goroutines {
+		if n := bubbleGoroutines(t); n > goroutines {
 			t.Errorf("%d goroutines, %d before", n, goroutines)
 		}
 
@@ -100,6 +101,19 @@ func TestTenThousandParked(t *testing.T) {
 			t.Errorf("%d rows are left in the index", len(rows))
 		}
 	})
+}
+
+// bubbleGoroutines counts the goroutines of the caller's synctest bubble: those of the runtime and of other tests come and go
+// meanwhile.
+func bubbleGoroutines(t *testing.T) int {
+	t.Helper()
+	stacks := make([]byte, 16<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	bubble := regexp.MustCompile(`synctest bubble \d+`).Find(stacks) // the caller's stack is the first
+	if bubble == nil {
+		t.Fatal("the test runs in no bubble")
+	}
+	return len(regexp.MustCompile(`(?m)^goroutine \d+ .*\b`+string(bubble)+`\b`).FindAll(stacks, -1))
 }
 
 func parkedID(i int) string { return fmt.Sprintf("a%05d", i) }
