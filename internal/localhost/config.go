@@ -39,7 +39,8 @@ type Config struct {
 	Blobs blobs.Store
 	// Port to listen on, on 127.0.0.1; 0: a free one. See [DefaultPort].
 	Port int
-	// FunctionKey is the key of every function, and of the admin endpoints. Empty: every request is an administrator's.
+	// FunctionKey is the key of every function, and of the admin endpoints, given as x-functions-key or ?code=; the handler
+	// finds it in its environment as ROUNDHOUSE_LOCAL_KEY. Empty: every request is an administrator's.
 	FunctionKey string
 	// Chunked sends invocations without Content-Length, as Azure does; Core Tools send it.
 	Chunked bool

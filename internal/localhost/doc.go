@@ -17,6 +17,9 @@
 // visible again after a failed one, and moved to the poison queue when its attempts are used up. Stopping waits for
 // running invocations for a moment, then kills the handler; every message that was received is put to rest first.
 //
+// It also promises that no web page uses it through a browser: a request whose Host is not a loopback name of its own
+// listener, or whose Origin is another's, is refused with 403 before anything runs, whatever key it has.
+//
 // Storage that it owns: the queues named <queue>-poison, created when the first message is moved there, and the blobs
 // timers/<host id>/Host.Functions.<function>/status in the container azure-webjobs-hosts.
 package localhost

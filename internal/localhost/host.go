@@ -236,6 +236,10 @@ func (h *Host) childEnvironment() environment {
 	env["FUNCTIONS_CORETOOLS_ENVIRONMENT"] = "true"
 	env["WEBSITE_HOSTNAME"] = fmt.Sprintf("localhost:%d", h.port)
 	env["AzureWebJobsScriptRoot"] = h.config.ScriptRoot
+	delete(env, localKeyVariable) // a key of another host's is none here
+	if h.config.FunctionKey != "" {
+		env[localKeyVariable] = h.config.FunctionKey
+	}
 	return env
 }
 

@@ -22,6 +22,10 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.leave()
+	if why := h.refusal(r); why != "" {
+		http.Error(w, why, http.StatusForbidden)
+		return
+	}
 	path := r.URL.EscapedPath()
 	if first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); strings.EqualFold(first, "admin") {
 		if !h.authorized(r, authAdmin) {
