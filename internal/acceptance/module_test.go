@@ -144,10 +144,26 @@ func tutorial(t *testing.T) (files map[string]string, commands string) {
 	return files, shell[len(shell)-1][1]
 }
 
+// ask sends a request with the key that the app's state folder has.
+func (m *ownModule) ask(t *testing.T, method, path, body string) (*http.Response, error) {
+	t.Helper()
+	key, err := os.ReadFile(filepath.Join(m.dir, ".run", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, m.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("x-functions-key", strings.TrimSpace(string(key)))
+	return http.DefaultClient.Do(req)
+}
+
 // get reads a part of the API.
 func (m *ownModule) get(t *testing.T, path string, into any) {
 	t.Helper()
-	resp, err := http.Get(m.url + path)
+	resp, err := m.ask(t, http.MethodGet, path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,6 +196,9 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 	m.awaitEngine(t, "invoices")
 	in(t, m.dir, "bash", "-euo", "pipefail", "-c", strings.ReplaceAll(commands, "http://127.0.0.1:7071", m.url))
 	m.checkRuns(t)
+	if list := in(t, m.dir, "go", "tool", "roundhouse", "engines", "--url", m.url); !strings.Contains(list, "invoices") { // with the key that it finds
+		t.Errorf("the engines are %s", list)
+	}
 
 	in(t, m.dir, "make", "test")
 	in(t, m.dir, "make", "stage")
@@ -194,7 +213,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 func (m *ownModule) awaitEngine(t *testing.T, name string) {
 	t.Helper()
 	for over := time.Now().Add(modulePatience); time.Now().Before(over) && t.Context().Err() == nil; {
-		resp, err := http.Get(m.url + "/api/engines")
+		resp, err := m.ask(t, http.MethodGet, "/api/engines", "")
 		if err != nil {
 			continue // between two hosts
 		}
@@ -219,7 +238,7 @@ func (m *ownModule) awaitEngine(t *testing.T, name string) {
 // checkRuns looks at what the tutorial's invoice has become, and at that of its schedule.
 func (m *ownModule) checkRuns(t *testing.T) {
 	t.Helper()
-	resp, err := http.Post(m.url+"/admin/functions/invoices-rent-timer", "application/json", strings.NewReader(`{}`))
+	resp, err := m.ask(t, http.MethodPost, "/admin/functions/invoices-rent-timer", `{}`)
 	if err != nil || resp.StatusCode != http.StatusAccepted {
 		t.Fatalf("run the timer: %v, %v", resp, err)
 	}

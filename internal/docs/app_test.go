@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ const patience = 5 * time.Minute
 // app is a running app with a storage of its own, as make run starts it.
 type app struct {
 	url, storage string
+	// key is the one of its functions, keyFile where it is kept.
+	key, keyFile string
 }
 
 // start runs the app until the test ends.
@@ -50,7 +53,11 @@ func start(t *testing.T) app {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { showLog(t, log) })
-	host, err := localhost.New(localhost.Config{ScriptRoot: build(t).dist, Queues: queueStore, Blobs: blobStore, Output: log, Env: []string{
+	key, kept := rand.Text(), filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(kept, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, err := localhost.New(localhost.Config{ScriptRoot: build(t).dist, Queues: queueStore, Blobs: blobStore, Output: log, FunctionKey: key, Env: []string{
 		"AzureWebJobsStorage=" + account.ConnectionString(), "ROUNDHOUSE_CONTEXT=publisher", "ROUNDHOUSE_POLLERS=", "ROUNDHOUSE_REVIEW_ROLES=operator",
 		"AzureFunctionsJobHost__extensions__queues__maxPollingInterval=00:00:00.100",
 	}})
@@ -70,7 +77,7 @@ func start(t *testing.T) app {
 	if err := host.WaitReady(ready); err != nil {
 		t.Fatal(err)
 	}
-	return app{url: host.URL(), storage: account.ConnectionString()}
+	return app{url: host.URL(), storage: account.ConnectionString(), key: key, keyFile: kept}
 }
 
 // showLog closes the handler's log, and shows its end when the test has failed.

@@ -18,6 +18,9 @@ import (
 // address is where an app on this machine is, in the documents.
 const address = "http://127.0.0.1:7071"
 
+// keyFile is where that app has its key, in the documents.
+const keyFile = ".run/key"
+
 // unrun are the words behind sh for commands that no test runs: what they would need.
 func unrun() []string {
 	return []string{
@@ -41,7 +44,7 @@ func TestCommands(t *testing.T) {
 			a := start(t)
 			file := filepath.Join(t.TempDir(), "page.sh")
 			curl := t.TempDir()
-			if err := os.WriteFile(file, []byte(strings.ReplaceAll(script, address, a.url)), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(strings.NewReplacer(address, a.url, keyFile, a.keyFile).Replace(script)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(filepath.Join(curl, ".curlrc"), []byte("silent\nshow-error\nfail-with-body\nmax-time = 60\n"), 0o600); err != nil {
@@ -52,7 +55,7 @@ func TestCommands(t *testing.T) {
 			cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", "-euxo", "pipefail", file)
 			cmd.Dir = root
 			cmd.Env = append(os.Environ(), "PATH="+build(t).bin+string(os.PathListSeparator)+os.Getenv("PATH"),
-				"CURL_HOME="+curl, "ROUNDHOUSE_URL="+a.url, "AzureWebJobsStorage="+a.storage, "ROUNDHOUSE_ENVIRONMENT=development")
+				"CURL_HOME="+curl, "ROUNDHOUSE_URL="+a.url, "ROUNDHOUSE_KEY="+a.key, "AzureWebJobsStorage="+a.storage, "ROUNDHOUSE_ENVIRONMENT=development")
 			if err := run(cmd); err != nil {
 				t.Error(err)
 			}

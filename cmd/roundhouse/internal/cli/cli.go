@@ -92,7 +92,8 @@ Without settings it is for "make run" on this machine.
 
 Environment:
   ROUNDHOUSE_URL          the address of the app, as --url
-  ROUNDHOUSE_KEY          a function key, as --key
+  ROUNDHOUSE_KEY          a function key, as --key; that of "roundhouse dev"
+                          is found by itself in the folders of its module
   ROUNDHOUSE_ENTRA        the scope of the app's tokens, as --entra
   ROUNDHOUSE_ENVIRONMENT  "production" makes dangerous commands dry runs
   AzureWebJobsStorage     the storage account, as the app has it, also with

@@ -20,6 +20,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/payload"
@@ -99,6 +100,9 @@ func (a *app) api(context.Context) (*client.Client, error) {
 	c := client.Config{URL: a.setting(a.flags.url, "ROUNDHOUSE_URL"), Key: a.setting(a.flags.key, "ROUNDHOUSE_KEY"), Scope: a.setting(a.flags.entra, "ROUNDHOUSE_ENTRA")}
 	if c.URL == "" {
 		c.URL = localURL
+	}
+	if address, err := url.Parse(c.URL); err == nil && c.Key == "" {
+		c.Key = devkey.Find(".", address)
 	}
 	if c.Scope != "" {
 		credential, err := azidentity.NewDefaultAzureCredential(nil)

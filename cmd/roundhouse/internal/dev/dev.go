@@ -40,11 +40,13 @@ type Options struct {
 	// sends none.
 	Engine   string
 	NoSample bool
+	// Insecure asks nobody for a key.
+	Insecure bool
 	// Port is that of the host.
 	Port int
 	// Storage are Azurite's ports.
 	Storage StoragePorts
-	// State is the folder of Azurite's data and the log, in the module unless it is absolute.
+	// State is the folder of Azurite's data, the log and the app's key, in the module unless it is absolute.
 	State string
 	// Result takes results, Progress what happens.
 	Result, Progress io.Writer

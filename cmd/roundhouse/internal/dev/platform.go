@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
@@ -24,6 +25,7 @@ type platform struct {
 
 	storage  azure.Account
 	server   *azurite.Server // nil when a running Azurite is used
+	key      string          // of the app; "" when nobody is asked for one
 	logFile  *os.File
 	manifest module.Manifest
 }
@@ -48,6 +50,12 @@ func (p *platform) prepare(ctx context.Context) error {
 	}
 	if err := os.MkdirAll(p.State, 0o700); err != nil {
 		return err
+	}
+	if !p.Insecure {
+		var err error
+		if p.key, err = devkey.Keep(p.State); err != nil {
+			return err
+		}
 	}
 	return p.startStorage(ctx)
 }
@@ -89,25 +97,30 @@ func (p *platform) close() {
 }
 
 // runLocalHost runs the local host, and starts it anew whenever the module has changed and builds.
-func (p *platform) runLocalHost(ctx context.Context) error {
+func (p *platform) runLocalHost(ctx context.Context) (err error) {
 	queueStore, queueErr := azure.NewQueues(p.storage)
 	blobStore, blobErr := azure.NewBlobs(p.storage)
 	output, logErr := p.openLog()
 	if err := errors.Join(queueErr, blobErr, logErr); err != nil {
 		return err
 	}
+	withdraw, err := devkey.Announce(p.State, p.url())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, withdraw()) }()
 	changed := make(chan struct{}, 1)
 	if !p.Still && !p.Once {
 		go watch(ctx, p.Module.Dir, changed)
 	}
 	for first := true; ; first = false {
-		host, err := localhost.New(localhost.Config{ScriptRoot: p.dist(), Queues: queueStore, Blobs: blobStore, Port: p.Port, Output: output,
+		host, err := localhost.New(localhost.Config{ScriptRoot: p.dist(), Queues: queueStore, Blobs: blobStore, Port: p.Port, Output: output, FunctionKey: p.key,
 			Env: []string{"AzureWebJobsStorage=" + p.storage.ConnectionString()}, OnInvocation: p.out.invocation})
 		if err != nil {
 			return err
 		}
 		p.out.step("Starting the local Functions host")
-		again, err := p.serve(ctx, host, sample{queues: queueStore, out: p.out}, first, changed)
+		again, err := p.serve(ctx, host, sample{base: p.url(), key: p.key, queues: queueStore, out: p.out}, first, changed)
 		if err != nil || !again {
 			return err
 		}
@@ -127,7 +140,6 @@ func (p *platform) serve(ctx context.Context, host *localhost.Host, s sample, fi
 		ended <- err
 	}()
 	if err = host.WaitReady(running); err == nil && first {
-		s.base = host.URL()
 		err = p.try(running, s)
 	}
 	if err == nil && !p.Once {
@@ -154,7 +166,7 @@ func (p *platform) try(ctx context.Context, s sample) error {
 			return errors.New("--once needs a sample: give the definition of an engine an Example")
 		}
 		p.out.note("No sample is sent: no engine's definition has an Example.")
-		s.showPaths(p.Result, &p.Storage)
+		p.showPaths(p.Result)
 		return nil
 	}
 	found, err := s.run(ctx, about, message, p.Once)
@@ -166,7 +178,7 @@ func (p *platform) try(ctx context.Context, s sample) error {
 		return err
 	}
 	found.show(p.Result)
-	s.showPaths(p.Result, &p.Storage)
+	p.showPaths(p.Result)
 	return nil
 }
 
@@ -196,7 +208,7 @@ func (p *platform) runCoreTools(ctx context.Context) error {
 	p.out.step("Starting func start --script-root dist")
 	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.Port))
 	cmd.Dir = p.Module.Dir
-	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString())
+	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+p.key)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// Core Tools stop themselves and the handler at an interrupt; a kill would leave the handler behind.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }

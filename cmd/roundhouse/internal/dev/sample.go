@@ -39,6 +39,7 @@ func (p *platform) example() (about engine.Description, m engine.Message, ok boo
 // sample sends one message and follows it by the API, as any client would.
 type sample struct {
 	base   string
+	key    string // of the app; "" for none
 	queues queues.Store
 	out    *progress
 }
@@ -181,6 +182,9 @@ func (s sample) fetch(ctx context.Context, path string) (json.RawMessage, error)
 	if err != nil {
 		return nil, err
 	}
+	if s.key != "" {
+		req.Header.Set("x-functions-key", s.key)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
@@ -218,22 +222,4 @@ History entry
   row key        %s
   output         %s
 `, e.Engine, e.Operation, e.InstanceID, e.Status, e.DurationMs, e.CorrelationID, e.RowKey, &output)
-}
-
-// showPaths prints where to go on.
-func (s sample) showPaths(w io.Writer, ports *StoragePorts) {
-	storage := "UseDevelopmentStorage=true"
-	if *ports != DefaultStorage() {
-		storage = "that of the emulator, with these ports"
-	}
-	fmt.Fprintf(w, `
-Go on with
-  %s/api/engines
-  %s/api/history
-  %s/api/dlq
-  %s/admin/functions
-Storage is Azurite on the ports %s (blob, queue, table); its connection string is %s.
-
-Ctrl-C stops everything.
-`, s.base, s.base, s.base, s.base, ports, storage)
 }

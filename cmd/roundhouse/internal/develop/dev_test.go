@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -107,6 +110,7 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 4)
 	cmd := command(t, ports)
+	state := cmd.Args[slices.Index(cmd.Args, "--state")+1]
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -117,11 +121,17 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := readUntil(t, out, "Ctrl-C stops everything.")
-	for _, want := range []string{"output         {", fmt.Sprintf("http://127.0.0.1:%d/api/dlq", ports[0])} {
+	kept, err := os.ReadFile(filepath.Join(state, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := strings.TrimSpace(string(kept))
+	for _, want := range []string{"output         {", "KEY=" + key, fmt.Sprintf(`curl -H "x-functions-key: $KEY" http://127.0.0.1:%d/api/dlq`, ports[0])} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in:\n%s", want, said)
 		}
 	}
+	checkKey(t, ports[0], key)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +139,78 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 		t.Errorf("%v\n%s", err, &stderr)
 	}
 	silent(t, ports)
+}
+
+// Without a key everybody on this machine may ask, but still no web page.
+func TestInsecure(t *testing.T) {
+	t.Parallel()
+	ports := freePorts(t, 4)
+	cmd := command(t, ports, "--insecure", "--no-sample")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said := readUntil(t, out, "Ctrl-C stops everything."); strings.Contains(said, "KEY") {
+		t.Errorf("there is a key:\n%s", said)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	for origin, want := range map[string]int{"": http.StatusOK, "https://evil.example": http.StatusForbidden} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/api/engines", ports[0]), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("a page of %q gets %d, want %d", origin, resp.StatusCode, want)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkKey holds that the app at a port does what it does for its key, and for no other.
+func checkKey(t *testing.T, port int, key string) {
+	t.Helper()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	for given, want := range map[string]int{key: http.StatusOK, "": http.StatusUnauthorized, "another": http.StatusUnauthorized} {
+		for _, path := range []string{"/api/engines", "/admin/functions"} {
+			for _, asQuery := range []bool{false, true} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if asQuery {
+					req.URL.RawQuery = "code=" + given
+				} else {
+					req.Header.Set("x-functions-key", given)
+				}
+				resp, err := transport.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != want {
+					t.Errorf("%s with the key %q (in the query: %v): %d, want %d", path, given, asQuery, resp.StatusCode, want)
+				}
+			}
+		}
+	}
 }
 
 func readUntil(t *testing.T, r io.Reader, mark string) string {

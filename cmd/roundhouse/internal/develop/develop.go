@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/dev"
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/scaffold"
 )
@@ -60,6 +61,11 @@ Azurite and a local Functions host are started, and a sample message is sent to
 the first engine whose definition has an example. When a file changes, it is
 built and started anew. Ctrl-C stops everything.
 
+Requests need the key that it prints, as x-functions-key or ?code=, so that
+nothing else on this machine uses the app; it is in the file key of the state
+folder, the same at every start. --insecure does without. Web pages of other
+origins are refused either way.
+
 With --once it stops after the first result; the history entry of that is the
 last line of standard output, as JSON. Everything else goes to standard error.`,
 		Example: "  roundhouse dev\n  roundhouse dev --once\n  roundhouse dev --port 7072 --storage-ports 20000,20001,20002",
@@ -85,11 +91,12 @@ last line of standard output, as JSON. Everything else goes to standard error.`,
 	f.BoolVar(&o.CoreTools, "func", false, "run func start of Azure Functions Core Tools, not the local host")
 	f.BoolVar(&o.Verbose, "verbose", false, "show what the app logs")
 	f.BoolVar(&o.Still, "no-watch", false, "do not look for changes")
+	f.BoolVar(&o.Insecure, "insecure", false, "ask nobody for a key")
 	f.BoolVar(&o.NoSample, "no-sample", false, "send no sample message")
 	f.StringVar(&o.Engine, "engine", "", "the `engine` that gets the sample message")
 	f.IntVar(&o.Port, "port", dev.DefaultPort, "the `port` of the host")
 	f.Var(&o.Storage, "storage-ports", "Azurite's ports")
-	f.StringVar(&o.State, "state", ".run", "the `folder` of Azurite's data and of the app's log, in the module")
+	f.StringVar(&o.State, "state", devkey.State, "the `folder` of Azurite's data, of the app's log and of its key, in the module")
 	mainFlag(c, &o.Module.Main)
 	return c
 }
@@ -100,11 +107,13 @@ func stageCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "stage [DIR] [flags]", Short: "Lay out what the Functions host runs", Args: cobra.MaximumNArgs(1),
 		Long: `Build the module of this folder and lay out DIR (dist unless given) as the
-Functions host wants it: host.json, local.settings.json, the static program,
-and a folder with a function.json for each function of the app. DIR is replaced
-as a whole, and only when everything has worked.
+Functions host wants it: host.json, the static program, and a folder with a
+function.json for each function of the app. DIR is replaced as a whole, and only
+when everything has worked.
 
-Without --local the program is for a Function App: linux, GOARCH or else amd64.
+Without --local it is for a Function App: linux, GOARCH or else amd64, and no
+settings of this machine. With --local it is for this machine, and has
+local.settings.json, too, as func start wants it.
 Which functions there are may depend on settings: those of the environment and
 of local.settings.json count.`,
 		Example: "  roundhouse stage\n  roundhouse stage --local\n  roundhouse stage --list",
@@ -136,7 +145,7 @@ of local.settings.json count.`,
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&local, "local", false, "build for this machine")
+	f.BoolVar(&local, "local", false, "lay out for this machine, with local.settings.json")
 	f.BoolVar(&list, "list", false, "name the functions, and lay out nothing")
 	mainFlag(c, &main)
 	return c

@@ -12,12 +12,17 @@ import (
 )
 
 // Target says for which machine an app is staged.
-type Target struct{ OS, Arch string }
+type Target struct {
+	OS, Arch string
+	// Settings says that local.settings.json goes along. What is deployed holds none: they are those of a developer's machine,
+	// and may have secrets.
+	Settings bool
+}
 
 // Deployment is what Function Apps run on, and Here this machine.
 var (
-	Deployment = Target{"linux", "amd64"}
-	Here       = Target{runtime.GOOS, runtime.GOARCH}
+	Deployment = Target{OS: "linux", Arch: "amd64"}
+	Here       = Target{OS: runtime.GOOS, Arch: runtime.GOARCH, Settings: true}
 )
 
 // hostFile is what staging has to know of host.json.
@@ -27,8 +32,8 @@ type hostFile struct {
 	}
 }
 
-// Stage lays out in dir what the Functions host runs: host.json, local.settings.json, the static program, and every function
-// of the app as a direct child. dir is replaced as a whole; it has to be missing, empty, or an earlier staging.
+// Stage lays out in dir what the Functions host runs: host.json, the static program, every function of the app as a direct
+// child, and for this machine local.settings.json. dir is replaced as a whole; it has to be missing, empty, or an earlier staging.
 func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -87,14 +92,18 @@ func (m Module) layOut(ctx context.Context, dir, executable string, target Targe
 		return Manifest{}, err
 	}
 	ask := m.Manifest
-	if target == Here {
+	if target.OS == Here.OS && target.Arch == Here.Arch {
 		ask = func(ctx context.Context) (Manifest, error) { return m.ask(ctx, program) }
 	}
 	manifest, err := ask(ctx)
 	if err != nil {
 		return Manifest{}, err
 	}
-	for name, needed := range map[string]bool{"host.json": true, "local.settings.json": false, ".funcignore": false} {
+	copies := map[string]bool{"host.json": true, ".funcignore": false}
+	if target.Settings {
+		copies["local.settings.json"] = false
+	}
+	for name, needed := range copies {
 		text, err := os.ReadFile(filepath.Join(m.home(), name))
 		if errors.Is(err, fs.ErrNotExist) && !needed {
 			continue

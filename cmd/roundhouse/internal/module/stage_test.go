@@ -140,14 +140,18 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// A deployment is for another machine, and has the same functions.
+// A deployment is for another machine, and has the same functions, but no settings of this machine.
 func TestStageForADeployment(t *testing.T) {
 	t.Parallel()
 	dist := filepath.Join(t.TempDir(), "dist")
-	target := module.Target{OS: "linux", Arch: "arm64"}
+	target := module.Deployment
+	target.Arch = "arm64"
 	manifest, err := own(t).Stage(t.Context(), dist, target)
 	if err != nil || len(manifest.Functions) < 40 {
 		t.Fatalf("%d functions, %v", len(manifest.Functions), err)
+	}
+	if got := files(t, dist); slices.Contains(got, "local.settings.json") || !slices.Contains(got, "host.json") {
+		t.Errorf("staged %v", got)
 	}
 	file, err := elf.Open(filepath.Join(dist, "handler"))
 	if err != nil {
