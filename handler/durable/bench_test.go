@@ -86,7 +86,7 @@ func newBench(t *testing.T) *bench {
 	// The other API shares the router, and answers to what begins with /api.
 	other := api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}}
 	err = errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), api.Register(b.echo, other),
-		Register(b.echo, Config{Runtime: b.runtime, List: b.list.List, Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
+		Register(b.echo, Config{PublicURL: "https://app.example.net", Runtime: b.runtime, List: b.list.List, Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +101,9 @@ func (b *bench) send(t *testing.T, method, target, body string, headers ...strin
 		content = strings.NewReader(body)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), method, target, content)
-	r.Host = "127.0.0.1:7000"
-	r.Header.Set("X-Forwarded-Host", "app.example.net")
-	r.Header.Set("X-Forwarded-Proto", "https")
+	r.Host = "evil.example" // whatever a caller says: links have the configured address
+	r.Header.Set("X-Forwarded-Host", "evil.example")
+	r.Header.Set("X-Forwarded-Proto", "http")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

@@ -139,7 +139,7 @@ func contract() []row {
 		{name: "badly escaped", method: "GET", path: "/instances//x", status: 404, message: "-"},
 	}
 	for _, status := range []string{"Pending", "Running", "Suspended"} {
-		rows = append(rows, row{name: "status " + status, method: "GET", path: instance(status) + "?showInput=false&code=k%2B", status: 202, check: pollsAgain(status)})
+		rows = append(rows, row{name: "status " + status, method: "GET", path: instance(status) + "?showInput=false&code=k%2B&%43ode=k&returnInternalServerErrorOnFailure=false", status: 202, check: pollsAgain(status)})
 	}
 	for _, id := range []string{"Completed", "Failed", "Terminated", "Canceled"} {
 		for _, operation := range []string{"terminate", "suspend", "resume", "raiseEvent/open"} {
@@ -197,7 +197,7 @@ func isCheckStatus(id string) func(*testing.T, *bench, *httptest.ResponseRecorde
 		if id == "" && len(l.ID) != 32 || id != "" && l.ID != id {
 			t.Errorf("id %s", l.ID)
 		}
-		suffix := map[string]string{"": "taskHub=Roundhouse&connection=Storage", "mine": "taskHub=hub&connection=c&code=a%2Bb", "Completed": "taskHub=Roundhouse&connection=Storage&code=k"}[id]
+		suffix := map[string]string{"": "taskHub=Roundhouse&connection=Storage", "mine": "taskHub=hub&connection=c", "Completed": "taskHub=Roundhouse&connection=Storage"}[id]
 		path := "https://app.example.net" + base + "/instances/" + l.ID
 		want := links{l.ID, path + "?" + suffix, path + "/raiseEvent/{eventName}?" + suffix, path + "/terminate?reason={text}&" + suffix, path + "?" + suffix,
 			path + "/restart?" + suffix, path + "/suspend?reason={text}&" + suffix, path + "/resume?reason={text}&" + suffix}
@@ -309,7 +309,7 @@ func reaches(id, status string) func(*testing.T, *bench, *httptest.ResponseRecor
 func pollsAgain(id string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()
-		want := "https://app.example.net" + base + "/instances/" + id + "?showInput=false&code=k%2B"
+		want := "https://app.example.net" + base + "/instances/" + id + "?showInput=false&returnInternalServerErrorOnFailure=false"
 		if rec.Header().Get("Location") != want || rec.Header().Get("Retry-After") != "5" {
 			t.Errorf("headers %v", rec.Header())
 		}

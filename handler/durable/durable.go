@@ -40,6 +40,9 @@ type Config struct {
 	Admit func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
 	// List lists orchestrations, as catalog.Catalog does; nil means Runtime.List, which reads past all their rounds.
 	List func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
+	// PublicURL is the address of the app for its clients, as in "https://app.azurewebsites.net": links begin with it. What a
+	// request calls the host decides nothing, since the caller chooses that. With "" links begin with their path.
+	PublicURL string
 	// Timeout bounds one request, waits included; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock; nil means time.Now.
@@ -143,7 +146,7 @@ func (s *server) serve(c echo.Context) error {
 	if err != nil {
 		q = r.URL.Query() // what of it can be read
 	}
-	in := &call{ctx: ctx, http: r, base: origin(r) + base, query: query(q)}
+	in := &call{ctx: ctx, http: r, base: s.PublicURL + base, query: query(q)}
 	for part := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
 		word, err := url.PathUnescape(part)
 		if err != nil || word == "" {
@@ -220,16 +223,3 @@ func (in *call) is(at int, word string) bool { return strings.EqualFold(in.path[
 
 // instance is the id in the path.
 func (in *call) instance() string { return in.path[1] }
-
-// origin is the scheme and the host that the caller used. The Functions host hands both on, and nobody else reaches this
-// server.
-func origin(r *http.Request) string {
-	scheme, host := "http", r.Host
-	if forwarded := r.Header.Get("X-Forwarded-Proto"); strings.EqualFold(forwarded, "https") {
-		scheme = "https"
-	}
-	if forwarded, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Host"), ","); forwarded != "" {
-		host = strings.TrimSpace(forwarded)
-	}
-	return (&url.URL{Scheme: scheme, Host: host}).String()
-}

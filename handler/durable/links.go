@@ -44,13 +44,22 @@ func (in *call) checkStatus(id string) answer {
 	return out
 }
 
-// suffix is what every link has in its query: the caller's key, too, if the query had it.
+// suffix is what every link has in its query. The caller's key is not in it: links are logged, stored and handed on.
 func (in *call) suffix() string {
-	parts := []string{"taskHub=" + url.QueryEscape(in.or("taskHub", defaultTaskHub)), "connection=" + url.QueryEscape(in.or("connection", defaultConnection))}
-	if code := in.text("code"); code != "" {
-		parts = append(parts, "code="+url.QueryEscape(code))
+	return "taskHub=" + url.QueryEscape(in.or("taskHub", defaultTaskHub)) + "&connection=" + url.QueryEscape(in.or("connection", defaultConnection))
+}
+
+// again is the path and the query of the request itself, without the caller's key.
+func (in *call) again() string {
+	var parts []string
+	for part := range strings.SplitSeq(in.http.URL.RawQuery, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		if name, err := url.QueryUnescape(name); part != "" && (err != nil || !strings.EqualFold(name, "code")) {
+			parts = append(parts, part)
+		}
 	}
-	return strings.Join(parts, "&")
+	u := url.URL{Path: in.http.URL.Path, RawPath: in.http.URL.RawPath, RawQuery: strings.Join(parts, "&")}
+	return u.RequestURI()
 }
 
 func (in *call) or(name, otherwise string) string {

@@ -56,6 +56,9 @@ type Settings struct {
 	// EasyAuth says that the platform authenticates callers and names them in X-MS-CLIENT-PRINCIPAL (WEBSITE_AUTH_ENABLED,
 	// which the platform sets; true or false).
 	EasyAuth bool
+	// PublicURL is the address of the app in links (ROUNDHOUSE_PUBLIC_URL); unless set, that of WEBSITE_HOSTNAME, which hosts
+	// set, and "" without both.
+	PublicURL string
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox Outbox
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
@@ -78,7 +81,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [12]error
+	var errs [13]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -95,6 +98,7 @@ func Load(r *Reader) (Settings, error) {
 	s.Tasks, errs[9] = tasksFrom(r)
 	s.BlobAge, errs[10] = keepSetting(r, blobSetting, defaultBlobAge, leastBlobAge)
 	s.Pollers, errs[11] = pollersFrom(r)
+	s.PublicURL, errs[12] = publicURLSetting(r)
 	return s, errors.Join(errs[:]...)
 }
 

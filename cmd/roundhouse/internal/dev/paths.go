@@ -1,0 +1,48 @@
+package dev
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
+)
+
+// url is the address of the app.
+func (p *platform) url() string {
+	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port))
+}
+
+// showPaths prints where to go on: lines to paste into a shell, with the key.
+func (p *platform) showPaths(w io.Writer) {
+	fmt.Fprint(w, "\nGo on with\n")
+	curl := "curl"
+	if p.key != "" {
+		fmt.Fprintf(w, "  KEY=%s   # or KEY=$(cat %s)\n", p.key, fromHere(devkey.File(p.State)))
+		curl = `curl -H "x-functions-key: $KEY"`
+	}
+	for _, path := range []string{"/api/engines", "/api/history", "/api/dlq", "/admin/functions"} {
+		fmt.Fprintf(w, "  %s %s%s\n", curl, p.url(), path)
+	}
+	storage := "UseDevelopmentStorage=true"
+	if p.Storage != DefaultStorage() {
+		storage = "that of the emulator, with these ports"
+	}
+	fmt.Fprintf(w, "Storage is Azurite on the ports %s (blob, queue, table); its connection string is %s.\n\nCtrl-C stops everything.\n", &p.Storage, storage)
+}
+
+// fromHere writes a path as it is from the current folder, if it is below that.
+func fromHere(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	if relative, err := filepath.Rel(here, path); err == nil && !strings.HasPrefix(relative, "..") {
+		return relative
+	}
+	return path
+}
