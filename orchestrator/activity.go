@@ -129,6 +129,8 @@ type ActivityInfo struct {
 	Attempt int
 	// CorrelationID is the correlation id of the orchestration.
 	CorrelationID string
+	// TenantID is the tenant that the orchestration belongs to, "" for the platform.
+	TenantID string
 	// Deadline is when the context of the attempt ends; it is zero when nothing bounds the attempt.
 	Deadline time.Time
 	// Progress is the last recorded progress of the call's heartbeats, of whichever attempt; nil when there is none.

@@ -26,6 +26,7 @@ type activityBatch struct {
 	Orchestration   string         `json:"workflowInstanceId"`
 	Execution       int            `json:"execution"`
 	CorrelationID   string         `json:"correlationId"`
+	TenantID        string         `json:"tenantId,omitempty"`
 	Activities      []activityCall `json:"activities,omitempty"`
 	Blob            string         `json:"blob,omitempty"` // holds the activities instead
 }
@@ -63,7 +64,7 @@ func (d *driver) sendActivities(ctx context.Context, e event) error {
 				Timeout: t.options.timeout.Microseconds(), Heartbeat: t.options.heartbeat.Microseconds(), Progress: t.progress})
 		}
 	}
-	b := activityBatch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID}
+	b := activityBatch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID}
 	return d.rt.sendBatches(ctx, b, calls)
 }
 
@@ -271,7 +272,7 @@ func (b activityBatch) attempt(c activityCall, beat func(progress json.RawMessag
 	return attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
 		record: beat,
 		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
-			CorrelationID: b.CorrelationID, Progress: c.Progress}}
+			CorrelationID: b.CorrelationID, TenantID: b.TenantID, Progress: c.Progress}}
 }
 
 func (r *Runtime) resultOf(b activityBatch, c activityCall, res result) activityResult {

@@ -69,7 +69,7 @@ func (d *driver) commandChild(ctx context.Context, number int, c Call, command, 
 	if command == string(AbandonChild) {
 		return d.rt.send(ctx, Signal{SignalID: id, InstanceID: c.Child, Type: InternalContinue, Payload: Payload{Lost: true}}, 0)
 	}
-	by := &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, Orchestrator: c.Name, Call: callRef{Execution: d.execution.number, Task: number}}
+	by := &caller{ID: d.start.ID, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Orchestrator: c.Name, Call: callRef{Execution: d.execution.number, Task: number}}
 	return d.rt.signal(ctx, c.Child, Payload{Command: command, Reason: reason, Caller: by}, id)
 }
 

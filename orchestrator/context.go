@@ -23,6 +23,9 @@ func (c *Context) Execution() int { return c.execution.number }
 // CorrelationID is the correlation id with which the orchestration was started.
 func (c *Context) CorrelationID() string { return c.execution.correlationID }
 
+// TenantID is the tenant that the orchestration belongs to, "" for the platform.
+func (c *Context) TenantID() string { return c.execution.tenant }
+
 // Now is the time (UTC, microseconds) of the latest event that the orchestration learned. It is the same in every
 // replay.
 func (c *Context) Now() time.Time { return c.execution.clock }

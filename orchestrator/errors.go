@@ -17,6 +17,8 @@ var (
 	ErrElsewhere = errors.New("the orchestration runs in another process")
 	// ErrConflict: the id belongs to another orchestrator or to another correlation id.
 	ErrConflict = errors.New("the orchestration id is taken")
+	// ErrOtherTenant: the orchestration belongs to another tenant. It is an ErrConflict, too.
+	ErrOtherTenant = errors.New("it belongs to another tenant")
 	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
 	ErrUnknownOrchestrator = errors.New("unknown orchestrator: add it to Config.Orchestrators and run it again")
 	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration

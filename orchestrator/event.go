@@ -143,7 +143,8 @@ type event struct {
 	// Child is the id of the orchestration that a call started, and Parent the id of the caller.
 	Child  string `json:"child,omitempty"`
 	Parent string `json:"parent,omitempty"`
-	// Tenant and Order are the tenant and the order key of a publication. Its key is in Child.
+	// Tenant is the tenant of a publication, or, in a start, the one that the orchestration belongs to. Order is the order
+	// key of a publication, and its key is in Child.
 	Tenant string `json:"tenant,omitempty"`
 	Order  string `json:"order,omitempty"`
 	// Carry is Start.Carry. Timeout is Start.Timeout in microseconds.

@@ -18,6 +18,7 @@ type execution struct {
 	number        int
 	base          int // the execution whose results this one builds on: itself, or an earlier attempt
 	correlationID string
+	tenant        string          // that it belongs to; "" for the platform
 	name          string          // of its orchestrator
 	orchestrator  AnyOrchestrator // nil when its code does not run
 	log           *slog.Logger

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,7 +23,7 @@ type HumanTask struct {
 	Roles []string `json:"roles,omitempty"`
 	// Assignee has the task from the start; "" leaves it unassigned.
 	Assignee string `json:"assignee,omitempty"`
-	// TenantID is the tenant that the task belongs to, "" for the platform itself.
+	// TenantID is the tenant that the task belongs to, "" for the orchestration's own.
 	TenantID string `json:"tenantId,omitempty"`
 	// Payload is what the person is shown, up to 64 KiB of JSON. It must not hold secrets.
 	Payload any `json:"payload,omitempty"`
@@ -188,6 +189,7 @@ func (d *driver) humanTask(t *task) tasks.Task {
 	wanted, _ := humanTaskOf(t.input) // decoding succeeded before the decision
 	wanted.Ref = tasks.Ref{Orchestration: x.id, ID: x.token(t)}
 	wanted.Orchestrator, wanted.CorrelationID = x.name, x.correlationID
+	wanted.TenantID = cmp.Or(wanted.TenantID, x.tenant)
 	wanted.Status, wanted.CreatedAt = tasks.Created, fromMicros(t.began)
 	if wanted.Assignee != "" {
 		wanted.Status = tasks.Assigned

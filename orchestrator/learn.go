@@ -127,7 +127,7 @@ func (x *execution) markSent(e event) error {
 func (x *execution) applyStart(e event) {
 	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
 	x.first, x.willRetry, x.call = max(e.First, 1), e.WillRetry, e.Call
-	x.errors = e.Errors
+	x.errors, x.tenant = e.Errors, e.Tenant
 	if e.Rules > 0 {
 		x.publishes, x.signals = e.Publishes, e.Signals
 	}

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
 // Reuse says what Runtime.Start does when the id is taken.
 type Reuse int
 
-// These are the policies. With each of them, a start with the orchestrator, correlation id and RequestID of the
-// existing orchestration is the same start repeated, and changes nothing.
+// These are the policies. With each of them, a start with the orchestrator, correlation id, tenant and RequestID of
+// the existing orchestration is the same start repeated, and changes nothing.
 const (
 	// ReuseNever refuses the start with ErrExists.
 	ReuseNever Reuse = iota
@@ -123,7 +125,7 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	latest, started := latestOf(all)
 	for _, g := range all {
 		e, _ := g.start()
-		if e.Name == s.Orchestrator && e.CorrelationID == s.CorrelationID && e.Signal == s.RequestID && (s.RequestID != "" || s.Reuse == ReuseNever) {
+		if e.Name == s.Orchestrator && e.CorrelationID == s.CorrelationID && e.Signal == s.RequestID && tenant.Sees(s.TenantID, e.Tenant) && (s.RequestID != "" || s.Reuse == ReuseNever) {
 			return nil, nil
 		}
 	}
@@ -209,7 +211,7 @@ func (r *Runtime) startAfterEnd(ctx context.Context, id, requestID string, next 
 
 // startFrom returns the Start with which an execution began.
 func startFrom(id string, started event) Start {
-	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: started.CorrelationID, Carry: started.Carry,
+	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: started.CorrelationID, TenantID: started.Tenant, Carry: started.Carry,
 		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference,
 		WillRetry: started.WillRetry, call: started.Call, errors: started.Errors}
 }

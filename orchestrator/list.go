@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -18,6 +19,8 @@ type Filter struct {
 	Prefix        string
 	Orchestrator  string
 	CorrelationID string
+	// TenantID is the tenant that it belongs to, compared without case. "" is the platform, which sees all.
+	TenantID string
 	// Statuses are the selected ones; none means all.
 	Statuses []Status
 	// CreatedFrom <= creation < CreatedTo, and end < EndedBefore.
@@ -36,9 +39,11 @@ type Summary struct {
 	Orchestrator  string
 	Version       string
 	CorrelationID string
-	Parent        string
-	Status        Status
-	Execution     int
+	// TenantID is the tenant that it belongs to, "" for the platform.
+	TenantID  string
+	Parent    string
+	Status    Status
+	Execution int
 	// StateVersion counts its rounds.
 	StateVersion int64
 	CustomStatus string
@@ -123,6 +128,8 @@ func (f Filter) Matches(s Summary) bool {
 		return false
 	case !strings.HasPrefix(s.ID, f.Prefix), !same(f.Orchestrator, s.Orchestrator), !same(f.CorrelationID, s.CorrelationID), !same(f.Tag, s.Tag):
 		return false
+	case !tenant.Sees(f.TenantID, s.TenantID):
+		return false
 	case !strings.Contains(s.CustomStatus, f.CustomStatus):
 		return false
 	case len(f.Statuses) > 0 && !slices.Contains(f.Statuses, s.Status), f.TopLevel && s.Parent != "":
@@ -136,7 +143,7 @@ func (f Filter) Matches(s Summary) bool {
 
 func summaryOf(e tables.Entity) (Summary, error) {
 	id, err := tables.UnescapeKey(e.Partition)
-	return Summary{ID: id, Orchestrator: e.String("Name"), Version: e.String("Version"), CorrelationID: e.String("CorrelationId"),
+	return Summary{ID: id, Orchestrator: e.String("Name"), Version: e.String("Version"), CorrelationID: e.String("CorrelationId"), TenantID: e.String("TenantId"),
 		Parent: e.String("ParentId"), Status: Status(e.String("RuntimeStatus")), Execution: int(e.Int("Execution")),
 		StateVersion: e.Int("StateVersion"), CustomStatus: e.String("CustomStatus"), WaitingKind: e.String("WaitingKind"),
 		WaitingToken: e.String("WaitingToken"), WaitingUntil: e.Time("WaitingUntilUtc"), WaitingWithin: e.Bool("WaitingWithin"), Busy: e.Bool("Busy"), Running: e.Bool("Running"), CreatedAt: e.Time(columnCreated),
@@ -207,8 +214,12 @@ type Purged struct {
 func (r *Runtime) PurgeAll(ctx context.Context, f Filter, limit int, continuation string) (Purged, error) {
 	p := Purged{Continuation: continuation}
 	if continuation == "" {
-		if err := r.purgeUnfinished(ctx, f.Prefix, &p); err != nil {
+		unfinished := Purged{}
+		if err := r.purgeUnfinished(ctx, f.Prefix, &unfinished); err != nil {
 			return p, err
+		}
+		if f.TenantID == "" { // nothing tells any more to which tenants these belonged
+			p.Orchestrations, p.Damaged = unfinished.Orchestrations, unfinished.Damaged
 		}
 	}
 	found, next, err := r.List(ctx, f, limit, continuation)

@@ -99,6 +99,7 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	d.execution.takeOverPrior(d.prior, d.earlier)
 	options := d.orchestrator.configured()
 	started.Kind, started.Name, started.CorrelationID = executionStarted, d.orchestrator.Name(), d.start.CorrelationID
+	started.Tenant = d.start.TenantID
 	started.Parent, started.Carry, started.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
 	started.Version, started.Drop, started.Reference = options.version, options.drop, d.start.Reference
 	started.Rules, started.Publishes, started.Signals = rules, d.rt.config.Publish != nil, d.rt.config.Queues != nil
@@ -255,6 +256,11 @@ func (d *driver) identify(all []storedExecution) error {
 		return nil
 	}
 	d.start.call = started.Call
+	if !mayRepeat(d.start.TenantID, started.Tenant) {
+		return otherTenant(d.start.ID)
+	}
+	d.start.TenantID = started.Tenant // also "", so that nobody makes a run of the platform his own
+	d.executor.start.TenantID = started.Tenant
 	if started.Name != d.start.Orchestrator || started.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
 			d.start.ID, started.Name, started.CorrelationID, ErrConflict)

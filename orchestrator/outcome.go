@@ -31,7 +31,9 @@ type Outcome struct {
 	ID            string
 	Orchestrator  string
 	CorrelationID string
-	Execution     int
+	// TenantID is the tenant that the execution belongs to, "" for the platform.
+	TenantID  string
+	Execution int
 	// Input is the input of the execution, Carry is Start.Carry.
 	Input json.RawMessage
 	Carry []byte
@@ -203,7 +205,7 @@ func activeStatus(suspended bool) Status {
 func (o *Outcome) applyLearned(e event, suspended bool) {
 	if e.Kind == executionStarted {
 		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
-		o.Input, o.Carry, o.Parent, o.Reference, o.Version = e.Payload, e.Carry, e.Parent, e.Reference, e.Version
+		o.Input, o.Carry, o.Parent, o.Reference, o.Version, o.TenantID = e.Payload, e.Carry, e.Parent, e.Reference, e.Version, e.Tenant
 		switch {
 		case !o.EndedAt.IsZero():
 		case e.Held:

@@ -178,6 +178,9 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 			continue // a driver for a signal does less than one for a start: it starts nothing and retries nothing
 		}
 		out := d.outcome
+		if !mayRepeat(s.TenantID, out.TenantID) { // it joined another Run, or the run is over
+			return Outcome{}, otherTenant(s.ID)
+		}
 		out.Joined = joined
 		r.noteDamage(ctx, d.err)
 		return out, d.err

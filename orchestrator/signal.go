@@ -75,6 +75,7 @@ type Payload struct {
 type caller struct {
 	ID            string `json:"id"`
 	CorrelationID string `json:"correlationId"`
+	TenantID      string `json:"tenantId,omitempty"`
 	Orchestrator  string `json:"orchestrator"` // name of the called orchestrator
 	// Call is the call, without the attempt.
 	Call callRef `json:"call"`

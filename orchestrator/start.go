@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -19,6 +20,12 @@ type Start struct {
 	// CorrelationID is passed to everything that the orchestration starts. It is part of the identity of the
 	// orchestration: another correlation id under the same id is ErrConflict.
 	CorrelationID string
+	// TenantID is the tenant that the orchestration belongs to, at most MaxTenantID bytes of UTF-8, "" for the platform
+	// itself. Ids of tenants are compared without case. Whatever the orchestration calls and starts, and its human tasks
+	// that name no tenant, belong to the same tenant. A run keeps the tenant with which it began: a Start for another
+	// tenant is ErrConflict or, by Runtime.Start, not the same start repeated; one without a tenant is the platform's,
+	// which may repeat anybody's.
+	TenantID string
 	// Carry is copied to every Outcome, up to 48 KiB: whatever the caller needs when the end is reported by a signal.
 	Carry []byte
 	// Timeout bounds each execution: one that has not ended by then fails with the code TimedOut, whatever it waits
@@ -48,6 +55,9 @@ type Start struct {
 // maxCarry bounds Start.Carry, in bytes.
 const maxCarry = 48 << 10
 
+// MaxTenantID bounds the id of a tenant, in bytes.
+const MaxTenantID = 512
+
 // maxEscapedID bounds an id in its escaped form: 512 units, less the prefix of ids in the index of the catalog.
 const maxEscapedID = 510
 
@@ -60,6 +70,8 @@ func (s Start) validate() error {
 	switch {
 	case !validID(s.ID):
 		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, and up to %d as a key, not %d and %d", maxEscapedID, len(s.ID), len(tables.EscapeKey(s.ID)))
+	case len(s.TenantID) > MaxTenantID || !utf8.ValidString(s.TenantID) || strings.ContainsRune(s.TenantID, 0):
+		return fmt.Errorf("the tenant id of orchestration %s needs up to %d bytes of UTF-8 without NUL, it has %d", s.ID, MaxTenantID, len(s.TenantID))
 	case len(s.Carry) > maxCarry:
 		return fmt.Errorf("orchestration %s carries %d bytes, at most %d: %w", s.ID, len(s.Carry), maxCarry, tables.ErrTooLarge)
 	case !json.Valid(s.Input) || !utf8.Valid(s.Input):

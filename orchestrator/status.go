@@ -62,6 +62,7 @@ func (d *driver) describe(columns map[string]any, status Status) {
 	setText(columns, "CustomStatus", x.customStatus)
 	setText(columns, "Version", x.version)
 	setText(columns, "ParentId", d.start.Parent)
+	setText(columns, "TenantId", d.start.TenantID)
 	setText(columns, "BusinessReference", x.reference.text())
 	wait, token := x.waitingFor(), ""
 	if wait != nil {

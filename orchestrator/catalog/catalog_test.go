@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +34,7 @@ type house struct {
 	store   *tables.Memory
 	queues  *queues.Memory
 	meter   *meter
+	reads   atomic.Int64 // of rows, by the runtime
 }
 
 // meter counts the list's calls of storage, and may let them fail.
@@ -81,7 +83,13 @@ func newHouse(t *testing.T) *house {
 	})
 	h.begin(t)
 	var err error
-	h.runtime, err = orchestrator.New(orchestrator.Config{Tables: h.store, Blobs: blobs.NewMemory(), Queues: h.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	counted := faults.Tables(h.store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if c.Operation == "Get" {
+			h.reads.Add(1)
+		}
+		return next(ctx)
+	})
+	h.runtime, err = orchestrator.New(orchestrator.Config{Tables: counted, Blobs: blobs.NewMemory(), Queues: h.queues, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		StatusChanged: func(n orchestrator.StatusChange) { h.Record(n) }, Orchestrators: []orchestrator.AnyOrchestrator{short, bad, gate}})
 	if err := errors.Join(err, h.Prepare(t.Context())); err != nil {
 		t.Fatal(err)
@@ -108,8 +116,14 @@ func (h *house) begin(t *testing.T) {
 
 func (h *house) start(t *testing.T, id, name, tag string, n int) {
 	t.Helper()
+	h.startFor(t, "", id, name, tag, n)
+}
+
+// startFor starts an orchestration of a tenant.
+func (h *house) startFor(t *testing.T, tenant, id, name, tag string, n int) {
+	t.Helper()
 	input, _ := json.Marshal(n)
-	s := orchestrator.Start{ID: id, Orchestrator: name, Input: input, CorrelationID: "c"}
+	s := orchestrator.Start{ID: id, Orchestrator: name, Input: input, CorrelationID: "c", TenantID: tenant}
 	if tag != "" {
 		s.Reference = &orchestrator.Reference{Key: tag}
 	}
@@ -191,11 +205,11 @@ func (h *house) pages(t *testing.T, f orchestrator.Filter, limit int) []string {
 	return ids
 }
 
-// filled has one orchestration a minute: in turn completed, failed and waiting.
+// filled has one orchestration a minute: in turn completed, failed and waiting, of three tenants and the platform.
 func filled(t *testing.T, n int) *house {
 	h := newHouse(t)
 	for i := range n {
-		h.start(t, fmt.Sprintf("%c/%02d", 'a'+i%2, i), []string{"short", "bad", "gate"}[i%3], []string{"", "red"}[i%2], i)
+		h.startFor(t, []string{"", "contoso", "Contoso", "fabrikam", ""}[i%5], fmt.Sprintf("%c/%02d", 'a'+i%2, i), []string{"short", "bad", "gate"}[i%3], []string{"", "red"}[i%2], i)
 		time.Sleep(time.Minute)
 	}
 	return h
@@ -237,6 +251,17 @@ func TestListSelects(t *testing.T) {
 			"prefix, nobody":  {Prefix: "c"},
 			"prefix, no id's": {Prefix: string(make([]byte, 600))},
 			"correlation id":  {CorrelationID: "d"},
+
+			"tenant":                         {TenantID: "CONTOSO"},
+			"tenant without any":             {TenantID: "nobody"},
+			"tenant and orchestrator":        {TenantID: "contoso", Orchestrator: "gate"},
+			"tenant and statuses":            {TenantID: "contoso", Statuses: []orchestrator.Status{orchestrator.Failed, orchestrator.Running}},
+			"tenant, orchestrator, status":   {TenantID: "contoso", Orchestrator: "bad", Statuses: []orchestrator.Status{orchestrator.Failed}},
+			"tenant and tag":                 {TenantID: "contoso", Tag: "red"},
+			"tenant and period":              {TenantID: "contoso", CreatedFrom: begin.Add(3 * time.Minute), CreatedTo: begin.Add(19 * time.Minute)},
+			"tenant and prefix":              {TenantID: "contoso", Prefix: "b/"},
+			"tenant, prefix, custom status":  {TenantID: "contoso", Prefix: "b/", CustomStatus: "gate"},
+			"tenant and a part of its state": {TenantID: "contoso", CustomStatus: "gate 1"},
 		} {
 			want := []string{}
 			for _, s := range everything { // in the order of the ids
@@ -304,6 +329,38 @@ func TestListCostsItsPage(t *testing.T) {
 		}
 		if few, many := cost(20), cost(300); few != many || few != 1 {
 			t.Errorf("%d queries of 20, %d of 300", few, many)
+		}
+	})
+}
+
+// A page of a tenant costs the same however many orchestrations of others there are, whatever else the filter says.
+func TestListOfATenantCostsItsPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		costs := func(others int) (each []int) {
+			h := newHouse(t)
+			h.startFor(t, "contoso", "a0", "short", "red", 1)
+			for i := range others {
+				h.startFor(t, []string{"", "fabrikam"}[i%2], fmt.Sprint("a1", i), "short", "red", i)
+			}
+			h.startFor(t, "contoso", "a2", "short", "red", 1)
+			if err := h.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			completed := []orchestrator.Status{orchestrator.Completed}
+			for _, f := range []orchestrator.Filter{{}, {Orchestrator: "short"}, {Statuses: completed}, {Orchestrator: "short", Statuses: completed}, {Tag: "red"},
+				{CustomStatus: ""}, {CreatedTo: time.Now().Add(time.Minute)}, {Prefix: "a"}} {
+				f.TenantID = "Contoso"
+				queries, reads := h.meter.count("Query"), h.reads.Load()
+				if page, _, err := h.List(t.Context(), f, 5, ""); err != nil || len(page) != 2 {
+					t.Fatalf("%d found with %+v: %v", len(page), f, err)
+				}
+				each = append(each, h.meter.count("Query")-queries, int(h.reads.Load()-reads))
+			}
+			return each
+		}
+		if diff := cmp.Diff(costs(0), costs(300)); diff != "" {
+			t.Errorf("queries and reads in turn (-alone +among 300 others):\n%s", diff)
 		}
 	})
 }

@@ -99,12 +99,13 @@ type view struct {
 	from, to string // bound the places; "" is no bound
 	ids      bool   // the places are ids
 	prefix   string // prefix of the escaped ids
+	scope    string // the scope of the rows in the view by id; "" is no condition
 }
 
 func viewOf(f orchestrator.Filter) view {
 	if f.Prefix != "" {
 		prefix := tables.EscapeKey(f.Prefix)
-		return view{prefixes: []string{viewID}, ids: true, prefix: prefix, from: prefix, to: tables.PrefixEnd(prefix)}
+		return view{prefixes: []string{viewID}, ids: true, scope: scopeOf(f.TenantID), prefix: prefix, from: prefix, to: tables.PrefixEnd(prefix)}
 	}
 	v := view{prefixes: []string{viewAll}}
 	switch {
@@ -121,6 +122,9 @@ func viewOf(f orchestrator.Filter) view {
 		}
 	case f.Orchestrator != "":
 		v.prefixes = []string{orchestratorView(f.Orchestrator)}
+	}
+	for i := range v.prefixes {
+		v.prefixes[i] = scopeOf(f.TenantID) + v.prefixes[i]
 	}
 	// Later times come first. The digest behind the time is above "" and below "~".
 	if !f.CreatedTo.IsZero() {
@@ -148,7 +152,7 @@ func isStale(r found, s orchestrator.Summary) bool {
 
 // entryFor returns what the index needs to know of an orchestration.
 func entryFor(s orchestrator.Summary) entry {
-	return entry{s.ID, s.Orchestrator, s.Tag, s.Status, s.CreatedAt}
+	return entry{s.ID, s.Orchestrator, s.Tag, s.TenantID, s.Status, s.CreatedAt}
 }
 
 // readView reads up to limit rows behind a place, in the order of the places. more says that others follow.
@@ -161,6 +165,9 @@ func (c *Catalog) readView(ctx context.Context, v view, after string, limit int)
 		q := tables.Query{Partition: listPartition, From: prefix + from, To: tables.PrefixEnd(prefix), Limit: limit}
 		if len(q.From) > maxKey {
 			q.From = prefix + after // List leaves out the row itself
+		}
+		if v.scope != "" {
+			q.Where = map[string]any{columnScope: v.scope}
 		}
 		if v.to != "" {
 			q.To = prefix + v.to

@@ -3,28 +3,24 @@ package catalog
 import (
 	"context"
 	"errors"
-	"slices"
+	"iter"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-const (
-	// markSlice is how many orchestrations one call of Repair marks.
-	markSlice = 1000
-	// maxRows is the maximum number of rows of an orchestration.
-	maxRows = 6
-)
+// markSlice is how many orchestrations one call of Repair marks.
+const markSlice = 1000
 
 // mark is the first step of a pass. It replaces each row that an orchestration should have by the same row with a mark,
 // many in one transaction, which fails if one of them does not exist. So a row that is being deleted does not come
-// back, and a thousand orchestrations cost 63 transactions instead of 6,000 reads.
+// back, and a thousand orchestrations cost 50 to 112 transactions instead of 6,000 reads.
 func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, err error) {
 	there, next, err := c.config.Runtime().List(ctx, orchestrator.Filter{}, markSlice, p.next)
 	if err != nil {
 		return 0, "", err
 	}
-	for some := range slices.Chunk(there, maxOps/maxRows) {
+	for some := range batches(there) {
 		ok, err := c.markRows(ctx, p, some...)
 		if err != nil {
 			return mended, "", err
@@ -44,6 +40,26 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 		}
 	}
 	return mended, next, nil
+}
+
+// batches divides orchestrations into parts whose rows fit a transaction.
+func batches(all []orchestrator.Summary) iter.Seq[[]orchestrator.Summary] {
+	return func(yield func([]orchestrator.Summary) bool) {
+		first, rows := 0, 0
+		for i, s := range all {
+			n := len(entryFor(s).all())
+			if rows+n > maxOps {
+				if !yield(all[first:i]) {
+					return
+				}
+				first, rows = i, 0
+			}
+			rows += n
+		}
+		if first < len(all) {
+			yield(all[first:])
+		}
+	}
 }
 
 // markRows marks the rows of orchestrations. It returns false if a row does not exist; then none is marked.

@@ -17,7 +17,7 @@ func FuzzEntries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := fuzzvalue.New(data)
 		statuses := []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Failed, orchestrator.Retrying}
-		e := entry{id: s.Name(400), orchestrator: s.Text(256), tag: s.Text(256), status: statuses[s.Int(len(statuses)-1)], created: s.Time()}
+		e := entry{id: s.Name(400), orchestrator: s.Text(256), tag: s.Text(256), tenant: s.Text(256), status: statuses[s.Int(len(statuses)-1)], created: s.Time()}
 		if len(tables.EscapeKey(e.id)) > maxEscapedID {
 			return
 		}
@@ -38,7 +38,7 @@ func FuzzEntries(f *testing.F) {
 			}
 		}
 		prefix := e.id[:len(e.id)-len(e.id)/2]
-		filters := []orchestrator.Filter{{}, {Statuses: []orchestrator.Status{e.status}}, {Prefix: e.id}}
+		filters := []orchestrator.Filter{{}, {TenantID: e.tenant}, {Statuses: []orchestrator.Status{e.status}}, {Prefix: e.id}}
 		if strings.ToValidUTF8(prefix, "") == prefix {
 			filters = append(filters, orchestrator.Filter{Prefix: prefix})
 		}

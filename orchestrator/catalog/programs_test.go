@@ -58,6 +58,7 @@ func (h *house) deed(rt *rapid.T) func(context.Context) error {
 	if rapid.Bool().Draw(rt, "tagged") {
 		start.Reference = &orchestrator.Reference{Key: "red"}
 	}
+	start.TenantID = rapid.SampledFrom([]string{"", "contoso", "CONTOSO", "fabrikam"}).Draw(rt, "tenant")
 	return rapid.SampledFrom([]func(context.Context) error{
 		func(ctx context.Context) error { return second(r.Start(ctx, start)) },
 		func(ctx context.Context) error { return second(r.Start(ctx, start)) },

@@ -7,6 +7,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -21,16 +22,20 @@ const (
 	viewBoth         = "e-"
 	viewTag          = "t-"
 
+	// scopePrefix begins the views of one tenant's orchestrations.
+	scopePrefix = "o-"
+
 	columnID           = "Id"
 	columnOrchestrator = "Orchestrator"
-	columnPass         = "Pass" // mark of the pass that found the row to be correct
+	columnScope        = "Scope" // in the view by id: the tenant's scope; missing for the platform's
+	columnPass         = "Pass"  // mark of the pass that found the row to be correct
 )
 
 // entry is what the index knows of an orchestration.
 type entry struct {
-	id, orchestrator, tag string
-	status                orchestrator.Status
-	created               time.Time
+	id, orchestrator, tag, tenant string
+	status                        orchestrator.Status
+	created                       time.Time
 }
 
 // digest stands for a text in a key of bounded length.
@@ -55,17 +60,40 @@ func bothView(name string, s orchestrator.Status) string {
 	return viewBoth + digest(name) + "-" + string(s) + "-"
 }
 
+// scopeOf is the prefix of the views of one tenant's orchestrations; "" is that of the views of all, which the platform
+// sees.
+func scopeOf(id string) string {
+	if id == "" {
+		return ""
+	}
+	return scopePrefix + digest(tenant.Fold(id)) + "-"
+}
+
+// scopes are those in which the orchestration is listed.
+func (e entry) scopes() []string {
+	if e.tenant == "" {
+		return []string{""}
+	}
+	return []string{"", scopeOf(e.tenant)}
+}
+
 // statusRows are the rows that depend on the status, fixedRows those that do not.
-func (e entry) statusRows() []string {
+func (e entry) statusRows() (rows []string) {
 	place := e.place()
-	return []string{statusView(e.status) + place, bothView(e.orchestrator, e.status) + place}
+	for _, scope := range e.scopes() {
+		rows = append(rows, scope+statusView(e.status)+place, scope+bothView(e.orchestrator, e.status)+place)
+	}
+	return rows
 }
 
 func (e entry) fixedRows() []string {
 	place := e.place()
-	rows := []string{idView(e.id), viewAll + place, orchestratorView(e.orchestrator) + place}
-	if e.tag != "" {
-		rows = append(rows, tagView(e.tag)+place)
+	rows := []string{idView(e.id)} // with the scope in its key, that of the longest id would be too long
+	for _, scope := range e.scopes() {
+		rows = append(rows, scope+viewAll+place, scope+orchestratorView(e.orchestrator)+place)
+		if e.tag != "" {
+			rows = append(rows, scope+tagView(e.tag)+place)
+		}
 	}
 	return rows
 }
@@ -80,6 +108,9 @@ func (e entry) row(name string) tables.Entity {
 	p := map[string]any{columnID: e.id}
 	if name == statusView(e.status)+e.place() {
 		p[columnOrchestrator] = e.orchestrator // for CountByStatus
+	}
+	if scope := scopeOf(e.tenant); scope != "" && name == idView(e.id) {
+		p[columnScope] = scope
 	}
 	return tables.Entity{Key: key(name), Properties: p}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/tenant"
 )
 
 // Test for these errors with errors.Is.
@@ -171,7 +172,7 @@ func (p Person) mayClaim(t Task) bool {
 
 // Sees reports whether the task does not belong to another tenant.
 func (p Person) Sees(t Task) bool {
-	return p.TenantID == "" || strings.EqualFold(p.TenantID, t.TenantID)
+	return tenant.Sees(p.TenantID, t.TenantID)
 }
 
 // Validate checks the limits of a task that is to be created, and compiles its form. Errors are ErrInvalid.
