@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -24,7 +26,7 @@ var (
 // Admit prepares a start that did not come through a queue, so that it is handled like a message: it writes history,
 // failures are retried through the engine's queue, and a final failure becomes a dead letter. s.Orchestrator is the
 // engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without either,
-// a new one is made. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends with
+// a new one is made. s.TenantID is the tenant of a message that names none; a message for another tenant is refused. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends with
 // the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
 // storage.
 func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
@@ -58,7 +60,7 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if s.Input, err = m.encode(); err != nil {
 		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
 	}
-	s.ID, s.CorrelationID, s.Timeout, s.WillRetry = id, m.CorrelationID, def.Timeout, true
+	s.ID, s.CorrelationID, s.TenantID, s.Timeout, s.WillRetry = id, m.CorrelationID, cleanText(m.TenantID), def.Timeout, true
 	if def.Singleton != "" {
 		s.Reuse = orchestrator.ReuseEnded
 	}
@@ -100,7 +102,10 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	if m.InstanceID == "" {
 		m.InstanceID = PublisherInstance
 	}
+	m.TenantID = cmp.Or(m.TenantID, s.TenantID)
 	switch {
+	case !tenant.Sees(s.TenantID, m.TenantID):
+		return m, errors.New("the start is for one tenant, and the message for another")
 	case m.Blob != "":
 		return m, errors.New("the input of the message has to be in it, not in a blob")
 	case m.Engine != "" && m.Engine != d.Name:

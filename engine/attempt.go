@@ -194,6 +194,7 @@ func (a *attempt) run(ctx context.Context) {
 		Orchestrator:  a.def.Name,
 		Input:         input,
 		CorrelationID: a.message.CorrelationID,
+		TenantID:      cleanText(a.message.TenantID),
 		Carry:         carry,
 		Timeout:       a.def.Timeout,
 		WillRetry:     true,
@@ -205,6 +206,8 @@ func (a *attempt) run(ctx context.Context) {
 		a.deadLetterStalled(ctx, out)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
+	case errors.Is(err, orchestrator.ErrOtherTenant): // for a singleton, too: waiting does not change it
+		a.deadLetter(ctx, ReasonPermanent, err)
 	case errors.Is(err, orchestrator.ErrConflict) && a.def.Singleton != "":
 		a.putBackConflict(ctx, err, a.config.ConflictDelay)
 	case errors.Is(err, orchestrator.ErrConflict):
@@ -346,6 +349,7 @@ func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
 		MessageID:         a.header.MessageID,
 		InsertedAtUtc:     a.header.InsertedAt,
 		InstanceID:        a.message.InstanceID,
+		TenantID:          a.message.TenantID,
 		OriginalQueue:     a.def.Queue,
 		OriginalMessage:   a.body,
 		ErrorMessage:      cause.Error(),

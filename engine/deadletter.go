@@ -54,6 +54,9 @@ type DeadLetter struct {
 	InsertedAtUtc time.Time
 	// InstanceID is the managed instance, or publisher; "" when the message does not say.
 	InstanceID string
+	// TenantID is the tenant that the message belongs to, "" for the platform, to which a message belongs that cannot be
+	// decoded.
+	TenantID string
 	// OriginalQueue is the queue that the message came from, or N/A.
 	OriginalQueue string
 	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It is the only column
@@ -99,9 +102,11 @@ type DeadLetter struct {
 // DeadLetterFilter selects dead letters (standard, section 3). A zero field does not filter.
 type DeadLetterFilter struct {
 	// Engines are the engines to list, at least one.
-	Engines       []string
-	Status        DeadLetterStatus
-	InstanceID    string
+	Engines    []string
+	Status     DeadLetterStatus
+	InstanceID string
+	// TenantID is the tenant whose dead letters are listed, compared without case. "" is the platform, which sees all.
+	TenantID      string
 	CorrelationID string
 	// ErrorSignature is the signature of one group.
 	ErrorSignature string
@@ -226,7 +231,7 @@ func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLette
 }
 
 // List reads one page of dead letters, newest failure first (standard, section 3). With filters by engine, status,
-// correlation id and time, the cost depends on the page and not on the length of the table. A filter by instance is
+// tenant and time, or by correlation id, the cost depends on the page and not on the length of the table. A filter by instance is
 // applied by the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
 func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
 	q := f.query()
@@ -250,6 +255,7 @@ func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterP
 func (f DeadLetterFilter) query() listQuery {
 	return listQuery{
 		engines:  f.Engines,
+		tenant:   f.TenantID,
 		status:   string(f.Status),
 		statuses: []string{string(StatusPending), string(StatusResolved), string(StatusExpired)},
 		equal:    map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID, "ErrorSignature": f.ErrorSignature},

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/tables"
@@ -44,9 +46,33 @@ func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLette
 	return counts, nil
 }
 
+// TenantCounts is Counts for the dead letters of one tenant, compared without case; "" is the platform, which sees all.
+// Those of a tenant are counted by its index rows, a query for each engine, status and thousand of them.
+func (d *DeadLetters) TenantCounts(ctx context.Context, engines []string, tenantID string) ([]DeadLetterCounts, error) {
+	if tenantID == "" {
+		return d.Counts(ctx, engines)
+	}
+	counts := make([]DeadLetterCounts, len(engines))
+	for i, engine := range engines {
+		counts[i].Engine = engine
+		for status, n := range map[DeadLetterStatus]*int64{StatusPending: &counts[i].Pending, StatusResolved: &counts[i].Resolved, StatusExpired: &counts[i].Expired} {
+			prefix := tenantPrefix(tenantID, string(status))
+			q := tables.Query{Partition: tables.EscapeKey(engine), From: prefix, To: tables.PrefixEnd(prefix), Select: []string{tenantColumn}}
+			for _, err := range tables.All(ctx, d.store, d.table, q) {
+				if err != nil {
+					return nil, fmt.Errorf("count dead letters of %s: %w", engine, err)
+				}
+				*n++
+			}
+		}
+	}
+	return counts, nil
+}
+
 // applyCounted applies changes of the rows of one dead letter, and moves the dead letter from one status to another in
 // its count row, in one transaction; "" stands for no dead letter. It retries when others change the count row at the
-// same time. All other errors are the caller's to handle.
+// same time, and when an index row is missing that is to be deleted: a program that does not know the index by tenant
+// has changed the dead letter then. All other errors are the caller's to handle.
 func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, to DeadLetterStatus, ops ...tables.Op) error {
 	for try := 1; ; try++ {
 		count, err := d.countOp(ctx, main, from, to)
@@ -55,6 +81,10 @@ func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, t
 		}
 		err = d.store.Apply(ctx, d.table, append(ops[:len(ops):len(ops)], count)...)
 		var blamed *tables.OpError
+		if errors.As(err, &blamed) && errors.Is(err, tables.ErrNotFound) && strings.HasPrefix(blamed.Key.Row, indexMark) && blamed.Index < len(ops) {
+			ops = slices.Delete(slices.Clone(ops), blamed.Index, blamed.Index+1)
+			continue
+		}
 		lost := errors.As(err, &blamed) && blamed.Key == count.Entity.Key
 		if !lost || try == countTries {
 			return err

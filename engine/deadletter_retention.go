@@ -11,6 +11,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
+// removedAtOnce is how many rows of a page are removed together.
+const removedAtOnce = 50
+
 // DefaultKeep is how long rows are kept that nobody needs any more (standard, sections 2 and 4).
 const DefaultKeep = 90 * 24 * time.Hour
 
@@ -45,7 +48,7 @@ func (r Retention) removeEach(ctx context.Context, store tables.Store, table, pr
 	}
 	for _, engine := range r.Engines {
 		from, to := indexRange(prefix, time.Time{}, cutoff)
-		q := tables.Query{Partition: tables.EscapeKey(engine), From: from, To: to, Select: []string{targetColumn}, Limit: maxEntries}
+		q := tables.Query{Partition: tables.EscapeKey(engine), From: from, To: to, Select: []string{targetColumn, tenantColumn}, Limit: removedAtOnce}
 		for first := true; first || q.Continuation != ""; first = false {
 			if removed >= limit {
 				return removed, true, nil

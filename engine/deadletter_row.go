@@ -38,6 +38,7 @@ func (d *DeadLetter) prepare() error {
 		checkID("message id", d.MessageID),
 		checkID("correlation id", d.CorrelationID),
 		checkLength("instance id", d.InstanceID, MaxInstanceIDLength),
+		checkLength("tenant id", d.TenantID, MaxInstanceIDLength),
 		checkLength("parent row key", d.ParentRowKey, MaxInstanceIDLength),
 		checkTime("time of the first failure", d.FirstFailureAtUtc),
 		checkTime("time of the last failure", d.LastFailureAtUtc),
@@ -69,18 +70,18 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
-		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount",
+		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount", tenantColumn,
 	}
 }
 
-// indexRows returns the index rows of a main row: for lists by status and by correlation id, and for retention.
+// indexRows returns the index rows of a main row: for lists by status, by tenant and by correlation id, and for
+// retention.
 func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
-	rows := []tables.Entity{
-		indexRow(main, statusPrefix(string(d.Status)), d.LastFailureAtUtc, deadLetterListColumns()),
-		indexRow(main, correlationPrefix(d.CorrelationID), d.LastFailureAtUtc, deadLetterListColumns()),
-	}
-	for _, row := range rows {
+	var rows []tables.Entity
+	for _, prefix := range append(listPrefixes(string(d.Status), d.TenantID), correlationPrefix(d.CorrelationID)) {
+		row := indexRow(main, prefix, d.LastFailureAtUtc, deadLetterListColumns())
 		row.Properties["ErrorMessage"] = clip(d.ErrorMessage, maxListText)
+		rows = append(rows, row)
 	}
 	if at := d.endedAt(); !at.IsZero() {
 		rows = append(rows, indexRow(main, endedPrefix, at, nil))
@@ -129,6 +130,9 @@ func (d DeadLetter) entity() tables.Entity {
 	if d.ParentRowKey != "" {
 		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
+	if d.TenantID != "" {
+		props[tenantColumn] = cleanText(d.TenantID)
+	}
 	if d.Node != "" {
 		props["Node"] = clip(cleanText(d.Node), maxErrorText)
 	}
@@ -176,6 +180,7 @@ func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 		MessageID:         e.String("MessageId"),
 		InsertedAtUtc:     e.Time("InsertedAtUtc"),
 		InstanceID:        e.String("InstanceId"),
+		TenantID:          e.String(tenantColumn),
 		OriginalQueue:     e.String("OriginalQueue"),
 		ErrorMessage:      e.String("ErrorMessage"),
 		ErrorSignature:    e.String("ErrorSignature"),

@@ -33,6 +33,8 @@ type Entry struct {
 	RowKey string
 	// InstanceID is the managed instance, or publisher.
 	InstanceID string
+	// TenantID is the tenant that the run belongs to, "" for the platform.
+	TenantID string
 	// Operation is the operation's name.
 	Operation string
 	Status    Status
@@ -56,8 +58,10 @@ type Entry struct {
 // HistoryFilter selects entries (standard, section 5). A zero field does not filter.
 type HistoryFilter struct {
 	// Engines are the engines to list, at least one.
-	Engines       []string
-	InstanceID    string
+	Engines    []string
+	InstanceID string
+	// TenantID is the tenant whose entries are listed, compared without case. "" is the platform, which sees all.
+	TenantID      string
 	Status        Status
 	Operation     string
 	CorrelationID string
@@ -95,8 +99,8 @@ func (h *History) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Record writes entries of one run of one engine (standard, section 1.6). Up to 50 entries of moderate size are one
-// transaction. If there are more, the entry with the RunStatus is written last, so a run never looks finished while
+// Record writes entries of one run of one engine (standard, section 1.6). Up to 50 entries of moderate size, or 33 of a
+// tenant, are one transaction. If there are more, the entry with the RunStatus is written last, so a run never looks finished while
 // entries are missing. Recording the same entries again changes nothing, as long as their times and statuses are the
 // same.
 //
@@ -165,12 +169,13 @@ func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error)
 	return entry, nil
 }
 
-// List reads one page of entries, newest first (standard, section 5). With filters by engine, status and time, the cost
+// List reads one page of entries, newest first (standard, section 5). With filters by engine, status, tenant and time, the cost
 // depends on the page and not on the length of the table. Other filters are applied by the store, over the index rows
 // of the period. The errors are ErrFilter, ErrToken and those of the store.
 func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error) {
 	q := listQuery{
 		engines:  f.Engines,
+		tenant:   f.TenantID,
 		status:   string(f.Status),
 		statuses: []string{string(StatusSucceeded), string(StatusFailed)},
 		equal:    map[string]string{"InstanceId": f.InstanceID, "Operation": f.Operation, "CorrelationId": f.CorrelationID},

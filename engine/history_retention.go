@@ -10,7 +10,7 @@ import (
 )
 
 // Retention deletes entries that are older than they are kept (standard, section 4), whatever their status: up to limit
-// of them, each with its index row in one transaction. It reports whether there may be more; another call continues,
+// of them, each with its index rows in one transaction. It reports whether there may be more; another call continues,
 // also after a crash. A message whose entries are deleted runs again if somebody sends it again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	for _, status := range []Status{StatusSucceeded, StatusFailed} {
@@ -28,9 +28,30 @@ func (h *History) Retention(ctx context.Context, r Retention, now time.Time, lim
 func (h *History) remove(ctx context.Context, page []tables.Entity) error {
 	var all []tables.Op
 	for _, index := range page {
-		main := tables.Key{Partition: index.Partition, Row: index.String(targetColumn)}
-		all = append(all, tables.Delete(main, ""), tables.Delete(index.Key, ""))
+		gone := rowsOfIndex(index)
+		if len(all)+len(gone) > maxOps {
+			if err := h.removeAll(ctx, all); err != nil {
+				return err
+			}
+			all = nil
+		}
+		all = append(all, gone...)
 	}
+	return h.removeAll(ctx, all)
+}
+
+// rowsOfIndex returns operations that delete an entry, given its index row by status.
+func rowsOfIndex(index tables.Entity) []tables.Op {
+	key := func(row string) tables.Key { return tables.Key{Partition: index.Partition, Row: row} }
+	ops := []tables.Op{tables.Delete(key(index.String(targetColumn)), ""), tables.Delete(index.Key, "")}
+	if id := index.String(tenantColumn); id != "" {
+		status, place := index.Row[len(indexMark):], index.Row[len(statusPrefix("?")):]
+		ops = append(ops, tables.Delete(key(tenantPrefix(id, status)+place), ""))
+	}
+	return ops
+}
+
+func (h *History) removeAll(ctx context.Context, all []tables.Op) error {
 	err := h.store.Apply(ctx, h.table, all...)
 	if !errors.Is(err, tables.ErrNotFound) {
 		return err

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxEntries bounds one transaction in rows; an index row accompanies each.
-	maxEntries = 50
+	// maxOps bounds one transaction in rows, those of the index included.
+	maxOps = 100
 	// maxTransactionText bounds one transaction in bytes of text. JSON takes up to six times as much on the wire, of
 	// 4 MiB.
 	maxTransactionText = 512 << 10
@@ -57,6 +57,7 @@ func (e Entry) check() error {
 		checkID("engine", e.Engine),
 		checkID("correlation id", e.CorrelationID),
 		checkLength("instance id", e.InstanceID, MaxInstanceIDLength),
+		checkLength("tenant id", e.TenantID, MaxInstanceIDLength),
 		checkLength("operation", e.Operation, MaxInstanceIDLength),
 		checkTime("creation time", e.CreatedAtUtc),
 		status,
@@ -90,20 +91,31 @@ func transactions(op func(tables.Entity) tables.Op, entries []Entry) [][]tables.
 	size := 0
 	for _, e := range entries {
 		n := len(e.Input) + len(e.Output) + len(e.Error)
-		if len(ops) == 2*maxEntries || len(ops) > 0 && size+n > maxTransactionText {
+		rows := e.rows()
+		if len(ops)+len(rows) > maxOps || len(ops) > 0 && size+n > maxTransactionText {
 			all, ops, size = append(all, ops), nil, 0
 		}
-		main := e.entity()
-		index := indexRow(main, statusPrefix(string(e.Status)), e.CreatedAtUtc, historyListColumns())
-		ops = append(ops, op(main), op(index))
+		for _, row := range rows {
+			ops = append(ops, op(row))
+		}
 		size += n
 	}
 	return append(all, ops)
 }
 
+// rows returns the main row and its index rows.
+func (e Entry) rows() []tables.Entity {
+	main := e.entity()
+	rows := []tables.Entity{main}
+	for _, prefix := range listPrefixes(string(e.Status), e.TenantID) {
+		rows = append(rows, indexRow(main, prefix, e.CreatedAtUtc, historyListColumns()))
+	}
+	return rows
+}
+
 // historyListColumns are the columns that a list shows or filters by.
 func historyListColumns() []string {
-	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId"}
+	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId", tenantColumn}
 }
 
 // entity returns the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
@@ -117,7 +129,7 @@ func (e Entry) entity() tables.Entity {
 		"CreatedAtUtc":  e.CreatedAtUtc,
 		"CorrelationId": cleanText(e.CorrelationID),
 	}
-	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus)} {
+	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus), tenantColumn: cleanText(e.TenantID)} {
 		if text != "" {
 			tables.PutText(props, name, text)
 		}
@@ -132,6 +144,7 @@ func entryOf(e tables.Entity) Entry {
 		Engine:        e.String("Engine"),
 		RowKey:        rowKeyOf(e),
 		InstanceID:    e.String("InstanceId"),
+		TenantID:      e.String(tenantColumn),
 		Operation:     e.String("Operation"),
 		Status:        Status(e.String("Status")),
 		DurationMs:    e.Int("DurationMs"),

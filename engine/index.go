@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -14,6 +15,7 @@ import (
 //
 //	~S-{place}  ~F-{place}              history, by status: Succeeded, Failed
 //	~P-{place}  ~R-{place}  ~E-{place}  dead letters, by status: Pending, Resolved, Expired
+//	~t-{digest of the tenant}-{S, F, P, R, E}-{place}   the same of one tenant: rows of both tables that have a tenant
 //	~c-{digest of the correlation id}-{place}   dead letters, by correlation id
 //	~x-{place}                          dead letters that are resolved or expired, by the time of that
 //	~n-{a hexadecimal digit}            how many dead letters have which status, counted in 16 rows
@@ -27,6 +29,8 @@ const (
 	endedPrefix = indexMark + "x-"
 	countPrefix = indexMark + "n-"
 
+	// tenantColumn holds the tenant as it was given; it is missing in rows that belong to the platform.
+	tenantColumn = "TenantId"
 	// targetColumn of an index row names the main row.
 	targetColumn = "TargetRowKey"
 
@@ -38,6 +42,27 @@ const (
 
 // statusPrefix is the prefix of the index rows of a status; its initial distinguishes the statuses of a table.
 func statusPrefix(status string) string { return indexMark + status[:1] + "-" }
+
+// tenantPrefix is the prefix of the index rows of one tenant in a status. All spellings of the tenant's id have the same.
+func tenantPrefix(id, status string) string {
+	return indexMark + "t-" + digest(tenant.Fold(cleanText(id))) + "-" + status[:1] + "-"
+}
+
+// listPrefix is the prefix of the index rows that a caller of a tenant lists, "" being the platform.
+func listPrefix(status, tenantID string) string {
+	if tenantID == "" {
+		return statusPrefix(status)
+	}
+	return tenantPrefix(tenantID, status)
+}
+
+// listPrefixes are the prefixes under which a row is listed: for the platform, and for its tenant if it has one.
+func listPrefixes(status, tenantID string) []string {
+	if tenantID == "" {
+		return []string{statusPrefix(status)}
+	}
+	return []string{statusPrefix(status), tenantPrefix(tenantID, status)}
+}
 
 // correlationPrefix is the prefix of the index rows of one correlation id.
 func correlationPrefix(correlationID string) string {

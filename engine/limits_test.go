@@ -172,7 +172,7 @@ func TestSizesOfTexts(t *testing.T) {
 func TestSizesOfRuns(t *testing.T) {
 	t.Parallel()
 	_, history, _ := newTables(t)
-	around(maxEntries, func(n int, _ bool) {
+	around(maxOps/2, func(n int, _ bool) {
 		var entries []Entry
 		for i := range n {
 			entries = append(entries, Entry{Engine: "e", CorrelationID: fmt.Sprint(n), Status: StatusSucceeded, CreatedAtUtc: noon().Add(time.Duration(i) * time.Millisecond), Input: ofLength(maxDocument)})

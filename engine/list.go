@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -24,6 +25,8 @@ type listQuery struct {
 	// status is one of statuses, or "" for all of them.
 	status   string
 	statuses []string
+	// tenant is whose rows are listed; "" is the platform, which sees all.
+	tenant string
 	// equal holds the required values by column; "" does not filter.
 	equal    map[string]string
 	from, to time.Time
@@ -39,7 +42,7 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	if err != nil {
 		return nil, "", err
 	}
-	mark := fingerprint(table, q.engines, q.status, q.equal, q.from, q.to)
+	mark := q.fingerprint(table)
 	after, err := decodeToken(q.token, mark, q.engines)
 	if err != nil {
 		return nil, "", err
@@ -58,9 +61,18 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	return rows, token, nil
 }
 
+// fingerprint stands for the query in its tokens.
+func (q listQuery) fingerprint(table string) string {
+	parts := []any{table, q.engines, q.status, q.equal, q.from, q.to}
+	if q.tenant != "" {
+		parts = append(parts, tenant.Fold(q.tenant))
+	}
+	return fingerprint(parts...)
+}
+
 // listing returns the query in the form that streams need.
 func (q listQuery) listing(store tables.Store, table string) listing {
-	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, limit: q.limit}
+	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, tenant: cleanText(q.tenant), limit: q.limit}
 	for column, value := range q.equal {
 		if value != "" {
 			l.where[column] = cleanText(value)
@@ -81,7 +93,7 @@ func (q listQuery) streams(l listing, byCorrelation func(l listing, engine strin
 		}
 		for _, status := range q.statuses {
 			if q.status == "" || q.status == status {
-				lanes = append(lanes, l.indexStream(engine, statusPrefix(status)))
+				lanes = append(lanes, l.indexStream(engine, listPrefix(status, l.tenant)))
 			}
 		}
 	}
@@ -120,6 +132,9 @@ func (q listQuery) normalised() (listQuery, error) {
 			return q, fmt.Errorf("%w: %s: use at most %d bytes of UTF-8", ErrFilter, column, MaxInstanceIDLength)
 		}
 	}
+	if len(q.tenant) > MaxInstanceIDLength || !utf8.ValidString(q.tenant) {
+		return q, fmt.Errorf("%w: %s: use at most %d bytes of UTF-8", ErrFilter, tenantColumn, MaxInstanceIDLength)
+	}
 	return q, nil
 }
 
@@ -129,9 +144,13 @@ type listing struct {
 	table    string
 	from, to time.Time
 	where    map[string]any
+	tenant   string
 	limit    int
 	after    *position
 }
+
+// sees reports whether the row is one of the tenant's.
+func (l listing) sees(e tables.Entity) bool { return tenant.Sees(l.tenant, e.String(tenantColumn)) }
 
 // indexStream reads the index rows with one prefix.
 func (l listing) indexStream(engine, prefix string) *rowStream {
@@ -154,7 +173,9 @@ func (l listing) indexStream(engine, prefix string) *rowStream {
 				return nil, false, err
 			}
 			for _, e := range page.Entities {
-				listed = append(listed, listedRow{position{e.Row[len(prefix):], engine}, e})
+				if l.sees(e) {
+					listed = append(listed, listedRow{position{e.Row[len(prefix):], engine}, e})
+				}
 			}
 			q.Continuation = page.Next
 			return listed, page.Next != "", nil
@@ -182,7 +203,7 @@ func (l listing) runStream(engine, correlationID string) *rowStream {
 					return nil, false, err
 				}
 				at := position{place(e.Time("CreatedAtUtc"), e.Row), engine}
-				if l.after == nil || at.compare(*l.after) > 0 {
+				if l.sees(e) && (l.after == nil || at.compare(*l.after) > 0) {
 					listed = append(listed, listedRow{at, e})
 				}
 			}

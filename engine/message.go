@@ -69,6 +69,9 @@ func (d Definition) decodeMessage(body []byte, messageID string) (Message, error
 	if m.CorrelationID == "" || checkID("correlation id", m.CorrelationID) != nil {
 		m.CorrelationID = deriveCorrelationID(messageID)
 	}
+	if err != nil {
+		m.TenantID = "" // nobody but the platform sees what cannot be decoded
+	}
 	if m.InstanceID == "" && err == nil {
 		m.InstanceID = PublisherInstance
 	}

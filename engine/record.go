@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -32,7 +33,7 @@ func operationsOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 		if c.Reused || c.EndedAt.IsZero() || !d.isOperation(c) {
 			continue
 		}
-		e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationName(c.Name), Status: StatusSucceeded,
+		e := Entry{Engine: d.Name, InstanceID: m.InstanceID, TenantID: tenantOf(m, o), Operation: d.operationName(c.Name), Status: StatusSucceeded,
 			DurationMs: wholeMillis(c.ScheduledAt, c.EndedAt), Input: c.Input, Output: c.Output,
 			CreatedAtUtc: c.EndedAt, CorrelationID: m.CorrelationID}
 		if c.Failure != nil {
@@ -45,7 +46,7 @@ func operationsOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 
 // runEntry returns the entry of a run whose operations do not show how it ended.
 func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
-	e := Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationOf(m), Status: StatusSucceeded,
+	e := Entry{Engine: d.Name, InstanceID: m.InstanceID, TenantID: tenantOf(m, o), Operation: d.operationOf(m), Status: StatusSucceeded,
 		DurationMs: wholeMillis(o.StartedAt, o.EndedAt), Input: m.inputOrBlob(), Output: o.Output,
 		CreatedAtUtc: o.EndedAt, CorrelationID: m.CorrelationID}
 	if o.Failure != nil {
@@ -56,10 +57,13 @@ func runEntry(d Definition, m Message, o orchestrator.Outcome) Entry {
 
 // brokenEntry returns the entry of an attempt that failed outside of its orchestration.
 func brokenEntry(d Definition, m Message, cause error, began, ended time.Time) Entry {
-	return Entry{Engine: d.Name, InstanceID: m.InstanceID, Operation: d.operationOf(m), Status: StatusFailed, RunStatus: StatusFailed,
+	return Entry{Engine: d.Name, InstanceID: m.InstanceID, TenantID: m.TenantID, Operation: d.operationOf(m), Status: StatusFailed, RunStatus: StatusFailed,
 		DurationMs: wholeMillis(began, ended), Input: m.inputOrBlob(), Error: cause.Error(),
 		CreatedAtUtc: ended.Truncate(time.Microsecond), CorrelationID: m.CorrelationID}
 }
+
+// tenantOf returns the tenant of an execution; an old one may not have recorded that of its message.
+func tenantOf(m Message, o orchestrator.Outcome) string { return cmp.Or(o.TenantID, m.TenantID) }
 
 // wholeMillis rounds to milliseconds, because the times of events are kept apart by microseconds that did not pass.
 func wholeMillis(from, to time.Time) int64 {

@@ -64,7 +64,7 @@ func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause err
 		Engine: SignalEngine, MessageID: m.header.MessageID, InsertedAtUtc: m.header.InsertedAt,
 		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
 		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
-		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(),
+		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(), TenantID: m.tenantOf(ctx, m.orchestration()),
 		ParentRowKey: parent, RetryCount: retries, Node: m.config.Runtime.Node(),
 	})
 	return err
@@ -110,4 +110,14 @@ func (m runtimeMessage) orchestration() string {
 		return deriveCorrelationID(m.header.MessageID)
 	}
 	return envelope.Orchestration
+}
+
+// tenantOf returns the tenant that an orchestration belongs to, "" if its status cannot be read: then nobody but the
+// platform sees what is said about it.
+func (p *Pipeline) tenantOf(ctx context.Context, orchestration string) string {
+	s, err := p.config.Runtime.Status(ctx, orchestration)
+	if err != nil {
+		return ""
+	}
+	return s.TenantID
 }

@@ -35,6 +35,7 @@ func (a *attempt) deadLetterStalled(ctx context.Context, out orchestrator.Outcom
 		a.header, a.body = splitHeader(Delivery{Body: out.Carry})
 	}
 	letter := a.newDeadLetter(ReasonStalled, out.Failure)
+	letter.TenantID = tenantOf(a.message, out)
 	if letter.InsertedAtUtc.IsZero() {
 		letter.InsertedAtUtc = time.Unix(0, 0)
 	}
@@ -55,7 +56,7 @@ func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Out
 	letter := DeadLetter{
 		Engine: SignalEngine, MessageID: out.ID, InsertedAtUtc: out.StartedAt, OriginalQueue: rt.SignalQueue(),
 		ErrorMessage: out.Failure.Error(), DetectedReason: ReasonStalled, LastFailureAtUtc: p.config.Now(),
-		CorrelationID: out.CorrelationID, Node: rt.Node(),
+		CorrelationID: out.CorrelationID, TenantID: out.TenantID, Node: rt.Node(),
 	}
 	if checkID("message id", letter.MessageID) != nil {
 		letter.MessageID = DeriveCorrelationID("stalled", out.ID)

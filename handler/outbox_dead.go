@@ -60,6 +60,7 @@ func (d deadEvents) add(ctx context.Context, e outbox.DeadEvent) error {
 		MessageID:         e.ID,
 		InsertedAtUtc:     began,
 		InstanceID:        e.TenantID,
+		TenantID:          e.TenantID,
 		OriginalQueue:     "N/A",
 		OriginalMessage:   original,
 		ErrorMessage:      e.Error,

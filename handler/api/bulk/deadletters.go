@@ -52,7 +52,7 @@ func (d DeadLetters) work(ctx context.Context, s Slice) (Result, error) {
 		engines = []string{s.Engine}
 	}
 	page, err := d.Letters.List(ctx, engine.DeadLetterFilter{
-		Engines: engines, Status: engine.StatusPending, InstanceID: s.InstanceID, ErrorSignature: s.ErrorSignature,
+		Engines: engines, Status: engine.StatusPending, InstanceID: s.InstanceID, TenantID: s.Tenant, ErrorSignature: s.ErrorSignature,
 		From: s.From, To: s.To.AddDate(0, 0, -s.OlderThanDays), Limit: s.Limit, Token: s.Continuation,
 	})
 	if errors.Is(err, engine.ErrFilter) || errors.Is(err, engine.ErrToken) {

@@ -25,7 +25,7 @@ func Orchestrations(purger func() Purger) Kind {
 		if s.Action != ActionPurge {
 			return Result{}, fmt.Errorf("%w: there is no action %q on orchestrations", ErrRefused, s.Action)
 		}
-		f := orchestrator.Filter{Prefix: s.IDPrefix, Orchestrator: s.Orchestrator, CreatedFrom: s.From, CreatedTo: s.CreatedTo, EndedBefore: s.To.AddDate(0, 0, -s.OlderThanDays)}
+		f := orchestrator.Filter{Prefix: s.IDPrefix, TenantID: s.Tenant, Orchestrator: s.Orchestrator, CreatedFrom: s.From, CreatedTo: s.CreatedTo, EndedBefore: s.To.AddDate(0, 0, -s.OlderThanDays)}
 		if s.Status != "" {
 			f.Statuses = []orchestrator.Status{orchestrator.Status(s.Status)}
 		}
