@@ -17,7 +17,7 @@ const changeTries = 8
 // MaxResolutionNotes bounds the notes of a dead letter, and MaxIdentity the name of who decided, in bytes.
 const (
 	MaxResolutionNotes = 4 << 10
-	MaxIdentity        = 128
+	MaxIdentity        = 256
 )
 
 // Decision is what a person decides about a dead letter (standard, section 3).

@@ -42,6 +42,9 @@ func (p *parts) onTimers(out *program) {
 	p.onRetention(out, "task-retention-timer", "0 23 3 * * *", func(ctx context.Context) (int, bool, error) {
 		return p.runtime.Tasks().Retention(ctx, time.Now().Add(-s.Tasks.Retention), retentionSlice)
 	})
+	p.onRetention(out, "audit-retention-timer", "0 27 3 * * *", func(ctx context.Context) (int, bool, error) {
+		return p.audit.Retention(ctx, time.Now().Add(-s.Access.AuditKeep), retentionSlice)
+	})
 	p.onRetention(out, "history-retention-timer", "0 40 3 * * *", rows(rules, p.history.Retention))
 	p.onRetention(out, "blob-retention-timer", "0 50 3 * * *", blobs.slice)
 	for _, d := range p.definitions {

@@ -7,28 +7,40 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/function"
 )
 
-// httpFunctions are the functions of every app that the API answers. Probes come without a key.
+// httpFunctions are the functions of every app that the API answers, twice but for the probes, which anybody may ask: once for
+// people and applications, whom the platform authenticates and the API admits, and once for machines with a key of the
+// function, which the host asks for.
 func httpFunctions() []function.Function {
-	return []function.Function{
+	all := []function.Function{
 		function.HTTP("health-live", "health/live", function.Anonymous, "get"),
 		function.HTTP("health-ready", "health/ready", function.Anonymous, "get"),
-		function.HTTP("health", "health/full", function.Key, "get"),
-		function.HTTP("metrics", "metrics", function.Key, "get"),
-		function.HTTP("openapi", "openapi.json", function.Key, "get"),
-		function.HTTP("engines", "engines", function.Key, "get"),
-		function.HTTP("history", "history/{*path}", function.Key, "get"),
-		function.HTTP("dlq", "dlq/{*path}", function.Key, "get", "post", "patch"),
-		function.HTTP("timeline", "timeline/{*path}", function.Key, "get"),
-		function.HTTP("tasks", "tasks/{*path}", function.Key, "get", "post"),
-		function.HTTP("orchestrations", "orchestrations/{*path}", function.Key, "get", "post", "delete"),
-		function.HTTP("operations", "operations/{*path}", function.Key, "get", "post"),
-		function.HTTP("outbox", "workflow/outbox/{*path}", function.Key, "get", "post"),
+		function.HTTP("health", "health/full", function.Anonymous, "get"),
+		function.HTTP("metrics", "metrics", function.Anonymous, "get"),
+		function.HTTP("openapi", "openapi.json", function.Anonymous, "get"),
+		function.HTTP("me", "me", function.Anonymous, "get"),
+		function.HTTP("audit", "audit", function.Anonymous, "get"),
+		function.HTTP("engines", "engines", function.Anonymous, "get"),
+		function.HTTP("history", "history/{*path}", function.Anonymous, "get"),
+		function.HTTP("dlq", "dlq/{*path}", function.Anonymous, "get", "post", "patch"),
+		function.HTTP("timeline", "timeline/{*path}", function.Anonymous, "get"),
+		function.HTTP("tasks", "tasks/{*path}", function.Anonymous, "get", "post"),
+		function.HTTP("orchestrations", "orchestrations/{*path}", function.Anonymous, "get", "post", "delete"),
+		function.HTTP("operations", "operations/{*path}", function.Anonymous, "get", "post"),
+		function.HTTP("outbox", "workflow/outbox/{*path}", function.Anonymous, "get", "post"),
 		// The host refuses a route that begins with runtime, and a parameter begins with anything.
-		function.HTTP("durabletask", "{runtime}/webhooks/durabletask/{*path}", function.Key, "get", "post", "delete"),
+		function.HTTP("durabletask", "{runtime}/webhooks/durabletask/{*path}", function.Anonymous, "get", "post", "delete"),
 	}
+	for _, f := range all {
+		if trigger := f.Bindings[0]; !slices.Contains([]string{"health-live", "health-ready"}, f.Name) {
+			route := strings.TrimPrefix(access.MachinePrefix, "/api/") + strings.Replace(trigger.Route, "{runtime}", "runtime", 1)
+			all = append(all, function.HTTP("machine-"+f.Name, route, function.Key, trigger.Methods...))
+		}
+	}
+	return all
 }
 
 // engineFunctions are those of an engine that answer HTTP requests.

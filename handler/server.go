@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
@@ -34,6 +35,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Use(answerPanics(log))
+	e.Pre(machines)
 	if a.API != nil {
 		if err := a.API(e); err != nil {
 			return nil, err
@@ -41,6 +43,15 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	}
 	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Log: log})
 	return e, err
+}
+
+// machines leads what comes to the addresses for machines to those that people use, with the mark that the host has asked for a
+// key.
+func machines(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.SetRequest(access.Machine(c.Request()))
+		return next(c)
+	}
 }
 
 // answerPanics answers a request whose handler panics with 500. Without an answer the connection would be closed, and

@@ -9,7 +9,10 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
@@ -41,6 +44,7 @@ type parts struct {
 	counted  *metrics.Metrics
 	locks    hostlock.Locks
 	claims   *engine.Claims
+	audit    *audit.Log
 
 	events      *events
 	definitions []engine.Definition
@@ -69,7 +73,8 @@ func (a App) wire(r *settings.Reader, s settings.Settings, log *slog.Logger) (pr
 func (a App) assemble(s settings.Settings, platform Platform, prepare func(context.Context) error) (program, error) {
 	p := &parts{app: a, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, prepare: prepare,
 		history: engine.NewHistory(platform.Tables, ""), letters: engine.NewDeadLetters(platform.Tables, ""),
-		counted: metrics.New(), locks: hostlock.Locks{Tables: platform.Tables}, claims: engine.NewClaims(platform.Blobs, "")}
+		counted: metrics.New(), locks: hostlock.Locks{Tables: platform.Tables}, claims: engine.NewClaims(platform.Blobs, ""),
+		audit: &audit.Log{Tables: platform.Tables}}
 	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
@@ -178,22 +183,36 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	p.counted.ListRepair(lag)
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: bulk.NewOperations(p.runtime, nil), Snapshot: snapshot, Metrics: p.counted, Health: probes,
-		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, EasyAuth: s.EasyAuth,
-		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), HomeTenant: s.Tasks.HomeTenant, AdminRole: s.Tasks.AdminRole}
+		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
 			mount(e, d.Endpoints)
 		}
 		return errors.Join(api.Register(e, config),
 			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Log: p.log}),
-			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Log: p.log}))
+			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), Log: p.log}))
 	}, nil
+}
+
+// door is a way into the program over HTTP.
+func (p *parts) door(name string) access.Door {
+	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Log: p.log}
+}
+
+// instanceTenant asks the registry whose a managed instance is.
+func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant string, known bool, err error) {
+	i, err := p.platform.Registry.Get(ctx, instanceID)
+	if errors.Is(err, registry.ErrNotFound) {
+		return "", false, nil
+	}
+	return i.TenantID, err == nil, err
 }
 
 // start creates what is missing in storage.
 func (p *parts) start(ctx context.Context) error {
 	var errs []error
-	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.locks.CreateTable, p.prepare,
+	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.audit.CreateTable, p.locks.CreateTable, p.prepare,
 		p.platform.Registry.CreateTable, p.events.prepare, p.pollers.prepare, p.register} {
 		errs = append(errs, prepare(ctx))
 	}

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
@@ -38,10 +38,13 @@ type Config struct {
 	Retrier    *engine.Retrier
 	Outbox     *outbox.Admin
 	Snapshot   metrics.SnapshotFunc
-	// Tasks are the human tasks; without them, their paths do not exist. HomeTenant is the tenant whose people see the tasks of
-	// all tenants, "" for none, and AdminRole makes one of them do everything with them, "" for nobody.
-	Tasks                 *tasks.Service
-	HomeTenant, AdminRole string
+	// Door tells who calls, and records what callers change; required.
+	Door access.Door
+	// Tasks are the human tasks; without them, their paths do not exist.
+	Tasks *tasks.Service
+	// InstanceTenant is the tenant that a managed instance belongs to, and whether it is known. Callers of one tenant start
+	// engines for its own instances only; without it, for none.
+	InstanceTenant func(ctx context.Context, instanceID string) (tenant string, known bool, err error)
 	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
 	// of timelines.
 	Orchestrations func(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error)
@@ -58,9 +61,6 @@ type Config struct {
 	Engines []string
 	// Descriptions describe the engines of the app, for who asks what it consists of.
 	Descriptions []engine.Description
-	// EasyAuth says that the platform authenticates callers (its setting WEBSITE_AUTH_ENABLED) and tells in a header who
-	// they are. Only then the header is believed.
-	EasyAuth bool
 	// Timeout bounds one request; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock of the envelopes; nil means time.Now.
@@ -71,7 +71,7 @@ type Config struct {
 
 // Validate reports everything that is wrong with the configuration, joined into one error.
 func (c Config) Validate() error {
-	var errs []error
+	errs := []error{c.Door.Validate()}
 	if c.History == nil || c.DeadLetters == nil {
 		errs = append(errs, errors.New("both tables are needed"))
 	}
@@ -112,10 +112,9 @@ type api struct {
 	log     *slog.Logger
 
 	orchestrations func(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error)
-	easyAuth       bool
-
-	tasks                 *tasks.Service
-	homeTenant, adminRole string
+	instanceTenant func(ctx context.Context, instanceID string) (string, bool, error)
+	tasks          *tasks.Service
+	door           access.Door
 }
 
 // endpoint answers one method of one resource: with a reply, or an error that failureOf understands.
@@ -135,82 +134,10 @@ const (
 	probes
 )
 
-// resource is a path and what it answers to. Segments of the path that begin with a colon are parameters.
-type resource struct {
-	path    string
-	part    part
-	methods map[string]endpoint
-}
-
-// resources are all that there can be; part says what of a Config they belong to.
-func (a *api) resources() []resource {
-	get := func(run endpoint) map[string]endpoint { return map[string]endpoint{http.MethodGet: run} }
-	post := func(run endpoint) map[string]endpoint { return map[string]endpoint{http.MethodPost: run} }
-	return []resource{
-		{"/api/engines", engines, get(a.listEngines)},
-		{"/api/history", engines, get(a.listHistory)},
-		{"/api/history/:engine/:rowKey", engines, get(a.getHistory)},
-		{"/api/dlq", engines, get(a.listDeadLetters)},
-		{"/api/dlq/groups", engines, get(a.groupDeadLetters)},
-		{"/api/dlq/counts", engines, get(a.countDeadLetters)},
-		{"/api/dlq/retry", retries, post(a.retryMany)},
-		{"/api/dlq/expire", retries, post(a.expireMany)},
-		{"/api/dlq/:engine/:rowKey", engines, map[string]endpoint{http.MethodGet: a.getDeadLetter, http.MethodPatch: a.patchDeadLetter}},
-		{"/api/dlq/:engine/:rowKey/retry", retries, post(a.retryDeadLetter)},
-		{"/api/timeline/:correlationId", engines, get(a.getTimeline)},
-		{"/api/openapi.json", engines, get(a.openAPI)},
-		{"/api/workflow/outbox", outboxes, get(a.listOutbox)},
-		{"/api/workflow/outbox/metrics", outboxes, get(a.snapshot)},
-		{"/api/workflow/outbox/replay", outboxes, post(a.replayMany)},
-		{"/api/workflow/outbox/:tenant/:id", outboxes, get(a.getOutbox)},
-		{"/api/workflow/outbox/:tenant/:id/retry", outboxes, post(a.retry)},
-		{"/api/workflow/outbox/:tenant/:id/skip", outboxes, post(a.skip)},
-		{"/api/workflow/outbox/:tenant/:id/replay", outboxes, post(a.replay)},
-		{"/api/tasks", humanTasks, get(a.listTasks)},
-		{"/api/tasks/:orchestration/:task", humanTasks, get(a.getTask)},
-		{"/api/tasks/:orchestration/:task/claim", humanTasks, post(a.acted("claim"))},
-		{"/api/tasks/:orchestration/:task/release", humanTasks, post(a.acted("release"))},
-		{"/api/tasks/:orchestration/:task/assign", humanTasks, post(a.acted("assign"))},
-		{"/api/tasks/:orchestration/:task/reassign", humanTasks, post(a.acted("reassign"))},
-		{"/api/tasks/:orchestration/:task/complete", humanTasks, post(a.acted("complete"))},
-		{"/api/orchestrations", orchestrations, map[string]endpoint{http.MethodGet: a.listOrchestrations, http.MethodPost: a.startOrchestration}},
-		{"/api/orchestrations/purge", orchestrations, post(a.purgeMany)},
-		{"/api/orchestrations/:orchestration", orchestrations, map[string]endpoint{http.MethodGet: a.getOrchestration, http.MethodDelete: a.purgeOrchestration}},
-		{"/api/orchestrations/:orchestration/rounds", orchestrations, get(a.listRounds)},
-		{"/api/orchestrations/:orchestration/events/:event", orchestrations, post(a.raiseEvent)},
-		{"/api/orchestrations/:orchestration/suspend", orchestrations, post(a.commanded("suspend"))},
-		{"/api/orchestrations/:orchestration/resume", orchestrations, post(a.commanded("resume"))},
-		{"/api/orchestrations/:orchestration/cancel", orchestrations, post(a.commanded("cancel"))},
-		{"/api/orchestrations/:orchestration/terminate", orchestrations, post(a.commanded("terminate"))},
-		{"/api/orchestrations/:orchestration/rewind", orchestrations, post(a.revived((*orchestrator.Runtime).Rewind))},
-		{"/api/orchestrations/:orchestration/restart", orchestrations, post(a.revived((*orchestrator.Runtime).Restart))},
-		{"/api/operations/:operation", operations, get(a.getOperation)},
-		{"/api/operations/:operation/cancel", operations, post(a.cancelOperation)},
-		{"/api/metrics", scrapes, get(a.scrape)},
-		{"/api/health/live", probes, get(a.live)},
-		{"/api/health/ready", probes, get(a.ready)},
-		{"/api/health/full", probes, get(a.full)},
-	}
-}
-
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
 	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil,
 		orchestrations: c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
-}
-
-// Route is one method of one path of the API; segments that begin with a colon are parameters.
-type Route struct{ Method, Path string }
-
-// Routes lists everything that the API can answer to, with every part of Config set. Register cannot be asked: it takes every method of a path.
-func Routes() []Route {
-	var routes []Route
-	for _, r := range (&api{}).resources() {
-		for method := range r.methods {
-			routes = append(routes, Route{method, r.path})
-		}
-	}
-	return routes
 }
 
 // Register mounts the API on e, which answers to everything below /api from then on, and puts paths below /api into
@@ -238,11 +165,12 @@ func Register(e *echo.Echo, c Config) error {
 
 		descriptions:   append([]engine.Description{}, c.Descriptions...),
 		orchestrations: c.Orchestrations,
-		easyAuth:       c.EasyAuth,
-
-		tasks:      c.Tasks,
-		homeTenant: c.HomeTenant,
-		adminRole:  c.AdminRole,
+		instanceTenant: c.InstanceTenant,
+		tasks:          c.Tasks,
+		door:           c.Door,
+	}
+	if err := a.check(); err != nil {
+		return fmt.Errorf("register the API: %w", err)
 	}
 	if a.now == nil {
 		a.now = time.Now

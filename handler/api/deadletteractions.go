@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 )
 
 // change is the body of a PATCH of a dead letter. What is not there, or null, stays.
@@ -44,24 +46,48 @@ func (a *api) patchDeadLetter(ctx context.Context, r *request) (reply, error) {
 	if err := c.check(); err != nil {
 		return reply{}, err
 	}
-	decision := engine.Decision{Notes: c.ResolutionNotes, By: a.identity(r), At: a.now(), IfMatch: ifMatch(r.http.Header)}
+	d, err := a.letter(ctx, r, engineName, rowKey)
+	if err != nil {
+		return reply{}, err
+	}
+	decision := engine.Decision{Notes: c.ResolutionNotes, By: r.by(), At: a.now(), IfMatch: ifMatch(r.http.Header)}
 	if c.Status != nil {
 		decision.Status = engine.DeadLetterStatus(*c.Status)
 	} else { // it keeps its status, if that is still the one that is read here
-		d, err := a.letters.Get(ctx, engineName, rowKey)
-		if err != nil {
-			return reply{}, a.deadLetterFailure(engineName, err)
-		}
 		if decision.IfMatch != "" && decision.IfMatch != d.ETag {
 			return reply{}, engine.ErrChanged
 		}
 		decision.Status, decision.IfMatch = d.Status, d.ETag
 	}
-	d, err := a.letters.Decide(ctx, engineName, rowKey, decision)
-	if err != nil {
+	if err := r.call.Begin(ctx, letterChange("decide", d, c.ResolutionNotes)); err != nil {
+		return reply{}, err
+	}
+	if d, err = a.letters.Decide(ctx, engineName, rowKey, decision); err != nil {
 		return reply{}, a.deadLetterFailure(engineName, err)
 	}
+	r.after = string(d.Status)
 	return reply{data: deadLetterDetailOf(d), etag: d.ETag}, nil
+}
+
+// letter reads a dead letter for a caller who may see it.
+func (a *api) letter(ctx context.Context, r *request, engineName, rowKey string) (engine.DeadLetter, error) {
+	d, err := a.letters.Get(ctx, engineName, rowKey)
+	if err == nil && !r.principal().Sees(d.TenantID) {
+		return engine.DeadLetter{}, hidden(notFound("The engine %s has no dead letter of this row key.", engineName))
+	}
+	if err != nil {
+		return engine.DeadLetter{}, a.deadLetterFailure(engineName, err)
+	}
+	return d, nil
+}
+
+// letterChange is a change of a dead letter, for the record.
+func letterChange(action string, d engine.DeadLetter, notes *string) access.Change {
+	c := access.Change{Action: action, Target: "dlq/" + d.Engine + "/" + d.RowKey, Tenant: d.TenantID, Before: string(d.Status)}
+	if notes != nil {
+		c.Reason = engine.Redact(*notes)
+	}
+	return c
 }
 
 // ifMatch is the ETag that the caller's version has, "" for none or any.
@@ -99,10 +125,17 @@ func (a *api) retryDeadLetter(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	d, err := a.retrier.Retry(ctx, engineName, rowKey, a.identity(r))
+	d, err := a.letter(ctx, r, engineName, rowKey)
 	if err != nil {
+		return reply{}, err
+	}
+	if err := r.call.Begin(ctx, letterChange("retry", d, nil)); err != nil {
+		return reply{}, err
+	}
+	if d, err = a.retrier.Retry(ctx, engineName, rowKey, r.by()); err != nil {
 		return reply{}, a.deadLetterFailure(engineName, err)
 	}
+	r.after = fmt.Sprintf("%s, message %s", d.Status, d.RetryMessageID)
 	return reply{data: retriedLetter{
 		Engine: d.Engine, RowKey: d.RowKey, Status: d.Status, MessageID: d.RetryMessageID, RetryID: d.RetryID, RetriedAt: d.RetriedAtUtc, RetriedBy: d.RetriedBy,
 	}}, nil

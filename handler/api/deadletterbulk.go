@@ -48,7 +48,7 @@ func (a *api) retryMany(ctx context.Context, r *request) (reply, error) {
 	if s.InstanceID+s.Engine+s.ErrorSignature+s.FromDate+s.ToDate == "" {
 		q.problem("engine", "Say which dead letters are meant, by one parameter at least.")
 	}
-	return a.operate(ctx, r, q, req)
+	return a.operate(ctx, r, q, bulk.DeadLetterKind, req)
 }
 
 // expireMany starts an operation that expires what failed last so many days ago (standard, section 3).
@@ -66,7 +66,7 @@ func (a *api) expireMany(ctx context.Context, r *request) (reply, error) {
 	if req.OlderThanDays = days; days > 0 && s.ToDate != "" {
 		q.problem("toDate", "Use either toDate or olderThanDays above 0.")
 	}
-	return a.operate(ctx, r, q, req)
+	return a.operate(ctx, r, q, bulk.DeadLetterKind, req)
 }
 
 // selected reads a selection as the list reads its parameters.
@@ -80,20 +80,6 @@ func (a *api) selected(s letterSelection) (*query, bulk.Request) {
 		ErrorSignature: q.text("errorSignature", maxSignature), From: from, To: to,
 		RatePerSecond: q.bounded("ratePerSecond", s.RatePerSecond, 1, bulk.MaxRate),
 	}
-}
-
-// operate starts an operation on dead letters.
-func (a *api) operate(ctx context.Context, r *request, q *query, req bulk.Request) (reply, error) {
-	key := q.idempotencyKey(r)
-	if err := q.err(); err != nil {
-		return reply{}, err
-	}
-	req.By = a.identity(r)
-	op, err := a.bulk.Start(ctx, bulk.DeadLetterKind, req, key, r.correlationID)
-	if err != nil {
-		return reply{}, err
-	}
-	return accepted(op), nil
 }
 
 // bounded is a number of a body, 0 when it is not given.

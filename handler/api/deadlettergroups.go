@@ -30,7 +30,7 @@ type groups struct {
 func (a *api) groupDeadLetters(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "fromDate", "toDate", "limit")
 	limit := q.limit()
-	f := a.letterFilter(q)
+	f := a.letterFilter(r, q)
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}

@@ -48,7 +48,7 @@ type deadLetterDetail struct {
 func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
 	q := newQuery(r.http.URL.RawQuery, "engine", "status", "instanceId", "correlationId", "errorSignature", "fromDate",
 		"toDate", "limit", "continuationToken")
-	f := a.letterFilter(q)
+	f := a.letterFilter(r, q)
 	f.ErrorSignature = q.text("errorSignature", maxSignature)
 	f.Limit, f.Token = q.limit(), q.values.Get("continuationToken")
 	if err := q.err(); err != nil {
@@ -62,10 +62,11 @@ func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
 }
 
 // letterFilter reads the parameters that select dead letters.
-func (a *api) letterFilter(q *query) engine.DeadLetterFilter {
+func (a *api) letterFilter(r *request, q *query) engine.DeadLetterFilter {
 	from, to := q.period()
 	return engine.DeadLetterFilter{
-		Engines: q.engines(a.engines),
+		Engines:  q.engines(a.engines),
+		TenantID: r.principal().Scope,
 		Status: engine.DeadLetterStatus(q.oneOf("status",
 			string(engine.StatusPending), string(engine.StatusResolved), string(engine.StatusExpired))),
 		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),

@@ -36,9 +36,14 @@ const (
 	codeStalled             = "OrchestrationStalled"
 
 	// Of human tasks.
-	codeForbidden     = "Forbidden"
 	codeTaskTaken     = "TaskTaken"
 	codeInvalidOutput = "InvalidTaskOutput"
+
+	// Of access.
+	codeForbidden       = "Forbidden"
+	codeUnauthenticated = "Unauthenticated"
+	codeNoSignIn        = "SignInNotConfigured"
+	codeNotRecorded     = "NotRecorded"
 
 	codeMethodNotAllowed   = "MethodNotAllowed"
 	codeBodyTooLarge       = "RequestBodyTooLarge"
@@ -64,6 +69,8 @@ type failure struct {
 	status  int
 	details []problem
 	header  map[string]string
+	// hidden says that there is something, which the caller may not see.
+	hidden bool
 }
 
 // Error is the text of the answer.
@@ -85,7 +92,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
 		return f
 	}
 	var f *failure

@@ -43,6 +43,7 @@ func (a *api) listHistory(ctx context.Context, r *request) (reply, error) {
 		To:            to,
 		Limit:         q.limit(),
 		Token:         q.values.Get("continuationToken"),
+		TenantID:      r.principal().Scope,
 	}
 	if err := q.err(); err != nil {
 		return reply{}, err
@@ -60,7 +61,7 @@ func (a *api) getHistory(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	e, err := a.history.Get(ctx, engineName, rowKey)
-	if errors.Is(err, engine.ErrNotFound) {
+	if errors.Is(err, engine.ErrNotFound) || err == nil && !r.principal().Sees(e.TenantID) {
 		return reply{}, notFound("The engine %s has no history entry of this row key.", engineName)
 	}
 	if err != nil {

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -27,8 +30,37 @@ type operationItem struct {
 	Error         *problem      `json:"error,omitempty"`
 }
 
+// operate starts an operation on what a filter selects, of what the caller sees. The header Idempotency-Key makes it one
+// operation however often it is sent.
+func (a *api) operate(ctx context.Context, r *request, q *query, kind string, req bulk.Request) (reply, error) {
+	key := q.idempotencyKey(r)
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	if req.Tenant = cmp.Or(req.Tenant, r.principal().Scope); !r.principal().Sees(req.Tenant) {
+		return reply{}, hidden(forbidden("The operation is on what belongs to another tenant."))
+	}
+	if key != "" { // the keys of others are theirs
+		key = r.principal().ID() + "\n" + key
+	}
+	req.By = r.by()
+	what, err := json.Marshal(req)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := r.call.Begin(ctx, access.Change{Action: req.Action, Target: kind, Tenant: req.Tenant, Before: string(what)}); err != nil {
+		return reply{}, err
+	}
+	op, err := a.bulk.Start(ctx, kind, req, key, r.correlationID)
+	if err != nil {
+		return reply{}, err
+	}
+	r.after = "operations/" + op.ID
+	return accepted(op), nil
+}
+
 func (a *api) getOperation(ctx context.Context, r *request) (reply, error) {
-	op, err := a.bulk.Get(ctx, operation(r))
+	op, err := a.operation(ctx, r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -37,33 +69,30 @@ func (a *api) getOperation(ctx context.Context, r *request) (reply, error) {
 
 // cancelOperation asks an operation to end, which it does a little later.
 func (a *api) cancelOperation(ctx context.Context, r *request) (reply, error) {
-	var d decision
-	if err := r.decode(&d); err != nil {
+	if err := r.decode(&struct{}{}); err != nil {
 		return reply{}, err
 	}
-	q := newQuery("")
-	q.values.Set("by", d.By)
-	reason := "requested"
-	if by := q.text("by", maxReason); by != "" {
-		reason = "requested by " + by
-	}
-	if err := q.err(); err != nil {
-		return reply{}, err
-	}
-	op, err := a.bulk.Cancel(ctx, operation(r), reason)
+	op, err := a.operation(ctx, r)
 	if err != nil {
+		return reply{}, err
+	}
+	if err := r.call.Begin(ctx, access.Change{Action: "cancel", Target: "operations/" + op.ID, Tenant: op.Request.Tenant, Before: operationStatus(op.Status)}); err != nil {
+		return reply{}, err
+	}
+	if op, err = a.bulk.Cancel(ctx, op.ID, "requested by "+r.by()); err != nil {
 		return reply{}, err
 	}
 	return accepted(op), nil
 }
 
-// maxReason bounds who asks for a cancellation, in bytes.
-const maxReason = 128
-
-// operation is the id in the path; what cannot be decoded is the id of none.
-func operation(r *request) string {
+// operation is the one in the path. What cannot be decoded is the id of none, and another tenant's does not exist.
+func (a *api) operation(ctx context.Context, r *request) (bulk.Operation, error) {
 	id, _ := r.param("operation")
-	return id
+	op, err := a.bulk.Get(ctx, id)
+	if err == nil && !r.principal().Sees(op.Request.Tenant) {
+		return bulk.Operation{}, hidden(notFound("There is no such operation."))
+	}
+	return op, err
 }
 
 // running shows an operation, with when to look again while it is not at its end.

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -40,7 +42,7 @@ func (a *api) raiseEvent(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return a.tell(ctx, r, orchestrator.Payload{Event: name, Data: value})
+	return a.tell(ctx, r, "raise "+name, orchestrator.Payload{Event: name, Data: value})
 }
 
 // commanded is the endpoint of a command.
@@ -54,10 +56,10 @@ func (a *api) commanded(name string) endpoint {
 		if err != nil {
 			return reply{}, err
 		}
-		if err := a.runtime.Readable(ctx, id); err != nil {
+		if err := a.readable(ctx, r, id); err != nil {
 			return reply{}, err // nobody could carry it out
 		}
-		return a.tell(ctx, r, orchestrator.Payload{Command: name, Reason: reason})
+		return a.tell(ctx, r, name, orchestrator.Payload{Command: name, Reason: reason})
 	}
 }
 
@@ -70,12 +72,12 @@ func (a *api) reason(r *request) (string, error) {
 	q := newQuery("")
 	q.values.Set("reason", c.Reason)
 	reason := q.text("reason", maxOperatorReason)
-	return strings.TrimSpace(reason + " (by " + a.identity(r) + ")"), q.err()
+	return strings.TrimSpace(reason + " (by " + r.by() + ")"), q.err()
 }
 
 // tell sends an orchestration that has not ended an event or a command. With If-Match, it is for that state only: should
 // the orchestration go on before it hears of it, it is dropped.
-func (a *api) tell(ctx context.Context, r *request, p orchestrator.Payload) (reply, error) {
+func (a *api) tell(ctx context.Context, r *request, action string, p orchestrator.Payload) (reply, error) {
 	id, s, version, err := a.orchestration(ctx, r)
 	if err != nil {
 		return reply{}, err
@@ -90,6 +92,9 @@ func (a *api) tell(ctx context.Context, r *request, p orchestrator.Payload) (rep
 	if key != "" {
 		key = "request:" + key
 	}
+	if err := r.call.Begin(ctx, orchestrationChange(action, s, p.Reason)); err != nil {
+		return reply{}, err
+	}
 	if err := a.runtime.Send(ctx, orchestrator.Signal{SignalID: key, InstanceID: id, Type: orchestrator.ExternalSignal, ExpectedVersion: version, Payload: p}); err != nil {
 		return reply{}, err
 	}
@@ -103,7 +108,10 @@ func (a *api) orchestration(ctx context.Context, r *request) (id string, s orche
 	}
 	s, err = a.runtime.Status(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) { // or it is damaged so that it shows no status
-		err = cmp.Or(a.runtime.Readable(ctx, id), err)
+		err = cmp.Or(a.readable(ctx, r, id), err)
+	}
+	if err == nil {
+		err = r.mayHave(s)
 	}
 	if err != nil {
 		return id, s, 0, err
@@ -135,13 +143,13 @@ func (a *api) taken(s orchestrator.Summary, notice string) reply {
 }
 
 // revived is the endpoint of what makes an orchestration run again that has ended.
-func (a *api) revived(do func(rt *orchestrator.Runtime, ctx context.Context, id, requestID string) (orchestrator.Outcome, error)) endpoint {
+func (a *api) revived(action string, do func(rt *orchestrator.Runtime, ctx context.Context, id, requestID string) (orchestrator.Outcome, error)) endpoint {
 	return func(ctx context.Context, r *request) (reply, error) {
 		reason, err := a.reason(r)
 		if err != nil {
 			return reply{}, err
 		}
-		id, _, _, err := a.orchestration(ctx, r)
+		id, s, _, err := a.orchestration(ctx, r)
 		if err != nil {
 			return reply{}, err
 		}
@@ -149,15 +157,18 @@ func (a *api) revived(do func(rt *orchestrator.Runtime, ctx context.Context, id,
 		if err != nil {
 			return reply{}, err
 		}
+		if err := r.call.Begin(ctx, orchestrationChange(action, s, reason)); err != nil {
+			return reply{}, err
+		}
 		out, err := do(a.runtime, ctx, id, key)
 		if err != nil {
 			return reply{}, a.whyActive(ctx, id, err)
 		}
 		a.log.Info("orchestration runs again", "orchestration", id, "execution", strconv.Itoa(out.Execution), "reason", reason, "correlationId", r.correlationID)
-		s, err := a.runtime.Status(ctx, id)
-		if err != nil {
+		if s, err = a.runtime.Status(ctx, id); err != nil {
 			return reply{}, err
 		}
+		r.after = fmt.Sprintf("%s, execution %d", s.Status, s.Execution)
 		return a.taken(s, ""), nil
 	}
 }
@@ -180,32 +191,58 @@ func (a *api) purgeOrchestration(ctx context.Context, r *request) (reply, error)
 	if forced {
 		return a.purgeByForce(ctx, r, id, reason)
 	}
-	if ifMatch(r.http.Header) != "" {
-		if _, _, _, err := a.orchestration(ctx, r); err != nil {
-			return reply{}, err
-		}
+	_, s, _, err := a.orchestration(ctx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := r.call.Begin(ctx, orchestrationChange("purge", s, "")); err != nil {
+		return reply{}, err
 	}
 	if err := a.runtime.Purge(ctx, id); err != nil {
 		return reply{}, a.whyActive(ctx, id, err)
 	}
-	a.log.Info("orchestration purged", "orchestration", id, "by", a.identity(r), "correlationId", r.correlationID)
+	r.after = "purged"
 	return reply{data: purgedItem{id}}, nil
 }
 
-// purgeByForce deletes everything of an orchestration that cannot be read, or that has ended. It is for those who may do
-// everything, and the log has who it was and why before anything is gone.
+// purgeByForce deletes everything of an orchestration that cannot be read, or that has ended.
 func (a *api) purgeByForce(ctx context.Context, r *request, id, reason string) (reply, error) {
-	who, err := a.person(r)
-	if err != nil {
+	if !r.principal().May(access.OrchestrationsForcePurge) {
+		return reply{}, &access.DeniedError{Need: access.OrchestrationsForcePurge}
+	}
+	change := access.Change{Action: "forcePurge", Target: "orchestrations/" + id, Reason: engine.Redact(reason)}
+	if s, err := a.runtime.Status(ctx, id); err == nil { // there may be nothing that can be read
+		change.Before, change.Tenant = string(s.Status), s.TenantID
+	}
+	if err := r.call.Begin(ctx, change); err != nil {
 		return reply{}, err
 	}
-	if !who.All {
-		return reply{}, forbidden("A forced purge is for administrators: sign in as one of the home tenant with the role of ROUNDHOUSE_ADMIN_ROLE, or use a function key alone.")
-	}
-	a.log.Warn("an orchestration is purged by force", "orchestration", id, "by", who.Name, "reason", engine.Redact(reason), "correlationId", r.correlationID)
+	a.log.Warn("an orchestration is purged by force", "orchestration", id, "by", r.by(), "reason", engine.Redact(reason), "correlationId", r.correlationID)
 	if err := a.runtime.ForcePurge(ctx, id); err != nil {
 		return reply{}, a.whyActive(ctx, id, err)
 	}
-	a.log.Info("orchestration purged", "orchestration", id, "by", who.Name, "forced", true, "correlationId", r.correlationID)
+	r.after = "purged"
 	return reply{data: purgedItem{id}}, nil
+}
+
+// mayHave hides an orchestration of another tenant.
+func (r *request) mayHave(s orchestrator.Summary) error {
+	if r.principal().Sees(s.TenantID) {
+		return nil
+	}
+	return hidden(orchestrationFailure(orchestrator.ErrNotFound))
+}
+
+// readable says whether all of an orchestration can be read. What cannot be read has no tenant.
+func (a *api) readable(ctx context.Context, r *request, id string) error {
+	err := a.runtime.Readable(ctx, id)
+	if err != nil && !r.principal().Sees("") {
+		return hidden(orchestrationFailure(orchestrator.ErrNotFound))
+	}
+	return err
+}
+
+// orchestrationChange is a change of an orchestration, for the record.
+func orchestrationChange(action string, s orchestrator.Summary, reason string) access.Change {
+	return access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: engine.Redact(reason)}
 }

@@ -13,6 +13,7 @@ func (a *api) listOrchestrations(ctx context.Context, r *request) (reply, error)
 	q := newQuery(r.http.URL.RawQuery, "orchestrator", "status", "idPrefix", "tag", "customStatus", "fromDate", "toDate", "limit", "continuationToken")
 	f := orchestrationFilter(q)
 	f.Tag, f.CustomStatus = q.text("tag", maxTag), q.text("customStatus", maxCustomStatus)
+	f.TenantID = r.principal().Scope
 	limit := cmp.Or(q.limit(), defaultPage)
 	if err := q.err(); err != nil {
 		return reply{}, err
@@ -60,14 +61,5 @@ func (a *api) purgeMany(ctx context.Context, r *request) (reply, error) {
 	if (s.EndedBefore == "") == (s.OlderThanDays == nil) {
 		q.problem("olderThanDays", "Say since when the orchestrations have to have ended, by either olderThanDays or endedBefore: there is no default for it.")
 	}
-	key := q.idempotencyKey(r)
-	if err := q.err(); err != nil {
-		return reply{}, err
-	}
-	req.By = a.identity(r)
-	op, err := a.bulk.Start(ctx, bulk.OrchestrationKind, req, key, r.correlationID)
-	if err != nil {
-		return reply{}, err
-	}
-	return accepted(op), nil
+	return a.operate(ctx, r, q, bulk.OrchestrationKind, req)
 }

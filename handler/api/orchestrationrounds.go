@@ -47,7 +47,11 @@ func (a *api) listRounds(ctx context.Context, r *request) (reply, error) {
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}
-	if _, err := a.runtime.Status(ctx, id); err != nil {
+	s, err := a.runtime.Status(ctx, id)
+	if err == nil {
+		err = r.mayHave(s)
+	}
+	if err != nil {
 		return reply{}, err
 	}
 	fingerprint := fingerprintOf("rounds", id)

@@ -123,6 +123,11 @@ func (a *api) getOrchestration(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	in, err := a.runtime.Inspect(ctx, id)
+	if err == nil {
+		err = r.mayHave(in.Summary)
+	} else if !errors.Is(err, orchestrator.ErrNotFound) && !r.principal().Sees("") {
+		err = orchestrationFailure(orchestrator.ErrNotFound) // what cannot be read has no tenant
+	}
 	if err != nil {
 		return reply{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -70,11 +72,20 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	if len(s.Input) == 0 {
 		s.Input = json.RawMessage("null")
 	}
+	if s, err = a.forTenant(ctx, r, s); err != nil {
+		return reply{}, err
+	}
 	s = a.named(s, r, key)
 	if a.admit != nil {
 		if s, err = a.admit(ctx, s); err != nil {
 			return reply{}, err
 		}
+	}
+	if err := a.notOthers(ctx, r, s.ID); err != nil {
+		return reply{}, err
+	}
+	if err := r.call.Begin(ctx, access.Change{Action: "start " + s.Orchestrator, Target: "orchestrations/" + s.ID, Tenant: s.TenantID}); err != nil {
+		return reply{}, err
 	}
 	out, err := a.runtime.Start(ctx, s)
 	if err != nil {
@@ -86,16 +97,24 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 		}}
 	}
 	status, err := a.runtime.Status(ctx, s.ID)
+	if err == nil && !r.principal().Sees(status.TenantID) {
+		err = orchestrationFailure(orchestrator.ErrExists)
+	}
 	if err != nil {
 		return reply{}, err
 	}
+	r.after = fmt.Sprintf("%s, execution %d", status.Status, status.Execution)
 	return a.taken(status, ""), nil
 }
 
 // named gives a start what its request leaves out. An engine makes its ids itself.
 func (a *api) named(s orchestrator.Start, r *request, key string) orchestrator.Start {
+	scoped := "" // the keys of other tenants are theirs
+	if scope := r.principal().Scope; scope != "" {
+		scoped = "\n" + scope
+	}
 	derived := func(what string) string {
-		return uuid.NewSHA1(uuid.NameSpaceOID, []byte("start\n"+what+"\n"+s.Orchestrator+"\n"+key)).String()
+		return uuid.NewSHA1(uuid.NameSpaceOID, []byte("start\n"+what+"\n"+s.Orchestrator+"\n"+key+scoped)).String()
 	}
 	if s.CorrelationID == "" && key != "" && s.ID == "" {
 		s.CorrelationID = derived("correlation")

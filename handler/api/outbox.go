@@ -62,6 +62,9 @@ func (a *api) listOutbox(ctx context.Context, r *request) (reply, error) {
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}
+	if f.TenantID = cmp.Or(f.TenantID, r.principal().Scope); !r.principal().Sees(f.TenantID) {
+		return reply{data: listOf[outbox.Record](nil, "", outboxItemOf)}, nil
+	}
 	found, err := a.behind(ctx, f, skip)
 	if err != nil {
 		return reply{}, err
@@ -85,7 +88,7 @@ func (a *api) behind(ctx context.Context, f outbox.Filter, skip int) (outbox.Pag
 }
 
 func (a *api) getOutbox(ctx context.Context, r *request) (reply, error) {
-	tenant, id, err := message(r)
+	tenant, id, err := a.message(r)
 	if err != nil {
 		return reply{}, err
 	}
@@ -105,13 +108,18 @@ func (a *api) snapshot(ctx context.Context, _ *request) (reply, error) {
 	return reply{data: s}, nil
 }
 
-// message reads the tenant and the id of the path.
-func message(r *request) (tenant, id string, err error) {
+// message reads the tenant and the id of the path. Another tenant's message does not exist.
+func (a *api) message(r *request) (tenant, id string, err error) {
 	tenant, ok := r.param("tenant")
-	if id, okID := r.param("id"); ok && okID {
+	id, okID := r.param("id")
+	switch {
+	case !ok || !okID:
+		return "", "", notFound("There is nothing at this path.")
+	case !r.principal().Sees(tenant):
+		return "", "", hidden(outboxFailure(outbox.ErrNotFound, a.now()))
+	default:
 		return tenant, id, nil
 	}
-	return "", "", notFound("There is nothing at this path.")
 }
 
 func outboxItemOf(r outbox.Record) outboxItem {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
+
+	"github.com/vibedata/roundhouse/handler/access"
 )
 
 // request is what an endpoint needs to know of an HTTP request.
@@ -16,6 +18,9 @@ type request struct {
 	http          *http.Request
 	correlationID string
 	params        func(name string) string
+	// call is who sends it, once that is known, and after what its change has made of its target.
+	call  *access.Call
+	after string
 }
 
 func newRequest(c echo.Context) *request {

@@ -110,7 +110,7 @@ func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, er
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	switch run, ok := res.methods[method]; {
+	switch m, ok := res.methods[method]; {
 	case len(res.methods) == 0:
 		return reply{}, notFound("There is nothing at this path.")
 	case !ok:
@@ -118,7 +118,42 @@ func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, er
 	case r.http.ContentLength > maxBody:
 		return reply{}, bodyTooLarge()
 	default:
-		return run(ctx, r)
+		return a.enter(ctx, m, r)
+	}
+}
+
+// enter runs an endpoint for a caller who may have it.
+func (a *api) enter(ctx context.Context, m method, r *request) (rep reply, err error) {
+	if r.call, err = a.door.Enter(ctx, r.http, m.need, r.correlationID); err != nil {
+		return reply{}, err
+	}
+	defer func() {
+		p := recover()
+		ended := err
+		if p != nil {
+			ended = errors.New("the endpoint panicked")
+		}
+		a.leave(ctx, m, r, ended)
+		if p != nil {
+			panic(p)
+		}
+	}()
+	return m.run(ctx, r)
+}
+
+// leave records what became of the change, or that it was refused. A change that was not recorded is a defect of its
+// endpoint, which no test has found.
+func (a *api) leave(ctx context.Context, m method, r *request, err error) {
+	r.call.End(ctx, r.after, err)
+	if !m.need.Changes() || r.call.Began() {
+		return
+	}
+	if err == nil {
+		a.log.Error("a change is not in the audit log", "method", r.http.Method, "path", r.http.URL.Path, "correlationId", r.correlationID)
+		return
+	}
+	if f := failureOf(err, a.now()); f.status == http.StatusForbidden || f.hidden {
+		r.call.Refused(ctx, f)
 	}
 }
 

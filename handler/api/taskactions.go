@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
@@ -50,10 +52,6 @@ func taskActions() map[string]taskAction {
 func (a *api) acted(name string) endpoint {
 	action := taskActions()[name]
 	return func(ctx context.Context, r *request) (reply, error) {
-		person, err := a.person(r)
-		if err != nil {
-			return reply{}, err
-		}
 		ref, err := taskRef(r)
 		if err != nil {
 			return reply{}, err
@@ -65,12 +63,31 @@ func (a *api) acted(name string) endpoint {
 		if err := action.check(c); err != nil {
 			return reply{}, err
 		}
-		t, err := action.run(ctx, a.tasks, ref, person, c, ifMatch(r.http.Header))
+		t, err := a.tasks.Get(ctx, ref)
+		if err == nil && !r.person().Sees(t) {
+			return reply{}, hidden(taskFailure(tasks.ErrNotFound))
+		}
 		if err != nil {
 			return reply{}, err
 		}
+		err = r.call.Begin(ctx, access.Change{Action: name, Target: "tasks/" + ref.String(), Tenant: t.TenantID, Before: taskState(t), Reason: engine.Redact(c.Note)})
+		if err != nil {
+			return reply{}, err
+		}
+		if t, err = action.run(ctx, a.tasks, ref, r.person(), c, ifMatch(r.http.Header)); err != nil {
+			return reply{}, err
+		}
+		r.after = taskState(t)
 		return taskReply(t), nil
 	}
+}
+
+// taskState is a task in the words of the audit log.
+func taskState(t tasks.Task) string {
+	if t.Assignee == "" {
+		return string(t.Status)
+	}
+	return string(t.Status) + ", " + t.Assignee
 }
 
 // check holds a body against what the action takes.

@@ -51,10 +51,7 @@ type taskEvent struct {
 
 // listTasks shows human tasks: open ones by due time, ended ones newest first. Callers of a tenant see those of the tenant.
 func (a *api) listTasks(ctx context.Context, r *request) (reply, error) {
-	person, err := a.person(r)
-	if err != nil {
-		return reply{}, err
-	}
+	person := r.person()
 	q := newQuery(r.http.URL.RawQuery, "status", "assignee", "role", "engine", "tenantId", "dueBefore", "limit", "continuationToken")
 	f := tasks.Filter{
 		Status:   tasks.Status(q.oneOf("status", string(tasks.Created), string(tasks.Assigned), string(tasks.Completed), string(tasks.Canceled))),
@@ -97,16 +94,12 @@ func taskRef(r *request) (tasks.Ref, error) {
 }
 
 func (a *api) getTask(ctx context.Context, r *request) (reply, error) {
-	person, err := a.person(r)
-	if err != nil {
-		return reply{}, err
-	}
 	ref, err := taskRef(r)
 	if err != nil {
 		return reply{}, err
 	}
 	t, err := a.tasks.Get(ctx, ref)
-	if err == nil && !person.Sees(t) {
+	if err == nil && !r.person().Sees(t) {
 		err = tasks.ErrNotFound
 	}
 	if err != nil {
@@ -144,10 +137,10 @@ func taskDetailOf(t tasks.Task) taskDetail {
 	return d
 }
 
-// notNil makes of no names an empty array.
-func notNil(names []string) []string {
-	if names == nil {
-		return []string{}
+// notNil makes of nothing an empty array.
+func notNil[T any](some []T) []T {
+	if some == nil {
+		return []T{}
 	}
-	return names
+	return some
 }

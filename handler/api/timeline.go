@@ -50,15 +50,15 @@ func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	if !ok || len(id) > engine.MaxIDLength || !utf8.ValidString(id) {
 		return reply{}, notFound("No correlation id is like this: they have 1 to %d bytes of UTF-8.", engine.MaxIDLength)
 	}
-	entries, err := a.history.List(ctx, engine.HistoryFilter{Engines: a.engines, CorrelationID: id, Limit: engine.MaxLimit})
+	entries, err := a.history.List(ctx, engine.HistoryFilter{Engines: a.engines, TenantID: r.principal().Scope, CorrelationID: id, Limit: engine.MaxLimit})
 	if err != nil {
 		return reply{}, err
 	}
-	letters, err := a.letters.List(ctx, engine.DeadLetterFilter{Engines: a.engines, CorrelationID: id, Limit: engine.MaxLimit})
+	letters, err := a.letters.List(ctx, engine.DeadLetterFilter{Engines: a.engines, TenantID: r.principal().Scope, CorrelationID: id, Limit: engine.MaxLimit})
 	if err != nil {
 		return reply{}, err
 	}
-	items, more, err := a.orchestrationsOf(ctx, id)
+	items, more, err := a.orchestrationsOf(ctx, r, id)
 	if err != nil {
 		return reply{}, err
 	}
@@ -76,7 +76,7 @@ func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 
 // orchestrationsOf are the runs of the correlation id that the runtime still knows, at the time they began, and how their
 // states changed since.
-func (a *api) orchestrationsOf(ctx context.Context, correlationID string) (items []timelineItem, more bool, err error) {
+func (a *api) orchestrationsOf(ctx context.Context, r *request, correlationID string) (items []timelineItem, more bool, err error) {
 	items = []timelineItem{}
 	if a.orchestrations == nil {
 		return items, false, nil
@@ -89,6 +89,9 @@ func (a *api) orchestrationsOf(ctx context.Context, correlationID string) (items
 		}
 		more = more || cut
 		for _, s := range found {
+			if !r.principal().Sees(s.TenantID) {
+				continue
+			}
 			items = append(items, timelineItem{At: s.CreatedAt, Kind: "orchestration", Engine: name, Orchestration: &orchestrationItem{
 				ID: s.ID, Status: s.Status, Execution: s.Execution, waitingItem: a.waitingItemOf(s),
 				CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt, ErrorCode: s.ErrorCode,

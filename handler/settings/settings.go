@@ -53,12 +53,13 @@ type Settings struct {
 	Budget time.Duration
 	// LogLevel is the least level that is logged (ROUNDHOUSE_LOG_LEVEL: debug, info, warn or error; info unless set).
 	LogLevel slog.Level
-	// EasyAuth says that the platform authenticates callers and names them in X-MS-CLIENT-PRINCIPAL (WEBSITE_AUTH_ENABLED,
-	// which the platform sets; true or false).
-	EasyAuth bool
 	// PublicURL is the address of the app in links (ROUNDHOUSE_PUBLIC_URL); unless set, that of WEBSITE_HOSTNAME, which hosts
 	// set, and "" without both.
 	PublicURL string
+	// Access says who may do what (ROUNDHOUSE_ROLES, a JSON document, and ROUNDHOUSE_HOME_TENANT), whether the platform
+	// authenticates callers (WEBSITE_AUTH_ENABLED, which the platform sets), and for how long it is kept who did what
+	// (ROUNDHOUSE_AUDIT_RETENTION).
+	Access Access
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox Outbox
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
@@ -66,8 +67,8 @@ type Settings struct {
 	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
 	// duration of an hour or more; 30 days unless set).
 	Retention time.Duration
-	// Tasks say who may do what with human tasks (ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE, ROUNDHOUSE_REVIEW_ROLES), and how long they are
-	// kept once they have ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
+	// Tasks say who is asked about dead letters (ROUNDHOUSE_REVIEW_ROLES), and how long human tasks are kept once they have
+	// ended (ROUNDHOUSE_TASK_RETENTION, as above; 90 days unless set).
 	Tasks Tasks
 	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
 	// or more; 180 days unless set).
@@ -81,7 +82,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [13]error
+	var errs [14]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -90,7 +91,6 @@ func Load(r *Reader) (Settings, error) {
 	if errs[3] == nil {
 		s.Budget, errs[4] = budgetSetting(r, s.Host.FunctionTimeout)
 	}
-	s.EasyAuth = strings.EqualFold(r.Text("WEBSITE_AUTH_ENABLED"), "true")
 	s.LogLevel, errs[5] = levelSetting(r)
 	s.Outbox, errs[6] = outboxFrom(r, !r.Development)
 	s.Health, errs[7] = healthFrom(r)
@@ -99,7 +99,8 @@ func Load(r *Reader) (Settings, error) {
 	s.BlobAge, errs[10] = keepSetting(r, blobSetting, defaultBlobAge, leastBlobAge)
 	s.Pollers, errs[11] = pollersFrom(r)
 	s.PublicURL, errs[12] = publicURLSetting(r)
-	return s, errors.Join(errs[:]...)
+	s.Access, errs[13] = accessFrom(r)
+	return s, errors.Join(append(errs[:], r.Err())...)
 }
 
 // pollersFrom reads ROUNDHOUSE_POLLERS.

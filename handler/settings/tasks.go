@@ -1,13 +1,10 @@
 package settings
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine/review"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -21,27 +18,20 @@ const (
 	defaultTaskRetention = 90 * 24 * time.Hour
 )
 
-// Tasks say who may do what with human tasks, and how long they are kept.
+// Tasks say for how long human tasks are kept, and who is asked what.
 type Tasks struct {
-	HomeTenant, AdminRole string
-	Retention             time.Duration
+	Retention time.Duration
 	// ReviewRoles are who is asked about dead letters.
 	ReviewRoles []string
 }
 
-// tasksFrom reads ROUNDHOUSE_HOME_TENANT, ROUNDHOUSE_ADMIN_ROLE, ROUNDHOUSE_TASK_RETENTION and ROUNDHOUSE_REVIEW_ROLES.
+// tasksFrom reads ROUNDHOUSE_TASK_RETENTION and ROUNDHOUSE_REVIEW_ROLES.
 func tasksFrom(r *Reader) (Tasks, error) {
-	s := Tasks{HomeTenant: r.Text("ROUNDHOUSE_HOME_TENANT"), AdminRole: r.Text("ROUNDHOUSE_ADMIN_ROLE")}
-	var errs [4]error
-	if _, err := uuid.Parse(cmp.Or(s.HomeTenant, uuid.Nil.String())); err != nil {
-		errs[0] = fmt.Errorf("ROUNDHOUSE_HOME_TENANT is %.64q: set the id of a Microsoft Entra tenant", s.HomeTenant)
-	}
-	if s.AdminRole != "" && s.HomeTenant == "" {
-		errs[1] = errors.New("ROUNDHOUSE_ADMIN_ROLE is set, but ROUNDHOUSE_HOME_TENANT is not: the role is given to people of that tenant only")
-	}
-	s.Retention, errs[2] = keepSetting(r, taskSetting, defaultTaskRetention, time.Hour)
-	s.ReviewRoles, errs[3] = reviewRoles(r)
-	return s, errors.Join(errs[:]...)
+	var s Tasks
+	var keepErr, rolesErr error
+	s.Retention, keepErr = keepSetting(r, taskSetting, defaultTaskRetention, time.Hour)
+	s.ReviewRoles, rolesErr = reviewRoles(r)
+	return s, errors.Join(keepErr, rolesErr)
 }
 
 // reviewRoles reads ROUNDHOUSE_REVIEW_ROLES, roles with commas between them; nil means that nobody is asked.

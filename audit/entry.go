@@ -1,0 +1,94 @@
+package audit
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Outcome is what became of what somebody wanted to do.
+type Outcome string
+
+// The outcomes. The outcome of an entry without an end is Unknown: its process ended before it could tell.
+const (
+	Unknown Outcome = "Unknown"
+	Done    Outcome = "Done"
+	Failed  Outcome = "Failed"
+	Refused Outcome = "Refused"
+)
+
+// MaxText bounds each text of an entry, in bytes; what is longer is cut.
+const MaxText = 4 << 10
+
+// Entry is one thing that somebody did, or wanted to do.
+type Entry struct {
+	// ID identifies the entry, At is when it was written: UTC, in microseconds. Log sets both unless they are set.
+	ID string
+	At time.Time
+	// Principal is who: an id as access.Principal.ID makes it. Name is for reading, and Kind says what kind of principal.
+	Principal, Name, Kind string
+	// Permission is what it needed, Action what was done, Target to what: "orchestrations/hmac-c1". Door is the way by which
+	// it came: "api", "durable" or "cli".
+	Permission, Action, Target, Door string
+	// TenantID is the tenant of the target, "" for none.
+	TenantID      string
+	CorrelationID string
+	// Reason is what the principal gave as such, Before what the target was.
+	Reason, Before string
+	// Outcome, After (what the target became, or why not) and EndedAt are those of the end.
+	Outcome Outcome
+	After   string
+	EndedAt time.Time
+}
+
+// properties are the columns of an entry, without its end.
+func (e Entry) properties() map[string]any {
+	p := map[string]any{"Id": e.ID, "AtUtc": e.At}
+	for name, text := range map[string]string{"Principal": e.Principal, "Name": e.Name, "Kind": e.Kind, "Permission": e.Permission, "Action": e.Action,
+		"Target": e.Target, "Door": e.Door, "TenantId": e.TenantID, "CorrelationId": e.CorrelationID, "Reason": e.Reason, "Before": e.Before} {
+		if text != "" {
+			p[name] = text
+		}
+	}
+	return p
+}
+
+// ending are the columns of its end.
+func (e Entry) ending() map[string]any {
+	return map[string]any{"Outcome": string(e.Outcome), "After": e.After, "EndedAtUtc": e.EndedAt}
+}
+
+// entryOf reads an entry, whose outcome is not known yet.
+func entryOf(row tables.Entity) Entry {
+	return Entry{ID: row.String("Id"), At: row.Time("AtUtc"), Principal: row.String("Principal"), Name: row.String("Name"), Kind: row.String("Kind"),
+		Permission: row.String("Permission"), Action: row.String("Action"), Target: row.String("Target"), Door: row.String("Door"),
+		TenantID: row.String("TenantId"), CorrelationID: row.String("CorrelationId"), Reason: row.String("Reason"), Before: row.String("Before"), Outcome: Unknown}
+}
+
+// end reads the end of an entry into it.
+func (e *Entry) end(row tables.Entity) {
+	e.Outcome, e.After, e.EndedAt = Outcome(row.String("Outcome")), row.String("After"), row.Time("EndedAtUtc")
+}
+
+// storable cuts and cleans the texts of an entry, so that storage takes them as they are.
+func (e Entry) storable() Entry {
+	for _, text := range []*string{&e.Principal, &e.Name, &e.Kind, &e.Permission, &e.Action, &e.Target, &e.Door, &e.TenantID, &e.CorrelationID, &e.Reason, &e.Before, &e.After} {
+		*text = cut(strings.ReplaceAll(strings.ToValidUTF8(*text, "\uFFFD"), "\x00", "\uFFFD"))
+	}
+	e.At, e.EndedAt = e.At.UTC().Truncate(time.Microsecond), e.EndedAt.UTC().Truncate(time.Microsecond)
+	return e
+}
+
+// cut cuts a text to MaxText bytes without splitting a character.
+func cut(text string) string {
+	if len(text) <= MaxText {
+		return text
+	}
+	n := MaxText - len("…")
+	for !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}

@@ -1,0 +1,145 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/vibedata/roundhouse/audit"
+)
+
+// Door is one way into the program. Control and Audit are required.
+type Door struct {
+	Control Control
+	// Audit records what is changed by this way, under the name of the door: "api", "durable" or "cli".
+	Audit *audit.Log
+	Name  string
+	// Log takes what could not be recorded; nil means no log.
+	Log *slog.Logger
+}
+
+// Validate reports what is wrong with the configuration.
+func (d Door) Validate() error {
+	errs := []error{d.Control.Validate()}
+	if d.Audit == nil || d.Name == "" {
+		errs = append(errs, errors.New("an audit log and a name are needed"))
+	}
+	return errors.Join(errs...)
+}
+
+// Call is one request of a principal that may make it. It is for one goroutine.
+type Call struct {
+	Principal Principal
+
+	door          Door
+	need          Permission
+	correlationID string
+	path          string
+	entry         *audit.Entry
+}
+
+// Enter tells who sends a request and whether he may. Public needs nobody. The errors are those of Control.Principal, and a
+// *DeniedError; the refusal of a change is recorded.
+func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, correlationID string) (*Call, error) {
+	c := &Call{door: d, need: need, correlationID: correlationID, path: r.Method + " " + r.URL.Path}
+	if need == Public {
+		return c, nil
+	}
+	who, err := d.Control.Principal(r)
+	if err != nil {
+		return nil, err
+	}
+	if c.Principal = who; !who.May(need) {
+		denied := &DeniedError{Need: need, Overage: who.Overage}
+		c.Refused(ctx, denied)
+		return nil, denied
+	}
+	return c, nil
+}
+
+// DeniedError: the principal has not got the permission.
+type DeniedError struct {
+	Need Permission
+	// Overage says that groups might give it, which the token does not name.
+	Overage bool
+}
+
+// Error says what is needed, and where to look.
+func (e *DeniedError) Error() string {
+	text := fmt.Sprintf("you need the permission %s, and do not have it: GET /api/me says what you may do", e.Need)
+	if e.Overage {
+		text += "; your groups are not in your token, because they are too many: ask for an app role"
+	}
+	return text
+}
+
+// Is lets errors.Is find ErrForbidden.
+func (e *DeniedError) Is(target error) bool { return target == ErrForbidden }
+
+// Change is what a call is about to change.
+type Change struct {
+	// Action is what is done, Target to what.
+	Action, Target string
+	// Tenant is the tenant of the target, Before what the target is, Reason what the caller gave as such.
+	Tenant, Before, Reason string
+}
+
+// Begin records a change. The error is audit.ErrNotRecorded: then it must not be made.
+func (c *Call) Begin(ctx context.Context, change Change) error {
+	e := c.entryOf()
+	e.Action, e.Target, e.TenantID, e.Before, e.Reason = change.Action, change.Target, change.Tenant, change.Before, change.Reason
+	e, err := c.door.Audit.Begin(ctx, e)
+	if err == nil {
+		c.entry = &e
+	}
+	return err
+}
+
+// Began says whether a change was recorded.
+func (c *Call) Began() bool { return c.entry != nil }
+
+// endTimeout bounds the record of the end of a change, which is made whether or not the caller still waits.
+const endTimeout = 5 * time.Second
+
+// End records what became of the change that Begin has recorded; without one, there is nothing to do. err is nil when the
+// change was made, and after says what the target is; otherwise err says why not.
+func (c *Call) End(ctx context.Context, after string, err error) {
+	if c.entry == nil {
+		return
+	}
+	outcome := audit.Done
+	if err != nil {
+		outcome, after = audit.Failed, err.Error()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if err := c.door.Audit.End(ctx, *c.entry, outcome, after); err != nil {
+		c.warn("the audit log does not show what became of a change", err)
+	}
+}
+
+// Refused records that a change was refused. What would only have been read is not recorded.
+func (c *Call) Refused(ctx context.Context, why error) {
+	if !c.need.Changes() {
+		return
+	}
+	e := c.entryOf()
+	e.Action, e.Target, e.Outcome, e.After = string(c.need), c.path, audit.Refused, why.Error()
+	if err := c.door.Audit.Record(ctx, e); err != nil {
+		c.warn("the audit log does not show a refusal", err)
+	}
+}
+
+func (c *Call) entryOf() audit.Entry {
+	p := c.Principal
+	return audit.Entry{Principal: p.ID(), Name: p.Name, Kind: string(p.Kind), Permission: string(c.need), Door: c.door.Name, CorrelationID: c.correlationID}
+}
+
+func (c *Call) warn(text string, err error) {
+	cmp.Or(c.door.Log, slog.New(slog.DiscardHandler)).Warn(text, "principal", c.Principal.ID(), "permission", string(c.need),
+		"correlationId", c.correlationID, "error", err.Error())
+}

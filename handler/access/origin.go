@@ -1,0 +1,55 @@
+package access
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// fromHere says whether a request was meant for this machine by a program or a page of this machine: all names of hosts that
+// it bears are those of the loopback, and so is the origin of the page that sent it, if it was one.
+func fromHere(r *http.Request) error {
+	hosts := append([]string{r.Host}, r.Header.Values("X-Forwarded-Host")...)
+	for _, host := range hosts {
+		if !loopback(host) {
+			return fmt.Errorf("the request is for the host %.64q, not for this machine", host)
+		}
+	}
+	if from := r.Header.Values("X-Forwarded-For"); len(from) > 0 { // the host writes its peer there
+		if peer := from[len(from)-1]; !loopback(strings.TrimSpace(peer[strings.LastIndexByte(peer, ',')+1:])) {
+			return fmt.Errorf("the request comes from %.64q, not from this machine", peer)
+		}
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return nil
+	}
+	u, err := url.Parse(origin)
+	if err != nil || !loopback(u.Host) || !sameHost(u.Host, hosts[len(hosts)-1]) {
+		return fmt.Errorf("the request comes from a page of %.64q", origin)
+	}
+	return nil
+}
+
+// loopback says whether a host, with or without a port, is this machine.
+func loopback(host string) bool {
+	name := host
+	if without, _, err := net.SplitHostPort(host); err == nil {
+		name = without
+	}
+	ip := net.ParseIP(strings.Trim(name, "[]"))
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// sameHost compares names and ports: another port is another program.
+func sameHost(a, b string) bool { return strings.EqualFold(a, b) }
+
+// crossSite says whether a browser sends a change on behalf of a page of another site, with the cookie of who is signed in
+// here. Who sends a token of his own is no such page.
+func crossSite(r *http.Request) bool {
+	safe := r.Method == http.MethodGet || r.Method == http.MethodHead
+	site := r.Header.Get("Sec-Fetch-Site")
+	return !safe && r.Header.Get("Authorization") == "" && (site == "cross-site" || site == "same-site")
+}

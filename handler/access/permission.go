@@ -1,0 +1,102 @@
+package access
+
+import "slices"
+
+// Permission is what an endpoint needs: the resource, and what is done with it.
+type Permission string
+
+// The permissions. Everybody who is known has Self.
+const (
+	Public Permission = "public" // for what anybody may have: the endpoint asks for nobody
+	Self   Permission = "self"   // to ask who one is, and what one may do
+
+	PlatformRead             Permission = "platform.read" // engines, metrics, health
+	HistoryRead              Permission = "history.read"
+	TimelineRead             Permission = "timeline.read"
+	DeadLettersRead          Permission = "deadletters.read"
+	DeadLettersDecide        Permission = "deadletters.decide"
+	DeadLettersBulk          Permission = "deadletters.bulk" // retry or expire all that a filter selects
+	OrchestrationsRead       Permission = "orchestrations.read"
+	OrchestrationsStart      Permission = "orchestrations.start"
+	OrchestrationsSend       Permission = "orchestrations.send"    // raise events
+	OrchestrationsCommand    Permission = "orchestrations.command" // suspend, resume, cancel, terminate, rewind, restart
+	OrchestrationsPurge      Permission = "orchestrations.purge"
+	OrchestrationsForcePurge Permission = "orchestrations.forcePurge"
+	OutboxRead               Permission = "outbox.read"
+	OutboxDecide             Permission = "outbox.decide" // retry, skip or replay one event
+	OutboxReplay             Permission = "outbox.replay" // replay all that a filter selects
+	OperationsRead           Permission = "operations.read"
+	OperationsCancel         Permission = "operations.cancel"
+	TasksRead                Permission = "tasks.read"
+	TasksAct                 Permission = "tasks.act"        // as the roles of the task and its assignee allow
+	TasksAdminister          Permission = "tasks.administer" // whatever its roles and its assignee are
+	PollersChange            Permission = "pollers.change"
+	AuditRead                Permission = "audit.read"
+)
+
+// Permissions are all that a principal can have, so not Public.
+func Permissions() []Permission {
+	return []Permission{
+		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersBulk,
+		OrchestrationsRead, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OrchestrationsPurge, OrchestrationsForcePurge,
+		OutboxRead, OutboxDecide, OutboxReplay, OperationsRead, OperationsCancel,
+		TasksRead, TasksAct, TasksAdminister, PollersChange, AuditRead,
+	}
+}
+
+// Known says whether there is such a permission.
+func (p Permission) Known() bool { return p == Public || slices.Contains(Permissions(), p) }
+
+// Changes says whether what needs it changes something: then it is recorded who did it.
+func (p Permission) Changes() bool {
+	return !slices.Contains([]Permission{Public, Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead,
+		TasksRead, AuditRead}, p)
+}
+
+// Platform says whether it concerns all tenants at once, so that callers of one tenant cannot have it.
+func (p Permission) Platform() bool {
+	return slices.Contains([]Permission{PlatformRead, OrchestrationsForcePurge, PollersChange, AuditRead}, p)
+}
+
+// Role is a set of permissions with a name.
+type Role string
+
+// The roles. Each has what those before it have, but for Sender, which is for machines.
+const (
+	// Participant is everybody who has signed in: what one may do with a human task, the task says.
+	Participant   Role = "participant"
+	Reader        Role = "reader"
+	Operator      Role = "operator"
+	Administrator Role = "administrator"
+	// Sender reads, starts orchestrations and raises events.
+	Sender Role = "sender"
+)
+
+// Roles are all of them.
+func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator, Sender} }
+
+// Permissions are those of the role, in the order of the constants; none for a role that does not exist.
+func (r Role) Permissions() []Permission {
+	participant := []Permission{Self, TasksRead, TasksAct}
+	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead}
+	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct}
+	var all []Permission
+	switch r {
+	case Participant:
+		return participant
+	case Reader:
+		all = slices.Concat(participant, reader)
+	case Operator:
+		all = slices.Concat(participant, reader, operator)
+	case Administrator:
+		return Permissions()
+	case Sender:
+		all = append(reader, OrchestrationsStart, OrchestrationsSend)
+	}
+	return ordered(all)
+}
+
+// ordered are permissions in the order of the constants, each once.
+func ordered(some []Permission) []Permission {
+	return slices.DeleteFunc(Permissions(), func(p Permission) bool { return !slices.Contains(some, p) })
+}

@@ -1,0 +1,130 @@
+package access
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Policy says who has which role. Its zero value gives Reader, Operator and Administrator to the app roles
+// Roundhouse.Reader, Roundhouse.Operator and Roundhouse.Administrator, nothing more than Participant to other tenants than the
+// home tenant, and everything to the keys of an app that people cannot sign in to.
+type Policy struct {
+	// HomeTenant is the tenant whose people and applications see all tenants; "" for none.
+	HomeTenant string `json:"-"`
+	// Reader, Operator and Administrator say who has the role.
+	Reader        Members `json:"reader"`
+	Operator      Members `json:"operator"`
+	Administrator Members `json:"administrator"`
+	// OtherTenants is the most that people and applications of other tenants than the home tenant can have, whatever roles
+	// their tenants give them: Participant (""), Reader or Operator.
+	OtherTenants Role `json:"otherTenants"`
+	// Keys is what a function key alone may do: Administrator, Sender, or "none". "" means Sender where people sign in, and
+	// Administrator elsewhere.
+	Keys string `json:"keys"`
+}
+
+// Members say who has a role.
+type Members struct {
+	// AppRoles are the values of app roles, compared without case. None means Roundhouse. and the name of the role.
+	AppRoles []string `json:"appRoles"`
+	// Groups are the object ids of groups in Microsoft Entra.
+	Groups []string `json:"groups"`
+}
+
+// noRole is what Keys says for keys that may do nothing.
+const noRole = "none"
+
+// Validate reports everything that is wrong with the policy, joined into one error.
+func (p Policy) Validate() error {
+	var errs []error
+	if _, err := uuid.Parse(p.HomeTenant); err != nil && p.HomeTenant != "" {
+		errs = append(errs, fmt.Errorf("the home tenant %.64q: it is the id of a Microsoft Entra tenant", p.HomeTenant))
+	}
+	for role, members := range p.members() {
+		if slices.Contains(members.AppRoles, "") {
+			errs = append(errs, fmt.Errorf("%s: an app role has no name", role))
+		}
+		for _, group := range members.Groups {
+			if _, err := uuid.Parse(group); err != nil {
+				errs = append(errs, fmt.Errorf("%s: the group %.64q: give its object id", role, group))
+			}
+		}
+		if len(members.Groups) > 0 && p.HomeTenant == "" {
+			errs = append(errs, fmt.Errorf("%s: groups are those of the home tenant, and there is none", role))
+		}
+	}
+	if !slices.Contains([]Role{"", Participant, Reader, Operator}, p.OtherTenants) {
+		errs = append(errs, fmt.Errorf("otherTenants %.32q: it is participant, reader or operator", p.OtherTenants))
+	}
+	if !slices.Contains([]string{"", noRole, string(Sender), string(Administrator)}, p.Keys) {
+		errs = append(errs, fmt.Errorf("keys %.32q: it is administrator, sender or none", p.Keys))
+	}
+	return errors.Join(errs...)
+}
+
+// members are those of the roles that people and applications can be given.
+func (p Policy) members() map[Role]Members {
+	return map[Role]Members{Reader: p.Reader, Operator: p.Operator, Administrator: p.Administrator}
+}
+
+// has says whether a token makes its owner a member.
+func (m Members) has(role Role, t token, p Principal, home bool) bool {
+	names := m.AppRoles
+	if len(names) == 0 {
+		names = []string{"Roundhouse." + string(role)}
+	}
+	if slices.ContainsFunc(p.AppRoles, func(has string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(name, has) })
+	}) {
+		return true
+	}
+	return home && slices.ContainsFunc(t.all(groupClaims), func(has string) bool {
+		return slices.ContainsFunc(m.Groups, func(group string) bool { return strings.EqualFold(group, has) })
+	})
+}
+
+// admit gives the owner of a token scope and roles. Tenants assign the app roles of a multi-tenant application to their own
+// people as they like, so roles from other tenants are bounded.
+func (p Policy) admit(who Principal, t token) Principal {
+	home := p.HomeTenant != "" && strings.EqualFold(who.TenantID, p.HomeTenant)
+	if !home {
+		who.Scope = who.TenantID
+	}
+	role := Participant
+	for _, candidate := range []Role{Administrator, Operator, Reader} {
+		if p.members()[candidate].has(candidate, t, who, home) {
+			role = candidate
+			break
+		}
+	}
+	if !home {
+		role = lesser(role, p.OtherTenants)
+	}
+	who.grant(role)
+	return who
+}
+
+// lesser is the one of two roles with fewer permissions; "" counts as Participant.
+func lesser(a, b Role) Role {
+	order := []Role{Participant, Reader, Operator, Administrator}
+	return order[min(max(0, slices.Index(order, a)), max(0, slices.Index(order, b)))]
+}
+
+// keyHolder is who has a function key and nothing else. people says whether people sign in.
+func (p Policy) keyHolder(people bool) Principal {
+	who := Principal{Kind: Key}
+	role := Role(p.Keys)
+	if role == "" && people {
+		role = Sender
+	} else if role == "" {
+		role = Administrator
+	}
+	if role != noRole {
+		who.grant(role)
+	}
+	return who
+}

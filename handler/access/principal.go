@@ -1,0 +1,110 @@
+package access
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/tenant"
+)
+
+// Kind is what a caller is.
+type Kind string
+
+// The kinds of callers. Nobody is who has not said who he is.
+const (
+	Nobody      Kind = "nobody"
+	Person      Kind = "person"
+	Application Kind = "application"
+	Key         Kind = "key"
+	Local       Kind = "local"
+)
+
+// MaxName bounds the name of a principal, in bytes, so that it fits a column together with the id.
+const MaxName = 160
+
+// Principal is who calls. The zero value is nobody, who may do nothing.
+type Principal struct {
+	Kind Kind
+	// TenantID and ObjectID are those of a person or an application in Microsoft Entra.
+	TenantID, ObjectID string
+	// Name is for reading: it can change, and others can get it.
+	Name string
+	// AppRoles are the app roles of the token, which human tasks are for.
+	AppRoles []string
+	// Roles are what the policy gives the principal.
+	Roles []Role
+	// Overage says that the token does not name the principal's groups, because they are too many.
+	Overage bool
+	// Scope is the tenant whose things the principal sees and changes; "" for all tenants.
+	Scope string
+
+	permissions []Permission
+}
+
+// ID identifies the principal in what is stored: {tenant}/{object} of people and applications, in small letters; function-key,
+// and local/{user} of others; "" of nobody.
+func (p Principal) ID() string {
+	switch p.Kind {
+	case Person, Application:
+		return strings.ToLower(p.TenantID + "/" + p.ObjectID)
+	case Key:
+		return "function-key"
+	case Local:
+		return "local/" + p.Name
+	default:
+		return ""
+	}
+}
+
+// String is the principal for one column: its id, and its name behind it.
+func (p Principal) String() string {
+	if p.Kind == Person || p.Kind == Application {
+		return p.ID() + " (" + p.Name + ")"
+	}
+	return p.ID()
+}
+
+// May says whether the principal has a permission.
+func (p Principal) May(need Permission) bool { return slices.Contains(p.permissions, need) }
+
+// Permissions are what the principal may do.
+func (p Principal) Permissions() []Permission { return slices.Clone(p.permissions) }
+
+// Sees says whether what belongs to a tenant, "" for none, may be shown to the principal, or changed by it.
+func (p Principal) Sees(owner string) bool {
+	return tenant.Sees(p.Scope, owner)
+}
+
+// grant gives a principal roles, and with them permissions: but for those that concern all tenants, if it is of one.
+func (p *Principal) grant(roles ...Role) {
+	p.Roles = roles
+	var all []Permission
+	for _, r := range roles {
+		all = append(all, r.Permissions()...)
+	}
+	p.permissions = slices.DeleteFunc(ordered(all), func(need Permission) bool { return p.Scope != "" && need.Platform() })
+}
+
+// LocalUser is the user of this machine, who may do everything.
+func LocalUser(name string) Principal {
+	p := Principal{Kind: Local, Name: readable(name)}
+	p.grant(Administrator)
+	return p
+}
+
+// readable is a name as it is stored and shown: what cannot be seen is replaced, what is too long is cut.
+func readable(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) {
+			return '\uFFFD'
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	for len(text) > MaxName {
+		_, last := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-last]
+	}
+	return text
+}

@@ -1,0 +1,110 @@
+package access
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// principalHeader is where the platform's Easy Auth says who calls; maxHeader bounds it in bytes. A token with 200 groups, the
+// most that one has, takes 20 KB.
+const (
+	principalHeader = "X-MS-CLIENT-PRINCIPAL"
+	maxHeader       = 128 << 10
+)
+
+// The types of claims, as Easy Auth hands them on: with the names of the token, or with those of WS-Federation.
+var (
+	tenantClaims = []string{"tid", "http://schemas.microsoft.com/identity/claims/tenantid"}
+	objectClaims = []string{"oid", "http://schemas.microsoft.com/identity/claims/objectidentifier"}
+	nameClaims   = []string{"preferred_username", "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/upn", "upn", "name"}
+	appClaims    = []string{"appid", "azp"}
+	scopeClaims  = []string{"scp", "http://schemas.microsoft.com/identity/claims/scope"}
+	roleClaims   = []string{"roles", "http://schemas.microsoft.com/ws/2008/06/identity/claims/role"}
+	groupClaims  = []string{"groups", "http://schemas.microsoft.com/ws/2008/06/identity/claims/groups"}
+	// overageClaims are there when a person has more groups than a token holds.
+	overageClaims = []string{"hasgroups", "_claim_names"}
+)
+
+// token is what the platform says of a caller.
+type token struct {
+	RoleType string `json:"role_typ"`
+	Claims   []struct {
+		Type  string `json:"typ"`
+		Value string `json:"val"`
+	} `json:"claims"`
+}
+
+// readToken reads the header of Easy Auth.
+func readToken(header string) (token, error) {
+	var t token
+	if len(header) > maxHeader {
+		return t, fmt.Errorf("the header %s has %d bytes, %d are read", principalHeader, len(header), maxHeader)
+	}
+	text, err := base64.StdEncoding.DecodeString(header)
+	if err == nil {
+		err = json.Unmarshal(text, &t)
+	}
+	if err != nil {
+		return t, fmt.Errorf("the header %s cannot be read: %w", principalHeader, err)
+	}
+	return t, nil
+}
+
+// all are the values of the claims of these types.
+func (t token) all(types []string) (values []string) {
+	for _, c := range t.Claims {
+		if c.Value != "" && slices.Contains(types, c.Type) {
+			values = append(values, c.Value)
+		}
+	}
+	return values
+}
+
+// first is the first value of the claims of these types, in their order; "" for none.
+func (t token) first(types []string) string {
+	for _, typ := range types {
+		if values := t.all([]string{typ}); len(values) > 0 {
+			return values[0]
+		}
+	}
+	return ""
+}
+
+// principal is who the token is of, without roles. The error is for people, and says what the token lacks.
+func (t token) principal() (Principal, error) {
+	tenant, tenantErr := uuid.Parse(t.first(tenantClaims))
+	object, objectErr := uuid.Parse(t.first(objectClaims))
+	if tenantErr != nil || objectErr != nil {
+		return Principal{}, fmt.Errorf("your token names no tenant and object: sign in with Microsoft Entra ID, whose tokens have the claims tid and oid")
+	}
+	roles := roleClaims
+	if t.RoleType != "" {
+		roles = append([]string{t.RoleType}, roles...)
+	}
+	p := Principal{Kind: Person, TenantID: tenant.String(), ObjectID: object.String(), AppRoles: t.all(roles), Overage: t.overage()}
+	name := t.first(nameClaims)
+	if t.application() {
+		p.Kind, name = Application, t.first(appClaims)
+	}
+	if p.Name = readable(name); p.Name == "" {
+		p.Name = p.ObjectID
+	}
+	return p, nil
+}
+
+// application says whether an application has the token in its own name: its idtyp says so, or nobody has delegated a scope
+// to it.
+func (t token) application() bool {
+	if kind := t.first([]string{"idtyp"}); kind != "" {
+		return strings.EqualFold(kind, "app")
+	}
+	return t.first(appClaims) != "" && t.first(scopeClaims) == "" && t.first(nameClaims) == ""
+}
+
+// overage says whether the person has groups that the token does not name.
+func (t token) overage() bool { return len(t.all(groupClaims)) == 0 && t.first(overageClaims) != "" }

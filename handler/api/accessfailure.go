@@ -1,0 +1,50 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// accessFailure is what errors about the caller answer, nil for others.
+func accessFailure(err error) *failure {
+	refused := func(status int, code string) *failure {
+		return &failure{status: status, problem: problem{Code: code, Message: sentence(err.Error())}}
+	}
+	switch {
+	case errors.Is(err, access.ErrUnauthenticated):
+		f := refused(http.StatusUnauthorized, codeUnauthenticated)
+		f.header = map[string]string{"WWW-Authenticate": "Bearer"}
+		return f
+	case errors.Is(err, access.ErrNotConfigured):
+		return refused(http.StatusForbidden, codeNoSignIn)
+	case errors.Is(err, access.ErrForbidden):
+		return refused(http.StatusForbidden, codeForbidden)
+	case errors.Is(err, audit.ErrNotRecorded):
+		return &failure{status: http.StatusServiceUnavailable, header: map[string]string{"Retry-After": retryAfter}, problem: problem{
+			Code: codeNotRecorded, Message: "It could not be recorded who does this, so nothing was done. Repeat the request later."}}
+	default:
+		return nil
+	}
+}
+
+// sentence makes an error's text one for an answer.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+}
+
+func forbidden(text string) *failure {
+	return &failure{status: http.StatusForbidden, problem: problem{Code: codeForbidden, Message: text}}
+}
+
+// hidden is the answer to what belongs to another tenant: the same as if it were not there.
+func hidden(f *failure) *failure {
+	f.hidden = true
+	return f
+}

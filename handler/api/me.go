@@ -1,0 +1,29 @@
+package api
+
+import (
+	"context"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// meItem is who calls, and what he may do.
+type meItem struct {
+	Kind        access.Kind         `json:"kind"`
+	ID          string              `json:"id"`
+	Name        string              `json:"name,omitempty"`
+	TenantID    string              `json:"tenantId,omitempty"`
+	AppRoles    []string            `json:"appRoles"`
+	Roles       []access.Role       `json:"roles"`
+	Permissions []access.Permission `json:"permissions"`
+	// Scope is the tenant whose things the caller sees; left out for all tenants.
+	Scope string `json:"scope,omitempty"`
+	// GroupsMissing says that the token does not name the caller's groups, because they are too many.
+	GroupsMissing bool `json:"groupsMissing,omitempty"`
+}
+
+// me tells the caller who he is here.
+func (a *api) me(_ context.Context, r *request) (reply, error) {
+	p := r.principal()
+	return reply{data: meItem{Kind: p.Kind, ID: p.ID(), Name: p.Name, TenantID: p.TenantID, AppRoles: notNil(p.AppRoles), Roles: notNil(p.Roles),
+		Permissions: p.Permissions(), Scope: p.Scope, GroupsMissing: p.Overage}}, nil
+}
