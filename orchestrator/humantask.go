@@ -21,7 +21,7 @@ type HumanTask struct {
 	Name string `json:"name"`
 	// Roles are the roles that may claim the task; with none, everybody may.
 	Roles []string `json:"roles,omitempty"`
-	// Assignee has the task from the start; "" leaves it unassigned.
+	// Assignee has the task from the start: the id of a person, {tenant}/{object} of Microsoft Entra; "" leaves it unassigned.
 	Assignee string `json:"assignee,omitempty"`
 	// TenantID is the tenant that the task belongs to, "" for the orchestration's own.
 	TenantID string `json:"tenantId,omitempty"`
@@ -45,10 +45,12 @@ type Escalation struct {
 	Assignee string   `json:"assignee,omitempty"`
 }
 
-// Answer is the answer of a person, and who it was.
+// Answer is the answer of a person, and who it was: By is the id, {tenant}/{object} of Microsoft Entra for who came through
+// the API, and ByName the name at that time, for reading.
 type Answer[T any] struct {
 	Output T      `json:"output"`
 	By     string `json:"by"`
+	ByName string `json:"byName,omitempty"`
 }
 
 // maxOpenTasks bounds the open human tasks of an execution, because they all end in one transaction.
@@ -227,7 +229,7 @@ func (d *driver) learnAnswers(ctx context.Context) error {
 		if end == nil || end.Status != tasks.Completed {
 			continue
 		}
-		said, err := marshal(Answer[json.RawMessage]{end.Output, end.By})
+		said, err := marshal(Answer[json.RawMessage]{end.Output, end.By, end.ByName})
 		if err != nil {
 			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: answers are JSON
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
-var ann = tasks.Person{Name: "ann", Roles: []string{"approver"}}
+var ann = tasks.Person{ID: "ann", Roles: []string{"approver"}}
 
 type answer struct {
 	Approved bool `json:"approved"`
@@ -26,7 +26,7 @@ func withPeople() map[string]scenario {
 	return map[string]scenario{
 		"a person answers":   {make: withQuestion, output: `"ann says true, 3"`, operate: []request{{time.Hour, answers(ann, 0, true)}}},
 		"nobody answers":     {make: withQuestion, output: `"too late"`, operate: []request{{30 * time.Hour, tooLate}}},
-		"an escalation":      {make: withEscalation, output: `"true"`, operate: []request{{3 * time.Hour, answers(tasks.Person{Name: "boss", Roles: []string{"manager"}}, 0, true)}}},
+		"an escalation":      {make: withEscalation, output: `"true"`, operate: []request{{3 * time.Hour, answers(tasks.Person{ID: "boss", Roles: []string{"manager"}}, 0, true)}}},
 		"three are asked":    {make: withThreeQuestions, output: `"first 1"`, operate: []request{{time.Hour, answers(ann, 1, true)}}},
 		"ends with a task":   {make: withLeftTask, output: `2`},
 		"terminated tasks":   {make: withQuestion, status: Terminated, output: "the orchestration was terminated: enough", operate: []request{{time.Hour, func(ctx context.Context, rt *Runtime) error { return rt.Terminate(ctx, "a", "enough") }}}},
@@ -317,7 +317,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 		results := make(chan error)
 		for _, name := range []string{"ann", "bob"} {
 			go func() {
-				_, err := rt.Tasks().Complete(t.Context(), ref, tasks.Person{Name: name, Roles: []string{"approver"}}, []byte(`{"approved":true}`), "", "")
+				_, err := rt.Tasks().Complete(t.Context(), ref, tasks.Person{ID: name, Roles: []string{"approver"}}, []byte(`{"approved":true}`), "", "")
 				results <- err
 			}()
 		}

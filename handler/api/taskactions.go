@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,9 +17,10 @@ import (
 
 // taskChange is the body of what somebody does to a human task; each action has its own members.
 type taskChange struct {
-	Assignee *string         `json:"assignee"`
-	Output   json.RawMessage `json:"output"`
-	Note     string          `json:"note"`
+	Assignee     *string         `json:"assignee"`
+	AssigneeName string          `json:"assigneeName"`
+	Output       json.RawMessage `json:"output"`
+	Note         string          `json:"note"`
 }
 
 // taskAction is something that somebody does to a human task. assign and output say which members its body has to have, note
@@ -31,7 +33,7 @@ type taskAction struct {
 // taskActions are the endpoints below a human task, by the last word of the path.
 func taskActions() map[string]taskAction {
 	assign := taskAction{assign: true, note: true, run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, c taskChange, etag string) (tasks.Task, error) {
-		return service.Assign(ctx, ref, by, *c.Assignee, etag, c.Note)
+		return service.Assign(ctx, ref, by, tasks.Person{ID: *c.Assignee, Name: c.AssigneeName}, etag, c.Note)
 	}}
 	return map[string]taskAction{
 		"claim": {run: func(ctx context.Context, service *tasks.Service, ref tasks.Ref, by tasks.Person, _ taskChange, etag string) (tasks.Task, error) {
@@ -96,10 +98,11 @@ func (t taskAction) check(c taskChange) error {
 		return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
 			Code: codeBodyTooLarge, Message: fmt.Sprintf("The output may have %d bytes at most.", tasks.MaxOutput), Target: "output"}}
 	}
-	q := &query{values: url.Values{"note": {c.Note}}}
+	q := &query{values: url.Values{"note": {c.Note}, "assigneeName": {c.AssigneeName}}}
 	q.text("note", tasks.MaxNote)
+	q.text("assigneeName", tasks.MaxPerson)
 	switch {
-	case !t.assign && c.Assignee != nil:
+	case !t.assign && (c.Assignee != nil || c.AssigneeName != ""):
 		q.problem("assignee", "Leave this member out: the task is given to nobody by this.")
 	case t.assign && (c.Assignee == nil || *c.Assignee == ""):
 		q.problem("assignee", "Say to whom the task is given.")
@@ -125,7 +128,7 @@ func taskFailure(err error) *failure {
 	case errors.As(err, &conflict):
 		text := fmt.Sprintf("The task is %s since %s", conflict.Status, conflict.At.Format(time.RFC3339))
 		if conflict.By != "" {
-			text += ", by " + conflict.By
+			text += ", by " + cmp.Or(conflict.ByName, conflict.By)
 		}
 		return &failure{status: http.StatusConflict, problem: problem{Code: codeTaskTaken, Message: text + "."}}
 	case errors.Is(err, tasks.ErrNotFound):

@@ -23,11 +23,13 @@ type taskItem struct {
 	Status          tasks.Status `json:"status"`
 	Roles           []string     `json:"roles"`
 	Assignee        string       `json:"assignee,omitempty"`
+	AssigneeName    string       `json:"assigneeName,omitempty"`
 	CreatedAtUtc    time.Time    `json:"createdAtUtc"`
 	ChangedAtUtc    time.Time    `json:"changedAtUtc"`
 	DueAtUtc        time.Time    `json:"dueAtUtc,omitzero"`
 	EndedAtUtc      time.Time    `json:"endedAtUtc,omitzero"`
 	EndedBy         string       `json:"endedBy,omitempty"`
+	EndedByName     string       `json:"endedByName,omitempty"`
 }
 
 // taskDetail is one human task.
@@ -41,12 +43,14 @@ type taskDetail struct {
 
 // taskEvent is one entry of a human task's history.
 type taskEvent struct {
-	Event    tasks.EventKind `json:"event"`
-	AtUtc    time.Time       `json:"atUtc"`
-	By       string          `json:"by,omitempty"`
-	Assignee string          `json:"assignee,omitempty"`
-	Roles    []string        `json:"roles"`
-	Note     string          `json:"note,omitempty"`
+	Event        tasks.EventKind `json:"event"`
+	AtUtc        time.Time       `json:"atUtc"`
+	By           string          `json:"by,omitempty"`
+	ByName       string          `json:"byName,omitempty"`
+	Assignee     string          `json:"assignee,omitempty"`
+	AssigneeName string          `json:"assigneeName,omitempty"`
+	Roles        []string        `json:"roles"`
+	Note         string          `json:"note,omitempty"`
 }
 
 // listTasks shows human tasks: open ones by due time, ended ones newest first. Callers of a tenant see those of the tenant.
@@ -119,9 +123,9 @@ func taskReply(t tasks.Task) reply {
 
 func taskItemOf(t tasks.Task) taskItem {
 	item := taskItem{OrchestrationID: t.Orchestration, TaskID: t.ID, Name: t.Name, Engine: t.Orchestrator, CorrelationID: t.CorrelationID,
-		TenantID: t.TenantID, Status: t.Status, Roles: notNil(t.Roles), Assignee: t.Assignee, CreatedAtUtc: t.CreatedAt, ChangedAtUtc: t.ChangedAt, DueAtUtc: t.DueAt}
+		TenantID: t.TenantID, Status: t.Status, Roles: notNil(t.Roles), Assignee: t.Assignee, AssigneeName: t.AssigneeName, CreatedAtUtc: t.CreatedAt, ChangedAtUtc: t.ChangedAt, DueAtUtc: t.DueAt}
 	if t.End != nil {
-		item.EndedAtUtc, item.EndedBy = t.End.At, t.End.By
+		item.EndedAtUtc, item.EndedBy, item.EndedByName = t.End.At, t.End.By, t.End.ByName
 	}
 	return item
 }
@@ -132,7 +136,7 @@ func taskDetailOf(t tasks.Task) taskDetail {
 		d.Output = t.End.Output
 	}
 	for _, e := range t.Events {
-		d.Events = append(d.Events, taskEvent{Event: e.Kind, AtUtc: e.At, By: e.By, Assignee: e.Assignee, Roles: notNil(e.Roles), Note: e.Note})
+		d.Events = append(d.Events, taskEvent{Event: e.Kind, AtUtc: e.At, By: e.By, ByName: e.ByName, Assignee: e.Assignee, AssigneeName: e.AssigneeName, Roles: notNil(e.Roles), Note: e.Note})
 	}
 	return d
 }

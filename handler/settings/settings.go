@@ -100,7 +100,7 @@ func Load(r *Reader) (Settings, error) {
 	s.Pollers, errs[11] = pollersFrom(r)
 	s.PublicURL, errs[12] = publicURLSetting(r)
 	s.Access, errs[13] = accessFrom(r)
-	return s, errors.Join(append(errs[:], r.Err())...)
+	return s, errors.Join(errs[:]...)
 }
 
 // pollersFrom reads ROUNDHOUSE_POLLERS.

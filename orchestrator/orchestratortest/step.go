@@ -143,7 +143,7 @@ func (w *world) answer(ctx context.Context, s Step, ref tasks.Ref) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
-	if _, err := w.outside.Tasks().Complete(ctx, ref, tasks.Person{Name: cmp.Or(s.By, "somebody"), All: true}, said, "", ""); err != nil {
+	if _, err := w.outside.Tasks().Complete(ctx, ref, tasks.Person{ID: cmp.Or(s.By, "somebody"), All: true}, said, "", ""); err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
 	return nil

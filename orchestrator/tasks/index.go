@@ -135,13 +135,13 @@ func (s *Service) sync(ctx context.Context, t Task) error {
 // indexRow returns a row of the index, with what a list shows of the task.
 func (t Task) indexRow(key string) tables.Entity {
 	p := map[string]any{"Orchestration": t.Orchestration, "TaskId": t.ID, "Name": t.Name, "Orchestrator": t.Orchestrator,
-		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee,
+		"CorrelationId": t.CorrelationID, "TenantId": t.TenantID, "Status": string(t.Status), "Roles": textOf(t.Roles), "Assignee": t.Assignee, "AssigneeName": t.AssigneeName,
 		"CreatedAtUtc": t.CreatedAt, "ChangedAtUtc": t.ChangedAt}
 	if !t.DueAt.IsZero() {
 		p["DueAtUtc"] = t.DueAt
 	}
 	if t.End != nil {
-		p["EndedBy"], p["EndedAtUtc"] = t.End.By, t.End.At
+		p["EndedBy"], p["EndedByName"], p["EndedAtUtc"] = t.End.By, t.End.ByName, t.End.At
 	}
 	return tables.Entity{Key: tables.Key{Partition: indexPartition, Row: key}, Properties: p}
 }
@@ -150,7 +150,7 @@ func taskOfIndexRow(e tables.Entity) Task {
 	t := taskOf(Ref{e.String("Orchestration"), e.String("TaskId")}, e)
 	t.Status, t.ETag = Status(e.String("Status")), ""
 	if at := e.Time("EndedAtUtc"); !at.IsZero() {
-		t.End = &End{Status: t.Status, By: e.String("EndedBy"), At: at}
+		t.End = &End{Status: t.Status, By: e.String("EndedBy"), ByName: e.String("EndedByName"), At: at}
 	}
 	return t
 }

@@ -40,7 +40,7 @@ func EndsTask(key tables.Key) bool {
 
 func (t Task) entity() tables.Entity {
 	p := map[string]any{"Name": t.Name, "Orchestrator": t.Orchestrator, "CorrelationId": t.CorrelationID, "TenantId": t.TenantID,
-		"Roles": textOf(t.Roles), "Assignee": t.Assignee, "Seq": int64(t.Seq), "CreatedAtUtc": t.CreatedAt, "ChangedAtUtc": t.ChangedAt}
+		"Roles": textOf(t.Roles), "Assignee": t.Assignee, "AssigneeName": t.AssigneeName, "Seq": int64(t.Seq), "CreatedAtUtc": t.CreatedAt, "ChangedAtUtc": t.ChangedAt}
 	if !t.DueAt.IsZero() {
 		p["DueAtUtc"] = t.DueAt
 	}
@@ -52,7 +52,7 @@ func (t Task) entity() tables.Entity {
 // taskOf decodes a task's row.
 func taskOf(r Ref, e tables.Entity) Task {
 	t := Task{Ref: r, Name: e.String("Name"), Orchestrator: e.String("Orchestrator"), CorrelationID: e.String("CorrelationId"),
-		TenantID: e.String("TenantId"), Roles: listOf(e.String("Roles")), Assignee: e.String("Assignee"), Seq: int(e.Int("Seq")),
+		TenantID: e.String("TenantId"), Roles: listOf(e.String("Roles")), Assignee: e.String("Assignee"), AssigneeName: e.String("AssigneeName"), Seq: int(e.Int("Seq")),
 		CreatedAt: e.Time("CreatedAtUtc"), ChangedAt: e.Time("ChangedAtUtc"), DueAt: e.Time("DueAtUtc"), Status: Created, ETag: e.ETag,
 		Payload: rawOf(tables.Text(e, "Payload")), Form: rawOf(tables.Text(e, "Form"))}
 	if t.Assignee != "" {
@@ -62,23 +62,23 @@ func taskOf(r Ref, e tables.Entity) Task {
 }
 
 func (e Event) entity(r Ref, seq int) tables.Entity {
-	return tables.Entity{Key: r.key(eventSuffix(seq)), Properties: map[string]any{"Kind": string(e.Kind), "By": e.By, "AtUtc": e.At,
-		"Assignee": e.Assignee, "Roles": textOf(e.Roles), "Note": e.Note}}
+	return tables.Entity{Key: r.key(eventSuffix(seq)), Properties: map[string]any{"Kind": string(e.Kind), "By": e.By, "ByName": e.ByName, "AtUtc": e.At,
+		"Assignee": e.Assignee, "AssigneeName": e.AssigneeName, "Roles": textOf(e.Roles), "Note": e.Note}}
 }
 
 func eventOf(e tables.Entity) Event {
-	return Event{Kind: EventKind(e.String("Kind")), By: e.String("By"), At: e.Time("AtUtc"), Assignee: e.String("Assignee"),
-		Roles: listOf(e.String("Roles")), Note: e.String("Note")}
+	return Event{Kind: EventKind(e.String("Kind")), By: e.String("By"), ByName: e.String("ByName"), At: e.Time("AtUtc"),
+		Assignee: e.String("Assignee"), AssigneeName: e.String("AssigneeName"), Roles: listOf(e.String("Roles")), Note: e.String("Note")}
 }
 
 func (n End) entity(r Ref) tables.Entity {
-	p := map[string]any{"Status": string(n.Status), "By": n.By, "AtUtc": n.At, "Note": n.Note}
+	p := map[string]any{"Status": string(n.Status), "By": n.By, "ByName": n.ByName, "AtUtc": n.At, "Note": n.Note}
 	tables.PutText(p, "Output", string(n.Output))
 	return tables.Entity{Key: r.key(endSuffix), Properties: p}
 }
 
 func endOf(e tables.Entity) *End {
-	return &End{Status: Status(e.String("Status")), By: e.String("By"), At: e.Time("AtUtc"), Note: e.String("Note"), Output: rawOf(tables.Text(e, "Output"))}
+	return &End{Status: Status(e.String("Status")), By: e.String("By"), ByName: e.String("ByName"), At: e.Time("AtUtc"), Note: e.String("Note"), Output: rawOf(tables.Text(e, "Output"))}
 }
 
 // event returns the last event of an ended task.
@@ -87,7 +87,7 @@ func (n End) event(t Task) Event {
 	if n.Status == Canceled {
 		kind = EventCancelled
 	}
-	return Event{Kind: kind, By: n.By, At: n.At, Assignee: t.Assignee, Roles: t.Roles, Note: n.Note}
+	return Event{Kind: kind, By: n.By, ByName: n.ByName, At: n.At, Assignee: t.Assignee, AssigneeName: t.AssigneeName, Roles: t.Roles, Note: n.Note}
 }
 
 func textOf(names []string) string {

@@ -101,7 +101,7 @@ func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (T
 	case t.End == nil && etag != "" && etag != t.ETag:
 		return t, fmt.Errorf("task %s: %w", r, ErrChanged)
 	}
-	return t, validName(by.Name)
+	return t, errors.Join(validName(by.ID), validName(by.Name))
 }
 
 // Claim assigns a task to the person who asks for it and has one of its roles. Repeating it changes nothing.
@@ -117,7 +117,7 @@ func (s *Service) Claim(ctx context.Context, r Ref, by Person, etag string) (Tas
 	case t.End != nil || t.Assignee != "":
 		return t, t.conflict()
 	}
-	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.Name, Assignee: by.Name, Roles: t.Roles})
+	return s.change(ctx, t, Event{Kind: EventAssigned, By: by.ID, ByName: by.Name, Assignee: by.ID, AssigneeName: by.Name, Roles: t.Roles})
 }
 
 // Release makes a task unassigned. Its assignee may release it, and a Person with All.
@@ -133,26 +133,26 @@ func (s *Service) Release(ctx context.Context, r Ref, by Person, etag, note stri
 	case !by.All && !by.Is(t.Assignee):
 		return t, fmt.Errorf("%w: release task %s: it is %s's", ErrForbidden, r, t.Assignee)
 	}
-	return s.change(ctx, t, Event{Kind: EventReleased, By: by.Name, Roles: t.Roles, Note: note})
+	return s.change(ctx, t, Event{Kind: EventReleased, By: by.ID, ByName: by.Name, Roles: t.Roles, Note: note})
 }
 
-// Assign assigns a task to somebody. An unassigned task may be assigned by those who may claim it, an assigned one by
+// Assign assigns a task to somebody, whose ID has to be given; the Name is shown until the person acts. An unassigned task may be assigned by those who may claim it, an assigned one by
 // its assignee, and both by a Person with All.
-func (s *Service) Assign(ctx context.Context, r Ref, by Person, to, etag, note string) (Task, error) {
-	if to == "" {
+func (s *Service) Assign(ctx context.Context, r Ref, by, to Person, etag, note string) (Task, error) {
+	if to.ID == "" {
 		return Task{}, fmt.Errorf("%w: assign task %s: to whom?", ErrInvalid, r)
 	}
 	t, err := s.openFor(ctx, r, by, etag)
 	if err == nil {
-		err = validName(to)
+		err = errors.Join(validName(to.ID), validName(to.Name))
 	}
-	e := Event{Kind: EventAssigned, By: by.Name, Assignee: to, Roles: t.Roles, Note: note}
+	e := Event{Kind: EventAssigned, By: by.ID, ByName: by.Name, Assignee: to.ID, AssigneeName: to.Name, Roles: t.Roles, Note: note}
 	switch {
 	case err != nil:
 		return t, err
 	case t.End != nil:
 		return t, t.conflict()
-	case (Person{Name: to}).Is(t.Assignee):
+	case to.Is(t.Assignee):
 		return t, s.Sync(ctx, t)
 	case t.Assignee == "" && !by.mayClaim(t), t.Assignee != "" && !by.All && !by.Is(t.Assignee):
 		return t, fmt.Errorf("%w: assign task %s", ErrForbidden, r)
@@ -195,7 +195,7 @@ func (s *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 		e.At = s.now()
 	}
 	next := t
-	next.Seq, next.ChangedAt, next.Assignee, next.Roles = t.Seq+1, e.At, e.Assignee, e.Roles
+	next.Seq, next.ChangedAt, next.Assignee, next.AssigneeName, next.Roles = t.Seq+1, e.At, e.Assignee, e.AssigneeName, e.Roles
 	if next.Status = Created; e.Assignee != "" {
 		next.Status = Assigned
 	}
@@ -265,7 +265,7 @@ func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.Ra
 	if err := t.checkAnswer(output); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", r, err)
 	}
-	return s.complete(ctx, t, End{Status: Completed, By: by.Name, At: s.now(), Note: note, Output: output})
+	return s.complete(ctx, t, End{Status: Completed, By: by.ID, ByName: by.Name, At: s.now(), Note: note, Output: output})
 }
 
 // complete writes the end of the task, and then tells the orchestration.

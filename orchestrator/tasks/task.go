@@ -70,8 +70,9 @@ type Task struct {
 	TenantID string
 	Status   Status
 	// Roles are the effective roles: people with one of them may claim the task. With none, everybody may.
-	Roles    []string
-	Assignee string
+	Roles []string
+	// Assignee is the id of the person that has the task, AssigneeName that person's name as far as it is known.
+	Assignee, AssigneeName string
 	// Payload is what the person is shown. Form is a JSON schema of the answer; nil for none.
 	Payload, Form json.RawMessage
 	CreatedAt     time.Time
@@ -93,9 +94,10 @@ func (t Task) Open() bool { return t.End == nil }
 // End is how a task ended.
 type End struct {
 	Status Status
-	By     string
-	At     time.Time
-	Note   string
+	// By is the id of the person, ByName the name, for reading.
+	By, ByName string
+	At         time.Time
+	Note       string
 	// Output is the answer of a completed task.
 	Output json.RawMessage
 }
@@ -117,21 +119,21 @@ const (
 // Event is one entry of a task's history.
 type Event struct {
 	Kind EventKind
-	// By is the person, "" for the orchestration.
-	By string
-	At time.Time
-	// Assignee and Roles are those after the event.
-	Assignee string
-	Roles    []string
-	Note     string
+	// By is the id of the person, "" for the orchestration, and ByName the name, for reading.
+	By, ByName string
+	At         time.Time
+	// Assignee, AssigneeName and Roles are those after the event.
+	Assignee, AssigneeName string
+	Roles                  []string
+	Note                   string
 }
 
-// ConflictError says why a task cannot be changed: it has Status, set by By, since At.
+// ConflictError says why a task cannot be changed: it has Status, set by By, whose name is ByName, since At.
 type ConflictError struct {
-	Ref    Ref
-	Status Status
-	By     string
-	At     time.Time
+	Ref        Ref
+	Status     Status
+	By, ByName string
+	At         time.Time
 }
 
 // Error names the task, and who was faster.
@@ -145,23 +147,24 @@ func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 // conflict returns the error for a change that the current state does not allow.
 func (t Task) conflict() error {
 	if t.End != nil {
-		return &ConflictError{t.Ref, t.End.Status, t.End.By, t.End.At}
+		return &ConflictError{t.Ref, t.End.Status, t.End.By, t.End.ByName, t.End.At}
 	}
-	return &ConflictError{t.Ref, t.Status, t.Assignee, t.ChangedAt}
+	return &ConflictError{t.Ref, t.Status, t.Assignee, t.AssigneeName, t.ChangedAt}
 }
 
 // Person is who reads or changes a task.
 type Person struct {
-	Name  string
-	Roles []string
+	// ID is what the person is known by: it does not change, and nobody else gets it. Name is for reading.
+	ID, Name string
+	Roles    []string
 	// TenantID restricts the person to the tasks of one tenant; "" does not.
 	TenantID string
 	// All allows the person everything on every task, as it does the holder of a function key.
 	All bool
 }
 
-// Is compares names without case, as directories do.
-func (p Person) Is(name string) bool { return name != "" && strings.EqualFold(p.Name, name) }
+// Is compares ids, without case.
+func (p Person) Is(id string) bool { return id != "" && strings.EqualFold(p.ID, id) }
 
 // mayClaim reports whether the person has one of the task's roles.
 func (p Person) mayClaim(t Task) bool {
