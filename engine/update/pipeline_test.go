@@ -199,7 +199,7 @@ func TestAnApprovalIsAskedForAgain(t *testing.T) {
 				t.Errorf("open tasks: %+v, %v", asked, err)
 				return
 			}
-			if _, err := rt.Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{Name: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
+			if _, err := rt.Tasks().Complete(t.Context(), asked.Tasks[0].Ref, tasks.Person{ID: "ann"}, []byte(`{"approved":true}`), "", ""); err != nil {
 				t.Error(err)
 			}
 		}()

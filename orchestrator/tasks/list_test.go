@@ -173,7 +173,7 @@ func TestLimitsAndForms(t *testing.T) {
 	if _, err := o.Release(t.Context(), r, people()["ann"], "", long(tasks.MaxNote+1)); err != nil {
 		t.Errorf("a release of what nobody has leaves no note: %v", err)
 	}
-	if _, err := o.Assign(t.Context(), r, people()["ann"], "bob", "", long(tasks.MaxNote+1)); !errors.Is(err, tasks.ErrInvalid) {
+	if _, err := o.Assign(t.Context(), r, people()["ann"], tasks.Person{ID: "bob"}, "", long(tasks.MaxNote+1)); !errors.Is(err, tasks.ErrInvalid) {
 		t.Error(err)
 	}
 	if _, err := o.Claim(t.Context(), r, people()["ann"], `W/"old"`); !errors.Is(err, tasks.ErrChanged) {

@@ -95,7 +95,7 @@ func (a action) do(ctx context.Context, d *tasks.Service, r tasks.Ref) error {
 	case "release":
 		_, err = d.Release(ctx, r, by, "", "note")
 	case "assign":
-		_, err = d.Assign(ctx, r, by, a.to, "", "note")
+		_, err = d.Assign(ctx, r, by, tasks.Person{ID: a.to}, "", "note")
 	case "escalate":
 		err = d.Escalate(ctx, r, []string{"reader"}, "", time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
 	case "complete":

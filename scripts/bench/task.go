@@ -20,7 +20,7 @@ const (
 )
 
 // clerk is who completes tasks.
-func clerk() tasks.Person { return tasks.Person{Name: "clerk", Roles: []string{"clerk"}} }
+func clerk() tasks.Person { return tasks.Person{ID: "clerk", Roles: []string{"clerk"}} }
 
 // taskCompletion counts what it takes to complete a human task, and then to wake the orchestration that waits for it.
 func taskCompletion() scenario {
