@@ -191,7 +191,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 		}
 		return errors.Join(api.Register(e, config),
 			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Log: p.log}),
-			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), Log: p.log}))
+			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
 	}, nil
 }
 

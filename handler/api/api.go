@@ -42,9 +42,9 @@ type Config struct {
 	Door access.Door
 	// Tasks are the human tasks; without them, their paths do not exist.
 	Tasks *tasks.Service
-	// InstanceTenant is the tenant that a managed instance belongs to, and whether it is known. Callers of one tenant start
-	// engines for its own instances only; without it, for none.
-	InstanceTenant func(ctx context.Context, instanceID string) (tenant string, known bool, err error)
+	// InstanceTenant says whose a managed instance is. Callers of one tenant start engines for its own instances only; without
+	// it, for none.
+	InstanceTenant InstanceTenant
 	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
 	// of timelines.
 	Orchestrations func(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error)
@@ -112,7 +112,7 @@ type api struct {
 	log     *slog.Logger
 
 	orchestrations func(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error)
-	instanceTenant func(ctx context.Context, instanceID string) (string, bool, error)
+	instanceTenant InstanceTenant
 	tasks          *tasks.Service
 	door           access.Door
 }

@@ -62,7 +62,7 @@ func (a *api) countDeadLetters(ctx context.Context, r *request) (reply, error) {
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}
-	counts, err := a.letters.Counts(ctx, engines)
+	counts, err := a.letters.TenantCounts(ctx, engines, r.principal().Scope)
 	if err != nil {
 		return reply{}, err
 	}

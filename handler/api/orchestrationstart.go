@@ -67,16 +67,16 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	if err != nil {
 		return reply{}, err
 	}
-	s := orchestrator.Start{ID: l.ID, Orchestrator: l.Orchestrator, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
+	s := orchestrator.Start{TenantID: r.principal().Scope, ID: l.ID, Orchestrator: l.Orchestrator, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
 		Reuse: reuse, RequestID: key}
 	if len(s.Input) == 0 {
 		s.Input = json.RawMessage("null")
 	}
-	if s, err = a.forTenant(ctx, r, s); err != nil {
-		return reply{}, err
-	}
 	s = a.named(s, r, key)
 	if a.admit != nil {
+		if s, err = OwnStart(ctx, r.principal(), s, a.instanceTenant); err != nil {
+			return reply{}, err
+		}
 		if s, err = a.admit(ctx, s); err != nil {
 			return reply{}, err
 		}

@@ -24,7 +24,7 @@ type request struct {
 }
 
 func newRequest(c echo.Context) *request {
-	return &request{http: c.Request(), correlationID: correlationID(c.Request().Header), params: c.Param}
+	return &request{http: c.Request(), correlationID: CorrelationID(c.Request().Header), params: c.Param}
 }
 
 // param decodes a parameter of the path, once. ok is false for what cannot be the name of anything.
@@ -55,8 +55,8 @@ var (
 
 const noTrace = "00000000000000000000000000000000"
 
-// correlationID is the caller's id of the request, the id of its trace, or a new one.
-func correlationID(h http.Header) string {
+// CorrelationID is the caller's id of the request, the id of its trace, or a new one.
+func CorrelationID(h http.Header) string {
 	if id := h.Get("x-correlation-id"); usableID.MatchString(id) {
 		return id
 	}

@@ -11,7 +11,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -65,6 +67,14 @@ func (s *server) failed(in *call, err error) answer {
 	switch {
 	case errors.As(err, &refused):
 		return message(refused.status, refused.text, refused.cause)
+	case errors.Is(err, access.ErrUnauthenticated):
+		out := message(http.StatusUnauthorized, err.Error(), nil)
+		out.header = map[string]string{"WWW-Authenticate": "Bearer"}
+		return out
+	case errors.Is(err, access.ErrForbidden), errors.Is(err, access.ErrNotConfigured):
+		return message(http.StatusForbidden, err.Error(), nil)
+	case errors.Is(err, audit.ErrNotRecorded):
+		return message(http.StatusServiceUnavailable, "It could not be recorded who does this, so nothing was done.", nil)
 	case errors.As(err, &tooLarge):
 		return message(http.StatusRequestEntityTooLarge, "The body may have "+strconv.Itoa(maxBody)+" bytes at most.", nil)
 	case errors.Is(err, payload.ErrTooDeep):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -43,6 +44,10 @@ type Config struct {
 	// PublicURL is the address of the app for its clients, as in "https://app.azurewebsites.net": links begin with it. What a
 	// request calls the host decides nothing, since the caller chooses that. With "" links begin with their path.
 	PublicURL string
+	// Door tells who calls, and records what callers change; required.
+	Door access.Door
+	// InstanceTenant says whose a managed instance is, as for the API.
+	InstanceTenant api.InstanceTenant
 	// Timeout bounds one request, waits included; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Now is the clock; nil means time.Now.
@@ -72,6 +77,9 @@ func Register(e *echo.Echo, c Config) error {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := c.Door.Validate(); err != nil {
+		return fmt.Errorf("register the API of Durable Functions: %w", err)
 	}
 	s := &server{c}
 	e.Pre(canonical)
@@ -112,16 +120,17 @@ func split(u *url.URL) (base, rest string, ok bool) {
 func Routes() []api.Route {
 	base := bases()[0]
 	routes := []api.Route{
-		{Method: http.MethodPost, Path: base + "/orchestrators/:name/:instance"},
-		{Method: http.MethodPost, Path: base + "/instances/:instance/raiseEvent/:event"},
-		{Method: http.MethodPost, Path: base + "/makeprimary"},
-		{Method: http.MethodGet, Path: base + "/entities/:name/:key"},
+		{Method: http.MethodPost, Path: base + "/orchestrators/:name/:instance", Permission: access.OrchestrationsStart},
+		{Method: http.MethodPost, Path: base + "/instances/:instance/raiseEvent/:event", Permission: access.OrchestrationsSend},
+		{Method: http.MethodPost, Path: base + "/makeprimary", Permission: access.Self},
+		{Method: http.MethodGet, Path: base + "/entities/:name/:key", Permission: access.Self},
 	}
 	for _, path := range []string{"/instances", "/instances/:instance"} {
-		routes = append(routes, api.Route{Method: http.MethodGet, Path: base + path}, api.Route{Method: http.MethodDelete, Path: base + path})
+		routes = append(routes, api.Route{Method: http.MethodGet, Path: base + path, Permission: access.OrchestrationsRead},
+			api.Route{Method: http.MethodDelete, Path: base + path, Permission: access.OrchestrationsPurge})
 	}
 	for operation := range (&server{}).operations() {
-		routes = append(routes, api.Route{Method: http.MethodPost, Path: base + "/instances/:instance/" + operation})
+		routes = append(routes, api.Route{Method: http.MethodPost, Path: base + "/instances/:instance/" + operation, Permission: access.OrchestrationsCommand})
 	}
 	return routes
 }
@@ -133,6 +142,9 @@ type call struct {
 	base string // the address that it came to, below which links lie
 	path []string
 	query
+
+	door  *access.Call
+	after string // what its change has made of its target
 }
 
 // serve is the way of every request: its limits, its endpoint, its answer.
@@ -146,7 +158,8 @@ func (s *server) serve(c echo.Context) error {
 	if err != nil {
 		q = r.URL.Query() // what of it can be read
 	}
-	in := &call{ctx: ctx, http: r, base: s.PublicURL + base, query: query(q)}
+	in := &call{ctx: ctx, http: r, query: query(q)}
+	in.base = s.PublicURL + in.outside(base)
 	for part := range strings.SplitSeq(strings.Trim(rest, "/"), "/") {
 		word, err := url.PathUnescape(part)
 		if err != nil || word == "" {
@@ -166,55 +179,70 @@ func (s *server) answer(in *call) (out answer) {
 			out = s.failed(in, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	run := s.route(in)
-	if run == nil {
+	e := s.route(in)
+	if e.run == nil {
 		return nothing(http.StatusNotFound)
 	}
-	out, err := run(in)
+	var err error
+	if in.door, err = s.Door.Enter(in.ctx, in.http, e.need, in.correlationID()); err != nil {
+		return s.failed(in, err)
+	}
+	defer func() { in.door.End(in.ctx, in.after, err) }()
+	err = errPanicked // unless it returns
+	out, err = e.run(in)
 	if err != nil {
 		return s.failed(in, err)
 	}
 	return out
 }
 
-// endpoint answers a request, with an error that failed understands.
-type endpoint func(in *call) (answer, error)
+// errPanicked is what the audit log says of a change whose endpoint did not return.
+var errPanicked = errors.New("the endpoint panicked")
+
+// correlationID is the caller's id of the request, or a new one.
+func (in *call) correlationID() string { return api.CorrelationID(in.http.Header) }
+
+// endpoint is what a request needs, and what answers it, with an error that failed understands; the zero value is none.
+type endpoint struct {
+	need access.Permission
+	run  func(in *call) (answer, error)
+}
 
 // operations are what can be done to an instance, by their names in small letters.
 func (s *server) operations() map[string]endpoint {
 	return map[string]endpoint{
-		"terminate": s.told((*orchestrator.Runtime).Terminate),
-		"suspend":   s.told((*orchestrator.Runtime).Suspend),
-		"resume":    s.told((*orchestrator.Runtime).Resume),
-		"rewind":    s.rewind,
-		"restart":   s.restart,
+		"terminate": s.told("terminate", (*orchestrator.Runtime).Terminate),
+		"suspend":   s.told("suspend", (*orchestrator.Runtime).Suspend),
+		"resume":    s.told("resume", (*orchestrator.Runtime).Resume),
+		"rewind":    {access.OrchestrationsCommand, s.rewind},
+		"restart":   {access.OrchestrationsCommand, s.restart},
 	}
 }
 
-// route finds the endpoint of a request, nil for none.
+// route finds the endpoint of a request.
 func (s *server) route(in *call) endpoint {
 	method := in.http.Method
 	switch words := len(in.path); {
 	case words == 0:
-		return nil
+		return endpoint{}
 	case in.is(0, "orchestrators") && (words == 2 || words == 3) && method == http.MethodPost:
-		return s.start
+		return endpoint{access.OrchestrationsStart, s.start}
 	case in.is(0, "instances") && words == 1:
-		return map[string]endpoint{http.MethodGet: s.list, http.MethodDelete: s.purgeMany}[method]
+		return map[string]endpoint{http.MethodGet: {access.OrchestrationsRead, s.list}, http.MethodDelete: {access.OrchestrationsPurge, s.purgeMany}}[method]
 	case in.is(0, "instances") && words == 2:
-		return map[string]endpoint{http.MethodGet: s.status, http.MethodDelete: s.purge}[method]
+		return map[string]endpoint{http.MethodGet: {access.OrchestrationsRead, s.status}, http.MethodDelete: {access.OrchestrationsPurge, s.purge}}[method]
 	case in.is(0, "instances") && words == 3 && method == http.MethodPost:
 		return s.operations()[strings.ToLower(in.path[2])]
 	case in.is(0, "instances") && words == 4 && in.is(2, "raiseEvent") && method == http.MethodPost:
-		return s.raise
+		return endpoint{access.OrchestrationsSend, s.raise}
 	case in.is(0, "entities") && words <= 3:
-		return func(*call) (answer, error) {
+		return endpoint{access.Self, func(*call) (answer, error) {
 			return message(http.StatusNotImplemented, "There are no entities here: an orchestration that waits for events does their work.", nil), nil
-		}
+		}}
 	case in.is(0, "makeprimary") && words == 1:
-		return func(*call) (answer, error) { return nothing(http.StatusOK), nil }
+		return endpoint{access.Self, func(*call) (answer, error) { return nothing(http.StatusOK), nil }}
 	default:
-		return nil
+		return endpoint{}
 	}
 }
 

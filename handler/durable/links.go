@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/vibedata/roundhouse/handler/access"
 )
 
 // What taskHub and connection are called in links; nothing depends on them.
@@ -59,7 +61,15 @@ func (in *call) again() string {
 		}
 	}
 	u := url.URL{Path: in.http.URL.Path, RawPath: in.http.URL.RawPath, RawQuery: strings.Join(parts, "&")}
-	return u.RequestURI()
+	return in.outside(u.RequestURI())
+}
+
+// outside is a path as the caller has to use it: below the address for machines, if the request came to that.
+func (in *call) outside(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/api/"); ok && access.FromMachine(in.ctx) {
+		return access.MachinePrefix + rest
+	}
+	return path
 }
 
 func (in *call) or(name, otherwise string) string {

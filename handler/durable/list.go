@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -28,7 +30,7 @@ const (
 // list shows instances. With the input of those that go on, and the output of those that have ended, a page costs a query
 // an instance.
 func (s *server) list(in *call) (answer, error) {
-	f := orchestrator.Filter{Prefix: in.text("instanceIdPrefix")}
+	f := orchestrator.Filter{Prefix: in.text("instanceIdPrefix"), TenantID: in.door.Principal.Scope}
 	f.CreatedFrom, _ = in.when("createdTimeFrom")
 	if to, ok := in.when("createdTimeTo"); ok {
 		f.CreatedTo = to
@@ -121,7 +123,14 @@ type purged struct {
 
 // purge deletes an instance that has ended. One that goes on is left alone.
 func (s *server) purge(in *call) (answer, error) {
-	err := s.Runtime.Purge(in.ctx, in.instance())
+	status, err := s.own(in)
+	if err != nil {
+		return answer{}, err
+	}
+	if err := in.begin("purge", status, ""); err != nil {
+		return answer{}, err
+	}
+	err = s.Runtime.Purge(in.ctx, in.instance())
 	switch {
 	case errors.Is(err, orchestrator.ErrActive):
 		return document(http.StatusOK, purged{0}), nil
@@ -147,6 +156,12 @@ func (s *server) purgeMany(in *call) (answer, error) {
 	if f.Statuses, ok = in.statuses(); !ok {
 		return answer{}, badArgument("runtimeStatus holds what is no status")
 	}
+	f.TenantID = in.door.Principal.Scope
+	change := access.Change{Action: "purge", Target: "orchestrations", Tenant: f.TenantID,
+		Before: fmt.Sprintf("created from %s to %s, with the statuses %v", f.CreatedFrom.Format(time.RFC3339), f.CreatedTo.Format(time.RFC3339), f.Statuses)}
+	if err := in.door.Begin(in.ctx, change); err != nil {
+		return answer{}, err
+	}
 	ctx, cancel := context.WithTimeout(in.ctx, s.Timeout-settle)
 	defer cancel()
 	total := 0
@@ -161,6 +176,7 @@ func (s *server) purgeMany(in *call) (answer, error) {
 			break
 		}
 	}
+	in.after = fmt.Sprintf("%d instances purged", total)
 	if total == 0 {
 		return nothing(http.StatusNotFound), nil
 	}

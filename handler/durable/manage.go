@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -21,34 +23,59 @@ const (
 
 // going is an instance that has not ended. The answer is 404 or 410 for any other.
 func (s *server) going(in *call) (orchestrator.Summary, error) {
-	status, err := s.Runtime.Status(in.ctx, in.instance())
+	status, err := s.own(in)
 	if err == nil && status.Ended() {
 		err = errGone
 	}
 	return status, err
 }
 
+// own is an instance that the caller may see; another tenant's does not exist.
+func (s *server) own(in *call) (orchestrator.Summary, error) {
+	status, err := s.Runtime.Status(in.ctx, in.instance())
+	if err == nil && !in.door.Principal.Sees(status.TenantID) {
+		in.door.Refused(in.ctx, errOthers)
+		return orchestrator.Summary{}, orchestrator.ErrNotFound
+	}
+	return status, err
+}
+
+// errOthers: the instance is another tenant's.
+var errOthers = errors.New("it belongs to another tenant")
+
+// begin records a change of an instance.
+func (in *call) begin(action string, s orchestrator.Summary, reason string) error {
+	return in.door.Begin(in.ctx, access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: engine.Redact(reason)})
+}
+
 // errGone: the instance has ended.
 var errGone = &refusal{status: http.StatusGone}
 
 // told is the endpoint of a command.
-func (s *server) told(tell func(rt *orchestrator.Runtime, ctx context.Context, id, reason string) error) endpoint {
-	return func(in *call) (answer, error) {
+func (s *server) told(action string, tell func(rt *orchestrator.Runtime, ctx context.Context, id, reason string) error) endpoint {
+	return endpoint{access.OrchestrationsCommand, func(in *call) (answer, error) {
 		reason, err := in.reason()
 		if err != nil {
 			return answer{}, err
 		}
-		if err := s.Runtime.Readable(in.ctx, in.instance()); err != nil {
-			return answer{}, err // nobody could carry it out
-		}
-		if _, err := s.going(in); err != nil {
+		status, err := s.going(in)
+		if err != nil && !errors.Is(err, orchestrator.ErrNotFound) {
 			return gone(err)
+		}
+		if damaged := s.Runtime.Readable(in.ctx, in.instance()); damaged != nil && in.door.Principal.Sees(status.TenantID) {
+			return answer{}, damaged // nobody could carry it out
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		if err := in.begin(action, status, reason); err != nil {
+			return answer{}, err
 		}
 		if err := tell(s.Runtime, in.ctx, in.instance(), reason); err != nil {
 			return answer{}, err
 		}
 		return nothing(http.StatusAccepted), nil
-	}
+	}}
 }
 
 func (in *call) reason() (string, error) {
@@ -69,7 +96,8 @@ func gone(err error) (answer, error) {
 
 // raise hands an event to an instance.
 func (s *server) raise(in *call) (answer, error) {
-	if _, err := s.going(in); err != nil {
+	status, err := s.going(in)
+	if err != nil {
 		return gone(err)
 	}
 	name := in.path[3]
@@ -83,6 +111,9 @@ func (s *server) raise(in *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
+	if err := in.begin("raise "+name, status, ""); err != nil {
+		return answer{}, err
+	}
 	if err := s.Runtime.Raise(in.ctx, in.instance(), name, value, ""); err != nil {
 		return answer{}, err
 	}
@@ -91,15 +122,19 @@ func (s *server) raise(in *call) (answer, error) {
 
 // rewind lets an instance go on that has failed.
 func (s *server) rewind(in *call) (answer, error) {
-	if _, err := in.reason(); err != nil {
+	reason, err := in.reason()
+	if err != nil {
 		return answer{}, err
 	}
-	status, err := s.Runtime.Status(in.ctx, in.instance())
+	status, err := s.own(in)
 	switch {
 	case err != nil:
 		return answer{}, err
 	case status.Ended() && status.Status != orchestrator.Failed:
 		return nothing(http.StatusGone), nil
+	}
+	if err := in.begin("rewind", status, reason); err != nil {
+		return answer{}, err
 	}
 	_, err = s.Runtime.Rewind(in.ctx, in.instance(), "")
 	switch {
@@ -120,7 +155,11 @@ func (s *server) restart(in *call) (answer, error) {
 		return answer{}, err
 	}
 	id := in.instance()
-	found, err := s.Runtime.Inspect(in.ctx, id)
+	status, err := s.own(in)
+	var found orchestrator.Inspection
+	if err == nil {
+		found, err = s.Runtime.Inspect(in.ctx, id)
+	}
 	if errors.Is(err, orchestrator.ErrNotFound) {
 		return answer{}, &refusal{http.StatusBadRequest, "InstanceId does not match a valid orchestration instance.", nil}
 	}
@@ -128,7 +167,10 @@ func (s *server) restart(in *call) (answer, error) {
 		return answer{}, err
 	}
 	if in.flag("restartWithNewInstanceId", true) {
-		return s.begin(in, orchestrator.Start{Orchestrator: found.Orchestrator, Input: inputOf(found), Reference: found.Reference, CorrelationID: uuid.NewString()}, wait)
+		return s.begin(in, orchestrator.Start{TenantID: found.TenantID, Orchestrator: found.Orchestrator, Input: inputOf(found), Reference: found.Reference, CorrelationID: uuid.NewString()}, wait)
+	}
+	if err := in.begin("restart", status, ""); err != nil {
+		return answer{}, err
 	}
 	if _, err := s.Runtime.Restart(in.ctx, id, ""); err != nil {
 		return answer{}, err

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -56,8 +58,15 @@ func checkInstanceID(id string) error {
 // begin starts an orchestration and answers when it is durable, or when the wait is over.
 func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answer, error) {
 	what.Reuse = orchestrator.ReuseEnded
+	principal := in.door.Principal
+	if what.TenantID == "" {
+		what.TenantID = principal.Scope
+	}
 	var err error
 	if s.Admit != nil {
+		if what, err = api.OwnStart(in.ctx, principal, what, s.InstanceTenant); err != nil {
+			return answer{}, err
+		}
 		if what, err = s.Admit(in.ctx, what); err != nil {
 			return answer{}, err
 		}
@@ -67,6 +76,13 @@ func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answe
 	}
 	if what.CorrelationID == "" {
 		what.CorrelationID = uuid.NewString()
+	}
+	if there, err := s.Runtime.Status(in.ctx, what.ID); principal.Scope != "" && err == nil && !principal.Sees(there.TenantID) {
+		in.door.Refused(in.ctx, errOthers)
+		return answer{}, orchestrator.ErrExists
+	}
+	if err := in.door.Begin(in.ctx, access.Change{Action: "start " + what.Orchestrator, Target: "orchestrations/" + what.ID, Tenant: what.TenantID}); err != nil {
+		return answer{}, err
 	}
 	if _, err := s.Runtime.Start(in.ctx, what); err != nil {
 		return answer{}, err

@@ -26,6 +26,9 @@ type shown struct {
 
 // status shows one instance.
 func (s *server) status(in *call) (answer, error) {
+	if _, err := s.own(in); err != nil {
+		return answer{}, err
+	}
 	view, status, err := s.inspect(in, in.instance(), in.flag("showInput", true), in.flag("showHistory", false), in.flag("showHistoryOutput", false))
 	if err != nil {
 		return answer{}, err

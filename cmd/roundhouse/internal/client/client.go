@@ -140,6 +140,9 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		body = bytes.NewReader(text)
 	}
 	target := c.base.JoinPath("api").String()
+	if c.config.Key != "" && c.config.Credential == nil {
+		target = c.base.JoinPath("api", "machine").String() // where the host takes keys
+	}
 	for _, segment := range r.Path {
 		if segment == "" || segment == "." || segment == ".." {
 			return nil, &Error{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("There is nothing with the name %q.", segment)}

@@ -5,8 +5,6 @@ package direct
 
 import (
 	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -15,7 +13,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -37,33 +37,23 @@ type Config struct {
 // Transport answers the requests of a client.
 type Transport struct {
 	echo *echo.Echo
-	by   string
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
 // New makes a transport. It sends nothing yet.
 func New(c Config) (*Transport, error) {
-	t := &Transport{echo: echo.New(), by: c.By}
+	who := access.LocalUser(c.By)
+	t := &Transport{echo: echo.New()}
 	return t, api.Register(t.echo, api.Config{
 		History: engine.NewHistory(c.Tables, ""), DeadLetters: engine.NewDeadLetters(c.Tables, ""), Engines: c.Engines,
-		EasyAuth: true, Now: c.Now, Log: c.Log,
+		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: &audit.Log{Tables: c.Tables, Now: c.Now}, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
 	})
 }
 
 // RoundTrip answers a request. It fails only when its context has ended.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	type claim struct {
-		Type  string `json:"typ"`
-		Value string `json:"val"`
-	}
-	// The API believes this header, because nobody else can reach it here.
-	principal, err := json.Marshal(map[string]any{"name_typ": "name", "claims": []claim{{"name", t.by}}})
-	if err != nil {
-		return nil, err
-	}
 	r = r.Clone(r.Context())
-	r.Header.Set("X-MS-CLIENT-PRINCIPAL", base64.StdEncoding.EncodeToString(principal))
 	if r.Body == nil {
 		r.Body = http.NoBody
 	}
