@@ -22,7 +22,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -68,6 +71,7 @@ type bench struct {
 	history *engine.History
 	letters *engine.DeadLetters
 	log     *bytes.Buffer
+	tables  tables.Store
 }
 
 func newBench(t *testing.T, store tables.Store) *bench {
@@ -77,6 +81,7 @@ func newBench(t *testing.T, store tables.Store) *bench {
 		history: engine.NewHistory(store, ""),
 		letters: engine.NewDeadLetters(store, ""),
 		log:     &bytes.Buffer{},
+		tables:  store,
 	}
 	// The host's invocations arrive at the same server, at any path of one segment.
 	b.echo.POST("/:function", func(c echo.Context) error { return c.String(http.StatusTeapot, "function "+c.Param("function")) })
@@ -84,6 +89,7 @@ func newBench(t *testing.T, store tables.Store) *bench {
 		History:     b.history,
 		DeadLetters: b.letters,
 		Engines:     []string{"hmac", "tls"},
+		Door:        door(store),
 		Now:         func() time.Time { return noon().In(time.FixedZone("east", 3600)) },
 		Log:         slog.New(slog.NewTextHandler(b.log, nil)),
 	})
@@ -93,11 +99,27 @@ func newBench(t *testing.T, store tables.Store) *bench {
 	return b
 }
 
+// door lets machines do everything, and people of the tenant "home" what their roles allow.
+func door(store tables.Store) access.Door {
+	return access.Door{Name: "api", Audit: &audit.Log{Tables: store}, Control: access.Control{EasyAuth: true,
+		Policy: access.Policy{HomeTenant: accesstest.ID("home"), Administrator: access.Members{AppRoles: []string{"keeper"}}, Keys: string(access.Administrator), OtherTenants: access.Operator}}}
+}
+
+// serve answers a request: one that names nobody comes from a machine with a key.
+func serve(e *echo.Echo, req *http.Request) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	if req.Header.Get("X-MS-CLIENT-PRINCIPAL") == "" {
+		req = accesstest.Machine(req)
+	}
+	e.ServeHTTP(rec, req)
+	return rec
+}
+
 // newFilledBench holds two entries and two dead letters.
 func newFilledBench(t *testing.T) *bench {
 	t.Helper()
 	b := newBench(t, tables.NewMemory())
-	if err := errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context())); err != nil {
+	if err := errors.Join(b.history.CreateTable(t.Context()), b.letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 	entry := engine.Entry{
@@ -136,8 +158,7 @@ func (b *bench) do(t *testing.T, method, target string, headers ...string) *http
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
-	rec := httptest.NewRecorder()
-	b.echo.ServeHTTP(rec, req)
+	rec := serve(b.echo, req)
 	conform(t, req, "", rec)
 	return rec
 }
@@ -463,8 +484,7 @@ func TestBodyIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newFilledBench(t)
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/history", strings.NewReader(strings.Repeat("x", maxBody+1)))
-	rec := httptest.NewRecorder()
-	b.echo.ServeHTTP(rec, req)
+	rec := serve(b.echo, req)
 	conform(t, req, "", rec)
 	if rec.Code != http.StatusRequestEntityTooLarge || decode(t, rec).Error.Code != codeBodyTooLarge {
 		t.Errorf("%d %s", rec.Code, rec.Body)

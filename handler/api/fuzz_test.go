@@ -1,12 +1,7 @@
 package api
 
 import (
-	"encoding/base64"
-	"net/http"
-	"net/http/httptest"
 	"testing"
-
-	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
 // A token is taken for the filter that it was made for only, and is one that sealToken makes.
@@ -38,24 +33,4 @@ func invalid(texts ...string) bool {
 		}
 	}
 	return false
-}
-
-// Whatever the header of a caller holds: it is nobody, or somebody with a name, and never somebody who may do everything.
-func FuzzPerson(f *testing.F) {
-	f.Add([]byte(anyone))
-	f.Add([]byte(`{"name_typ":"n","role_typ":"r","claims":[{"typ":"n","val":"ann"},{"typ":"r","val":"keeper"},{"typ":"tid","val":"home"}]}`))
-	f.Add([]byte(`{"claims":null}`))
-	f.Fuzz(func(t *testing.T, header []byte) {
-		a := &api{easyAuth: true, homeTenant: "home", adminRole: "keeper"}
-		r := &request{http: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/tasks", nil)}
-		r.http.Header.Set("X-MS-CLIENT-PRINCIPAL", base64.StdEncoding.EncodeToString(header))
-		p, err := a.person(r)
-		switch {
-		case err != nil || len(header) == 0:
-		case p.Name == "" || p.Name == keyIdentity:
-			t.Errorf("%s is let in as %+v", header, p)
-		case p.TenantID == "" && !p.Sees(tasks.Task{TenantID: "x"}), p.All && p.TenantID != "":
-			t.Errorf("%s is %+v", header, p)
-		}
-	})
 }

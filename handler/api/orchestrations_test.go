@@ -172,7 +172,7 @@ func TestOrchestrationCommands(t *testing.T) {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	rounds := data[list[roundItem]](t, b.get(t, orchestrationPath("a1")+"/rounds")).Items
-	if last := rounds[len(rounds)-1].Learned[0]; last.Kind != "ExecutionSuspended" || last.Reason != "lunch (by "+keyIdentity+")" {
+	if last := rounds[len(rounds)-1].Learned[0]; last.Kind != "ExecutionSuspended" || last.Reason != "lunch (by "+"function-key"+")" {
 		t.Errorf("%+v", last)
 	}
 	b.tell(t, "a1", "/events/decision", "true")

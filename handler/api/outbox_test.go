@@ -329,8 +329,7 @@ func TestChunkedBodyIsBounded(t *testing.T) {
 	b := newFilledOutbox(t)
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, b.one("acme", 0)+"/skip", strings.NewReader(strings.Repeat(" ", maxBody+1)))
 	req.ContentLength = -1
-	rec := httptest.NewRecorder()
-	b.echo.ServeHTTP(rec, req)
+	rec := serve(b.echo, req)
 	conform(t, req, "", rec)
 	if rec.Code != http.StatusRequestEntityTooLarge || decode(t, rec).Error.Code != codeBodyTooLarge {
 		t.Errorf("%d %s", rec.Code, rec.Body)

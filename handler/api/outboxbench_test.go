@@ -170,12 +170,11 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	b.metrics.Collect(lease(true), snapshot)
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
-	errs[2], errs[3] = history.CreateTable(t.Context()), letters.CreateTable(t.Context())
+	errs[2], errs[3] = history.CreateTable(t.Context()), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
 	errs[4] = Register(b.echo, Config{
 		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Tasks: b.runtime.Tasks(), HomeTenant: "home", AdminRole: "keeper",
-		Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List, EasyAuth: true,
+		Tasks: b.runtime.Tasks(), Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
 	})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
@@ -262,8 +261,7 @@ func (b *outboxBench) send(t *testing.T, method, target, body string, headers ..
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
-	rec := httptest.NewRecorder()
-	b.echo.ServeHTTP(rec, req)
+	rec := serve(b.echo, req)
 	conform(t, req, body, rec)
 	return rec
 }

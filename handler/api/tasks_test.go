@@ -14,28 +14,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
 // caller is the header of somebody whom the platform has authenticated.
 func caller(name, tenant string, roles ...string) string {
-	p := principal{NameType: "name", RoleType: "roles", Claims: []claim{{"name", name}}}
-	if tenant != "" {
-		p.Claims = append(p.Claims, claim{"http://schemas.microsoft.com/identity/claims/tenantid", tenant})
-	}
-	for _, role := range roles {
-		p.Claims = append(p.Claims, claim{"roles", role})
-	}
-	text, _ := json.Marshal(p)
-	return principalOf(string(text))
+	return accesstest.Caller{Tenant: tenant, Object: name, Name: name, AppRoles: roles}.Header()
 }
+
+// idOf is what somebody is known by.
+func idOf(name, tenant string) string { return accesstest.Caller{Tenant: tenant, Object: name}.ID() }
 
 const yesOrNo = `{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"}},"additionalProperties":false}`
 
 // question is a task of a tenant's approvers.
 func question(tenant string) orchestrator.HumanTask {
-	return orchestrator.HumanTask{Name: "approve", Roles: []string{"approver"}, TenantID: tenant, Payload: map[string]int{"version": 2},
+	return orchestrator.HumanTask{Name: "approve", Roles: []string{"approver"}, TenantID: accesstest.ID(tenant), Payload: map[string]int{"version": 2},
 		Form: json.RawMessage(yesOrNo), Due: time.Hour}
 }
 
@@ -86,7 +82,7 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 
 	rec := b.get(t, target, "X-MS-CLIENT-PRINCIPAL", ann)
 	d := data[taskDetail](t, rec)
-	want := taskDetail{taskItem: taskItem{OrchestrationID: "a/1 é", TaskID: "1-1", Name: "approve", Engine: "hmac", CorrelationID: "c-a/1 é", TenantID: "red",
+	want := taskDetail{taskItem: taskItem{OrchestrationID: "a/1 é", TaskID: "1-1", Name: "approve", Engine: "hmac", CorrelationID: "c-a/1 é", TenantID: accesstest.ID("red"),
 		Status: tasks.Created, Roles: []string{"approver"}}, Payload: []byte(`{"version":2}`), Form: []byte(yesOrNo),
 		Events: []taskEvent{{Event: tasks.EventCreated, Roles: []string{"approver"}}}}
 	if diff := cmp.Diff(want, d, cmp.AllowUnexported(taskDetail{}), cmpopts.IgnoreTypes(time.Time{})); diff != "" || !d.DueAtUtc.Equal(d.CreatedAtUtc.Add(time.Hour)) {
@@ -159,7 +155,7 @@ func TestTasksRefuse(t *testing.T) {
 		"the platform's":          {platforms, "claim", "", ann, "", http.StatusNotFound, codeNotFound},
 		"no tenant":               {target, "claim", "", caller("ann", "", "approver"), "", http.StatusForbidden, codeForbidden},
 		"an unreadable principal": {target, "claim", "", "e30", "", http.StatusForbidden, codeForbidden},
-		"nobody":                  {target, "claim", "", principalOf(`{"claims":[{"typ":"tid","val":"red"},{"typ":"roles","val":"approver"}]}`), "", http.StatusForbidden, codeForbidden},
+		"nobody":                  {target, "claim", "", caller("", "red", "approver"), "", http.StatusForbidden, codeForbidden},
 		"an unknown task":         {"/api/tasks/a/1-9", "claim", "", ann, "", http.StatusNotFound, codeNotFound},
 		"an unknown id":           {"/api/tasks/zz/1-1", "", "", ann, "", http.StatusNotFound, codeNotFound},
 		"a hostile id":            {"/api/tasks/a/1-1-end", "", "", "", "", http.StatusNotFound, codeNotFound},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -44,7 +45,7 @@ func (b *outboxBench) changes(t *testing.T) (told []string) {
 // A timeline has every stall and recovery, every attempt that failed and the one that followed, and what people did to the run.
 func TestTimelineOfChanges(t *testing.T) {
 	t.Parallel()
-	const id, by = "hmac-run-1", " (by " + keyIdentity + ")"
+	const id, by = "hmac-run-1", " (by " + "function-key" + ")"
 	const broken, undetermined = "*errors.errorString", "*orchestrator.DeterminismError"
 	for name, test := range map[string]struct {
 		happens func(b *outboxBench)
@@ -90,7 +91,7 @@ func TestTimelineOfChanges(t *testing.T) {
 			b.tell(t, id, "/terminate", "")
 			b.tell(t, id, "/restart", "")
 			b.tell(t, id, "/suspend", "")
-		}, []string{"2/1 Suspended: (by " + keyIdentity + ")"}},
+		}, []string{"2/1 Suspended: (by " + "function-key" + ")"}},
 	} {
 		b := newOutboxBench(t)
 		test.happens(b)
@@ -124,11 +125,11 @@ func TestTimelineIsBounded(t *testing.T) {
 		return slices.Repeat([]orchestrator.Summary{{ID: "hmac-run-1", CreatedAt: time.Unix(1, 0)}}, maxChanged), false, nil
 	}}
 	a.engines = a.engines[:1]
-	if _, more, err := a.orchestrationsOf(t.Context(), "run-1"); err != nil || more {
+	if _, more, err := a.orchestrationsOf(t.Context(), &request{call: &access.Call{}}, "run-1"); err != nil || more {
 		t.Errorf("%v %v", more, err)
 	}
 	a.engines = []string{"hmac", "tls"}
-	if items, more, err := a.orchestrationsOf(t.Context(), "run-1"); err != nil || !more || len(items) != 2*maxChanged {
+	if items, more, err := a.orchestrationsOf(t.Context(), &request{call: &access.Call{}}, "run-1"); err != nil || !more || len(items) != 2*maxChanged {
 		t.Errorf("%d %v %v", len(items), more, err)
 	}
 	if rec := b.get(t, "/api/timeline/run-2"); rec.Code != http.StatusOK {

@@ -1,0 +1,70 @@
+// Package accesstest makes the requests of callers, for tests: what the platform and the host make of them. It owns no storage
+// keys.
+package accesstest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// Caller is somebody whom the platform has authenticated. Tenant and Object may be any words, of which ID makes
+// ids; "" is left out.
+type Caller struct {
+	Tenant, Object, Name string
+	AppRoles, Groups     []string
+	// Application says that it is an application.
+	Application bool
+}
+
+// ID is the id that stands for a word, of a tenant, a person or a group.
+func ID(word string) string { return uuid.NewSHA1(uuid.NameSpaceOID, []byte(word)).String() }
+
+// ID is what the caller is known by.
+func (c Caller) ID() string { return ID(c.Tenant) + "/" + ID(c.Object) }
+
+// Header is what Easy Auth says of the caller in X-MS-CLIENT-PRINCIPAL.
+func (c Caller) Header() string {
+	type claim struct {
+		Type  string `json:"typ"`
+		Value string `json:"val"`
+	}
+	var claims []claim
+	for name, word := range map[string]string{"tid": c.Tenant, "oid": c.Object} {
+		if word != "" {
+			claims = append(claims, claim{name, ID(word)})
+		}
+	}
+	if c.Application {
+		claims = append(claims, claim{"idtyp", "app"}, claim{"appid", ID("application " + c.Object)})
+	} else {
+		claims = append(claims, claim{"preferred_username", c.Name}, claim{"scp", "user_impersonation"})
+	}
+	for _, role := range c.AppRoles {
+		claims = append(claims, claim{"roles", role})
+	}
+	for _, group := range c.Groups {
+		claims = append(claims, claim{"groups", ID(group)})
+	}
+	text, err := json.Marshal(map[string]any{"auth_typ": "aad", "name_typ": "name", "role_typ": "roles", "claims": claims})
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return base64.StdEncoding.EncodeToString(text)
+}
+
+// Sign makes a request one of the caller.
+func (c Caller) Sign(r *http.Request) { r.Header.Set("X-MS-CLIENT-PRINCIPAL", c.Header()) }
+
+// Machine is a request as it is when it came to the address for machines, where the host has asked for a key.
+func Machine(r *http.Request) *http.Request {
+	out := r.Clone(r.Context())
+	out.URL.Path = strings.Replace(out.URL.Path, "/api/", access.MachinePrefix, 1)
+	out.URL.RawPath = strings.Replace(out.URL.RawPath, "/api/", access.MachinePrefix, 1)
+	return access.Machine(out)
+}
