@@ -109,7 +109,10 @@ func (e Entry) rows(mark string) []tables.Op {
 
 func (l *Log) insert(ctx context.Context, e Entry, ops []tables.Op) error {
 	err := l.Tables.Apply(ctx, l.table(), ops...)
-	if err == nil || errors.Is(err, tables.ErrExists) { // by an earlier try, whose answer was lost
+	if errors.Is(err, tables.ErrExists) { // by an earlier try, whose answer was lost
+		_, err = l.Tables.Get(ctx, l.table(), ops[0].Entity.Key)
+	}
+	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %s of %s: %w", ErrNotRecorded, e.Action, e.Target, err)
