@@ -17,6 +17,8 @@ type Manifest struct {
 	Functions map[string]function.Function `json:"functions"`
 	// Settings are the names of all settings that the app reads.
 	Settings []string `json:"settings"`
+	// Access says who may do what.
+	Access Access `json:"access"`
 }
 
 // Describe describes an app. It goes by the settings that lookup finds, and needs none.
@@ -31,7 +33,7 @@ func Describe(a App, lookup func(name string) (string, bool)) (Manifest, error) 
 
 // manifest describes a program.
 func (p *parts) manifest(functions []function.Function) Manifest {
-	m := Manifest{Engines: p.descriptions(), Functions: map[string]function.Function{}, Settings: p.reader.Names()}
+	m := Manifest{Engines: p.descriptions(), Functions: map[string]function.Function{}, Settings: p.reader.Names(), Access: p.access()}
 	for _, f := range functions {
 		m.Functions[f.Name] = f
 	}

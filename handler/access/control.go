@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os/user"
 	"strings"
 )
@@ -124,17 +125,18 @@ type machineKey struct{}
 // FromMachine says whether a request came to an address for machines, for which the host has asked for a key.
 func FromMachine(ctx context.Context) bool { return ctx.Value(machineKey{}) != nil }
 
-// Machine marks requests to addresses for machines, and takes the mark out of their paths.
+// Machine marks a request to an address for machines, and takes the mark out of its path, which is changed in place: the
+// router of echo looks at the request that it was given.
 func Machine(r *http.Request) *http.Request {
 	path := r.URL.EscapedPath()
 	if len(path) < len(MachinePrefix) || !strings.EqualFold(path[:len(MachinePrefix)], MachinePrefix) {
 		return r
 	}
-	out := r.Clone(context.WithValue(r.Context(), machineKey{}, true))
-	out.URL.RawPath = "/api/" + path[len(MachinePrefix):]
-	out.URL.Path = out.URL.RawPath
-	if plain, err := out.URL.Parse(out.URL.RawPath); err == nil {
-		out.URL.Path, out.URL.RawPath = plain.Path, plain.RawPath
+	escaped := "/api/" + path[len(MachinePrefix):]
+	plain, err := url.PathUnescape(escaped)
+	if err != nil {
+		return r // unreachable unless EscapedPath gives what cannot be decoded
 	}
-	return out
+	r.URL.Path, r.URL.RawPath = plain, escaped
+	return r.WithContext(context.WithValue(r.Context(), machineKey{}, true))
 }

@@ -97,7 +97,7 @@ func (a *api) check() error {
 type Route struct {
 	Method     string            `json:"method"`
 	Path       string            `json:"path"`
-	Permission access.Permission `json:"permission"`
+	Permission access.Permission `json:"permission,omitempty"`
 }
 
 // Routes lists everything that the API can answer to, with every part of Config set, in the order of the paths. Register

@@ -1,0 +1,71 @@
+package handler
+
+import (
+	"strings"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/durable"
+	"github.com/vibedata/roundhouse/handler/function"
+)
+
+// Access is who may do what in an app, as far as its settings do not say more: ROUNDHOUSE_ROLES says who has which role.
+type Access struct {
+	Permissions []Permission `json:"permissions"`
+	// Roles are the permissions of each role.
+	Roles map[access.Role][]access.Permission `json:"roles"`
+	// Routes are what can be asked for over HTTP. Those of the API are there again below /api/machine/, for keys.
+	Routes []Route `json:"routes"`
+}
+
+// Permission describes a permission.
+type Permission struct {
+	Name access.Permission `json:"name"`
+	// Changes says that what needs it is recorded in the audit log, Platform that callers of one tenant cannot have it.
+	Changes  bool `json:"changes,omitempty"`
+	Platform bool `json:"platform,omitempty"`
+}
+
+// Route is one method of one path; segments that begin with a colon are parameters.
+type Route struct {
+	api.Route
+	// Engine is the engine that the route belongs to, and Opens what opens it in place of a permission: "key" for a key of its
+	// function, "engine" where the engine itself looks at who sends.
+	Engine string `json:"engine,omitempty"`
+	Opens  string `json:"opens,omitempty"`
+}
+
+// access describes who may do what.
+func (p *parts) access() Access {
+	out := Access{Roles: map[access.Role][]access.Permission{}}
+	for _, permission := range append([]access.Permission{access.Public}, access.Permissions()...) {
+		out.Permissions = append(out.Permissions, Permission{permission, permission.Changes(), permission.Platform()})
+	}
+	for _, role := range access.Roles() {
+		out.Roles[role] = role.Permissions()
+	}
+	for _, r := range append(api.Routes(), durable.Routes()...) {
+		out.Routes = append(out.Routes, Route{Route: r})
+	}
+	for _, d := range p.definitions {
+		out.Routes = append(out.Routes, engineRoutes(d)...)
+	}
+	return out
+}
+
+// engineRoutes are those of an engine's functions.
+func engineRoutes(d engine.Definition) []Route {
+	var routes []Route
+	for _, f := range engineFunctions(d) {
+		opens := "key"
+		if f.Bindings[0].AuthLevel != function.Key {
+			opens = "engine"
+		}
+		path := "/api/" + parameter.ReplaceAllString(f.Bindings[0].Route, ":$1")
+		for _, method := range f.Bindings[0].Methods {
+			routes = append(routes, Route{api.Route{Method: strings.ToUpper(method), Path: path}, d.Name, opens})
+		}
+	}
+	return routes
+}
