@@ -53,9 +53,10 @@ type parts struct {
 	// names are what history and dead letters are of: the engines, and what else has rows there.
 	names []string
 
-	runtime  *orchestrator.Runtime
-	list     *catalog.Catalog
-	pipeline *engine.Pipeline
+	runtime    *orchestrator.Runtime
+	operations *bulk.Operations
+	list       *catalog.Catalog
+	pipeline   *engine.Pipeline
 	// orchestrators are the names of what the runtime runs.
 	orchestrators []string
 }
@@ -139,7 +140,9 @@ func (p *parts) wireRuntime() (err error) {
 		return err
 	}
 	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, StatusChanged: p.list.Record, Publish: p.events.publish,
-		Ended:   func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) },
+		Ended: func(ctx context.Context, out orchestrator.Outcome) error {
+			return errors.Join(p.pipeline.Ended(ctx, out), p.operationEnded(ctx, out))
+		},
 		Stalled: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Stalled(ctx, out) },
 		Damaged: func(ctx context.Context, d orchestrator.Damage) error { return p.pipeline.Damaged(ctx, d) }}
 	if err := wireReviews(&config, p.settings.Tasks.ReviewRoles, p.letters, p.retrier, runtime); err != nil {
@@ -156,7 +159,9 @@ func (p *parts) wireRuntime() (err error) {
 	for _, o := range config.Orchestrators {
 		p.orchestrators = append(p.orchestrators, o.Name())
 	}
-	p.runtime, err = orchestrator.New(config)
+	if p.runtime, err = orchestrator.New(config); err == nil {
+		p.operations = bulk.NewOperations(p.runtime, nil)
+	}
 	return err
 }
 
@@ -182,7 +187,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	p.counted.Damaged(damaged(p.runtime))
 	p.counted.ListRepair(lag)
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
-		Outbox: p.events.admin, Operations: bulk.NewOperations(p.runtime, nil), Snapshot: snapshot, Metrics: p.counted, Health: probes,
+		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
 		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	return func(e *echo.Echo) error {

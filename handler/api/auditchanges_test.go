@@ -95,7 +95,7 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			return changeRequest{"/api/orchestrations", `{"orchestrator":"approval","id":"` + id + `","input":{"item":"book"}}`, "orchestrations/" + id}
 		},
 		"POST /api/operations/:operation/cancel": func(string) changeRequest {
-			op, _ := b.replayAll(t, `{"status":"dead"}`)
+			op, _ := b.replayAll(t, `{"status":"processed","tenant":"nobody"}`)
 			return changeRequest{"/api/operations/" + op.ID + "/cancel", "{}", "operations/" + op.ID}
 		},
 	}

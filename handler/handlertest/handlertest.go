@@ -46,7 +46,8 @@ type Host struct {
 	Blobs  *blobs.Memory
 }
 
-// New starts an app with settings, beside those that the host sets. It is closed when the test ends.
+// New starts an app with settings, beside those that a developer's host sets. With WEBSITE_SITE_NAME it is an app in Azure. It is
+// closed when the test ends.
 func New(t testing.TB, a handler.App, settings map[string]string) *Host {
 	t.Helper()
 	h := &Host{t: t, listens: map[string]string{}, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
@@ -69,7 +70,7 @@ func New(t testing.TB, a handler.App, settings map[string]string) *Host {
 
 // lookup finds the settings of a test, with what the host and its host.json say.
 func lookup(settings map[string]string) func(string) (string, bool) {
-	host := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
+	host := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
 	return func(name string) (string, bool) {
 		if value, ok := settings[name]; ok {
@@ -142,11 +143,16 @@ func (h *Host) invoke(name, parameter string, value any, metadata map[string]any
 	return status == http.StatusOK
 }
 
-// Do sends an HTTP request, such as POST /api/orders, with JSON in its body.
-func (h *Host) Do(method, path, body string) (status int, answer string) {
+// Do sends an HTTP request, such as POST /api/orders, with JSON in its body. On a developer's host, it comes from the local user;
+// as makes it one of somebody else, as accesstest.Caller.Sign does.
+func (h *Host) Do(method, path, body string, as ...func(*http.Request)) (status int, answer string) {
 	h.t.Helper()
 	req := httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body))
+	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
+	for _, change := range as {
+		change(req)
+	}
 	rec := httptest.NewRecorder()
 	h.handler.ServeHTTP(rec, req)
 	return rec.Code, rec.Body.String()

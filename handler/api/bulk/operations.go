@@ -105,6 +105,12 @@ func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
 	return op, nil
 }
 
+// Is says whether an orchestration is an operation.
+func Is(out orchestrator.Outcome) bool {
+	kind, ok := kindOf(out.ID)
+	return ok && kind == out.Orchestrator
+}
+
 // kindOf is the kind of an operation with this id; ok is false for the id of none.
 func kindOf(id string) (kind string, ok bool) {
 	for _, kind := range []string{OutboxKind, DeadLetterKind, OrchestrationKind} {
