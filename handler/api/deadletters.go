@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -81,10 +80,7 @@ func (a *api) getDeadLetter(ctx context.Context, r *request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	d, err := a.letters.Get(ctx, engineName, rowKey)
-	if errors.Is(err, engine.ErrNotFound) {
-		return reply{}, notFound("The engine %s has no dead letter of this row key.", engineName)
-	}
+	d, err := a.letter(ctx, r, engineName, rowKey)
 	if err != nil {
 		return reply{}, err
 	}

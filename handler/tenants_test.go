@@ -1,0 +1,364 @@
+package handler_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// order is the input of the engine "shop": what becomes of it.
+type order struct {
+	Fail bool `json:"fail"`
+}
+
+// shop is an app with one engine, which publishes an event, asks a person, and fails when it is asked to.
+func shop() handler.App {
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		run := func(ctx *orchestrator.Context, r engine.Request[order]) (string, error) {
+			if r.Input.Fail {
+				return "", orchestrator.Permanent(fmt.Errorf("no order of %s", r.TenantID))
+			}
+			if _, err := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil }).Call(ctx, "").Await(); err != nil {
+				return "", err
+			}
+			owner := cmp.Or(r.TenantID, "platform")
+			if err := ctx.Publish(orchestrator.Publication{TenantID: owner, Type: "ordered", Payload: json.RawMessage("{}")}); err != nil {
+				return "", err
+			}
+			_, err := orchestrator.AskPerson[bool](ctx, orchestrator.HumanTask{Name: "approve"}).Await()
+			return "done", err
+		}
+		look := orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil })
+		return []engine.Definition{{Name: "shop", Queue: "shop-queue", Orchestrator: engine.Orchestrate("shop", run), Operations: []orchestrator.AnyActivity{look}}}, nil
+	}}
+}
+
+// market is a shop in Azure with orders of three tenants and of none: one that waits for a person and one that failed, each.
+type market struct {
+	*handlertest.Host
+	home, red, blue accesstest.Caller
+}
+
+// owners are the tenants of the market; "" is the platform.
+func owners() []string { return []string{"red", "blue", "home", ""} }
+
+func tenantOf(word string) string {
+	if word == "" {
+		return ""
+	}
+	return accesstest.ID(word)
+}
+
+func newMarket(t *testing.T) market {
+	t.Helper()
+	m := market{Host: handlertest.New(t, shop(), map[string]string{"WEBSITE_SITE_NAME": "shop", "WEBSITE_AUTH_ENABLED": "true", "ROUNDHOUSE_HOME_TENANT": accesstest.ID("home"),
+		"ROUNDHOUSE_ROLES": `{"otherTenants": "operator"}`})}
+	person := func(tenant string) accesstest.Caller {
+		return accesstest.Caller{Tenant: tenant, Object: "ann of " + tenant, Name: "ann@example.com", AppRoles: []string{"Roundhouse.Administrator"}}
+	}
+	m.home, m.red, m.blue = person("home"), person("red"), person("blue")
+	reg := registry.New(m.Tables, "")
+	for _, word := range owners() {
+		name := word
+		if name == "" {
+			name = "none"
+		}
+		if _, err := reg.Create(t.Context(), registry.Instance{InstanceID: "instance-" + name, TenantID: tenantOf(word)}); err != nil {
+			t.Fatal(err)
+		}
+		for what, input := range map[string]string{"waits": `{}`, "fails": `{"fail":true}`} {
+			m.Send("shop-queue", fmt.Sprintf(`{"correlationId":"%s-%s","instanceId":"instance-%s","tenantId":%q,"input":%s}`, name, what, name, strings.ToUpper(tenantOf(word)), input))
+		}
+	}
+	m.Deliver()
+	return m
+}
+
+// get asks for something as somebody.
+func (m market) get(t *testing.T, path string, who accesstest.Caller) (int, string) {
+	t.Helper()
+	return m.Do(http.MethodGet, path, "", who.Sign)
+}
+
+// lists are all lists of all doors, with all that they take.
+func lists() []string {
+	return []string{"/api/history", "/api/history?engine=shop", "/api/dlq", "/api/dlq?status=Pending", "/api/dlq/groups", "/api/dlq/counts", "/api/tasks", "/api/tasks?role=",
+		"/api/orchestrations", "/api/orchestrations?status=Running", "/api/orchestrations?orchestrator=shop", "/api/orchestrations?idPrefix=shop-",
+		"/api/orchestrations?fromDate=2020-01-01", "/api/workflow/outbox", "/api/workflow/outbox?status=pending",
+		"/api/timeline/red-waits", "/api/timeline/red-fails", "/api/timeline/blue-waits", "/api/timeline/none-fails",
+		"/api/runtime/webhooks/durabletask/instances", "/api/runtime/webhooks/durabletask/instances?instanceIdPrefix=shop-&showInput=false"}
+}
+
+// A caller of a tenant finds in no list what is another's, in any page, and finds all that is his; the home tenant finds
+// everything.
+func TestListsOfTenants(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	names := map[string]string{"red": "red-", "blue": "blue-", "home": "home-", "none": "none-"}
+	for _, path := range lists() {
+		all, ofHome := m.get(t, strings.TrimSuffix(path, "role="), m.home)
+		if all != http.StatusOK {
+			t.Fatalf("%s: %d %s", path, all, ofHome)
+		}
+		for word, who := range map[string]accesstest.Caller{"red": m.red, "blue": m.blue} {
+			status, answer := m.get(t, strings.TrimSuffix(path, "role="), who)
+			if status != http.StatusOK {
+				t.Errorf("%s for %s: %d %s", path, word, status, answer)
+			}
+			for other, mark := range names {
+				if other != word && (strings.Contains(answer, `"`+mark+"waits") || strings.Contains(answer, mark+"fails\"") || strings.Contains(strings.ToLower(answer), tenantOf(other)) && other != "none") {
+					if !strings.HasPrefix(path, "/api/timeline/") || strings.Contains(answer, `"atUtc"`) {
+						t.Errorf("%s shows %s to %s: %s", path, other, word, answer)
+					}
+				}
+			}
+			mine := strings.Count(ofHome, names[word]+"waits") + strings.Count(ofHome, names[word]+"fails")
+			if got := strings.Count(answer, names[word]+"waits") + strings.Count(answer, names[word]+"fails"); got != mine && !strings.Contains(path, "groups") {
+				t.Errorf("%s shows %d of %d to %s: %s", path, got, mine, word, answer)
+			}
+		}
+	}
+	for who, want := range map[*accesstest.Caller]int{&m.red: 1, &m.home: 4} {
+		_, answer := m.get(t, "/api/dlq/counts?engine=shop", *who)
+		if !strings.Contains(answer, fmt.Sprintf(`"pending":%d,`, want)) {
+			t.Errorf("%s, want %d", answer, want)
+		}
+	}
+}
+
+// things are the addresses of what one tenant has, by what lists show.
+func (m market) things(t *testing.T, who accesstest.Caller, word string) map[string][2]string {
+	t.Helper()
+	var found struct {
+		Data struct {
+			Items []struct{ RowKey, CorrelationID, OrchestrationID, TaskID, TenantID, ID string }
+		}
+	}
+	read := func(path string) {
+		found.Data.Items = nil
+		if _, answer := m.get(t, path, who); json.Unmarshal([]byte(answer), &found) != nil {
+			t.Fatal(answer)
+		}
+	}
+	id := "shop-" + word + "-waits"
+	all := map[string][2]string{
+		"GET orchestration":    {http.MethodGet, "/api/orchestrations/" + id},
+		"GET rounds":           {http.MethodGet, "/api/orchestrations/" + id + "/rounds"},
+		"event":                {http.MethodPost, "/api/orchestrations/" + id + "/events/go"},
+		"purge":                {http.MethodDelete, "/api/orchestrations/shop-" + word + "-fails"},
+		"GET instance":         {http.MethodGet, "/api/runtime/webhooks/durabletask/instances/" + id},
+		"raise":                {http.MethodPost, "/api/runtime/webhooks/durabletask/instances/" + id + "/raiseEvent/go"},
+		"purge instance":       {http.MethodDelete, "/api/runtime/webhooks/durabletask/instances/shop-" + word + "-fails"},
+		"restart instance":     {http.MethodPost, "/api/runtime/webhooks/durabletask/instances/shop-" + word + "-fails/restart"},
+		"restart new instance": {http.MethodPost, "/api/runtime/webhooks/durabletask/instances/shop-" + word + "-fails/restart?restartWithNewInstanceId=true"},
+		"rewind instance":      {http.MethodPost, "/api/runtime/webhooks/durabletask/instances/shop-" + word + "-fails/rewind"},
+	}
+	for _, command := range []string{"suspend", "resume", "rewind", "restart", "cancel", "terminate"} {
+		all[command] = [2]string{http.MethodPost, "/api/orchestrations/" + id + "/" + command}
+	}
+	for _, command := range []string{"suspend", "resume", "terminate"} {
+		all[command+" instance"] = [2]string{http.MethodPost, "/api/runtime/webhooks/durabletask/instances/" + id + "/" + command}
+	}
+	read("/api/history")
+	for _, item := range found.Data.Items {
+		if strings.HasPrefix(item.CorrelationID, word) {
+			all["GET history "+item.RowKey] = [2]string{http.MethodGet, "/api/history/shop/" + url.PathEscape(item.RowKey)}
+		}
+	}
+	read("/api/dlq")
+	for _, item := range found.Data.Items {
+		if strings.HasPrefix(item.CorrelationID, word) {
+			all["GET dead letter"] = [2]string{http.MethodGet, "/api/dlq/shop/" + url.PathEscape(item.RowKey)}
+			all["retry"] = [2]string{http.MethodPost, "/api/dlq/shop/" + url.PathEscape(item.RowKey) + "/retry"}
+			all["decide"] = [2]string{http.MethodPatch, "/api/dlq/shop/" + url.PathEscape(item.RowKey)}
+		}
+	}
+	read("/api/tasks")
+	for _, item := range found.Data.Items {
+		if item.OrchestrationID == id {
+			for _, action := range []string{"claim", "complete", "assign"} {
+				all[action] = [2]string{http.MethodPost, "/api/tasks/" + url.PathEscape(id) + "/" + item.TaskID + "/" + action}
+			}
+			all["GET task"] = [2]string{http.MethodGet, "/api/tasks/" + url.PathEscape(id) + "/" + item.TaskID}
+		}
+	}
+	read("/api/workflow/outbox")
+	for _, item := range found.Data.Items {
+		if strings.EqualFold(item.TenantID, tenantOf(word)) {
+			path := "/api/workflow/outbox/" + url.PathEscape(item.TenantID) + "/" + item.ID
+			all["GET event"], all["skip"] = [2]string{http.MethodGet, path}, [2]string{http.MethodPost, path + "/skip"}
+		}
+	}
+	return all
+}
+
+// bodies are what some of the things need to be understood.
+func bodyOf(name, method string) string {
+	switch {
+	case method == http.MethodGet || method == http.MethodDelete:
+		return ""
+	case name == "complete":
+		return `{"output":true}`
+	case name == "assign":
+		return `{"assignee":"me"}`
+	case name == "decide":
+		return `{"status":"Resolved"}`
+	default:
+		return "{}"
+	}
+}
+
+// What is another tenant's does not exist, for reading and for changing; the attempt to change it is recorded.
+func TestThingsOfTenants(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	log := audit.Log{Tables: m.Tables}
+	for _, word := range []string{"blue", "home", "none"} {
+		things := m.things(t, m.home, word)
+		if len(things) < 22 && word != "none" {
+			t.Errorf("%s has only %d things: %v", word, len(things), things)
+		}
+		for name, thing := range things {
+			before, err := log.List(t.Context(), audit.Filter{Principal: m.red.ID()}, 100, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, entries := http.StatusNotFound, 1
+			switch {
+			case strings.Contains(name, "purge"):
+				want = http.StatusForbidden
+			case strings.HasPrefix(name, "restart") && strings.HasSuffix(name, "instance"):
+				want = http.StatusBadRequest // as Durable Functions answer to what is not there
+			case thing[0] == http.MethodGet:
+				entries = 0
+			}
+			status, answer := m.Do(thing[0], thing[1], bodyOf(name, thing[0]), m.red.Sign)
+			if status != want {
+				t.Errorf("red, %s of %s: %d %s", name, word, status, answer)
+			}
+			after, err := log.List(t.Context(), audit.Filter{Principal: m.red.ID()}, 100, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if added := len(after.Entries) - len(before.Entries); added != entries || added == 1 && after.Entries[0].Outcome != audit.Refused {
+				t.Errorf("red, %s of %s: %d entries are added: %+v", name, word, added, after.Entries[:added])
+			}
+		}
+	}
+	if n := m.Deliver(); n != 0 {
+		t.Errorf("the attempts have sent %d messages", n)
+	}
+	for name, thing := range m.things(t, m.blue, "blue") {
+		if thing[0] == http.MethodGet {
+			if status, answer := m.Do(thing[0], thing[1], "", m.blue.Sign); status >= 300 {
+				t.Errorf("blue, %s: %d %s", name, status, answer)
+			}
+		}
+	}
+}
+
+// A caller of a tenant starts engines for that tenant and its own instances only, through each door.
+func TestStartsOfTenants(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	start := func(input string) map[string][2]string {
+		return map[string][2]string{
+			"api":     {"/api/orchestrations", `{"orchestrator":"shop","input":` + input + `}`},
+			"durable": {"/api/runtime/webhooks/durabletask/orchestrators/shop", input},
+		}
+	}
+	for name, tt := range map[string]struct {
+		input string
+		want  int
+	}{
+		"its own":                      {`{"instanceId":"instance-red"}`, http.StatusAccepted},
+		"its own, named":               {`{"instanceId":"instance-red","tenantId":"` + strings.ToUpper(tenantOf("red")) + `"}`, http.StatusAccepted},
+		"another's instance":           {`{"instanceId":"instance-blue"}`, http.StatusForbidden},
+		"another tenant":               {`{"instanceId":"instance-red","tenantId":"` + tenantOf("blue") + `"}`, http.StatusForbidden},
+		"the platform's":               {`{"instanceId":"instance-none"}`, http.StatusForbidden},
+		"no instance":                  {`{}`, http.StatusForbidden},
+		"nothing":                      {`null`, http.StatusForbidden},
+		"an unknown instance":          {`{"instanceId":"instance-green"}`, http.StatusForbidden},
+		"an instance twice":            {`{"instanceId":"instance-blue","INSTANCEID":"instance-red"}`, http.StatusAccepted}, // that of red: the last counts
+		"an instance twice, otherwise": {`{"INSTANCEID":"instance-red","instanceId":"instance-blue"}`, http.StatusForbidden},
+		"a tenant twice":               {`{"instanceId":"instance-red","tenantId":"` + tenantOf("red") + `","TENANTID":"` + tenantOf("blue") + `"}`, http.StatusForbidden},
+		"a blob":                       {`{"instanceId":"instance-red","blob":"x"}`, http.StatusBadRequest},
+		"no object":                    {`[1]`, http.StatusBadRequest},
+	} {
+		for door, request := range start(tt.input) {
+			status, answer := m.Do(http.MethodPost, request[0], request[1], m.red.Sign)
+			if status != tt.want {
+				t.Errorf("%s by the door %s: %d %s", name, door, status, answer)
+			}
+		}
+	}
+	m.Deliver()
+	page, err := engine.NewHistory(m.Tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"shop"}, Limit: engine.MaxLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range page.Entries {
+		if strings.EqualFold(e.TenantID, tenantOf("red")) != (e.InstanceID == "instance-red") {
+			t.Errorf("%+v", e)
+		}
+	}
+	// Ids and keys of others give nothing away, and take nothing over.
+	for _, body := range []string{`{"orchestrator":"shop","correlationId":"blue-waits","input":{"instanceId":"instance-red"}}`,
+		`{"orchestrator":"shop","correlationId":"blue-fails","input":{"instanceId":"instance-red"}}`} {
+		if status, answer := m.Do(http.MethodPost, "/api/orchestrations", body, m.red.Sign); status != http.StatusConflict || strings.Contains(answer, "Running") {
+			t.Errorf("%s: %d %s", body, status, answer)
+		}
+	}
+	same := func(who accesstest.Caller, instance string) string {
+		status, answer := m.Do(http.MethodPost, "/api/orchestrations", `{"orchestrator":"shop","input":{"instanceId":"`+instance+`"}}`, who.Sign,
+			func(r *http.Request) { r.Header.Set("Idempotency-Key", "k") })
+		var got struct{ Data struct{ ID string } }
+		if status != http.StatusAccepted || json.Unmarshal([]byte(answer), &got) != nil {
+			t.Errorf("%d %s", status, answer)
+		}
+		return got.Data.ID
+	}
+	ids := []string{same(m.red, "instance-red"), same(m.blue, "instance-blue"), same(m.red, "instance-red")}
+	if ids[0] == ids[1] || ids[0] != ids[2] {
+		t.Errorf("%v", ids)
+	}
+}
+
+// Operations on many rows are frozen to what their caller sees.
+func TestOperationsOfTenants(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	administrator := m.home
+	for path, body := range map[string]string{"/api/dlq/retry": `{"engine":"shop"}`, "/api/dlq/expire": `{"olderThanDays":0}`, "/api/workflow/outbox/replay": `{"status":"pending"}`,
+		"/api/orchestrations/purge": `{"olderThanDays":0}`} {
+		if status, answer := m.Do(http.MethodPost, path, body, m.red.Sign); status != http.StatusForbidden {
+			t.Errorf("%s: an operator of a tenant: %d %s", path, status, answer)
+		}
+	}
+	status, answer := m.Do(http.MethodPost, "/api/dlq/expire", `{"olderThanDays":0}`, administrator.Sign)
+	var op struct{ Data struct{ ID string } }
+	if err := json.Unmarshal([]byte(answer), &op); err != nil || status != http.StatusAccepted {
+		t.Fatal(status, answer)
+	}
+	if status, answer := m.get(t, "/api/operations/"+op.Data.ID, m.red); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, answer)
+	}
+	m.Deliver()
+	page, err := (&audit.Log{Tables: m.Tables}).List(t.Context(), audit.Filter{Target: "operations/" + op.Data.ID}, 10, "")
+	if err != nil || len(page.Entries) != 1 || page.Entries[0].After != "Completed: 4 changed, 0 passed over" || page.Entries[0].Principal != administrator.ID() {
+		t.Errorf("%+v, %v", page.Entries, err)
+	}
+}
