@@ -28,9 +28,6 @@ import (
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
-// operatorEngine is under what name the history has what the command line changed past the API.
-const operatorEngine = "operator"
-
 // parts are those of the program, in the order in which they are made.
 type parts struct {
 	app      App
@@ -125,7 +122,7 @@ func (p *parts) wireEngines() (err error) {
 		return err
 	}
 	p.pollers.starts[outboxEngine] = p.events.dead.retry
-	p.names = append([]string{engine.SignalEngine, outboxEngine, operatorEngine}, p.pollers.names()...)
+	p.names = append([]string{engine.SignalEngine, outboxEngine}, p.pollers.names()...)
 	for _, d := range p.definitions {
 		p.names = append(p.names, d.Name)
 	}

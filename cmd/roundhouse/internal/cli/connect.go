@@ -115,12 +115,8 @@ func (a *app) api(context.Context) (*client.Client, error) {
 	return made, Mark(ErrUsage, err)
 }
 
-// Names under which there are history and dead letters in every app, beside those of its engines: dead events, and what
-// operators change in storage.
-const (
-	outboxEngine   = "outbox"
-	operatorEngine = "operator"
-)
+// outboxEngine is under what name every app has the dead letters of its events, beside those of its engines.
+const outboxEngine = "outbox"
 
 // either is the API at its address, or with --storage the part of it that needs no app.
 func (a *app) either(ctx context.Context) (*client.Client, error) {
@@ -135,7 +131,7 @@ func (a *app) either(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	names = append(names, engine.SignalEngine, outboxEngine, operatorEngine) // also when the app has never run
+	names = append(names, engine.SignalEngine, outboxEngine) // also when the app has never run
 	transport, err := direct.New(direct.Config{Tables: s.Tables, Engines: names, By: a.operator(), Log: a.log(), Now: a.Now})
 	if err != nil {
 		return nil, err

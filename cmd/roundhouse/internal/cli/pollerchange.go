@@ -6,11 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
@@ -96,12 +97,16 @@ func (a *app) pollerChangeCommand(action pollerAction) *cobra.Command {
 	return c
 }
 
-// changePoller shows what a change would do, and makes it when it is confirmed.
+// changePoller shows what a change would do, and makes it when it is confirmed. The audit log has it before it is made.
 func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string, c PollerChange) error {
 	c.DryRun = true
 	would, err := a.tryChange(ctx, p, name, c)
 	if errors.Is(err, ErrRefused) && !a.dryRun(g, true) {
-		return errors.Join(err, within("write it into the history", a.audit(ctx, name, c, would, err)))
+		return errors.Join(err, a.audited(ctx, func(ctx context.Context, log *audit.Log) error {
+			e := a.pollerEntry(name, c, would)
+			e.Outcome, e.After = audit.Refused, err.Error()
+			return log.Record(ctx, e)
+		}))
 	}
 	if err != nil {
 		return err
@@ -109,16 +114,66 @@ func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string
 	d := danger{what: fmt.Sprintf("%s the poller %s", c.Kind, name), name: name, effect: differences(would), storage: true}
 	return a.guarded(ctx, g, d, func(ctx context.Context) error {
 		c.DryRun = false
-		done, err := a.tryChange(ctx, p, name, c)
-		audited := a.audit(ctx, name, c, done, err)
-		switch {
-		case err != nil:
-			return errors.Join(err, within("write it into the history", audited))
-		case audited != nil:
-			return fmt.Errorf("the change is made, but it is not in the history: %w", audited)
+		var done PollerEffect
+		err := a.audited(ctx, func(bounded context.Context, log *audit.Log) error {
+			e, err := log.Begin(bounded, a.pollerEntry(name, c, would))
+			if err != nil {
+				return err
+			}
+			done, err = a.tryChange(ctx, p, name, c)
+			outcome, after := audit.Done, shortly(done.After)
+			if err != nil {
+				outcome, after = audit.Failed, err.Error()
+			}
+			// The change is made: an interruption must not hide it.
+			ending, cancel := a.bounded(context.WithoutCancel(ctx))
+			defer cancel()
+			return errors.Join(err, within("the change is made, but the audit log does not show its end", log.End(ending, e, outcome, after)))
+		})
+		if err != nil {
+			return err
 		}
 		return a.detail(done)
 	})
+}
+
+// audited does something with the audit log of the storage account.
+func (a *app) audited(ctx context.Context, do func(ctx context.Context, log *audit.Log) error) error {
+	s, err := a.stores()
+	if err != nil {
+		return err
+	}
+	defer s.Account.CloseIdleConnections()
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	log := &audit.Log{Tables: s.Tables, Now: a.Now}
+	if err := log.CreateTable(ctx); err != nil {
+		return within("record who does this", err)
+	}
+	return do(ctx, log)
+}
+
+// pollerEntry is a change of a poller in the audit log.
+func (a *app) pollerEntry(name string, c PollerChange, would PollerEffect) audit.Entry {
+	who := access.LocalUser(a.operator())
+	action := []string{string(c.Kind)}
+	if place := strings.TrimSpace(c.Value + " " + string(c.Keys)); c.To+place != "" {
+		action = append(action, "to", c.To+place)
+	}
+	if c.Force {
+		action = append(action, "by force")
+	}
+	return audit.Entry{Principal: who.ID(), Name: who.Name, Kind: string(who.Kind), Permission: string(access.PollersChange), Action: strings.Join(action, " "),
+		Target: "pollers/" + name, Door: "cli", Before: shortly(would.Before)}
+}
+
+// shortly is a state document as the audit log shows it.
+func shortly(document json.RawMessage) string {
+	if len(document) == 0 {
+		return "none"
+	}
+	d := stateOf(document)
+	return fmt.Sprintf("at %s, token %d, owner %q, definition %.24s", d.Checkpoint.Cursor, d.Lease.Token, d.Lease.Owner, orNone(d.Fingerprint))
 }
 
 func (a *app) tryChange(ctx context.Context, p Pollers, name string, c PollerChange) (PollerEffect, error) {
@@ -192,32 +247,4 @@ func (p place) String() string {
 		return readable(p.Value)
 	}
 	return readable(p.Value) + " " + keys.String()
-}
-
-// audit writes what an operator has done to a poller into the history, or has tried to do.
-func (a *app) audit(ctx context.Context, name string, c PollerChange, done PollerEffect, failed error) error {
-	s, err := a.stores()
-	if err != nil {
-		return err
-	}
-	defer s.Account.CloseIdleConnections()
-	input, err := json.Marshal(map[string]any{"by": a.operator(), "to": c.To, "value": c.Value, "keys": c.Keys, "force": c.Force})
-	if err != nil {
-		return err
-	}
-	e := engine.Entry{Engine: operatorEngine, InstanceID: name, Operation: string(c.Kind), Status: engine.StatusSucceeded, RunStatus: engine.StatusSucceeded,
-		Input: input, CreatedAtUtc: a.Now().UTC().Truncate(1000), CorrelationID: uuid.NewString()}
-	if failed != nil {
-		e.Status, e.RunStatus, e.Error = engine.StatusFailed, engine.StatusFailed, failed.Error()
-	} else if e.Output, err = json.Marshal(done); err != nil {
-		return err
-	}
-	// The change is made: an interruption must not hide it.
-	ctx, cancel := a.bounded(context.WithoutCancel(ctx))
-	defer cancel()
-	history := engine.NewHistory(s.Tables, "")
-	if err := history.CreateTable(ctx); err != nil {
-		return err
-	}
-	return history.Record(ctx, e)
 }

@@ -60,7 +60,7 @@ func TestStraightToStorage(t *testing.T) {
 		{"history show hmac nothing", 3, nil},
 		{"dlq list --correlation-id run-down-2", 0, []string{letter}},
 		{"dlq show hmac " + letter, 0, []string{"vault said no"}},
-		{"dlq counts", 0, []string{"update-publisher", "operator"}},
+		{"dlq counts", 0, []string{"update-publisher"}},
 		{"timeline down-1", 0, []string{"rotate of i-1"}},
 		{"dlq resolve hmac " + letter + " --notes done", 0, []string{"Resolved"}},
 	} {

@@ -36,7 +36,8 @@ type Config struct {
 
 // Transport answers the requests of a client.
 type Transport struct {
-	echo *echo.Echo
+	echo  *echo.Echo
+	audit *audit.Log
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -44,10 +45,10 @@ var _ http.RoundTripper = (*Transport)(nil)
 // New makes a transport. It sends nothing yet.
 func New(c Config) (*Transport, error) {
 	who := access.LocalUser(c.By)
-	t := &Transport{echo: echo.New()}
+	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: c.Tables, Now: c.Now}}
 	return t, api.Register(t.echo, api.Config{
 		History: engine.NewHistory(c.Tables, ""), DeadLetters: engine.NewDeadLetters(c.Tables, ""), Engines: c.Engines,
-		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: &audit.Log{Tables: c.Tables, Now: c.Now}, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
+		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
 	})
 }
 
@@ -56,6 +57,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if r.Body == nil {
 		r.Body = http.NoBody
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead { // the app may never have run that makes it
+		if err := t.audit.CreateTable(r.Context()); err != nil {
+			return nil, err
+		}
 	}
 	answer := &recorder{header: http.Header{}}
 	t.echo.ServeHTTP(answer, r)

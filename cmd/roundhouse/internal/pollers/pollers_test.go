@@ -8,15 +8,16 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/cli"
-	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -37,7 +38,7 @@ type console struct {
 	settings map[string]string
 	name     string
 	blob     poller.Store
-	history  *engine.History
+	audit    audit.Log
 }
 
 const source = `{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"id","keys":["id"]%s}`
@@ -54,7 +55,7 @@ func newConsole(t *testing.T) *console {
 	must(t, err)
 	store, err := azure.NewTables(account)
 	must(t, err)
-	d := &console{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, history: engine.NewHistory(store, "")}
+	d := &console{name: azuritetest.Name("orders"), blob: poller.BlobStore{Blobs: b}, audit: audit.Log{Tables: store}}
 	d.settings = map[string]string{"AzureWebJobsStorage": account.ConnectionString(), "ORDERS": path}
 	d.define("")
 	must(t, d.blob.Create(t.Context()))
@@ -144,33 +145,29 @@ func TestPollers(t *testing.T) {
 	if doc := d.state(t); !doc.Retired || doc.Lease.Token != 9 {
 		t.Errorf("%+v", doc)
 	}
-	page, err := d.history.List(t.Context(), engine.HistoryFilter{Engines: []string{"operator"}, InstanceID: d.name})
+	page, err := d.audit.List(t.Context(), audit.Filter{Target: "pollers/" + d.name}, 100, "")
 	must(t, err)
 	var audited []string
 	for _, e := range page.Entries {
-		audited = append(audited, e.Operation)
+		audited = append(audited, e.Action)
 	}
 	// The second clone and the first break-lease were refused.
-	want := "retire break-lease break-lease reset-to-beginning clone-checkpoint clone-checkpoint accept-fingerprint reset-to-checkpoint reset-to-cursor"
-	if strings.Join(audited, " ") != want {
-		t.Errorf("in the history: %v", audited)
+	want := []string{"retire", "break-lease by force", "break-lease", "reset-to-beginning", "clone-checkpoint to " + d.name + "x", "clone-checkpoint to " + d.name + "x",
+		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to 3"}
+	if !slices.Equal(audited, want) {
+		t.Errorf("in the audit log: %q", audited)
 	}
-	entry, err := d.history.Get(t.Context(), "operator", page.Entries[1].RowKey)
-	if must(t, err); !strings.Contains(string(entry.Input), `"force":true`) || !strings.Contains(string(entry.Output), "node-1") {
-		t.Errorf("%s %s", entry.Input, entry.Output)
+	if e := page.Entries[1]; e.Outcome != audit.Done || !strings.Contains(e.Before, `owner "node-1"`) || !strings.Contains(e.After, `token 8, owner ""`) || !strings.HasPrefix(e.Principal, "local/") {
+		t.Errorf("%+v", e)
 	}
-	if page.Entries[2].Status != engine.StatusFailed || page.Entries[1].Status != engine.StatusSucceeded {
-		t.Errorf("%+v", page.Entries[1:3])
-	}
-	refused, err := d.history.Get(t.Context(), "operator", page.Entries[2].RowKey)
-	if must(t, err); !strings.Contains(refused.Error, "node-1 has the lease") {
-		t.Errorf("%q", refused.Error)
+	if e := page.Entries[2]; e.Outcome != audit.Refused || !strings.Contains(e.After, "node-1 has the lease") {
+		t.Errorf("%+v", e)
 	}
 	d.write(t, d.name, "node-1")
 	d.want(t, 4, []string{"node-1 has the lease"}, "break-lease", d.name, "--dry-run")
-	after, err := d.history.List(t.Context(), engine.HistoryFilter{Engines: []string{"operator"}, InstanceID: d.name})
+	after, err := d.audit.List(t.Context(), audit.Filter{Target: "pollers/" + d.name}, 100, "")
 	if must(t, err); len(after.Entries) != len(page.Entries) {
-		t.Errorf("a dry run is in the history: %+v", after.Entries[0])
+		t.Errorf("a dry run is in the audit log: %+v", after.Entries[0])
 	}
 	d.settings[Setting] = `{"a`
 	d.want(t, 2, []string{Setting}, "list")
