@@ -102,11 +102,7 @@ func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string
 	c.DryRun = true
 	would, err := a.tryChange(ctx, p, name, c)
 	if errors.Is(err, ErrRefused) && !a.dryRun(g, true) {
-		return errors.Join(err, a.audited(ctx, func(ctx context.Context, log *audit.Log) error {
-			e := a.pollerEntry(name, c, would)
-			e.Outcome, e.After = audit.Refused, err.Error()
-			return log.Record(ctx, e)
-		}))
+		return errors.Join(err, a.refused(ctx, a.pollerEntry(name, c, would), err))
 	}
 	if err != nil {
 		return err
@@ -115,20 +111,15 @@ func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string
 	return a.guarded(ctx, g, d, func(ctx context.Context) error {
 		c.DryRun = false
 		var done PollerEffect
-		err := a.audited(ctx, func(bounded context.Context, log *audit.Log) error {
-			e, err := log.Begin(bounded, a.pollerEntry(name, c, would))
-			if err != nil {
-				return err
-			}
+		s, err := a.stores()
+		if err != nil {
+			return err
+		}
+		defer s.Account.CloseIdleConnections()
+		err = a.recorded(ctx, s, a.pollerEntry(name, c, would), func() (string, error) {
+			var err error
 			done, err = a.tryChange(ctx, p, name, c)
-			outcome, after := audit.Done, shortly(done.After)
-			if err != nil {
-				outcome, after = audit.Failed, err.Error()
-			}
-			// The change is made: an interruption must not hide it.
-			ending, cancel := a.bounded(context.WithoutCancel(ctx))
-			defer cancel()
-			return errors.Join(err, within("the change is made, but the audit log does not show its end", log.End(ending, e, outcome, after)))
+			return shortly(done.After), err
 		})
 		if err != nil {
 			return err
@@ -137,25 +128,8 @@ func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string
 	})
 }
 
-// audited does something with the audit log of the storage account.
-func (a *app) audited(ctx context.Context, do func(ctx context.Context, log *audit.Log) error) error {
-	s, err := a.stores()
-	if err != nil {
-		return err
-	}
-	defer s.Account.CloseIdleConnections()
-	ctx, cancel := a.bounded(ctx)
-	defer cancel()
-	log := &audit.Log{Tables: s.Tables, Now: a.Now}
-	if err := log.CreateTable(ctx); err != nil {
-		return within("record who does this", err)
-	}
-	return do(ctx, log)
-}
-
 // pollerEntry is a change of a poller in the audit log.
 func (a *app) pollerEntry(name string, c PollerChange, would PollerEffect) audit.Entry {
-	who := access.LocalUser(a.operator())
 	action := []string{string(c.Kind)}
 	if place := strings.TrimSpace(c.Value + " " + string(c.Keys)); c.To+place != "" {
 		action = append(action, "to", c.To+place)
@@ -163,8 +137,7 @@ func (a *app) pollerEntry(name string, c PollerChange, would PollerEffect) audit
 	if c.Force {
 		action = append(action, "by force")
 	}
-	return audit.Entry{Principal: who.ID(), Name: who.Name, Kind: string(who.Kind), Permission: string(access.PollersChange), Action: strings.Join(action, " "),
-		Target: "pollers/" + name, Door: "cli", Before: shortly(would.Before)}
+	return audit.Entry{Permission: string(access.PollersChange), Action: strings.Join(action, " "), Target: "pollers/" + name, Before: shortly(would.Before)}
 }
 
 // shortly is a state document as the audit log shows it.

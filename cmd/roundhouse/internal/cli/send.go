@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -67,7 +69,12 @@ func (a *app) send(ctx context.Context, name string, m engine.Message, input str
 	if err != nil {
 		return err
 	}
-	id, err := s.Queues.Send(ctx, to.Queue, body, 0)
+	e := audit.Entry{Permission: string(access.OrchestrationsStart), Action: "send " + name, Target: "engines/" + name, TenantID: m.TenantID, CorrelationID: m.CorrelationID}
+	var id string
+	err = a.recorded(ctx, s, e, func() (after string, err error) {
+		id, err = s.Queues.Send(ctx, to.Queue, body, 0)
+		return "message " + id, err
+	})
 	if errors.Is(err, queues.ErrNotFound) {
 		return fmt.Errorf("%w: the app makes its queues when it starts: has it run with this storage account, in the context of this engine?", err)
 	}
