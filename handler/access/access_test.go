@@ -1,0 +1,180 @@
+package access_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
+)
+
+const (
+	home   = "11111111-1111-1111-1111-111111111111"
+	other  = "22222222-2222-2222-2222-222222222222"
+	object = "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
+	wsFed  = "http://schemas.microsoft.com/identity/claims/"
+)
+
+// principal is who a control takes the owner of a token for, given as pairs of claims.
+func principal(t *testing.T, p access.Policy, claims ...string) (access.Principal, error) {
+	t.Helper()
+	var parts []string
+	for i := 0; i < len(claims); i += 2 {
+		parts = append(parts, fmt.Sprintf(`{"typ":%q,"val":%q}`, claims[i], claims[i+1]))
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/me", nil)
+	r.Header.Set("X-MS-CLIENT-PRINCIPAL", base64.StdEncoding.EncodeToString([]byte(`{"role_typ":"my-roles","claims":[`+strings.Join(parts, ",")+`]}`)))
+	return access.Control{Policy: p, EasyAuth: true}.Principal(r)
+}
+
+// Tokens come with the names of their own claims, or with those of WS-Federation; people and applications differ by them.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	policy := access.Policy{HomeTenant: strings.ToUpper(home), Operator: access.Members{AppRoles: []string{"Ops"}}}
+	for name, tt := range map[string]struct {
+		claims []string
+		want   access.Principal
+	}{
+		"a person": {[]string{"tid", home, "oid", strings.ToUpper(object), "preferred_username", "ann@example.com", "name", "Ann", "scp", "user", "azp", other, "my-roles", "ops"},
+			access.Principal{Kind: access.Person, TenantID: home, ObjectID: object, Name: "ann@example.com", AppRoles: []string{"ops"}, Roles: []access.Role{access.Operator}}},
+		"as WS-Federation has it": {[]string{wsFed + "tenantid", other, wsFed + "objectidentifier", object, wsFed + "scope", "user", "appid", home, "name", "Ann",
+			"http://schemas.microsoft.com/ws/2008/06/identity/claims/role", "x"},
+			access.Principal{Kind: access.Person, TenantID: other, ObjectID: object, Name: "Ann", AppRoles: []string{"x"}, Roles: []access.Role{access.Participant}, Scope: other}},
+		"an application": {[]string{"tid", home, "oid", object, "appid", other, "roles", "roundhouse.administrator"},
+			access.Principal{Kind: access.Application, TenantID: home, ObjectID: object, Name: other, AppRoles: []string{"roundhouse.administrator"}, Roles: []access.Role{access.Administrator}}},
+		"one that says so": {[]string{"tid", home, "oid", object, "idtyp", "app", "azp", other, "name", "x"},
+			access.Principal{Kind: access.Application, TenantID: home, ObjectID: object, Name: other, Roles: []access.Role{access.Participant}}},
+		"one with too many groups": {[]string{"tid", home, "oid", object, "name", "Ann", "_claim_names", `{"groups":"src1"}`},
+			access.Principal{Kind: access.Person, TenantID: home, ObjectID: object, Name: "Ann", Roles: []access.Role{access.Participant}, Overage: true}},
+		"no name": {[]string{"tid", home, "oid", object, "scp", "user"},
+			access.Principal{Kind: access.Person, TenantID: home, ObjectID: object, Name: object, Roles: []access.Role{access.Participant}}},
+		"a name for the eye": {[]string{"tid", home, "oid", object, "name", "a\u202eb\n" + strings.Repeat("é", access.MaxName)},
+			access.Principal{Kind: access.Person, TenantID: home, ObjectID: object, Name: "a\uFFFDb\uFFFD" + strings.Repeat("é", (access.MaxName-8)/2), Roles: []access.Role{access.Participant}}},
+	} {
+		got, err := principal(t, policy, tt.claims...)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := []any{tt.want.Kind, tt.want.TenantID, tt.want.ObjectID, tt.want.Name, tt.want.AppRoles, tt.want.Roles, tt.want.Scope, tt.want.Overage}
+		if diff := cmp.Diff(want, []any{got.Kind, got.TenantID, got.ObjectID, got.Name, got.AppRoles, got.Roles, got.Scope, got.Overage}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if got.ID() != got.TenantID+"/"+object || !strings.HasPrefix(got.String(), got.ID()+" (") {
+			t.Errorf("%s is %s", name, got)
+		}
+	}
+}
+
+// The same e-mail address makes nobody the same person.
+func TestPeopleAreNotTheirNames(t *testing.T) {
+	t.Parallel()
+	ann, _ := principal(t, access.Policy{}, "tid", home, "oid", object, "preferred_username", "ann@example.com")
+	mallory, _ := principal(t, access.Policy{}, "tid", other, "oid", object, "preferred_username", "ann@example.com", "name", ann.ID())
+	if ann.ID() == mallory.ID() || ann.Name != mallory.Name || !strings.HasPrefix(mallory.String(), other) {
+		t.Errorf("%s, %s", ann, mallory)
+	}
+}
+
+// A role has what its name says: nobody changes anything with less than operator, and a sender neither decides nor purges.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	for _, p := range access.Permissions() {
+		for _, r := range access.Roles() {
+			has := slices.Contains(r.Permissions(), p)
+			switch {
+			case r == access.Administrator && !has:
+				t.Errorf("an administrator lacks %s", p)
+			case r == access.Reader && has && p.Changes() && p != access.TasksAct:
+				t.Errorf("a reader has %s", p)
+			case r == access.Sender && has && p.Changes() && p != access.OrchestrationsStart && p != access.OrchestrationsSend:
+				t.Errorf("a sender has %s", p)
+			case r == access.Participant && has != (p == access.Self || p == access.TasksRead || p == access.TasksAct):
+				t.Errorf("a participant: %s is %v", p, has)
+			}
+		}
+		if !p.Known() {
+			t.Errorf("%s is not known", p)
+		}
+	}
+	for _, r := range []access.Role{access.Reader, access.Operator} {
+		for _, p := range access.Participant.Permissions() {
+			if !slices.Contains(r.Permissions(), p) {
+				t.Errorf("%s lacks %s of a participant", r, p)
+			}
+		}
+	}
+	if access.Permission("x").Known() || access.Permission("").Known() || len(access.Role("x").Permissions()) > 0 {
+		t.Error("what does not exist is known")
+	}
+}
+
+// Only the path of an address for machines makes a request one that the host has asked for a key.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{ // "" for no mark
+		"/api/machine/dlq":               "/api/dlq",
+		"/API/Machine/dlq/a%2Fb":         "/api/dlq/a%2Fb",
+		"/api/machine/":                  "/api/",
+		"/api/machine/machine/dlq":       "/api/machine/dlq",
+		"/api/machine":                   "",
+		"/api/machinery/dlq":             "",
+		"/api/dlq/machine/x":             "",
+		"/api/dlq/../machine/dlq":        "",
+		"/api/dlq/%2e%2e/machine/dlq":    "",
+		"//api/machine/dlq":              "",
+		"/api//machine/dlq":              "",
+		"/api/m%61chine/dlq":             "",
+		"/api%2Fmachine/dlq":             "",
+		"/api/machine%2Fdlq":             "",
+		"/api/tasks/x?next=/api/machine": "",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		before := r.URL.EscapedPath()
+		got := access.Machine(r)
+		if marked := access.FromMachine(got.Context()); marked != (want != "") || marked && got.URL.EscapedPath() != want || !marked && got.URL.EscapedPath() != before {
+			t.Errorf("%s: %v, %s", path, marked, got.URL.EscapedPath())
+		}
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/dlq", nil)
+	if !access.FromMachine(accesstest.Machine(r).Context()) || access.FromMachine(r.Context()) {
+		t.Error("a request of a test")
+	}
+}
+
+// Whatever the header holds: the caller is nobody, or somebody with an id, who sees all tenants only if he is of the home
+// tenant, and has what his roles have and no more.
+func FuzzPrincipal(f *testing.F) {
+	f.Add([]byte(`{"role_typ":"r","claims":[{"typ":"tid","val":"`+home+`"},{"typ":"oid","val":"`+object+`"},{"typ":"r","val":"Roundhouse.Administrator"}]}`), true)
+	f.Add([]byte(`{"claims":[{"typ":"tid","val":"`+other+`"},{"typ":"oid","val":"`+object+`"},{"typ":"roles","val":"Roundhouse.Administrator"},{"typ":"groups","val":"`+home+`"}]}`), false)
+	f.Add([]byte(`{"claims":null}`), true)
+	control := access.Control{EasyAuth: true, Policy: access.Policy{HomeTenant: home, OtherTenants: access.Reader}}
+	f.Fuzz(func(t *testing.T, header []byte, machine bool) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/tasks", nil)
+		r.Header.Set("X-MS-CLIENT-PRINCIPAL", base64.StdEncoding.EncodeToString(header))
+		if machine {
+			r = accesstest.Machine(r)
+		}
+		p, err := control.Principal(r)
+		if err != nil || len(header) == 0 {
+			if len(p.Permissions()) > 0 && len(header) > 0 {
+				t.Errorf("%s: %v with %v", header, err, p.Permissions())
+			}
+			return
+		}
+		switch {
+		case p.ID() == "" || p.Name == "" || len(p.String()) > 256 || !utf8.ValidString(p.String()) || p.Kind == access.Key || p.Kind == access.Local:
+			t.Errorf("%s is %+v", header, p)
+		case (p.Scope == "") != strings.EqualFold(p.TenantID, home), p.Scope != "" && (p.May(access.AuditRead) || p.May(access.OrchestrationsStart)):
+			t.Errorf("%s is %+v", header, p)
+		}
+	})
+}
