@@ -26,6 +26,14 @@ func JSON(doc json.RawMessage) json.RawMessage {
 	return document(doc, 0)
 }
 
+// Document is JSON for a text that may be a document, and Text for one that is none.
+func Document(text string) string {
+	if json.Valid([]byte(text)) {
+		return string(document([]byte(text), 0))
+	}
+	return Text(text)
+}
+
 // maxNested bounds how deep documents in strings of documents are looked into.
 const maxNested = 8
 
