@@ -81,7 +81,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	reader := settings.NewReader(lookup)
 	s, log, err := m.load(reader)
 	if err != nil {
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", err)
+		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%s\n", redact.Text(err.Error()))
 		return exitUsage
 	}
 	wire := m.Wire
@@ -91,7 +91,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	a, err := wire(reader, s, log)
 	switch {
 	case reader.Err() != nil:
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", reader.Err())
+		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%s\n", redact.Text(reader.Err().Error()))
 		return exitUsage
 	case err != nil:
 		log.Error("wiring failed", "reason", err.Error())
