@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -70,7 +71,8 @@ func (a *api) reason(r *request) (string, error) {
 	q := newQuery("")
 	q.values.Set("reason", c.Reason)
 	reason := q.text("reason", maxOperatorReason)
-	return strings.TrimSpace(reason + " (by " + a.identity(r) + ")"), q.err()
+	// What is redacted may reach to the end of the text, and must not take along who gave it.
+	return strings.TrimSpace(redact.Text(reason) + " (by " + a.identity(r) + ")"), q.err()
 }
 
 // tell sends an orchestration that has not ended an event or a command. With If-Match, it is for that state only: should

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/redact/redacttest"
 )
 
 type stringer struct{ text string }
@@ -31,8 +33,8 @@ func (p *panics) Error() string { panic(p.text) }
 // TestLog sends a secret through every place of a record, to both handlers of slog.
 func TestLog(t *testing.T) {
 	t.Parallel()
-	s := samples()[0]
-	secret := s.secret
+	s := redacttest.Secrets()[0]
+	secret := s.Secret
 	records := map[string]func(*slog.Logger){
 		"message":       func(l *slog.Logger) { l.Info("refused " + secret) },
 		"string":        func(l *slog.Logger) { l.Info("m", "a", secret) },

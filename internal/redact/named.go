@@ -172,7 +172,7 @@ func quotedAt(text string, i int) (s span, quoted, ok bool) {
 }
 
 func valueSpan(text string, from, to int) (span, bool, bool) {
-	return span{from, to, mark}, true, from < to && text[from:to] != mark
+	return span{from, to, mark}, true, from < to && !strings.HasPrefix(text[from:to], mark)
 }
 
 // numberAt returns the number at i, which is the value of a member of JSON; the mark is put between the member's quotes.

@@ -9,22 +9,24 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/redact/redacttest"
 )
 
 // TestSamples puts each secret into the texts in which secrets are met.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	list := samples()
+	list := redacttest.Secrets()
 	if len(list) < 100 {
 		t.Fatalf("%d samples, at least 100 are wanted", len(list))
 	}
 	seen := map[string]bool{}
 	for _, s := range list {
-		if seen[s.kind] {
-			t.Errorf("there are two samples of the kind %q", s.kind)
+		if seen[s.Kind] {
+			t.Errorf("there are two samples of the kind %q", s.Kind)
 		}
-		seen[s.kind] = true
-		t.Run(s.kind, func(t *testing.T) {
+		seen[s.Kind] = true
+		t.Run(s.Kind, func(t *testing.T) {
 			t.Parallel()
 			for place, text := range places(s) {
 				check(t, s, place, Text(text))
@@ -41,61 +43,47 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// check fails when half of the secret, or more, is left.
-func check(t *testing.T, s sample, place, got string) {
+// check fails when a part of the secret is left.
+func check(t *testing.T, s redacttest.Sample, place, got string) {
 	t.Helper()
-	if strings.Contains(got, s.secret) {
-		t.Errorf("%s: the secret is left in %q", place, got)
-	}
-	// A secret may be left in parts.
-	const most = 8
-	for i := 0; i+most <= len(s.secret); i++ {
-		part := s.secret[i : i+most]
-		if strings.Contains(got, part) && !common(part) {
-			t.Errorf("%s: the part %q of the secret is left in %q", place, part, got)
-			return
-		}
+	if part := s.FoundIn(got); part != "" {
+		t.Errorf("%s: %q of the secret is left in %q", place, part, got)
 	}
 }
 
-// common reports whether a part of a secret is no secret, because all of its kind have it.
-func common(part string) bool {
-	return strings.Contains("/IncomingWebhook/ -----BEGIN RSA PRIVATE KEY----- -----END RSA PRIVATE KEY-----", part)
-}
-
-func places(s sample) map[string]string {
-	err := fmt.Errorf("activity Charge: %w", errors.Join(errors.New("post to host: 500"), fmt.Errorf("answer: %w", errors.New(s.text))))
+func places(s redacttest.Sample) map[string]string {
+	err := fmt.Errorf("activity Charge: %w", errors.Join(errors.New("post to host: 500"), fmt.Errorf("answer: %w", errors.New(s.Text))))
 	texts := map[string]string{
-		"alone":                s.text,
-		"at the start":         s.text + " was refused",
-		"at the end":           "refused: " + s.text,
-		"in a sentence":        "The receiver said " + s.text + " and hung up.",
-		"in parentheses":       "refused (" + s.text + ")",
-		"in quotes":            fmt.Sprintf("refused %q", s.text),
-		"in brackets":          "[" + s.text + "]",
-		"on a line":            "a\n" + s.text + "\nb",
-		"behind other letters": "Grüße " + s.text + " 世界",
+		"alone":                s.Text,
+		"at the start":         s.Text + " was refused",
+		"at the end":           "refused: " + s.Text,
+		"in a sentence":        "The receiver said " + s.Text + " and hung up.",
+		"in parentheses":       "refused (" + s.Text + ")",
+		"in quotes":            fmt.Sprintf("refused %q", s.Text),
+		"in brackets":          "[" + s.Text + "]",
+		"on a line":            "a\n" + s.Text + "\nb",
+		"behind other letters": "Grüße " + s.Text + " 世界",
 		"in an error chain":    err.Error(),
-		"in a struct":          fmt.Sprintf("%+v", struct{ Text string }{s.text}),
-		"twice":                s.text + "\n" + s.text,
+		"in a struct":          fmt.Sprintf("%+v", struct{ Text string }{s.Text}),
+		"twice":                s.Text + "\n" + s.Text,
 	}
-	if strings.ContainsAny(s.text, " \"<'") || strings.Contains(s.text, "://") {
-		texts["in a URL"] = "GET https://api.example.com/callback?text=" + strings.ReplaceAll(s.text, " ", "%20") + "&n=1"
+	if strings.ContainsAny(s.Text, " \"<'") || strings.Contains(s.Text, "://") {
+		texts["in a URL"] = "GET https://api.example.com/callback?text=" + strings.ReplaceAll(s.Text, " ", "%20") + "&n=1"
 	} else {
-		texts["in a URL"] = "GET https://api.example.com/callback?text=" + s.text + "&n=1"
+		texts["in a URL"] = "GET https://api.example.com/callback?text=" + s.Text + "&n=1"
 	}
-	if !strings.ContainsAny(s.secret, "+/=@ ") && !strings.Contains(s.text, "@") && !strings.ContainsAny(s.text, "<\"{") {
-		texts["in a URL, escaped"] = "GET https://api.example.com/callback?text=" + url.QueryEscape(s.text) + "&n=1"
+	if !strings.ContainsAny(s.Secret, "+/=@ ") && !strings.Contains(s.Text, "@") && !strings.ContainsAny(s.Text, "<\"{") {
+		texts["in a URL, escaped"] = "GET https://api.example.com/callback?text=" + url.QueryEscape(s.Text) + "&n=1"
 	}
 	return texts
 }
 
 // documents returns JSON with the text as a value, and in strings of strings.
-func documents(t *testing.T, s sample) map[string]json.RawMessage {
+func documents(t *testing.T, s redacttest.Sample) map[string]json.RawMessage {
 	t.Helper()
 	docs := map[string]json.RawMessage{}
 	for _, escape := range []bool{true, false} {
-		if escape && strings.Contains(s.text, "</") {
+		if escape && strings.Contains(s.Text, "</") {
 			continue // an element of XML is not looked for behind these escapes
 		}
 		encode := func(v any) json.RawMessage {
@@ -114,14 +102,14 @@ func documents(t *testing.T, s sample) map[string]json.RawMessage {
 	return docs
 }
 
-func documentsOf(s sample, encode func(any) json.RawMessage) map[string]json.RawMessage {
-	inner := encode(map[string]any{"message": s.text, "n": 1})
+func documentsOf(s redacttest.Sample, encode func(any) json.RawMessage) map[string]json.RawMessage {
+	inner := encode(map[string]any{"message": s.Text, "n": 1})
 	outer := encode(map[string]any{"body": string(inner)})
 	return map[string]json.RawMessage{
-		"a string":           encode(s.text),
+		"a string":           encode(s.Text),
 		"a value":            inner,
-		"an element":         encode([]any{1, []string{"a", s.text}}),
-		"a name":             encode(map[string]int{s.text: 1}),
+		"an element":         encode([]any{1, []string{"a", s.Text}}),
+		"a name":             encode(map[string]int{s.Text: 1}),
 		"in a string":        outer,
 		"in a string of one": encode([]string{string(outer)}),
 		"in a text":          encode(map[string]string{"error": "the answer was " + string(inner)}),
@@ -131,7 +119,7 @@ func documentsOf(s sample, encode func(any) json.RawMessage) map[string]json.Raw
 // TestHarmless looks for false alarms.
 func TestHarmless(t *testing.T) {
 	t.Parallel()
-	list := harmlessTexts()
+	list := redacttest.Harmless()
 	if len(list) < 60 {
 		t.Fatalf("%d texts, at least 60 are wanted", len(list))
 	}
@@ -198,10 +186,10 @@ func TestText(t *testing.T) {
 }
 
 func FuzzText(f *testing.F) {
-	for _, s := range samples() {
-		f.Add(s.text)
+	for _, s := range redacttest.Secrets() {
+		f.Add(s.Text)
 	}
-	for _, text := range harmlessTexts() {
+	for _, text := range redacttest.Harmless() {
 		f.Add(text)
 	}
 	f.Add(`{\"password\":\"x\"} -----BEGIN PRIVATE KEY-----`)

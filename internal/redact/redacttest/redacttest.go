@@ -1,18 +1,35 @@
-package redact
+// Package redacttest has a corpus of secrets, for tests of what must not show any, and of texts that look like some and are none.
+// It owns no storage keys.
+package redacttest
 
 import (
 	"math/rand/v2"
 	"strings"
 )
 
-// sample is a text with a secret. Nothing in it is a real secret, and none is spelled out here, so that programs that look
+// Sample is a text with a secret. Nothing in it is a real secret, and none is spelled out here, so that programs that look
 // for secrets in source code find nothing.
-type sample struct {
-	kind string
-	text string
-	// secret is the part of the text that must not be left.
-	secret string
+type Sample struct {
+	// Kind says what it is, and differs from those of all other samples.
+	Kind string
+	Text string
+	// Secret is the part of the text that must not be left.
+	Secret string
 }
+
+// FoundIn returns a part of the secret that a text still has, of eight bytes or more; "" when there is none.
+func (s Sample) FoundIn(text string) string {
+	const least = 8
+	for i := 0; i+least <= len(s.Secret); i++ {
+		if part := s.Secret[i : i+least]; strings.Contains(text, part) && !strings.Contains(labels, part) {
+			return part
+		}
+	}
+	return ""
+}
+
+// labels are parts of secrets that are none, because all secrets of their kind have them.
+const labels = "/IncomingWebhook/ -----BEGIN RSA PRIVATE KEY----- -----END RSA PRIVATE KEY----- -----BEGIN EC PRIVATE KEY-----"
 
 // maker makes the random parts of secrets, the same ones in each run.
 type maker struct{ *rand.Rand }
@@ -41,12 +58,12 @@ func (m maker) part(chars string, n int) string {
 	return m.of(all62, 1) + m.of(chars, n-2) + m.of(all62, 1)
 }
 
-// samples returns one sample of each kind of secret.
-func samples() []sample {
+// Secrets returns one sample of each kind of secret, the same ones each time.
+func Secrets() []Sample {
 	m := maker{rand.New(rand.NewPCG(1, 2))}
-	var out []sample
+	var out []Sample
 	add := func(kind, before, secret, after string) {
-		out = append(out, sample{kind, before + secret + after, secret})
+		out = append(out, Sample{kind, before + secret + after, secret})
 	}
 	whole := func(kind string, parts ...string) { add(kind, "", strings.Join(parts, ""), "") }
 
@@ -186,8 +203,8 @@ func samples() []sample {
 	return out
 }
 
-// harmless are texts that hold no secrets, and stay as they are.
-func harmlessTexts() []string {
+// Harmless returns texts that hold no secrets, and stay as they are.
+func Harmless() []string {
 	m := maker{rand.New(rand.NewPCG(3, 4))}
 	guid := m.of(hexSmalls, 8) + "-" + m.of(hexSmalls, 4) + "-4" + m.of(hexSmalls, 3) + "-a" + m.of(hexSmalls, 3) + "-" + m.of(hexSmalls, 12)
 	return []string{
