@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -72,10 +73,13 @@ func (e *Entry) end(row tables.Entity) {
 	e.Outcome, e.After, e.EndedAt = Outcome(row.String("Outcome")), row.String("After"), row.Time("EndedAtUtc")
 }
 
-// storable cuts and cleans the texts of an entry, so that storage takes them as they are.
+// storable cleans the texts of an entry of secrets and of what storage does not take, and cuts them.
 func (e Entry) storable() Entry {
 	for _, text := range []*string{&e.Principal, &e.Name, &e.Kind, &e.Permission, &e.Action, &e.Target, &e.Door, &e.TenantID, &e.CorrelationID, &e.Reason, &e.Before, &e.After} {
 		*text = cut(strings.ReplaceAll(strings.ToValidUTF8(*text, "\uFFFD"), "\x00", "\uFFFD"))
+	}
+	for _, text := range []*string{&e.Reason, &e.Before, &e.After} {
+		*text = cut(redact.Text(*text))
 	}
 	e.At, e.EndedAt = e.At.UTC().Truncate(time.Microsecond), e.EndedAt.UTC().Truncate(time.Microsecond)
 	return e

@@ -117,5 +117,5 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	return m, errors.Join(checkID("correlation id", m.CorrelationID),
 		checkLength("operation", m.Operation, MaxInstanceIDLength),
 		checkLength("instance id", m.InstanceID, MaxInstanceIDLength),
-		checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
+		checkTenant(m.TenantID))
 }

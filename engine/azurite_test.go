@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +30,11 @@ func TestTablesOnAzurite(t *testing.T) {
 	var want []string
 	for i, id := range ids {
 		entry := rotateEntry()
-		entry.CorrelationID, entry.InstanceID = id, cleanText(id)
+		entry.CorrelationID, entry.InstanceID, entry.TenantID = id, cleanText(id), id
 		entry.CreatedAtUtc = noon().Add(time.Duration(i/2) * time.Microsecond) // two at a time
 		letter := pendingLetter()
 		letter.MessageID, letter.CorrelationID, letter.InstanceID = id, id, entry.InstanceID
-		letter.OriginalMessage = []byte(id + "\xff\x00")
+		letter.OriginalMessage, letter.TenantID = []byte(id+"\xff\x00"), id
 		letter.LastFailureAtUtc = entry.CreatedAtUtc
 		for range 2 {
 			if err := history.Record(t.Context(), entry); err != nil {
@@ -60,6 +61,14 @@ func TestTablesOnAzurite(t *testing.T) {
 		page, err := history.List(t.Context(), HistoryFilter{Engines: []string{"hmac"}, InstanceID: entry.InstanceID})
 		if err != nil || len(page.Entries) != 1 {
 			t.Errorf("%q: %d entries of the instance, %v", id, len(page.Entries), err)
+		}
+		own, err := history.List(t.Context(), HistoryFilter{Engines: []string{"hmac"}, TenantID: strings.ToUpper(entry.InstanceID)})
+		if err != nil || len(own.Entries) != 1 {
+			t.Errorf("%q: %d entries of the tenant, %v", id, len(own.Entries), err)
+		}
+		ofTenant, err := letters.List(t.Context(), DeadLetterFilter{Engines: []string{"hmac"}, TenantID: strings.ToUpper(entry.InstanceID)})
+		if err != nil || len(ofTenant.DeadLetters) != 1 {
+			t.Errorf("%q: %d dead letters of the tenant, %v", id, len(ofTenant.DeadLetters), err)
 		}
 		want = append(want, place(entry.CreatedAtUtc, run[0].RowKey))
 	}

@@ -46,7 +46,7 @@ func (c *Claims) createContainer(ctx context.Context) error {
 // engine and the correlation id are required. The errors are those of blobs, of payload.Check, and of ids that are
 // missing or too long.
 func (c *Claims) Pack(ctx context.Context, m Message) ([]byte, error) {
-	if err := errors.Join(checkID("engine", m.Engine), checkID("correlation id", m.CorrelationID)); err != nil {
+	if err := errors.Join(checkID("engine", m.Engine), checkID("correlation id", m.CorrelationID), checkTenant(m.TenantID)); err != nil {
 		return nil, fmt.Errorf("pack a message: %w", err)
 	}
 	body, err := m.encode()

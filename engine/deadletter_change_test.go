@@ -31,6 +31,12 @@ func checkRows(t interface {
 	t.Helper()
 	want, got := map[string]bool{}, map[string]bool{}
 	counts := DeadLetterCounts{Engine: engine}
+	ofContoso := DeadLetterCounts{Engine: engine}
+	several := func(status DeadLetterStatus, all ...*DeadLetterCounts) {
+		for _, c := range all {
+			*map[DeadLetterStatus]*int64{StatusPending: &c.Pending, StatusResolved: &c.Resolved, StatusExpired: &c.Expired}[status]++
+		}
+	}
 	for e, err := range tables.All(t.Context(), store, DefaultDeadLetterTable, tables.Query{Partition: engine}) {
 		if err != nil {
 			t.Fatalf("read: %v", err)
@@ -47,13 +53,9 @@ func checkRows(t interface {
 			for _, row := range l.indexRows(e) {
 				want[row.Row+"="+row.String("Status")] = true
 			}
-			switch l.Status {
-			case StatusPending:
-				counts.Pending++
-			case StatusResolved:
-				counts.Resolved++
-			case StatusExpired:
-				counts.Expired++
+			several(l.Status, &counts)
+			if strings.EqualFold(l.TenantID, "contoso") {
+				several(l.Status, &ofContoso)
 			}
 		}
 	}
@@ -63,6 +65,11 @@ func checkRows(t interface {
 	counted, err := letters.Counts(t.Context(), []string{engine})
 	if err != nil || counted[0] != counts {
 		t.Errorf("counted %+v, %v, there are %+v", counted, err, counts)
+	}
+	for caller, want := range map[string]DeadLetterCounts{"": counts, "Contoso": ofContoso} {
+		if counted, err := letters.TenantCounts(t.Context(), []string{engine}, caller); err != nil || counted[0] != want {
+			t.Errorf("counted %+v for %q, %v, there are %+v", counted, caller, err, want)
+		}
 	}
 }
 
@@ -218,7 +225,7 @@ func TestDeadLettersStayConsistent(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"add": func(t *rapid.T) {
 				letter := pendingLetter()
-				letter.MessageID, letter.LastFailureAtUtc = fmt.Sprint(next), now
+				letter.MessageID, letter.LastFailureAtUtc, letter.TenantID = fmt.Sprint(next), now, drawOne(t, "tenant", tenants()...)
 				next++
 				if _, err := letters.Add(t.Context(), letter); err != nil {
 					t.Fatalf("add: %v", err)
@@ -339,6 +346,9 @@ func TestGroups(t *testing.T) {
 		if i%3 == 0 {
 			letter.ErrorMessage, letter.Engine = "no such vault", "tls"
 		}
+		if i%10 == 0 {
+			letter.TenantID = "Contoso"
+		}
 		if _, err := letters.Add(t.Context(), letter); err != nil {
 			t.Fatal(err)
 		}
@@ -359,6 +369,10 @@ func TestGroups(t *testing.T) {
 	page, err := letters.List(t.Context(), DeadLetterFilter{Engines: []string{"hmac", "tls"}, ErrorSignature: second.ErrorSignature})
 	if err != nil || len(page.DeadLetters) != 10 {
 		t.Errorf("%d of the group, %v", len(page.DeadLetters), err)
+	}
+	own, err := letters.Groups(t.Context(), DeadLetterFilter{Engines: []string{"hmac", "tls"}, TenantID: "CONTOSO"})
+	if err != nil || own.Examined != 3 || len(own.Groups) != 2 || own.Groups[0].Count != 2 {
+		t.Errorf("of a tenant: %+v, %v", own, err)
 	}
 	if _, err := letters.Groups(t.Context(), DeadLetterFilter{}); !errors.Is(err, ErrFilter) {
 		t.Errorf("no engines: %v", err)

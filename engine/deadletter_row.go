@@ -38,7 +38,7 @@ func (d *DeadLetter) prepare() error {
 		checkID("message id", d.MessageID),
 		checkID("correlation id", d.CorrelationID),
 		checkLength("instance id", d.InstanceID, MaxInstanceIDLength),
-		checkLength("tenant id", d.TenantID, MaxInstanceIDLength),
+		checkTenant(d.TenantID),
 		checkLength("parent row key", d.ParentRowKey, MaxInstanceIDLength),
 		checkTime("time of the first failure", d.FirstFailureAtUtc),
 		checkTime("time of the last failure", d.LastFailureAtUtc),

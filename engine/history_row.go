@@ -57,7 +57,7 @@ func (e Entry) check() error {
 		checkID("engine", e.Engine),
 		checkID("correlation id", e.CorrelationID),
 		checkLength("instance id", e.InstanceID, MaxInstanceIDLength),
-		checkLength("tenant id", e.TenantID, MaxInstanceIDLength),
+		checkTenant(e.TenantID),
 		checkLength("operation", e.Operation, MaxInstanceIDLength),
 		checkTime("creation time", e.CreatedAtUtc),
 		status,

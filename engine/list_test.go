@@ -30,6 +30,9 @@ func fillHistory(t *testing.T, history *History, n int) (engines []string) {
 		if i%100 == 0 {
 			entry.Status = StatusFailed
 		}
+		if i == 1 || i == n-3 {
+			entry.TenantID = "Contoso" // of the engine hmac, one at either end
+		}
 		batches[entry.Engine] = append(batches[entry.Engine], entry)
 	}
 	for _, batch := range batches {
@@ -52,6 +55,8 @@ func TestListCostsItsPage(t *testing.T) {
 		"status":        {HistoryFilter{Status: StatusFailed}, 4},
 		"engine":        {HistoryFilter{Engines: []string{"hmac"}}, 2},
 		"engine status": {HistoryFilter{Engines: []string{"alerts"}, Status: StatusFailed}, 1},
+		"tenant":        {HistoryFilter{TenantID: "contoso"}, 8},
+		"tenant status": {HistoryFilter{TenantID: "contoso", Status: StatusSucceeded, Engines: []string{"hmac"}}, 1},
 		"time":          {HistoryFilter{From: noon().Add(10 * time.Microsecond), To: noon().Add(60 * time.Microsecond)}, 8},
 	}
 	for _, n := range []int{100, 10_000} {
@@ -232,7 +237,18 @@ type listModel struct {
 	position
 	row                                      string
 	instance, status, operation, correlation string
+	tenant                                   string
 	at                                       time.Time
+}
+
+// tenants are spellings of three, and the platform.
+func tenants() []string {
+	return []string{"", "contoso", "CONTOSO", "kelvin", "\u212aELVIN", "fabrikam"}
+}
+
+// seen is the rule by which a caller of a tenant sees a row.
+func (r listModel) seen(caller string) bool {
+	return caller == "" || strings.EqualFold(caller, r.tenant)
 }
 
 // expected is what a filter selects of the rows, in order.
@@ -290,6 +306,7 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 			e.CreatedAtUtc = noon().Add(time.Duration(rapid.IntRange(0, 7).Draw(t, "time")) * time.Microsecond)
 			e.InstanceID, e.Operation = drawOne(t, "instance", "a", "b"), drawOne(t, "operation", "rotate", "notify")
 			e.Status = Status(drawOne(t, "status", "Succeeded", "Failed"))
+			e.TenantID = drawOne(t, "tenant", tenants()...)
 			key := rowKey(e.CorrelationID, e.CreatedAtUtc)
 			if _, taken := rows[e.Engine+"/"+key]; taken {
 				continue
@@ -297,12 +314,13 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 			record(e)
 			rows[e.Engine+"/"+key] = listModel{
 				position: position{place(e.CreatedAtUtc, key), e.Engine}, row: key, at: e.CreatedAtUtc,
-				instance: e.InstanceID, operation: e.Operation, status: string(e.Status), correlation: e.CorrelationID,
+				instance: e.InstanceID, operation: e.Operation, status: string(e.Status), correlation: e.CorrelationID, tenant: e.TenantID,
 			}
 		}
 		f := HistoryFilter{
 			Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
 			InstanceID:    drawOne(t, "instance filter", "", "", "a"),
+			TenantID:      drawOne(t, "caller", tenants()...),
 			Status:        Status(drawOne(t, "status filter", "", "Succeeded", "Failed")),
 			Operation:     drawOne(t, "operation filter", "", "", "notify"),
 			CorrelationID: drawOne(t, "correlation filter", append(correlations, "", "", "", "")...),
@@ -310,7 +328,7 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 			To:            drawBound(t, "to"),
 		}
 		want := expected(rows, func(r listModel) bool {
-			return slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
+			return r.seen(f.TenantID) && slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
 				(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
 				(f.Operation == "" || f.Operation == r.operation) && (f.CorrelationID == "" || f.CorrelationID == r.correlation)
 		})
@@ -331,6 +349,7 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 				break
 			}
 			newer := rotateEntry()
+			newer.TenantID = f.TenantID
 			newer.Engine, newer.CreatedAtUtc = f.Engines[0], noon().Add(time.Second+time.Duration(n)*time.Second)
 			record(newer)
 		}
@@ -358,25 +377,26 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 			d.MessageID = fmt.Sprintf("%s%d", drawOne(t, "id", "a", "~", "ü", "😀", "\ue000"), i)
 			d.CorrelationID = drawOne(t, "correlation id", "run", "run-1")
 			d.LastFailureAtUtc = noon().Add(time.Duration(rapid.IntRange(0, 7).Draw(t, "time")) * time.Microsecond)
-			d.InstanceID = drawOne(t, "instance", "a", "b")
+			d.InstanceID, d.TenantID = drawOne(t, "instance", "a", "b"), drawOne(t, "tenant", tenants()...)
 			d.Status = DeadLetterStatus(drawOne(t, "status", "Pending", "Resolved", "Expired"))
 			add(d)
 			key := rowKey(d.MessageID, d.InsertedAtUtc)
 			rows[d.Engine+"/"+key] = listModel{
 				position: position{place(d.LastFailureAtUtc, key), d.Engine}, row: key, at: d.LastFailureAtUtc,
-				instance: d.InstanceID, status: string(d.Status), correlation: d.CorrelationID,
+				instance: d.InstanceID, status: string(d.Status), correlation: d.CorrelationID, tenant: d.TenantID,
 			}
 		}
 		f := DeadLetterFilter{
 			Engines:       rapid.SampledFrom([][]string{engines, {"hmac"}, {"tls", "alerts"}, {"none"}}).Draw(t, "engines"),
 			InstanceID:    drawOne(t, "instance filter", "", "", "a"),
+			TenantID:      drawOne(t, "caller", tenants()...),
 			Status:        DeadLetterStatus(drawOne(t, "status filter", "", "Pending", "Resolved", "Expired")),
 			CorrelationID: drawOne(t, "correlation filter", "", "", "run", "run-1"),
 			From:          drawBound(t, "from"),
 			To:            drawBound(t, "to"),
 		}
 		want := expected(rows, func(r listModel) bool {
-			return slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
+			return r.seen(f.TenantID) && slices.Contains(f.Engines, r.engine) && within(r.at, f.From, f.To) &&
 				(f.InstanceID == "" || f.InstanceID == r.instance) && (f.Status == "" || string(f.Status) == r.status) &&
 				(f.CorrelationID == "" || f.CorrelationID == r.correlation)
 		})
@@ -397,6 +417,7 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 				break
 			}
 			newer := pendingLetter()
+			newer.TenantID = f.TenantID
 			newer.Engine, newer.MessageID = f.Engines[0], fmt.Sprintf("newer%d", n)
 			newer.LastFailureAtUtc = noon().Add(time.Second + time.Duration(n)*time.Second)
 			add(newer)

@@ -106,7 +106,7 @@ func (d Definition) parseMessage(body []byte) (Message, error) {
 	errs = append(errs,
 		checkLength("operation", m.Operation, MaxInstanceIDLength),
 		checkLength("instance id", m.InstanceID, MaxInstanceIDLength),
-		checkLength("tenant id", m.TenantID, MaxInstanceIDLength))
+		checkTenant(m.TenantID))
 	return m, errors.Join(errs...)
 }
 

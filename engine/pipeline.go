@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -69,6 +70,7 @@ func NewPipeline(c Config) (*Pipeline, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	c.Log = redact.Logger(c.Log)
 	p := &Pipeline{config: c, byQueue: map[string]Definition{}, byName: map[string]Definition{}}
 	var errs []error
 	if c.Runtime == nil || c.History == nil || c.DeadLetters == nil || c.Queues == nil {

@@ -65,6 +65,11 @@ func checkLength(name, text string, limit int) error {
 	return nil
 }
 
+// checkTenant checks the id of a tenant in the form in which it is stored.
+func checkTenant(id string) error {
+	return checkLength("tenant id", cleanText(id), MaxInstanceIDLength)
+}
+
 // checkTime checks that the timestamp of a key and a column can hold t.
 func checkTime(name string, t time.Time) error {
 	if y := t.UTC().Year(); y < 1601 || y > 9999 {

@@ -21,8 +21,9 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 		spoil  func(t *testing.T, w *world) (mend func())
 		reason engine.Reason
 		says   string
+		tenant string // as far as the status says it
 	}{
-		"a round is missing":    {spoil: losesRow(id, "r-00000001-00000001"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
+		"a round is missing":    {spoil: losesRow(id, "r-00000001-00000001"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged", tenant: "Contoso"},
 		"its status is missing": {spoil: losesRow(id, "status"), reason: engine.ReasonInconsistent, says: "stored rounds are damaged"},
 	}
 	for name, tt := range tests {
@@ -53,6 +54,11 @@ func TestSignalsOfOrchestrationsThatCannotGoOn(t *testing.T) {
 				dead := w.deadLettersOf(t, engine.SignalEngine)
 				if len(dead) != 2 || !strings.Contains(dead[0].ErrorMessage+dead[1].ErrorMessage, "purge it by force") {
 					t.Fatalf("%d dead letters: not that of the signal and that of the damage", len(dead))
+				}
+				for _, l := range dead {
+					if l.TenantID != tt.tenant {
+						t.Errorf("of the tenant %q: %+v", l.TenantID, l)
+					}
 				}
 				dead = slices.DeleteFunc(dead, func(l engine.DeadLetter) bool { return strings.Contains(l.ErrorMessage, "purge it by force") })
 				if l := dead[0]; l.DetectedReason != tt.reason || !strings.Contains(l.ErrorMessage, tt.says) || string(l.OriginalMessage) != string(d.Body) ||

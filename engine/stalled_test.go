@@ -90,7 +90,7 @@ func TestARunThatIsStalled(t *testing.T) {
 				signals(t, w, broken)
 				letter := onePending(t, w, tt.of)
 				if letter.DetectedReason != engine.ReasonStalled || letter.CorrelationID != "c1" || !strings.Contains(letter.ErrorMessage, tt.says) ||
-					!strings.Contains(string(letter.OriginalMessage), tt.message) || letter.Node != w.runtime.Node() {
+					!strings.Contains(string(letter.OriginalMessage), tt.message) || letter.Node != w.runtime.Node() || letter.TenantID != "Contoso" {
 					t.Errorf("%+v", letter)
 				}
 				w.retry(t, letter)

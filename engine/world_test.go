@@ -318,7 +318,7 @@ func (w *world) checkSucceeded(t *testing.T, correlationID string) {
 	}
 }
 
-const good = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","input":{"degrees":90}}`
+const good = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","tenantId":"Contoso","input":{"degrees":90}}`
 
 // deliverWithin delivers at most one message, with a bounded invocation.
 func (w *world) deliverWithin(t *testing.T, p *engine.Pipeline, budget time.Duration) int {

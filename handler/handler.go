@@ -8,6 +8,7 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -20,7 +21,7 @@ type Config struct {
 	Tables tables.Store
 	Queues queues.Store
 	Blobs  blobs.Store
-	// Log takes the log; nil means no log.
+	// Log takes the log, which gets no secrets; nil means no log.
 	Log *slog.Logger
 }
 
@@ -35,6 +36,7 @@ func New(a App, c Config) (*Handler, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Log = redact.Logger(c.Log)
 	r := settings.NewReader(c.Lookup)
 	s, err := settings.Load(r)
 	if err != nil {

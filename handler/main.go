@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -80,7 +81,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	reader := settings.NewReader(lookup)
 	s, log, err := m.load(reader)
 	if err != nil {
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", err)
+		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%s\n", redact.Text(err.Error()))
 		return exitUsage
 	}
 	wire := m.Wire
@@ -90,7 +91,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	a, err := wire(reader, s, log)
 	switch {
 	case reader.Err() != nil:
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%v\n", reader.Err())
+		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%s\n", redact.Text(reader.Err().Error()))
 		return exitUsage
 	case err != nil:
 		log.Error("wiring failed", "reason", err.Error())
@@ -108,7 +109,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 // load reads the settings. When some are wrong, the engines are asked for theirs as well, so that all are told at once.
 func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error) {
 	s, err := settings.Load(r)
-	log := slog.New(slog.NewJSONHandler(m.Stdout, &slog.HandlerOptions{Level: s.LogLevel}))
+	log := slog.New(redact.Log(slog.NewJSONHandler(m.Stdout, &slog.HandlerOptions{Level: s.LogLevel})))
 	if err == nil || m.App.Engines == nil {
 		return s, log, err
 	}

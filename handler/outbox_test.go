@@ -281,9 +281,9 @@ func TestDeadEventsAndBack(t *testing.T) {
 
 func checkLetter(t *testing.T, got engine.DeadLetter, added outbox.Added) {
 	t.Helper()
-	want := engine.DeadLetter{Engine: "outbox", MessageID: added.ID, InstanceID: "contoso", OriginalQueue: "N/A", DetectedReason: engine.ReasonPermanent,
+	want := engine.DeadLetter{Engine: "outbox", MessageID: added.ID, InstanceID: "contoso", TenantID: "contoso", OriginalQueue: "N/A", DetectedReason: engine.ReasonPermanent,
 		DequeueCount: 1, Status: engine.StatusPending, CorrelationID: "c1"}
-	seen := engine.DeadLetter{Engine: got.Engine, MessageID: got.MessageID, InstanceID: got.InstanceID, OriginalQueue: got.OriginalQueue,
+	seen := engine.DeadLetter{Engine: got.Engine, MessageID: got.MessageID, InstanceID: got.InstanceID, TenantID: got.TenantID, OriginalQueue: got.OriginalQueue,
 		DetectedReason: got.DetectedReason, DequeueCount: got.DequeueCount, Status: got.Status, CorrelationID: got.CorrelationID}
 	if diff := cmp.Diff(want, seen); diff != "" || !strings.Contains(got.ErrorMessage, "400") {
 		t.Errorf("dead letter, error %q (-want +got):\n%s", got.ErrorMessage, diff)

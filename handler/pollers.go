@@ -57,9 +57,9 @@ func wirePollers(s settings.Settings, with Platform, definitions []engine.Defini
 			errs = append(errs, err)
 			continue
 		}
-		j.config = poller.RunnerConfig{Name: setting.Name, Store: p.stores[setting.State], Handler: handler, Options: setting.Options, Redact: engine.Redact, Log: log}
+		j.config = poller.RunnerConfig{Name: setting.Name, Store: p.stores[setting.State], Handler: handler, Options: setting.Options, Log: log}
 		if !setting.NoQuarantine {
-			j.config.Quarantine = sink.DeadLetters(letters)
+			j.config.Quarantine = sink.DeadLetters(letters, setting)
 		}
 		p.jobs = append(p.jobs, j)
 		p.starts[sink.EngineName(setting.Name)] = sink.Retry(handler)

@@ -196,6 +196,7 @@ func (r *Runtime) GiveUpActivities(ctx context.Context, body []byte, reason stri
 	if err != nil {
 		return err
 	}
+	reason = errorText(reason)
 	var done []activityResult
 	for _, call := range b.Activities {
 		done = append(done, activityResult{Execution: b.Execution, Task: call.Task, Attempt: call.Attempt,

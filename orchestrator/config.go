@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -81,7 +82,7 @@ type Config struct {
 	Grace time.Duration
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
-	// Log takes the log of the runtime and of the orchestrators; the default is slog.Default().
+	// Log takes the log of the runtime and of the orchestrators, without secrets; the default is slog.Default().
 	Log *slog.Logger
 }
 
@@ -113,6 +114,7 @@ func (c Config) withDefaults() Config {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
+	c.Log = redact.Logger(c.Log)
 	return c
 }
 

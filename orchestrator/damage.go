@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -107,7 +108,7 @@ func (r *Runtime) recordDamage(ctx context.Context, d Damage) {
 	r.count(func(c *Counts) { c.Damaged++ })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
-	if d.Reason = cleanText(d.Reason); len(d.Reason) > maxReason {
+	if d.Reason = redact.Text(cleanText(d.Reason)); len(d.Reason) > maxReason {
 		d.Reason = cleanText(d.Reason[:maxReason])
 	}
 	d.Since = r.config.Now().UTC().Truncate(time.Microsecond)

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // These errors can be returned by Runtime.Run and Runtime.Get. None of them has changed the orchestration.
@@ -170,7 +172,7 @@ func failureOf(err error) (f *Failure) {
 		same := *recorded
 		return &same
 	}
-	f = &Failure{Message: clip(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
+	f = &Failure{Message: errorText(err.Error()), Code: errorCode(err), Permanent: IsPermanent(err)}
 	if inner, ok := errors.AsType[*Failure](err); ok { // a typed error stays typed when it is wrapped
 		f.Type, f.Detail = inner.Type, inner.Detail
 	}
@@ -183,25 +185,43 @@ func failureOf(err error) (f *Failure) {
 	return f
 }
 
-// clean returns the failure as it is after being stored and read back.
+// clean returns the failure as it is after being stored and read back: without secrets. It comes before the code sees the
+// failure for the first time, so that the code sees what a replay will see.
 func (f *Failure) clean() *Failure {
 	if f == nil {
 		return nil
 	}
 	same := *f
-	same.Message, same.Code, same.Stack, same.Type = cleanText(f.Message), cleanText(f.Code), cleanText(f.Stack), cleanText(f.Type)
-	same.Detail = compact(f.Detail)
+	same.Message, same.Code = redact.Text(cleanText(f.Message)), redact.Text(cleanText(f.Code))
+	same.Stack, same.Type = redact.Text(cleanText(f.Stack)), cleanText(f.Type)
+	same.Detail = redact.JSON(compact(f.Detail))
 	return &same
 }
 
 // maxMessage bounds what the rounds keep of an error's text, in bytes.
 const maxMessage = 16 << 10
 
+// errorText returns an error's text without secrets, for the rounds. A long text is cut before the redaction, too, because
+// that bounds the cost. What a secret cut there has left at the end is dropped.
+func errorText(text string) string {
+	const most, unsure = 4 * maxMessage, 4 << 10
+	if len(text) <= most {
+		return clip(redact.Text(text))
+	}
+	clean := redact.Text(strings.ToValidUTF8(text[:most], ""))
+	return cut(clean, min(maxMessage, max(0, len(clean)-unsure)), len(text))
+}
+
 func clip(text string) string {
 	if len(text) <= maxMessage {
 		return text
 	}
-	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:maxMessage], ""), len(text))
+	return cut(text, maxMessage, len(text))
+}
+
+// cut returns the beginning of a text, and says how long the whole was.
+func cut(text string, at, whole int) string {
+	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:at], ""), whole)
 }
 
 // errorCode is the Go type of the innermost error, which is the best name that an untyped error has.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // eventKind names an event in the rounds. Kinds are stored: they are added, never renamed.
@@ -274,10 +275,10 @@ func (r round) names() bool {
 	return slices.ContainsFunc(r.Learned, named) || slices.ContainsFunc(r.Decided, named)
 }
 
-// clean makes the event's texts what they are after being stored and read back. Payloads are so already, because
-// marshal or compact made them.
+// clean makes the event's texts what they are after being stored and read back, and removes secrets from those that come
+// from outside. Payloads are so already, because marshal or compact made them, and keep what they hold.
 func (e event) clean() event {
-	e.Name, e.Reason, e.Failure = cleanText(e.Name), cleanText(e.Reason), e.Failure.clean()
+	e.Name, e.Reason, e.Failure = cleanText(e.Name), redact.Text(cleanText(e.Reason)), e.Failure.clean()
 	return e
 }
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // SignalType is the type of a signal (persistence document, section 6).
@@ -221,6 +223,7 @@ func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error
 		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrNoSignals)
 	}
 	s.RuntimeProvider, s.OccurredAtUtc = provider, r.config.Now().UTC()
+	s.Payload.Reason = redact.Text(s.Payload.Reason)
 	if err := s.validate(); err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // errorType encodes and decodes the errors of one type.
@@ -16,7 +18,8 @@ type errorType struct {
 
 // WithError keeps the type of errors of type E that an activity or a sub-orchestration returns or wraps: errors.As
 // finds them in what Await returns, also after a crash and in another process. They travel as JSON, so their data has
-// to be in exported fields and must not be secret. Of other errors, only the text is kept.
+// to be in exported fields and must not be secret: values that look secret, also by the names of their members, are
+// replaced by "[redacted]" before the code sees them. Of other errors, only the text is kept.
 func WithError[E error]() CallOption {
 	t := errorType{
 		name: fmt.Sprintf("%T", *new(E)),
@@ -54,7 +57,7 @@ func (all errorTypes) record(f *Failure, err error) {
 	defer func() { _ = recover() }() // a panic of user code records nothing
 	for _, t := range all {
 		if detail, ok := t.encode(err); ok && len(detail) <= maxMessage {
-			f.Type, f.Detail = t.name, detail
+			f.Type, f.Detail = t.name, redact.JSON(detail)
 			return
 		}
 	}
@@ -87,7 +90,7 @@ func recordNamed(f *Failure, err error, names []string) {
 		return
 	}
 	if detail, err := encodePayload(named); err == nil && len(detail) <= maxMessage {
-		f.Type, f.Detail = fmt.Sprintf("%T", named), detail
+		f.Type, f.Detail = fmt.Sprintf("%T", named), redact.JSON(detail)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 const (
@@ -106,7 +108,7 @@ func (e *connectionError) Error() string { return e.text }
 
 func (e *connectionError) Unwrap() error { return e.err }
 
-// printable makes one line of at most limit bytes of foreign text, so that it can neither forge log lines, nor move a
+// printable makes one line of at most limit bytes of foreign text, without secrets, so that it can neither forge log lines, nor move a
 // terminal's cursor, nor reverse the direction of the text behind it.
 func printable(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
@@ -116,7 +118,7 @@ func printable(s string, limit int) string {
 		}
 		return ' '
 	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	s = redact.Text(strings.Join(strings.Fields(s), " ")) // before the cut, which makes secrets unrecognisable
 	if len(s) > limit {
 		s = strings.ToValidUTF8(s[:limit], "")
 	}

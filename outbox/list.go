@@ -27,7 +27,8 @@ type Filter struct {
 	// Status is StatusPending, StatusFailed, StatusProcessed, StatusSkipped or StatusDead; "" selects all, pending ones
 	// first.
 	Status Status
-	// TenantID selects one tenant; "" selects all, in the order of their escaped ids.
+	// TenantID selects one tenant, whose id is compared exactly, unlike elsewhere, because it is the partition; "" selects
+	// all, in the order of their escaped ids.
 	TenantID  string
 	EventType string
 	// CreatedFrom is inclusive, CreatedTo exclusive.

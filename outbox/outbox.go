@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -113,7 +114,7 @@ func New(c Config) (*Outbox, error) {
 		container: cmp.Or(c.Container, DefaultContainer),
 		options:   c.Options.withDefaults(),
 		node:      clip(cmp.Or(c.Node, defaultNode()), MaxIDLength),
-		logger:    cmp.Or(c.Logger, slog.Default()),
+		logger:    redact.Logger(cmp.Or(c.Logger, slog.Default())),
 		now:       func() time.Time { return truncated(now()) },
 		random:    c.Random,
 		observe:   c.Observer.complete(),

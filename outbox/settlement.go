@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // This file turns the result of a delivery into the message's next state.
@@ -76,7 +78,7 @@ func (d *Dispatcher) failed(ctx context.Context, h *claimedMessage, attempt Atte
 	event := h.event(h.Payload)
 	hadFailed := h.RetryCount > 0
 	h.RetryCount++
-	h.Error = clip(cause.Error(), d.o.options.MaxErrorTextLength)
+	h.Error = clip(redact.Text(cause.Error()), d.o.options.MaxErrorTextLength)
 	attempt.Error = h.Error
 	var deliveryErr *DeliveryError
 	if errors.As(cause, &deliveryErr) {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // Options are the numeric settings of a poller. A field that is zero has its default.
@@ -100,9 +102,7 @@ type RunnerConfig struct {
 	Owner string
 	// Now is a clock of which only differences are used; the default is time.Now.
 	Now func() time.Time
-	// Redact removes secrets from error texts before they are stored or logged; the default does nothing.
-	Redact func(string) string
-	// Log is the log; the default is none.
+	// Log is the log, which gets no secrets; the default is none.
 	Log *slog.Logger
 }
 
@@ -142,9 +142,7 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.Redact == nil {
-		c.Redact = func(text string) string { return text }
-	}
+	c.Log = redact.Logger(c.Log)
 	if c.Owner == "" {
 		host, _ := os.Hostname() // without a host name, the random part has to do
 		c.Owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), uuid.NewString()[:8])
@@ -220,9 +218,9 @@ func (r *Runner) skipped(why error) Result {
 	return Result{Skipped: wrap(r.config.Name, "tick", why)}
 }
 
-// errorText returns an error text for storing and logging.
+// errorText returns an error text for storing and logging, without secrets.
 func (r *Runner) errorText(err error) string {
-	return clip(r.config.Redact(err.Error()), maxErrorText)
+	return clip(redact.Text(err.Error()), maxErrorText)
 }
 
 // report logs a tick.

@@ -85,7 +85,7 @@ func (a *api) letter(ctx context.Context, r *request, engineName, rowKey string)
 func letterChange(action string, d engine.DeadLetter, notes *string) access.Change {
 	c := access.Change{Action: action, Target: "dlq/" + d.Engine + "/" + d.RowKey, Tenant: d.TenantID, Before: string(d.Status)}
 	if notes != nil {
-		c.Reason = engine.Redact(*notes)
+		c.Reason = *notes
 	}
 	return c
 }

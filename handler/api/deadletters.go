@@ -105,7 +105,7 @@ func deadLetterItemOf(d engine.DeadLetter) deadLetterItem {
 }
 
 func deadLetterDetailOf(d engine.DeadLetter) deadLetterDetail {
-	text, encoding := d.MessageText()
+	text, encoding := shownMessage(d)
 	return deadLetterDetail{
 		deadLetterItem:          deadLetterItemOf(d),
 		OriginalMessage:         text,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -72,7 +73,8 @@ func (a *api) reason(r *request) (string, error) {
 	q := newQuery("")
 	q.values.Set("reason", c.Reason)
 	reason := q.text("reason", maxOperatorReason)
-	return strings.TrimSpace(reason + " (by " + r.by() + ")"), q.err()
+	// What is redacted may reach to the end of the text, and must not take along who gave it.
+	return strings.TrimSpace(redact.Text(reason) + " (by " + r.by() + ")"), q.err()
 }
 
 // tell sends an orchestration that has not ended an event or a command. With If-Match, it is for that state only: should
@@ -210,7 +212,7 @@ func (a *api) purgeByForce(ctx context.Context, r *request, id, reason string) (
 	if !r.principal().May(access.OrchestrationsForcePurge) {
 		return reply{}, &access.DeniedError{Need: access.OrchestrationsForcePurge}
 	}
-	change := access.Change{Action: "forcePurge", Target: "orchestrations/" + id, Reason: engine.Redact(reason)}
+	change := access.Change{Action: "forcePurge", Target: "orchestrations/" + id, Reason: reason}
 	if s, err := a.runtime.Status(ctx, id); err == nil { // there may be nothing that can be read
 		change.Before, change.Tenant = string(s.Status), s.TenantID
 	}
@@ -244,5 +246,5 @@ func (a *api) readable(ctx context.Context, r *request, id string) error {
 
 // orchestrationChange is a change of an orchestration, for the record.
 func orchestrationChange(action string, s orchestrator.Summary, reason string) access.Change {
-	return access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: engine.Redact(reason)}
+	return access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: reason}
 }

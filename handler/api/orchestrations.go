@@ -184,14 +184,6 @@ func (a *api) detailOf(in orchestrator.Inspection) orchestrationDetail {
 	return d
 }
 
-// shownPayload is a payload as an answer shows it: too large a one by its size only.
-func shownPayload(payload json.RawMessage) (json.RawMessage, int) {
-	if len(payload) > maxShownPayload {
-		return nil, len(payload)
-	}
-	return payload, 0
-}
-
 func failureItemOf(f *orchestrator.Failure) *failureItem {
 	if f == nil {
 		return nil

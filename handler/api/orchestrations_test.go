@@ -389,7 +389,7 @@ func TestOrchestrationsArePurged(t *testing.T) {
 // A payload that would make an answer large is shown by its size.
 func TestLargePayloadsAreLeftOut(t *testing.T) {
 	t.Parallel()
-	if shown, size := shownPayload(json.RawMessage(strings.Repeat(" ", maxShownPayload))); len(shown) != maxShownPayload || size != 0 {
+	if shown, size := shownPayload(json.RawMessage(strings.Repeat(" ", maxShownPayload-1) + "1")); len(shown) != maxShownPayload || size != 0 {
 		t.Error(len(shown), size)
 	}
 	if shown, size := shownPayload(json.RawMessage(strings.Repeat(" ", maxShownPayload+1))); shown != nil || size != maxShownPayload+1 {

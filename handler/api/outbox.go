@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -142,9 +143,9 @@ func outboxDetailOf(r outbox.Record) outboxDetail {
 	}
 	switch {
 	case json.Valid(r.Payload):
-		d.Payload = r.Payload
+		d.Payload = redact.JSON(r.Payload)
 	case len(r.Payload) > 0:
-		d.Payload = string(r.Payload)
+		d.Payload = redact.Text(string(r.Payload))
 	}
 	return d
 }

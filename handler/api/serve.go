@@ -19,6 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // reply is what an endpoint answers when it succeeds.
@@ -174,6 +175,8 @@ func methodNotAllowed(res resource) *failure {
 func (a *api) fail(c echo.Context, r *request, err error) error {
 	now := a.now().UTC()
 	f := failureOf(err, now)
+	shown := f.problem
+	shown.Message = redact.Text(shown.Message)                                           // it may quote what another service has said
 	if f.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) { // a caller who left is no trouble
 		a.log.Error("API request failed", "correlationId", r.correlationID, "method", r.http.Method, "route", c.Path(),
 			"status", f.status, "error", engine.Redact(err.Error()))
@@ -185,11 +188,11 @@ func (a *api) fail(c echo.Context, r *request, err error) error {
 	}
 	if !r.accepts(problemType) {
 		return write(c, r, f.status, echo.MIMEApplicationJSON, envelope{
-			Status: "Failed", CorrelationID: r.correlationID, Timestamp: now, Error: &errBody{f.problem, f.details},
+			Status: "Failed", CorrelationID: r.correlationID, Timestamp: now, Error: &errBody{shown, f.details},
 		})
 	}
 	return write(c, r, f.status, problemType, problemBody{
-		Type: "about:blank", Title: http.StatusText(f.status), Status: f.status, Detail: f.Message,
+		Type: "about:blank", Title: http.StatusText(f.status), Status: f.status, Detail: shown.Message,
 		Instance: r.http.URL.EscapedPath(), Code: f.Code, Target: f.Target,
 		CorrelationID: r.correlationID, Timestamp: now, Errors: f.details,
 	})

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
@@ -72,7 +71,7 @@ func (a *api) acted(name string) endpoint {
 		if err != nil {
 			return reply{}, err
 		}
-		err = r.call.Begin(ctx, access.Change{Action: name, Target: "tasks/" + ref.String(), Tenant: t.TenantID, Before: taskState(t), Reason: engine.Redact(c.Note)})
+		err = r.call.Begin(ctx, access.Change{Action: name, Target: "tasks/" + ref.String(), Tenant: t.TenantID, Before: taskState(t), Reason: c.Note})
 		if err != nil {
 			return reply{}, err
 		}

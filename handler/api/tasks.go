@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -131,9 +132,9 @@ func taskItemOf(t tasks.Task) taskItem {
 }
 
 func taskDetailOf(t tasks.Task) taskDetail {
-	d := taskDetail{taskItem: taskItemOf(t), Payload: t.Payload, Form: t.Form, Events: []taskEvent{}}
+	d := taskDetail{taskItem: taskItemOf(t), Payload: redact.JSON(t.Payload), Form: t.Form, Events: []taskEvent{}}
 	if t.End != nil {
-		d.Output = t.End.Output
+		d.Output = redact.JSON(t.End.Output)
 	}
 	for _, e := range t.Events {
 		d.Events = append(d.Events, taskEvent{Event: e.Kind, AtUtc: e.At, By: e.By, ByName: e.ByName, Assignee: e.Assignee, AssigneeName: e.AssigneeName, Roles: notNil(e.Roles), Note: e.Note})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -122,12 +123,12 @@ func (t *teller) asInput(payload json.RawMessage) json.RawMessage {
 	if !t.input {
 		return nil
 	}
-	return payload
+	return redact.JSON(payload)
 }
 
 func (t *teller) asResult(payload json.RawMessage) json.RawMessage {
 	if !t.results {
 		return nil
 	}
-	return payload
+	return redact.JSON(payload)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -45,7 +44,7 @@ var errOthers = errors.New("it belongs to another tenant")
 
 // begin records a change of an instance.
 func (in *call) begin(action string, s orchestrator.Summary, reason string) error {
-	return in.door.Begin(in.ctx, access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: engine.Redact(reason)})
+	return in.door.Begin(in.ctx, access.Change{Action: action, Target: "orchestrations/" + s.ID, Tenant: s.TenantID, Before: string(s.Status), Reason: reason})
 }
 
 // errGone: the instance has ended.

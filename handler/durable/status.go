@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -62,7 +63,7 @@ func (s *server) inspect(in *call, id string, input, history, results bool) (sho
 	}
 	view := summaryOf(found.Summary)
 	if input {
-		view.Input = inputOf(found)
+		view.Input = redact.JSON(inputOf(found))
 	}
 	view.Output = outputOf(found.Outcome)
 	if history && found.Status != orchestrator.Pending {
@@ -99,11 +100,11 @@ func textOrJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// outputOf is the result of an instance, or the text of its failure; nothing of one that has not ended.
+// outputOf is the result of an instance without secrets, or the text of its failure; nothing of one that has not ended.
 func outputOf(out orchestrator.Outcome) json.RawMessage {
 	if out.Ended() && out.Failure != nil {
 		quoted, _ := json.Marshal(out.Failure.Message) // strings always marshal
 		return quoted
 	}
-	return out.Output
+	return redact.JSON(out.Output)
 }

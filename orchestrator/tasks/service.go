@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -191,7 +192,7 @@ func (s *Service) change(ctx context.Context, t Task, e Event) (Task, error) {
 	if len(e.Note) > MaxNote {
 		return t, fmt.Errorf("%w: a note has at most %d bytes, not %d", ErrInvalid, MaxNote, len(e.Note))
 	}
-	if e.At.IsZero() {
+	if e.Note = redact.Text(e.Note); e.At.IsZero() {
 		e.At = s.now()
 	}
 	next := t
@@ -265,7 +266,7 @@ func (s *Service) Complete(ctx context.Context, r Ref, by Person, output json.Ra
 	if err := t.checkAnswer(output); err != nil {
 		return t, fmt.Errorf("complete task %s: %w", r, err)
 	}
-	return s.complete(ctx, t, End{Status: Completed, By: by.ID, ByName: by.Name, At: s.now(), Note: note, Output: output})
+	return s.complete(ctx, t, End{Status: Completed, By: by.ID, ByName: by.Name, At: s.now(), Note: redact.Text(note), Output: output})
 }
 
 // complete writes the end of the task, and then tells the orchestration.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -54,6 +55,7 @@ func (c Config) withDefaults() Config {
 	if c.Runtime.Log == nil {
 		c.Runtime.Log = slog.Default()
 	}
+	c.Runtime.Log = redact.Logger(c.Runtime.Log)
 	setDefault(&c.Concurrency, 100)
 	setDefault(&c.MaxPollInterval, time.Second)
 	setDefault(&c.Visibility, 30*time.Second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -21,8 +22,10 @@ const (
 // EngineName is the name under which a poller's rows are in the dead letters.
 func EngineName(name string) string { return "poller-" + name }
 
-// DeadLetters is what to quarantine rows with: the dead letter of a row is written once, however often it is quarantined.
-func DeadLetters(letters *engine.DeadLetters) func(context.Context, poller.Quarantined) error {
+// DeadLetters is what to quarantine the rows of a poller with: the dead letter of a row is written once, however often it
+// is quarantined, and belongs to the tenant for which the setting delivers the row, or to the platform if the row does not
+// say.
+func DeadLetters(letters *engine.DeadLetters, s poller.Setting) func(context.Context, poller.Quarantined) error {
 	return func(ctx context.Context, q poller.Quarantined) error {
 		event := eventOf(q.Poller, q.EventID, q.Row)
 		if len(event.Data) > maxDeadData || payload.Check(event.Data) != nil {
@@ -44,9 +47,26 @@ func DeadLetters(letters *engine.DeadLetters) func(context.Context, poller.Quara
 			FirstFailureAtUtc: q.FirstFailureAt,
 			LastFailureAtUtc:  q.LastFailureAt,
 			CorrelationID:     correlationID(q.Poller, q.EventID),
+			TenantID:          tenantOf(s, q.Row),
 		})
 		return err
 	}
+}
+
+// tenantOf returns the tenant of a row, "" for none and for one that cannot be read.
+func tenantOf(s poller.Setting, row poller.Row) string {
+	var name, otherwise string
+	switch {
+	case s.Engine != nil:
+		name, otherwise = s.Engine.TenantColumn, s.Engine.Tenant
+	case s.Outbox != nil:
+		name, otherwise = s.Outbox.TenantColumn, s.Outbox.Tenant
+	}
+	tenant, err := column(row, name, otherwise)
+	if err != nil || len(tenant) > engine.MaxInstanceIDLength || strings.ContainsRune(tenant, 0) { // a dead letter would not take it
+		return ""
+	}
+	return tenant
 }
 
 // Retry delivers a row of a dead letter again, as it was when it was quarantined: register it with the Retrier under

@@ -41,7 +41,7 @@ func TestDeepRows(t *testing.T) {
 			if err := tt.Deliver(t.Context(), d); (err == nil) != good || !good && !poller.IsPermanent(err) {
 				t.Errorf("%s, %d levels: %v", name, levels, err)
 			}
-			err := sink.DeadLetters(letters)(t.Context(), poller.Quarantined{Poller: "p" + name, Row: d.Rows[0], EventID: d.EventIDs[0], Err: errors.New("refused"),
+			err := sink.DeadLetters(letters, poller.Setting{})(t.Context(), poller.Quarantined{Poller: "p" + name, Row: d.Rows[0], EventID: d.EventIDs[0], Err: errors.New("refused"),
 				LastFailureAt: time.Unix(1, 0), FirstFailureAt: time.Unix(1, 0)})
 			if err != nil {
 				t.Errorf("%s, %d levels: quarantine: %v", name, levels, err)

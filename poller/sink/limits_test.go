@@ -28,7 +28,7 @@ func TestSizesOfQuarantinedRows(t *testing.T) {
 			text := strings.Repeat(unit, (n-8)/len(unit))
 			d := delivery(`{"x":"` + text + strings.Repeat("y", n-8-len(text)) + `"}`)
 			q := poller.Quarantined{Poller: fmt.Sprintf("p%x%d", unit, n), Row: d.Rows[0], EventID: d.EventIDs[0], Err: errors.New("refused"), FirstFailureAt: time.Unix(1, 0), LastFailureAt: time.Unix(1, 0)}
-			if err := sink.DeadLetters(letters)(t.Context(), q); err != nil {
+			if err := sink.DeadLetters(letters, poller.Setting{})(t.Context(), q); err != nil {
 				t.Fatalf("%d bytes of %q: %.300v", n, unit, err)
 			}
 			page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{sink.EngineName(q.Poller)}})

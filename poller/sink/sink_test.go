@@ -158,9 +158,9 @@ func TestDeadLetters(t *testing.T) {
 	if err := letters.CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d := delivery(`{"id":1}`, `{"id":2,"x":"`+strings.Repeat("x", 200<<10)+`"}`)
+	d := delivery(`{"id":1}`, `{"id":2,"tenant":"acme","x":"`+strings.Repeat("x", 200<<10)+`"}`)
 	at := time.Date(2026, 4, 7, 1, 2, 3, 0, time.UTC)
-	quarantine := sink.DeadLetters(letters)
+	quarantine := sink.DeadLetters(letters, poller.Setting{Engine: &poller.EngineTarget{TenantColumn: "tenant"}})
 	for range 2 {
 		for i, row := range d.Rows {
 			q := poller.Quarantined{Poller: d.Poller, Row: row, EventID: d.EventIDs[i], Attempts: 5, Err: errors.New("refused"), FirstFailureAt: at, LastFailureAt: at.Add(time.Duration(i+1) * time.Minute)}
@@ -172,6 +172,9 @@ func TestDeadLetters(t *testing.T) {
 	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"poller-orders"}})
 	if err != nil || len(page.DeadLetters) != 2 {
 		t.Fatalf("%+v, %v", page, err)
+	}
+	if first, second := page.DeadLetters[1], page.DeadLetters[0]; first.TenantID != "" || second.TenantID != "acme" {
+		t.Errorf("of the tenants %q and %q", first.TenantID, second.TenantID)
 	}
 	var got []poller.Delivery
 	retry := sink.Retry(poller.HandlerFunc(func(_ context.Context, d poller.Delivery) error { got = append(got, d); return nil }))

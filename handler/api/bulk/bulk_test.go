@@ -95,10 +95,12 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *process {
 	ts, qs := faults.Tables(w.tables, plan.Intercept), faults.Queues(w.queues, plan.Intercept)
 	admin := outbox.NewAdmin(w.outbox(t, ts, qs))
 	letters, retrier := w.deadLetters(t, ts, qs)
-	kinds := []Kind{Outbox(admin), DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}}.Kind()}
+	var r *orchestrator.Runtime
+	kinds := []Kind{Outbox(admin), Orchestrations(func() Purger { return r }), DeadLetters{Letters: letters, Retrier: retrier, Engines: []string{"hmac", "tls"}}.Kind()}
+	short := orchestrator.NewOrchestrator("short", func(*orchestrator.Context, int) (int, error) { return 0, nil })
 	r, err := orchestrator.New(orchestrator.Config{
 		Tables: ts, Queues: qs, Blobs: faults.Blobs(w.blobs, plan.Intercept), ScheduleQueue: "orchestration-signals", LateAfter: time.Minute,
-		Orchestrators: Orchestrators(kinds...), Activities: Activities(kinds...), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Orchestrators: append(Orchestrators(kinds...), short), Activities: Activities(kinds...), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

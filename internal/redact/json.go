@@ -1,33 +1,60 @@
-package engine
+package redact
 
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 )
 
-// RedactJSON replaces the secrets of a JSON document by "[redacted]". A value is secret when the name of its member
-// looks secret, in any case and with any punctuation: secretText, client_secret, accountKey, token, Authorization and
-// so on, but not secretName, secretVersion, keyName or tokenType, which describe a secret. In an object or array with
-// such a name, all strings and numbers are secret, with the same exceptions. Of {"name": ..., "value": ...} the value
-// is secret when the name before it looks secret. All other strings are passed through Redact.
+// JSON replaces the secrets of a JSON document by "[redacted]". A value is secret when the name of its member looks
+// secret, in any case and with any punctuation: secretText, client_secret, accountKey, token, Authorization and so on, but
+// not secretName, secretVersion, keyName or tokenType, which describe a secret. In an object or array with such a name, all
+// strings and numbers are secret, with the same exceptions. Of {"name": ..., "value": ...} the value is secret when the
+// name before it looks secret. All other strings, and the names, are passed through Text; a string that holds a document is
+// treated as one.
 //
 // Everything else stays as it is, byte for byte: the order of members, the text of numbers, white space. A document
 // without secrets is returned itself. A text that is not JSON becomes a JSON string of its redacted text; an empty
 // document becomes nil.
-func RedactJSON(doc json.RawMessage) json.RawMessage {
+func JSON(doc json.RawMessage) json.RawMessage {
 	if len(doc) == 0 {
 		return nil
 	}
 	if !json.Valid(doc) {
-		return quoted(Redact(string(doc)))
+		return quoted(Text(string(doc)))
 	}
-	r := jsonRedactor{doc: doc}
-	r.value(false)
+	return document(doc, 0)
+}
+
+// Document is JSON for a text that may be a document, and Text for one that is none.
+func Document(text string) string {
+	if json.Valid([]byte(text)) {
+		return string(document([]byte(text), 0))
+	}
+	return Text(text)
+}
+
+// maxNested bounds how deep documents in strings of documents are looked into.
+const maxNested = 8
+
+// document redacts a valid document.
+func document(doc []byte, nested int) []byte {
+	r := jsonRedactor{doc: doc, nested: nested}
+	r.value(no)
 	if r.copied == 0 {
 		return doc
 	}
 	return append(r.out, doc[r.copied:]...)
 }
+
+// secrecy says what of a value is secret by its name.
+type secrecy int
+
+const (
+	no      secrecy = iota
+	strict          // strings
+	numbers         // strings and numbers
+)
 
 // jsonRedactor walks a valid document, and copies it as far as it has to change.
 type jsonRedactor struct {
@@ -35,10 +62,11 @@ type jsonRedactor struct {
 	pos    int
 	out    []byte
 	copied int // of doc, into out
+	nested int // how many documents this one is a string of
 }
 
-// value walks one value; secret says that its name looks secret.
-func (r *jsonRedactor) value(secret bool) {
+// value walks one value.
+func (r *jsonRedactor) value(secret secrecy) {
 	switch r.next() {
 	case '{':
 		r.object(secret)
@@ -47,9 +75,12 @@ func (r *jsonRedactor) value(secret bool) {
 	case '"':
 		start := r.pos
 		text := r.text()
-		clean := redacted
-		if !secret {
-			clean = Redact(text)
+		clean := mark
+		switch {
+		case text == "":
+			clean = ""
+		case secret == no:
+			clean = r.clean(text)
 		}
 		if clean != text {
 			r.replace(start, clean)
@@ -57,13 +88,22 @@ func (r *jsonRedactor) value(secret bool) {
 	default:
 		start := r.pos
 		r.literal()
-		if secret && bytes.IndexByte([]byte("tfn"), r.doc[start]) < 0 { // true, false and null reveal nothing
-			r.replace(start, redacted)
+		if secret == numbers && bytes.IndexByte([]byte("tfn"), r.doc[start]) < 0 { // true, false and null reveal nothing
+			r.replace(start, mark)
 		}
 	}
 }
 
-func (r *jsonRedactor) object(secret bool) {
+// clean redacts the text of a string.
+func (r *jsonRedactor) clean(text string) string {
+	trimmed := strings.TrimLeft(text, " \t\r\n")
+	if r.nested < maxNested && trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(text)) {
+		return string(document([]byte(text), r.nested+1))
+	}
+	return Text(text)
+}
+
+func (r *jsonRedactor) object(secret secrecy) {
 	r.pos++
 	named := false // an earlier member says that "value" is a secret
 	for r.next() != '}' {
@@ -71,15 +111,35 @@ func (r *jsonRedactor) object(secret bool) {
 			r.pos++
 			continue
 		}
+		start := r.pos
 		name := r.text()
+		if clean := Text(name); clean != name {
+			r.replace(start, clean)
+		}
 		r.next()
 		r.pos++ // the colon
 		r.next()
 		plain, start := plainName(name), r.pos
-		r.value(secretName(name) || secret && !harmless(plain) || named && plain == "value")
+		r.value(memberSecrecy(name, plain, secret, named))
 		named = named || namesSecret(plain, r.doc[start:r.pos])
 	}
 	r.pos++
+}
+
+// memberSecrecy returns what of a member is secret; outer is that of its object, and named says that another member calls
+// this one's value a secret.
+func memberSecrecy(name, plain string, outer secrecy, named bool) secrecy {
+	switch {
+	case named && plain == "value":
+		return numbers
+	case outer != no && !harmless(plain):
+		return outer
+	case !secretName(name):
+		return no
+	case endsSecret(plain):
+		return numbers
+	}
+	return strict
 }
 
 // namesSecret reports whether a member, given its plain name and its JSON, names a secret whose value is in another
@@ -95,7 +155,7 @@ func namesSecret(plain string, value []byte) bool {
 	return false
 }
 
-func (r *jsonRedactor) array(secret bool) {
+func (r *jsonRedactor) array(secret secrecy) {
 	r.pos++
 	for r.next() != ']' {
 		if r.doc[r.pos] == ',' {

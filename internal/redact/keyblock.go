@@ -1,0 +1,62 @@
+package redact
+
+import "strings"
+
+// findKeyBlocks finds private keys in PEM, with line ends as they are, escaped or lost. Of a key whose end is cut off, all
+// that follows is taken.
+func findKeyBlocks(text string, spans []span) []span {
+	from := -1
+	for at := 0; ; {
+		i, length := privateKeyLabel(text[at:])
+		if i < 0 {
+			break
+		}
+		begin, ok := lineBegin(text, at+i)
+		at += i + length
+		switch {
+		case !ok:
+		case from < 0 && strings.HasPrefix(text[begin:], "BEGIN"):
+			for from = begin; from > 0 && text[from-1] == '-'; from-- {
+			}
+		case from >= 0 && strings.HasPrefix(text[begin:], "END"):
+			for at < len(text) && (text[at] == '-' || strings.HasPrefix(text[at:], " BLOCK-")) {
+				at++
+			}
+			spans = append(spans, span{from, at, mark})
+			from = -1
+		}
+	}
+	if from >= 0 {
+		spans = append(spans, span{from, len(text), mark})
+	}
+	return spans
+}
+
+// privateKeyLabel finds the label of a private key, also as it is in URLs, and returns where it is and its length.
+func privateKeyLabel(text string) (at, length int) {
+	const first = "PRIVATE"
+	for from := 0; ; {
+		i := strings.Index(text[from:], first)
+		if i < 0 {
+			return -1, 0
+		}
+		i += from
+		for _, label := range []string{"PRIVATE KEY", "PRIVATE+KEY", "PRIVATE%20KEY"} {
+			if strings.HasPrefix(text[i:], label) {
+				return i, len(label)
+			}
+		}
+		from = i + len(first)
+	}
+}
+
+// lineBegin returns where BEGIN or END stands before the label at i, behind dashes.
+func lineBegin(text string, i int) (int, bool) {
+	const most = len("-----BEGIN OPENSSH ") + 16
+	before := text[max(0, i-most):i]
+	at := max(strings.LastIndex(before, "-BEGIN"), strings.LastIndex(before, "-END"))
+	if at < 0 {
+		return 0, false
+	}
+	return i - len(before) + at + 1, true
+}

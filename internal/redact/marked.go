@@ -1,0 +1,115 @@
+package redact
+
+import "strings"
+
+// marked describes secrets with a fixed text in their middle, and of a fixed length.
+type marked struct {
+	marker string
+	// before is how many bytes precede the marker, after how many follow, longest how many at most if that is more; all are
+	// of the alphabet.
+	bytes                  *alphabet
+	before, after, longest int
+	// padding is what the secret ends with.
+	padding string
+}
+
+// markedSecrets are keys of Azure, which carry the name of their service, and others. The signatures and lengths are facts
+// from the rules of gitleaks and of Microsoft's security-utilities (both MIT licence).
+var markedSecrets = []marked{
+	{marker: "Q~", bytes: unreserved, before: 4, after: 31, longest: 36},    // client secrets of Entra ID
+	{marker: "AzFu", bytes: base64URL, before: 44, after: 6, padding: "=="}, // Functions
+	{marker: "AzSe", bytes: alnum, before: 42, after: 6},                    // AI Search
+	{marker: "AzCa", bytes: base64, before: 33, after: 6, padding: "="},     // Cache for Redis
+	{marker: "+ACR", bytes: base64, before: 42, after: 6},                   // Container Registry
+	{marker: "+ASb", bytes: base64, before: 33, after: 6, padding: "="},     // Service Bus
+	{marker: "+AEh", bytes: base64, before: 33, after: 6, padding: "="},     // Event Hubs
+	{marker: "+ARm", bytes: base64, before: 33, after: 6, padding: "="},     // Relay
+	{marker: "AIoT", bytes: base64, before: 33, after: 6, padding: "="},     // IoT Hub
+	{marker: "AZEG", bytes: base64, before: 33, after: 6, padding: "="},     // Event Grid
+	{marker: "JQQJ99", bytes: base64, before: 52, after: 26},                // newer keys of many services
+	{marker: "T3BlbkFJ", bytes: word, before: 23, after: 20},                // OpenAI
+	{marker: ".atlasv1.", bytes: word, before: 14, after: 60, longest: 70},
+}
+
+// findMarked finds the secrets that are known by what is in their middle or at their end.
+func findMarked(text string, spans []span) []span {
+	for _, m := range markedSecrets {
+		for at, next := 0, 0; ; at = next {
+			i := strings.Index(text[at:], m.marker)
+			if i < 0 {
+				break
+			}
+			next = at + i + 1
+			if s, ok := m.around(text, at+i); ok {
+				spans = append(spans, s)
+			}
+		}
+	}
+	return findAccountKeys(text, findBotTokens(text, spans))
+}
+
+// around returns the secret whose marker begins at i.
+func (m marked) around(text string, i int) (span, bool) {
+	from, rest := i-m.before, i+len(m.marker)
+	if from < 0 || rest+m.after > len(text) || !m.bytes.begins(text, from) {
+		return span{}, false
+	}
+	for j := from; j < i; j++ {
+		if !m.bytes[text[j]] {
+			return span{}, false
+		}
+	}
+	longest := max(m.after, m.longest)
+	// One byte more shows that the secret would be too long.
+	to := m.bytes.run(text[:min(len(text), rest+longest+1)], rest)
+	if n := to - rest; n < m.after || n > longest || !strings.HasPrefix(text[to:], m.padding) {
+		return span{}, false
+	}
+	return span{from, to + len(m.padding), mark}, true
+}
+
+// findAccountKeys finds 64 bytes in base64, as the keys of storage accounts and of Cosmos DB are. Digests of npm packages
+// have the same form, behind their algorithm.
+func findAccountKeys(text string, spans []span) []span {
+	const length = 86
+	for at := 0; ; {
+		i := strings.Index(text[at:], "==")
+		if i < 0 {
+			return spans
+		}
+		end := at + i
+		from := end - length
+		at = end + 2
+		if from < 0 || base64.run(text[from:end], 0) != length {
+			continue
+		}
+		if !base64.begins(text, from) || strings.HasSuffix(text[:from], "sha512-") {
+			continue
+		}
+		spans = append(spans, span{from, at, mark})
+	}
+}
+
+// findBotTokens finds the tokens of Telegram: a number, which stays, a colon, and 35 characters that begin with AA.
+func findBotTokens(text string, spans []span) []span {
+	const begin, rest, leastNumber = "AA", 33, 8
+	for _, separator := range []string{":", "%3A"} {
+		for at := 0; ; {
+			i := strings.Index(text[at:], separator+begin)
+			if i < 0 {
+				break
+			}
+			colon := at + i
+			at = colon + 1
+			from := colon + len(separator)
+			to := from + len(begin) + rest
+			if to > len(text) || word.run(text[from:to], 0) != to-from || !ends(text, to) {
+				continue
+			}
+			if number := text[max(0, colon-leastNumber):colon]; len(number) == leastNumber && digits.run(number, 0) == leastNumber {
+				spans = append(spans, span{from, to, mark})
+			}
+		}
+	}
+	return spans
+}

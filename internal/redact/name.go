@@ -1,0 +1,91 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+)
+
+// secretWords make a name that contains one of them look secret; so does being one of secretNames. All are in lower case
+// without punctuation, as plainName gives names.
+var (
+	secretWords = []string{
+		"secret", "password", "passwd", "passphrase", "passcode", "privatekey", "accountkey", "accesskey", "sharedkey",
+		"storagekey", "apikey", "signingkey", "encryptionkey", "masterkey", "hostkey", "functionkey", "functionskey", "hmackey",
+		"primarykey", "secondarykey", "subscriptionkey", "instrumentationkey", "saskey", "clientkeydata", "connectionstring",
+		"connstr", "token", "authorization", "credential", "sharedaccesssignature", "sassignature",
+	}
+	secretNames = []string{
+		"sas", "sig", "pwd", "pass", "auth", "cookie", "setcookie", "jwt", "pem", "pfx", "userpwd", "userpass", "dbpass",
+		"dbpwd", "azurewebjobsstorage",
+	}
+
+	// plainEndings make a name that would look secret say something about the secret instead.
+	plainEndings = []string{
+		"name", "names", "version", "versions", "id", "ids", "identifier", "type", "kind", "count", "length", "size", "uri",
+		"url", "endpoint", "expiry", "expires", "expireson", "expiresat", "expiresin", "status", "slot", "algorithm", "path",
+		"ref", "reference", "policy", "audience", "issuer", "lifetime", "scope", "scopes", "enabled", "required", "thumbprint",
+		"fingerprint", "ttl",
+	}
+
+	// plainWords contain a secret word by accident.
+	plainWords = []string{"secretary", "secretariat", "tokenizer", "tokenization", "passwordless"}
+)
+
+// maxName bounds the names that are looked at, in bytes: of a longer one, the end counts.
+const maxName = 64
+
+// secretName reports whether values of this name are considered secret.
+func secretName(name string) bool {
+	if len(name) < 3 {
+		return false
+	}
+	plain := plainName(name)
+	if harmless(plain) {
+		return false
+	}
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(plain, word) }) ||
+		slices.Contains(secretNames, plain)
+}
+
+// endsSecret reports whether a name that looks secret says so at its end, as accessToken does and tokensLeft does not. Only
+// then is a number secret.
+func endsSecret(plain string) bool {
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.HasSuffix(plain, word) }) ||
+		slices.Contains(secretNames, plain)
+}
+
+// harmless reports whether a plain name describes a secret without being one.
+func harmless(plain string) bool {
+	return slices.ContainsFunc(plainEndings, func(ending string) bool { return strings.HasSuffix(plain, ending) }) ||
+		slices.ContainsFunc(plainWords, func(word string) bool { return strings.Contains(plain, word) })
+}
+
+// plainName returns a name without case and punctuation: client_secret, Client-Secret and clientSecret become the same.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r > 0x7f:
+			return r
+		}
+		return -1
+	}, name)
+}
+
+// headerNames are names behind which a colon and a secret stand even in a sentence. Other names stand before a colon in
+// error texts, too.
+var headerNames = []string{
+	"authorization", "proxyauthorization", "xfunctionskey", "apikey", "xapikey", "ocpapimsubscriptionkey", "aegsaskey",
+	"password", "passwd", "pwd", "passphrase", "accountkey", "connectionstring", "cookie", "setcookie",
+}
+
+// compound reports whether a name has several words, as X-Auth-Token, client_secret and clientSecret.
+func compound(name string) bool {
+	for i := 1; i < len(name); i++ {
+		if name[i] == '-' || name[i] == '_' || name[i] >= 'A' && name[i] <= 'Z' && name[i-1] >= 'a' && name[i-1] <= 'z' {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,128 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// mark replaces a secret.
+const mark = "[redacted]"
+
+// Text replaces the secrets of a text by [redacted]. A text without secrets is returned itself.
+func Text(text string) string {
+	// What was behind or before a secret can look like one when that is gone, so that a second pass finds more. Rules look
+	// at their neighbourhood only, so a few passes find all.
+	const most = 4
+	for range most {
+		spans := find(text)
+		if len(spans) == 0 {
+			break
+		}
+		text = replace(text, spans)
+	}
+	return text
+}
+
+// span is a part of a text that is a secret, and what takes its place.
+type span struct {
+	from, to int
+	with     string
+}
+
+// find returns the secrets of a text. All rules see the text as it is, so that none depends on what another has replaced.
+func find(text string) []span {
+	var spans []span
+	for _, rule := range []func(string, []span) []span{findBegun, findMarked, findKeyBlocks, findCredentials, findNamed} {
+		spans = rule(text, spans)
+	}
+	return spans
+}
+
+// replace puts the marks into the text. Secrets that overlap become one.
+func replace(text string, spans []span) string {
+	slices.SortStableFunc(spans, func(a, b span) int { return cmp.Or(a.from-b.from, b.to-a.to) })
+	var out strings.Builder
+	copied := 0
+	for i := 0; i < len(spans); {
+		s := spans[i]
+		for i++; i < len(spans) && spans[i].from < s.to; i++ {
+			s.to = max(s.to, spans[i].to)
+		}
+		out.WriteString(text[copied:s.from])
+		out.WriteString(s.with)
+		copied = s.to
+	}
+	out.WriteString(text[copied:])
+	return out.String()
+}
+
+// alphabet is a set of bytes.
+type alphabet [256]bool
+
+func alphabetOf(ranges string) *alphabet {
+	var a alphabet
+	for i := 0; i < len(ranges); i++ {
+		if i+2 < len(ranges) && ranges[i+1] == '-' {
+			for c := ranges[i]; c <= ranges[i+2]; c++ {
+				a[c] = true
+			}
+			i += 2
+			continue
+		}
+		a[ranges[i]] = true
+	}
+	return &a
+}
+
+var (
+	alnum      = alphabetOf("a-zA-Z0-9")
+	word       = alphabetOf("a-zA-Z0-9_-")
+	dotted     = alphabetOf("a-zA-Z0-9_.-")
+	hex        = alphabetOf("a-fA-F0-9")
+	digits     = alphabetOf("0-9")
+	base32     = alphabetOf("A-Z2-7")
+	lower      = alphabetOf("a-z0-9")
+	base64     = alphabetOf("a-zA-Z0-9+/")
+	base64Pad  = alphabetOf("a-zA-Z0-9+/=_-")
+	base64URL  = alphabetOf("a-zA-Z0-9_-")
+	unreserved = alphabetOf("a-zA-Z0-9_.~-")
+	path       = alphabetOf("a-zA-Z0-9_/@%-")
+)
+
+// run returns the end of the run of bytes of the alphabet that begins at i.
+func (a *alphabet) run(text string, i int) int {
+	for i < len(text) && a[text[i]] {
+		i++
+	}
+	return i
+}
+
+// begins reports whether a word may begin at i: there is no letter or digit before it, apart from those of an escape, as
+// in "\nword" within a JSON string and in "%3Dword" within a URL.
+func begins(text string, i int) bool {
+	if i == 0 || !alnum[text[i-1]] {
+		return true
+	}
+	switch {
+	case i >= 2 && text[i-2] == '\\':
+		return strings.IndexByte("nrtbf", text[i-1]) >= 0
+	case i >= 3 && text[i-3] == '%':
+		return hex[text[i-2]] && hex[text[i-1]]
+	case i >= 6 && text[i-6:i-4] == `\u`:
+		return hex[text[i-4]] && hex[text[i-3]] && hex[text[i-2]] && hex[text[i-1]]
+	}
+	return false
+}
+
+// begins reports whether a secret of this alphabet and of a fixed length may begin at i: it is not the rest of something
+// longer. A slash may be that of a path.
+func (a *alphabet) begins(text string, i int) bool {
+	if i == 0 || !a[text[i-1]] || text[i-1] == '/' {
+		return true
+	}
+	return alnum[text[i-1]] && begins(text, i)
+}
+
+// ends reports whether a word may end before i.
+func ends(text string, i int) bool { return i == len(text) || !alnum[text[i]] }
