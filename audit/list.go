@@ -17,7 +17,8 @@ const MaxLimit = 100
 type Filter struct {
 	// Target or Principal, which are compared without case; at most one of them.
 	Target, Principal string
-	// From and To bound the time: From <= At < To. Zero means no bound; without From, a list ends two years before To.
+	// From and To bound the time: From <= At < To. Zero means no bound; without From, a list ends two years before To. No list
+	// looks further back than twenty years, nor further ahead than an hour: a month without entries costs a query.
 	From, To time.Time
 }
 
@@ -28,19 +29,25 @@ type Page struct {
 	Next string
 }
 
-// longest is how far a list without From looks back.
-const longest = 2 * 365 * 24 * time.Hour
+// longest is how far a list without From looks back, and furthest how far one with From does.
+const (
+	longest  = 2 * 365 * 24 * time.Hour
+	furthest = 20 * 365 * 24 * time.Hour
+)
 
 // List reads a page of 1 to MaxLimit entries. The error is ErrToken for a continuation that is none of this list.
 func (l *Log) List(ctx context.Context, f Filter, limit int, continuation string) (Page, error) {
 	if limit < 1 || limit > MaxLimit || f.Target != "" && f.Principal != "" {
 		return Page{}, fmt.Errorf("list the audit log: a page has 1 to %d entries, of a target or of a principal: %w", MaxLimit, tables.ErrInvalid)
 	}
-	if f.To.IsZero() {
-		f.To = l.now().Add(time.Hour) // clocks differ
+	if ahead := l.now().Add(time.Hour); f.To.IsZero() || f.To.After(ahead) { // clocks differ
+		f.To = ahead
 	}
 	if f.From.IsZero() {
 		f.From = f.To.Add(-longest)
+	}
+	if past := l.now().Add(-furthest); f.From.Before(past) {
+		f.From = past
 	}
 	view := viewAll
 	switch {

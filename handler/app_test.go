@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
@@ -98,22 +99,26 @@ func TestAppsThatAreRefused(t *testing.T) {
 func serves(b function.Binding, method string, r api.Route) bool {
 	resource, _, _ := strings.Cut(b.Route, "/{")
 	// The host refuses a route that begins with what it keeps for itself, and a parameter begins with anything.
-	path := "/api/" + strings.Replace(resource, "{runtime}", "runtime", 1)
+	path := "/api/" + strings.Replace(strings.TrimPrefix(resource, "machine/"), "{runtime}", "runtime", 1)
 	return strings.EqualFold(method, r.Method) && (r.Path == path || strings.HasPrefix(r.Path, path+"/"))
 }
 
-// No HTTP function without a route, and no route without a function.
+// No HTTP function without a route, and no route without a function for people, which the host lets everybody through to, and
+// one for machines, for which it asks for a key. The probes are for everybody, and have the first alone.
 func TestHTTPFunctionsAndRoutes(t *testing.T) {
 	t.Parallel()
 	routes := append(api.Routes(), durable.Routes()...)
-	reached := map[api.Route]bool{}
+	reached := map[function.Level]map[api.Route]bool{function.Anonymous: {}, function.Key: {}}
 	for _, f := range httpFunctions() {
 		b := f.Bindings[0]
+		if machine := strings.HasPrefix(b.Route, "machine/"); machine != (b.AuthLevel == function.Key) || machine != strings.HasPrefix(f.Name, "machine-") {
+			t.Errorf("%s: %s is for %s", f.Name, b.Route, b.AuthLevel)
+		}
 		for _, method := range b.Methods {
 			found := false
 			for _, r := range routes {
 				if serves(b, method, r) {
-					found, reached[r] = true, true
+					found, reached[b.AuthLevel][r] = true, true
 				}
 			}
 			if !found {
@@ -122,8 +127,8 @@ func TestHTTPFunctionsAndRoutes(t *testing.T) {
 		}
 	}
 	for _, r := range routes {
-		if !reached[r] {
-			t.Errorf("no function leads to %s %s", r.Method, r.Path)
+		if !reached[function.Anonymous][r] || reached[function.Key][r] == (r.Permission == access.Public) {
+			t.Errorf("functions lead to %s %s: people %v, machines %v", r.Method, r.Path, reached[function.Anonymous][r], reached[function.Key][r])
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 )
 
@@ -106,14 +107,25 @@ func TestEveryQueueHasItsPoisonQueue(t *testing.T) {
 	}
 }
 
-// Only these come in without a key: the prober of a platform, a certificate authority, and those whose tokens and signatures
-// the intakes verify.
+// Only these come in without a key or a principal: the prober of a platform, a certificate authority, and those whose tokens and
+// signatures the intakes verify. The rest of what the host lets through is for people, whom the API admits, and has a twin for
+// keys.
 func TestWhatIsAnonymous(t *testing.T) {
 	t.Parallel()
 	var got []string
-	for name, f := range manifest(t, publisher).Functions {
-		if f.Bindings[0].AuthLevel == "anonymous" {
+	m := manifest(t, publisher)
+	for name, f := range m.Functions {
+		twin, forPeople := m.Functions["machine-"+name]
+		if forPeople && twin.Bindings[0].AuthLevel != "function" {
+			t.Errorf("machine-%s asks for no key", name)
+		}
+		if f.Bindings[0].AuthLevel == "anonymous" && !forPeople {
 			got = append(got, name)
+		}
+	}
+	for _, r := range m.Access.Routes {
+		if (r.Permission == access.Public) != strings.HasPrefix(r.Path, "/api/health/") && r.Path != "/api/health/full" && r.Engine == "" {
+			t.Errorf("%s %s needs %q", r.Method, r.Path, r.Permission)
 		}
 	}
 	slices.Sort(got)

@@ -588,13 +588,14 @@ func TestMissingTableIsTrouble(t *testing.T) {
 func TestRegisterRefuses(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()
-	good := Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}}
+	good := Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}, Door: door(store)}
 	for name, change := range map[string]func(c *Config){
 		"no history":      func(c *Config) { c.History = nil },
 		"no dead letters": func(c *Config) { c.DeadLetters = nil },
 		"no engines":      func(c *Config) { c.Engines = nil },
 		"unnamed engine":  func(c *Config) { c.Engines = []string{"hmac", ""} },
 		"timeout":         func(c *Config) { c.Timeout = -1 },
+		"no door":         func(c *Config) { c.Door = access.Door{} },
 	} {
 		e, c := echo.New(), good
 		change(&c)

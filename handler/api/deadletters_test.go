@@ -174,7 +174,7 @@ func TestBulkOverDeadLetters(t *testing.T) {
 	t.Parallel()
 	b := newBuried(t, 5)
 	op := b.start(t, "/api/dlq/retry", `{"engine":"hmac","toDate":"2026-11-21T11:03:00Z","ratePerSecond":100}`, "Idempotency-Key", "k", "X-MS-CLIENT-PRINCIPAL", anyone())
-	if op.Kind != bulk.DeadLetterKind || op.Request.By != "Ada" || op.Request.Action != bulk.ActionRetry {
+	if op.Kind != bulk.DeadLetterKind || op.Request.By != idOf("Ada", "home")+" (Ada)" || op.Request.Action != bulk.ActionRetry {
 		t.Errorf("%+v", op)
 	}
 	b.drive(t)
@@ -323,10 +323,10 @@ func TestHostileValues(t *testing.T) {
 			for _, value := range values {
 				for _, p := range op.Parameters {
 					target, headers := strings.NewReplacer("{engine}", "hmac", "{rowKey}", "m0-20261121T100000.000000Z", "{tenant}", "acme",
-						"{id}", anID, "{operation}", anID, "{correlationId}", "nobody").Replace(path), []string(nil)
+						"{id}", anID, "{operation}", anID, "{correlationId}", "nobody").Replace("/api"+path), []string(nil)
 					switch p.Value.In {
 					case "path":
-						target = strings.NewReplacer("{"+p.Value.Name+"}", url.PathEscape(value), "{engine}", "hmac", "{rowKey}", "x", "{tenant}", "acme", "{id}", "x").Replace(path)
+						target = strings.NewReplacer("{"+p.Value.Name+"}", url.PathEscape(value), "{engine}", "hmac", "{rowKey}", "x", "{tenant}", "acme", "{id}", "x").Replace("/api" + path)
 					case "query":
 						target += "?" + p.Value.Name + "=" + url.QueryEscape(value)
 					case "header":
@@ -345,7 +345,7 @@ func TestHostileValues(t *testing.T) {
 					continue
 				}
 				for name := range op.RequestBody.Value.Content.Get("application/json").Schema.Value.Properties {
-					target := strings.NewReplacer("{engine}", "tls", "{rowKey}", "x", "{tenant}", "nobody", "{id}", "x", "{operation}", "x").Replace(path)
+					target := strings.NewReplacer("{engine}", "tls", "{rowKey}", "x", "{tenant}", "nobody", "{id}", "x", "{operation}", "x").Replace("/api" + path)
 					check(method+" "+path+" body "+name, value, b.send(t, method, target, `{"`+name+`":`+quoted(t, value)+`}`))
 				}
 			}

@@ -23,10 +23,10 @@
 //	                                                 creation), pageSize, and page or continuationToken
 //	GET  /api/workflow/outbox/{tenant}/{id}          one message, with its payload and its attempts
 //	POST /api/workflow/outbox/{tenant}/{id}/retry    what is dead or pending is due now
-//	POST /api/workflow/outbox/{tenant}/{id}/skip     what is dead or pending ends undelivered; {"by"} says who decided
+//	POST /api/workflow/outbox/{tenant}/{id}/skip     what is dead or pending ends undelivered
 //	POST /api/workflow/outbox/{tenant}/{id}/replay   what has ended is delivered again, under the same key
 //	POST /api/workflow/outbox/replay                 the same for all that {"status", "tenant", "eventType", "fromDate",
-//	                                                 "toDate", "by"} select, of which status is required: an operation
+//	                                                 "toDate"} select, of which status is required: an operation
 //	GET  /api/workflow/outbox/metrics                the outbox in the document's five numbers
 //
 //	GET    /api/orchestrations                list orchestrations, newest first: orchestrator, status, fromDate, toDate (of their
@@ -43,7 +43,10 @@
 //	                                          filter of the list selects: an operation
 //
 //	GET  /api/operations/{id}             an operation: its status and its progress
-//	POST /api/operations/{id}/cancel      end it early; {"by"} says who decided
+//	POST /api/operations/{id}/cancel      end it early
+//
+//	GET  /api/me                          who the caller is, and what the caller may do
+//	GET  /api/audit                       who did what, newest first: target or principal, fromDate, toDate
 //
 //	GET  /api/openapi.json                all this, for programs: OpenAPI 3.1
 //	GET  /api/metrics                     everything counted, for Prometheus
@@ -65,12 +68,13 @@
 //   - Nothing of an internal error reaches the caller; it is logged under the correlation id of the answer.
 //   - An operation is accepted with 202 when it is durable: Operation-Location says where it is, Retry-After when to look.
 //     The header Idempotency-Key makes it one operation however often the request is sent.
-//   - Who decided is the caller that Easy Auth names, where the platform has it enabled; else it is function-key. Elsewhere
-//     anybody could write that header, so it says nothing.
+//   - Every route states the permission that its caller needs (Routes). Who calls is what access.Door says, and never what a
+//     body says; a caller of one tenant sees and changes what belongs to it, and the rest is not there.
+//   - A change is recorded, with its caller, before it is made; one that cannot be recorded is not made.
 //   - openapi.json is written by hand; the tests hold it and every answer of theirs against each other.
 //   - A message that is being delivered is answered with 409 and Retry-After: its claim has an end.
 //   - Health is application/health+json, or Healthy, Degraded or Unhealthy to who accepts text/plain; it is 503 when it
 //     fails. Who may call live and ready learns no more than that.
 //
-// HEAD works like GET. Who may call is decided by the host, by its function keys. The package owns no storage keys.
+// HEAD works like GET. The package owns no storage keys.
 package api

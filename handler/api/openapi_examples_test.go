@@ -53,7 +53,7 @@ func TestRequestExamplesAreUnderstood(t *testing.T) {
 	b := newFilledOutbox(t)
 	for path, item := range theContract(t).Paths.Map() {
 		for method, op := range item.Operations() {
-			target, headers := path, []string(nil)
+			target, headers := "/api"+path, []string(nil)
 			for _, p := range op.Parameters {
 				value, _ := p.Value.Example.(string)
 				switch {

@@ -19,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -50,7 +51,8 @@ func documented(doc *openapi3.T, req *http.Request) (*routers.Route, map[string]
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	got := strings.Split(strings.TrimSuffix(req.URL.EscapedPath(), "/"), "/")
+	got := strings.Split(strings.TrimSuffix(req.URL.EscapedPath(), "/"), "/")[1:]
+	got[0] = ""                                        // the address of the document's server
 	for _, path := range doc.Paths.InMatchingOrder() { // the fewest parameters come first
 		want, params := strings.Split(path, "/"), map[string]string{}
 		matches := len(got) == len(want)
@@ -86,8 +88,8 @@ func conform(t *testing.T, req *http.Request, body string, rec *httptest.Respons
 			t.Errorf("%s %s: %d, but the document has no such operation", req.Method, req.URL, rec.Code)
 			return
 		}
-		item := doc.Paths.Value("/api/history")
-		route = &routers.Route{Spec: doc, Path: "/api/history", PathItem: item, Method: http.MethodGet, Operation: item.Get}
+		item := doc.Paths.Value("/history")
+		route = &routers.Route{Spec: doc, Path: "/history", PathItem: item, Method: http.MethodGet, Operation: item.Get}
 	}
 	clone := req.Clone(context.Background())
 	clone.Body = io.NopCloser(strings.NewReader(body))
@@ -130,7 +132,7 @@ func conformProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 	}
 }
 
-// No route without a specification, and no specification without a route.
+// No route without a specification, and no specification without a route; both name the same permission.
 func TestDocumentHasAllRoutes(t *testing.T) {
 	t.Parallel()
 	var routes, specified []string
@@ -141,11 +143,11 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 				segments[i] = "{" + name + "}"
 			}
 		}
-		routes = append(routes, r.Method+" "+strings.Join(segments, "/"))
+		routes = append(routes, r.Method+" "+strings.Join(segments, "/")+" "+string(r.Permission))
 	}
 	for path, item := range theContract(t).Paths.Map() {
-		for method := range item.Operations() {
-			specified = append(specified, method+" "+path)
+		for method, op := range item.Operations() {
+			specified = append(specified, fmt.Sprintf("%s /api%s %v", method, path, op.Extensions["x-permission"]))
 		}
 	}
 	slices.Sort(routes)
@@ -153,6 +155,55 @@ func TestDocumentHasAllRoutes(t *testing.T) {
 	if diff := cmp.Diff(specified, routes); diff != "" {
 		t.Errorf("routes (-document +program):\n%s", diff)
 	}
+}
+
+// Who calls an operation can be refused, and who wants a change can be told that it was not recorded. The probes are for
+// anybody, at one address.
+func TestDocumentHasRefusals(t *testing.T) {
+	t.Parallel()
+	doc := theContract(t)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			need, _ := op.Extensions["x-permission"].(string)
+			public, changes := need == string(access.Public), access.Permission(need).Changes()
+			for code, want := range map[int]bool{http.StatusUnauthorized: !public, http.StatusForbidden: !public, http.StatusServiceUnavailable: changes} {
+				if got := op.Responses.Status(code) != nil; got != want && !strings.HasPrefix(path, "/health/") {
+					t.Errorf("%s %s needs %s: answers %d: %v, want %v", method, path, need, code, got, want)
+				}
+			}
+			if got := op.Security != nil && len(*op.Security) == 0 && op.Servers != nil && len(*op.Servers) == 1; got != public {
+				t.Errorf("%s %s needs %s: for anybody: %v", method, path, need, got)
+			}
+		}
+	}
+	var servers, permissions []string
+	for _, s := range doc.Servers {
+		servers = append(servers, s.URL+"/")
+	}
+	if diff := cmp.Diff([]string{"/api/", access.MachinePrefix}, servers); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+	for _, p := range access.Permissions() {
+		permissions = append(permissions, string(p))
+	}
+	if diff := cmp.Diff(permissions, names(doc, "Permission")); diff != "" {
+		t.Errorf("permissions (-program +document):\n%s", diff)
+	}
+	var roles []string
+	for _, r := range access.Roles() {
+		roles = append(roles, string(r))
+	}
+	if diff := cmp.Diff(roles, names(doc, "Role")); diff != "" {
+		t.Errorf("roles (-program +document):\n%s", diff)
+	}
+}
+
+// names are the values of a schema that enumerates them.
+func names(doc *openapi3.T, schema string) (values []string) {
+	for _, v := range doc.Components.Schemas[schema].Value.Enum {
+		values = append(values, v.(string))
+	}
+	return values
 }
 
 func TestDocumentIsServed(t *testing.T) {

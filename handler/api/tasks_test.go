@@ -89,33 +89,34 @@ func TestTaskIsTakenAndCompleted(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	seen := rec.Header().Get("ETag")
-	if rec := b.act(t, target, "claim", "", ann, "If-Match", seen); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != "ann" || rec.Header().Get("ETag") == seen {
+	if rec := b.act(t, target, "claim", "", ann, "If-Match", seen); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != idOf("ann", "red") || data[taskDetail](t, rec).AssigneeName != "ann" || rec.Header().Get("ETag") == seen {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
+	annID, bobID := idOf("ann", "red"), idOf("bob", "red")
 	for _, step := range []struct {
 		action, body, as string
 		status           int
 		assignee         string
 	}{
-		{"claim", "", ann, http.StatusOK, "ann"}, // again
-		{"claim", "", bob, http.StatusConflict, "ann"},
-		{"reassign", `{"assignee":"bob"}`, bob, http.StatusForbidden, "ann"},
-		{"reassign", `{"assignee":"bob","note":"he knows"}`, ann, http.StatusOK, "bob"},
-		{"release", `{}`, ann, http.StatusForbidden, "bob"},
+		{"claim", "", ann, http.StatusOK, annID}, // again
+		{"claim", "", bob, http.StatusConflict, annID},
+		{"reassign", `{"assignee":"` + bobID + `"}`, bob, http.StatusForbidden, annID},
+		{"reassign", `{"assignee":"` + bobID + `","assigneeName":"bob","note":"he knows"}`, ann, http.StatusOK, bobID},
+		{"release", `{}`, ann, http.StatusForbidden, bobID},
 		{"release", `{"note":"he does not"}`, bob, http.StatusOK, ""},
-		{"assign", `{"assignee":"ann"}`, bob, http.StatusOK, "ann"},
-		{"complete", `{"output":{"approved":true}}`, bob, http.StatusConflict, "ann"},
+		{"assign", `{"assignee":"` + strings.ToUpper(annID) + `"}`, bob, http.StatusOK, annID},
+		{"complete", `{"output":{"approved":true}}`, bob, http.StatusConflict, annID},
 	} {
 		rec := b.act(t, target, step.action, step.body, step.as)
 		now := data[taskDetail](t, b.get(t, target))
-		if rec.Code != step.status || now.Assignee != step.assignee {
+		if rec.Code != step.status || !strings.EqualFold(now.Assignee, step.assignee) { // ids know no case
 			t.Errorf("%s %s: %d %s, then %q", step.action, step.body, rec.Code, rec.Body, now.Assignee)
 		}
 	}
 	for range 2 { // the second time, it changes nothing
 		rec = b.act(t, target, "complete", `{"output":{"approved":true},"note":"well"}`, ann)
 		d = data[taskDetail](t, rec)
-		if rec.Code != http.StatusOK || d.Status != tasks.Completed || d.EndedBy != "ann" || string(d.Output) != `{"approved":true}` || rec.Header().Get("ETag") != "" {
+		if rec.Code != http.StatusOK || d.Status != tasks.Completed || d.EndedBy != annID || d.EndedByName != "ann" || string(d.Output) != `{"approved":true}` || rec.Header().Get("ETag") != "" {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}
 	}
@@ -214,6 +215,7 @@ func TestListTasks(t *testing.T) {
 		t.Fatalf("%d %s", rec.Code, rec.Body)
 	}
 	ann, keeper, home := caller("ann", "red", "approver"), caller("kim", "home", "keeper"), caller("kay", "home")
+	red, blue := accesstest.ID("red"), accesstest.ID("blue")
 	for _, c := range []struct {
 		query, as string
 		want      []string
@@ -222,12 +224,12 @@ func TestListTasks(t *testing.T) {
 		{"", keeper, []string{"t3", "t2", "t1", "t0"}},
 		{"", home, []string{"t3", "t2", "t1", "t0"}},
 		{"", ann, []string{"t2", "t0"}},
-		{"?tenantId=blue", ann, []string{}},
-		{"?tenantId=RED", ann, []string{"t2", "t0"}},
-		{"?tenantId=blue", "", []string{"t1"}},
+		{"?tenantId=" + blue, ann, []string{}},
+		{"?tenantId=" + strings.ToUpper(red), ann, []string{"t2", "t0"}},
+		{"?tenantId=" + blue, "", []string{"t1"}},
 		{"?assignee=ANN", "", []string{"t2"}},
 		{"?role=Approver", "", []string{"t3", "t1", "t0"}},
-		{"?role=approver&tenantId=red", "", []string{"t0"}},
+		{"?role=approver&tenantId=" + red, "", []string{"t0"}},
 		{"?role=approver", ann, []string{"t0"}},
 		{"?status=Assigned", "", []string{"t2"}},
 		{"?status=Created&engine=hmac", "", []string{"t3", "t1", "t0"}},
@@ -286,7 +288,7 @@ func TestTwoPeopleCompleteATask(t *testing.T) {
 			winner, loser = loser, winner
 		}
 		won := data[taskDetail](t, winner)
-		if winner.Code != http.StatusOK || loser.Code != http.StatusConflict || !strings.Contains(decode(t, loser).Error.Message, "by "+won.EndedBy) {
+		if winner.Code != http.StatusOK || loser.Code != http.StatusConflict || !strings.Contains(decode(t, loser).Error.Message, "by "+won.EndedByName) {
 			t.Fatalf("%d %s, %d %s", winner.Code, winner.Body, loser.Code, loser.Body)
 		}
 		if d := data[taskDetail](t, b.get(t, target)); d.EndedBy != won.EndedBy || string(d.Output) != string(won.Output) {
@@ -307,7 +309,7 @@ func TestTheKeeperReassigns(t *testing.T) {
 			t.Errorf("%d %s", rec.Code, rec.Body)
 		}
 	}
-	if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, caller("kim", "HOME", "Keeper")); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != "bob" {
+	if rec := b.act(t, target, "reassign", `{"assignee":"bob"}`, caller("kim", "home", "Keeper")); rec.Code != http.StatusOK || data[taskDetail](t, rec).Assignee != "bob" {
 		t.Errorf("%d %s", rec.Code, rec.Body)
 	}
 }

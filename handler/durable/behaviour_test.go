@@ -159,12 +159,12 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	b := filled(t)
 	for _, path := range []string{"/runtime/webhooks/durabletask/instances/Running", "/Runtime/WebHooks/DurableTask/Instances/Running", "/API/runtime/webhooks/durabletask/instances/Running/"} {
-		rec := b.send(t, http.MethodGet, path, "")
+		rec := b.send(t, http.MethodGet, path, "", "X-MS-CLIENT-PRINCIPAL", person("home", "Roundhouse.Reader"))
 		if location := rec.Header().Get("Location"); rec.Code != http.StatusAccepted || !strings.Contains(strings.ToLower(location), strings.ToLower(strings.TrimSuffix(path, "/"))) {
 			t.Errorf("%s: %d %s", path, rec.Code, location)
 		}
 	}
-	rec := b.send(t, http.MethodPost, "/runtime/webhooks/durabletask/orchestrators/Hello", `"you"`)
+	rec := b.send(t, http.MethodPost, "/runtime/webhooks/durabletask/orchestrators/Hello", `"you"`, "X-MS-CLIENT-PRINCIPAL", person("home", "Roundhouse.Operator"))
 	if l := body[links](t, rec); !strings.HasPrefix(l.StatusQueryGetURI, "https://app.example.net/runtime/webhooks/durabletask/instances/") {
 		t.Error(l.StatusQueryGetURI)
 	}
@@ -191,7 +191,7 @@ func TestAdmission(t *testing.T) {
 				return s, tt.err
 			}
 			b.echo = echo.New()
-			if err := Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Log: slog.New(slog.NewTextHandler(&b.log, nil))}); err != nil {
+			if err := Register(b.echo, Config{Runtime: b.runtime, Admit: admit, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}); err != nil {
 				t.Fatal(err)
 			}
 			rec := b.send(t, http.MethodPost, base+"/orchestrators/Hello", `"you"`)
@@ -209,7 +209,11 @@ func TestAdmission(t *testing.T) {
 			}
 		})
 	}
-	if err := Register(echo.New(), Config{}); err == nil {
+	b := newBench(t)
+	if err := Register(echo.New(), Config{Door: b.door()}); err == nil {
 		t.Error("it needs no runtime")
+	}
+	if err := Register(echo.New(), Config{Runtime: b.runtime}); err == nil {
+		t.Error("it needs no door")
 	}
 }

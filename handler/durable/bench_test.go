@@ -17,8 +17,11 @@ import (
 	"github.com/labstack/echo/v4"
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
@@ -28,8 +31,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// base is the address that the Functions host forwards.
-const base = "/api/runtime/webhooks/durabletask"
+// base is the address that the Functions host forwards for people, and machines the one for clients with a key.
+const (
+	base     = "/api/runtime/webhooks/durabletask"
+	machines = "/api/machine/runtime/webhooks/durabletask"
+)
 
 // bench is the API on the program's router, with the real runtime over stores in memory.
 type bench struct {
@@ -84,16 +90,23 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	// The other API shares the router, and answers to what begins with /api.
-	other := api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}}
-	err = errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), api.Register(b.echo, other),
-		Register(b.echo, Config{PublicURL: "https://app.example.net", Runtime: b.runtime, List: b.list.List, Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
+	other := api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"hmac"}, Door: b.door()}
+	err = errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.door().Audit.CreateTable(t.Context()), api.Register(b.echo, other),
+		Register(b.echo, Config{PublicURL: "https://app.example.net", Runtime: b.runtime, List: b.list.List, Door: b.door(), Log: slog.New(slog.NewTextHandler(&b.log, nil))}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// send sends a request as the host forwards it; headers are name, value, name, value.
+// door lets machines do everything, people of the tenant "home" what their roles allow, and operators of others theirs.
+func (b *bench) door() access.Door {
+	return access.Door{Name: "durable", Audit: &audit.Log{Tables: b.tables}, Control: access.Control{EasyAuth: true,
+		Policy: access.Policy{HomeTenant: accesstest.ID("home"), OtherTenants: access.Operator, Keys: string(access.Administrator)}}}
+}
+
+// send sends a request as the host forwards it; headers are name, value, name, value. One that names nobody comes from a machine
+// with a key.
 func (b *bench) send(t *testing.T, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	var content io.Reader
@@ -106,6 +119,12 @@ func (b *bench) send(t *testing.T, method, target, body string, headers ...strin
 	r.Header.Set("X-Forwarded-Proto", "http")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
+	}
+	switch {
+	case strings.HasPrefix(target, access.MachinePrefix):
+		r = access.Machine(r)
+	case r.Header.Get("X-MS-CLIENT-PRINCIPAL") == "":
+		r = accesstest.Machine(r)
 	}
 	rec := httptest.NewRecorder()
 	b.echo.ServeHTTP(rec, r)

@@ -198,7 +198,7 @@ func isCheckStatus(id string) func(*testing.T, *bench, *httptest.ResponseRecorde
 			t.Errorf("id %s", l.ID)
 		}
 		suffix := map[string]string{"": "taskHub=Roundhouse&connection=Storage", "mine": "taskHub=hub&connection=c", "Completed": "taskHub=Roundhouse&connection=Storage"}[id]
-		path := "https://app.example.net" + base + "/instances/" + l.ID
+		path := "https://app.example.net" + machines + "/instances/" + l.ID
 		want := links{l.ID, path + "?" + suffix, path + "/raiseEvent/{eventName}?" + suffix, path + "/terminate?reason={text}&" + suffix, path + "?" + suffix,
 			path + "/restart?" + suffix, path + "/suspend?reason={text}&" + suffix, path + "/resume?reason={text}&" + suffix}
 		if diff := cmp.Diff(want, l); diff != "" {
@@ -309,7 +309,7 @@ func reaches(id, status string) func(*testing.T, *bench, *httptest.ResponseRecor
 func pollsAgain(id string) func(*testing.T, *bench, *httptest.ResponseRecorder) {
 	return func(t *testing.T, _ *bench, rec *httptest.ResponseRecorder) {
 		t.Helper()
-		want := "https://app.example.net" + base + "/instances/" + id + "?showInput=false&returnInternalServerErrorOnFailure=false"
+		want := "https://app.example.net" + machines + "/instances/" + id + "?showInput=false&returnInternalServerErrorOnFailure=false"
 		if rec.Header().Get("Location") != want || rec.Header().Get("Retry-After") != "5" {
 			t.Errorf("headers %v", rec.Header())
 		}

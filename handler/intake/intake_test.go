@@ -17,10 +17,12 @@ import (
 	"github.com/labstack/echo/v4"
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/alerts"
 	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/handler/trigger"
@@ -93,7 +95,8 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 	// The neighbours on the same server, whose routes are wider.
 	store := tables.NewMemory()
 	if err := errors.Join(trigger.Mount(e, trigger.Config{}),
-		api.Register(e, api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"alerts"}})); err != nil {
+		api.Register(e, api.Config{History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: []string{"alerts"},
+			Door: access.Door{Name: "api", Audit: &audit.Log{Tables: store}}})); err != nil {
 		t.Fatal(err)
 	}
 	d.server = httptest.NewServer(e)

@@ -63,8 +63,12 @@ func (c Caller) Sign(r *http.Request) { r.Header.Set("X-MS-CLIENT-PRINCIPAL", c.
 
 // Machine is a request as it is when it came to the address for machines, where the host has asked for a key.
 func Machine(r *http.Request) *http.Request {
+	const api = "/api/"
 	out := r.Clone(r.Context())
-	out.URL.Path = strings.Replace(out.URL.Path, "/api/", access.MachinePrefix, 1)
-	out.URL.RawPath = strings.Replace(out.URL.RawPath, "/api/", access.MachinePrefix, 1)
+	for _, path := range []*string{&out.URL.Path, &out.URL.RawPath} {
+		if len(*path) >= len(api) && strings.EqualFold((*path)[:len(api)], api) {
+			*path = access.MachinePrefix + (*path)[len(api):]
+		}
+	}
 	return access.Machine(out)
 }

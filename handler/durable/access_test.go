@@ -1,0 +1,138 @@
+package durable
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+func caller(tenant string, roles ...string) accesstest.Caller {
+	return accesstest.Caller{Tenant: tenant, Object: "ann", Name: "ann@example.com", AppRoles: roles}
+}
+
+// person is what the platform says of somebody of a tenant.
+func person(tenant string, roles ...string) string { return caller(tenant, roles...).Header() }
+
+// Every operation on what belongs to another tenant is answered as if it were not there, leaves it as it is, and is recorded as
+// refused if it would have been a change.
+func TestAnotherTenant(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, id := range []string{"blue's", "red's"} {
+		s := orchestrator.Start{ID: id, Orchestrator: "Gate", Input: []byte(`"in"`), TenantID: accesstest.ID(strings.TrimSuffix(id, "'s"))}
+		if _, err := b.runtime.Start(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.begin(t, "Gate", "nobody's", `"in"`)
+	b.drive(t)
+	if err := b.list.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	red := person("red", "Roundhouse.Operator")
+	for _, id := range []string{"blue's", "nobody's"} {
+		for _, r := range []struct {
+			method, path, body string
+			status             int
+		}{
+			{http.MethodGet, "/instances/" + id, "", http.StatusNotFound},
+			{http.MethodGet, "/instances/" + id + "?showHistory=true", "", http.StatusNotFound},
+			{http.MethodPost, "/instances/" + id + "/raiseEvent/open", `"x"`, http.StatusNotFound},
+			{http.MethodPost, "/instances/" + id + "/terminate", "", http.StatusNotFound},
+			{http.MethodPost, "/instances/" + id + "/suspend", "", http.StatusNotFound},
+			{http.MethodPost, "/instances/" + id + "/resume", "", http.StatusNotFound},
+			{http.MethodPost, "/instances/" + id + "/rewind", "", http.StatusNotFound},
+			{http.MethodPost, "/instances/" + id + "/restart", "", http.StatusBadRequest}, // as for an instance that is not there
+			{http.MethodPost, "/instances/" + id + "/restart?restartWithNewInstanceId=false", "", http.StatusBadRequest},
+			{http.MethodDelete, "/instances/" + id, "", http.StatusForbidden}, // an operator purges nothing
+			{http.MethodPost, "/orchestrators/Gate/" + id, `"x"`, http.StatusConflict},
+		} {
+			rec := b.send(t, r.method, base+r.path, r.body, "X-MS-CLIENT-PRINCIPAL", red, "Content-Type", "application/json")
+			if rec.Code != r.status || strings.Contains(rec.Body.String(), "closed") {
+				t.Errorf("%s %s: %d %s, want %d", r.method, r.path, rec.Code, rec.Body, r.status)
+			}
+		}
+		b.drive(t)
+		if s, err := b.runtime.Status(t.Context(), id); err != nil || s.Status != orchestrator.Running {
+			t.Errorf("%s is %s, %v", id, s.Status, err)
+		}
+	}
+	var ids []string
+	for _, i := range body[[]shown](t, b.send(t, http.MethodGet, base+"/instances", "", "X-MS-CLIENT-PRINCIPAL", red)) {
+		ids = append(ids, i.InstanceID)
+	}
+	if diff := cmp.Diff([]string{"red's"}, ids); diff != "" {
+		t.Errorf("the list (-want +got):\n%s", diff)
+	}
+	if rec := b.send(t, http.MethodPost, base+"/instances/red's/terminate", "", "X-MS-CLIENT-PRINCIPAL", red); rec.Code != http.StatusAccepted {
+		t.Errorf("one's own: %d %s", rec.Code, rec.Body)
+	}
+	page, err := b.door().Audit.List(t.Context(), audit.Filter{Principal: caller("red").ID()}, audit.MaxLimit, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes := map[audit.Outcome]int{}
+	for _, e := range page.Entries {
+		outcomes[e.Outcome]++
+		if e.Name != "ann@example.com" || e.Door != "durable" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if diff := cmp.Diff(map[audit.Outcome]int{audit.Refused: 18, audit.Done: 1}, outcomes); diff != "" {
+		t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+}
+
+// Who starts, tells or purges an instance is recorded, with what the instance was.
+func TestChangesAreRecorded(t *testing.T) {
+	t.Parallel()
+	b := filled(t)
+	ann := person("home", "Roundhouse.Administrator")
+	for _, r := range []struct{ method, path, body, action, target, before string }{
+		{http.MethodPost, "/orchestrators/Hello/mine", `"you"`, "start Hello", "mine", ""},
+		{http.MethodPost, "/instances/Running/raiseEvent/open", `"you"`, "raise open", "Running", "Running"},
+		{http.MethodPost, "/instances/Suspended/resume?reason=lunch", "", "resume", "Suspended", "Suspended"},
+		{http.MethodPost, "/instances/Failed/rewind", "", "rewind", "Failed", "Failed"},
+		{http.MethodPost, "/instances/Terminated/restart?restartWithNewInstanceId=false", "", "restart", "Terminated", "Terminated"},
+		{http.MethodDelete, "/instances/Completed", "", "purge", "Completed", "Completed"},
+	} {
+		rec := b.send(t, r.method, base+r.path, r.body, "X-MS-CLIENT-PRINCIPAL", ann, "Content-Type", "application/json", "x-correlation-id", "c-1")
+		page, err := b.door().Audit.List(t.Context(), audit.Filter{Target: "orchestrations/" + r.target, Principal: ""}, 1, "")
+		if err != nil || len(page.Entries) != 1 {
+			t.Fatalf("%s %s: %d %s: %v, %v", r.method, r.path, rec.Code, rec.Body, page, err)
+		}
+		e := page.Entries[0]
+		if e.Principal != caller("home").ID() || e.Action != r.action || e.Before != r.before || e.Outcome != audit.Done || e.CorrelationID != "c-1" {
+			t.Errorf("%s %s: %d %+v", r.method, r.path, rec.Code, e)
+		}
+	}
+}
+
+// Who is nobody, or may not, learns what to do.
+func TestDoorRefuses(t *testing.T) {
+	t.Parallel()
+	b := filled(t)
+	for name, c := range map[string]struct {
+		header  string
+		status  int
+		message string
+	}{
+		"nobody":      {"", http.StatusUnauthorized, "/api/machine/"},
+		"no role":     {person("home"), http.StatusForbidden, "orchestrations.command"},
+		"a reader":    {person("home", "Roundhouse.Reader"), http.StatusForbidden, "orchestrations.command"},
+		"unreadable":  {"e30x", http.StatusForbidden, "cannot be read"},
+		"no identity": {caller("").Header(), http.StatusForbidden, "tid and oid"},
+	} {
+		// Outside of /api, no key has been asked for.
+		rec := b.send(t, http.MethodPost, "/runtime/webhooks/durabletask/instances/Running/terminate", "", "X-MS-CLIENT-PRINCIPAL", c.header)
+		if got := body[problem](t, rec); rec.Code != c.status || !strings.Contains(got.Message, c.message) {
+			t.Errorf("%s: %d %+v", name, rec.Code, got)
+		}
+	}
+}
