@@ -49,6 +49,7 @@ func TestPlatform(t *testing.T) {
 	t.Run("the host gives up", p.testHostGivesUp)
 	t.Run("a message that was to wake a run is lost", p.testSweep)
 	t.Run("the handler is killed at every step", p.testKill)
+	t.Run("it is recorded who starts what, whenever the handler dies", p.testAudit)
 	t.Run("many messages, and the handler dies among them", p.testMany)
 	t.Run("every event has left", p.testEvents)
 	if n := p.seen(func(i localhost.Invocation) bool { return i.Violation() != nil }); n != 0 {
