@@ -140,7 +140,7 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		body = bytes.NewReader(text)
 	}
 	target := c.base.JoinPath("api").String()
-	if c.config.Key != "" && c.config.Credential == nil {
+	if c.config.Key != "" && c.config.Credential == nil && !probe(r.Path) {
 		target = c.base.JoinPath("api", "machine").String() // where the host takes keys
 	}
 	for _, segment := range r.Path {
@@ -166,6 +166,11 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	}
 	req.Header.Set("Accept", "application/json")
 	return req, c.authorize(ctx, req)
+}
+
+// probe says whether a path is that of a probe, which anybody may ask: there is no other for keys.
+func probe(path []string) bool {
+	return len(path) == 2 && path[0] == "health" && (path[1] == "live" || path[1] == "ready")
 }
 
 func (c *Client) authorize(ctx context.Context, req *http.Request) error {
