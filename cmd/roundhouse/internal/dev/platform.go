@@ -97,18 +97,13 @@ func (p *platform) close() {
 }
 
 // runLocalHost runs the local host, and starts it anew whenever the module has changed and builds.
-func (p *platform) runLocalHost(ctx context.Context) (err error) {
+func (p *platform) runLocalHost(ctx context.Context) error {
 	queueStore, queueErr := azure.NewQueues(p.storage)
 	blobStore, blobErr := azure.NewBlobs(p.storage)
 	output, logErr := p.openLog()
 	if err := errors.Join(queueErr, blobErr, logErr); err != nil {
 		return err
 	}
-	withdraw, err := devkey.Announce(p.State, p.url())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, withdraw()) }()
 	changed := make(chan struct{}, 1)
 	if !p.Still && !p.Once {
 		go watch(ctx, p.Module.Dir, changed)
@@ -206,6 +201,7 @@ func (p *platform) awaitBuild(ctx context.Context, changed <-chan struct{}) bool
 // runCoreTools hands the staged folder to Azure Functions Core Tools and waits for their end.
 func (p *platform) runCoreTools(ctx context.Context) error {
 	p.out.step("Starting func start --script-root dist")
+	p.showKey(p.Progress)
 	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.Port))
 	cmd.Dir = p.Module.Dir
 	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+p.key)
