@@ -3,7 +3,7 @@
 // file of the module changes.
 //
 // Progress goes to Options.Progress, for people. It promises that nothing that it has started is left running. It owns no
-// storage keys; of the file system it owns the module's folders dist and the one of Options.State.
+// storage keys; of the file system it owns the folder of Options.State.
 package dev
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 	Port int
 	// Storage are Azurite's ports.
 	Storage StoragePorts
-	// State is the folder of Azurite's data, the log and the app's key, in the module unless it is absolute.
+	// State is the folder of the staged app, of Azurite's data, the log and the app's key, in the module unless it is absolute.
 	State string
 	// Result takes results, Progress what happens.
 	Result, Progress io.Writer
