@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -345,6 +347,53 @@ func TestALongPayloadIsNotInTheDeadLetter(t *testing.T) {
 	letter, err := letters.Get(t.Context(), "outbox", page.DeadLetters[0].RowKey)
 	if err != nil || !strings.Contains(string(letter.OriginalMessage), fmt.Sprintf(`"datasize":%d`, len(payload))) {
 		t.Errorf("original message %.200s, %v", letter.OriginalMessage, err)
+	}
+}
+
+// appIdentity gives a token that says for what it is.
+type appIdentity struct{}
+
+func (appIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// A receiver gets the token that the document of destinations asks for, beside the signature.
+func TestTokenOnTheWire(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	st := memoryPlatform(t, &faults.Plan{})
+	var err error
+	st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return appIdentity{}, nil }, Vault: st.Secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil); err != nil {
+		t.Fatal(err)
+	}
+	e, _ := newEvents(t, st, r.document(`,"audience":"api://crm","signingKeys":[{"id":"k1","secret":"hook"}]`))
+	added := add(t, e, `{"n":1}`)
+	dispatch(t, e)
+	got := r.last(t).header
+	if got.Get("Authorization") != "Bearer for api://crm/.default" || got.Get(outbox.HeaderKeyID) != "k1" || got.Get(outbox.HeaderIdempotencyKey) != added.Key.String() {
+		t.Errorf("%v", got)
+	}
+}
+
+// Without the token that a receiver is to get, nothing is sent, and the row says why.
+func TestNoTokenOnTheWire(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), r.document(`,"audience":"api://crm"`))
+	added := add(t, e, `{"n":1}`)
+	dispatch(t, e)
+	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
+	if err != nil || !strings.Contains(record.Error, "no token for api://crm") {
+		t.Errorf("%+v, %v", record, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.got) > 0 {
+		t.Errorf("%v was sent", r.got)
 	}
 }
 
