@@ -11,7 +11,7 @@ run: ## run everything here: Azurite, a local Functions host, the handler, a sam
 	@go build -o bin/roundhouse ./cmd/roundhouse
 	@exec bin/roundhouse dev --main ./cmd/handler $(ARGS)
 
-start: ## the same under Azure Functions Core Tools: func start --script-root dist
+start: ## the same under Azure Functions Core Tools: func start
 	@go build -o bin/roundhouse ./cmd/roundhouse
 	@exec bin/roundhouse dev --main ./cmd/handler --func $(ARGS)
 

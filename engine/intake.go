@@ -31,6 +31,9 @@ type Intake struct {
 	Closed bool
 	// Status is the status of the answer to an accepted message; the default is 202.
 	Status int
+	// Adapt, if it is set, stands for Definition.Adapt: what is for another intake of the engine, with another proof of who
+	// sends it, is no message of this one.
+	Adapt func(body []byte) (m Message, ok bool, err error)
 	// Declines, if it is set, reports which messages are answered with 400. They are queued nevertheless.
 	Declines func(body []byte) bool
 }

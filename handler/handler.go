@@ -51,7 +51,9 @@ func New(a App, c Config) (*Handler, error) {
 		return nil, errors.New("tables, queues and blobs are given together, or none of them")
 	}
 	if own {
-		platform, prepare = platform.over(c.Tables, c.Queues, c.Blobs)
+		if platform, prepare, err = platform.over(c.Tables, c.Queues, c.Blobs); err != nil {
+			return nil, err
+		}
 	}
 	built, err := a.assemble(s, platform, prepare)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
@@ -113,11 +112,10 @@ func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error
 	if err == nil || m.App.Engines == nil {
 		return s, log, err
 	}
-	inMemory, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
-	inMemory.Settings, inMemory.Registry, inMemory.Log, inMemory.identity = r, registry.New(inMemory.Tables, ""), log, azure.EmulatorAccount(1, 1, 1).Identity
+	inMemory, _, platformErr := Platform{Settings: r, Log: slog.New(slog.DiscardHandler), identity: azure.EmulatorAccount(1, 1, 1).Identity}.over(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
 	events, outboxErr := outbox.New(outbox.Config{Tables: inMemory.Tables, Queues: inMemory.Queues, Blobs: inMemory.Blobs, Options: outbox.DefaultOptions(), Logger: log})
-	if outboxErr != nil {
-		return s, log, errors.Join(err, outboxErr)
+	if platformErr != nil || outboxErr != nil {
+		return s, log, errors.Join(err, platformErr, outboxErr)
 	}
 	inMemory.Outbox = outbox.NewWriter(events)
 	_, _ = m.App.Engines(&inMemory) // what it cannot build for want of settings is not the news

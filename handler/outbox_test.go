@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -24,6 +27,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/services/outbound"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -34,6 +38,11 @@ func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	st, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
 	st.Secrets = secrets.NewDevelopment(faults.Tables(st.Tables, plan.Intercept))
 	if err := st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return nil, errors.New("no identity") }, Vault: st.Secrets})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return st
@@ -341,60 +350,50 @@ func TestALongPayloadIsNotInTheDeadLetter(t *testing.T) {
 	}
 }
 
-// Requests are signed with the newest version that is enabled, which is looked up once in a while; while that fails, the
-// ones of before are used, and not for ever.
-func TestSigning(t *testing.T) {
+// appIdentity gives a token that says for what it is.
+type appIdentity struct{}
+
+func (appIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// A receiver gets the token that the document of destinations asks for, beside the signature.
+func TestTokenOnTheWire(t *testing.T) {
 	t.Parallel()
-	plan := &faults.Plan{}
-	var away atomic.Bool
-	plan.Refuse = func(faults.Call) bool { return away.Load() }
-	st := memoryPlatform(t, plan)
-	const text = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
-	first, err := outbox.ParseSigningKey("k1", text)
+	r := newReceiver(t)
+	st := memoryPlatform(t, &faults.Plan{})
+	var err error
+	st.Outbound, err = outbound.New(outbound.Config{Identity: func() (azcore.TokenCredential, error) { return appIdentity{}, nil }, Vault: st.Secrets})
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := outbox.SigningKey{ID: "k1", Secret: []byte(strings.Repeat("\xf0\x01", 16))}
-	now := time.Now()
-	ring := newKeyring([]settings.SigningKey{{ID: "k1", Secret: "hook"}}, st.Secrets, st.Secrets, slog.New(slog.DiscardHandler))
-	ring.now = func() time.Time { return now }
-	use := func(want outbox.SigningKey) {
-		t.Helper()
-		keys, err := ring.keys(t.Context())
-		if err != nil || len(keys) != 1 || keys[0].ID != want.ID || string(keys[0].Secret) != string(want.Secret) {
-			t.Errorf("keys %v, %v, want another", keys, err)
-		}
-	}
-	store := func(value string) secrets.Version {
-		t.Helper()
-		v, err := st.Secrets.Add(t.Context(), "hook", []byte(value), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-	if _, err := ring.keys(t.Context()); !errors.Is(err, errNoVersion) {
-		t.Errorf("without a version: %v", err)
-	}
-	v1 := store(text)
-	use(first)
-	calls := len(plan.Calls())
-	use(first)
-	if n := len(plan.Calls()); n != calls {
-		t.Errorf("keys are not cached: %d calls more", n-calls)
-	}
-	if err := st.Secrets.Disable(t.Context(), "hook", v1.Version); err != nil {
+	if _, err := st.Secrets.Add(t.Context(), "hook", []byte(strings.Repeat("s", outbox.MinSecret)), nil); err != nil {
 		t.Fatal(err)
 	}
-	store(string(second.Secret))
-	now = now.Add(keysFresh)
-	use(second)
-	away.Store(true)
-	now = now.Add(keysStale - time.Second)
-	use(second)
-	now = now.Add(time.Second)
-	if _, err := ring.keys(t.Context()); !errors.Is(err, tables.ErrThrottled) || strings.Contains(err.Error(), text) {
-		t.Errorf("keys that are too old: %v", err)
+	e, _ := newEvents(t, st, r.document(`,"audience":"api://crm","signingKeys":[{"id":"k1","secret":"hook"}]`))
+	added := add(t, e, `{"n":1}`)
+	dispatch(t, e)
+	got := r.last(t).header
+	if got.Get("Authorization") != "Bearer for api://crm/.default" || got.Get(outbox.HeaderKeyID) != "k1" || got.Get(outbox.HeaderIdempotencyKey) != added.Key.String() {
+		t.Errorf("%v", got)
+	}
+}
+
+// Without the token that a receiver is to get, nothing is sent, and the row says why.
+func TestNoTokenOnTheWire(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), r.document(`,"audience":"api://crm"`))
+	added := add(t, e, `{"n":1}`)
+	dispatch(t, e)
+	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
+	if err != nil || !strings.Contains(record.Error, "no token for api://crm") {
+		t.Errorf("%+v, %v", record, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.got) > 0 {
+		t.Errorf("%v was sent", r.got)
 	}
 }
 

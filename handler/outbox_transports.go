@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // transports are the destinations of the settings.
@@ -32,11 +34,7 @@ func openTransports(s settings.Outbox, with Platform, log *slog.Logger) (transpo
 func (t *transports) open(name string, d settings.Destination, with Platform, log *slog.Logger) error {
 	switch {
 	case d.HTTP != nil:
-		var keys outbox.SigningKeys
-		if len(d.HTTP.SigningKeys) > 0 {
-			keys = newKeyring(d.HTTP.SigningKeys, with.Secrets, with.Secrets, log).keys
-		}
-		to, err := outbox.NewHTTP(d.HTTP.Config(keys))
+		to, err := outbox.NewHTTP(httpConfig(name, *d.HTTP, with.Outbound))
 		if err != nil {
 			return err
 		}
@@ -51,6 +49,20 @@ func (t *transports) open(name string, d settings.Destination, with Platform, lo
 		t.destinations[name] = outbox.NewLog(log)
 	}
 	return nil
+}
+
+// httpConfig adds to the settings of a destination what tells it who sends.
+func httpConfig(name string, d settings.HTTPDestination, clients *outbound.Clients) outbox.HTTPConfig {
+	c := d.Config(clients.Keys(d.Auth))
+	name = "ROUNDHOUSE_OUTBOX destinations." + name
+	if d.Audience == "" && d.ClientCertificate == "" {
+		clients.Announce(name, d.URL, d.Auth)
+		return c
+	}
+	c.Identify = func(connections *http.Transport) (http.RoundTripper, error) {
+		return clients.Identified(name, d.URL, d.Auth, connections)
+	}
+	return c
 }
 
 // prepare makes the queues and the container of the destinations.

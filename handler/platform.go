@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/outbound"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -39,6 +40,8 @@ type Platform struct {
 	// Secrets and Certificates are those of the key vault (ROUNDHOUSE_KEY_VAULT_URL); with the emulator, tables stand for it.
 	Secrets      Secrets
 	Certificates certificates.Store
+	// Outbound makes the clients of calls that leave the app, with its identity, signatures or client certificates.
+	Outbound *outbound.Clients
 	// VaultURL is the address of the key vault, "" with the emulator.
 	VaultURL string
 	// Registry is the registry of managed instances.
@@ -84,7 +87,8 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 		p.Secrets, p.Certificates = kept, issued
 	}
 	p.Settings, p.VaultURL, p.Registry, p.Log, p.identity = r, s.KeyVaultURL, registry.New(t, ""), log, s.Storage.Identity
-	return p, prepare, nil
+	p.Outbound, err = outbound.New(outbound.Config{Identity: p.identity, Vault: p.Secrets, Development: r.Development, Log: log})
+	return p, prepare, err
 }
 
 // developmentPlatform keeps secrets and certificates in tables.
@@ -96,8 +100,9 @@ func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store) (Platfor
 }
 
 // over is the platform over other stores, with secrets and certificates in tables.
-func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store) (Platform, func(context.Context) error) {
-	other, prepare := developmentPlatform(t, q, b)
+func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store) (other Platform, prepare func(context.Context) error, err error) {
+	other, prepare = developmentPlatform(t, q, b)
 	other.Settings, other.Registry, other.Log, other.identity = p.Settings, registry.New(t, ""), p.Log, p.identity
-	return other, prepare
+	other.Outbound, err = outbound.New(outbound.Config{Identity: other.identity, Vault: other.Secrets, Development: p.Settings.Development, Log: p.Log})
+	return other, prepare, err
 }

@@ -170,7 +170,7 @@ func TestStatus(t *testing.T) {
 		got, err := rt.Status(t.Context(), "a")
 		isError(t, "status", err, nil)
 		wants(t, "transactions", len(plan.Calls())-before, 1)
-		want := Summary{ID: "a", Orchestrator: "test", Version: "v2", CorrelationID: "corr", Status: Running, Execution: 1, StateVersion: 2,
+		want := Summary{ID: "a", Orchestrator: "test", Version: "v2", CorrelationID: "corr", TenantID: "contoso", Status: Running, Execution: 1, StateVersion: 2,
 			CustomStatus: "7", WaitingKind: "Event", WaitingToken: "1-1", WaitingUntil: got.WaitingUntil, Busy: true, CreatedAt: got.CreatedAt, UpdatedAt: got.UpdatedAt}
 		if diff := cmp.Diff(want, got); diff != "" || !got.WaitingUntil.Truncate(time.Second).Equal(begin.Add(time.Hour)) || got.CreatedAt.Before(begin) || got.UpdatedAt.Before(begin) || got.Ended() {
 			t.Errorf("%+v (-want +got):\n%s", got, diff)

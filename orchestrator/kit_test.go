@@ -130,6 +130,14 @@ func (w *world) stored(t *testing.T, id string) []storedExecution {
 	}
 	want := map[string]any{"RuntimeStatus": string(summarize(id, latest).Status), "Execution": int64(latest.number),
 		"Round": int64(len(latest.rounds)), "StateVersion": int64(roundCount(all))}
+	if started, ok := latest.start(); ok && started.Tenant != "" {
+		want["TenantId"] = started.Tenant
+	}
+	for _, g := range all {
+		if started, ok := g.start(); ok && (started.Tenant == "") != (summarize(id, latest).TenantID == "") {
+			t.Errorf("execution %d is of the tenant %q, the latest of %q", g.number, started.Tenant, summarize(id, latest).TenantID)
+		}
+	}
 	for name, v := range want {
 		if status.Properties[name] != v {
 			t.Errorf("status column %s is %v, the rounds say %v", name, status.Properties[name], v)
@@ -180,7 +188,7 @@ func startOf(id string, input any) Start {
 	if err != nil {
 		panic(err)
 	}
-	return Start{ID: id, Orchestrator: "test", Input: data, CorrelationID: "corr"}
+	return Start{ID: id, Orchestrator: "test", Input: data, CorrelationID: "corr", TenantID: "contoso"}
 }
 
 func mustRun(t *testing.T, rt *Runtime, s Start) Outcome {

@@ -51,6 +51,10 @@ type HTTPConfig struct {
 	Structured bool
 	// Keys signs the requests. Nil sends them unsigned.
 	Keys SigningKeys
+	// Identify puts on requests what tells the destination who sends them, beside signatures: a token, or the certificate of a
+	// connection. It makes of the destination's connections what sends over them, which returns an error only where no answer
+	// came. Nil leaves them as they are.
+	Identify func(connections *http.Transport) (http.RoundTripper, error)
 	// Timeout bounds an attempt, from looking up keys and host to the end of the answer. Zero is DefaultTimeout.
 	Timeout time.Duration
 	// MaxRetryAfter bounds the delay that an answer may ask for. Zero is DefaultMaxRetryAfter.
@@ -94,8 +98,9 @@ type HTTP struct {
 	timeout       time.Duration
 	maxRetryAfter time.Duration
 	now           func() time.Time
-	// pool is used without an http.Client, which would follow redirects and put the URL into errors.
-	pool *http.Transport
+	// sender is used without an http.Client, which would follow redirects and put the URL into errors. It sends over pool.
+	sender http.RoundTripper
+	pool   *http.Transport
 }
 
 var _ Transport = (*HTTP)(nil)
@@ -135,12 +140,22 @@ func (c HTTPConfig) build() (*HTTP, error) {
 		MaxResponseHeaderBytes: maxAnswerHeader,
 		DisableCompression:     true,
 	}
+	h.sender = h.pool
+	if c.Identify != nil {
+		var err error
+		if h.sender, err = c.Identify(h.pool); err != nil {
+			return nil, fmt.Errorf("HTTP transport: %w: %w", ErrInvalid, err)
+		}
+	}
 	return h, nil
 }
 
 // Close closes the idle connections. Deliveries that have begun are not disturbed.
 func (h *HTTP) Close() error {
 	h.pool.CloseIdleConnections()
+	if more, ok := h.sender.(interface{ CloseIdleConnections() }); ok {
+		more.CloseIdleConnections()
+	}
 	return nil
 }
 
@@ -153,7 +168,7 @@ func (h *HTTP) Deliver(ctx context.Context, e Event) error {
 	if err != nil {
 		return err
 	}
-	response, err := h.pool.RoundTrip(request)
+	response, err := h.sender.RoundTrip(request)
 	if err != nil {
 		if errors.Is(attempt.Err(), context.DeadlineExceeded) {
 			err = fmt.Errorf("no answer in time, which is %v at most: %w", h.timeout, err)
@@ -197,7 +212,7 @@ func (h *HTTP) request(ctx context.Context, e Event) (*http.Request, error) {
 	}
 	keys, err := h.keys(ctx)
 	if err == nil {
-		err = sign(r.Header, event.ID, h.now(), body, keys)
+		err = Sign(r.Header, event.ID, h.now(), body, keys)
 	}
 	if err != nil {
 		return nil, &DeliveryError{Err: fmt.Errorf("post to %s: signing keys: %w", h.destination.Host, err)}

@@ -94,8 +94,9 @@ func (k SigningKey) signature(id, timestamp string, body []byte) string {
 	return signatureVersion + "," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// sign sets the signature headers for all keys.
-func sign(h http.Header, id string, at time.Time, body []byte, keys []SigningKey) error {
+// Sign sets the signature headers for all keys, 1 to MaxKeys. The id names the request, the same in all its attempts; it has no
+// full stop. body is what is sent, to the byte. It is what HTTP does, for those who send something else than events.
+func Sign(h http.Header, id string, at time.Time, body []byte, keys []SigningKey) error {
 	if len(keys) == 0 || len(keys) > MaxKeys {
 		return fmt.Errorf("sign: %d keys, 1 to %d are needed", len(keys), MaxKeys)
 	}

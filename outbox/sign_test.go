@@ -28,7 +28,7 @@ const (
 func exampleRequest(t *testing.T, keys ...SigningKey) http.Header {
 	t.Helper()
 	h := http.Header{}
-	if err := sign(h, exampleID, time.Unix(exampleTime, 0), []byte(exampleBody), keys); err != nil {
+	if err := Sign(h, exampleID, time.Unix(exampleTime, 0), []byte(exampleBody), keys); err != nil {
 		t.Fatal(err)
 	}
 	return h
@@ -140,7 +140,7 @@ func TestSignRefusesKeys(t *testing.T) {
 		"long id":      {{ID: strings.Repeat("k", MaxKeyID+1), Secret: make([]byte, MinSecret)}},
 	} {
 		h := http.Header{}
-		if err := sign(h, "id", time.Unix(0, 0), nil, keys); err == nil || len(h) > 0 {
+		if err := Sign(h, "id", time.Unix(0, 0), nil, keys); err == nil || len(h) > 0 {
 			t.Errorf("%s: error %v, headers %v", name, err, h)
 		}
 	}
@@ -199,7 +199,7 @@ func FuzzVerifySignature(f *testing.F) {
 		if id == "" || strings.Contains(id, ".") {
 			return
 		}
-		if err := sign(h, id, now, body, []SigningKey{key}); err != nil {
+		if err := Sign(h, id, now, body, []SigningKey{key}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := VerifySignature(h, body, []SigningKey{key}, now, 0); err != nil {

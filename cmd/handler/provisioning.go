@@ -38,8 +38,9 @@ func provisioningEngine(p *handler.Platform) (engine.Definition, error) {
 		// The marketplace and managed applications take 200 alone for a success. The address that a managed application is given
 		// is .../api/managed-app: it appends /resource.
 		{Function: "marketplace-webhook", Route: "marketplace/webhook", Status: http.StatusOK, Authorize: intake.KeyOrToken("", tokens), Closed: tokens == nil,
-			Declines: func(body []byte) bool { return provisioning.Declines(body, plans) }},
-		{Function: "managed-app-notification", Route: "managed-app/resource", Status: http.StatusOK, Authorize: intake.Signature("sig", signature), Closed: signature == ""},
+			Adapt: provisioning.AdaptWebhook, Declines: func(body []byte) bool { return provisioning.Declines(body, plans) }},
+		{Function: "managed-app-notification", Route: "managed-app/resource", Status: http.StatusOK, Authorize: intake.Signature("sig", signature), Closed: signature == "",
+			Adapt: provisioning.AdaptNotification},
 	}
 	return d, err
 }

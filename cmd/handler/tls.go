@@ -2,14 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/mail"
-	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // The directories of Let's Encrypt: that for everybody, and that for tests, which the emulator uses.
@@ -21,8 +22,28 @@ const (
 // targetsSetting is a JSON array of those who serve certificates.
 const targetsSetting = "ROUNDHOUSE_TLS_TARGETS"
 
-// distributionTimeout bounds one request that tells a target about a certificate.
-const distributionTimeout = 30 * time.Second
+// target is one of that array: who serves, and what tells it who sends notices. Runs record the former only, so that a correction
+// of the latter counts for the next attempt.
+type target struct {
+	tls.Target
+	outbound.Auth
+}
+
+// targetsOf reads those who serve certificates, with the client for each.
+func targetsOf(p *handler.Platform) (tls.StaticTargets, map[string]*http.Client) {
+	var all []target
+	p.Settings.JSON(targetsSetting, &all)
+	var targets tls.StaticTargets
+	clients := map[string]*http.Client{}
+	for i, one := range all {
+		targets = append(targets, one.Target)
+		if one.NotifyURL == "" && one.Auth.None() {
+			continue // one that finds out by itself is looked at only
+		}
+		clients[one.ID] = clientWith(p, fmt.Sprintf("%s[%d]", targetsSetting, i), one.NotifyURL, one.Auth)
+	}
+	return targets, clients
+}
 
 // tlsEngine renews certificates (docs/engines/tls.md). Challenges of certificate authorities come without a key.
 func tlsEngine(p *handler.Platform) (engine.Definition, error) {
@@ -36,15 +57,19 @@ func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 	if _, err := mail.ParseAddress(contact); err != nil && contact != "" {
 		r.Reject("ROUNDHOUSE_ACME_CONTACT", errors.New("set an e-mail address, or nothing"))
 	}
-	var targets tls.StaticTargets
-	r.JSON(targetsSetting, &targets)
+	targets, clients := targetsOf(p)
 	challenges := acme.HTTP01{Tables: p.Tables}
 	authority, err := acme.New(acme.Config{Directory: directory, Contact: contact, Vault: p.Secrets, Solvers: []acme.Solver{challenges}, Log: p.Log})
 	if err != nil {
 		return engine.Definition{}, err
 	}
 	steps, err := tls.New(tls.Config{Vault: p.Certificates, Authority: authority, Targets: targets, Tables: p.Tables,
-		Distributor: tls.HTTPDistributor{Client: &http.Client{Timeout: distributionTimeout}}})
+		Distributor: tls.HTTPDistributor{Client: func(to tls.Target) (*http.Client, error) {
+			if client := clients[to.ID]; client != nil {
+				return client, nil
+			}
+			return nil, fmt.Errorf("%s has no target %.80q any more", targetsSetting, to.ID)
+		}}})
 	if err != nil {
 		return engine.Definition{}, err
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -8,10 +11,12 @@ import (
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 const (
-	endpointSetting = "ROUNDHOUSE_UPDATE_ENDPOINT"
+	endpointSetting   = "ROUNDHOUSE_UPDATE_ENDPOINT"
+	updateAuthSetting = "ROUNDHOUSE_UPDATE_AUTH"
 	// developmentEndpoint is where components are looked for with the emulator.
 	developmentEndpoint = "http://127.0.0.1:7080"
 )
@@ -22,9 +27,40 @@ func componentEndpoint(p *handler.Platform) string {
 	return p.Settings.URL(endpointSetting, developmentEndpoint)
 }
 
+// healthEndpoint is where components are looked at, and the setting that says who asks. An endpoint of its own is not told what
+// the other one is.
+func healthEndpoint(p *handler.Platform) (endpoint, auth string) {
+	const own, ownAuth = "ROUNDHOUSE_HEALTH_ENDPOINT", "ROUNDHOUSE_HEALTH_AUTH"
+	endpoint = p.Settings.URL(own, componentEndpoint(p))
+	if p.Settings.Text(own) == "" && p.Settings.Text(ownAuth) == "" {
+		return endpoint, updateAuthSetting
+	}
+	return endpoint, ownAuth
+}
+
+// clientOf is the client of a target, which says who calls as the setting has it: {"audience", "signingKeys",
+// "clientCertificate"}. What is wrong is noted.
+func clientOf(p *handler.Platform, setting, target string) *http.Client {
+	var auth outbound.Auth
+	p.Settings.JSON(setting, &auth)
+	return clientWith(p, setting, target, auth)
+}
+
+func clientWith(p *handler.Platform, setting, target string, auth outbound.Auth) *http.Client {
+	client, err := p.Outbound.Client(setting, target, auth)
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			p.Settings.Reject(setting, errors.New(line))
+		}
+		return nil
+	}
+	return client
+}
+
 // updateEngine updates the components of a managed instance (docs/engines/update.md).
 func updateEngine(p *handler.Platform) (engine.Definition, error) {
-	components, err := update.NewHTTP(componentEndpoint(p), nil)
+	endpoint := componentEndpoint(p)
+	components, err := update.NewHTTP(endpoint, clientOf(p, updateAuthSetting, endpoint))
 	if err != nil {
 		return engine.Definition{}, err
 	}
@@ -42,7 +78,8 @@ func updateEngine(p *handler.Platform) (engine.Definition, error) {
 
 // healthEngine checks the components of managed instances (docs/engines/health.md).
 func healthEngine(p *handler.Platform) (engine.Definition, error) {
-	checker, err := health.NewHTTP(p.Settings.URL("ROUNDHOUSE_HEALTH_ENDPOINT", componentEndpoint(p)), nil)
+	endpoint, auth := healthEndpoint(p)
+	checker, err := health.NewHTTP(endpoint, clientOf(p, auth, endpoint))
 	if err != nil {
 		return engine.Definition{}, err
 	}

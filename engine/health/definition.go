@@ -112,6 +112,7 @@ func (c checker) all(ctx *orchestrator.Context, instanceID string, components []
 		if err != nil {
 			finding = Finding{Component: components[n], Report: Report{Status: Unhealthy, Message: brief(reason(err))}}
 		}
+		finding.Sent = nil // the history of the check has it, the registry has no use for it
 		findings[n] = finding
 	}
 	return findings, nil

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -24,8 +26,8 @@ type HTTP struct {
 	client *http.Client
 }
 
-// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time; nil is one
-// that does neither but wait for 30 s. It follows no redirect: that would hand on what the client authenticates with.
+// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time, as one of
+// outbound.Clients does; nil is one that does neither but wait for 30 s. It follows no redirect: that would hand on what the client authenticates with.
 func NewHTTP(base string, client *http.Client) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -43,9 +45,11 @@ func NewHTTP(base string, client *http.Client) (*HTTP, error) {
 func (h *HTTP) Components(ctx context.Context, instanceID string) ([]string, error) {
 	status, answer, err := h.get(ctx, instanceID, "")
 	switch {
+	case errors.Is(err, outbound.ErrRedirect):
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	case err != nil:
 		return nil, err
-	case status >= 400 && status < 500 && !passing(status):
+	case status >= 300 && status < 500 && !passing(status):
 		return nil, fmt.Errorf("HTTP %d: %w", status, ErrRefused)
 	case status != http.StatusOK:
 		return nil, fmt.Errorf("HTTP %d", status)

@@ -61,7 +61,7 @@ func TestHTTPComponents(t *testing.T) {
 	if names, err := c.Components(t.Context(), instance); err != nil || !cmp.Equal(names, []string{"db", "web"}) {
 		t.Errorf("%v, %v", names, err)
 	}
-	for code, refused := range map[int]bool{301: false, 400: true, 401: false, 403: false, 404: true, 410: true, 429: false, 500: false, 503: false} {
+	for code, refused := range map[int]bool{301: true, 400: true, 401: false, 403: false, 404: true, 410: true, 429: false, 500: false, 503: false} {
 		server.Spoil(healthtest.Answer{Status: code})
 		if _, err := c.Components(t.Context(), instance); err == nil || errors.Is(err, health.ErrRefused) != refused {
 			t.Errorf("HTTP %d: %v", code, err)

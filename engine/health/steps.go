@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 const (
@@ -81,16 +82,19 @@ type CheckInput struct {
 type Finding struct {
 	Component string `json:"component"`
 	Report
+	// Sent is how the request said who asks, nil when the client does not record it.
+	Sent *outbound.Sent `json:"sent,omitempty"`
 }
 
 // Check asks one component how it is. An error says that it gave no answer.
 func (s *Steps) Check(ctx context.Context, in CheckInput) (Finding, error) {
+	ctx, last := outbound.Record(ctx)
 	r, err := s.config.Checker.Check(ctx, in.InstanceID, in.Component)
 	if err != nil {
 		return Finding{}, fmt.Errorf("check component %s: %w", in.Component, err)
 	}
 	r.Message = brief(r.Message)
-	return Finding{Component: in.Component, Report: r}, nil
+	return Finding{Component: in.Component, Report: r, Sent: last()}, nil
 }
 
 // brief is what is kept of a text that comes from outside.

@@ -90,6 +90,25 @@ func Adapt(body []byte) (m engine.Message, ok bool, err error) {
 	return engine.Message{CorrelationID: n.correlationID(), Engine: Engine, Operation: OperationReceived, InstanceID: n.InstanceID(), Input: input}, true, nil
 }
 
+// AdaptWebhook is Adapt for webhooks of the marketplace alone, and AdaptNotification for notifications of managed applications:
+// those who may send the one are not those who may send the other. What could be read as both is neither.
+func AdaptWebhook(body []byte) (engine.Message, bool, error) {
+	return adaptOf(body, document.fromMarketplace, document.fromManagedApp)
+}
+
+// AdaptNotification is described beside AdaptWebhook.
+func AdaptNotification(body []byte) (engine.Message, bool, error) {
+	return adaptOf(body, document.fromManagedApp, document.fromMarketplace)
+}
+
+func adaptOf(body []byte, own, other func(document) bool) (engine.Message, bool, error) {
+	var d document
+	if err := json.Unmarshal(body, &d); err != nil || !own(d) || other(d) {
+		return engine.Message{}, false, nil
+	}
+	return Adapt(body)
+}
+
 func (d document) fromMarketplace() bool {
 	return d.SubscriptionID != "" && (d.Action != "" || d.OperationType != "")
 }

@@ -48,6 +48,30 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
+// What comes in by one door is not what the other one is for: they ask for different proofs of who sends it.
+func TestAdaptOfADoor(t *testing.T) {
+	t.Parallel()
+	const both = `{"subscriptionId":"` + subscription + `","action":"Renew","eventType":"PUT","provisioningState":"Succeeded","eventTime":"2026-11-21T00:00:00Z","applicationId":"` + application + `"}`
+	for name, tt := range map[string]struct {
+		body                  string
+		webhook, notification bool
+	}{
+		"webhook":       {webhook("Renew"), true, false},
+		"short webhook": {`{"subscriptionId":"` + subscription + `","operationType":"Reinstate"}`, true, false},
+		"notification":  {notification("PUT", "Succeeded"), false, true},
+		"both":          {both, false, false},
+		"envelope":      {`{"correlationId":"c","engine":"provisioning","input":` + webhook("Renew") + `}`, false, false},
+		"no JSON":       {`{`, false, false},
+	} {
+		if m, ok, err := provisioning.AdaptWebhook([]byte(tt.body)); ok != tt.webhook || err != nil || ok && m.InstanceID != subscription {
+			t.Errorf("%s as a webhook: %t, %v, %+v", name, ok, err, m)
+		}
+		if m, ok, err := provisioning.AdaptNotification([]byte(tt.body)); ok != tt.notification || err != nil || ok && m.InstanceID != application {
+			t.Errorf("%s as a notification: %t, %v, %+v", name, ok, err, m)
+		}
+	}
+}
+
 // A notice has the same correlation id however often it comes; one that nothing identifies has none.
 func TestCorrelation(t *testing.T) {
 	t.Parallel()

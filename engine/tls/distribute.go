@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // handshakeTimeout bounds one look at a target.
@@ -33,6 +35,8 @@ type DistributeOutput struct {
 	Serial      string `json:"serial"`
 	// Told says that it had to be told; otherwise it served the certificate already.
 	Told bool `json:"told"`
+	// Sent is how the notice said who sends it, nil when there was none or the client does not record it.
+	Sent *outbound.Sent `json:"sent,omitempty"`
 	// VerifiedAtUtc is when it presented the certificate.
 	VerifiedAtUtc time.Time `json:"verifiedAtUtc"`
 }
@@ -47,14 +51,23 @@ func (s *Steps) Distribute(ctx context.Context, in DistributeInput) (DistributeO
 	if err == nil {
 		return out, nil
 	}
-	if err := s.config.Distributor.Distribute(ctx, in.Target, in.Certificate); err != nil {
+	recorded, last := outbound.Record(ctx)
+	if err := s.config.Distributor.Distribute(recorded, in.Target, in.Certificate); err != nil {
 		return DistributeOutput{}, fmt.Errorf("tell target %s about certificate %s: %w", in.Target.ID, in.Certificate.Name, err)
 	}
 	if out, err = s.look(ctx, in); err != nil {
-		return DistributeOutput{}, fmt.Errorf("target %s was told about certificate %s version %s: %w", in.Target.ID, in.Certificate.Name, in.Certificate.Version, err)
+		return DistributeOutput{}, fmt.Errorf("target %s was told about certificate %s version %s%s: %w", in.Target.ID, in.Certificate.Name, in.Certificate.Version, by(last()), err)
 	}
-	out.Told = true
+	out.Told, out.Sent = true, last()
 	return out, nil
+}
+
+// by says how a target was told, for the attempt that does not see it serve.
+func by(sent *outbound.Sent) string {
+	if sent == nil {
+		return ""
+	}
+	return " (" + sent.String() + ")"
 }
 
 // look makes a handshake with a target.

@@ -103,7 +103,7 @@ type trusting struct{ targets []*tlstarget.Target }
 func (d trusting) Distribute(ctx context.Context, to tls.Target, c tls.Certificate) error {
 	for _, target := range d.targets {
 		if target.Address() == to.Address {
-			return tls.HTTPDistributor{Client: target.Client()}.Distribute(ctx, to, c)
+			return tls.HTTPDistributor{Client: func(tls.Target) (*http.Client, error) { return target.Client(), nil }}.Distribute(ctx, to, c)
 		}
 	}
 	return tls.HTTPDistributor{}.Distribute(ctx, to, c)

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // notifyTimeout bounds one request of HTTPDistributor.
@@ -22,9 +25,11 @@ const maxAnswer = 64 << 10
 // Idempotency-Key is the same for the same certificate and target. An answer of 2xx says that the target will serve the
 // certificate; it may do so a little later. 4xx other than 401, 403, 404, 408, 409, 425 and 429 refuses for good: those
 // others can be mended on the way, while the message has attempts left.
+// It follows no redirect: a 3xx refuses for good, too.
 type HTTPDistributor struct {
-	// Client sends; http.DefaultClient when nil. What a target wants to know about the sender, its transport adds.
-	Client *http.Client
+	// Client is the client that tells a target, and who sends; nil means one that does not say who. One of outbound.Clients is for
+	// the target's host alone.
+	Client func(to Target) (*http.Client, error)
 }
 
 // retryable are the answers below 500 that another attempt may change.
@@ -50,11 +55,14 @@ func (d HTTPDistributor) Distribute(ctx context.Context, to Target, c Certificat
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Idempotency-Key", c.Fingerprint+"-"+url.QueryEscape(to.ID))
-	client := d.Client
-	if client == nil {
-		client = http.DefaultClient
+	client, err := d.client(to)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	resp, err := client.Do(req)
+	if errors.Is(err, outbound.ErrRedirect) {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -66,11 +74,27 @@ func (d HTTPDistributor) Distribute(ctx context.Context, to Target, c Certificat
 	switch status := resp.StatusCode; {
 	case status >= 200 && status < 300:
 		return nil
-	case status >= 300 && status < 500 && !retryable[status]:
+	case status >= 300 && status < 400:
+		return fmt.Errorf("%w: it answers %s, and redirects are not followed: correct its notifyUrl", ErrTarget, resp.Status)
+	case status >= 400 && status < 500 && !retryable[status]:
 		return fmt.Errorf("%w: it answers %s", ErrTarget, resp.Status)
 	default:
 		return fmt.Errorf("it answers %s", resp.Status)
 	}
+}
+
+// client is the one for a target. It follows no redirect, whatever it is.
+func (d HTTPDistributor) client(to Target) (*http.Client, error) {
+	var c http.Client
+	if d.Client != nil {
+		given, err := d.Client(to)
+		if err != nil {
+			return nil, err
+		}
+		c = *given
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c, nil
 }
 
 // checkNotifyURL takes https, and http on the loopback interface. The URL is not shown: it may hold a key.

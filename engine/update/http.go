@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -24,8 +26,8 @@ type HTTP struct {
 	client *http.Client
 }
 
-// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time; nil is one
-// that does neither but wait for 30 s. It follows no redirect: that would hand on what the client authenticates with.
+// NewHTTP makes the client of a management endpoint. client authenticates, and bounds its requests in time, as one of
+// outbound.Clients does; nil is one that does neither but wait for 30 s. It follows no redirect: that would hand on what the client authenticates with.
 func NewHTTP(base string, client *http.Client) (*HTTP, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -87,6 +89,9 @@ func (h *HTTP) do(ctx context.Context, method, instanceID, component string, bod
 		request.Header.Set("Idempotency-Key", key)
 	}
 	response, err := h.client.Do(request)
+	if errors.Is(err, outbound.ErrRedirect) {
+		return nil, fmt.Errorf("%s component %s: %w: %w", method, component, ErrRefused, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s component %s: %w", method, component, err)
 	}

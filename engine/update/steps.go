@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // Change is a component on its way from a version to another; "" is none.
@@ -109,6 +110,9 @@ func (in ComponentInput) key(info orchestrator.ActivityInfo) string {
 type ComponentOutput struct {
 	Component string `json:"component"`
 	Version   string `json:"version,omitempty"`
+	// Sent is how the request that asked for the version said who sends it, nil when none was needed or the client does not
+	// record it. All attempts ask under the same key.
+	Sent *outbound.Sent `json:"sent,omitempty"`
 }
 
 // ComponentUpdate brings a component to a version, makes sure that it is ready in it, and notes it in the registry. Each
@@ -119,16 +123,25 @@ func (s *Steps) ComponentUpdate(ctx context.Context, in ComponentInput) (Compone
 		return ComponentOutput{}, err
 	}
 	info := orchestrator.Info(ctx)
-	if err := s.bring(ctx, in, info.Attempt <= 1, in.key(info)); err != nil {
+	key := in.key(info)
+	recorded, last := outbound.Record(ctx)
+	asked, err := s.bring(recorded, in, info.Attempt <= 1, key)
+	if err != nil {
 		return ComponentOutput{}, fmt.Errorf("bring component %s to version %q: %w", in.Component, in.To, err)
 	}
-	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
+	_, err = s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
 		return note(i, in.Component, in.To, s.config.Now())
 	})
 	if err != nil {
 		return ComponentOutput{}, fmt.Errorf("note component %s: %w", in.Component, err)
 	}
-	return ComponentOutput{Component: in.Component, Version: in.To}, nil
+	out := ComponentOutput{Component: in.Component, Version: in.To}
+	// An attempt before this one may have asked, in the way in which this one has looked.
+	if sent := last(); sent != nil && (asked || info.Attempt > 1) {
+		as := sent.As(key)
+		out.Sent = &as
+	}
+	return out, nil
 }
 
 // guard makes sure that the job holds the lock: a run that has lost it must not get in the way of the next.
@@ -149,26 +162,26 @@ func (s *Steps) guard(ctx context.Context, in ComponentInput) error {
 
 // bring asks the component for the version, the first time and for as long as it does not know of it, and looks whether
 // it is ready.
-func (s *Steps) bring(ctx context.Context, in ComponentInput, first bool, key string) error {
+func (s *Steps) bring(ctx context.Context, in ComponentInput, first bool, key string) (asked bool, err error) {
 	c := s.config.Components
-	for asked := false; ; asked = true {
+	for ; ; asked = true {
 		status, err := c.Status(ctx, in.InstanceID, in.Component)
 		gone := errors.Is(err, ErrNoComponent)
 		if err != nil && !gone {
-			return err
+			return asked, err
 		}
 		there := status.Version == in.To || (in.To == "" && gone)
 		switch {
 		case there && (gone || status.State == Ready):
-			return nil
+			return asked, nil
 		case !asked && (first || !there):
 			if err := c.Apply(ctx, in.InstanceID, in.Component, in.To, key); err != nil {
-				return err
+				return asked, err
 			}
 		case there && status.State == Failed:
-			return fmt.Errorf("%w: %s", ErrFailed, status.Message)
+			return asked, fmt.Errorf("%w: %s", ErrFailed, status.Message)
 		default:
-			return fmt.Errorf("%w: it is %s in version %q", ErrUpdating, status.State, status.Version)
+			return asked, fmt.Errorf("%w: it is %s in version %q", ErrUpdating, status.State, status.Version)
 		}
 	}
 }

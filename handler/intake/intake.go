@@ -82,6 +82,9 @@ func (c Config) routes() []route {
 		for _, i := range d.Intakes {
 			if !i.Closed {
 				i.Status = cmp.Or(i.Status, http.StatusAccepted)
+				if i.Adapt != nil {
+					d.Adapt = i.Adapt
+				}
 				routes = append(routes, route{i, "/api/" + i.Route, d})
 			}
 		}

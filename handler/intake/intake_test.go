@@ -81,8 +81,8 @@ func newDoor(t *testing.T, intercept faults.Interceptor) *door {
 		Log: slog.New(slog.NewTextHandler(d.log, nil)), Engines: []engine.Definition{
 			{Name: provisioning.Engine, Queue: provisioning.Queue, Adapt: provisioning.Adapt, Intakes: []engine.Intake{
 				{Route: "marketplace/webhook", Status: http.StatusOK, Authorize: intake.KeyOrToken("", entra(intake.MarketplaceCaller)),
-					Declines: func(body []byte) bool { return provisioning.Declines(body, []string{"silver"}) }},
-				{Route: "managed-app/resource", Status: http.StatusOK, Authorize: intake.Signature("sig", signature)},
+					Adapt: provisioning.AdaptWebhook, Declines: func(body []byte) bool { return provisioning.Declines(body, []string{"silver"}) }},
+				{Route: "managed-app/resource", Status: http.StatusOK, Authorize: intake.Signature("sig", signature), Adapt: provisioning.AdaptNotification},
 			}},
 			{Name: alerts.Engine, Queue: alerts.Queue, Adapt: alerts.Adapt, Intakes: []engine.Intake{
 				{Route: "alerts", Authorize: intake.KeyOrToken(alertsKey, entra(intake.AlertsCaller))},
@@ -255,6 +255,8 @@ func TestRefusals(t *testing.T) {
 		"no signature":            {request{"POST", "/api/managed-app/resource", "{}", nil}, 401},
 		"another signature":       {request{"POST", sig + signature + "x", "{}", nil}, 401},
 		"signature, no body":      {request{"POST", sig + signature, "", nil}, 400},
+		"webhook as notification": {request{"POST", sig + signature, webhook, nil}, 400},
+		"notification as webhook": {request{"POST", webhookPath, fmt.Sprintf(`{"eventType":"PUT","provisioningState":"Succeeded","eventTime":"2026-11-21T10:00:00Z","applicationId":%q}`, application), good}, 400},
 		"no key":                  {request{"POST", "/api/alerts", alert(""), nil}, 401},
 		"another key":             {request{"POST", "/api/alerts", alert(""), map[string]string{"x-functions-key": "x"}}, 401},
 		"another's token":         {request{"POST", "/api/alerts", alert(""), good}, 401},

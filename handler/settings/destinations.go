@@ -15,7 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
-	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // defaultSource is the attribute source of the events. It holds the tenant, because keys are unique within one only.
@@ -34,27 +34,21 @@ type Origin struct {
 	Subject string `json:"subject"`
 }
 
-// HTTPDestination is an address that events are sent to. URL is required, and may hold a credential.
+// HTTPDestination is an address that events are sent to, and what tells it who sends. URL is required, and may hold a credential.
 type HTTPDestination struct {
 	Origin
-	URL            string       `json:"url"`
-	Structured     bool         `json:"structured"`
-	SigningKeys    []SigningKey `json:"signingKeys"`
-	Allow          []string     `json:"allow"`
-	AllowPlaintext bool         `json:"allowPlaintext"`
-	Timeout        duration     `json:"timeout"`
+	outbound.Auth
+	URL            string   `json:"url"`
+	Structured     bool     `json:"structured"`
+	Allow          []string `json:"allow"`
+	AllowPlaintext bool     `json:"allowPlaintext"`
+	Timeout        duration `json:"timeout"`
 }
 
 // QueueDestination is a queue of the storage account that events are put into.
 type QueueDestination struct {
 	Origin
 	Queue string `json:"queue"`
-}
-
-// SigningKey is a key that requests are signed with: Secret is the name of the secret in the secret store.
-type SigningKey struct {
-	ID     string `json:"id"`
-	Secret string `json:"secret"`
 }
 
 // duration is a Go duration as JSON text.
@@ -149,19 +143,7 @@ func (d Destination) validate(deliveryTimeout time.Duration) error {
 }
 
 func (h HTTPDestination) validate(deliveryTimeout time.Duration) error {
-	errs := []error{h.Config(nil).Validate()}
-	if len(h.SigningKeys) > outbox.MaxKeys {
-		errs = append(errs, fmt.Errorf("signingKeys: %d are too many, use %d at most", len(h.SigningKeys), outbox.MaxKeys))
-	}
-	for i, key := range h.SigningKeys {
-		// A secret of the right length stands for the one that is not there yet: only the id is looked at.
-		if err := (outbox.SigningKey{ID: key.ID, Secret: make([]byte, outbox.MinSecret)}).Validate(); err != nil {
-			errs = append(errs, fmt.Errorf("signingKeys[%d].id: %w", i, err))
-		}
-		if !secrets.ValidName(key.Secret) {
-			errs = append(errs, fmt.Errorf("signingKeys[%d].secret: give the name of a secret, 1 to %d letters, digits and dashes", i, secrets.MaxName))
-		}
-	}
+	errs := []error{h.Config(nil).Validate(), h.Auth.Validate()}
 	if time.Duration(h.Timeout) > deliveryTimeout {
 		errs = append(errs, fmt.Errorf("timeout: %v is longer than a delivery may take, %v (%s_DELIVERY_TIMEOUT)", time.Duration(h.Timeout), deliveryTimeout, outboxSetting))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 const toLog = `{"destinations":{"log":{"log":{}}},"routes":[{"eventType":"*","destination":"log"}]}`
@@ -36,7 +37,7 @@ func TestOutboxSettings(t *testing.T) {
 		Retention: 30 * 24 * time.Hour,
 		Destinations: map[string]Destination{
 			"crm": {HTTP: &HTTPDestination{Origin: Origin{"/x/{tenant}", "{type}"}, URL: "https://crm.example.com/hooks?code=hidden",
-				Structured: true, SigningKeys: []SigningKey{{"2026-11", "crm-hook"}, {"2026-10", "crm-hook-old"}},
+				Structured: true, Auth: outbound.Auth{SigningKeys: []outbound.SigningKey{{ID: "2026-11", Secret: "crm-hook"}, {ID: "2026-10", Secret: "crm-hook-old"}}},
 				Allow: []string{"10.1.0.0/16"}, AllowPlaintext: true, Timeout: duration(7 * time.Second)}},
 			"billing": {Queue: &QueueDestination{Queue: "billing-events"}},
 			"nowhere": {Log: &struct{}{}},

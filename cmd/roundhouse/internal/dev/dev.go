@@ -3,7 +3,7 @@
 // file of the module changes.
 //
 // Progress goes to Options.Progress, for people. It promises that nothing that it has started is left running. It owns no
-// storage keys; of the file system it owns the module's folders dist and the one of Options.State.
+// storage keys; of the file system it owns the folder of Options.State.
 package dev
 
 import (
@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
@@ -46,7 +47,7 @@ type Options struct {
 	Port int
 	// Storage are Azurite's ports.
 	Storage StoragePorts
-	// State is the folder of Azurite's data, the log and the app's key, in the module unless it is absolute.
+	// State is the folder of the staged app, of Azurite's data, the log and the app's key, in the module unless it is absolute.
 	State string
 	// Result takes results, Progress what happens.
 	Result, Progress io.Writer
@@ -89,7 +90,7 @@ func (p *StoragePorts) Set(text string) error {
 func (p *StoragePorts) Type() string { return "blob,queue,table" }
 
 // Run runs the app until ctx ends, which is no error, or until the first result with Options.Once.
-func Run(ctx context.Context, o Options) error {
+func Run(ctx context.Context, o Options) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	if o.Once {
@@ -105,6 +106,11 @@ func Run(ctx context.Context, o Options) error {
 	if err := p.prepare(ctx); err != nil {
 		return err
 	}
+	withdraw, err := devkey.Announce(p.State, p.url())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, withdraw()) }()
 	if o.CoreTools {
 		return p.runCoreTools(ctx)
 	}

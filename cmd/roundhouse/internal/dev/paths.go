@@ -21,8 +21,8 @@ func (p *platform) url() string {
 func (p *platform) showPaths(w io.Writer) {
 	fmt.Fprint(w, "\nGo on with\n")
 	curl := "curl"
+	p.showKey(w)
 	if p.key != "" {
-		fmt.Fprintf(w, "  KEY=%s   # or KEY=$(cat %s)\n", p.key, fromHere(devkey.File(p.State)))
 		curl = `curl -H "x-functions-key: $KEY"`
 	}
 	for _, path := range []string{"/api/engines", "/api/history", "/api/dlq", "/admin/functions"} {
@@ -33,6 +33,13 @@ func (p *platform) showPaths(w io.Writer) {
 		storage = "that of the emulator, with these ports"
 	}
 	fmt.Fprintf(w, "Storage is Azurite on the ports %s (blob, queue, table); its connection string is %s.\n\nCtrl-C stops everything.\n", &p.Storage, storage)
+}
+
+// showKey prints the key as a line to paste into a shell.
+func (p *platform) showKey(w io.Writer) {
+	if p.key != "" {
+		fmt.Fprintf(w, "  KEY=%s   # or KEY=$(cat %s)\n", p.key, fromHere(devkey.File(p.State)))
+	}
 }
 
 // fromHere writes a path as it is from the current folder, if it is below that.

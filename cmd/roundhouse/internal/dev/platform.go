@@ -30,7 +30,8 @@ type platform struct {
 	manifest module.Manifest
 }
 
-func (p *platform) dist() string { return filepath.Join(p.Module.Dir, "dist") }
+// dist is where the app is staged: apart from what is staged for a deployment, which has no settings of this machine.
+func (p *platform) dist() string { return filepath.Join(p.State, "dist") }
 
 // coreTools is the program of Azure Functions Core Tools.
 const coreTools = "func"
@@ -45,10 +46,10 @@ func (p *platform) prepare(ctx context.Context) error {
 	if err := checkPort(p.Port); err != nil {
 		return err
 	}
-	if err := p.stage(ctx); err != nil {
+	if err := os.MkdirAll(p.State, 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(p.State, 0o700); err != nil {
+	if err := p.stage(ctx); err != nil {
 		return err
 	}
 	if !p.Insecure {
@@ -61,7 +62,7 @@ func (p *platform) prepare(ctx context.Context) error {
 }
 
 func (p *platform) stage(ctx context.Context) (err error) {
-	p.out.step("Building the app into dist/ (the first time, Go compiles everything that it needs, for a minute or two)")
+	p.out.step("Building the app into %s (the first time, Go compiles everything that it needs, for a minute or two)", fromHere(p.dist()))
 	p.manifest, err = p.Module.Stage(ctx, p.dist(), module.Here)
 	return err
 }
@@ -97,18 +98,13 @@ func (p *platform) close() {
 }
 
 // runLocalHost runs the local host, and starts it anew whenever the module has changed and builds.
-func (p *platform) runLocalHost(ctx context.Context) (err error) {
+func (p *platform) runLocalHost(ctx context.Context) error {
 	queueStore, queueErr := azure.NewQueues(p.storage)
 	blobStore, blobErr := azure.NewBlobs(p.storage)
 	output, logErr := p.openLog()
 	if err := errors.Join(queueErr, blobErr, logErr); err != nil {
 		return err
 	}
-	withdraw, err := devkey.Announce(p.State, p.url())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, withdraw()) }()
 	changed := make(chan struct{}, 1)
 	if !p.Still && !p.Once {
 		go watch(ctx, p.Module.Dir, changed)
@@ -205,7 +201,8 @@ func (p *platform) awaitBuild(ctx context.Context, changed <-chan struct{}) bool
 
 // runCoreTools hands the staged folder to Azure Functions Core Tools and waits for their end.
 func (p *platform) runCoreTools(ctx context.Context) error {
-	p.out.step("Starting func start --script-root dist")
+	p.out.step("Starting func start --script-root %s", fromHere(p.dist()))
+	p.showKey(p.Progress)
 	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.Port))
 	cmd.Dir = p.Module.Dir
 	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+p.key)

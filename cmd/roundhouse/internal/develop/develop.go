@@ -56,10 +56,10 @@ func devCommand() *cobra.Command {
 	o := dev.Options{Storage: dev.DefaultStorage()}
 	c := &cobra.Command{
 		Use: "dev [flags]", Short: "Run the module on this machine", Args: cobra.NoArgs,
-		Long: `Run the module of this folder on this machine: it is built and staged into dist/,
-Azurite and a local Functions host are started, and a sample message is sent to
-the first engine whose definition has an example. When a file changes, it is
-built and started anew. Ctrl-C stops everything.
+		Long: `Run the module of this folder on this machine: it is built and staged, Azurite
+and a local Functions host are started, and a sample message is sent to the
+first engine whose definition has an example. When a file changes, it is built
+and started anew. Ctrl-C stops everything.
 
 Requests need the key that it prints, as x-functions-key or ?code=, so that
 nothing else on this machine uses the app; it is in the file key of the state
@@ -96,7 +96,7 @@ last line of standard output, as JSON. Everything else goes to standard error.`,
 	f.StringVar(&o.Engine, "engine", "", "the `engine` that gets the sample message")
 	f.IntVar(&o.Port, "port", dev.DefaultPort, "the `port` of the host")
 	f.Var(&o.Storage, "storage-ports", "Azurite's ports")
-	f.StringVar(&o.State, "state", devkey.State, "the `folder` of Azurite's data, of the app's log and of its key, in the module")
+	f.StringVar(&o.State, "state", devkey.State, "the `folder` of the staged app, of Azurite's data, of the app's log and of its key, in the module")
 	mainFlag(c, &o.Module.Main)
 	return c
 }

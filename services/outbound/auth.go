@@ -1,0 +1,86 @@
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/secrets"
+)
+
+// maxAudience bounds an audience, in bytes.
+const maxAudience = 256
+
+// tokenScope makes a scope of an audience.
+const tokenScope = "/.default"
+
+// Auth is how a target learns who calls, as settings say it; the zero value tells it nothing. It names secrets and holds none.
+type Auth struct {
+	// Audience is the application that a token of the app's own identity is for, such as "api://{client id}".
+	Audience string `json:"audience,omitempty"`
+	// SigningKeys sign requests as Standard Webhooks does, the current key first.
+	SigningKeys []SigningKey `json:"signingKeys,omitempty"`
+	// ClientCertificate is the name of a certificate in the vault.
+	ClientCertificate string `json:"clientCertificate,omitempty"`
+}
+
+// SigningKey is a key that requests are signed with: Secret is the name of the secret in the vault.
+type SigningKey struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
+
+// None says that nothing is told.
+func (a Auth) None() bool {
+	return a.Audience == "" && len(a.SigningKeys) == 0 && a.ClientCertificate == ""
+}
+
+// Validate names everything that is wrong, by the members.
+func (a Auth) Validate() error {
+	var errs []error
+	switch {
+	case len(a.Audience) > maxAudience || strings.ContainsFunc(a.Audience, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		errs = append(errs, fmt.Errorf("audience: give the URI or the id of an application, without blanks, %d bytes at most", maxAudience))
+	case strings.HasSuffix(a.Audience, tokenScope):
+		errs = append(errs, fmt.Errorf("audience: leave %s off its end", tokenScope))
+	}
+	if len(a.SigningKeys) > outbox.MaxKeys {
+		errs = append(errs, fmt.Errorf("signingKeys: %d are too many, use %d at most", len(a.SigningKeys), outbox.MaxKeys))
+	}
+	for i, key := range a.SigningKeys {
+		// A secret of the right length stands for the one that is not there yet: only the id is looked at.
+		if err := (outbox.SigningKey{ID: key.ID, Secret: make([]byte, outbox.MinSecret)}).Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("signingKeys[%d].id: %w", i, err))
+		}
+		if !secrets.ValidName(key.Secret) {
+			errs = append(errs, fmt.Errorf("signingKeys[%d].secret: give the name of a secret, 1 to %d letters, digits and dashes", i, secrets.MaxName))
+		}
+	}
+	if a.ClientCertificate != "" && !secrets.ValidName(a.ClientCertificate) {
+		errs = append(errs, fmt.Errorf("clientCertificate: give the name of a certificate, 1 to %d letters, digits and dashes", secrets.MaxName))
+	}
+	return errors.Join(errs...)
+}
+
+// String says it for people.
+func (a Auth) String() string {
+	var ways []string
+	if a.Audience != "" {
+		ways = append(ways, "token for "+a.Audience)
+	}
+	if len(a.SigningKeys) > 0 {
+		ids := make([]string, len(a.SigningKeys))
+		for i, key := range a.SigningKeys {
+			ids[i] = key.ID
+		}
+		ways = append(ways, "signature with "+strings.Join(ids, ", "))
+	}
+	if a.ClientCertificate != "" {
+		ways = append(ways, "certificate "+a.ClientCertificate)
+	}
+	if len(ways) == 0 {
+		return "none"
+	}
+	return strings.Join(ways, "; ")
+}

@@ -1,0 +1,59 @@
+package outbound
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// fresh is how long something is used before it is looked up again: a new version takes that long to be used.
+	fresh = 5 * time.Minute
+	// stale is how long it is used when it cannot be looked up: no longer, since it may have been revoked.
+	stale = time.Hour
+	// pause is the time between two look-ups that fail while there is something.
+	pause = 15 * time.Second
+)
+
+// kept is something of the vault, for minutes. It is safe for concurrent use.
+type kept[T any] struct {
+	what string // in log lines
+	look func(ctx context.Context) (T, error)
+	log  *slog.Logger
+	now  func() time.Time
+
+	mu       sync.Mutex
+	found    T
+	there    bool
+	foundAt  time.Time
+	failedAt time.Time
+}
+
+func keep[T any](what string, c Config, look func(context.Context) (T, error)) *kept[T] {
+	return &kept[T]{what: what, look: look, log: c.Log, now: c.Now}
+}
+
+// get gives what was looked up, and looks it up when it is time.
+func (k *kept[T]) get(ctx context.Context) (T, error) {
+	k.mu.Lock() // calls that come at once look up once
+	defer k.mu.Unlock()
+	now := k.now()
+	usable := k.there && now.Sub(k.foundAt) < stale
+	if k.there && now.Sub(k.foundAt) < fresh || usable && now.Sub(k.failedAt) < pause {
+		return k.found, nil
+	}
+	found, err := k.look(ctx)
+	switch {
+	case err == nil:
+		k.found, k.there, k.foundAt = found, true, now
+		return found, nil
+	case usable:
+		k.failedAt = now
+		k.log.WarnContext(ctx, "not refreshed from the vault: what was there before is used", "what", k.what, "since", k.foundAt, "reason", err.Error())
+		return k.found, nil
+	default:
+		var none T
+		return none, err
+	}
+}

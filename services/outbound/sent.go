@@ -1,0 +1,90 @@
+package outbound
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// Sent is what a request told its receiver about who sent it, for records: nothing in it is secret.
+type Sent struct {
+	// Target is the scheme and the host.
+	Target string `json:"target"`
+	// Audience is the application that the token was for.
+	Audience string `json:"audience,omitempty"`
+	// SignedBy are the ids of the keys that signed.
+	SignedBy []string `json:"signedBy,omitempty"`
+	// ClientCertificate is the SHA-256 fingerprint of the certificate that was presented, in hex.
+	ClientCertificate string `json:"clientCertificate,omitempty"`
+	// WebhookID and Idempotency are the headers webhook-id and Idempotency-Key.
+	WebhookID   string `json:"webhookId,omitempty"`
+	Idempotency string `json:"idempotency,omitempty"`
+}
+
+// String says it in one line.
+func (s Sent) String() string {
+	parts := []string{"to " + s.Target}
+	for _, part := range []struct{ name, value string }{
+		{"with a token for ", s.Audience}, {"signed by ", strings.Join(s.SignedBy, ", ")}, {"with the certificate ", s.ClientCertificate},
+		{"webhook-id ", s.WebhookID}, {"idempotency key ", s.Idempotency},
+	} {
+		if part.value != "" {
+			parts = append(parts, part.name+part.value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// As is the record of a request that another attempt sent with an Idempotency-Key, in the same way as this one.
+func (s Sent) As(idempotencyKey string) Sent {
+	s.Idempotency, s.WebhookID = idempotencyKey, ""
+	if len(s.SignedBy) > 0 {
+		s.WebhookID = WebhookID(idempotencyKey)
+	}
+	return s
+}
+
+// WebhookID is the webhook-id of a request with an Idempotency-Key: the key itself, or a hash of it where the key cannot be
+// one, because full stops separate what is signed.
+func WebhookID(idempotencyKey string) string {
+	if !strings.Contains(idempotencyKey, ".") {
+		return idempotencyKey
+	}
+	sum := sha256.Sum256([]byte(idempotencyKey))
+	return hex.EncodeToString(sum[:])
+}
+
+type recorderKey struct{}
+
+// recorder keeps the last request.
+type recorder struct {
+	mu   sync.Mutex
+	last *Sent
+}
+
+// Record makes clients note what they send with the context. last is the last request that got an answer, nil for none.
+func Record(ctx context.Context) (recorded context.Context, last func() *Sent) {
+	r := &recorder{}
+	return context.WithValue(ctx, recorderKey{}, r), func() *Sent {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.last
+	}
+}
+
+// note records a request that was answered.
+func note(r *http.Request, audience, fingerprint string) {
+	to, ok := r.Context().Value(recorderKey{}).(*recorder)
+	if !ok {
+		return
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.last = &Sent{Target: r.URL.Scheme + "://" + r.URL.Host, Audience: audience, SignedBy: strings.Fields(r.Header.Get(outbox.HeaderKeyID)),
+		ClientCertificate: fingerprint, WebhookID: r.Header.Get(outbox.HeaderWebhookID), Idempotency: r.Header.Get(outbox.HeaderIdempotencyKey)}
+}

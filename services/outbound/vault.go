@@ -1,0 +1,107 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/pkcs12"
+
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// newest reads the newest version of a secret that is enabled.
+func newest(ctx context.Context, vault Vault, name string) ([]byte, error) {
+	versions, err := vault.Versions(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range slices.Backward(versions) {
+		if v.Enabled {
+			return vault.Value(ctx, name, v.Version)
+		}
+	}
+	return nil, fmt.Errorf("secret %s: %w", name, ErrNoVersion)
+}
+
+// readKeys reads keys, in the order of the settings. A secret is a text as Standard Webhooks hands them out, whsec_ and base64,
+// or else the bytes themselves.
+func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.SigningKey, error) {
+	var keys []outbox.SigningKey
+	for _, named := range of {
+		value, err := newest(ctx, vault, named.Secret)
+		if err != nil {
+			return nil, fmt.Errorf("signing key %s: %w", named.ID, err)
+		}
+		key, err := outbox.ParseSigningKey(named.ID, string(value))
+		if err != nil {
+			key = outbox.SigningKey{ID: named.ID, Secret: value}
+			if err := key.Validate(); err != nil {
+				return nil, err
+			}
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// readCertificate reads a certificate with its key. Key Vault gives one as PEM, or as PKCS #12 in base64. The parsers' own
+// errors are left out: what they quote is secret.
+func readCertificate(ctx context.Context, vault Vault, name string) (tls.Certificate, error) {
+	value, err := newest(ctx, vault, name)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("client certificate: %w", err)
+	}
+	certificate, ok := parseCertificate(value)
+	if !ok {
+		return tls.Certificate{}, fmt.Errorf("client certificate: secret %s: %w", name, ErrCertificate)
+	}
+	return certificate, nil
+}
+
+// parseCertificate finds the certificate that belongs to the key. It goes first in the chain, wherever the file has it.
+func parseCertificate(text []byte) (tls.Certificate, bool) {
+	var chain []*pem.Block
+	var key []byte
+	for _, block := range blocksOf(text) {
+		switch {
+		case block.Type == "CERTIFICATE":
+			chain = append(chain, block)
+		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
+			key = pem.EncodeToMemory(block)
+		}
+	}
+	for i := range chain {
+		ordered := append([]*pem.Block{chain[i]}, slices.Delete(slices.Clone(chain), i, i+1)...)
+		var file []byte
+		for _, block := range ordered {
+			file = append(file, pem.EncodeToMemory(block)...)
+		}
+		if found, err := tls.X509KeyPair(file, key); err == nil {
+			return found, true
+		}
+	}
+	return tls.Certificate{}, false
+}
+
+// blocksOf are the blocks of PEM, or of PKCS #12, whose attributes are left behind; none of anything else.
+func blocksOf(text []byte) []*pem.Block {
+	var blocks []*pem.Block
+	if raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err == nil {
+		text = raw
+	}
+	if file, err := pkcs12.ToPEM(text, ""); err == nil {
+		for _, block := range file {
+			blocks = append(blocks, &pem.Block{Type: block.Type, Bytes: block.Bytes})
+		}
+		return blocks
+	}
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		blocks = append(blocks, &pem.Block{Type: block.Type, Bytes: block.Bytes})
+	}
+	return blocks
+}
