@@ -73,6 +73,9 @@ func askers() map[string]asker {
 		crowd.Groups = append(crowd.Groups, fmt.Sprint("group ", n))
 	}
 	crowd.AppRoles = []string{roundhouse + "Administrator"}
+	if len(crowd.Header()) < 16<<10 {
+		panic("200 groups make no large header")
+	}
 	return map[string]asker{
 		"nobody":                              {ask: func(*http.Request) {}},
 		"a person without roles":              {roles: []access.Role{access.Participant}, known: true, ask: as(home("approver"))},

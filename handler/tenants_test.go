@@ -362,3 +362,25 @@ func TestOperationsOfTenants(t *testing.T) {
 		t.Errorf("%+v, %v", page.Entries, err)
 	}
 }
+
+// Who has the name of somebody else has nothing else of him: a task that is Ann's is completed by Ann, and recorded as hers.
+func TestTasksOfNamesakes(t *testing.T) {
+	t.Parallel()
+	m := newMarket(t)
+	ann := accesstest.Caller{Tenant: "red", Object: "ann", Name: "ann@example.com"}
+	mallory := accesstest.Caller{Tenant: "red", Object: "mallory", Name: "ann@example.com"}
+	task := "/api/tasks/shop-red-waits/1-2"
+	if status, answer := m.Do(http.MethodPost, task+"/assign", `{"assignee":"`+strings.ToUpper(ann.ID())+`","assigneeName":"Ann"}`, m.home.Sign); status != http.StatusOK {
+		t.Fatal(status, answer)
+	}
+	for _, action := range []string{"complete", "release", "reassign"} {
+		body := map[string]string{"complete": `{"output":true}`, "release": "{}", "reassign": `{"assignee":"` + mallory.ID() + `"}`}[action]
+		if status, answer := m.Do(http.MethodPost, task+"/"+action, body, mallory.Sign); status != http.StatusForbidden && status != http.StatusConflict {
+			t.Errorf("%s: %d %s", action, status, answer)
+		}
+	}
+	status, answer := m.Do(http.MethodPost, task+"/complete", `{"output":true}`, ann.Sign)
+	if status != http.StatusOK || !strings.Contains(answer, `"endedBy":"`+ann.ID()+`","endedByName":"ann@example.com"`) {
+		t.Errorf("%d %s", status, answer)
+	}
+}

@@ -53,6 +53,14 @@ type Answer[T any] struct {
 	ByName string `json:"byName,omitempty"`
 }
 
+// Who is By, with ByName behind it, for records that people read.
+func (a Answer[T]) Who() string {
+	if a.ByName == "" || a.ByName == a.By {
+		return a.By
+	}
+	return a.By + " (" + a.ByName + ")"
+}
+
 // maxOpenTasks bounds the open human tasks of an execution, because they all end in one transaction.
 const maxOpenTasks = 40
 

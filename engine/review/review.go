@@ -168,7 +168,7 @@ func (r *Reviews) run(ctx *orchestrator.Context, l letter) (string, error) {
 	if said.Output.Action == Leave {
 		return string(Leave), nil
 	}
-	return r.act.Call(ctx, deed{l.Engine, l.RowKey, said.Output, said.By}).Await()
+	return r.act.Call(ctx, deed{l.Engine, l.RowKey, said.Output, said.Who()}).Await()
 }
 
 func (r *Reviews) isPending(ctx context.Context, l letter) (bool, error) {

@@ -53,9 +53,9 @@ func Definition(steps *Steps) engine.Definition {
 			return Result{}, err
 		}
 		if !decision.Output.Approved {
-			return Result{Status: Rejected, ApprovedBy: decision.By}, nil
+			return Result{Status: Rejected, ApprovedBy: decision.Who()}, nil
 		}
-		result := Result{Status: Updated, ApprovedBy: decision.By}
+		result := Result{Status: Updated, ApprovedBy: decision.Who()}
 		if r.Operation != OperationComponentUpdate {
 			result.Version = r.Input.Version
 		}
