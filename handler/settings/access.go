@@ -48,9 +48,10 @@ func accessFrom(r *Reader) (Access, error) {
 }
 
 // developersMachine says whether the host is one of a developer: it is the local host or that of Core Tools, which say so, and
-// there is no sign of the platform.
+// there is no sign of the platform. CONTAINER_NAME, which one plan has beside its WEBSITE_SITE_NAME, is none: other containers
+// have it, too, those that people develop in for example.
 func developersMachine(r *Reader) bool {
-	for _, name := range []string{"WEBSITE_INSTANCE_ID", "WEBSITE_SITE_NAME", "CONTAINER_NAME"} {
+	for _, name := range []string{"WEBSITE_INSTANCE_ID", "WEBSITE_SITE_NAME", "CONTAINER_APP_NAME"} {
 		if r.Text(name) != "" {
 			return false
 		}

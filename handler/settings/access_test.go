@@ -37,7 +37,8 @@ func TestAccessSettings(t *testing.T) {
 		"with a key":                       {local.With("ROUNDHOUSE_LOCAL_KEY", "k"), Access{Control: access.Control{Development: true, LocalKey: "k"}, AuditKeep: 400 * day}},
 		"development in Azure":             {local.With("WEBSITE_SITE_NAME", "app"), Access{AuditKeep: 400 * day}},
 		"development in an instance":       {local.With("WEBSITE_INSTANCE_ID", "1"), Access{AuditKeep: 400 * day}},
-		"development in a container":       {local.With("CONTAINER_NAME", "1"), Access{AuditKeep: 400 * day}},
+		"development in a container app":   {local.With("CONTAINER_APP_NAME", "1"), Access{AuditKeep: 400 * day}},
+		"development in a container":       {local.With("CONTAINER_NAME", "1"), Access{Control: access.Control{Development: true}, AuditKeep: 400 * day}},
 		"development without a local host": {emulator.With("AZURE_FUNCTIONS_ENVIRONMENT", "Development"), Access{AuditKeep: 400 * day}},
 		"a local host in production":       {emulator.With("FUNCTIONS_CORETOOLS_ENVIRONMENT", "true"), Access{AuditKeep: 400 * day}},
 	} {

@@ -19,9 +19,12 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
@@ -40,7 +43,8 @@ func TestMain(m *testing.M) { storage.Main(m) }
 
 const functionKey = "a-function-key"
 
-// world is the whole API over stores in memory, served over HTTP to those who have the key. What it has to do behind a
+// world is the whole API over stores in memory, served over HTTP: to those who have the key at the address for machines, and to
+// those whom the platform has authenticated at the other. What it has to do behind a
 // request is done before the next one.
 type world struct {
 	url     string
@@ -62,8 +66,8 @@ type world struct {
 	refuse http.HandlerFunc
 	// idle leaves what is behind a request undone.
 	idle bool
-	// asked are the requests that came, by method and path.
-	asked []string
+	// asked are the requests that came, by method and path as the API has it, and outside those as they came.
+	asked, outside []string
 }
 
 // sink is a destination that takes everything but what it cannot read.
@@ -131,10 +135,10 @@ func newWorld(t *testing.T) *world {
 			return len(found), err
 		}})
 	must(t, err, w.outbox.Create(t.Context()), w.runtime.Prepare(t.Context()), w.list.Prepare(t.Context()), w.history.CreateTable(t.Context()),
-		w.letters.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), hmac.Queue))
+		w.letters.CreateTable(t.Context()), w.door().Audit.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), hmac.Queue))
 	e := echo.New()
 	must(t, api.Register(e, api.Config{Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
-		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(),
+		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Door: w.door(),
 		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
 	t.Cleanup(func() {
@@ -145,10 +149,19 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// serve is the API behind the host, which wants the key.
+// door lets everybody with the key do everything, and people of the tenant "home" what their roles allow.
+func (w *world) door() access.Door {
+	return access.Door{Name: "api", Audit: &audit.Log{Tables: w.tables}, Control: access.Control{EasyAuth: true,
+		Policy: access.Policy{HomeTenant: accesstest.ID("home"), Keys: string(access.Administrator)}}}
+}
+
+// serve is the API behind the host, which wants the key at the address for machines.
 func (w *world) serve(t *testing.T, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
+		w.outside = append(w.outside, r.Method+" "+r.URL.EscapedPath())
+		machine := strings.HasPrefix(r.URL.Path, access.MachinePrefix)
+		r = access.Machine(r)
 		w.asked = append(w.asked, r.Method+" "+r.URL.EscapedPath())
 		refuse, idle := w.refuse, w.idle
 		w.mu.Unlock()
@@ -156,7 +169,7 @@ func (w *world) serve(t *testing.T, next http.Handler) http.Handler {
 		case refuse != nil:
 			refuse(rw, r)
 			return
-		case r.Header.Get("x-functions-key") != functionKey && !strings.HasPrefix(r.URL.Path, "/api/health/"):
+		case machine && r.Header.Get("x-functions-key") != functionKey:
 			rw.WriteHeader(http.StatusUnauthorized)
 			return
 		}
