@@ -86,7 +86,7 @@ func (a *app) root() *cobra.Command {
 messages to engines, shows what became of them, and changes what needs a person.
 For that it asks the HTTP API of the app, or goes straight to
 storage for what has to work when the app is down (send, poller, doctor, and
-with --storage history, dlq and timeline, too).
+with --storage history, dlq, timeline and audit, too).
 
 Without settings it is for "make run" on this machine.
 
@@ -117,10 +117,11 @@ Exit codes:
 	wrapHelp(root)
 	a.flags.register(root.PersistentFlags())
 	root.AddCommand(a.enginesCommand(), a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(),
-		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.doctorCommand(), a.versionCommand(), a.completionCommand(root))
+		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.auditCommands(), a.whoamiCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand(root))
 	for _, c := range a.Commands {
 		root.AddCommand(ran(c))
 	}
+	annotate(root)
 	root.CompletionOptions.DisableDefaultCmd = true
 	return root
 }

@@ -138,6 +138,11 @@ func TestEveryCommand(t *testing.T) {
 		{"operation show nobody", 3, nil},
 		{"operation cancel nobody", 3, nil},
 		{"operation wait nobody", 3, nil},
+		{"whoami", 0, []string{"function-key", "administrator", "all tenants", "deadletters.bulk"}},
+		{"audit list --principal function-key", 0, []string{"OUTCOME", "Done", "function-key", "orchestrations/ends"}},
+		{"audit list --target orchestrations/nothing", 0, []string{"There are no such entries."}},
+		{"audit list --target a --principal b", 2, []string{"either target or principal"}},
+		{"audit export --from 1h", 0, []string{`"action":"purge"`}},
 	}
 	ran := map[string]bool{}
 	for _, step := range steps {
@@ -205,8 +210,11 @@ func TestTrouble(t *testing.T) {
 	}{
 		"a redirect":          {status(302, ""), 1, "What answers is not the API"},
 		"a page":              {status(200, "<html>"), 1, ""},
-		"no key":              {status(401, ""), 4, "Give a function key"},
+		"no key":              {status(401, ""), 4, "az login"},
 		"no permission":       {status(403, ""), 4, "not accepted"},
+		"nobody":              {status(401, `{"status":"Failed","error":{"code":"Unauthenticated","message":"Nobody is signed in."}}`), 4, "sign in (az login) and give --entra"},
+		"not permitted":       {status(403, `{"status":"Failed","error":{"code":"Forbidden","message":"You need more."}}`), 4, "roundhouse whoami shows what you may do"},
+		"nobody can sign in":  {status(403, `{"status":"Failed","error":{"code":"SignInNotConfigured","message":"Turn it on."}}`), 4, "or a function key with ROUNDHOUSE_KEY"},
 		"no such function":    {status(404, ""), 3, "no such function"},
 		"throttled":           {status(429, ""), 5, ""},
 		"the host is down":    {status(502, "bad gateway"), 5, "does not answer requests now. Try again later. (502 Bad Gateway): roundhouse doctor says more"},
@@ -276,7 +284,7 @@ func TestSuggestions(t *testing.T) {
 	w := &world{}
 	for args, want := range map[string]string{
 		"dlq lst":                "did you mean list?",
-		"dlq re":                 "did you mean retry or resolve?",
+		"dlq re":                 "did you mean resolve or retry?",
 		"orchestration terminat": "did you mean terminate?",
 		"dql":                    "did you mean dlq?",
 	} {

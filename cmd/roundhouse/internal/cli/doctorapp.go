@@ -1,12 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -32,8 +32,8 @@ func (a *app) examineApp(ctx context.Context, p *patient) {
 	if !answer.Date.IsZero() {
 		p.clock("app clock", answer.Date, began, a.Now())
 	}
-	_, err = a.ask(ctx, c, client.Request{Method: http.MethodGet, Path: []string{"history"}, Query: url.Values{"limit": {"1"}}})
-	if !p.tried("app access", err, "the key or token is accepted", "give a function key with ROUNDHOUSE_KEY, or a scope with --entra") {
+	me, err := look[client.Me](ctx, a, c, nil, "me")
+	if !p.tried("app access", err, "as "+cmp.Or(me.Name, me.ID)+": "+strings.Join(me.Roles, ", "), "sign in with --entra and az login, or give a function key with ROUNDHOUSE_KEY (docs/security.md)") {
 		return
 	}
 	a.examineHealth(ctx, c, p)

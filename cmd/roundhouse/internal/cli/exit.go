@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
@@ -139,10 +140,26 @@ func complaint(err error) string {
 		text += ": is the storage account there? roundhouse doctor says more"
 	case errors.Is(err, client.ErrUnreachable):
 		text += ": is the app running, and --url or ROUNDHOUSE_URL its address?"
+	case unauthenticated(err):
+		text += ": sign in (az login) and give --entra, or a function key with ROUNDHOUSE_KEY"
+	case forbidden(err):
+		text += ": roundhouse whoami shows what you may do"
 	case away(err):
 		text += ": roundhouse doctor says more"
 	}
 	return text
+}
+
+// unauthenticated says whether the API does not know who asks, and forbidden whether who asks may not.
+func unauthenticated(err error) bool {
+	return refusedWith(err, "Unauthenticated", "SignInNotConfigured")
+}
+
+func forbidden(err error) bool { return refusedWith(err, "Forbidden") }
+
+func refusedWith(err error, codes ...string) bool {
+	refusal, ok := errors.AsType[*client.Error](err)
+	return ok && slices.Contains(codes, refusal.Code)
 }
 
 // away says whether what answers for the app is the host, a proxy or a program without its storage.

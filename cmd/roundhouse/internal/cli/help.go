@@ -26,6 +26,9 @@ Commands:{{range .Commands}}{{if .IsAvailableCommand}}
 
 Flags:
 {{wrapped .LocalFlags}}{{end}}
+{{- with needed .}}
+
+{{.}}{{end}}
 {{- if .HasAvailableInheritedFlags}}
 
 Flags that all commands have: {{.Root.Name}} --help{{end}}
@@ -39,6 +42,7 @@ More about a command: {{.CommandPath}} COMMAND --help{{end}}
 func wrapHelp(root *cobra.Command) {
 	usage := template.Must(template.New("usage").Funcs(template.FuncMap{
 		"pad":     pad,
+		"needed":  needed,
 		"wrapped": func(f *pflag.FlagSet) string { return strings.TrimRight(f.FlagUsagesWrapped(helpWidth), "\n ") },
 	}).Parse(usageTemplate))
 	root.SetUsageFunc(func(c *cobra.Command) error { return usage.Execute(c.OutOrStderr(), c) })

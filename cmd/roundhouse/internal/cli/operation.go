@@ -8,7 +8,7 @@ import (
 
 func (a *app) operationCommands() *cobra.Command {
 	cancel := a.command(spec{use: "cancel ID", short: "End one early; what was done stays done", args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
-		return a.tell(ctx, a.api, cancelOf(args[0], a.operator()))
+		return a.tell(ctx, a.api, cancelOf(args[0]))
 	}})
 	wait := a.command(spec{use: "wait ID", short: "Show its progress until it ends", args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
 		c, err := a.api(ctx)

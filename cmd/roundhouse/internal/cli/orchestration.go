@@ -183,19 +183,15 @@ func (a *app) raiseCommand() *cobra.Command {
 func (a *app) steerCommand(verb, short string) *cobra.Command {
 	var reason string
 	c := a.command(spec{use: verb + " ID [flags]", short: short, args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
-		return a.tell(ctx, a.api, a.steer(verb, args[0], reason))
+		return a.tell(ctx, a.api, steer(verb, args[0], reason))
 	}})
-	c.Flags().StringVar(&reason, "reason", "", "why: the `text` is kept in its rounds, with your name")
+	c.Flags().StringVar(&reason, "reason", "", "why: the `text` is kept in its rounds, with who you are")
 	return c
 }
 
-// steer is the request that sends a command. Its reason names who sends it.
-func (a *app) steer(verb, id, reason string) client.Request {
-	text := a.operator()
-	if reason != "" {
-		text += ": " + reason
-	}
-	return post(map[string]string{"reason": text}, "orchestrations", id, verb)
+// steer is the request that sends a command.
+func steer(verb, id, reason string) client.Request {
+	return post(only(map[string]string{"reason": reason}), "orchestrations", id, verb)
 }
 
 func (a *app) terminateCommand() *cobra.Command {
@@ -222,10 +218,10 @@ cancel first.`,
 			d := danger{what: "terminate the orchestration " + o.ID, name: o.ID, effect: []string{
 				fmt.Sprintf("before: %s, %s%s", o.Orchestrator, o.Status, waiting(o)), "after:  Terminated; nothing is undone",
 			}}
-			return a.guarded(ctx, g, d, func(ctx context.Context) error { return a.tell(ctx, a.api, a.steer("terminate", o.ID, reason)) })
+			return a.guarded(ctx, g, d, func(ctx context.Context) error { return a.tell(ctx, a.api, steer("terminate", o.ID, reason)) })
 		},
 	})
 	g.register(c.Flags())
-	c.Flags().StringVar(&reason, "reason", "", "why: the `text` is kept in its rounds, with your name")
+	c.Flags().StringVar(&reason, "reason", "", "why: the `text` is kept in its rounds, with who you are")
 	return c
 }

@@ -58,7 +58,7 @@ terminated and goes with it. Restoring its rows is the other way.`,
 	})
 	b.flags(c, "orchestrations that have ended, and")
 	c.Flags().BoolVar(&force, "force", false, "delete a damaged one, whether it has ended or not")
-	c.Flags().StringVar(&reason, "reason", "", "with --force, why: the `text` is kept in the app's log, with your name")
+	c.Flags().StringVar(&reason, "reason", "", "with --force, why: the `text` is kept in the audit log, with who you are")
 	notGiven(c, &days, "older-than-days", "with --all: those that ended so many `days` ago")
 	chosen = a.selected(c, append([]filter{
 		{flag: "ended-before", param: "endedBefore", usage: "with --all: those that ended before this `time`", time: true},
@@ -114,7 +114,7 @@ func (a *app) purgeByForce(ctx context.Context, g guards, id, reason string) err
 		"before: " + before, "after:  gone, with what it had called: that is terminated; what it has locked stays locked until that expires",
 	}}
 	return a.guarded(ctx, g, d, func(ctx context.Context) error {
-		query := url.Values{"force": {"true"}, "reason": {a.operator() + ": " + reason}}
+		query := url.Values{"force": {"true"}, "reason": {reason}}
 		return a.tell(ctx, a.api, client.Request{Method: http.MethodDelete, Path: []string{"orchestrations", id}, Query: query})
 	})
 }

@@ -47,11 +47,7 @@ func (a *app) outboxCommands() *cobra.Command {
 
 func (a *app) outboxActionCommand(verb, short string) *cobra.Command {
 	return a.command(spec{use: verb + " TENANT ID", short: short, args: cobra.ExactArgs(2), run: func(ctx context.Context, args []string) error {
-		r := post(nil, outboxPath(args[0], args[1], verb)...)
-		if verb == "skip" {
-			r.Body = map[string]string{"by": a.operator()}
-		}
-		return a.tell(ctx, a.api, r)
+		return a.tell(ctx, a.api, post(nil, outboxPath(args[0], args[1], verb)...))
 	}})
 }
 
@@ -106,7 +102,6 @@ func (a *app) replayMany(ctx context.Context, b bulkFlags, chosen *selection) er
 		return nil
 	}
 	body := members(query)
-	body["by"] = a.operator()
 	d := danger{what: "deliver messages of the outbox again", name: "replay", effect: []string{
 		"before: " + about(n, more, "message") + ", " + status, "after:  they are pending, under their old keys",
 	}}

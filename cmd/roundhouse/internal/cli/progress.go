@@ -153,7 +153,7 @@ func (a *app) leave(interrupted context.Context, c *client.Client, id string) er
 	if a.screen.asks {
 		typed, err := a.prompt(ctx, a.Signals, "Cancel the operation? It goes on otherwise. [y/N] ")
 		if err == nil && strings.EqualFold(typed, "y") {
-			_, err = a.ask(ctx, c, cancelOf(id, a.operator()))
+			_, err = a.ask(ctx, c, cancelOf(id))
 			if err != nil {
 				return err
 			}
@@ -167,9 +167,7 @@ func (a *app) leave(interrupted context.Context, c *client.Client, id string) er
 	return errLeft
 }
 
-func cancelOf(id, by string) client.Request {
-	return client.Request{Method: http.MethodPost, Path: []string{"operations", id, "cancel"}, Body: map[string]string{"by": by}}
-}
+func cancelOf(id string) client.Request { return post(nil, "operations", id, "cancel") }
 
 // count is how many things a list has, up to a bound; more says that there are more.
 func (a *app) count(ctx context.Context, c *client.Client, query url.Values, is func(json.RawMessage) bool, path ...string) (n int, more bool, err error) {

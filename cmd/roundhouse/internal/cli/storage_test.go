@@ -63,6 +63,9 @@ func TestStraightToStorage(t *testing.T) {
 		{"dlq counts", 0, []string{"update-publisher"}},
 		{"timeline down-1", 0, []string{"rotate of i-1"}},
 		{"dlq resolve hmac " + letter + " --notes done", 0, []string{"Resolved"}},
+		{"whoami", 0, []string{"local", "administrator"}},
+		{"audit list --target dlq/hmac/" + letter, 0, []string{"decide", "Done"}},
+		{"audit export", 0, []string{`"door":"cli"`}},
 	} {
 		w.want(t, step.code, step.texts, append(strings.Fields(step.args), "--storage", connection)...)
 		check(t, w.runWith(t, map[string]string{storageSetting: connection}, append(strings.Fields(step.args), "--storage", "settings")...), step.code, step.texts)
@@ -243,13 +246,19 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// With a scope, requests bear the token of the identity that the environment has.
-func TestEntra(t *testing.T) { // it sets the environment of the process
-	w := newWorld(t)
+// signIn gives the process an identity, with the token "the-token" for api://app.
+func signIn(t *testing.T) {
+	t.Helper()
 	for _, setting := range appservice.Start(t, map[string]string{"api://app": "the-token"}).Environment(t) {
 		name, value, _ := strings.Cut(setting, "=")
 		t.Setenv(name, value)
 	}
+}
+
+// With a scope, requests bear the token of the identity that the environment has.
+func TestEntra(t *testing.T) { // it sets the environment of the process
+	w := newWorld(t)
+	signIn(t)
 	var bearer atomic.Value
 	w.refusing(func(rw http.ResponseWriter, r *http.Request) {
 		bearer.Store(r.Header.Get("Authorization"))

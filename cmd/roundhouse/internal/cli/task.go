@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ func (a *app) taskCommands() *cobra.Command {
 		none: "There are no such tasks.",
 		filters: []filter{
 			byStatus("Created", "Assigned", "Completed", "Canceled"),
-			{flag: "assignee", param: "assignee", usage: "only those of this `person`"},
+			{flag: "assignee", param: "assignee", usage: "only those of the person with this `id`"},
 			{flag: "role", param: "role", usage: "only those that this `role` may take"},
 			byEngine(), {flag: "tenant", param: "tenantId", usage: "only those of this `tenant`"},
 			{flag: "due-before", param: "dueBefore", usage: "only those due before this `time`: 2026-11-21, 2026-11-21T10:00:00Z"},
@@ -44,7 +45,7 @@ func (a *app) taskCommands() *cobra.Command {
 // who has a task, or who may take it.
 func who(t client.TaskItem) string {
 	if t.Assignee != "" {
-		return t.Assignee
+		return cmp.Or(t.AssigneeName, t.Assignee)
 	}
 	return strings.Join(t.Roles, ",")
 }
@@ -76,10 +77,18 @@ func (a *app) taskCommand(verb, short string, may ...string) *cobra.Command {
 }
 
 func (a *app) assignCommand(verb, short string) *cobra.Command {
-	var note string
-	c := a.command(spec{use: verb + " ORCHESTRATION TASK PERSON [flags]", short: short, args: cobra.ExactArgs(3), run: func(ctx context.Context, args []string) error {
-		return a.tell(ctx, a.api, post(only(map[string]string{"assignee": args[2], "note": note}), "tasks", args[0], args[1], verb))
-	}})
+	var note, name string
+	c := a.command(spec{
+		use: verb + " ORCHESTRATION TASK PERSON [flags]", short: short, args: cobra.ExactArgs(3),
+		long: short + `.
+
+PERSON is the id of the person, as whoami shows it: {tenant}/{object}, the ids in
+Microsoft Entra.`,
+		run: func(ctx context.Context, args []string) error {
+			return a.tell(ctx, a.api, post(only(map[string]string{"assignee": args[2], "assigneeName": name, "note": note}), "tasks", args[0], args[1], verb))
+		},
+	})
+	c.Flags().StringVar(&name, "name", "", "the `name` of the person, for others to read")
 	c.Flags().StringVar(&note, "note", "", "a `text` for others")
 	return c
 }

@@ -68,6 +68,8 @@ type world struct {
 	idle bool
 	// asked are the requests that came, by method and path as the API has it, and outside those as they came.
 	asked, outside []string
+	// platform authenticates callers when it is not nil.
+	platform func(r *http.Request)
 }
 
 // sink is a destination that takes everything but what it cannot read.
@@ -163,8 +165,11 @@ func (w *world) serve(t *testing.T, next http.Handler) http.Handler {
 		machine := strings.HasPrefix(r.URL.Path, access.MachinePrefix)
 		r = access.Machine(r)
 		w.asked = append(w.asked, r.Method+" "+r.URL.EscapedPath())
-		refuse, idle := w.refuse, w.idle
+		refuse, idle, platform := w.refuse, w.idle, w.platform
 		w.mu.Unlock()
+		if platform != nil {
+			platform(r)
+		}
 		switch {
 		case refuse != nil:
 			refuse(rw, r)

@@ -43,7 +43,7 @@ func foreign(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode, Code: http.StatusText(resp.StatusCode)}
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		e.Message = "The key or token is not accepted. Give a function key with --key or ROUNDHOUSE_KEY, or a scope with --entra."
+		e.Message = "The key or token is not accepted. Sign in with az login and give the scope of the app with --entra, or a function key with --key or ROUNDHOUSE_KEY."
 	case code == http.StatusNotFound:
 		e.Message = "There is no such function at the address. Is it the app's, and is the app of a version that has it?"
 	case code < http.StatusInternalServerError:

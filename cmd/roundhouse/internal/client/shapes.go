@@ -113,6 +113,7 @@ type TaskItem struct {
 	Status          string    `json:"status"`
 	Roles           []string  `json:"roles"`
 	Assignee        string    `json:"assignee"`
+	AssigneeName    string    `json:"assigneeName"`
 	DueAt           time.Time `json:"dueAtUtc"`
 }
 
@@ -181,4 +182,27 @@ type HealthCheck struct {
 	Output        string          `json:"output"`
 	ObservedValue json.RawMessage `json:"observedValue"`
 	ObservedUnit  string          `json:"observedUnit"`
+}
+
+// Me is who the caller is to the API.
+type Me struct {
+	Kind          string   `json:"kind"`
+	ID            string   `json:"id"`
+	Name          string   `json:"name"`
+	TenantID      string   `json:"tenantId"`
+	AppRoles      []string `json:"appRoles"`
+	Roles         []string `json:"roles"`
+	Permissions   []string `json:"permissions"`
+	Scope         string   `json:"scope"`
+	GroupsMissing bool     `json:"groupsMissing"`
+}
+
+// AuditEntry is one thing that somebody did, as lists show it.
+type AuditEntry struct {
+	At        time.Time `json:"atUtc"`
+	Principal string    `json:"principal"`
+	Name      string    `json:"name"`
+	Action    string    `json:"action"`
+	Target    string    `json:"target"`
+	Outcome   string    `json:"outcome"`
 }

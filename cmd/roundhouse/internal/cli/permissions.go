@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// The annotations of a command that asks the API: the permissions that it needs, with blanks between them; those that it needs
+// besides with --all; and with --force.
+const (
+	needsAnnotation      = "roundhouse.permissions"
+	needsAllAnnotation   = "roundhouse.permissions.all"
+	needsForceAnnotation = "roundhouse.permissions.force"
+)
+
+// need are the permissions of a command: always, and besides with --all and with --force.
+type need struct{ always, all, force []access.Permission }
+
+// needs are what the commands need that ask the API, by their paths. Those that are not here ask it nothing.
+func needs() map[string]need {
+	some := func(p ...access.Permission) []access.Permission { return p }
+	one := func(p ...access.Permission) need { return need{always: p} }
+	command := one(access.OrchestrationsCommand)
+	return map[string]need{
+		"whoami":                  one(access.Self),
+		"audit list":              one(access.AuditRead),
+		"audit export":            one(access.AuditRead),
+		"engines":                 one(access.PlatformRead),
+		"doctor":                  one(access.Self, access.PlatformRead),
+		"history list":            one(access.HistoryRead),
+		"history show":            one(access.HistoryRead),
+		"timeline":                one(access.TimelineRead),
+		"dlq list":                one(access.DeadLettersRead),
+		"dlq show":                one(access.DeadLettersRead),
+		"dlq groups":              one(access.DeadLettersRead),
+		"dlq counts":              one(access.DeadLettersRead),
+		"dlq resolve":             one(access.DeadLettersDecide),
+		"dlq retry":               {always: some(access.DeadLettersRead, access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead)},
+		"dlq expire":              {always: some(access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead)},
+		"outbox list":             one(access.OutboxRead),
+		"outbox show":             one(access.OutboxRead),
+		"outbox metrics":          one(access.PlatformRead),
+		"outbox retry":            one(access.OutboxDecide),
+		"outbox skip":             one(access.OutboxDecide),
+		"outbox replay":           {always: some(access.OutboxDecide), all: some(access.OutboxRead, access.OutboxReplay, access.OperationsRead)},
+		"task list":               one(access.TasksRead),
+		"task show":               one(access.TasksRead),
+		"task claim":              one(access.TasksAct),
+		"task assign":             one(access.TasksAct),
+		"task reassign":           one(access.TasksAct),
+		"task release":            one(access.TasksAct),
+		"task complete":           one(access.TasksAct),
+		"orchestration list":      one(access.OrchestrationsRead),
+		"orchestration show":      one(access.OrchestrationsRead),
+		"orchestration start":     one(access.OrchestrationsStart),
+		"orchestration raise":     one(access.OrchestrationsSend),
+		"orchestration suspend":   command,
+		"orchestration resume":    command,
+		"orchestration cancel":    command,
+		"orchestration rewind":    command,
+		"orchestration restart":   command,
+		"orchestration terminate": one(access.OrchestrationsRead, access.OrchestrationsCommand),
+		"orchestration purge": {always: some(access.OrchestrationsRead, access.OrchestrationsPurge), all: some(access.OrchestrationsRead, access.OrchestrationsPurge, access.OperationsRead),
+			force: some(access.OrchestrationsRead, access.OrchestrationsPurge, access.OrchestrationsForcePurge)},
+		"operation show":   one(access.OperationsRead),
+		"operation wait":   one(access.OperationsRead),
+		"operation cancel": one(access.OperationsCancel),
+	}
+}
+
+// annotate writes into the commands what they need.
+func annotate(root *cobra.Command) {
+	all := needs()
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		if n, ok := all[strings.TrimPrefix(c.CommandPath(), root.Name()+" ")]; ok {
+			c.Annotations = map[string]string{needsAnnotation: words(n.always), needsAllAnnotation: words(n.all), needsForceAnnotation: words(n.force)}
+		}
+		for _, below := range c.Commands() {
+			each(below)
+		}
+	}
+	each(root)
+}
+
+func words(permissions []access.Permission) string {
+	var names []string
+	for _, p := range permissions {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, " ")
+}
+
+// needed says in the help of a command what it needs; "" for one that asks the API nothing.
+func needed(c *cobra.Command) string {
+	var lines []string
+	for _, n := range []struct{ annotation, when string }{{needsAnnotation, "Needs"}, {needsAllAnnotation, "With --all, needs"}, {needsForceAnnotation, "With --force, needs"}} {
+		names := strings.Fields(c.Annotations[n.annotation])
+		switch {
+		case len(names) == 1:
+			lines = append(lines, n.when+" the permission "+names[0]+".")
+		case len(names) > 1:
+			lines = append(lines, n.when+" the permissions", "  "+strings.Join(names, "\n  "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
