@@ -82,8 +82,8 @@ func (a *app) assignCommand(verb, short string) *cobra.Command {
 		use: verb + " ORCHESTRATION TASK PERSON [flags]", short: short, args: cobra.ExactArgs(3),
 		long: short + `.
 
-PERSON is the id of the person, as whoami shows it: {tenant}/{object}, the ids in
-Microsoft Entra.`,
+PERSON is the id of the person, as whoami shows it:
+{tenant}/{object}, the ids in Microsoft Entra.`,
 		run: func(ctx context.Context, args []string) error {
 			return a.tell(ctx, a.api, post(only(map[string]string{"assignee": args[2], "assigneeName": name, "note": note}), "tasks", args[0], args[1], verb))
 		},
