@@ -26,6 +26,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/redact/redacttest"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -346,8 +347,10 @@ func TestNoSecretGetsThrough(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/api/history?engine=leak", "/api/dlq?engine=leak", "/api/dlq/groups", "/api/outbox?tenantId=contoso", "/api/tasks", "/api/metrics"} {
-		h.do(http.MethodGet, path, "")
+	for _, path := range []string{"/api/history?engine=leak", "/api/dlq?engine=leak", "/api/workflow/outbox?tenant=contoso&pageSize=100", "/api/tasks", "/api/metrics"} {
+		if status, answer := h.do(http.MethodGet, path, ""); status != http.StatusOK {
+			t.Fatal(path, status, answer)
+		}
 	}
 	h.scan(secrets)
 	seenBy := &house{t: t, record: seen}
@@ -355,4 +358,84 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	if len(seen.texts["typed error"]) < len(secrets) {
 		t.Errorf("%d of %d errors kept their type", len(seen.texts["typed error"]), len(secrets))
 	}
+}
+
+// keeps is an engine whose payloads are secrets: its input, what it tells others and asks people, and its output.
+func keeps(*handler.Platform) ([]engine.Definition, error) {
+	echo := orchestrator.NewActivity("echo", func(_ context.Context, text string) (string, error) { return text, nil })
+	run := func(ctx *orchestrator.Context, r engine.Request[string]) (string, error) {
+		text, err := json.Marshal(r.Input)
+		if err != nil {
+			return "", err
+		}
+		if err := ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: "kept", Payload: text}); err != nil {
+			return "", err
+		}
+		if _, err := orchestrator.AskPerson[string](ctx, orchestrator.HumanTask{Name: "decide", Payload: r.Input}).Await(); err != nil {
+			return "", err
+		}
+		return echo.Call(ctx, r.Input).Await()
+	}
+	return []engine.Definition{{Name: "keep", Queue: "keep-queue", Orchestrator: engine.Orchestrate("keep", run), Operations: []orchestrator.AnyActivity{echo}}}, nil
+}
+
+// TestPayloadsAreShownWithoutSecrets: what the app needs to go on keeps its secrets in storage, and shows none in answers and
+// in the log.
+func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, handler.App{Engines: keeps}, nil)
+	// One secret of a kind is enough: the samples are held elsewhere.
+	secrets := redacttest.Secrets()[:1]
+	text := secrets[0].Text
+	for _, body := range []string{`{"correlationId":"c1","input":"` + text + `"}`, `no message, but ` + text} {
+		if _, err := h.queues.Send(t.Context(), "keep-queue", []byte(body), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.deliver()
+	runtime := h.runtime()
+	page, err := runtime.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
+	if err != nil || len(page.Tasks) != 1 {
+		t.Fatal(page, err)
+	}
+	output, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := page.Tasks[0].Ref
+	show := func(path string) {
+		t.Helper()
+		status, answer := h.do(http.MethodGet, path, "")
+		if status != http.StatusOK || !strings.Contains(answer, "[redacted]") {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	show("/api/tasks/keep-c1/" + ref.ID)
+	if _, err := runtime.Tasks().Complete(t.Context(), ref, tasks.Person{Name: "ann", All: true}, output, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	h.deliver()
+	if out, err := runtime.Get(t.Context(), "keep-c1"); err != nil || string(out.Output) != string(output) {
+		t.Errorf("the orchestration ended with %s (%v), which is not what the next one needs", out.Output, err)
+	}
+	show("/api/tasks/keep-c1/" + ref.ID)
+	show("/api/orchestrations/keep-c1")
+	show("/api/orchestrations/keep-c1/rounds")
+	show("/runtime/webhooks/durabletask/instances/keep-c1?showHistory=true&showHistoryOutput=true")
+	events, err := outbox.New(outbox.Config{Tables: h.tables, Queues: h.queues, Blobs: h.blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := outbox.NewAdmin(events).List(t.Context(), outbox.Filter{TenantID: "contoso"})
+	if err != nil || len(list.Records) != 1 {
+		t.Fatal(list, err)
+	}
+	show("/api/workflow/outbox/contoso/" + list.Records[0].ID)
+	letters, err := engine.NewDeadLetters(h.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"keep"}, Limit: engine.MaxLimit})
+	if err != nil || len(letters.DeadLetters) != 1 {
+		t.Fatal(letters, err)
+	}
+	show("/api/dlq/keep/" + letters.DeadLetters[0].RowKey)
+	h.scan(secrets, "queue keep-queue", "queue outbox-wake", "column orchestrations.Data", "column orchestrations.Payload", "column orchestrations.Output",
+		"column outbox.Payload", "column engineDlq.OriginalMessage")
 }
