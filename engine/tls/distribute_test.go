@@ -1,18 +1,25 @@
 package tls_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/internal/tlstarget"
 	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/outbound"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -46,6 +53,54 @@ func TestDistribute(t *testing.T) {
 		t.Errorf("idempotency keys: %v", keys)
 	}
 	w.checkSecret(t, first, w.targets[0].Told())
+}
+
+// appIdentity gives a token that says for what it is.
+type appIdentity struct{}
+
+func (appIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// What a notice tells its target about who sends it is in the result, word for word, and in the error of an attempt that does not
+// see the target serve; the token is in neither.
+func TestNoticesSayWhoSends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pebble.Options{}, 1)
+	if _, err := w.secrets.Add(t.Context(), "notices", []byte(strings.Repeat("k", 32)), nil); err != nil {
+		t.Fatal(err)
+	}
+	w.client = func(to *tlstarget.Target) (*http.Client, error) {
+		clients, err := outbound.New(outbound.Config{Vault: w.secrets, Identity: func() (azcore.TokenCredential, error) { return appIdentity{}, nil },
+			Roots: to.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs})
+		if err != nil {
+			return nil, err
+		}
+		client, err := clients.Client("TEST", to.NotifyURL(), outbound.Auth{Audience: "api://gateway", SigningKeys: []outbound.SigningKey{{ID: "k1", Secret: "notices"}}})
+		if err == nil {
+			t.Cleanup(client.CloseIdleConnections)
+		}
+		return client, err
+	}
+	in := tls.DistributeInput{Target: w.list()[0], Certificate: w.renew(t, input("j1")).Certificate}
+	out, err := w.steps(t).Distribute(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := w.targets[0].Headers()[0]
+	want := &outbound.Sent{Target: strings.TrimSuffix(in.Target.NotifyURL, "/certificate"), Audience: "api://gateway", SignedBy: []string{got.Get("Webhook-Key-Id")},
+		WebhookID: got.Get("Webhook-Id"), Idempotency: got.Get("Idempotency-Key")}
+	if diff := cmp.Diff(want, out.Sent); diff != "" || got.Get("Authorization") != "Bearer for api://gateway/.default" || want.WebhookID == "" {
+		t.Errorf("%v (-sent +result):\n%s", got, diff)
+	}
+	if again, err := w.steps(t).Distribute(t.Context(), in); err != nil || again.Sent != nil {
+		t.Errorf("nothing was sent again: %+v, %v", again, err)
+	}
+	w.targets[0].LeafOnly(true)
+	if _, err := w.steps(t).Distribute(t.Context(), in); err == nil || !strings.Contains(err.Error(), "with a token for api://gateway, signed by k1, webhook-id "+want.WebhookID) ||
+		strings.Contains(err.Error(), ".default") {
+		t.Errorf("told in vain: %v", err)
+	}
 }
 
 func TestDistributeFailures(t *testing.T) {

@@ -37,6 +37,8 @@ type world struct {
 	secrets *secrets.Development
 	targets []*tlstarget.Target
 	now     func() time.Time
+	// client tells a target; nil means its own.
+	client func(*tlstarget.Target) (*http.Client, error)
 }
 
 func newWorld(t testing.TB, o pebble.Options, targets int) *world {
@@ -89,7 +91,7 @@ func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.Roun
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := tls.Config{Vault: vault, Authority: authority, Tables: store, Targets: w.list(), Distributor: trusting{w.targets}, Roots: w.ca.Roots(), Now: w.now}
+	config := tls.Config{Vault: vault, Authority: authority, Tables: store, Targets: w.list(), Distributor: trusting{w.targets, w.client}, Roots: w.ca.Roots(), Now: w.now}
 	steps, err := tls.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -98,12 +100,20 @@ func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.Roun
 }
 
 // trusting trusts what the test targets present where they are told: each has an address and a client of its own.
-type trusting struct{ targets []*tlstarget.Target }
+type trusting struct {
+	targets []*tlstarget.Target
+	client  func(*tlstarget.Target) (*http.Client, error)
+}
 
 func (d trusting) Distribute(ctx context.Context, to tls.Target, c tls.Certificate) error {
 	for _, target := range d.targets {
 		if target.Address() == to.Address {
-			return tls.HTTPDistributor{Client: func(tls.Target) (*http.Client, error) { return target.Client(), nil }}.Distribute(ctx, to, c)
+			return tls.HTTPDistributor{Client: func(tls.Target) (*http.Client, error) {
+				if d.client != nil {
+					return d.client(target)
+				}
+				return target.Client(), nil
+			}}.Distribute(ctx, to, c)
 		}
 	}
 	return tls.HTTPDistributor{}.Distribute(ctx, to, c)

@@ -16,18 +16,18 @@ type marked struct {
 // markedSecrets are keys of Azure, which carry the name of their service, and others. The signatures and lengths are facts
 // from the rules of gitleaks and of Microsoft's security-utilities (both MIT licence).
 var markedSecrets = []marked{
-	{marker: "Q~", bytes: unreserved, before: 4, after: 31, longest: 36},    // client secrets of Entra ID
-	{marker: "AzFu", bytes: base64URL, before: 44, after: 6, padding: "=="}, // Functions
-	{marker: "AzSe", bytes: alnum, before: 42, after: 6},                    // AI Search
-	{marker: "AzCa", bytes: base64, before: 33, after: 6, padding: "="},     // Cache for Redis
-	{marker: "+ACR", bytes: base64, before: 42, after: 6},                   // Container Registry
-	{marker: "+ASb", bytes: base64, before: 33, after: 6, padding: "="},     // Service Bus
-	{marker: "+AEh", bytes: base64, before: 33, after: 6, padding: "="},     // Event Hubs
-	{marker: "+ARm", bytes: base64, before: 33, after: 6, padding: "="},     // Relay
-	{marker: "AIoT", bytes: base64, before: 33, after: 6, padding: "="},     // IoT Hub
-	{marker: "AZEG", bytes: base64, before: 33, after: 6, padding: "="},     // Event Grid
-	{marker: "JQQJ99", bytes: base64, before: 52, after: 26},                // newer keys of many services
-	{marker: "T3BlbkFJ", bytes: word, before: 23, after: 20},                // OpenAI
+	{marker: "Q~", bytes: unreserved, before: 4, after: 31, longest: 36}, // client secrets of Entra ID
+	{marker: "AzFu", bytes: word, before: 44, after: 6, padding: "=="},   // Functions
+	{marker: "AzSe", bytes: alnum, before: 42, after: 6},                 // AI Search
+	{marker: "AzCa", bytes: base64, before: 33, after: 6, padding: "="},  // Cache for Redis
+	{marker: "+ACR", bytes: base64, before: 42, after: 6},                // Container Registry
+	{marker: "+ASb", bytes: base64, before: 33, after: 6, padding: "="},  // Service Bus
+	{marker: "+AEh", bytes: base64, before: 33, after: 6, padding: "="},  // Event Hubs
+	{marker: "+ARm", bytes: base64, before: 33, after: 6, padding: "="},  // Relay
+	{marker: "AIoT", bytes: base64, before: 33, after: 6, padding: "="},  // IoT Hub
+	{marker: "AZEG", bytes: base64, before: 33, after: 6, padding: "="},  // Event Grid
+	{marker: "JQQJ99", bytes: base64, before: 52, after: 26},             // newer keys of many services
+	{marker: "T3BlbkFJ", bytes: word, before: 23, after: 20},             // OpenAI
 	{marker: ".atlasv1.", bytes: word, before: 14, after: 60, longest: 70},
 }
 

@@ -85,7 +85,6 @@ var (
 	lower      = alphabetOf("a-z0-9")
 	base64     = alphabetOf("a-zA-Z0-9+/")
 	base64Pad  = alphabetOf("a-zA-Z0-9+/=_-")
-	base64URL  = alphabetOf("a-zA-Z0-9_-")
 	unreserved = alphabetOf("a-zA-Z0-9_.~-")
 	path       = alphabetOf("a-zA-Z0-9_/@%-")
 )

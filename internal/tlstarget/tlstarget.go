@@ -27,7 +27,7 @@ type Target struct {
 	serving  *tls.Certificate
 	answers  []int
 	leafOnly bool
-	keys     []string
+	headers  []http.Header
 	bodies   []map[string]any
 }
 
@@ -103,7 +103,18 @@ func (g *Target) Told() []map[string]any {
 func (g *Target) Keys() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append([]string(nil), g.keys...)
+	var keys []string
+	for _, h := range g.headers {
+		keys = append(keys, h.Get("Idempotency-Key"))
+	}
+	return keys
+}
+
+// Headers are those of the requests that it took.
+func (g *Target) Headers() []http.Header {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]http.Header(nil), g.headers...)
 }
 
 // told fetches the version that it is told about and serves it.
@@ -133,7 +144,7 @@ func (g *Target) told(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.serving = &fetched
-	g.keys, g.bodies = append(g.keys, r.Header.Get("Idempotency-Key")), append(g.bodies, body)
+	g.headers, g.bodies = append(g.headers, r.Header), append(g.bodies, body)
 	w.WriteHeader(http.StatusAccepted)
 }
 
