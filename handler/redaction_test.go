@@ -316,7 +316,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 			continue
 		}
 		ref := open[id]
-		if _, err := service.Assign(t.Context(), ref, everybody, "ann", "", "assigned with "+s.Text); err != nil {
+		if _, err := service.Assign(t.Context(), ref, everybody, tasks.Person{ID: "ann"}, "", "assigned with "+s.Text); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := service.Complete(t.Context(), ref, everybody, json.RawMessage("false"), "", "done with "+s.Text); err != nil {
