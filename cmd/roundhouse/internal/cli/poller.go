@@ -35,8 +35,7 @@ func (a *app) pollerCommands() *cobra.Command {
 	return group("poller", "Database pollers",
 		`Show the states of database pollers, and change them, straight in storage. A
 change frees the lease and fences its owner: what that had not committed is
-delivered again. Every change leaves an entry in the history, under the engine
-"operator".`,
+delivered again. The audit log has every change, and every refused one.`,
 		append([]*cobra.Command{list, show, lag}, a.pollerChangeCommands()...)...)
 }
 
