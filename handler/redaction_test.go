@@ -114,7 +114,8 @@ func newHouse(t testing.TB, app handler.App, settings map[string]string) *house 
 	h := &house{t: t, record: r, tables: recordedTables{tables.NewMemory(), r}, queues: recordedQueues{queues.NewMemory(), r},
 		blobs: recordedBlobs{blobs.NewMemory(), r}}
 	lookup := func(name string) (string, bool) {
-		host := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
+		host := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true",
+			"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
 			"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
 		if value, ok := settings[name]; ok {
 			return value, true
@@ -137,6 +138,7 @@ func newHouse(t testing.TB, app handler.App, settings map[string]string) *house 
 
 func (h *house) do(method, path, body string) (int, string) {
 	req := httptest.NewRequestWithContext(h.t.Context(), method, path, strings.NewReader(body))
+	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
@@ -289,7 +291,7 @@ func TestNoSecretGetsThrough(t *testing.T) {
 	// Half of them are decided by people, half of them are commanded. Both leave the secret as a note or reason.
 	runtime := h.runtime()
 	service := runtime.Tasks()
-	everybody := tasks.Person{Name: "ann", All: true}
+	everybody := tasks.Person{ID: "ann", All: true}
 	open := map[string]tasks.Ref{}
 	for place := ""; ; {
 		page, err := service.List(t.Context(), tasks.Filter{}, 100, place)
@@ -411,7 +413,7 @@ func TestPayloadsAreShownWithoutSecrets(t *testing.T) {
 		}
 	}
 	show("/api/tasks/keep-c1/" + ref.ID)
-	if _, err := runtime.Tasks().Complete(t.Context(), ref, tasks.Person{Name: "ann", All: true}, output, "", ""); err != nil {
+	if _, err := runtime.Tasks().Complete(t.Context(), ref, tasks.Person{ID: "ann", All: true}, output, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.deliver()

@@ -99,6 +99,8 @@ func (s *Service) openFor(ctx context.Context, r Ref, by Person, etag string) (T
 		return t, err
 	case !by.Sees(t):
 		return Task{}, fmt.Errorf("task %s: %w", r, ErrNotFound)
+	case by.ID == "":
+		return t, fmt.Errorf("%w: change task %s: it is not known who does it", ErrForbidden, r)
 	case t.End == nil && etag != "" && etag != t.ETag:
 		return t, fmt.Errorf("task %s: %w", r, ErrChanged)
 	}

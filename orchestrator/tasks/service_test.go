@@ -75,8 +75,8 @@ func (o *fixture) ask(t interface{ Fatal(...any) }, id string, change func(*task
 
 func people() map[string]tasks.Person {
 	return map[string]tasks.Person{
-		"ann": {Name: "ann", Roles: []string{"Approver"}}, "bob": {Name: "bob", Roles: []string{"reader", "approver"}, TenantID: "RED"},
-		"eve": {Name: "eve", Roles: []string{"reader"}}, "kim": {Name: "kim", All: true}, "blue": {Name: "sue", Roles: []string{"approver"}, TenantID: "blue"},
+		"ann": {ID: "ann", Name: "The name of ann", Roles: []string{"Approver"}}, "bob": {ID: "bob", Name: "The name of bob", Roles: []string{"reader", "approver"}, TenantID: "RED"},
+		"eve": {ID: "eve", Name: "The name of eve", Roles: []string{"reader"}}, "kim": {ID: "kim", Name: "The name of kim", All: true}, "blue": {ID: "sue", Name: "The name of sue", Roles: []string{"approver"}, TenantID: "blue"},
 	}
 }
 
@@ -117,7 +117,7 @@ type model struct {
 // expect changes the model as the action has to change the task, and gives the error that it has to answer.
 func (m *model) expect(a action) error {
 	p := people()[a.who]
-	mine := m.assignee != "" && strings.EqualFold(m.assignee, p.Name)
+	mine := m.assignee != "" && strings.EqualFold(m.assignee, p.ID)
 	may := p.All || slices.ContainsFunc(p.Roles, func(has string) bool {
 		return slices.ContainsFunc(m.roles, func(role string) bool { return strings.EqualFold(role, has) })
 	})
@@ -135,14 +135,14 @@ func (m *model) expect(a action) error {
 		return nil
 	case a.what == "claim" && !may:
 		return tasks.ErrForbidden
-	case a.what == "complete" && m.ended == tasks.Completed && strings.EqualFold(m.endedBy, p.Name) && m.answer == a.answer:
+	case a.what == "complete" && m.ended == tasks.Completed && strings.EqualFold(m.endedBy, p.ID) && m.answer == a.answer:
 		return nil
 	case m.ended != "", a.what == "claim" && m.assignee != "":
 		return tasks.ErrConflict
 	}
 	switch a.what {
 	case "claim":
-		m.assignee = p.Name
+		m.assignee = p.ID
 		note(tasks.EventAssigned)
 	case "release":
 		switch {
@@ -172,7 +172,7 @@ func (m *model) expect(a action) error {
 		case m.assignee != "" && !mine && !p.All, m.assignee == "" && !may:
 			return tasks.ErrForbidden
 		}
-		m.ended, m.endedBy, m.answer = tasks.Completed, p.Name, a.answer
+		m.ended, m.endedBy, m.answer = tasks.Completed, p.ID, a.answer
 		note(tasks.EventCompleted)
 	}
 	return nil
