@@ -40,7 +40,7 @@ type Host struct {
 	handler *handler.Handler
 	listens map[string]string // functions by queue
 
-	// Tables, Queues and Blobs are what the app keeps its state in.
+	// Tables, Queues and Blobs are what the app keeps its state in. With ROUNDHOUSE_PAYLOAD_KEY, payloads in it are encrypted.
 	Tables *tables.Memory
 	Queues *queues.Memory
 	Blobs  *blobs.Memory
@@ -155,7 +155,7 @@ func (h *Host) Do(method, path, body string) (status int, answer string) {
 // History is what the history has of an engine, newest first, up to a hundred entries.
 func (h *Host) History(name string) []engine.Entry {
 	h.t.Helper()
-	page, err := engine.NewHistory(h.Tables, "").List(h.t.Context(), engine.HistoryFilter{Engines: []string{name}, Limit: engine.MaxLimit})
+	page, err := engine.NewHistory(h.tables(), "").List(h.t.Context(), engine.HistoryFilter{Engines: []string{name}, Limit: engine.MaxLimit})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (h *Host) History(name string) []engine.Entry {
 // DeadLetters are an engine's dead letters, newest first, up to a hundred.
 func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 	h.t.Helper()
-	page, err := engine.NewDeadLetters(h.Tables, "").List(h.t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
+	page, err := engine.NewDeadLetters(h.tables(), "").List(h.t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -176,7 +176,8 @@ func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 // "{engine}-{instance id}" or "{engine}-{tenant id}".
 func (h *Host) Outcome(id string) orchestrator.Outcome {
 	h.t.Helper()
-	runtime, err := orchestrator.New(orchestrator.Config{Tables: h.Tables, Blobs: h.Blobs})
+	rows, _, data := h.handler.Stores()
+	runtime, err := orchestrator.New(orchestrator.Config{Tables: rows, Blobs: data})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -185,4 +186,10 @@ func (h *Host) Outcome(id string) orchestrator.Outcome {
 		h.t.Fatalf("orchestration %s: %v", id, err)
 	}
 	return outcome
+}
+
+// tables is what the app keeps its rows in, as the app sees it.
+func (h *Host) tables() tables.Store {
+	rows, _, _ := h.handler.Stores()
+	return rows
 }
