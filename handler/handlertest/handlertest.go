@@ -49,9 +49,17 @@ type Host struct {
 // New starts an app with settings, beside those that the host sets. It is closed when the test ends.
 func New(t testing.TB, a handler.App, settings map[string]string) *Host {
 	t.Helper()
+	return NewWith(t, a, settings, func(*handler.Config) {})
+}
+
+// NewWith is New for an app whose configuration change may change, such as to put faults around its stores.
+func NewWith(t testing.TB, a handler.App, settings map[string]string, change func(c *handler.Config)) *Host {
+	t.Helper()
 	h := &Host{t: t, listens: map[string]string{}, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
 	var err error
-	h.handler, err = handler.New(a, handler.Config{Lookup: lookup(settings), Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs})
+	config := handler.Config{Lookup: lookup(settings), Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs}
+	change(&config)
+	h.handler, err = handler.New(a, config)
 	if err != nil {
 		t.Fatalf("the app: %v", err)
 	}
