@@ -68,7 +68,7 @@ func NewEnvelope(c EnvelopeConfig) (*Envelope, error) {
 // Check makes sure that there is a data key, so that what is wrong with the key-encryption key shows before there is
 // anything to encrypt.
 func (e *Envelope) Check(ctx context.Context) error {
-	_, err := e.Encode(ctx, nil, "")
+	_, err := e.Encode(ctx, nil, "a first payload")
 	return err
 }
 

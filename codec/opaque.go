@@ -8,16 +8,19 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Opaque is Config.Tables for a program without the key: it shows rows that are encrypted with placeholder texts, by table
-// and column, and changes none of them. show makes a placeholder out of the key's id, which is "" if the row does not tell.
-// A change of an encrypted row is ErrSealed.
-func Opaque(store tables.Store, show map[string]func(keyID string) map[string]any) tables.Store {
+// Opaque is Config.Tables for a program without the key: it shows what of rows is in clear, and changes no row of which
+// something is encrypted, which is ErrSealed. show says by table, for a row with encrypted columns, which columns to show
+// instead; keyID is "" if the row does not tell.
+func Opaque(store tables.Store, show map[string]Cover) tables.Store {
 	return &opaqueStore{store, show}
 }
 
+// Cover returns columns to show in the place of encrypted ones.
+type Cover func(row tables.Entity, keyID string) map[string]any
+
 type opaqueStore struct {
 	tables.Store
-	show map[string]func(keyID string) map[string]any
+	show map[string]Cover
 }
 
 func (s *opaqueStore) Get(ctx context.Context, table string, key tables.Key) (tables.Entity, error) {
@@ -52,7 +55,7 @@ func (s *opaqueStore) cover(table string, e tables.Entity) {
 	if sealed == nil || show == nil {
 		return
 	}
-	maps.Copy(e.Properties, show(KeyID(sealed)))
+	maps.Copy(e.Properties, show(e, KeyID(sealed)))
 	e.Properties[columnSealed] = sealed[:min(len(sealed), chunkBytes)]
 }
 

@@ -356,7 +356,7 @@ func TestOpaque(t *testing.T) {
 		h.tables.Apply(t.Context(), table, tables.Insert(row("clear", texts())))); err != nil {
 		t.Fatal(err)
 	}
-	store := codec.Opaque(h.tables, map[string]func(string) map[string]any{table: func(id string) map[string]any { return map[string]any{"Payload": "[encrypted, key " + id + "]"} }})
+	store := codec.Opaque(h.tables, map[string]codec.Cover{table: func(_ tables.Entity, id string) map[string]any { return map[string]any{"Payload": "[encrypted, key " + id + "]"} }})
 	page, err := store.Query(t.Context(), table, tables.Query{Partition: "p"})
 	scanned, scanErr := store.Scan(t.Context(), table, tables.Scan{Row: "sealed"})
 	got, getErr := store.Get(t.Context(), table, tables.Key{Partition: "p", Row: "sealed"})

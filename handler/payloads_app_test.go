@@ -66,6 +66,10 @@ func (w *payloadWork) run(ctx *orchestrator.Context, r engine.Request[payloadInp
 		return "", errors.New("failed: " + text)
 	case "echo":
 		return w.echo.Call(ctx, text).Await()
+	case "crash":
+		large, err := w.echo.Call(ctx, strings.Repeat(text+" ", 2000)).Await()
+		part, failed := w.child.Call(ctx, text).Await()
+		return part, errors.Join(err, failed, ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: "crash", Payload: json.RawMessage(`"` + large + `"`)}))
 	case "tell":
 		payload, err := json.Marshal(text)
 		return text, errors.Join(err, ctx.Publish(orchestrator.Publication{TenantID: "contoso", Type: "told", Payload: payload}))

@@ -37,6 +37,7 @@ const maxDeliveries = 10_000
 // Host is an app on memory stores. What fails, fails the test.
 type Host struct {
 	t       testing.TB
+	app     handler.App
 	handler *handler.Handler
 	listens map[string]string // functions by queue
 
@@ -55,24 +56,34 @@ func New(t testing.TB, a handler.App, settings map[string]string) *Host {
 // NewWith is New for an app whose configuration change may change, such as to put faults around its stores.
 func NewWith(t testing.TB, a handler.App, settings map[string]string, change func(c *handler.Config)) *Host {
 	t.Helper()
-	h := &Host{t: t, listens: map[string]string{}, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
-	var err error
+	h := &Host{t: t, app: a, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
+	h.Restart(settings, change)
+	t.Cleanup(func() { h.handler.Close() })
+	return h
+}
+
+// Restart ends the app's process and starts another one, which goes on with what is in the stores. The settings and the
+// configuration are the other process's alone.
+func (h *Host) Restart(settings map[string]string, change func(c *handler.Config)) {
+	h.t.Helper()
+	if h.handler != nil {
+		h.handler.Close()
+	}
 	config := handler.Config{Lookup: lookup(settings), Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs}
 	change(&config)
-	h.handler, err = handler.New(a, config)
-	if err != nil {
-		t.Fatalf("the app: %v", err)
+	var err error
+	if h.handler, err = handler.New(h.app, config); err != nil {
+		h.t.Fatalf("the app: %v", err)
 	}
-	t.Cleanup(h.handler.Close)
-	if err := h.handler.Start(t.Context()); err != nil {
-		t.Fatalf("start the app: %v", err)
+	if err := h.handler.Start(h.t.Context()); err != nil {
+		h.t.Fatalf("start the app: %v", err)
 	}
+	h.listens = map[string]string{}
 	for name, f := range h.handler.Manifest().Functions {
 		if queue := f.Bindings[0].QueueName; queue != "" {
 			h.listens[queue] = name
 		}
 	}
-	return h
 }
 
 // lookup finds the settings of a test, with what the host and its host.json say.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/tables"
@@ -45,8 +46,9 @@ var _ http.RoundTripper = (*Transport)(nil)
 // New makes a transport. It sends nothing yet.
 func New(c Config) (*Transport, error) {
 	t := &Transport{echo: echo.New(), by: c.By}
+	store := codec.Opaque(c.Tables, covers())
 	return t, api.Register(t.echo, api.Config{
-		History: engine.NewHistory(c.Tables, ""), DeadLetters: engine.NewDeadLetters(c.Tables, ""), Engines: c.Engines,
+		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: c.Engines,
 		EasyAuth: true, Now: c.Now, Log: c.Log,
 	})
 }
