@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/keys"
+	"github.com/vibedata/roundhouse/services/keys/keystest"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -304,4 +305,36 @@ func crashRun(t *testing.T, fault faults.Fault, at int) (calls int) {
 
 func crashing(plan *faults.Plan, t tables.Store, q queues.Store, b blobs.Store) (tables.Store, queues.Store, blobs.Store) {
 	return faults.Tables(t, plan.Intercept), faults.Queues(q, plan.Intercept), faults.Blobs(b, plan.Intercept)
+}
+
+// Over the wire, a process asks Key Vault for one data key, and another one has it unwrapped once.
+func TestPayloadsWithKeyVault(t *testing.T) {
+	t.Parallel()
+	vault := keystest.NewVault(t)
+	if _, err := vault.Rotate("payloads"); err != nil {
+		t.Fatal(err)
+	}
+	far := func(name string) func(*handler.Config) {
+		key, err := keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(c *handler.Config) { c.Keys = key }
+	}
+	h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), far("payloads"))
+	s := &payloadScenario{t, h}
+	for i := range 10 {
+		s.intake(fmt.Sprint(i), "echo", payloadMarker)
+	}
+	h.Restart(nil, far(""))
+	for i := range 10 {
+		if out := h.Outcome(fmt.Sprint("work-", i)); out.Status != orchestrator.Completed || string(out.Output) != `"`+payloadMarker+`"` {
+			t.Errorf("%+v", out)
+		}
+	}
+	for operation, want := range map[string]int{"get": 1, "wrapkey": 1, "unwrapkey": 1} {
+		if n := vault.Count(operation); n != want {
+			t.Errorf("%d times %s, want %d", n, operation, want)
+		}
+	}
 }
