@@ -123,8 +123,8 @@ func kept(err error) error {
 		{secrets.ErrNotFound, ErrNotFound}, {secrets.ErrForbidden, ErrForbidden}, {secrets.ErrInvalid, ErrInvalid},
 	} {
 		if errors.Is(err, pair.from) {
-			return fmt.Errorf("%w: %v", pair.to, err) //nolint:errorlint // see above
+			return fmt.Errorf("%w: %v", pair.to, err)
 		}
 	}
-	return fmt.Errorf("%w: %v", ErrUnavailable, err) //nolint:errorlint // see above
+	return fmt.Errorf("%w: %v", ErrUnavailable, err)
 }
