@@ -12,7 +12,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-const defaultClaimsContainer = "engine-messages"
+// DefaultClaimsContainer is the container of Claims (NewClaims).
+const DefaultClaimsContainer = "engine-messages"
 
 // errClaimUnavailable marks a message whose input no retry can load.
 var errClaimUnavailable = errors.New("the input of the message cannot be had")
@@ -30,7 +31,7 @@ type Claims struct {
 // NewClaims uses a container of the store; "" means engine-messages.
 func NewClaims(store blobs.Store, container string) *Claims {
 	if container == "" {
-		container = defaultClaimsContainer
+		container = DefaultClaimsContainer
 	}
 	return &Claims{store, container}
 }

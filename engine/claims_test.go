@@ -44,7 +44,7 @@ func TestClaimsCarryWhatIsLarge(t *testing.T) {
 		}
 	}
 	names := 0
-	for _, err := range blobs.All(t.Context(), store, defaultClaimsContainer, "turntable/a=2Fb =231/") {
+	for _, err := range blobs.All(t.Context(), store, DefaultClaimsContainer, "turntable/a=2Fb =231/") {
 		if names++; err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestClaimsOfOthersAreRefused(t *testing.T) {
 	c, store := newClaims(t)
 	name := claimName("turntable", "c1", []byte(`{}`))
 	for blob, content := range map[string]string{name: `{"changed":true}`, claimName("turntable", "c2", []byte(`{}`)): `{}`, claimName("other", "c1", []byte(`{}`)): `{}`} {
-		if err := store.Put(t.Context(), defaultClaimsContainer, blob, []byte(content)); err != nil {
+		if err := store.Put(t.Context(), DefaultClaimsContainer, blob, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.resolve(t.Context(), "turntable", Message{CorrelationID: "c1", Blob: blob}); !errors.Is(err, errClaimUnavailable) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/queues"
@@ -21,6 +22,9 @@ type Config struct {
 	Tables tables.Store
 	Queues queues.Store
 	Blobs  blobs.Store
+	// Keys wraps the keys that payloads are encrypted with (ROUNDHOUSE_PAYLOAD_KEY), in place of the key vault. With other
+	// stores, it is by default a key of the development secret store in Tables.
+	Keys codec.Keys
 	// Log takes the log, which gets no secrets; nil means no log.
 	Log *slog.Logger
 }
@@ -51,7 +55,7 @@ func New(a App, c Config) (*Handler, error) {
 		return nil, errors.New("tables, queues and blobs are given together, or none of them")
 	}
 	if own {
-		if platform, prepare, err = platform.over(c.Tables, c.Queues, c.Blobs); err != nil {
+		if platform, prepare, err = platform.over(c.Tables, c.Queues, c.Blobs, s.PayloadKey, c.Keys); err != nil {
 			return nil, err
 		}
 	}
@@ -76,6 +80,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.router.S
 
 // Manifest describes the app.
 func (h *Handler) Manifest() Manifest { return h.program.Manifest() }
+
+// Stores are the stores as the app itself sees them: what is encrypted in them is in clear.
+func (h *Handler) Stores() (tables.Store, queues.Store, blobs.Store) {
+	p := h.program.Platform
+	return p.Tables, p.Queues, p.Blobs
+}
 
 // Close releases connections.
 func (h *Handler) Close() { h.program.Close() }

@@ -112,7 +112,7 @@ func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error
 	if err == nil || m.App.Engines == nil {
 		return s, log, err
 	}
-	inMemory, _, platformErr := Platform{Settings: r, Log: slog.New(slog.DiscardHandler), identity: azure.EmulatorAccount(1, 1, 1).Identity}.over(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
+	inMemory, _, platformErr := Platform{Settings: r, Log: slog.New(slog.DiscardHandler), identity: azure.EmulatorAccount(1, 1, 1).Identity}.over(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory(), "", nil)
 	events, outboxErr := outbox.New(outbox.Config{Tables: inMemory.Tables, Queues: inMemory.Queues, Blobs: inMemory.Blobs, Options: outbox.DefaultOptions(), Logger: log})
 	if platformErr != nil || outboxErr != nil {
 		return s, log, errors.Join(err, platformErr, outboxErr)

@@ -62,7 +62,7 @@ func (m Manifest) write(w io.Writer) error {
 // offline reads settings as on a machine without any: the storage account is the emulator's, which nothing is sent to, and
 // there is no key vault. What engines and functions there are does not depend on these.
 func offline(lookup func(string) (string, bool)) func(string) (string, bool) {
-	instead := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_KEY_VAULT_URL": ""}
+	instead := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_KEY_VAULT_URL": "", "ROUNDHOUSE_PAYLOAD_KEY": ""}
 	return func(name string) (string, bool) {
 		if value, ok := instead[name]; ok {
 			return value, true

@@ -35,7 +35,7 @@ import (
 // memoryPlatform is a platform in memory whose secrets can be made to fail.
 func memoryPlatform(t *testing.T, plan *faults.Plan) Platform {
 	t.Helper()
-	st, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory())
+	st, _, _ := developmentPlatform(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory(), "")
 	st.Secrets = secrets.NewDevelopment(faults.Tables(st.Tables, plan.Intercept))
 	if err := st.Tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
 		t.Fatal(err)

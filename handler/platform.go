@@ -9,12 +9,14 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/keys"
 	"github.com/vibedata/roundhouse/services/outbound"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -52,6 +54,7 @@ type Platform struct {
 	Log *slog.Logger
 
 	identity func() (azcore.TokenCredential, error)
+	keys     codec.Keys // wrap the keys that payloads are encrypted with
 }
 
 // Secrets is a secret store that gives out values, too.
@@ -72,7 +75,9 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 		return Platform{}, nil, err
 	}
 	if s.KeyVaultURL == "" { // settings.Load lets this happen with the emulator only
-		p, prepare = developmentPlatform(t, q, b)
+		if p, prepare, err = developmentPlatform(t, q, b, s.PayloadKey); err != nil {
+			return Platform{}, nil, err
+		}
 	} else {
 		p, prepare = Platform{Tables: t, Queues: q, Blobs: b}, func(context.Context) error { return nil }
 		credential, err := s.Storage.Identity()
@@ -81,28 +86,37 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 		}
 		kept, secretsErr := secrets.NewKeyVault(s.KeyVaultURL, credential, nil)
 		issued, certificatesErr := certificates.NewKeyVault(s.KeyVaultURL, credential, nil)
-		if err := errors.Join(secretsErr, certificatesErr); err != nil {
+		wrapping, keysErr := keys.NewKeyVault(s.KeyVaultURL, s.PayloadKey, credential, nil)
+		if err := errors.Join(secretsErr, certificatesErr, keysErr); err != nil {
 			return Platform{}, nil, err
 		}
-		p.Secrets, p.Certificates = kept, issued
+		p.Secrets, p.Certificates, p.keys = kept, issued, wrapping
 	}
 	p.Settings, p.VaultURL, p.Registry, p.Log, p.identity = r, s.KeyVaultURL, registry.New(t, ""), log, s.Storage.Identity
 	p.Outbound, err = outbound.New(outbound.Config{Identity: p.identity, Vault: p.Secrets, Development: r.Development, Log: log})
 	return p, prepare, err
 }
 
-// developmentPlatform keeps secrets and certificates in tables.
-func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store) (Platform, func(context.Context) error) {
-	p := Platform{Tables: t, Queues: q, Blobs: b, Secrets: secrets.NewDevelopment(t), Certificates: certificates.NewDevelopment(t)}
+// developmentPlatform keeps secrets, certificates and the key of payloads in tables.
+func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store, payloadKey string) (Platform, func(context.Context) error, error) {
+	kept := secrets.NewDevelopment(t)
+	wrapping, err := keys.NewDevelopment(kept, payloadKey)
+	p := Platform{Tables: t, Queues: q, Blobs: b, Secrets: kept, Certificates: certificates.NewDevelopment(t), keys: wrapping}
 	return p, func(ctx context.Context) error {
 		return errors.Join(t.CreateTable(ctx, secrets.DevelopmentTable), t.CreateTable(ctx, certificates.DevelopmentTable))
-	}
+	}, err
 }
 
-// over is the platform over other stores, with secrets and certificates in tables.
-func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store) (other Platform, prepare func(context.Context) error, err error) {
-	other, prepare = developmentPlatform(t, q, b)
+// over is the platform over other stores, with secrets and certificates in tables, and the key of payloads there, too, unless
+// wrapping is given.
+func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store, payloadKey string, wrapping codec.Keys) (other Platform, prepare func(context.Context) error, err error) {
+	if other, prepare, err = developmentPlatform(t, q, b, payloadKey); err != nil {
+		return other, prepare, err
+	}
 	other.Settings, other.Registry, other.Log, other.identity = p.Settings, registry.New(t, ""), p.Log, p.identity
+	if wrapping != nil {
+		other.keys = wrapping
+	}
 	other.Outbound, err = outbound.New(outbound.Config{Identity: other.identity, Vault: other.Secrets, Development: p.Settings.Development, Log: p.Log})
 	return other, prepare, err
 }

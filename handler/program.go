@@ -26,6 +26,8 @@ type program struct {
 	Close func()
 	// Manifest describes the app.
 	Manifest func() Manifest
+	// Platform is what its engines are built of.
+	Platform Platform
 	// Runtime runs its orchestrations.
 	Runtime *orchestrator.Runtime
 }

@@ -8,8 +8,10 @@ import (
 	"io"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/services/keys"
 )
 
 // replayPage is how many orchestrations are looked up at a time.
@@ -71,7 +73,23 @@ func (a App) overStorage(lookup func(string) (string, bool)) (*Handler, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
+	if c.Keys, err = payloadKeys(account, lookup); err != nil {
+		return nil, err
+	}
 	return New(a, c)
+}
+
+// payloadKeys decrypts payloads, if a key vault is set; nil without one. Nothing is encrypted here, so no key is named.
+func payloadKeys(account azure.Account, lookup func(string) (string, bool)) (codec.Keys, error) {
+	vault := settings.NewReader(lookup).Text(settings.KeyVault)
+	if vault == "" {
+		return nil, nil
+	}
+	credential, err := account.Identity()
+	if err != nil {
+		return nil, err
+	}
+	return keys.NewKeyVault(vault, "", credential, nil)
 }
 
 // run replays page by page and prints what does not go on.

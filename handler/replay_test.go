@@ -32,7 +32,8 @@ func patientApp(change string) App {
 	}}
 }
 
-// Before a deployment, the new code is run over what is under way, and says what it would stall. Nothing is changed.
+// Before a deployment, the new code is run over what is under way, and says what it would stall. Nothing is changed. One of the
+// orchestrations is encrypted.
 func TestReplayCommand(t *testing.T) {
 	t.Parallel()
 	env := emulator.With(settings.Storage, storage.Account(t).ConnectionString(), "FUNCTIONS_CUSTOMHANDLER_PORT", "")
@@ -44,7 +45,15 @@ func TestReplayCommand(t *testing.T) {
 	if err := start.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"patient-replay-1", "patient-replay-2"} {
+	sealed, err := New(patientApp(""), Config{Lookup: env.With("FUNCTIONS_CUSTOMHANDLER_PORT", "0", "ROUNDHOUSE_PAYLOAD_KEY", "payloads").Lookup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sealed.Close)
+	if err := sealed.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for id, start := range map[string]*Handler{"patient-replay-1": start, "patient-replay-2": sealed} {
 		if _, err := start.program.Runtime.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "patient", CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}); err != nil {
 			t.Fatal(err)
 		}

@@ -35,6 +35,7 @@ type parts struct {
 	reader   *settings.Reader
 	log      *slog.Logger
 	platform Platform
+	sealed   *payloads
 	prepare  func(context.Context) error // the development vault
 	history  *engine.History
 	letters  *engine.DeadLetters
@@ -69,7 +70,11 @@ func (a App) wire(r *settings.Reader, s settings.Settings, log *slog.Logger) (pr
 
 // assemble builds the program over a platform.
 func (a App) assemble(s settings.Settings, platform Platform, prepare func(context.Context) error) (program, error) {
-	p := &parts{app: a, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, prepare: prepare,
+	sealed, err := sealPayloads(&platform, platform.keys, s.PayloadKey)
+	if err != nil {
+		return program{}, err
+	}
+	p := &parts{app: a, sealed: sealed, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, prepare: prepare,
 		history: engine.NewHistory(platform.Tables, ""), letters: engine.NewDeadLetters(platform.Tables, ""),
 		counted: metrics.New(), locks: hostlock.Locks{Tables: platform.Tables}, claims: engine.NewClaims(platform.Blobs, ""),
 		audit: &audit.Log{Tables: platform.Tables}}
@@ -78,7 +83,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 			return program{}, err
 		}
 	}
-	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Start: p.start, Close: p.close, Runtime: p.runtime}
+	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Start: p.start, Close: p.close, Platform: p.platform, Runtime: p.runtime}
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out)
@@ -87,12 +92,12 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	for _, d := range p.definitions {
 		out.onHTTP(engineFunctions(d)...)
 	}
+	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
 	out.Functions = function.Sorted(out.Functions)
 	out.Manifest = func() Manifest { return p.manifest(out.Functions) }
 	if err := function.Check(out.Functions); err != nil {
 		return program{}, fmt.Errorf("functions: %w", err)
 	}
-	var err error
 	if out.API, err = p.web(); err != nil {
 		return program{}, err
 	}
@@ -213,8 +218,9 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 
 // start creates what is missing in storage.
 func (p *parts) start(ctx context.Context) error {
-	var errs []error
-	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.audit.CreateTable, p.locks.CreateTable, p.prepare,
+	// The key comes first: it may lie in a table, and without it nothing else can be written.
+	errs := []error{p.prepare(ctx), p.sealed.prepare(ctx)}
+	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.audit.CreateTable, p.locks.CreateTable,
 		p.platform.Registry.CreateTable, p.events.prepare, p.pollers.prepare, p.register} {
 		errs = append(errs, prepare(ctx))
 	}

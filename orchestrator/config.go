@@ -87,10 +87,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Table, "orchestrations")
-	setDefault(&c.Container, "orchestrations")
-	setDefault(&c.IndexTable, "orchestrationsParked")
-	setDefault(&c.TaskTable, "orchestrationTasks")
+	setDefault(&c.Table, defaultTable)
+	setDefault(&c.Container, DefaultContainer)
+	setDefault(&c.IndexTable, defaultIndexTable)
+	setDefault(&c.TaskTable, defaultTaskTable)
 	setDefault(&c.SignalQueue, "orchestration-signals")
 	setDefault(&c.ScheduleQueue, "orchestration-schedules")
 	setDefault(&c.ActivityQueue, "orchestration-activities")

@@ -28,9 +28,9 @@ const (
 
 // world is the storage that outlives processes.
 type world struct {
-	tables      *tables.Memory
-	blobs       *blobs.Memory
-	queues      *queues.Memory
+	tables      tables.Store
+	blobs       blobs.Store
+	queues      queues.Store
 	roundBudget roundBudget // of the rounds of its processes; zero for what they have
 }
 
@@ -51,6 +51,9 @@ func newWorld(t *testing.T) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if *encrypted {
+		w.encrypt(t)
 	}
 	return w
 }

@@ -61,6 +61,9 @@ func newTrial(t *testing.T, seed uint64) *trial {
 			t.Fatal(err)
 		}
 	}
+	if seed%4 == 0 {
+		s.world.encrypt(t)
+	}
 	if err := s.world.queues.CreateQueue(t.Context(), startQueue); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/outbox"
@@ -109,6 +110,16 @@ func failureOf(err error, now time.Time) *failure {
 		}}
 	case errors.Is(err, engine.ErrFilter):
 		return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidParameter, Message: err.Error()}}
+	case errors.Is(err, codec.ErrSealed):
+		return &failure{status: http.StatusConflict, problem: problem{
+			Code: codeInvalidState, Message: "The row is encrypted, and cannot be changed without the key: change it over the API of the running app.",
+		}}
+	case errors.Is(err, codec.ErrKey):
+		return &failure{
+			status:  http.StatusServiceUnavailable,
+			problem: problem{Code: codeServiceUnavailable, Message: "Payloads are encrypted, and their key cannot be used at the moment. The log of the service says which, and why, under the correlation id."},
+			header:  map[string]string{"Retry-After": retryAfter},
+		}
 	case storageTrouble(err):
 		return &failure{
 			status:  http.StatusServiceUnavailable,

@@ -37,10 +37,11 @@ const maxDeliveries = 10_000
 // Host is an app on memory stores. What fails, fails the test.
 type Host struct {
 	t       testing.TB
+	app     handler.App
 	handler *handler.Handler
 	listens map[string]string // functions by queue
 
-	// Tables, Queues and Blobs are what the app keeps its state in.
+	// Tables, Queues and Blobs are what the app keeps its state in. With ROUNDHOUSE_PAYLOAD_KEY, payloads in it are encrypted.
 	Tables *tables.Memory
 	Queues *queues.Memory
 	Blobs  *blobs.Memory
@@ -50,22 +51,40 @@ type Host struct {
 // closed when the test ends.
 func New(t testing.TB, a handler.App, settings map[string]string) *Host {
 	t.Helper()
-	h := &Host{t: t, listens: map[string]string{}, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
+	return NewWith(t, a, settings, func(*handler.Config) {})
+}
+
+// NewWith is New for an app whose configuration change may change, such as to put faults around its stores.
+func NewWith(t testing.TB, a handler.App, settings map[string]string, change func(c *handler.Config)) *Host {
+	t.Helper()
+	h := &Host{t: t, app: a, Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory()}
+	h.Restart(settings, change)
+	t.Cleanup(func() { h.handler.Close() })
+	return h
+}
+
+// Restart ends the app's process and starts another one, which goes on with what is in the stores. The settings and the
+// configuration are the other process's alone.
+func (h *Host) Restart(settings map[string]string, change func(c *handler.Config)) {
+	h.t.Helper()
+	if h.handler != nil {
+		h.handler.Close()
+	}
+	config := handler.Config{Lookup: lookup(settings), Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs}
+	change(&config)
 	var err error
-	h.handler, err = handler.New(a, handler.Config{Lookup: lookup(settings), Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs})
-	if err != nil {
-		t.Fatalf("the app: %v", err)
+	if h.handler, err = handler.New(h.app, config); err != nil {
+		h.t.Fatalf("the app: %v", err)
 	}
-	t.Cleanup(h.handler.Close)
-	if err := h.handler.Start(t.Context()); err != nil {
-		t.Fatalf("start the app: %v", err)
+	if err := h.handler.Start(h.t.Context()); err != nil {
+		h.t.Fatalf("start the app: %v", err)
 	}
+	h.listens = map[string]string{}
 	for name, f := range h.handler.Manifest().Functions {
 		if queue := f.Bindings[0].QueueName; queue != "" {
 			h.listens[queue] = name
 		}
 	}
-	return h
 }
 
 // lookup finds the settings of a test, with what the host and its host.json say.
@@ -161,7 +180,7 @@ func (h *Host) Do(method, path, body string, as ...func(*http.Request)) (status 
 // History is what the history has of an engine, newest first, up to a hundred entries.
 func (h *Host) History(name string) []engine.Entry {
 	h.t.Helper()
-	page, err := engine.NewHistory(h.Tables, "").List(h.t.Context(), engine.HistoryFilter{Engines: []string{name}, Limit: engine.MaxLimit})
+	page, err := engine.NewHistory(h.tables(), "").List(h.t.Context(), engine.HistoryFilter{Engines: []string{name}, Limit: engine.MaxLimit})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -171,7 +190,7 @@ func (h *Host) History(name string) []engine.Entry {
 // DeadLetters are an engine's dead letters, newest first, up to a hundred.
 func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 	h.t.Helper()
-	page, err := engine.NewDeadLetters(h.Tables, "").List(h.t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
+	page, err := engine.NewDeadLetters(h.tables(), "").List(h.t.Context(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -182,7 +201,8 @@ func (h *Host) DeadLetters(name string) []engine.DeadLetter {
 // "{engine}-{instance id}" or "{engine}-{tenant id}".
 func (h *Host) Outcome(id string) orchestrator.Outcome {
 	h.t.Helper()
-	runtime, err := orchestrator.New(orchestrator.Config{Tables: h.Tables, Blobs: h.Blobs})
+	rows, _, data := h.handler.Stores()
+	runtime, err := orchestrator.New(orchestrator.Config{Tables: rows, Blobs: data})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -191,4 +211,10 @@ func (h *Host) Outcome(id string) orchestrator.Outcome {
 		h.t.Fatalf("orchestration %s: %v", id, err)
 	}
 	return outcome
+}
+
+// tables is what the app keeps its rows in, as the app sees it.
+func (h *Host) tables() tables.Store {
+	rows, _, _ := h.handler.Stores()
+	return rows
 }

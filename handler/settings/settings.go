@@ -12,13 +12,15 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 // Names of settings that others have to know: Storage is the storage account of the app's tables, queues and blobs, which is
-// also the host's own, and Pollers the JSON document of the pollers.
+// also the host's own, KeyVault the address of the vault, and Pollers the JSON document of the pollers.
 const (
-	Storage = "AzureWebJobsStorage"
-	Pollers = "ROUNDHOUSE_POLLERS"
+	Storage  = "AzureWebJobsStorage"
+	KeyVault = "ROUNDHOUSE_KEY_VAULT_URL"
+	Pollers  = "ROUNDHOUSE_POLLERS"
 )
 
 const (
@@ -48,6 +50,8 @@ type Settings struct {
 	// KeyVaultURL is the vault that secrets live in (ROUNDHOUSE_KEY_VAULT_URL). It may be empty with the storage
 	// emulator only, and then means the development secret store.
 	KeyVaultURL string
+	// PayloadKey is the key of the vault that payloads are encrypted with (ROUNDHOUSE_PAYLOAD_KEY); "" for no encryption.
+	PayloadKey string
 	// Budget is how long an invocation may work before it parks (ROUNDHOUSE_INVOCATION_BUDGET, a Go duration). It ends
 	// 30 s or more before functionTimeout. Unless set, it is 8 minutes, or what functionTimeout leaves if that is less.
 	Budget time.Duration
@@ -82,7 +86,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [14]error
+	var errs [15]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -99,7 +103,8 @@ func Load(r *Reader) (Settings, error) {
 	s.BlobAge, errs[10] = keepSetting(r, blobSetting, defaultBlobAge, leastBlobAge)
 	s.Pollers, errs[11] = pollersFrom(r)
 	s.PublicURL, errs[12] = publicURLSetting(r)
-	s.Access, errs[13] = accessFrom(r)
+	s.PayloadKey, errs[13] = keySetting(r)
+	s.Access, errs[14] = accessFrom(r)
 	return s, errors.Join(errs[:]...)
 }
 
@@ -127,7 +132,7 @@ func portSetting(r *Reader) (int, error) {
 }
 
 func vaultSetting(r *Reader, required bool) (string, error) {
-	const name = "ROUNDHOUSE_KEY_VAULT_URL"
+	const name = KeyVault
 	text := r.Text(name)
 	if text == "" {
 		if required {
@@ -142,6 +147,15 @@ func vaultSetting(r *Reader, required bool) (string, error) {
 		return "", fmt.Errorf("%s is not a vault's URL: set it to https:// and the vault's host name, such as https://myvault.vault.azure.net", name)
 	}
 	return "https://" + u.Host, nil
+}
+
+func keySetting(r *Reader) (string, error) {
+	const name = "ROUNDHOUSE_PAYLOAD_KEY"
+	text := r.Text(name)
+	if text != "" && !secrets.ValidName(text) {
+		return "", fmt.Errorf("%s is %.64q: set it to the name of a key of the vault, 1 to %d letters, digits and dashes, without address and version", name, text, secrets.MaxName)
+	}
+	return text, nil
 }
 
 func budgetSetting(r *Reader, functionTimeout time.Duration) (time.Duration, error) {

@@ -1,5 +1,5 @@
 // Package keyvaultfake is, for tests, a Key Vault at an address of the kind that real ones have, for a process of its own:
-// the vaults of secretstest and certificatestest on one TLS server, which is found through a proxy. So clients check the
+// the vaults of secretstest, certificatestest and keystest on one TLS server, which is found through a proxy. So clients check the
 // name in the vault's challenge as they do in production.
 package keyvaultfake
 
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/services/keys/keystest"
 	"github.com/vibedata/roundhouse/services/secrets/secretstest"
 )
 
@@ -29,9 +30,10 @@ const (
 
 // Server is the vault.
 type Server struct {
-	// Secrets and Certificates are what is in it. They have addresses of their own, too.
+	// Secrets, Certificates and Keys are what is in it. They have addresses of their own, too.
 	Secrets      *secretstest.Vault
 	Certificates *certificatestest.Vault
+	Keys         *keystest.Vault
 
 	proxy     *httptest.Server
 	authority []byte // PEM
@@ -40,12 +42,13 @@ type Server struct {
 // Start starts a vault that ends with the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s := &Server{Secrets: secretstest.NewVault(t), Certificates: certificatestest.NewVault(t)}
-	both := http.NewServeMux()
-	both.Handle("/secrets/", s.Secrets)
-	both.Handle("/certificates/", s.Certificates)
+	s := &Server{Secrets: secretstest.NewVault(t), Certificates: certificatestest.NewVault(t), Keys: keystest.NewVault(t)}
+	all := http.NewServeMux()
+	all.Handle("/secrets/", s.Secrets)
+	all.Handle("/certificates/", s.Certificates)
+	all.Handle("/keys/", s.Keys)
 	tunnels := &tunnels{conns: make(chan net.Conn), closed: make(chan struct{})}
-	vault := httptest.NewUnstartedServer(both)
+	vault := httptest.NewUnstartedServer(all)
 	vault.Listener.Close()
 	vault.Listener, vault.TLS = tunnels, &tls.Config{Certificates: []tls.Certificate{s.certify(t)}, MinVersion: tls.VersionTLS12}
 	vault.StartTLS()

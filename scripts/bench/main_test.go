@@ -24,6 +24,7 @@ func TestNames(t *testing.T) {
 		"memory/fanout/100/activities_per_s", "memory/fanout/1000/activities_per_s",
 		"memory/hello/latency_us/p50", "memory/hello/latency_us/p99",
 		"memory/sequence/100/us_per_activity", "memory/sequence/1000/us_per_activity", "memory/sequence/10000/us_per_activity",
+		"memory/sequence3/encryption_on/ratio", "memory/sequence3/encryption_off/ratio",
 		"memory/replay/10000/ms", "events/10000/us_per_event", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",

@@ -29,6 +29,7 @@ func scenarios() []scenario {
 	}
 	all = append(all, lists())
 	all = append(all, speeds()...)
+	all = append(all, encryption())
 	all = append(all, replays(), events(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	all = append(all, outboxes()...)
 	all = append(all, taskCompletion(), taskLists(), eternal())

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -46,8 +47,9 @@ var _ http.RoundTripper = (*Transport)(nil)
 func New(c Config) (*Transport, error) {
 	who := access.LocalUser(c.By)
 	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: c.Tables, Now: c.Now}}
+	store := codec.Opaque(c.Tables, covers())
 	return t, api.Register(t.echo, api.Config{
-		History: engine.NewHistory(c.Tables, ""), DeadLetters: engine.NewDeadLetters(c.Tables, ""), Engines: c.Engines,
+		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: c.Engines,
 		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
 	})
 }

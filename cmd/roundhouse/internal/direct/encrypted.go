@@ -1,0 +1,33 @@
+package direct
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// covers say what is shown of rows whose payloads are encrypted: this program has no key.
+func covers() map[string]codec.Cover {
+	return map[string]codec.Cover{
+		engine.DefaultHistoryTable: func(row tables.Entity, keyID string) map[string]any {
+			text := encryptedText(keyID)
+			quoted, _ := json.Marshal(text) // strings always marshal
+			shown := map[string]any{"Input": string(quoted), "Output": string(quoted)}
+			if row.String("Status") == string(engine.StatusFailed) {
+				shown["Error"] = text
+			}
+			return shown
+		},
+		engine.DefaultDeadLetterTable: func(_ tables.Entity, keyID string) map[string]any {
+			text := encryptedText(keyID)
+			return map[string]any{"OriginalMessage": text, "ErrorMessage": text}
+		},
+	}
+}
+
+func encryptedText(keyID string) string {
+	return fmt.Sprintf("[encrypted with the key %s; the API of the app shows it]", keyID)
+}

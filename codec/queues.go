@@ -1,0 +1,102 @@
+package codec
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// queuePlace is the place of every message: the host moves messages between queues.
+const queuePlace = "a queue message"
+
+// Queues encrypts the messages that are sent to the queues of Config.Queue, and decrypts those that are received from
+// them. A message that cannot be decrypted is not handed out: it comes back when its visibility ends, and Receive fails if
+// it has no other.
+func (c Config) Queues(store queues.Store) queues.Store {
+	return &queueStore{store, c}
+}
+
+type queueStore struct {
+	queues.Store
+	config Config
+}
+
+func (s *queueStore) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
+	if s.config.ReadOnly || !s.config.Queue(queue) {
+		return s.Store.Send(ctx, queue, body, delay)
+	}
+	if _, err := queues.Encode(body); err != nil { // what is refused in clear is refused
+		return "", fmt.Errorf("send to %s: %w", queue, err)
+	}
+	sealed, err := s.config.Codec.Encode(ctx, squeeze(body, deflateFrom), queuePlace)
+	if err != nil {
+		return "", fmt.Errorf("send to %s: %w", queue, err)
+	}
+	return s.Store.Send(ctx, queue, frame(sealed), delay)
+}
+
+func (s *queueStore) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
+	received, err := s.Store.Receive(ctx, queue, limit, visibility)
+	if err != nil || !s.config.Queue(queue) {
+		return received, err
+	}
+	var errs []error
+	readable := received[:0]
+	for _, m := range received {
+		body, sealed := SealedMessage([]byte(m.Text))
+		if sealed {
+			plain, err := s.config.open(ctx, body)
+			if err == nil {
+				m.Text, err = queues.Encode(plain)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("message %s of %s: %w", m.ID, queue, err))
+				continue
+			}
+		}
+		readable = append(readable, m)
+	}
+	if len(readable) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return readable, nil
+}
+
+// Message returns the body of a message that this program has received by other ways than a Store, such as a trigger:
+// decrypted if it was encrypted, otherwise as it is. The errors are ErrKey and ErrDamaged.
+func (c Config) Message(ctx context.Context, body []byte) ([]byte, error) {
+	data, sealed := SealedMessage(body)
+	if !sealed {
+		return body, nil
+	}
+	return c.open(ctx, data)
+}
+
+func (c Config) open(ctx context.Context, data []byte) ([]byte, error) {
+	plain, err := c.Codec.Decode(ctx, unframe(data), queuePlace)
+	if err != nil {
+		return nil, err
+	}
+	return expand(plain)
+}
+
+// SealedMessage reports whether a message is encrypted, and returns what it carries then: it may come as the text that is
+// stored, which is base64.
+func SealedMessage(body []byte) (data []byte, sealed bool) {
+	if framed(body) {
+		return body, true
+	}
+	if len(body) < len(messageMark) || string(body[:len(messageMark)]) != messageMark {
+		return nil, false
+	}
+	data, err := base64.StdEncoding.DecodeString(string(body))
+	return data, err == nil && framed(data)
+}
+
+// messageMark is how the base64 of an encrypted message begins. It leaves out the last byte of magic, whose bits share a
+// character with what follows.
+var messageMark = base64.StdEncoding.EncodeToString([]byte(magic)[:3])

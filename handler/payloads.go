@@ -1,0 +1,109 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// unreadDelay is how long a message is away that could not be decrypted.
+const unreadDelay = time.Minute
+
+// payloads are what the program encrypts before it stores it, and decrypts when it reads it.
+type payloads struct {
+	config   codec.Config
+	envelope *codec.Envelope
+	queues   queues.Store    // what is sent there is sent as it is
+	own      map[string]bool // the queues that the program listens to
+	// runtime are those of them whose messages have ids of their own, so that they may be put back under another message id.
+	runtime map[string]bool
+	log     *slog.Logger
+}
+
+// sealPayloads puts the encryption of payloads around the stores of a platform. Without the name of a key, nothing is
+// encrypted, and what was is still read.
+func sealPayloads(p *Platform, keys codec.Keys, key string) (*payloads, error) {
+	envelope, err := codec.NewEnvelope(codec.EnvelopeConfig{Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	s := &payloads{envelope: envelope, queues: p.Queues, own: map[string]bool{}, runtime: map[string]bool{}, log: p.Log}
+	s.config = codec.Config{Codec: envelope, ReadOnly: key == "", Clear: orchestrator.ClearColumns(),
+		Containers: []string{orchestrator.DefaultContainer, engine.DefaultClaimsContainer, outbox.DefaultContainer},
+		Queue:      func(queue string) bool { return s.own[queue] }}
+	maps.Copy(s.config.Clear, engine.ClearColumns())
+	maps.Copy(s.config.Clear, outbox.ClearColumns())
+	p.Tables, p.Queues, p.Blobs = s.config.Tables(p.Tables), s.config.Queues(p.Queues), s.config.Blobs(p.Blobs)
+	return s, nil
+}
+
+// listen makes the program's queue functions get messages in clear. It belongs to the wiring: nothing runs yet.
+func (s *payloads) listen(out *program, runtime ...string) {
+	for _, queue := range runtime {
+		s.runtime[queue], s.runtime[queue+engine.PoisonSuffix] = true, true
+	}
+	for name, q := range out.Queues {
+		s.own[q.Queue] = true
+		q.Handle = s.opened(q.Queue, q.Handle)
+		out.Queues[name] = q
+	}
+}
+
+// opened decrypts a message before it is handled. One that cannot be decrypted for want of the key is put back, so that no
+// number of deliveries makes the host give it up. In a poison queue, every such message is put back, because the host would
+// leave it hidden for ever.
+func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.QueueHandler {
+	return func(ctx context.Context, d engine.Delivery) error {
+		body, err := s.config.Message(ctx, d.Body)
+		keyless := errors.Is(err, codec.ErrKey)
+		switch {
+		case err == nil:
+			plain := d
+			plain.Body = body
+			if err = handle(ctx, plain); !errors.Is(err, codec.ErrKey) || !s.runtime[queue] {
+				return err
+			}
+		case !keyless && !strings.HasSuffix(queue, engine.PoisonSuffix):
+			return fmt.Errorf("message %s of %s: %w", d.ID, queue, err)
+		}
+		if back := s.putBack(ctx, queue, d.Body); back != nil {
+			return errors.Join(err, back)
+		}
+		s.log.ErrorContext(ctx, "a message was put back, because its payload, or one that it needs, cannot be decrypted",
+			"queue", queue, "messageId", d.ID, "again", unreadDelay.String(), "error", err.Error())
+		return nil
+	}
+}
+
+// putBack sends a message again as it came.
+func (s *payloads) putBack(ctx context.Context, queue string, body []byte) error {
+	if data, sealed := codec.SealedMessage(body); sealed {
+		body = data
+	}
+	if _, err := s.queues.Send(ctx, queue, body, unreadDelay); err != nil {
+		return fmt.Errorf("put a message of %s back: %w", queue, err)
+	}
+	return nil
+}
+
+// prepare makes sure that there is a key to encrypt with, if anything is to be encrypted.
+func (s *payloads) prepare(ctx context.Context) error {
+	if s.config.ReadOnly {
+		return nil
+	}
+	if err := s.envelope.Check(ctx); err != nil {
+		return fmt.Errorf("encryption of payloads (ROUNDHOUSE_PAYLOAD_KEY): %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,340 @@
+package handler_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/services/keys"
+	"github.com/vibedata/roundhouse/services/keys/keystest"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func encryptedWith(key string) map[string]string {
+	return map[string]string{"ROUNDHOUSE_PAYLOAD_KEY": key}
+}
+
+func asItIs(*handler.Config) {}
+
+// developmentKey is the key that an app in a test encrypts with.
+func developmentKey(t *testing.T, h *handlertest.Host) *keys.Development {
+	t.Helper()
+	key, err := keys.NewDevelopment(secrets.NewDevelopment(h.Tables), "payloads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func rotate(t *testing.T, h *handlertest.Host) {
+	t.Helper()
+	time.Sleep(2 * time.Second) // the versions of a second have no order
+	if _, err := developmentKey(t, h).Rotate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Runs go on over all changes: encryption is turned on, its key is rotated, and it is turned off, while they wait and while
+// messages are on their way.
+func TestPayloadsOverChangesOfTheKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, payloadApp(), nil)
+		s := &payloadScenario{t, h}
+		begin := func(name string) { s.intake(name, "wait", payloadMarker) }
+		event := func(name string) { s.do(http.MethodPost, "/api/orchestrations/work-"+name+"/events/go", payloadMarker) }
+		begin("before")
+		s.intake("refused-before", "refuse", payloadMarker)
+		h.Restart(encryptedWith("payloads"), asItIs)
+		event("before")
+		begin("first")
+		rotate(t, h)
+		h.Restart(encryptedWith("payloads"), asItIs)
+		event("first")
+		begin("second")
+		s.intake("refused-second", "refuse", payloadMarker)
+		event("second")
+		begin("other")
+		h.Restart(encryptedWith("another-key"), asItIs)
+		event("other")
+		begin("last")
+		event("last")
+		h.Restart(nil, asItIs)
+		s.later()
+		for _, name := range []string{"before", "first", "second", "other", "last"} {
+			s.completeTask("work-" + name)
+		}
+		s.later()
+		for _, name := range []string{"before", "first", "second", "other", "last"} {
+			if out := h.Outcome("work-" + name); out.Status != orchestrator.Completed || !strings.Contains(string(out.Output), payloadMarker) {
+				t.Errorf("%s: %+v", name, out)
+			}
+		}
+		letters := h.DeadLetters("work")
+		if len(letters) != 2 {
+			t.Fatalf("%+v", letters)
+		}
+		for _, l := range letters {
+			if answer := s.do(http.MethodGet, letterPath(l), nil); strings.Count(answer, payloadMarker) < 2 {
+				t.Errorf("%s", answer)
+			}
+		}
+	})
+}
+
+// completeTask answers the one open task of a run.
+func (s *payloadScenario) completeTask(orchestration string) {
+	s.Helper()
+	for _, c := range s.h.Outcome(orchestration).Calls {
+		if id := c.TaskID(); id != "" && c.EndedAt.IsZero() {
+			s.do(http.MethodPost, "/api/tasks/"+orchestration+"/"+id+"/complete", map[string]any{"output": payloadInput{Text: payloadMarker}})
+			return
+		}
+	}
+	s.Errorf("%s has no open task", orchestration)
+}
+
+// Without its key, a run waits, and so do its messages, for as long as it takes: nothing is dead-lettered or given up. The
+// log and the API say what is wrong. When the key can be used again, the run goes on.
+func TestPayloadsWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, payloadApp(), encryptedWith("payloads"))
+		s := &payloadScenario{t, h}
+		s.intake("waits", "wait", payloadMarker)
+		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "queued", "input": payloadInput{"echo", payloadMarker}})
+		old := newestVersion(t, h)
+		rotate(t, h)
+		time.Sleep(24 * time.Hour)
+		// This event can be read with the newer version. What it is for cannot.
+		s.do(http.MethodPost, "/api/orchestrations/work-waits/events/go", payloadMarker)
+		if err := developmentKey(t, h).Disable(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		h.Restart(encryptedWith("payloads"), func(c *handler.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+		for range 200 {
+			time.Sleep(time.Minute)
+			h.Deliver()
+			h.Tick("orchestration-sweep-timer", time.Now())
+		}
+		for _, queue := range []string{"work-queue", "orchestration-signals"} {
+			time.Sleep(time.Minute)
+			left, err := h.Queues.Receive(t.Context(), queue, queues.MaxReceive, time.Second)
+			if err != nil || len(left) == 0 {
+				t.Errorf("%s has no messages, %v", queue, err)
+			}
+			for _, m := range left {
+				if m.DequeueCount > 2 { // the host gives up at 8
+					t.Errorf("%s: a message was received %d times", queue, m.DequeueCount)
+				}
+			}
+		}
+		for _, name := range []string{"work", engine.SignalEngine} {
+			if letters := h.DeadLetters(name); len(letters) != 0 {
+				t.Errorf("dead letters of %s: %+v", name, letters)
+			}
+		}
+		if text := log.String(); !strings.Contains(text, "development/payloads/"+old) || !strings.Contains(text, "disabled") {
+			t.Errorf("the log names neither the key nor the reason: %.2000s", text)
+		}
+		if status, answer := h.Do(http.MethodGet, "/api/orchestrations/work-waits", ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, "key cannot be used") {
+			t.Errorf("%d %s", status, answer)
+		}
+		s.intake("young", "echo", payloadMarker) // what needs the newer version alone goes on
+		if out := h.Outcome("work-young"); out.Status != orchestrator.Completed {
+			t.Errorf("%+v", out)
+		}
+		enable(t, h, old)
+		s.later()
+		s.completeTask("work-waits")
+		s.later()
+		for _, name := range []string{"waits", "queued"} {
+			if out := h.Outcome("work-" + name); out.Status != orchestrator.Completed {
+				t.Errorf("%s: %+v", name, out)
+			}
+		}
+	})
+}
+
+func newestVersion(t *testing.T, h *handlertest.Host) string {
+	t.Helper()
+	versions, err := secrets.NewDevelopment(h.Tables).Versions(t.Context(), secrets.Name("payloadkey", "payloads"))
+	if err != nil || len(versions) == 0 {
+		t.Fatal(versions, err)
+	}
+	return versions[len(versions)-1].Version
+}
+
+// enable is what a person does in the vault.
+func enable(t *testing.T, h *handlertest.Host, version string) {
+	t.Helper()
+	e, err := h.Tables.Get(t.Context(), secrets.DevelopmentTable, tables.Key{Partition: secrets.Name("payloadkey", "payloads"), Row: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Properties["Enabled"] = true
+	if err := h.Tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(e)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An app whose key cannot be used does not start, and says which setting and what is wrong.
+func TestStartWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, payloadApp(), encryptedWith("payloads"))
+		if err := developmentKey(t, h).Disable(t.Context(), newestVersion(t, h)); err != nil {
+			t.Fatal(err)
+		}
+		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: func(name string) (string, bool) {
+			value, ok := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "ROUNDHOUSE_PAYLOAD_KEY": "payloads"}[name]
+			return value, ok
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		if err := other.Start(t.Context()); !errors.Is(err, keys.ErrForbidden) || !strings.Contains(err.Error(), "ROUNDHOUSE_PAYLOAD_KEY") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A message that was damaged goes to the poison queue as any other that fails, and stays there, put back each time.
+func TestDamagedMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, payloadApp(), encryptedWith("payloads"))
+		s := &payloadScenario{t, h}
+		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "c", "input": payloadInput{"echo", payloadMarker}})
+		got, err := h.Queues.Receive(t.Context(), "work-queue", 1, time.Second)
+		if err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		damaged := []byte(got[0].Text)
+		damaged[len(damaged)-8] ^= 1
+		if err := errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")); err != nil {
+			t.Fatal(err)
+		}
+		for queue, taken := range map[string]int{"work-queue": 0, "work-queue-poison": 1} {
+			if _, err := h.Queues.SendText(t.Context(), queue, string(damaged), 0); err != nil {
+				t.Fatal(err)
+			}
+			if n := h.Deliver(); n != taken {
+				t.Errorf("%s: %d deliveries taken, want %d", queue, n, taken)
+			}
+			time.Sleep(2 * time.Minute)
+			back, err := h.Queues.Receive(t.Context(), queue, 32, time.Hour)
+			if err != nil || len(back) != 1 || back[0].Text != string(damaged) {
+				t.Errorf("%s has %v, %v", queue, back, err)
+			}
+		}
+		if letters := h.DeadLetters("work"); len(letters) != 0 {
+			t.Errorf("%+v", letters)
+		}
+	})
+}
+
+// A crash at any storage call changes nothing: another process goes on, and no payload is in clear meanwhile.
+func TestCrashesWithEncryption(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	if calls = crashRun(t, faults.None, 0); calls < 15 {
+		t.Fatalf("%d storage calls", calls)
+	}
+	for at := 1; at <= calls; at++ {
+		for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter} {
+			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
+				t.Parallel()
+				crashRun(t, fault, at)
+			})
+		}
+	}
+}
+
+// crashRun runs a message to its end with a fault at one of the storage calls, and returns how many there are without.
+func crashRun(t *testing.T, fault faults.Fault, at int) (calls int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		plan := &faults.Plan{}
+		watch := &recorder{marker: payloadMarker, found: map[string]bool{}}
+		h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), func(c *handler.Config) {
+			watch.watch(c)
+			c.Tables, c.Queues, c.Blobs = crashing(plan, c.Tables, c.Queues, c.Blobs)
+		})
+		before := len(plan.Calls())
+		if at > 0 {
+			plan.At, plan.Fault = before+at, fault
+		}
+		message := `{"correlationId": "c", "tenantId": "contoso", "input": {"do": "crash", "text": "` + payloadMarker + `"}}`
+		h.Do(http.MethodPost, "/api/work", message)
+		h.Deliver()
+		calls = len(plan.Calls()) - before
+		if plan.Crashed() {
+			h.Restart(encryptedWith("payloads"), watch.watch)
+			h.Do(http.MethodPost, "/api/work", message) // who got no answer asks again
+		}
+		(&payloadScenario{t, h}).later()
+		if out := h.Outcome("work-c"); out.Status != orchestrator.Completed || string(out.Output) != `"`+payloadMarker+`"` {
+			t.Errorf("%+v", out)
+		}
+		if letters := h.DeadLetters("work"); len(letters) != 0 {
+			t.Errorf("%+v", letters)
+		}
+		if places := watch.places(); len(places) > 0 {
+			t.Errorf("in clear: %v", places)
+		}
+	})
+	return calls
+}
+
+func crashing(plan *faults.Plan, t tables.Store, q queues.Store, b blobs.Store) (tables.Store, queues.Store, blobs.Store) {
+	return faults.Tables(t, plan.Intercept), faults.Queues(q, plan.Intercept), faults.Blobs(b, plan.Intercept)
+}
+
+// Over the wire, a process asks Key Vault for one data key, and another one has it unwrapped once.
+func TestPayloadsWithKeyVault(t *testing.T) {
+	t.Parallel()
+	vault := keystest.NewVault(t)
+	if _, err := vault.Rotate("payloads"); err != nil {
+		t.Fatal(err)
+	}
+	far := func(name string) func(*handler.Config) {
+		key, err := keys.NewKeyVault(vault.URL(), name, vault.Credential(), vault.Options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(c *handler.Config) { c.Keys = key }
+	}
+	h := handlertest.NewWith(t, payloadApp(), encryptedWith("payloads"), far("payloads"))
+	s := &payloadScenario{t, h}
+	for i := range 10 {
+		s.intake(fmt.Sprint(i), "echo", payloadMarker)
+	}
+	h.Restart(nil, far(""))
+	for i := range 10 {
+		if out := h.Outcome(fmt.Sprint("work-", i)); out.Status != orchestrator.Completed || string(out.Output) != `"`+payloadMarker+`"` {
+			t.Errorf("%+v", out)
+		}
+	}
+	for operation, want := range map[string]int{"get": 1, "wrapkey": 1, "unwrapkey": 1} {
+		if n := vault.Count(operation); n != want {
+			t.Errorf("%d times %s, want %d", n, operation, want)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package keys
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vibedata/roundhouse/codec"
+	"github.com/vibedata/roundhouse/services/secrets"
+)
+
+// developmentPrefix begins the ids of keys that are no keys of Key Vault.
+const developmentPrefix = "development/"
+
+// SecretStore is what Development keeps its key in.
+type SecretStore interface {
+	secrets.Store
+	secrets.Reader
+}
+
+// Development is the key for a developer's machine. It lies in the development secret store, so it protects nothing: it
+// shows what encryption does. An id of a key is development/{name}/{version}.
+type Development struct {
+	store SecretStore
+	name  string
+}
+
+var _ codec.Keys = (*Development)(nil)
+
+// NewDevelopment uses the key with this name, which is made when it is first needed; "" unwraps only.
+func NewDevelopment(store SecretStore, name string) (*Development, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	return &Development{store, name}, nil
+}
+
+// Wrap implements codec.Keys.
+func (d *Development) Wrap(ctx context.Context, key []byte) (wrapped []byte, id string, err error) {
+	if d.name == "" {
+		return nil, "", fmt.Errorf("wrap a data key: %w", ErrNoName)
+	}
+	versions, err := d.store.Versions(ctx, secretName(d.name))
+	if err != nil {
+		return nil, "", fmt.Errorf("find the key %s: %w", d.name, kept(err))
+	}
+	version := ""
+	if len(versions) > 0 {
+		newest := versions[len(versions)-1]
+		version = newest.Version
+	} else if version, err = d.Rotate(ctx); err != nil {
+		return nil, "", err
+	}
+	aead, err := d.aead(ctx, d.name, version)
+	if err != nil {
+		return nil, "", err
+	}
+	return aead.Seal(nil, nil, key, nil), developmentPrefix + d.name + "/" + version, nil
+}
+
+// Unwrap implements codec.Keys.
+func (d *Development) Unwrap(ctx context.Context, id string, wrapped []byte) ([]byte, error) {
+	own, ok := strings.CutPrefix(id, developmentPrefix)
+	if !ok {
+		return nil, fmt.Errorf("unwrap a data key: %w: %.300q is a key of Key Vault: set ROUNDHOUSE_KEY_VAULT_URL", ErrInvalid, id)
+	}
+	name, version, err := splitID(own)
+	if err != nil {
+		return nil, fmt.Errorf("unwrap a data key: %w", err)
+	}
+	aead, err := d.aead(ctx, name, version)
+	if err != nil {
+		return nil, err
+	}
+	key, err := aead.Open(nil, nil, wrapped, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unwrap a data key with %s: %w: another key has wrapped it", id, ErrInvalid)
+	}
+	return key, nil
+}
+
+// Rotate makes a version of the key, which wraps from then on, and returns its name.
+func (d *Development) Rotate(ctx context.Context) (version string, err error) {
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	made, err := d.store.Add(ctx, secretName(d.name), key, nil)
+	if err != nil {
+		return "", fmt.Errorf("make a version of the key %s: %w", d.name, kept(err))
+	}
+	return made.Version, nil
+}
+
+// Disable makes what a version has wrapped unreadable.
+func (d *Development) Disable(ctx context.Context, version string) error {
+	if err := d.store.Disable(ctx, secretName(d.name), version); err != nil {
+		return fmt.Errorf("disable version %s of the key %s: %w", version, d.name, kept(err))
+	}
+	return nil
+}
+
+func (d *Development) aead(ctx context.Context, name, version string) (cipher.AEAD, error) {
+	key, err := d.store.Value(ctx, secretName(name), version)
+	if err != nil {
+		return nil, fmt.Errorf("use the key %s/%s: %w", name, version, kept(err))
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("use the key %s/%s: %w: it has %d bytes", name, version, ErrInvalid, len(key))
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+func secretName(key string) string { return secrets.Name("payloadkey", strings.ToLower(key)) }
+
+// kept turns an error of the secret store into one of this package's. It keeps the text alone: the error may be one of
+// table storage, which would say that something else is missing.
+func kept(err error) error {
+	for _, pair := range []struct{ from, to error }{
+		{secrets.ErrNotFound, ErrNotFound}, {secrets.ErrForbidden, ErrForbidden}, {secrets.ErrInvalid, ErrInvalid},
+	} {
+		if errors.Is(err, pair.from) {
+			return fmt.Errorf("%w: %v", pair.to, err)
+		}
+	}
+	return fmt.Errorf("%w: %v", ErrUnavailable, err)
+}
