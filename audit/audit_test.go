@@ -217,10 +217,31 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+// A list of all times there can be asks for no more months than it can have.
+func TestCostOfAllTimes(t *testing.T) {
+	t.Parallel()
+	count := 0
+	store := faults.Tables(tables.NewMemory(), func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+		count++
+		return next(ctx)
+	})
+	w := newWorld(t, store, "")
+	if err := w.log.Record(t.Context(), audit.Entry{Principal: "p", Target: "t", Action: "x", Outcome: audit.Refused}); err != nil {
+		t.Fatal(err)
+	}
+	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
+	for _, f := range []audit.Filter{{From: year(1601)}, {To: year(9999)}, {From: year(1601), To: year(9999)}} {
+		count = 0
+		if found := w.all(t, f, 10); len(found) != 1 || count > 20*12+1 {
+			t.Errorf("%v to %v: %d entries for %d queries", f.From, f.To, len(found), count)
+		}
+	}
+}
+
 func TestListRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, tables.NewMemory(), "")
-	for _, place := range []string{"x", "2026-11", "2026-11/t-x", "2026-13/e-", "../e-", "2026-11/e-\xff", "2026-11/e-'/x"} {
+	for _, place := range []string{"x", "2026-11", "2026-11/t-x", "2026-13/e-", "../e-", "2026-11/e-\xff", "2026-11/e-'/x", "9998-11/e-"} {
 		if _, err := w.log.List(t.Context(), audit.Filter{}, 1, place); !errors.Is(err, audit.ErrToken) {
 			t.Errorf("%q: %v", place, err)
 		}

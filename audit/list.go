@@ -60,7 +60,7 @@ func (l *Log) List(ctx context.Context, f Filter, limit int, continuation string
 	if continuation != "" {
 		partition, row, _ := strings.Cut(continuation, "/")
 		begun, err := time.Parse(monthLayout, partition)
-		if err != nil || !strings.HasPrefix(row, view) {
+		if err != nil || begun.After(firstOf(f.To)) || !strings.HasPrefix(row, view) {
 			return Page{}, fmt.Errorf("list the audit log: %w", ErrToken)
 		}
 		at, after = begun, row
