@@ -47,12 +47,13 @@ type Request struct {
 	CanarySeconds int `json:"canarySeconds,omitempty"`
 }
 
-// sameAs says whether other, an operation's, is what r asks for. What r has no To for may have any.
+// sameAs says whether other, an operation's, is what r asks for. What r has no To for may have any. Who asks is not compared:
+// idempotency keys are apart by caller, and names change.
 func (r Request) sameAs(other Request) bool {
 	sameTo := r.To.IsZero() || r.To.Equal(other.To)
 	sameFrom := r.From.Equal(other.From) && r.CreatedTo.Equal(other.CreatedTo)
 	for _, q := range []*Request{&r, &other} {
-		q.From, q.To, q.CreatedTo = time.Time{}, time.Time{}, time.Time{}
+		q.From, q.To, q.CreatedTo, q.By = time.Time{}, time.Time{}, time.Time{}, ""
 	}
 	return sameFrom && sameTo && r == other
 }
