@@ -128,19 +128,15 @@ func (a *api) enter(ctx context.Context, m method, r *request) (rep reply, err e
 	if r.call, err = a.door.Enter(ctx, r.http, m.need, r.correlationID); err != nil {
 		return reply{}, err
 	}
-	defer func() {
-		p := recover()
-		ended := err
-		if p != nil {
-			ended = errors.New("the endpoint panicked")
-		}
-		a.leave(ctx, m, r, ended)
-		if p != nil {
-			panic(p)
-		}
-	}()
-	return m.run(ctx, r)
+	ended := errPanicked // unless it returns
+	defer func() { a.leave(ctx, m, r, ended) }()
+	rep, err = m.run(ctx, r)
+	ended = err
+	return rep, err
 }
+
+// errPanicked is what the audit log says of a change whose endpoint did not return.
+var errPanicked = errors.New("the endpoint panicked")
 
 // leave records what became of the change, or that it was refused. A change that was not recorded is a defect of its
 // endpoint, which no test has found.
