@@ -265,10 +265,13 @@ func TestUnreadableMessage(t *testing.T) {
 	}
 }
 
-// What fits in clear fits encrypted: rows and messages at their limits, of texts that compress as badly as texts can.
+// What fits in clear fits encrypted: rows and messages at their limits, of texts that compress as badly as texts can, with the
+// longest keys that there may be.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
+	h.vault.rename(strings.Repeat("k", codec.MaxKeyID))
+	h.vault.padding = codec.MaxWrapped - 60 // nonce, key and tag
 	p := h.program(t, false)
 	for name, alphabet := range alphabets() {
 		for _, n := range []int{queues.MaxBody - 1, queues.MaxBody, queues.MaxBody + 1} {
@@ -356,7 +359,9 @@ func TestOpaque(t *testing.T) {
 		h.tables.Apply(t.Context(), table, tables.Insert(row("clear", texts())))); err != nil {
 		t.Fatal(err)
 	}
-	store := codec.Opaque(h.tables, map[string]codec.Cover{table: func(_ tables.Entity, id string) map[string]any { return map[string]any{"Payload": "[encrypted, key " + id + "]"} }})
+	store := codec.Opaque(h.tables, map[string]codec.Cover{table: func(_ tables.Entity, id string) map[string]any {
+		return map[string]any{"Payload": "[encrypted, key " + id + "]"}
+	}})
 	page, err := store.Query(t.Context(), table, tables.Query{Partition: "p"})
 	scanned, scanErr := store.Scan(t.Context(), table, tables.Scan{Row: "sealed"})
 	got, getErr := store.Get(t.Context(), table, tables.Key{Partition: "p", Row: "sealed"})

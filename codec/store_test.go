@@ -94,6 +94,7 @@ type vault struct {
 	id             atomic.Pointer[string]
 	failure        atomic.Pointer[error]
 	wrapped        []byte // what Wrap returns instead
+	padding        int    // bytes before what Wrap returns
 }
 
 var errVault = errors.New("the vault does not answer")
@@ -120,7 +121,7 @@ func (v *vault) Wrap(_ context.Context, key []byte) ([]byte, string, error) {
 	if v.wrapped != nil {
 		return v.wrapped, *v.id.Load(), nil
 	}
-	return v.aead.Seal(nil, nil, key, nil), *v.id.Load(), nil
+	return v.aead.Seal(make([]byte, v.padding), nil, key, nil), *v.id.Load(), nil
 }
 
 func (v *vault) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, error) {
@@ -128,7 +129,7 @@ func (v *vault) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, err
 	if err := v.failure.Load(); err != nil && *err != nil {
 		return nil, *err
 	}
-	return v.aead.Open(nil, nil, wrapped, nil)
+	return v.aead.Open(nil, nil, wrapped[v.padding:], nil)
 }
 
 // clock is a clock that stands still until it is moved.
