@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/trigger"
@@ -44,6 +45,7 @@ func sealPayloads(p *Platform, keys codec.Keys, key string) (*payloads, error) {
 		Queue:      func(queue string) bool { return s.own[queue] }}
 	maps.Copy(s.config.Clear, engine.ClearColumns())
 	maps.Copy(s.config.Clear, outbox.ClearColumns())
+	maps.Copy(s.config.Clear, audit.ClearColumns())
 	p.Tables, p.Queues, p.Blobs = s.config.Tables(p.Tables), s.config.Queues(p.Queues), s.config.Blobs(p.Blobs)
 	return s, nil
 }

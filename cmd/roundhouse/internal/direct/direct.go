@@ -46,8 +46,8 @@ var _ http.RoundTripper = (*Transport)(nil)
 // New makes a transport. It sends nothing yet.
 func New(c Config) (*Transport, error) {
 	who := access.LocalUser(c.By)
-	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: c.Tables, Now: c.Now}}
 	store := codec.Opaque(c.Tables, covers())
+	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: store, Now: c.Now}}
 	return t, api.Register(t.echo, api.Config{
 		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: c.Engines,
 		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/tables"
@@ -24,6 +25,13 @@ func covers() map[string]codec.Cover {
 		engine.DefaultDeadLetterTable: func(_ tables.Entity, keyID string) map[string]any {
 			text := encryptedText(keyID)
 			return map[string]any{"OriginalMessage": text, "ErrorMessage": text}
+		},
+		audit.DefaultTable: func(row tables.Entity, keyID string) map[string]any {
+			text := encryptedText(keyID)
+			if row.String("Outcome") != "" { // it is the end of an entry
+				return map[string]any{"After": text}
+			}
+			return map[string]any{"Reason": text, "Before": text}
 		},
 	}
 }
