@@ -88,7 +88,7 @@ func (p *platform) testCommandLine(t *testing.T) {
 		"dlq list --engine hmac --status pending":                               "Pending",
 		"dlq list --engine hmac --storage settings":                             "Pending",
 		"orchestration purge --dry-run " + orchestration:                        "Dry run",
-		"doctor": "the key or token is accepted",
+		"doctor": "app access",
 	})
 	c.run(t, 3, "orchestration", "show", "nobody")
 	c.run(t, 4, "history", "list", "--key", "another")

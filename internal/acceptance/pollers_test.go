@@ -278,8 +278,8 @@ func (w *polled) testCommands(t *testing.T) {
 		w.rotated(t, fmt.Sprint(row["instanceId"]))
 	}
 	w.events(t)
-	if audit := w.list(t, "/api/history", url.Values{"engine": {"operator"}, "instanceId": {"keys"}}); len(audit) != 1 || audit[0]["operation"] != "reset-to-beginning" {
-		t.Errorf("the history says of the operator %v", audit)
+	if done := w.list(t, "/api/audit", url.Values{"target": {"pollers/keys"}}); len(done) != 1 || done[0]["action"] != "reset-to-beginning" || done[0]["outcome"] != "Done" {
+		t.Errorf("the audit log says of the poller %v", done)
 	}
 	if dead := w.list(t, "/api/dlq", url.Values{"status": {"Pending"}}); len(dead) != 0 {
 		t.Errorf("dead letters %v", dead)
