@@ -23,9 +23,13 @@ import (
 // keyless wraps nothing: the data keys lie beside the data.
 type keyless struct{}
 
-func (keyless) Wrap(_ context.Context, key []byte) ([]byte, string, error) { return key, "payloads/1", nil }
+func (keyless) Wrap(_ context.Context, key []byte) ([]byte, string, error) {
+	return key, "payloads/1", nil
+}
 
-func (keyless) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, error) { return wrapped, nil }
+func (keyless) Unwrap(_ context.Context, _ string, wrapped []byte) ([]byte, error) {
+	return wrapped, nil
+}
 
 // Over storage, encrypted rows are listed and shown with a note in the place of payloads, and not changed; rows in clear are
 // as they were.
