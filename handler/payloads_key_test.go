@@ -152,8 +152,10 @@ func TestPayloadsWithoutTheKey(t *testing.T) {
 		if text := log.String(); !strings.Contains(text, "development/payloads/"+old) || !strings.Contains(text, "disabled") {
 			t.Errorf("the log names neither the key nor the reason: %.2000s", text)
 		}
-		if status, answer := h.Do(http.MethodGet, "/api/orchestrations/work-waits", ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, "key cannot be used") {
-			t.Errorf("%d %s", status, answer)
+		for _, path := range []string{"/api/orchestrations/work-waits", "/api/runtime/webhooks/durabletask/instances/work-waits"} {
+			if status, answer := h.Do(http.MethodGet, path, ""); status != http.StatusServiceUnavailable || !strings.Contains(answer, "key cannot be used") {
+				t.Errorf("%s: %d %s", path, status, answer)
+			}
 		}
 		s.intake("young", "echo", payloadMarker) // what needs the newer version alone goes on
 		if out := h.Outcome("work-young"); out.Status != orchestrator.Completed {

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/payload"
@@ -75,6 +76,10 @@ func (s *server) failed(in *call, err error) answer {
 		return message(http.StatusForbidden, err.Error(), nil)
 	case errors.Is(err, audit.ErrNotRecorded):
 		return message(http.StatusServiceUnavailable, "It could not be recorded who does this, so nothing was done.", nil)
+	case errors.Is(err, codec.ErrKey):
+		out := message(http.StatusServiceUnavailable, "The payload's key cannot be used at present, so nothing can be shown that is encrypted. Repeat the request later.", nil)
+		out.header = map[string]string{"Retry-After": "30"}
+		return out
 	case errors.As(err, &tooLarge):
 		return message(http.StatusRequestEntityTooLarge, "The body may have "+strconv.Itoa(maxBody)+" bytes at most.", nil)
 	case errors.Is(err, payload.ErrTooDeep):
