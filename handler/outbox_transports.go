@@ -57,10 +57,12 @@ func httpConfig(name string, d settings.HTTPDestination, clients *outbound.Clien
 	name = "ROUNDHOUSE_OUTBOX destinations." + name
 	if d.Audience == "" && d.ClientCertificate == "" {
 		clients.Announce(name, d.URL, d.Auth)
+		c.Identify = func(connections *http.Transport) (http.RoundTripper, error) { return noting{connections}, nil }
 		return c
 	}
 	c.Identify = func(connections *http.Transport) (http.RoundTripper, error) {
-		return clients.Identified(name, d.URL, d.Auth, connections)
+		identified, err := clients.Identified(name, d.URL, d.Auth, connections)
+		return noting{identified}, err
 	}
 	return c
 }

@@ -187,7 +187,7 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 	if ok, until := to.circuit.begin(start); !ok {
 		return d.postponed(h, until.Sub(start)+time.Duration(d.o.random()*float64(time.Second)))
 	}
-	err = deliverTo(ctx, transport, event, d.o.options.DeliveryTimeout)
+	err = deliverTo(noted(ctx, &attempt), transport, event, d.o.options.DeliveryTimeout)
 	outcome := outcomeOf(err)
 	to.circuit.end(d.o.now(), outcome != Failed)
 	d.observeAttempt(to.name, outcome, start)

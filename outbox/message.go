@@ -227,7 +227,7 @@ func (m *message) event(payload json.RawMessage) Event {
 
 // log adds an attempt to the log, dropping the oldest.
 func (m *message) log(a Attempt) {
-	a.Error = clip(a.Error, maxAttemptError)
+	a.Error, a.SentAs = clip(a.Error, maxAttemptError), clip(a.SentAs, maxAttemptError)
 	m.Attempts = append(m.Attempts[max(0, len(m.Attempts)+1-maxAttempts):len(m.Attempts):len(m.Attempts)], a)
 }
 

@@ -37,7 +37,7 @@ func FuzzMessageRows(f *testing.F) {
 		msg.RetryCount, msg.IsProcessed, msg.Error, msg.Destination = s.Int(1<<20), s.Bool(), clip(s.Text(2000), 2000), s.Text(128)
 		msg.SkippedBy, msg.givenUp, msg.settlement, msg.indexRow = s.Text(128), s.Text(100), s.Text(20), s.Text(100)
 		for range s.Int(maxAttempts) {
-			msg.log(Attempt{At: s.Time(), Node: s.Text(60), Destination: s.Text(60), TookMilliseconds: s.Int64(), Status: s.Int(599), Error: s.Text(400)})
+			msg.log(Attempt{At: s.Time(), Node: s.Text(60), Destination: s.Text(60), TookMilliseconds: s.Int64(), Status: s.Int(599), SentAs: s.Text(400), Error: s.Text(400)})
 		}
 		store := tables.NewMemory()
 		if err := store.CreateTable(context.Background(), DefaultTable); err != nil {

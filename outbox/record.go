@@ -66,6 +66,9 @@ type Attempt struct {
 	TookMilliseconds int64 `json:"tookMs"`
 	// Status is the status code from the destination, 0 if there is none.
 	Status int `json:"status,omitempty"`
+	// SentAs is how the destination learned who sends, as its transport told with NoteSent: by a token, a signature or a
+	// certificate; "" when it did not tell. It is cut like Error.
+	SentAs string `json:"sentAs,omitempty"`
 	// Error is "" for the attempt that succeeded, and cut at 256 characters.
 	Error string `json:"error,omitempty"`
 }

@@ -59,6 +59,12 @@ func WebhookID(idempotencyKey string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// SentBy is what the headers of a request tell: who signed it, and under which ids. A token and a certificate are not told.
+func SentBy(r *http.Request) *Sent {
+	return &Sent{Target: r.URL.Scheme + "://" + r.URL.Host, SignedBy: strings.Fields(r.Header.Get(outbox.HeaderKeyID)),
+		WebhookID: r.Header.Get(outbox.HeaderWebhookID), Idempotency: r.Header.Get(outbox.HeaderIdempotencyKey)}
+}
+
 type recorderKey struct{}
 
 // recorder keeps the last request.
@@ -85,6 +91,6 @@ func note(r *http.Request, audience, fingerprint string) {
 	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	to.last = &Sent{Target: r.URL.Scheme + "://" + r.URL.Host, Audience: audience, SignedBy: strings.Fields(r.Header.Get(outbox.HeaderKeyID)),
-		ClientCertificate: fingerprint, WebhookID: r.Header.Get(outbox.HeaderWebhookID), Idempotency: r.Header.Get(outbox.HeaderIdempotencyKey)}
+	to.last = SentBy(r)
+	to.last.Audience, to.last.ClientCertificate = audience, fingerprint
 }
