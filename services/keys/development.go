@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/vibedata/roundhouse/codec"
@@ -44,15 +45,11 @@ func (d *Development) Wrap(ctx context.Context, key []byte) (wrapped []byte, id 
 	if d.name == "" {
 		return nil, "", fmt.Errorf("wrap a data key: %w", ErrNoName)
 	}
-	versions, err := d.store.Versions(ctx, secretName(d.name))
-	if err != nil {
-		return nil, "", fmt.Errorf("find the key %s: %w", d.name, kept(err))
+	version, _, err := d.newest(ctx)
+	if err == nil && version == "" {
+		version, err = d.Rotate(ctx)
 	}
-	version := ""
-	if len(versions) > 0 {
-		newest := versions[len(versions)-1]
-		version = newest.Version
-	} else if version, err = d.Rotate(ctx); err != nil {
+	if err != nil {
 		return nil, "", err
 	}
 	aead, err := d.aead(ctx, d.name, version)
@@ -83,11 +80,36 @@ func (d *Development) Unwrap(ctx context.Context, id string, wrapped []byte) ([]
 	return key, nil
 }
 
+// generationTag counts the versions of a key: the store knows their times to the second only.
+const generationTag = "generation"
+
+// newest is the version that wraps, "" for none, and its generation.
+func (d *Development) newest(ctx context.Context) (version string, generation int, err error) {
+	versions, err := d.store.Versions(ctx, secretName(d.name))
+	if err != nil {
+		return "", 0, fmt.Errorf("find the key %s: %w", d.name, kept(err))
+	}
+	for _, v := range versions {
+		n, err := strconv.Atoi(v.Tags[generationTag])
+		if err != nil {
+			return "", 0, fmt.Errorf("find the key %s: %w: its version %s has no %s", d.name, ErrInvalid, v.Version, generationTag)
+		}
+		if n >= generation {
+			version, generation = v.Version, n
+		}
+	}
+	return version, generation, nil
+}
+
 // Rotate makes a version of the key, which wraps from then on, and returns its name.
 func (d *Development) Rotate(ctx context.Context) (version string, err error) {
+	_, generation, err := d.newest(ctx)
+	if err != nil {
+		return "", err
+	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	made, err := d.store.Add(ctx, secretName(d.name), key, nil)
+	made, err := d.store.Add(ctx, secretName(d.name), key, map[string]string{generationTag: strconv.Itoa(generation + 1)})
 	if err != nil {
 		return "", fmt.Errorf("make a version of the key %s: %w", d.name, kept(err))
 	}
