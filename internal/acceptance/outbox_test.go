@@ -47,7 +47,8 @@ func TestDispatchersDie(t *testing.T) {
 	deaths := (*backlog - 1) / (100 * perDestination)
 	sink := f.sink
 	for range deaths {
-		sink.at(1+random.IntN(*backlog*9/10), func() { f.kill(t, random.IntN(dispatchers)) })
+		victim := random.IntN(dispatchers) // drawn here: requests come at the same time
+		sink.at(1+random.IntN(*backlog*9/10), func() { f.kill(t, victim) })
 	}
 	began := time.Now()
 	f.start(t)

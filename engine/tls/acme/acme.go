@@ -133,9 +133,9 @@ func (a *Authority) Order(ctx context.Context, domains []string, replaces []byte
 		order.Identifiers = append(order.Identifiers, acme.Identifier{Type: "dns", Value: d})
 	}
 	made, err := a.client.NewOrder(ctx, account, order)
-	if order.Replaces != "" && isRefusal(err) && !isProblem(err, acme.ProblemTypeRateLimited) {
-		// To say what is replaced is a courtesy. An authority that does not know the certificate, or has replaced it, gets
-		// the order without.
+	if order.Replaces != "" && (isRefusal(err) || isProblem(err, acme.ProblemTypeServerInternal)) && !isProblem(err, acme.ProblemTypeRateLimited) {
+		// To say what is replaced is a courtesy. An authority that does not know the certificate, or has replaced it, or fails
+		// to look it up, gets the order without.
 		order.Replaces = ""
 		made, err = a.client.NewOrder(ctx, account, order)
 	}

@@ -127,6 +127,11 @@ func TestIssue(t *testing.T) {
 	if _, err := obtain(t, w.authority(t), chain[0], domains...); err != nil {
 		t.Errorf("replacing what was replaced: %v", err)
 	}
+	w.ca.Refuse(slices.Repeat([]pebble.Refusal{{Path: pebble.NewOrder, Status: http.StatusInternalServerError, Type: "serverInternal"}}, 3)...)
+	if _, err := obtain(t, w.authority(t), chain[0], domains...); err != nil {
+		t.Errorf("replacing what the authority cannot look up: %v", err)
+	}
+	w.ca.Forgive()
 	versions, err := w.vault.Versions(t.Context(), secrets.Name("acme", w.ca.Directory()))
 	if err != nil || len(versions) != 1 {
 		t.Errorf("account keys: %v, %v", versions, err)
