@@ -55,11 +55,11 @@ type Endpoint struct {
 var functionName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,127}$`)
 
 // These match the routes of intakes and of endpoints. Routes that begin with admin or runtime are reserved for the
-// host.
+// host, those below machine for callers with keys.
 var (
 	intakeRoute   = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*$`)
 	endpointRoute = regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)*(/\{[a-z]+\})?$`)
-	reservedRoute = regexp.MustCompile(`^(admin|runtime)`)
+	reservedRoute = regexp.MustCompile(`^(admin|runtime|machine(/|$))`)
 )
 
 // ValidFunctionName says whether the host accepts a name as that of a function. It keeps "host" for itself.
@@ -70,7 +70,7 @@ func (i Intake) validate() error {
 	case !ValidFunctionName(i.Function):
 		return fmt.Errorf("intake %.64q: the name of a function has letters, digits, - and _, and begins with a letter", i.Function)
 	case !intakeRoute.MatchString(i.Route) || reservedRoute.MatchString(i.Route):
-		return fmt.Errorf("intake %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not runtime", i.Function, i.Route)
+		return fmt.Errorf("intake %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not machine, not runtime", i.Function, i.Route)
 	case i.Status != 0 && (i.Status < 200 || i.Status > 299):
 		return fmt.Errorf("intake %s: status %d is not a success", i.Function, i.Status)
 	}
@@ -82,7 +82,7 @@ func (e Endpoint) validate() error {
 	case !ValidFunctionName(e.Function):
 		return fmt.Errorf("endpoint %.64q: the name of a function has letters, digits, - and _, and begins with a letter", e.Function)
 	case !endpointRoute.MatchString(e.Route) || reservedRoute.MatchString(e.Route):
-		return fmt.Errorf("endpoint %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not runtime", e.Function, e.Route)
+		return fmt.Errorf("endpoint %s: route %.64q: lower-case letters, digits and dashes, with slashes between them; not admin, not machine, not runtime", e.Function, e.Route)
 	case len(e.Methods) == 0 || e.Handler == nil:
 		return fmt.Errorf("endpoint %s: methods and a handler are required", e.Function)
 	}

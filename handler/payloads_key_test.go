@@ -42,7 +42,6 @@ func developmentKey(t *testing.T, h *handlertest.Host) *keys.Development {
 
 func rotate(t *testing.T, h *handlertest.Host) {
 	t.Helper()
-	time.Sleep(2 * time.Second) // the versions of a second have no order
 	if _, err := developmentKey(t, h).Rotate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +228,11 @@ func TestDamagedMessage(t *testing.T) {
 			t.Fatal(got, err)
 		}
 		damaged := []byte(got[0].Text)
-		damaged[len(damaged)-8] ^= 1
+		if at := &damaged[len(damaged)-8]; *at == 'A' { // stays base64
+			*at = 'B'
+		} else {
+			*at = 'A'
+		}
 		if err := errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")); err != nil {
 			t.Fatal(err)
 		}
