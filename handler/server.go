@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
 const (
@@ -35,7 +36,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Use(answerPanics(log))
-	e.Pre(machines)
+	e.Pre(paths)
 	if a.API != nil {
 		if err := a.API(e); err != nil {
 			return nil, err
@@ -45,10 +46,11 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	return e, err
 }
 
-// machines leads what comes to the addresses for machines to those that people use, with the mark that the host has asked for a
-// key.
-func machines(next echo.HandlerFunc) echo.HandlerFunc {
+// paths takes out of a path what the host's proxy made of it. It leads what comes to the addresses for machines to those that
+// people use, with the mark that the host has asked for a key.
+func paths(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		urlpath.Restore(c.Request().URL)
 		c.SetRequest(access.Machine(c.Request()))
 		return next(c)
 	}

@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/urlpath"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -227,5 +226,5 @@ func orchestrationFailure(err error) *failure {
 
 // orchestrationPath is where an orchestration is.
 func orchestrationPath(id string) string {
-	return "/api/orchestrations/" + strings.ReplaceAll(url.PathEscape(id), "+", "%2B")
+	return "/api/orchestrations/" + urlpath.Escape(id)
 }

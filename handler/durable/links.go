@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
 // What taskHub and connection are called in links; nothing depends on them.
@@ -28,7 +29,7 @@ type links struct {
 
 // checkStatus is the answer to what has begun: where to look, and when.
 func (in *call) checkStatus(id string) answer {
-	path := in.base + "/instances/" + url.PathEscape(id)
+	path := in.base + "/instances/" + urlpath.Escape(id)
 	suffix := in.suffix()
 	reason := "?reason={text}&" + suffix
 	l := links{
@@ -60,8 +61,14 @@ func (in *call) again() string {
 			parts = append(parts, part)
 		}
 	}
-	u := url.URL{Path: in.http.URL.Path, RawPath: in.http.URL.RawPath, RawQuery: strings.Join(parts, "&")}
-	return in.outside(u.RequestURI())
+	path := in.base
+	for _, segment := range in.path {
+		path += "/" + urlpath.Escape(segment)
+	}
+	if len(parts) == 0 {
+		return path
+	}
+	return path + "?" + strings.Join(parts, "&")
 }
 
 // outside is a path as the caller has to use it: below the address for machines, if the request came to that.

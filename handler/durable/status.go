@@ -44,7 +44,7 @@ func (s *server) status(in *call) (answer, error) {
 		return document(http.StatusOK, view), nil
 	default:
 		out := document(http.StatusAccepted, view)
-		out.header = map[string]string{"Location": s.PublicURL + in.again(), "Retry-After": "5"}
+		out.header = map[string]string{"Location": in.again(), "Retry-After": "5"}
 		return out, nil
 	}
 }

@@ -256,7 +256,7 @@ func TestTrouble(t *testing.T) {
 		}
 		w.want(t, code, nil, strings.Fields(args)...)
 	}
-	w.want(t, 3, []string{"nothing with the name"}, "orchestration", "show", "..")
+	w.want(t, 3, []string{"no such orchestration"}, "orchestration", "show", "..")
 }
 
 // A retry of what no attempt can read says that the same bytes come back.

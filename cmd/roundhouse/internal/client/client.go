@@ -21,6 +21,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
 // maxAnswer bounds an answer in bytes: a page of a hundred orchestrations with their rounds fits.
@@ -144,10 +145,10 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 		target = c.base.JoinPath("api", "machine").String() // where the host takes keys
 	}
 	for _, segment := range r.Path {
-		if segment == "" || segment == "." || segment == ".." {
-			return nil, &Error{Status: http.StatusNotFound, Code: "NotFound", Message: fmt.Sprintf("There is nothing with the name %q.", segment)}
+		if segment == "" {
+			return nil, &Error{Status: http.StatusNotFound, Code: "NotFound", Message: "There is nothing without a name."}
 		}
-		target += "/" + url.PathEscape(segment)
+		target += "/" + urlpath.Escape(segment)
 	}
 	if len(r.Query) > 0 {
 		target += "?" + r.Query.Encode()

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/urlpath"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -106,7 +106,7 @@ func (s sample) run(ctx context.Context, about engine.Description, m engine.Mess
 			chosen = e
 		}
 	}
-	return s.get(ctx, "/api/history/"+url.PathEscape(chosen.Engine)+"/"+url.PathEscape(chosen.RowKey))
+	return s.get(ctx, "/api/history/"+urlpath.Escape(chosen.Engine)+"/"+urlpath.Escape(chosen.RowKey))
 }
 
 // follow waits until the run has ended, or waits itself.
@@ -154,7 +154,7 @@ func (s sample) follow(ctx context.Context, correlationID string, toTheEnd bool)
 }
 
 func (s sample) timeline(ctx context.Context, correlationID string) (t timeline, err error) {
-	path := "/api/timeline/" + url.PathEscape(correlationID)
+	path := "/api/timeline/" + urlpath.Escape(correlationID)
 	data, err := s.fetch(ctx, path)
 	if err == nil {
 		err = json.Unmarshal(data, &t)

@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/internal/urlpath"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -66,6 +67,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	answer := &recorder{header: http.Header{}}
+	urlpath.Restore(r.URL)
 	t.echo.ServeHTTP(answer, r)
 	if err := errors.Join(r.Body.Close(), r.Context().Err()); err != nil {
 		return nil, err
