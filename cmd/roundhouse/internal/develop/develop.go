@@ -102,7 +102,7 @@ last line of standard output, as JSON. Everything else goes to standard error.`,
 }
 
 func stageCommand() *cobra.Command {
-	var main string
+	var main, zip string
 	var local, list bool
 	c := &cobra.Command{
 		Use: "stage [DIR] [flags]", Short: "Lay out what the Functions host runs", Args: cobra.MaximumNArgs(1),
@@ -114,9 +114,14 @@ when everything has worked.
 Without --local it is for a Function App: linux, GOARCH or else amd64, and no
 settings of this machine. With --local it is for this machine, and has
 local.settings.json, too, as func start wants it.
+
+--zip makes a package of the same files, for the commands that deploy one: the
+program in it may be executed wherever it is unpacked, and the same files give
+the same bytes.
+
 Which functions there are may depend on settings: those of the environment and
 of local.settings.json count.`,
-		Example: "  roundhouse stage\n  roundhouse stage --local\n  roundhouse stage --list",
+		Example: "  roundhouse stage\n  roundhouse stage --zip app.zip\n  roundhouse stage --local\n  roundhouse stage --list",
 		RunE: func(c *cobra.Command, args []string) error {
 			m, err := found(main)
 			if err != nil {
@@ -133,6 +138,7 @@ of local.settings.json count.`,
 			if arch := os.Getenv("GOARCH"); arch != "" {
 				target.Arch = arch
 			}
+			target.Zip = zip
 			if local {
 				target = module.Here
 			}
@@ -147,6 +153,9 @@ of local.settings.json count.`,
 	f := c.Flags()
 	f.BoolVar(&local, "local", false, "lay out for this machine, with local.settings.json")
 	f.BoolVar(&list, "list", false, "name the functions, and lay out nothing")
+	f.StringVar(&zip, "zip", "", "a `file` that gets what is staged as one package, too")
+	c.MarkFlagsMutuallyExclusive("zip", "local") // a package holds no settings of this machine
+	c.MarkFlagsMutuallyExclusive("zip", "list")
 	mainFlag(c, &main)
 	return c
 }

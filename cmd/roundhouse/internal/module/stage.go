@@ -17,6 +17,8 @@ type Target struct {
 	// Settings says that local.settings.json goes along. What is deployed holds none: they are those of a developer's machine,
 	// and may have secrets.
 	Settings bool
+	// Zip is a file that gets what is staged, too, as one package (Package); "" for none.
+	Zip string
 }
 
 // Deployment is what Function Apps run on, and Here this machine.
@@ -55,6 +57,9 @@ func (m Module) Stage(ctx context.Context, dir string, target Target) (Manifest,
 	}
 	defer os.RemoveAll(fresh)
 	manifest, err := m.layOut(ctx, fresh, executable, target)
+	if err == nil && target.Zip != "" {
+		err = Package(fresh, target.Zip)
+	}
 	if err == nil {
 		err = replace(dir, fresh, executable)
 	}

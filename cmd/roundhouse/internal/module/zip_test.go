@@ -1,0 +1,92 @@
+package module_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
+)
+
+// A package has the modes that the platform needs, whatever those of the folder beside the owner's right to execute, and
+// the same bytes at any time.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	dir, out := t.TempDir(), t.TempDir()
+	write := func(name string, mode fs.FileMode, when time.Time) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Repeat(name, 100)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pack := func(name string) []byte {
+		file := filepath.Join(out, name)
+		if err := module.Package(dir, file); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	write("host.json", 0o600, time.Unix(1e9, 0))
+	write("handler", 0o700, time.Unix(1e9, 0))
+	write("z-function/function.json", 0o644, time.Unix(1e9, 0))
+	write("a-function/function.json", 0o644, time.Unix(1e9, 0))
+	first := pack("first.zip")
+	write("handler", 0o755, time.Unix(2e9, 0))
+	write("host.json", 0o644, time.Unix(2e9, 0))
+	if !bytes.Equal(first, pack("second.zip")) {
+		t.Error("the same files make other bytes at another time")
+	}
+	if !bytes.Equal(first, pack("first.zip")) {
+		t.Error("a package that is replaced has other bytes")
+	}
+	read, err := zip.NewReader(bytes.NewReader(first), int64(len(first)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type entry struct {
+		Name string
+		Mode fs.FileMode
+	}
+	var got []entry
+	for _, f := range read.File {
+		got = append(got, entry{f.Name, f.Mode()})
+	}
+	want := []entry{{"a-function/function.json", 0o644}, {"handler", 0o755}, {"host.json", 0o644}, {"z-function/function.json", 0o644}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+
+	// What cannot be packed leaves the package of before, and nothing beside it.
+	if err := os.Symlink("handler", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := module.Package(dir, filepath.Join(out, "first.zip")); err == nil || !strings.Contains(err.Error(), "link is no regular file") || !strings.Contains(err.Error(), "as it was") {
+		t.Errorf("error %v", err)
+	}
+	if text, err := os.ReadFile(filepath.Join(out, "first.zip")); err != nil || !bytes.Equal(text, first) {
+		t.Errorf("the package of before is gone: %v", err)
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) != 2 {
+		t.Errorf("left beside it: %v, %v", left, err)
+	}
+}

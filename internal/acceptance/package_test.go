@@ -1,0 +1,83 @@
+package acceptance
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+// A deployment without Azure: the package that is deployed, unpacked in an empty folder, is run by the host, and doctor finds
+// nothing broken.
+func TestPackageRuns(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the package is for linux")
+	}
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "../../scripts/stage", filepath.Join(dir, "dist"), "--zip", filepath.Join(dir, "app.zip"))
+	cmd.Env = append(os.Environ(), "GOARCH="+runtime.GOARCH)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	root := filepath.Join(dir, "wwwroot")
+	unpack(t, filepath.Join(dir, "app.zip"), root)
+	p := &platform{account: storage.Account(t), key: "a key of the package"}
+	var err error
+	if p.queues, err = azure.NewQueues(p.account); err != nil {
+		t.Fatal(err)
+	}
+	log := newLog(t)
+	if p.host, err = localhost.New(localhost.Config{ScriptRoot: root, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key,
+		Env: []string{"FUNCTIONS_WORKER_RUNTIME=custom", "AzureWebJobsStorage=" + p.account.ConnectionString()}}); err != nil {
+		t.Fatal(err)
+	}
+	runHost(t, p.host)
+	out, _ := p.commandLine(t).run(t, 0, "doctor", "-o", "json")
+	var report struct {
+		Items []struct{ Check, Verdict, Found string }
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, item := range report.Items {
+		seen[item.Check] = true
+		if item.Verdict == "fail" {
+			t.Errorf("%s: %s", item.Check, item.Found)
+		}
+	}
+	for _, check := range []string{"app answers", "app health", "storage tables", "queues"} {
+		if !seen[check] {
+			t.Errorf("doctor did not look at %q:\n%s", check, out)
+		}
+	}
+}
+
+// unpack does what a platform does with a package: every file gets the mode of its entry.
+func unpack(t *testing.T, file, root string) {
+	t.Helper()
+	packed, err := zip.OpenReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	for _, entry := range packed.File {
+		path := filepath.Join(root, filepath.FromSlash(entry.Name))
+		in, openErr := entry.Open()
+		if err := errors.Join(openErr, os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		text, readErr := io.ReadAll(in)
+		if err := errors.Join(readErr, in.Close(), os.WriteFile(path, text, entry.Mode().Perm())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
