@@ -7,6 +7,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/handler/settings"
 )
 
 // Manifest is what an app consists of, for tools: the command manifest prints it, as JSON.
@@ -17,6 +18,10 @@ type Manifest struct {
 	Functions map[string]function.Function `json:"functions"`
 	// Settings are the names of all settings that the app reads.
 	Settings []string `json:"settings"`
+	// Required are those of them that an app in Azure cannot start without, beside the storage account.
+	Required []string `json:"required"`
+	// Roles are what the identity of the app needs in Azure.
+	Roles []settings.Role `json:"roles"`
 	// Access says who may do what.
 	Access Access `json:"access"`
 }
@@ -33,7 +38,7 @@ func Describe(a App, lookup func(name string) (string, bool)) (Manifest, error) 
 
 // manifest describes a program.
 func (p *parts) manifest(functions []function.Function) Manifest {
-	m := Manifest{Engines: p.descriptions(), Functions: map[string]function.Function{}, Settings: p.reader.Names(), Access: p.access()}
+	m := Manifest{Engines: p.descriptions(), Functions: map[string]function.Function{}, Settings: p.reader.Names(), Required: p.reader.Demanded(), Roles: p.reader.Roles(), Access: p.access()}
 	for _, f := range functions {
 		m.Functions[f.Name] = f
 	}

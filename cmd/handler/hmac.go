@@ -8,6 +8,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
 )
 
@@ -18,6 +19,7 @@ func hmacEngine(p *handler.Platform) (engine.Definition, error) {
 	timing.Grace = p.Settings.Duration(prefix+"GRACE", timing.Grace, 0)
 	timing.Propagation = p.Settings.Duration(prefix+"PROPAGATION", timing.Propagation, 0)
 	p.Settings.Reject(prefix+"GRACE, "+prefix+"PROPAGATION", timing.Validate())
+	p.Settings.NeedsRole(settings.SecretsOfficer())
 	steps, err := hmac.New(hmac.Config{Vault: p.Secrets, Tables: p.Tables, Publisher: eventPublisher{p.Outbox}, Timing: &timing})
 	if err != nil {
 		return engine.Definition{}, err

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -158,6 +159,37 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
+// The roles that docs/security.md gives the apps are those that they ask for. Its table says them by name, in the rows of storage
+// and vault.
+func TestRolesAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "## Roles in Azure")
+	section, _, _ = strings.Cut(section, "\n## ")
+	row := regexp.MustCompile(`(?m)^\| (both|publisher|managed application) \| its [^|]* \| ([^|]*) \|`)
+	for app, in := range map[string]deployment{"publisher": publisher, "managed application": managedApp} {
+		documented := map[string]bool{}
+		for _, match := range row.FindAllStringSubmatch(section, -1) {
+			if match[1] != "both" && match[1] != app {
+				continue
+			}
+			for _, name := range regexp.MustCompile(`(?:Storage|Key Vault|Monitoring) [A-Z][A-Za-z ]*(?:Owner|Contributor|User|Officer|Publisher)`).FindAllString(match[2], -1) {
+				documented[name] = true
+			}
+		}
+		needed := map[string]bool{}
+		for _, role := range manifest(t, in).Roles {
+			needed[role.Name] = true
+		}
+		if diff := cmp.Diff(documented, needed); diff != "" {
+			t.Errorf("%s (-docs/security.md +manifest):\n%s", app, diff)
+		}
+	}
+}
+
 // What is wrong with the settings of engines is told, all of it, and by the settings' names.
 func TestSettingsThatAreRefused(t *testing.T) {
 	t.Parallel()
@@ -200,6 +232,9 @@ func TestSettingsThatAreRefused(t *testing.T) {
 func TestSettingsThatAreRequired(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[deployment]string{publisher: "ROUNDHOUSE_SPN_TENANT", managedApp: "ROUNDHOUSE_UPDATE_ENDPOINT"} {
+		if diff := cmp.Diff([]string{"ROUNDHOUSE_KEY_VAULT_URL", "ROUNDHOUSE_OUTBOX", want}, manifest(t, in).Required); diff != "" {
+			t.Errorf("%s: required (-want +got):\n%s", in, diff)
+		}
 		env := settingstest.Environment{contextSetting: string(in), "FUNCTIONS_CUSTOMHANDLER_PORT": "1", "FUNCTIONS_APP_ROOT_PATH": root,
 			"AzureWebJobsStorage__accountName": "roundhouse1", "AzureWebJobsStorage__credential": "managedidentity", "ROUNDHOUSE_KEY_VAULT_URL": "https://v.vault.azure.net",
 			"ROUNDHOUSE_OUTBOX": `{"destinations":{"log":{"log":{}}},"routes":[{"eventType":"*","destination":"log"}]}`}

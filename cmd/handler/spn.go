@@ -9,6 +9,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/services/entra"
 )
 
@@ -19,6 +20,7 @@ var owner = regexp.MustCompile(`^[0-9A-Za-z.-]{1,40}$`)
 func spnEngine(p *handler.Platform) (engine.Definition, error) {
 	const prefix = "ROUNDHOUSE_SPN_"
 	r := p.Settings
+	r.NeedsRole(settings.SecretsOfficer())
 	config := spn.Config{Vault: p.Secrets, Values: p.Secrets, Owner: ownerOf(r.Text(prefix+"OWNER"), p.VaultURL),
 		Overlap:  r.Duration(prefix+"OVERLAP", spn.DefaultOverlap, time.Nanosecond),
 		Lifetime: r.Duration(prefix+"LIFETIME", spn.DefaultLifetime, time.Nanosecond)}

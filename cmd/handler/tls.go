@@ -10,6 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/tls/acme"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
@@ -48,6 +49,8 @@ func targetsOf(p *handler.Platform) (tls.StaticTargets, map[string]*http.Client)
 // tlsEngine renews certificates (docs/engines/tls.md). Challenges of certificate authorities come without a key.
 func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 	r := p.Settings
+	r.NeedsRole(settings.SecretsOfficer()) // the key of the account with the authority
+	r.NeedsRole(settings.CertificatesOfficer())
 	directory := letsEncrypt
 	if r.Development {
 		directory = letsEncryptStaging

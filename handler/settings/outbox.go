@@ -117,6 +117,7 @@ func outboxFrom(r *Reader, required bool) (Outbox, error) {
 	if o.Retention < time.Hour {
 		errs = append(errs, fmt.Errorf("%s_RETENTION is %v: set an hour or more, such as 720h", outboxSetting, o.Retention))
 	}
+	r.demand(outboxSetting)
 	errs = append(errs, o.readDestinations(r.Text(outboxSetting), required))
 	return o, errors.Join(errs...)
 }

@@ -24,14 +24,16 @@ type Reader struct {
 
 	lookup func(name string) (string, bool)
 
-	mu    sync.Mutex
-	names map[string]bool
-	errs  []error
+	mu       sync.Mutex
+	names    map[string]bool
+	required map[string]bool
+	roles    []Role
+	errs     []error
 }
 
 // NewReader reads through lookup, as os.LookupEnv does it.
 func NewReader(lookup func(name string) (string, bool)) *Reader {
-	return &Reader{lookup: lookup, names: map[string]bool{}}
+	return &Reader{lookup: lookup, names: map[string]bool{}, required: map[string]bool{}}
 }
 
 // Err is everything that is missing or wrong so far, one a line; nil when there is nothing.
@@ -46,6 +48,21 @@ func (r *Reader) Names() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.names))
+}
+
+// Demanded are the settings that an app in Azure cannot do without, sorted, whether they are set or not. The storage account, of
+// which there are several forms, is not among them.
+func (r *Reader) Demanded() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.required))
+}
+
+// demand notes that an app in Azure cannot do without a setting.
+func (r *Reader) demand(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.required[name] = true
 }
 
 // Reject notes what is wrong with a setting, in words that go on behind its name: "set a number". nil notes nothing.
@@ -84,6 +101,7 @@ func (r *Reader) find(name string) (string, bool) {
 // Required is the text of a setting that an app in Azure cannot do without; with the emulator it may be missing. what says
 // what to set, as in "the address of the ledger".
 func (r *Reader) Required(name, what string) string {
+	r.demand(name)
 	text := r.Text(name)
 	if text == "" && !r.Development {
 		r.Reject(name, fmt.Errorf("it is not set: set it to %s", what))

@@ -24,6 +24,7 @@ const (
 )
 
 const (
+	payloadKey   = "ROUNDHOUSE_PAYLOAD_KEY"
 	purgeSetting = "ROUNDHOUSE_ORCHESTRATION_RETENTION"
 	// defaultPurgeAfter is how long orchestrations are kept once they have ended.
 	defaultPurgeAfter = 30 * 24 * time.Hour
@@ -133,6 +134,7 @@ func portSetting(r *Reader) (int, error) {
 
 func vaultSetting(r *Reader, required bool) (string, error) {
 	const name = KeyVault
+	r.demand(name)
 	text := r.Text(name)
 	if text == "" {
 		if required {
@@ -150,7 +152,7 @@ func vaultSetting(r *Reader, required bool) (string, error) {
 }
 
 func keySetting(r *Reader) (string, error) {
-	const name = "ROUNDHOUSE_PAYLOAD_KEY"
+	const name = payloadKey
 	text := r.Text(name)
 	if text != "" && !secrets.ValidName(text) {
 		return "", fmt.Errorf("%s is %.64q: set it to the name of a key of the vault, 1 to %d letters, digits and dashes, without address and version", name, text, secrets.MaxName)
