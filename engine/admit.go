@@ -26,8 +26,9 @@ var (
 // Admit prepares a start that did not come through a queue, so that it is handled like a message: it writes history,
 // failures are retried through the engine's queue, and a final failure becomes a dead letter. s.Orchestrator is the
 // engine, and s.Input the message, null for none. s.CorrelationID takes precedence over the message's; without either,
-// a new one is made. s.TenantID is the tenant of a message that names none; a message for another tenant is refused. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends with
-// the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
+// one is made, the same for the same RequestID. s.TenantID is the tenant of a message that names none; a message for
+// another tenant is refused. The engine's rule makes the id. s.ID may be empty, or has to be that id; where the id ends
+// with the correlation id, s.ID may supply it. The errors are ErrNoEngine, ErrRefused, a *ConflictError, and those of
 // storage.
 func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error) {
 	def, ok := p.byName[s.Orchestrator]
@@ -75,6 +76,14 @@ func (d Definition) idPattern(id string) string {
 	return id
 }
 
+// newCorrelationID makes a correlation id for a start.
+func (d Definition) newCorrelationID(s orchestrator.Start) string {
+	if s.RequestID == "" {
+		return uuid.NewString()
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("start\n"+d.Name+"\n"+s.TenantID+"\n"+s.RequestID)).String()
+}
+
 // startMessage returns the message of a start.
 func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	input := bytes.TrimSpace(s.Input)
@@ -97,7 +106,7 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 		m.CorrelationID = rest
 	}
 	if m.CorrelationID == "" {
-		m.CorrelationID = uuid.NewString()
+		m.CorrelationID = d.newCorrelationID(s)
 	}
 	if m.InstanceID == "" {
 		m.InstanceID = PublisherInstance

@@ -1,6 +1,7 @@
 package handler
 
 import (
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,7 +77,11 @@ func mount(e *echo.Echo, endpoints []engine.Endpoint) {
 		for _, method := range endpoint.Methods {
 			e.Add(strings.ToUpper(method), path, func(c echo.Context) error {
 				for _, name := range c.ParamNames() {
-					c.Request().SetPathValue(name, c.Param(name))
+					value, err := url.PathUnescape(c.Param(name)) // the router sees paths as they are encoded
+					if err != nil {
+						return echo.ErrNotFound
+					}
+					c.Request().SetPathValue(name, value)
 				}
 				endpoint.Handler.ServeHTTP(c.Response(), c.Request())
 				return nil

@@ -33,7 +33,7 @@ type operationItem struct {
 // operate starts an operation on what a filter selects, of what the caller sees. The header Idempotency-Key makes it one
 // operation however often it is sent.
 func (a *api) operate(ctx context.Context, r *request, q *query, kind string, req bulk.Request) (reply, error) {
-	key := q.idempotencyKey(r)
+	key := cmp.Or(q.idempotencyKey(r), RequestKey(r.http.Header))
 	if err := q.err(); err != nil {
 		return reply{}, err
 	}

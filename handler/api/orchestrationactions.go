@@ -130,11 +130,12 @@ func (a *api) orchestration(ctx context.Context, r *request) (id string, s orche
 	return id, s, s.StateVersion, nil
 }
 
-// requestKey reads the header that makes a request the same when it is repeated.
+// requestKey is what makes a request the same when it is repeated: the header Idempotency-Key, or what the host's own repeats
+// have in common.
 func requestKey(r *request) (string, error) {
 	q := newQuery("")
 	key := q.idempotencyKey(r)
-	return key, q.err()
+	return cmp.Or(key, RequestKey(r.http.Header)), q.err()
 }
 
 // taken is the answer to what an orchestration is going to hear: where it stood, and when that takes effect if not at once.

@@ -8,9 +8,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -113,7 +112,7 @@ func (s *server) raise(in *call) (answer, error) {
 	if err := in.begin("raise "+name, status, ""); err != nil {
 		return answer{}, err
 	}
-	if err := s.Runtime.Raise(in.ctx, in.instance(), name, value, ""); err != nil {
+	if err := s.Runtime.Raise(in.ctx, in.instance(), name, value, api.RequestKey(in.http.Header)); err != nil {
 		return answer{}, err
 	}
 	return nothing(http.StatusAccepted), nil
@@ -135,7 +134,7 @@ func (s *server) rewind(in *call) (answer, error) {
 	if err := in.begin("rewind", status, reason); err != nil {
 		return answer{}, err
 	}
-	_, err = s.Runtime.Rewind(in.ctx, in.instance(), "")
+	_, err = s.Runtime.Rewind(in.ctx, in.instance(), api.RequestKey(in.http.Header))
 	switch {
 	case errors.Is(err, orchestrator.ErrActive):
 		return answer{}, badArgument("Only orchestrations that have failed can be rewound.")
@@ -166,12 +165,12 @@ func (s *server) restart(in *call) (answer, error) {
 		return answer{}, err
 	}
 	if in.flag("restartWithNewInstanceId", true) {
-		return s.begin(in, orchestrator.Start{TenantID: found.TenantID, Orchestrator: found.Orchestrator, Input: inputOf(found), Reference: found.Reference, CorrelationID: uuid.NewString()}, wait)
+		return s.begin(in, orchestrator.Start{TenantID: found.TenantID, Orchestrator: found.Orchestrator, Input: inputOf(found), Reference: found.Reference, CorrelationID: in.newID("correlation")}, wait)
 	}
 	if err := in.begin("restart", status, ""); err != nil {
 		return answer{}, err
 	}
-	if _, err := s.Runtime.Restart(in.ctx, id, ""); err != nil {
+	if _, err := s.Runtime.Restart(in.ctx, id, api.RequestKey(in.http.Header)); err != nil {
 		return answer{}, err
 	}
 	return s.begun(in, id, wait)

@@ -57,7 +57,7 @@ func checkInstanceID(id string) error {
 
 // begin starts an orchestration and answers when it is durable, or when the wait is over.
 func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answer, error) {
-	what.Reuse = orchestrator.ReuseEnded
+	what.Reuse, what.RequestID = orchestrator.ReuseEnded, api.RequestKey(in.http.Header)
 	principal := in.door.Principal
 	if what.TenantID == "" {
 		what.TenantID = principal.Scope
@@ -72,10 +72,10 @@ func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answe
 		}
 	}
 	if what.ID == "" {
-		what.ID = strings.ReplaceAll(uuid.NewString(), "-", "")
+		what.ID = strings.ReplaceAll(in.newID("instance"), "-", "")
 	}
 	if what.CorrelationID == "" {
-		what.CorrelationID = uuid.NewString()
+		what.CorrelationID = in.newID("correlation")
 	}
 	if there, err := s.Runtime.Status(in.ctx, what.ID); principal.Scope != "" && err == nil && !principal.Sees(there.TenantID) {
 		in.door.Refused(in.ctx, errOthers)
@@ -88,6 +88,15 @@ func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answe
 		return answer{}, err
 	}
 	return s.begun(in, what.ID, wait)
+}
+
+// newID is a new id for what a request begins: the same one when the host repeats the request.
+func (in *call) newID(of string) string {
+	key := api.RequestKey(in.http.Header)
+	if key == "" {
+		return uuid.NewString()
+	}
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("durable\n"+of+"\n"+key)).String()
 }
 
 // begun is the answer to what has begun.

@@ -1,0 +1,99 @@
+package handler_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/urlpath"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// waitingApp waits for the event "go/on", and has a page that shows the parameter of its path.
+func waitingApp() handler.App {
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		pass := orchestrator.NewActivity("pass", func(_ context.Context, in string) (string, error) { return in, nil })
+		run := func(ctx *orchestrator.Context, _ engine.Request[struct{}]) (string, error) {
+			event, err := orchestrator.Event[string](ctx, "go/on").Await()
+			if err != nil {
+				return "", err
+			}
+			return pass.Call(ctx, event).Await()
+		}
+		return []engine.Definition{{Name: "wait", Queue: "wait-queue", Orchestrator: engine.Orchestrate("wait", run), Operations: []orchestrator.AnyActivity{pass},
+			Endpoints: []engine.Endpoint{{Function: "page", Route: "pages/{name}", Methods: []string{http.MethodGet}, Anonymous: true,
+				Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.PathValue("name")) })}}}}, nil
+	}}
+}
+
+// What the host's proxy makes of a slash in a path leads to what the path was made for, by both APIs and for endpoints of
+// engines: never to another one.
+func TestIDsInPaths(t *testing.T) {
+	t.Parallel()
+	for _, proxied := range []bool{false, true} {
+		way := func(path string) string { return path }
+		if proxied {
+			way = func(path string) string { return strings.ReplaceAll(path, "%2F", "%252F") }
+		}
+		synctest.Test(t, func(t *testing.T) {
+			h := handlertest.New(t, waitingApp(), nil)
+			for _, id := range []string{"a/b", "a%2Fb", "a%252Fb"} { // from one to the next, the letters that the proxy makes of it
+				body := fmt.Sprintf(`{"orchestrator": "wait", "correlationId": %q, "input": {"instanceId": "i"}}`, id)
+				status, answer := h.Do(http.MethodPost, "/api/orchestrations", body)
+				if status != http.StatusAccepted {
+					t.Fatal(status, answer)
+				}
+			}
+			h.Deliver()
+			for _, id := range []string{"a/b", "a%2Fb", "a%252Fb"} {
+				escaped := urlpath.Escape("wait-" + id)
+				status, answer := h.Do(http.MethodGet, way("/api/runtime/webhooks/durabletask/instances/"+escaped), "")
+				var shown struct{ InstanceID string }
+				if err := json.Unmarshal([]byte(answer), &shown); err != nil || status != http.StatusAccepted || shown.InstanceID != "wait-"+id {
+					t.Errorf("%s: %d %s", id, status, answer)
+				}
+				event := "/api/orchestrations/" + escaped + "/events/" + url.PathEscape("go/on")
+				if status, answer := h.Do(http.MethodPost, way(event), `"`+id+`"`); status != http.StatusAccepted || !strings.Contains(answer, `"wait-`+id+`"`) {
+					t.Errorf("%s: %d %s", id, status, answer)
+				}
+				h.Deliver()
+				if out := h.Outcome("wait-" + id); string(out.Output) != `"`+id+`"` {
+					t.Errorf("%s: %s %s", id, out.Status, out.Output)
+				}
+				if status, answer := h.Do(http.MethodGet, way("/api/pages/"+urlpath.Escape(id)), ""); status != http.StatusOK || answer != id {
+					t.Errorf("%s: %d %s", id, status, answer)
+				}
+			}
+		})
+	}
+}
+
+// The links of an answer lead back, whatever the id holds.
+func TestLinksThroughTheProxy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, waitingApp(), nil)
+		for _, id := range []string{"a/../b", "a%2Fb", "50%", "a+b", "~:@"} {
+			status, answer := h.Do(http.MethodPost, "/api/runtime/webhooks/durabletask/orchestrators/wait", fmt.Sprintf(`{"correlationId": %q, "instanceId": "i"}`, id))
+			var links struct{ StatusQueryGetURI string }
+			if err := json.Unmarshal([]byte(answer), &links); err != nil || status != http.StatusAccepted {
+				t.Fatal(status, answer)
+			}
+			link := links.StatusQueryGetURI[strings.Index(links.StatusQueryGetURI, "/api/"):]
+			for _, path := range []string{link, strings.ReplaceAll(link, "%2F", "%252F")} {
+				status, answer := h.Do(http.MethodGet, path, "")
+				if status != http.StatusAccepted || !strings.Contains(answer, `"instanceId":"wait-`+id+`"`) {
+					t.Errorf("%s at %s: %d %s", id, path, status, answer)
+				}
+			}
+		}
+	})
+}
