@@ -101,6 +101,9 @@ func serves(b function.Binding, method string, r api.Route) bool {
 	resource, _, _ := strings.Cut(b.Route, "/{")
 	// The host refuses a route that begins with what it keeps for itself, and a parameter begins with anything.
 	path := "/api/" + strings.Replace(strings.TrimPrefix(resource, "machine/"), "{runtime}", "runtime", 1)
+	if method == "head" {
+		method = http.MethodGet
+	}
 	return strings.EqualFold(method, r.Method) && (r.Path == path || strings.HasPrefix(r.Path, path+"/"))
 }
 

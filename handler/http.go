@@ -51,13 +51,17 @@ func engineFunctions(d engine.Definition) []function.Function {
 		all = append(all, function.HTTP(i.Function, i.Route, level(i.Authorize != nil || i.Closed), "post"))
 	}
 	for _, e := range d.Endpoints {
-		methods := slices.Clone(e.Methods)
-		for n := range methods {
-			methods[n] = strings.ToLower(methods[n])
-		}
-		all = append(all, function.HTTP(e.Function, e.Route, level(e.Anonymous), methods...))
+		all = append(all, endpointFunction(e))
 	}
 	return all
+}
+
+func endpointFunction(e engine.Endpoint) function.Function {
+	methods := slices.Clone(e.Methods)
+	for n := range methods {
+		methods[n] = strings.ToLower(methods[n])
+	}
+	return function.HTTP(e.Function, e.Route, level(e.Anonymous), methods...)
 }
 
 func level(anonymous bool) function.Level {
@@ -74,7 +78,7 @@ var parameter = regexp.MustCompile(`\{([a-z]+)\}`)
 func mount(e *echo.Echo, endpoints []engine.Endpoint) {
 	for _, endpoint := range endpoints {
 		path := "/api/" + parameter.ReplaceAllString(endpoint.Route, ":$1")
-		for _, method := range endpoint.Methods {
+		for _, method := range endpointFunction(endpoint).Bindings[0].Methods {
 			e.Add(strings.ToUpper(method), path, func(c echo.Context) error {
 				for _, name := range c.ParamNames() {
 					value, err := url.PathUnescape(c.Param(name)) // the router sees paths as they are encoded

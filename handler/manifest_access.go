@@ -15,7 +15,8 @@ type Access struct {
 	Permissions []Permission `json:"permissions"`
 	// Roles are the permissions of each role.
 	Roles map[access.Role][]access.Permission `json:"roles"`
-	// Routes are what can be asked for over HTTP. Those of the API are there again below /api/machine/, for keys.
+	// Routes are what can be asked for over HTTP. Those of the API are there again below /api/machine/, for keys. HEAD
+	// is answered wherever GET is.
 	Routes []Route `json:"routes"`
 }
 
@@ -64,6 +65,9 @@ func engineRoutes(d engine.Definition) []Route {
 		}
 		path := "/api/" + parameter.ReplaceAllString(f.Bindings[0].Route, ":$1")
 		for _, method := range f.Bindings[0].Methods {
+			if method == "head" {
+				continue
+			}
 			routes = append(routes, Route{api.Route{Method: strings.ToUpper(method), Path: path}, d.Name, opens})
 		}
 	}

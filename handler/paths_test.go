@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,6 +95,32 @@ func TestLinksThroughTheProxy(t *testing.T) {
 					t.Errorf("%s at %s: %d %s", id, path, status, answer)
 				}
 			}
+		}
+	})
+}
+
+// Every function that answers GET answers HEAD, with the status of GET.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, waitingApp(), nil)
+		asked := 0
+		for name, f := range h.Manifest().Functions {
+			trigger := f.Bindings[0]
+			if gets := slices.Contains(trigger.Methods, "get"); gets != slices.Contains(trigger.Methods, "head") {
+				t.Errorf("%s: %s", name, trigger.Methods)
+			} else if !gets {
+				continue
+			}
+			path := "/api/" + strings.NewReplacer("{runtime}", "runtime", "/{*path}", "", "{name}", "x").Replace(trigger.Route)
+			status, _ := h.Do(http.MethodGet, path, "")
+			if head, _ := h.Do(http.MethodHead, path, ""); head != status {
+				t.Errorf("%s: %d, GET %d", path, head, status)
+			}
+			asked++
+		}
+		if asked < 20 {
+			t.Errorf("%d functions", asked)
 		}
 	})
 }

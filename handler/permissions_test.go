@@ -205,6 +205,9 @@ func TestEveryRouteHasAPermission(t *testing.T) {
 		route := strings.TrimPrefix(trigger.Route, "machine/")
 		route = strings.TrimSuffix(strings.Replace(route, "{runtime}", "runtime", 1), "/{*path}")
 		for _, method := range trigger.Methods {
+			if method == "head" && slices.Contains(trigger.Methods, "get") {
+				continue
+			}
 			leads := slices.ContainsFunc(m.Access.Routes, func(r Route) bool {
 				path := strings.TrimPrefix(segment.ReplaceAllString(r.Path, "{}"), "/api/")
 				own := parameter.ReplaceAllString(route, "{}")

@@ -36,6 +36,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.Use(answerPanics(log))
+	e.Pre(wholeBodies)
 	e.Pre(paths)
 	if a.API != nil {
 		if err := a.API(e); err != nil {

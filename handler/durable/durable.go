@@ -222,6 +222,9 @@ func (s *server) operations() map[string]endpoint {
 // route finds the endpoint of a request.
 func (s *server) route(in *call) endpoint {
 	method := in.http.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
 	switch words := len(in.path); {
 	case words == 0:
 		return endpoint{}

@@ -21,25 +21,31 @@ func TestRepeatsByTheHost(t *testing.T) {
 		"/orchestrators/Hello", "/orchestrators/Hello/mine", "/instances/Completed/restart",
 		"/instances/Completed/restart?restartWithNewInstanceId=false", "/instances/Failed/rewind",
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			after := func(invocations ...string) []string {
-				b := filled(t)
-				for _, id := range invocations {
-					if rec := b.send(t, http.MethodPost, base+path, "", "X-Azure-Functions-InvocationId", id); rec.Code != http.StatusAccepted {
-						t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
-					}
-					b.drive(t)
-				}
-				return b.executions(t)
-			}
-			once, repeated, twice := after(first), after(first, first), after(first, second)
-			if diff := cmp.Diff(once, repeated); diff != "" {
-				t.Errorf("%s: a repeat makes a difference: %s", path, diff)
-			}
-			if cmp.Equal(once, twice) {
-				t.Errorf("%s: another request makes no difference: %s", path, once)
-			}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { repeat(t, path, first, second) })
 		})
+	}
+}
+
+func repeat(t *testing.T, path, first, second string) {
+	t.Helper()
+	after := func(invocations ...string) []string {
+		b := filled(t)
+		for _, id := range invocations {
+			if rec := b.send(t, http.MethodPost, base+path, "", "X-Azure-Functions-InvocationId", id); rec.Code != http.StatusAccepted {
+				t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
+			}
+			b.drive(t)
+		}
+		return b.executions(t)
+	}
+	once, repeated, twice := after(first), after(first, first), after(first, second)
+	if diff := cmp.Diff(once, repeated); diff != "" {
+		t.Errorf("%s: a repeat makes a difference: %s", path, diff)
+	}
+	if cmp.Equal(once, twice) {
+		t.Errorf("%s: another request makes no difference: %s", path, once)
 	}
 }
 

@@ -64,9 +64,12 @@ func Timer(name, schedule string) Function {
 	return Function{name, []Binding{{Type: "timerTrigger", Direction: "in", Name: TimerParameter, Schedule: schedule}}}
 }
 
-// HTTP is a function that is called at /api/{route}, with the methods given in lower case. The host forwards a request as it
-// is only when there are these two bindings.
+// HTTP is a function that is called at /api/{route}, with the methods given in lower case; with get, also with head. The host
+// forwards a request as it is only when there are these two bindings.
 func HTTP(name, route string, level Level, methods ...string) Function {
+	if slices.Contains(methods, "get") && !slices.Contains(methods, "head") {
+		methods = append(slices.Clone(methods), "head")
+	}
 	return Function{name, []Binding{
 		{Type: "httpTrigger", Direction: "in", Name: "req", AuthLevel: level, Methods: methods, Route: route},
 		{Type: "http", Direction: "out", Name: "res"},
