@@ -1,10 +1,12 @@
 package handler
 
 import (
+	"context"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/vibedata/roundhouse/engine"
@@ -74,20 +76,24 @@ func level(anonymous bool) function.Level {
 // parameter is a parameter of a route, as the host writes it.
 var parameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
-// mount registers the endpoints of an engine. A parameter of a route is the request's path value.
-func mount(e *echo.Echo, endpoints []engine.Endpoint) {
+// mount registers the endpoints of an engine. A parameter of a route is the request's path value. A request's context ends
+// after the timeout.
+func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration) {
 	for _, endpoint := range endpoints {
 		path := "/api/" + parameter.ReplaceAllString(endpoint.Route, ":$1")
 		for _, method := range endpointFunction(endpoint).Bindings[0].Methods {
 			e.Add(strings.ToUpper(method), path, func(c echo.Context) error {
+				ctx, cancel := context.WithTimeout(c.Request().Context(), timeout)
+				defer cancel()
+				r := c.Request().WithContext(ctx)
 				for _, name := range c.ParamNames() {
 					value, err := url.PathUnescape(c.Param(name)) // the router sees paths as they are encoded
 					if err != nil {
 						return echo.ErrNotFound
 					}
-					c.Request().SetPathValue(name, value)
+					r.SetPathValue(name, value)
 				}
-				endpoint.Handler.ServeHTTP(c.Response(), c.Request())
+				endpoint.Handler.ServeHTTP(c.Response(), r)
 				return nil
 			})
 		}

@@ -192,13 +192,14 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
 		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Door: p.door("api"), InstanceTenant: p.instanceTenant}
+	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
-			mount(e, d.Endpoints)
+			mount(e, d.Endpoints, timeout)
 		}
 		return errors.Join(api.Register(e, config),
 			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Log: p.log}),
-			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
+			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
 	}, nil
 }
 

@@ -30,6 +30,14 @@ type HostFile struct {
 	MaxDequeueCount int
 }
 
+// RequestTimeout is how long a request may take that may take up to longest: an answer has to come before the host gives up.
+func (h HostFile) RequestTimeout(longest time.Duration) time.Duration {
+	if h.FunctionTimeout == unlimited {
+		return longest
+	}
+	return min(longest, h.FunctionTimeout-budgetMargin)
+}
+
 // readHostFile reads host.json in dir. Like the host, it lets the environment override a value by the name
 // AzureFunctionsJobHost__<path>, and takes the defaults when there is no such file.
 func readHostFile(dir string, r *Reader) (HostFile, error) {
