@@ -76,7 +76,7 @@ func TestAppsThatAreRefused(t *testing.T) {
 		"six fields":                              func(d *engine.Definition) { d.Schedules[0].Cron = "0 * * * *" },
 		"no such date exists":                     func(d *engine.Definition) { d.Schedules[0].Cron = "0 0 0 30 2 *" },
 		"not admin, not machine, not runtime":     func(d *engine.Definition) { d.Intakes[0].Route = "admin/x" },
-		`route "machine/x": lower-case`:          func(d *engine.Definition) { d.Intakes[0].Route = "machine/x" },
+		`route "machine/x": lower-case`:           func(d *engine.Definition) { d.Intakes[0].Route = "machine/x" },
 		"registered twice":                        func(d *engine.Definition) { d.Versions = append(d.Versions, d.Orchestrator) },
 		"the engine's name and a version":         func(d *engine.Definition) { d.Versions = append(d.Versions, d.Children[0]) },
 		"an orchestrator with a name of its own":  func(d *engine.Definition) { d.Children = append(d.Children, d.Orchestrator) },

@@ -1,6 +1,9 @@
 package orchestrator
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Cancel interrupts what the futures stand for. Each one that is not done gives ErrCanceled at once: the context of a
 // running activity is canceled, a sub-orchestration is canceled in turn, a timer is dropped, and what a coroutine made
@@ -126,6 +129,16 @@ func stoppedFailure(how, code, reason string) *Failure {
 		text += ": " + reason
 	}
 	return &Failure{Message: text, Code: code, Permanent: true}
+}
+
+// Reason is what was given as the reason when the orchestration was terminated or canceled, "" for any other failure.
+func (f *Failure) Reason() string {
+	for code, how := range map[string]string{codeCanceled: "canceled", codeTerminated: "terminated"} {
+		if reason, stopped := strings.CutPrefix(f.Message, "the orchestration was "+how+": "); stopped && f.Code == code {
+			return reason
+		}
+	}
+	return ""
 }
 
 // Is lets errors.Is find ErrCanceled in a recorded cancellation.

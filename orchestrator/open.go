@@ -81,7 +81,11 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 
 // begin starts an execution and commits its first round. It has no effect outside before the commit.
 func (d *driver) begin(ctx context.Context, number int, started event) error {
-	if current := d.rt.orchestrators[d.orchestrator.Name()]; current != nil {
+	wanted := Start{Orchestrator: d.orchestrator.Name()}
+	if started.First == number {
+		wanted.Version = d.start.Version
+	}
+	if current := d.rt.versionFor(wanted); current != nil {
 		d.orchestrator = current
 	}
 	d.resetExecution(number, started.Base)

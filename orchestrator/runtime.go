@@ -213,11 +213,21 @@ func (r *Runtime) startable(s Start) (AnyOrchestrator, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	o := r.orchestrators[s.Orchestrator]
-	if o == nil {
-		return nil, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
+	if o := r.versionFor(s); o != nil {
+		return o, nil
 	}
-	return o, nil
+	if s.Version != "" {
+		return nil, fmt.Errorf("orchestration %s: version %q of %q: %w", s.ID, s.Version, s.Orchestrator, ErrUnknownOrchestrator)
+	}
+	return nil, fmt.Errorf("orchestration %s: %q: %w", s.ID, s.Orchestrator, ErrUnknownOrchestrator)
+}
+
+// versionFor is the orchestrator that a start asks for, nil when there is none.
+func (r *Runtime) versionFor(s Start) AnyOrchestrator {
+	if s.Version == "" {
+		return r.orchestrators[s.Orchestrator]
+	}
+	return r.versions[version{s.Orchestrator, s.Version}]
 }
 
 // Get returns the state of an orchestration, from its rounds alone. The error is ErrNotFound, ErrCorrupt, or an error

@@ -17,6 +17,9 @@ type Start struct {
 	// Orchestrator is the name of the registered function, Input its argument as JSON.
 	Orchestrator string
 	Input        json.RawMessage
+	// Version is the registered version that the first execution takes, "" for the latest. ErrUnknownOrchestrator says that
+	// it is not registered.
+	Version string
 	// CorrelationID is passed to everything that the orchestration starts. It is part of the identity of the
 	// orchestration: another correlation id under the same id is ErrConflict.
 	CorrelationID string

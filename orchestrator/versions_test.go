@@ -77,6 +77,45 @@ func TestVersions(t *testing.T) {
 	})
 }
 
+// A start may ask for a version, which the first execution takes: what continues as new, or begins again, takes the latest.
+func TestVersionOfAStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		rt := w.signalling(t, nil, []AnyOrchestrator{versioned("1"), versioned("2")}, nil)
+		for id, v := range map[string]string{"a": "1", "b": "2", "c": ""} {
+			s := startOf(id, "")
+			s.Version = v
+			if _, err := rt.Start(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.attend(t, rt, time.Minute)
+		for id, want := range map[string]string{"a": "1", "b": "2", "c": "2"} {
+			if got := mustGet(t, rt, id).Version; got != want {
+				t.Errorf("%s has the version %q", id, got)
+			}
+		}
+		if _, err := rt.Deliver(t.Context(), eventSignal("a", "e", "number", "1")); err != nil {
+			t.Fatal(err)
+		}
+		if out := mustGet(t, rt, "a"); out.Version != "2" || out.Execution != 2 {
+			t.Errorf("it continues as new in the version %q, execution %d", out.Version, out.Execution)
+		}
+		inline := startOf("d", "")
+		inline.Version = "1"
+		mustRun(t, rt, inline)
+		if out := mustGet(t, rt, "d"); out.Version != "1" {
+			t.Errorf("run in place: version %q", out.Version)
+		}
+		unknown := startOf("e", "")
+		unknown.Version = "3"
+		if _, err := rt.Start(t.Context(), unknown); !errors.Is(err, ErrUnknownOrchestrator) || !strings.Contains(err.Error(), `version "3"`) {
+			t.Errorf("a version that nobody has: %v", err)
+		}
+	})
+}
+
 // An event that nobody waits for is dropped, with one warning; the option holds for what began with it.
 func TestDropEarlyEvents(t *testing.T) {
 	t.Parallel()

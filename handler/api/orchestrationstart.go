@@ -23,7 +23,9 @@ import (
 
 // launch is the body of a start.
 type launch struct {
-	Orchestrator      string                  `json:"orchestrator"`
+	Orchestrator string `json:"orchestrator"`
+	// Version is the version of the orchestrator that it begins with, the latest if there is none.
+	Version           string                  `json:"version"`
 	ID                string                  `json:"id"`
 	Input             json.RawMessage         `json:"input"`
 	CorrelationID     string                  `json:"correlationId"`
@@ -34,10 +36,11 @@ type launch struct {
 
 // check names everything that is wrong with it.
 func (l launch) check(r *request) (reuse orchestrator.Reuse, key string, err error) {
-	q := &query{values: url.Values{"orchestrator": {l.Orchestrator}, "id": {l.ID}, "correlationId": {l.CorrelationID}, "reuse": {l.Reuse}}}
+	q := &query{values: url.Values{"orchestrator": {l.Orchestrator}, "id": {l.ID}, "version": {l.Version}, "correlationId": {l.CorrelationID}, "reuse": {l.Reuse}}}
 	if q.text("orchestrator", maxOrchestrator) == "" {
 		q.problem("orchestrator", "Say which orchestrator is to run.")
 	}
+	q.text("version", maxOrchestrator)
 	q.text("id", maxOrchestrationID)
 	if len(tables.EscapeKey(l.ID)) > maxEscapedID {
 		q.problem("id", "It is too long as a key: of the %d bytes there, each of / \\ # ? %% ' ~ = takes three.", maxEscapedID)
@@ -67,7 +70,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 	if err != nil {
 		return reply{}, err
 	}
-	s := orchestrator.Start{TenantID: r.principal().Scope, ID: l.ID, Orchestrator: l.Orchestrator, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
+	s := orchestrator.Start{TenantID: r.principal().Scope, ID: l.ID, Orchestrator: l.Orchestrator, Version: l.Version, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
 		Reuse: reuse, RequestID: key}
 	if len(s.Input) == 0 {
 		s.Input = json.RawMessage("null")

@@ -77,6 +77,8 @@ func contract() []row {
 		{name: "status of a failure", method: "GET", path: instance("Failed"), status: 200, check: shows("Failed", `"nobody"`, `"activity greet (attempt 1): there is nobody"`, "null")},
 		{name: "status of a failure as such", method: "GET", path: instance("Failed") + "?returnInternalServerErrorOnFailure=true", status: 500, check: shows("Failed", `"nobody"`, `"activity greet (attempt 1): there is nobody"`, "null")},
 		{name: "status of a success, failures as such", method: "GET", path: instance("Completed") + "?returnInternalServerErrorOnFailure=true", status: 200, check: shows("Completed", `"you"`, `"hello you"`, "null")},
+		{name: "status of one that was terminated", method: "GET", path: instance("Terminated"), status: 200, check: shows("Terminated", `"in"`, `"enough"`, `"closed"`)},
+		{name: "start in a version that nobody has", method: "POST", path: "/orchestrators/Hello?version=9", status: 400, message: "arguments"},
 		{name: "status without input", method: "GET", path: instance("Completed") + "?showInput=false", status: 200, check: shows("Completed", "null", `"hello you"`, "null")},
 		{name: "status while it goes on, without input", method: "GET", path: instance("Running") + "?showInput=False", status: 202, check: shows("Running", "null", "null", `"closed"`)},
 		{name: "status of one that was canceled", method: "GET", path: instance("Canceled"), status: 200, check: shows("Canceled", `"in"`, `"the orchestration was canceled"`, `"closed"`)},

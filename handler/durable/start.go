@@ -39,7 +39,7 @@ func (s *server) start(in *call) (answer, error) {
 	if err := checkInstanceID(id); err != nil {
 		return answer{}, err
 	}
-	return s.begin(in, orchestrator.Start{ID: id, Orchestrator: in.path[1], Input: input}, wait)
+	return s.begin(in, orchestrator.Start{ID: id, Orchestrator: in.path[1], Version: in.text("version"), Input: input}, wait)
 }
 
 func checkInstanceID(id string) error {

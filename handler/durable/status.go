@@ -100,10 +100,15 @@ func textOrJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// outputOf is the result of an instance without secrets, or the text of its failure; nothing of one that has not ended.
+// outputOf is the result of an instance without secrets, the text of its failure, or the reason for which it was terminated;
+// nothing of one that has not ended.
 func outputOf(out orchestrator.Outcome) json.RawMessage {
 	if out.Ended() && out.Failure != nil {
-		quoted, _ := json.Marshal(out.Failure.Message) // strings always marshal
+		text := out.Failure.Message
+		if out.Status == orchestrator.Terminated {
+			text = out.Failure.Reason()
+		}
+		quoted, _ := json.Marshal(text) // strings always marshal
 		return quoted
 	}
 	return redact.JSON(out.Output)
