@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
 )
 
 // Main is the program. Stdin, Stdout, Stderr and Lookup are required.
@@ -32,8 +34,22 @@ type Main struct {
 	Poll time.Duration
 	// Pollers opens the pollers' states; nil means that this program has none.
 	Pollers func(Storage) (Pollers, error)
+	// Azure opens Azure Resource Manager at an address, "" for the public cloud's; nil means with the identity of the environment.
+	Azure func(address string) (*functionapp.Client, error)
+	// Needs asks a program what it needs; nil means that nothing is known of it.
+	Needs func(context.Context, Program) (functionapp.Needs, error)
 	// Commands are further commands, for those who write engines.
 	Commands []*cobra.Command
+}
+
+// Program says which program is meant.
+type Program struct {
+	// Path is that of a staged one; "" for the program of the module around the current folder.
+	Path string
+	// Main is the package of that.
+	Main string
+	// Env is all of the environment that it gets, as NAME=value.
+	Env []string
 }
 
 // defaultPoll is the time between two looks at an operation.

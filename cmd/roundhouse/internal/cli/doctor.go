@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/functionapp"
 )
 
 // verdict is how a check ended.
@@ -30,7 +32,9 @@ type finding struct {
 
 // patient collects findings.
 type patient struct {
-	app      *app
+	app *app
+	// azure is the app as Azure Resource Manager has it; nil where it was not asked.
+	azure    *functionapp.App
 	findings []finding
 }
 
@@ -52,21 +56,38 @@ func (p *patient) tried(check string, err error, good, fix string) bool {
 }
 
 func (a *app) doctorCommand() *cobra.Command {
-	return a.command(spec{
+	o := azureOptions{}
+	c := a.command(spec{
 		use: "doctor", short: "Find out what is wrong with settings, access and state",
 		long: `Look at the settings, at the app and at the storage account: whether they can
 be reached and what they allow, how full the queues are, how clocks differ, and
 which versions the rows have. To see what storage allows, doctor makes a table,
 a queue and a container with a new name, and deletes them again.
 
+With --app it reads the Function App from Azure, too, with the identity of the
+environment or of az login, and compares it with what the program needs:
+settings, roles of its identity, functions, host.json, sign-in. The program is
+that of the module of this folder, or --program. Address and storage account
+are then those of the app. Nothing in Azure is changed, and no value of a
+setting is shown.
+
 Exit code 1 says that something is broken; a warning is none.`,
+		example: "  roundhouse doctor\n  roundhouse doctor --app $APP_ID --program dist/handler\n  roundhouse doctor --app NAME --group G --subscription S -o json",
 		run: func(ctx context.Context, _ []string) error {
 			p := &patient{app: a}
+			if err := a.examineAzure(ctx, p, o); err != nil {
+				return err
+			}
+			if o.app != "" && p.azure == nil {
+				return a.report(ctx, p) // it is that app, or none, which is looked at
+			}
 			p.app.examineApp(ctx, p)
 			p.app.examineStorage(ctx, p)
 			return a.report(ctx, p)
 		},
 	})
+	o.register(c.Flags())
+	return c
 }
 
 // report shows the findings.

@@ -33,7 +33,12 @@ func (a *app) examineApp(ctx context.Context, p *patient) {
 		p.clock("app clock", answer.Date, began, a.Now())
 	}
 	me, err := look[client.Me](ctx, a, c, nil, "me")
-	if !p.tried("app access", err, "as "+cmp.Or(me.Name, me.ID)+": "+strings.Join(me.Roles, ", "), "sign in with --entra and az login, or give a function key with ROUNDHOUSE_KEY (docs/security.md)") {
+	const signIn = "sign in with --entra and az login, or give a function key with ROUNDHOUSE_KEY (docs/security.md)"
+	if p.azure != nil && (unauthenticated(err) || forbidden(err)) {
+		p.add("app access", watch, signIn, "%s: what the app says about itself was not looked at", oneLine(err))
+		return
+	}
+	if !p.tried("app access", err, "as "+cmp.Or(me.Name, me.ID)+": "+strings.Join(me.Roles, ", "), signIn) {
 		return
 	}
 	a.examineHealth(ctx, c, p)

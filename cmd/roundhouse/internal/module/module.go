@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -116,23 +117,44 @@ func (m Module) ask(ctx context.Context, program string) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	cmd := exec.CommandContext(ctx, program, "manifest")
-	cmd.Dir, cmd.Env = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.home())
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	text, err := cmd.Output()
-	if err != nil {
-		return Manifest{}, fmt.Errorf("the app does not say what it consists of (handler manifest): %w\n%s", err, strings.TrimSpace(stderr.String()))
-	}
 	var manifest Manifest
-	if err := json.Unmarshal(text, &manifest); err != nil {
-		return Manifest{}, fmt.Errorf("read the manifest of the app: %w; does its main function call handler.Main?", err)
+	if err := Describe(ctx, program, m.home(), env, &manifest); err != nil {
+		return Manifest{}, err
 	}
 	for name, f := range manifest.Functions {
 		f.Name = name
 		manifest.Functions[name] = f
 	}
 	return manifest, nil
+}
+
+// Describe asks a program what it consists of, in an environment and with the host.json of a folder.
+func Describe(ctx context.Context, program, home string, env []string, into any) error {
+	program, err := filepath.Abs(program)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, "manifest")
+	cmd.Dir, cmd.Env = home, append(slices.Clone(env), "FUNCTIONS_APP_ROOT_PATH="+home)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("the app does not say what it consists of (%s manifest): %w\n%s", program, err, strings.TrimSpace(stderr.String()))
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("read the manifest of the app: %w; does its main function call handler.Main?", err)
+	}
+	return nil
+}
+
+// WithProgram does something with the program of the module and the folder of its host.json: with the one that is staged at a
+// path, or where that is "" with one that is built for this machine and for as long as it takes.
+func (m Module) WithProgram(ctx context.Context, staged string, do func(program, home string) error) error {
+	if staged != "" {
+		return do(staged, filepath.Dir(staged))
+	}
+	return m.withProgram(ctx, func(program string) error { return do(program, m.home()) })
 }
 
 // Environment is that of this process, with what local.settings.json says of variables that it does not have, as the local
