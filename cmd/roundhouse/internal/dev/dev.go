@@ -31,7 +31,7 @@ type Options struct {
 	Module module.Module
 	// Once stops after the first result, which goes to Result: the history entry of the sample's run, as one line of JSON.
 	Once bool
-	// CoreTools leaves the running to Azure Functions Core Tools.
+	// CoreTools runs the host of Azure Functions Core Tools, which shows what the app logs.
 	CoreTools bool
 	// Verbose shows what the app logs; otherwise that is in the file handler.log of State.
 	Verbose bool
@@ -111,10 +111,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, withdraw()) }()
-	if o.CoreTools {
-		return p.runCoreTools(ctx)
-	}
-	return p.runLocalHost(ctx)
+	return p.run(ctx)
 }
 
 // checkPort says whether the host's port is free, before anything is started that would have to be stopped again.
@@ -126,9 +123,17 @@ func checkPort(port int) error {
 	return listener.Close()
 }
 
+// logPlace says where the app's log is.
+func (p *platform) logPlace() string {
+	if p.Verbose || p.CoreTools {
+		return "what it and the handler said is above"
+	}
+	return "the handler's log is in " + filepath.Join(p.State, "handler.log")
+}
+
 // openLog is where the app's log goes.
 func (p *platform) openLog() (io.Writer, error) {
-	if p.Verbose {
+	if p.Verbose || p.CoreTools {
 		return p.Progress, nil
 	}
 	var err error

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
-	"syscall"
-	"time"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/devkey"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/module"
 	"github.com/vibedata/roundhouse/internal/azurite"
-	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 // platform is everything that runs: storage, and a host over the staged folder.
@@ -26,6 +24,9 @@ type platform struct {
 	storage  azure.Account
 	server   *azurite.Server // nil when a running Azurite is used
 	key      string          // of the app; "" when nobody is asked for one
+	queues   queues.Store
+	blobs    blobs.Store
+	output   io.Writer // of the app
 	logFile  *os.File
 	manifest module.Manifest
 }
@@ -33,14 +34,11 @@ type platform struct {
 // dist is where the app is staged: apart from what is staged for a deployment, which has no settings of this machine.
 func (p *platform) dist() string { return filepath.Join(p.State, "dist") }
 
-// coreTools is the program of Azure Functions Core Tools.
-const coreTools = "func"
-
 // prepare stages the module and brings storage up.
 func (p *platform) prepare(ctx context.Context) error {
 	if p.CoreTools {
-		if _, err := exec.LookPath(coreTools); err != nil {
-			return errors.New("there is no `func` in PATH: install Azure Functions Core Tools with `npm install -g azure-functions-core-tools@4`, or do without --func")
+		if err := findCoreTools(); err != nil {
+			return err
 		}
 	}
 	if err := checkPort(p.Port); err != nil {
@@ -97,11 +95,12 @@ func (p *platform) close() {
 	}
 }
 
-// runLocalHost runs the local host, and starts it anew whenever the module has changed and builds.
-func (p *platform) runLocalHost(ctx context.Context) error {
-	queueStore, queueErr := azure.NewQueues(p.storage)
-	blobStore, blobErr := azure.NewBlobs(p.storage)
-	output, logErr := p.openLog()
+// run runs a host, and starts it anew whenever the module has changed and builds.
+func (p *platform) run(ctx context.Context) error {
+	var queueErr, blobErr, logErr error
+	p.queues, queueErr = azure.NewQueues(p.storage)
+	p.blobs, blobErr = azure.NewBlobs(p.storage)
+	p.output, logErr = p.openLog()
 	if err := errors.Join(queueErr, blobErr, logErr); err != nil {
 		return err
 	}
@@ -110,13 +109,12 @@ func (p *platform) runLocalHost(ctx context.Context) error {
 		go watch(ctx, p.Module.Dir, changed)
 	}
 	for first := true; ; first = false {
-		host, err := localhost.New(localhost.Config{ScriptRoot: p.dist(), Queues: queueStore, Blobs: blobStore, Port: p.Port, Output: output, FunctionKey: p.key,
-			Env: []string{"AzureWebJobsStorage=" + p.storage.ConnectionString()}, OnInvocation: p.out.invocation})
+		host, name, err := p.newHost()
 		if err != nil {
 			return err
 		}
-		p.out.step("Starting the local Functions host")
-		again, err := p.serve(ctx, host, sample{base: p.url(), key: p.key, queues: queueStore, out: p.out}, first, changed)
+		p.out.step("Starting %s", name)
+		again, err := p.serve(ctx, host, sample{base: p.url(), key: p.key, queues: p.queues, out: p.out}, first, changed)
 		if err != nil || !again {
 			return err
 		}
@@ -124,14 +122,14 @@ func (p *platform) runLocalHost(ctx context.Context) error {
 }
 
 // serve runs a host until the app is built anew, and then wants another one.
-func (p *platform) serve(ctx context.Context, host *localhost.Host, s sample, first bool, changed <-chan struct{}) (again bool, err error) {
+func (p *platform) serve(ctx context.Context, host host, s sample, first bool, changed <-chan struct{}) (again bool, err error) {
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
 	go func() {
 		err := host.Run(running)
 		if err != nil {
-			cancel(fmt.Errorf("the host ended: %w; the handler's log is in %s", err, filepath.Join(p.State, "handler.log")))
+			cancel(fmt.Errorf("the host ended: %w; %s", err, p.logPlace()))
 		}
 		ended <- err
 	}()
@@ -197,18 +195,4 @@ func (p *platform) awaitBuild(ctx context.Context, changed <-chan struct{}) bool
 			p.out.note("The app of before goes on.")
 		}
 	}
-}
-
-// runCoreTools hands the staged folder to Azure Functions Core Tools and waits for their end.
-func (p *platform) runCoreTools(ctx context.Context) error {
-	p.out.step("Starting func start --script-root %s", fromHere(p.dist()))
-	p.showKey(p.Progress)
-	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", p.dist(), "--port", strconv.Itoa(p.Port))
-	cmd.Dir = p.Module.Dir
-	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+p.storage.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+p.key)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	// Core Tools stop themselves and the handler at an interrupt; a kill would leave the handler behind.
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	cmd.WaitDelay = 10 * time.Second
-	return cmd.Run()
 }

@@ -259,11 +259,19 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"an unknown flag":      {free, []string{"--twice"}, 2, "--twice"},
 		"an argument":          {free, []string{"now"}, 2, `unknown command "now"`},
 		"no Core Tools at all": {free, []string{"--func"}, 1, "npm install -g azure-functions-core-tools@4"},
+		"Core Tools that end":  {free, []string{"--func"}, 1, "no bundle\nroundhouse: the host ended: func start: exit status 3; what it and the handler said is above"},
+	}
+	tools := t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "func"), []byte("#!/bin/sh\necho no bundle\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
 	for name, tt := range tests {
 		cmd := command(t, tt.ports, tt.args...)
-		if name == "no Core Tools at all" {
+		switch name {
+		case "no Core Tools at all":
 			cmd.Env = append(cmd.Env, "PATH=")
+		case "Core Tools that end":
+			cmd.Env = append(cmd.Env, "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 		}
 		out, _ := cmd.CombinedOutput()
 		if code := cmd.ProcessState.ExitCode(); code != tt.code || !strings.Contains(string(out), tt.want) {

@@ -1,0 +1,94 @@
+package dev
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+// host runs what is staged; localhost.Host is one.
+type host interface {
+	// Run runs until its context ends, which is no error.
+	Run(ctx context.Context) error
+	// WaitReady waits until the app answers that it is ready.
+	WaitReady(ctx context.Context) error
+}
+
+// coreTools is the program of Azure Functions Core Tools.
+const coreTools = "func"
+
+// findCoreTools says what to do when there are no Core Tools.
+func findCoreTools() error {
+	if _, err := exec.LookPath(coreTools); err != nil {
+		return errors.New("there is no `func` in PATH: install Azure Functions Core Tools with `npm install -g azure-functions-core-tools@4`, or do without --func")
+	}
+	return nil
+}
+
+// coreToolsHost is the host of Azure Functions Core Tools, which shows what it does and what the app logs.
+type coreToolsHost struct{ *platform }
+
+// Run runs func start. It ends by an interrupt: a kill would leave the handler behind.
+func (h coreToolsHost) Run(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, coreTools, "start", "--script-root", h.dist(), "--port", strconv.Itoa(h.Port))
+	cmd.Dir = h.Module.Dir
+	cmd.Env = append(os.Environ(), "AzureWebJobsStorage="+h.storage.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+h.key)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, h.Progress, h.Progress
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 10 * time.Second
+	switch err := cmd.Run(); {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("func start: %w", err)
+	default:
+		return errors.New("func start has stopped by itself") // as it does when the handler has ended three times
+	}
+}
+
+// WaitReady asks the app until it is ready. There is no bound: the first start loads the extension bundle from the network.
+func (h coreToolsHost) WaitReady(ctx context.Context) error {
+	tick := time.NewTicker(samplePoll)
+	defer tick.Stop()
+	for {
+		if ready(ctx, h.url()+"/api/health/ready") {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+func ready(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	res.Body.Close()
+	return res.StatusCode == http.StatusOK
+}
+
+// newHost is the host that runs the app, and what it is called.
+func (p *platform) newHost() (host, string, error) {
+	if p.CoreTools {
+		return coreToolsHost{p}, "func start --script-root " + fromHere(p.dist()), nil
+	}
+	h, err := localhost.New(localhost.Config{ScriptRoot: p.dist(), Queues: p.queues, Blobs: p.blobs, Port: p.Port, Output: p.output, FunctionKey: p.key,
+		Env: []string{"AzureWebJobsStorage=" + p.storage.ConnectionString()}, OnInvocation: p.out.invocation})
+	return h, "the local Functions host", err
+}
