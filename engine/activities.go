@@ -17,7 +17,9 @@ func (p *Pipeline) HandleActivities(ctx context.Context, d Delivery) error {
 	if errors.Is(err, orchestrator.ErrBatch) {
 		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
-	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "activities", slog.String("orchestration", m.orchestration()),
+	orchestration := m.orchestration()
+	correlate(ctx, orchestration)
+	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "activities", slog.String("orchestration", orchestration),
 		slog.String("messageId", m.header.MessageID), slog.Int("attempt", m.attempt), slog.Bool("reported", err == nil))
 	return err
 }

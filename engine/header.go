@@ -53,6 +53,17 @@ func (h header) prepend(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// Again is what to send to the queue of a delivery instead of letting the delivery fail: the message keeps its identity and the
+// attempts that it had before, so this delivery uses up none.
+func Again(d Delivery) ([]byte, error) {
+	h, body := splitHeader(d)
+	if checkID("message id", h.MessageID) != nil {
+		return body, nil // such an id cannot be read again
+	}
+	h.Attempts += d.DequeueCount - 1
+	return h.prepend(body)
+}
+
 // splitHeader is the inverse of prepend. A delivery that was never put back gets a new header. A line that cannot be
 // decoded belongs to the body.
 func splitHeader(d Delivery) (header, []byte) {

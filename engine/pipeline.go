@@ -97,15 +97,25 @@ func NewPipeline(c Config) (*Pipeline, error) {
 // Prepare creates the tables, the engines' queues and all poison queues, those of the runtime included, if they are
 // missing.
 func (p *Pipeline) Prepare(ctx context.Context) error {
-	errs := []error{p.config.History.CreateTable(ctx), p.config.DeadLetters.CreateTable(ctx), p.config.Claims.createContainer(ctx)}
-	for queue := range p.byQueue {
-		errs = append(errs, p.config.Queues.CreateQueue(ctx, queue), p.config.Queues.CreateQueue(ctx, queue+PoisonSuffix))
-	}
-	rt := p.config.Runtime
-	for _, queue := range []string{rt.SignalQueue(), rt.ScheduleQueue(), rt.ActivityQueue()} {
-		errs = append(errs, p.config.Queues.CreateQueue(ctx, queue+PoisonSuffix))
+	var errs []error
+	for _, step := range p.Preparations() {
+		errs = append(errs, step(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// Preparations are the steps of Prepare, for callers that run them at the same time: none needs another.
+func (p *Pipeline) Preparations() []func(context.Context) error {
+	rt := p.config.Runtime
+	names := []string{rt.SignalQueue() + PoisonSuffix, rt.ScheduleQueue() + PoisonSuffix, rt.ActivityQueue() + PoisonSuffix}
+	for queue := range p.byQueue {
+		names = append(names, queue, queue+PoisonSuffix)
+	}
+	steps := []func(context.Context) error{p.config.History.CreateTable, p.config.DeadLetters.CreateTable, p.config.Claims.createContainer}
+	for _, name := range names {
+		steps = append(steps, func(ctx context.Context) error { return p.config.Queues.CreateQueue(ctx, name) })
+	}
+	return steps
 }
 
 // Handle handles one delivery (standard, sections 1.2 to 1.7). A nil error means that the delivery may be acknowledged;
@@ -128,6 +138,9 @@ func (p *Pipeline) handleDelivery(ctx context.Context, d Delivery, settle func(*
 		return fmt.Errorf("no engine has the queue %s: its trigger function belongs to another deployment context", d.Queue)
 	}
 	v := p.newAttempt(def, d)
+	if v.decodeErr == nil {
+		correlate(ctx, v.message.CorrelationID)
+	}
 	settle(v, ctx)
 	v.report(ctx)
 	return v.err

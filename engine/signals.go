@@ -92,6 +92,7 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	if err != nil {
 		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
+	correlate(ctx, s.InstanceID)
 	began := p.config.Now()
 	out, err := p.config.Runtime.Deliver(ctx, s)
 	applied := err == nil

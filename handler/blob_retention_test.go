@@ -95,7 +95,7 @@ func TestBlobRetentionRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if err := a.Start(t.Context()); err != nil {
+	if err := a.Preparation.Try(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	claims := engine.NewClaims(st.Blobs, "")

@@ -20,13 +20,21 @@ func (p *parts) onQueues(out *program) {
 		"orchestration-schedule": {p.runtime.ScheduleQueue(), p.pipeline.HandleSignal, p.pipeline.HandleSignalPoison},
 		"orchestration-activity": {p.runtime.ActivityQueue(), p.pipeline.HandleActivities, p.pipeline.HandleActivitiesPoison},
 	} {
-		out.onQueue(name+"-trigger", q.queue, q.handle)
-		out.onQueue(name+engine.PoisonSuffix+"-trigger", q.queue+engine.PoisonSuffix, q.poison)
+		p.onQueue(out, name+"-trigger", q.queue, q.handle)
+		p.onQueue(out, name+engine.PoisonSuffix+"-trigger", q.queue+engine.PoisonSuffix, q.poison)
 	}
 	for _, d := range p.definitions {
-		out.onQueue(d.QueueFunction(), d.Queue, p.pipeline.Handle)
-		out.onQueue(d.PoisonFunction(), d.Queue+engine.PoisonSuffix, p.pipeline.HandlePoison)
+		p.onQueue(out, d.QueueFunction(), d.Queue, p.pipeline.Handle)
+		p.onQueue(out, d.PoisonFunction(), d.Queue+engine.PoisonSuffix, p.pipeline.HandlePoison)
 	}
+}
+
+// onQueue adds a function whose messages have the pipeline's header when they are put back.
+func (p *parts) onQueue(out *program, name, queue string, handle trigger.QueueHandler) {
+	out.onQueue(name, queue, handle)
+	q := out.Queues[name]
+	q.PutBack = p.sealed.again(queue)
+	out.Queues[name] = q
 }
 
 // onTimers adds the functions of what is done on schedule.

@@ -71,11 +71,11 @@ func New(a App, c Config) (*Handler, error) {
 	return &Handler{built, router}, nil
 }
 
-// Start creates what is missing in storage: tables, queues and containers. It can be repeated.
-func (h *Handler) Start(ctx context.Context) error { return h.program.Start(ctx) }
+// Start creates what is missing in storage: tables, queues and containers. It can be repeated, and tries what has failed only.
+func (h *Handler) Start(ctx context.Context) error { return h.program.Preparation.Try(ctx) }
 
 // ServeHTTP answers what the Functions host sends: invocations of queue and timer functions at /{function}, and requests of
-// HTTP functions at their own paths.
+// HTTP functions at their own paths. What needs storage waits for Start to succeed, for a while, and is then refused.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.router.ServeHTTP(w, r) }
 
 // Manifest describes the app.

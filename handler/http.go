@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -77,8 +78,8 @@ func level(anonymous bool) function.Level {
 var parameter = regexp.MustCompile(`\{([a-z]+)\}`)
 
 // mount registers the endpoints of an engine. A parameter of a route is the request's path value. A request's context ends
-// after the timeout.
-func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration) {
+// after the timeout, and one that comes before ready says so is answered with 503.
+func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration, ready func(context.Context) error) {
 	for _, endpoint := range endpoints {
 		path := "/api/" + parameter.ReplaceAllString(endpoint.Route, ":$1")
 		for _, method := range endpointFunction(endpoint).Bindings[0].Methods {
@@ -92,6 +93,10 @@ func mount(e *echo.Echo, endpoints []engine.Endpoint, timeout time.Duration) {
 						return echo.ErrNotFound
 					}
 					r.SetPathValue(name, value)
+				}
+				if ready(ctx) != nil {
+					c.Response().Header().Set("Retry-After", "5")
+					return echo.NewHTTPError(http.StatusServiceUnavailable, "the app has started, and its storage cannot be used yet")
 				}
 				endpoint.Handler.ServeHTTP(c.Response(), r)
 				return nil

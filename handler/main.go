@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
@@ -28,9 +30,6 @@ const (
 	exitFailure  = 1
 	exitUsage    = 2
 	exitSignaled = 128 // plus the signal's number
-
-	// startLimit bounds program.Start: the host waits 30 s for the server to answer.
-	startLimit = 20 * time.Second
 
 	// defaultDrain bounds the wait for what is in flight when a signal stops the program. Container platforms follow
 	// a SIGTERM with a SIGKILL after 30 s.
@@ -50,6 +49,10 @@ const gcPercent = 200
 //	1        the server failed, the host is gone, or a replay found a difference
 //	2        bad settings or arguments
 //	128 + n  stopped by signal n, after waiting for what was in flight
+//
+// After three exits within half an hour the host ends, too, so nothing that may pass ends the program: while storage or the
+// vault cannot be used, it answers probes, refuses what needs them, and tries again. Why it ended at 1 or 2 is on standard
+// error, too, where the host's record of a crash takes it from.
 func Main(a App) {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
@@ -60,7 +63,7 @@ func Main(a App) {
 
 // runner runs an app, as tests and Main start it.
 type runner struct {
-	// Stdout takes the log, Stderr what goes wrong before there is one; both are required.
+	// Stdout takes the log, Stderr what ends the program; both are required.
 	Stdout, Stderr io.Writer
 	App            App
 	// Wire builds the program; nil means App.wire.
@@ -80,8 +83,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	reader := settings.NewReader(lookup)
 	s, log, err := m.load(reader)
 	if err != nil {
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%s\n", redact.Text(err.Error()))
-		return exitUsage
+		return m.badSettings(err)
 	}
 	wire := m.Wire
 	if wire == nil {
@@ -90,10 +92,10 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	a, err := wire(reader, s, log)
 	switch {
 	case reader.Err() != nil:
-		fmt.Fprintf(m.Stderr, "handler: these app settings are missing or wrong:\n%s\n", redact.Text(reader.Err().Error()))
-		return exitUsage
+		return m.badSettings(reader.Err())
 	case err != nil:
 		log.Error("wiring failed", "reason", err.Error())
+		m.complain("the program cannot be put together: " + err.Error())
 		return exitFailure
 	}
 	if a.Close != nil {
@@ -102,7 +104,23 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	err = m.serve(ctx, a, s, log)
 	code := exitCode(err)
 	log.Warn("stopped", "reason", err.Error(), "exitCode", code)
+	if code == exitFailure && !errors.Is(err, errParentGone) { // else nobody reads it
+		m.complain("stopped: " + err.Error())
+	}
 	return code
+}
+
+// badSettings tells of settings, one a line.
+func (m runner) badSettings(err error) int {
+	m.complain("these app settings are missing or wrong:\n" + err.Error())
+	return exitUsage
+}
+
+// complain writes lines to standard error, each marked as the host recognizes an error: its record of a crash has the last three.
+func (m runner) complain(text string) {
+	for line := range strings.Lines(redact.Text(text)) {
+		fmt.Fprintf(m.Stderr, "handler: error: %s\n", strings.TrimSuffix(line, "\n"))
+	}
 }
 
 // load reads the settings. When some are wrong, the engines are asked for theirs as well, so that all are told at once.
@@ -138,9 +156,6 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	if err != nil {
 		return err
 	}
-	if err := start(ctx, a); err != nil {
-		return err
-	}
 	srv, err := listen(s, router, log)
 	if err != nil {
 		return err
@@ -153,6 +168,8 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var group run.Group
+	// Its end comes first: nobody waits then for what is not going to be there.
+	group.Add(func() error { return prepare(ctx, a.Preparation) }, func(error) { cancel() })
 	group.Add(srv.serve, func(reason error) {
 		log.Info("stopping", "reason", reason.Error())
 		wait := drain
@@ -166,16 +183,13 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	return group.Run()
 }
 
-func start(ctx context.Context, a program) error {
-	if a.Start == nil {
-		return nil
+// prepare makes the program ready, and returns when ctx ends.
+func prepare(ctx context.Context, p *preparation.Preparation) error {
+	if err := p.Run(ctx); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	if err := a.Start(ctx); err != nil {
-		return fmt.Errorf("start: %w", err)
-	}
-	return nil
+	<-ctx.Done()
+	return context.Cause(ctx)
 }
 
 // signalError says which signal stopped the program.

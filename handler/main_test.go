@@ -22,6 +22,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/handler/trigger"
@@ -140,8 +141,9 @@ const workBody = `{"Data":{"message":"aGk="},"Metadata":{}}`
 func TestProgramServes(t *testing.T) {
 	t.Parallel()
 	a := queueApp(func(context.Context, engine.Delivery) error { return nil })
-	var started, closed bool
-	a.Start = func(context.Context) error { started = true; return nil }
+	var closed bool
+	started := make(chan struct{})
+	a.Preparation = preparation.New(slog.New(slog.DiscardHandler), []preparation.Step{func(context.Context) error { close(started); return nil }})
 	a.Close = func() { closed = true }
 	a.API = func(e *echo.Echo) error {
 		e.GET("/api/ping", func(c echo.Context) error { return c.String(http.StatusTeapot, "pong") })
@@ -169,8 +171,9 @@ func TestProgramServes(t *testing.T) {
 	if last := <-p.last; last.Msg != "stopped" || last.ExitCode != exitFailure {
 		t.Errorf("last record %+v", last)
 	}
-	if !started || !closed {
-		t.Errorf("started %v, closed %v", started, closed)
+	<-started
+	if !closed {
+		t.Error("not closed")
 	}
 }
 
@@ -264,23 +267,27 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 		program program
 		wire    error
 		code    int
-		want    string
+		// fatal says that it is on standard error, from where the host's record of a crash takes it.
+		fatal bool
+		want  string
 	}{
-		{"settings", settingstest.Environment{}, nil, program{}, nil, exitUsage, "FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
-		{"argument", emulator, []string{"now"}, program{}, nil, exitUsage, `unexpected argument "now"`},
-		{"flag", emulator, []string{"-fast"}, program{}, nil, exitUsage, "-fast"},
-		{"wiring", emulator, nil, program{}, oh, exitFailure, `"reason":"oh"`},
-		{"start", emulator, nil, program{Start: func(context.Context) error { return oh }}, nil, exitFailure, `"reason":"start: oh"`},
-		{"functions", emulator, nil, bad, nil, exitFailure, "mount the functions"},
-		{"port", emulator.With("FUNCTIONS_CUSTOMHANDLER_PORT", port), nil, program{}, nil, exitFailure, "listen on the port that the host has given"},
-		{"help", settingstest.Environment{}, []string{"-h"}, program{}, nil, exitOK, "started by the Azure Functions host"},
-		{"version", settingstest.Environment{}, []string{"-version"}, program{}, nil, exitOK, "github.com/vibedata/roundhouse"},
+		{"settings", settingstest.Environment{}, nil, program{}, nil, exitUsage, true, "handler: error: FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
+		{"argument", emulator, []string{"now"}, program{}, nil, exitUsage, false, `unexpected argument "now"`},
+		{"flag", emulator, []string{"-fast"}, program{}, nil, exitUsage, false, "-fast"},
+		{"wiring", emulator, nil, program{}, oh, exitFailure, true, "handler: error: the program cannot be put together: oh"},
+		{"functions", emulator, nil, bad, nil, exitFailure, true, "handler: error: stopped: mount the functions"},
+		{"port", emulator.With("FUNCTIONS_CUSTOMHANDLER_PORT", port), nil, program{}, nil, exitFailure, true, "handler: error: stopped: listen on the port that the host has given"},
+		{"help", settingstest.Environment{}, []string{"-h"}, program{}, nil, exitOK, false, "started by the Azure Functions host"},
+		{"version", settingstest.Environment{}, []string{"-version"}, program{}, nil, exitOK, false, "github.com/vibedata/roundhouse"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var out bytes.Buffer
-			m := runner{Stdout: &out, Stderr: &out, Wire: func(*settings.Reader, settings.Settings, *slog.Logger) (program, error) { return tt.program, tt.wire }}
+			var out, log bytes.Buffer
+			m := runner{Stdout: &log, Stderr: &out, Wire: func(*settings.Reader, settings.Settings, *slog.Logger) (program, error) { return tt.program, tt.wire }}
 			if code := m.Run(t.Context(), tt.args, tt.env.Lookup); code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			if !tt.fatal {
+				out.Write(log.Bytes())
 			}
 			if !strings.Contains(out.String(), tt.want) {
 				t.Errorf("%q is not in:\n%s", tt.want, &out)

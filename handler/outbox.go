@@ -101,10 +101,14 @@ func (e *events) wakePoison(ctx context.Context, d engine.Delivery) error {
 func (e *events) sweep(ctx context.Context, _ trigger.TimerDelivery) error {
 	now, last := e.now(), e.sweptAt.Load()
 	if now.Sub(time.Unix(0, last)) < e.interval-sweepTolerance || !e.sweptAt.CompareAndSwap(last, now.UnixNano()) {
-		return nil
+		return trigger.ErrIdle
 	}
-	if _, err := e.dispatcher.Sweep(ctx); err != nil {
+	did, err := e.dispatcher.Sweep(ctx)
+	if err != nil {
 		return fmt.Errorf("sweep the outbox: %w", err)
+	}
+	if did == (outbox.Result{}) {
+		return trigger.ErrIdle
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// unreadDelay is how long a message is away that could not be decrypted.
+// unreadDelay is how long a message is away that could not be decrypted, or that came before the program was ready.
 const unreadDelay = time.Minute
 
 // payloads are what the program encrypts before it stores it, and decrypts when it reads it.
@@ -85,6 +85,21 @@ func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.Que
 		s.log.ErrorContext(ctx, "a message was put back, because its payload, or one that it needs, cannot be decrypted",
 			"queue", queue, "messageId", d.ID, "again", unreadDelay.String(), "error", err.Error())
 		return nil
+	}
+}
+
+// again sends the message of a delivery to its queue once more, in the form in which it came: one in clear with its identity and
+// its attempts before it, and an encrypted one, which may be one that nobody can decrypt at present, as it is.
+func (s *payloads) again(queue string) trigger.QueueHandler {
+	return func(ctx context.Context, d engine.Delivery) error {
+		if _, sealed := codec.SealedMessage(d.Body); sealed {
+			return s.putBack(ctx, queue, d.Body)
+		}
+		body, err := engine.Again(d)
+		if err != nil {
+			return err
+		}
+		return s.putBack(ctx, queue, body)
 	}
 }
 

@@ -1,11 +1,10 @@
 package handler
 
 import (
-	"context"
-
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -19,9 +18,9 @@ type program struct {
 	Timers map[string]trigger.Timer
 	// API registers the routes of HTTP functions, all below /api/.
 	API func(e *echo.Echo) error
-	// Start makes the program ready before the server listens: tables and queues that are missing, for example. It is
+	// Preparation makes the program ready while the server listens: tables and queues that are missing, for example. It is
 	// the first that may go to the network: wire only builds. nil means that there is nothing to do.
-	Start func(ctx context.Context) error
+	Preparation *preparation.Preparation
 	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
 	Close func()
 	// Manifest describes the app.

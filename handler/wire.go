@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/intake"
+	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -36,13 +37,16 @@ type parts struct {
 	log      *slog.Logger
 	platform Platform
 	sealed   *payloads
-	prepare  func(context.Context) error // the development vault
-	history  *engine.History
-	letters  *engine.DeadLetters
-	counted  *metrics.Metrics
-	locks    hostlock.Locks
-	claims   *engine.Claims
-	audit    *audit.Log
+	// makeVault creates what stands for the vault on a developer's machine.
+	makeVault func(context.Context) error
+	// preparation is what has to be done before anything can work.
+	preparation *preparation.Preparation
+	history     *engine.History
+	letters     *engine.DeadLetters
+	counted     *metrics.Metrics
+	locks       hostlock.Locks
+	claims      *engine.Claims
+	audit       *audit.Log
 
 	events      *events
 	definitions []engine.Definition
@@ -59,7 +63,7 @@ type parts struct {
 	orchestrators []string
 }
 
-// wire builds a program out of its settings. It does not go to the network: that is left to the program's Start.
+// wire builds a program out of its settings. It does not go to the network: that is left to the program's Preparation.
 func (a App) wire(r *settings.Reader, s settings.Settings, log *slog.Logger) (program, error) {
 	platform, prepare, err := openPlatform(r, s, log)
 	if err != nil {
@@ -74,7 +78,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	if err != nil {
 		return program{}, err
 	}
-	p := &parts{app: a, sealed: sealed, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, prepare: prepare,
+	p := &parts{app: a, sealed: sealed, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, makeVault: prepare,
 		history: engine.NewHistory(platform.Tables, ""), letters: engine.NewDeadLetters(platform.Tables, ""),
 		counted: metrics.New(), locks: hostlock.Locks{Tables: platform.Tables}, claims: engine.NewClaims(platform.Blobs, ""),
 		audit: &audit.Log{Tables: platform.Tables}}
@@ -83,7 +87,8 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 			return program{}, err
 		}
 	}
-	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Start: p.start, Close: p.close, Platform: p.platform, Runtime: p.runtime}
+	p.preparation = p.preparations()
+	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close, Platform: p.platform, Runtime: p.runtime}
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out)
@@ -180,7 +185,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
 	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
@@ -195,17 +200,27 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
-			mount(e, d.Endpoints, timeout)
+			mount(e, d.Endpoints, timeout, p.ready)
 		}
 		return errors.Join(api.Register(e, config),
-			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Log: p.log}),
+			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Ready: p.ready, Log: p.log}),
 			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
 	}, nil
 }
 
 // door is a way into the program over HTTP.
 func (p *parts) door(name string) access.Door {
-	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Log: p.log}
+	return access.Door{Control: p.settings.Access.Control, Audit: p.audit, Name: name, Ready: p.ready, Log: p.log}
+}
+
+// requestPatience is how long a request waits for storage when the program starts: what it takes when storage is there.
+const requestPatience = 3 * time.Second
+
+// ready waits for a moment until storage is prepared.
+func (p *parts) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestPatience)
+	defer cancel()
+	return p.preparation.Await(ctx)
 }
 
 // instanceTenant asks the registry whose a managed instance is.
@@ -217,20 +232,17 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 	return i.TenantID, err == nil, err
 }
 
-// start creates what is missing in storage.
-func (p *parts) start(ctx context.Context) error {
-	// The key comes first: it may lie in a table, and without it nothing else can be written.
-	errs := []error{p.prepare(ctx), p.sealed.prepare(ctx)}
-	for _, prepare := range []func(context.Context) error{p.runtime.Prepare, p.list.Prepare, p.pipeline.Prepare, p.audit.CreateTable, p.locks.CreateTable,
-		p.platform.Registry.CreateTable, p.events.prepare, p.pollers.prepare, p.register} {
-		errs = append(errs, prepare(ctx))
-	}
+// preparations are what creates what is missing in storage. The key comes before what writes: without it, nothing can be written.
+func (p *parts) preparations() *preparation.Preparation {
+	create := []preparation.Step{p.makeVault, p.list.Prepare, p.audit.CreateTable, p.locks.CreateTable, p.platform.Registry.CreateTable,
+		p.events.prepare, p.pollers.prepare}
+	create = append(append(create, p.runtime.Preparations()...), p.pipeline.Preparations()...)
 	for _, d := range p.definitions {
 		for _, table := range d.Tables {
-			errs = append(errs, p.platform.Tables.CreateTable(ctx, table))
+			create = append(create, func(ctx context.Context) error { return p.platform.Tables.CreateTable(ctx, table) })
 		}
 	}
-	return errors.Join(errs...)
+	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register})
 }
 
 // register leaves in storage what the command line has to know when the app does not run.

@@ -224,7 +224,11 @@ func cut(text string, at, whole int) string {
 	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:at], ""), whole)
 }
 
-// errorCode is the Go type of the innermost error, which is the best name that an untyped error has.
+// plainError is the code of an error that has nothing but a text.
+const plainError = "error"
+
+// errorCode is the Go type of the innermost error, which is the best name that an untyped error has. The types of errors.New and
+// its like say nothing.
 func errorCode(err error) string {
 	if f, ok := errors.AsType[*Failure](err); ok && f.Code != "" {
 		return f.Code
@@ -235,7 +239,11 @@ func errorCode(err error) string {
 			inner = many.Unwrap()[0]
 		}
 		if inner == nil {
-			return fmt.Sprintf("%T", err)
+			name := fmt.Sprintf("%T", err)
+			if strings.HasPrefix(name, "*errors.") {
+				return plainError
+			}
+			return name
 		}
 		err = inner
 	}

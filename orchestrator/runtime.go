@@ -120,14 +120,27 @@ func (r *Runtime) Node() string { return r.config.Node }
 
 // Prepare creates the tables, the container and the queues if they are missing.
 func (r *Runtime) Prepare(ctx context.Context) error {
-	errs := []error{r.config.Tables.CreateTable(ctx, r.config.Table), r.config.Blobs.CreateContainer(ctx, r.config.Container)}
-	if r.config.Queues != nil {
-		errs = append(errs, r.config.Tables.CreateTable(ctx, r.config.IndexTable), r.config.Tables.CreateTable(ctx, r.config.TaskTable))
-		for _, queue := range []string{r.config.SignalQueue, r.config.ScheduleQueue, r.config.ActivityQueue} {
-			errs = append(errs, r.config.Queues.CreateQueue(ctx, queue))
-		}
+	var errs []error
+	for _, step := range r.Preparations() {
+		errs = append(errs, step(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+// Preparations are the steps of Prepare, for callers that run them at the same time: none needs another.
+func (r *Runtime) Preparations() []func(context.Context) error {
+	table := func(name string) func(context.Context) error {
+		return func(ctx context.Context) error { return r.config.Tables.CreateTable(ctx, name) }
+	}
+	steps := []func(context.Context) error{table(r.config.Table), func(ctx context.Context) error { return r.config.Blobs.CreateContainer(ctx, r.config.Container) }}
+	if r.config.Queues == nil {
+		return steps
+	}
+	steps = append(steps, table(r.config.IndexTable), table(r.config.TaskTable))
+	for _, queue := range []string{r.config.SignalQueue, r.config.ScheduleQueue, r.config.ActivityQueue} {
+		steps = append(steps, func(ctx context.Context) error { return r.config.Queues.CreateQueue(ctx, queue) })
+	}
+	return steps
 }
 
 // pinned returns the orchestrator in the version with which an execution began.

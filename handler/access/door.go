@@ -18,9 +18,15 @@ type Door struct {
 	// Audit records what is changed by this way, under the name of the door: "api", "durable" or "cli".
 	Audit *audit.Log
 	Name  string
+	// Ready waits until what requests work with is there, or says why it is not; nil means that it always is. What the program
+	// answers by itself (Public, Self and PlatformRead) does not wait.
+	Ready func(ctx context.Context) error
 	// Log takes what could not be recorded; nil means no log.
 	Log *slog.Logger
 }
+
+// ErrNotReady: what the request works with is not there yet. It can be repeated.
+var ErrNotReady = errors.New("the program is not ready yet")
 
 // Validate reports what is wrong with the configuration.
 func (d Door) Validate() error {
@@ -42,8 +48,8 @@ type Call struct {
 	entry         *audit.Entry
 }
 
-// Enter tells who sends a request and whether he may. Public needs nobody. The errors are those of Control.Principal, and a
-// *DeniedError; the refusal of a change is recorded.
+// Enter tells who sends a request and whether he may. Public needs nobody. The errors are those of Control.Principal, a
+// *DeniedError, and ErrNotReady; the refusal of a change is recorded.
 func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, correlationID string) (*Call, error) {
 	c := &Call{door: d, need: need, correlationID: correlationID, path: r.Method + " " + r.URL.Path}
 	if need == Public {
@@ -57,6 +63,12 @@ func (d Door) Enter(ctx context.Context, r *http.Request, need Permission, corre
 		denied := &DeniedError{Need: need, Overage: who.Overage}
 		c.Refused(ctx, denied)
 		return nil, denied
+	}
+	if d.Ready == nil || need == Self || need == PlatformRead {
+		return c, nil
+	}
+	if err := d.Ready(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotReady, err)
 	}
 	return c, nil
 }

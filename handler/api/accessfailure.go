@@ -25,6 +25,9 @@ func accessFailure(err error) *failure {
 		return refused(http.StatusForbidden, codeNoSignIn)
 	case errors.Is(err, access.ErrForbidden):
 		return refused(http.StatusForbidden, codeForbidden)
+	case errors.Is(err, access.ErrNotReady):
+		return &failure{status: http.StatusServiceUnavailable, header: map[string]string{"Retry-After": retryAfter}, problem: problem{
+			Code: codeServiceUnavailable, Message: "The app has started, and its storage cannot be used yet: the app's log says why. Repeat the request later."}}
 	case errors.Is(err, audit.ErrNotRecorded):
 		return &failure{status: http.StatusServiceUnavailable, header: map[string]string{"Retry-After": retryAfter}, problem: problem{
 			Code: codeNotRecorded, Message: "It could not be recorded who does this, so nothing was done. Repeat the request later."}}

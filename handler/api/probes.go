@@ -31,7 +31,7 @@ func (a *api) live(_ context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Live(), false)
 }
 
-// ready may be asked by anybody, so it tells no more than whether.
+// ready may be asked by anybody, so it tells no more than whether, and whether the program has only begun.
 func (a *api) ready(ctx context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Ready(ctx), false)
 }
@@ -51,7 +51,7 @@ func probe(r *request, report health.Report, details bool) (reply, error) {
 		return rep, nil
 	}
 	if !details {
-		report = health.Report{Status: report.Status}
+		report = health.Report{Status: report.Status, Output: report.Output}
 	}
 	body, err := json.Marshal(report)
 	if err != nil {

@@ -74,6 +74,10 @@ func (s *server) failed(in *call, err error) answer {
 		return out
 	case errors.Is(err, access.ErrForbidden), errors.Is(err, access.ErrNotConfigured):
 		return message(http.StatusForbidden, err.Error(), nil)
+	case errors.Is(err, access.ErrNotReady):
+		out := message(http.StatusServiceUnavailable, "The app has started, and its storage cannot be used yet: the app's log says why. Repeat the request later.", nil)
+		out.header = map[string]string{"Retry-After": "5"}
+		return out
 	case errors.Is(err, audit.ErrNotRecorded):
 		return message(http.StatusServiceUnavailable, "It could not be recorded who does this, so nothing was done.", nil)
 	case errors.Is(err, codec.ErrKey):

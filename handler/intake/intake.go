@@ -15,6 +15,7 @@ package intake
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,6 +41,8 @@ type Config struct {
 	Claims *engine.Claims
 	// Engines are the engines whose intakes are served; one that is closed does not exist.
 	Engines []engine.Definition
+	// Ready waits until messages can be taken, or says why not; nil means that they always can.
+	Ready func(ctx context.Context) error
 	// Timeout bounds one request; DefaultTimeout when 0, and less than 10 s.
 	Timeout time.Duration
 	// Now is the clock of the answers; time.Now when nil.
@@ -62,6 +65,7 @@ func (c Config) Validate() error {
 
 // intake is what the routes share.
 type intake struct {
+	ready   func(ctx context.Context) error
 	queues  queues.Store
 	claims  *engine.Claims
 	timeout time.Duration
@@ -98,7 +102,7 @@ func Register(e *echo.Echo, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("register the intakes: %w", err)
 	}
-	in := &intake{queues: c.Queues, claims: c.Claims, timeout: c.Timeout, now: c.Now, log: c.Log}
+	in := &intake{ready: c.Ready, queues: c.Queues, claims: c.Claims, timeout: c.Timeout, now: c.Now, log: c.Log}
 	if in.timeout == 0 {
 		in.timeout = DefaultTimeout
 	}

@@ -117,6 +117,11 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errBody, err)
 	}
+	if in.ready != nil {
+		if err := in.ready(ctx); err != nil {
+			return m.CorrelationID, err
+		}
+	}
 	packed, err := in.claims.Pack(ctx, m)
 	if err != nil {
 		return m.CorrelationID, err

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,10 +19,15 @@ import (
 var (
 	// ErrBudget is the cause of a handler's context that ended because the invocation's budget was used up.
 	ErrBudget = errors.New("the time budget of the invocation is used up")
+	// ErrIdle is what a TimerHandler returns when there was nothing to do. The occurrence has succeeded, and is logged for who
+	// debugs only.
+	ErrIdle = errors.New("there was nothing to do")
 
-	errOverrun = errors.New("the handler did not return within the budget and the grace period after it")
-	errPanic   = errors.New("the handler panicked; the log has its stack")
-	errGone    = errors.New("the handler ended its goroutine without returning")
+	errNotReady = errors.New("the program is not ready yet")
+	errPutBack  = errors.New("the message was put back")
+	errOverrun  = errors.New("the handler did not return within the budget and the grace period after it")
+	errPanic    = errors.New("the handler panicked; the log has its stack")
+	errGone     = errors.New("the handler ended its goroutine without returning")
 )
 
 const invocationIDHeader = "X-Azure-Functions-InvocationId"
@@ -34,6 +40,12 @@ var success = []byte(`{"Outputs":{},"Logs":[],"ReturnValue":null}`)
 type invocation struct {
 	attrs []slog.Attr
 	run   func(ctx context.Context) error
+	// correlation has the correlation id, once somebody has told it; nil when nobody will. It may come after the answer.
+	correlation *atomic.Value
+	// patience is how long it waits until the program is ready; 0 means half of the budget.
+	patience time.Duration
+	// putBack is what becomes of it when that takes longer; nil means that it fails.
+	putBack func(ctx context.Context) error
 }
 
 type decoder func(body []byte, invocationID string) (invocation, error)
@@ -44,6 +56,7 @@ type router struct {
 	budget   time.Duration
 	grace    time.Duration
 	maxBody  int64
+	ready    func(ctx context.Context) error
 	log      *slog.Logger
 }
 
@@ -74,13 +87,32 @@ func (r router) serve(c echo.Context) error {
 		return fail(c, http.StatusInternalServerError, fmt.Errorf("decode the invocation: %w", err))
 	}
 
-	err = r.run(c.Request().Context(), log, inv.run)
-	attrs := append(inv.attrs, slog.Int64("durationMs", time.Since(started).Milliseconds()), slog.String("outcome", outcome(err)))
-	if err != nil {
-		log.LogAttrs(context.Background(), slog.LevelError, "invocation", append(attrs, slog.String("reason", publicText(err)))...)
-		return fail(c, http.StatusInternalServerError, err)
+	err = r.run(c.Request().Context(), log, r.whenReady(inv))
+	return r.answer(c, log, append(inv.describe(), slog.Int64("durationMs", time.Since(started).Milliseconds())), err)
+}
+
+// describe is what a log record says about the invocation.
+func (inv invocation) describe() []slog.Attr {
+	if inv.correlation == nil {
+		return inv.attrs
 	}
-	log.LogAttrs(context.Background(), slog.LevelInfo, "invocation", attrs...)
+	if id, ok := inv.correlation.Load().(string); ok {
+		return append(inv.attrs, slog.String("correlationId", printable(id)))
+	}
+	return inv.attrs
+}
+
+// answer logs how an invocation ended, and tells the host.
+func (r router) answer(c echo.Context, log *slog.Logger, attrs []slog.Attr, err error) error {
+	end := endOf(err)
+	attrs = append(attrs, slog.String("outcome", end.outcome))
+	if err != nil && !errors.Is(err, ErrIdle) {
+		attrs = append(attrs, slog.String("reason", publicText(err)))
+	}
+	log.LogAttrs(context.Background(), end.level, "invocation", attrs...)
+	if end.status != http.StatusOK {
+		return fail(c, end.status, err)
+	}
 	return c.JSONBlob(http.StatusOK, success)
 }
 
@@ -111,16 +143,29 @@ func (r router) run(parent context.Context, log *slog.Logger, work func(context.
 	}
 }
 
-func outcome(err error) string {
+// end is how an invocation ended: for the log, and for the host.
+type end struct {
+	outcome string
+	level   slog.Level
+	status  int
+}
+
+func endOf(err error) end {
 	switch {
 	case err == nil:
-		return "done"
+		return end{"done", slog.LevelInfo, http.StatusOK}
+	case errors.Is(err, ErrIdle):
+		return end{"idle", slog.LevelDebug, http.StatusOK}
+	case errors.Is(err, errPutBack):
+		return end{"put back", slog.LevelWarn, http.StatusOK}
+	case errors.Is(err, errNotReady):
+		return end{"not ready", slog.LevelError, http.StatusServiceUnavailable}
 	case errors.Is(err, errPanic):
-		return "panicked"
+		return end{"panicked", slog.LevelError, http.StatusInternalServerError}
 	case errors.Is(err, errOverrun):
-		return "overran"
+		return end{"overran", slog.LevelError, http.StatusInternalServerError}
 	default:
-		return "retry"
+		return end{"retry", slog.LevelError, http.StatusInternalServerError}
 	}
 }
 

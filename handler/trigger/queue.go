@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/queues"
@@ -18,10 +19,18 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 	if err != nil {
 		return invocation{}, err
 	}
-	return invocation{
-		attrs: []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)},
-		run:   func(ctx context.Context) error { return q.Handle(ctx, d) },
-	}, nil
+	inv := invocation{
+		attrs:       []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)},
+		correlation: &atomic.Value{},
+		patience:    queuePatience,
+	}
+	inv.run = func(ctx context.Context) error {
+		return q.Handle(engine.WithCorrelated(ctx, func(id string) { inv.correlation.Store(id) }), d)
+	}
+	if q.PutBack != nil {
+		inv.putBack = func(ctx context.Context) error { return q.PutBack(ctx, d) }
+	}
+	return inv, nil
 }
 
 // decodeDelivery reads the invocation of a queue function. The metadata may lack anything: a delivery without a count

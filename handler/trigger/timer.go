@@ -15,7 +15,8 @@ type TimerDelivery struct {
 	// InvocationID is the host's id of this run.
 	InvocationID string
 	// ScheduledAt is the occurrence that this run stands for, UTC. It is zero when the host keeps no schedule status:
-	// for schedules that fire more than once a minute, with useMonitor off, and in manual runs of such timers.
+	// for schedules that fire more than once a minute, with useMonitor off, and in manual runs of such timers. In manual runs of
+	// others it is the next occurrence, which is still to come.
 	ScheduledAt time.Time
 	// LastAt is the occurrence before, UTC; zero when there was none or the host keeps no schedule status.
 	LastAt time.Time
@@ -32,14 +33,31 @@ func (t Timer) decode(function string, body []byte, invocationID string) (invoca
 		return invocation{}, err
 	}
 	d.Function, d.InvocationID = function, invocationID
-	attrs := []slog.Attr{slog.Bool("pastDue", d.IsPastDue)}
-	if !d.ScheduledAt.IsZero() { // a year 1 in a log looks like a fault
-		attrs = append(attrs, slog.Time("scheduledAt", d.ScheduledAt))
-	}
 	return invocation{
-		attrs: attrs,
+		attrs: d.describe(),
 		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
 	}, nil
+}
+
+// describe is what a log record says about the occurrence.
+func (d TimerDelivery) describe() []slog.Attr {
+	attrs := []slog.Attr{slog.Bool("pastDue", d.IsPastDue)}
+	switch {
+	case d.ScheduledAt.IsZero(): // a year 1 in a log looks like a fault
+	case d.early():
+		attrs = append(attrs, slog.Bool("byHand", true), slog.Time("nextAt", d.ScheduledAt))
+	default:
+		attrs = append(attrs, slog.Time("scheduledAt", d.ScheduledAt))
+	}
+	return attrs
+}
+
+// timerPrecision is how much before an occurrence the host may fire for it.
+const timerPrecision = 2 * time.Second
+
+// early says that the occurrence is still to come: somebody has run the function by hand, and the host names the next one.
+func (d TimerDelivery) early() bool {
+	return !d.FiredAt.IsZero() && d.ScheduledAt.Sub(d.FiredAt) > timerPrecision
 }
 
 // decodeTimer reads the invocation of a timer function.

@@ -13,6 +13,8 @@
 //     a body that cannot be decoded. The host then keeps the message: it is delivered again, and in the end moved to
 //     the poison queue. Nothing is acknowledged that did not succeed.
 //   - The handler's context ends at Budget, which has to lie well under functionTimeout.
+//   - What comes before the program is ready waits for it, within Budget. A message that has waited long enough is put back
+//     without using up an attempt, where its queue can do that; otherwise the invocation is answered with 503.
 //
 // It stores nothing and owns no storage keys.
 package trigger
@@ -55,6 +57,9 @@ type Queue struct {
 	Parameter string
 	// Handle works on a delivery.
 	Handle QueueHandler
+	// PutBack sends the message of a delivery to its queue again, so that the delivery uses up no attempt. It is called when
+	// the program is not ready. Without it, such a delivery fails.
+	PutBack QueueHandler
 }
 
 // Timer is a function with a timerTrigger binding.
@@ -76,6 +81,11 @@ type Config struct {
 	// Grace is how long after Budget a handler may still return; then the host gets its answer without it.
 	// 0 means DefaultGrace.
 	Grace time.Duration
+	// Ready waits until the program can work, or ctx ends; nil means that it always can. An invocation that comes before waits:
+	// of a queue for 30 s, so that a message is not held for long by a process that may never get there, and of a timer, which
+	// the host does not repeat, for half of Budget. Then a message is put back or its delivery is answered with 503, as the
+	// timer's is.
+	Ready func(ctx context.Context) error
 	// MaxBody limits the body of an invocation, in bytes; 0 means DefaultMaxBody. The largest queue message is 64 KiB
 	// and takes 86 KiB in base64, or up to six times its size as escaped text.
 	MaxBody int64
@@ -123,6 +133,7 @@ func Mount(e *echo.Echo, c Config) error {
 		budget:   valueOr(c.Budget, DefaultBudget),
 		grace:    valueOr(c.Grace, DefaultGrace),
 		maxBody:  valueOr(c.MaxBody, DefaultMaxBody),
+		ready:    c.Ready,
 		log:      c.Log,
 	}
 	if r.log == nil {
@@ -136,13 +147,13 @@ func Mount(e *echo.Echo, c Config) error {
 			return t.decode(function, body, invocationID)
 		}
 	}
-	e.GET("/", ready)
+	e.GET("/", probe)
 	e.POST("/:function", r.serve)
 	return nil
 }
 
-// ready answers the readiness probe, which the host repeats every 25 ms: it must not do anything.
-func ready(c echo.Context) error {
+// probe answers the host's readiness probe, which it repeats every 25 ms: it must not do anything.
+func probe(c echo.Context) error {
 	return c.JSONBlob(http.StatusOK, json.RawMessage(`{"status":"ready"}`))
 }
 

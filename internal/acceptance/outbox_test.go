@@ -224,7 +224,7 @@ type process struct {
 	output sync.WaitGroup
 }
 
-// launch starts a handler and waits until it listens.
+// launch starts a handler and waits until it listens, and has prepared its storage.
 func (f *fleet) launch(t *testing.T) *process {
 	p := &process{cmd: exec.Command(filepath.Join(f.dist, "handler"))}
 	p.cmd.Dir = f.dist
@@ -243,13 +243,15 @@ func (f *fleet) launch(t *testing.T) *process {
 	}
 	lines := bufio.NewReader(stdout)
 	var last []byte
-	for p.url == "" && err == nil {
+	prepared := false
+	for (p.url == "" || !prepared) && err == nil {
 		var text []byte
 		text, err = lines.ReadBytes('\n')
 		var line struct{ Msg, Address string }
 		if json.Unmarshal(text, &line) == nil && line.Msg == "listening" {
 			p.url = "http://" + line.Address
 		}
+		prepared = prepared || line.Msg == "storage is prepared"
 		if len(text) > 0 {
 			last = text
 		}

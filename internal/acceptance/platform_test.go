@@ -141,7 +141,7 @@ func newLog(t *testing.T) *os.File {
 	return log
 }
 
-// runHost runs a host until the test ends, and waits until it is ready.
+// runHost runs a host until the test ends, and waits until the app has prepared its storage.
 func runHost(t *testing.T, host *localhost.Host) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -156,7 +156,7 @@ func runHost(t *testing.T, host *localhost.Host) {
 	})
 	ready, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	if err := host.WaitReady(ready); err != nil {
+	if err := host.WaitAnswer(ready, "/api/health/ready"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -74,7 +74,7 @@ func start(t *testing.T) app {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	if err := host.WaitReady(ready); err != nil {
+	if err := host.WaitAnswer(ready, "/api/health/ready"); err != nil {
 		t.Fatal(err)
 	}
 	return app{url: host.URL(), storage: account.ConnectionString(), key: key, keyFile: kept}

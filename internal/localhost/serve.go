@@ -178,7 +178,7 @@ func (h *Host) observed(f *function, run func(id string) error) {
 
 // observe logs an invocation and tells the observer.
 func (h *Host) observe(i Invocation) {
-	logger := h.config.Log.With("function", i.Function, "invocation", i.ID, "duration", i.Duration)
+	logger := h.config.Log.With("function", i.Function, "invocation", i.ID, "durationMs", i.Duration.Milliseconds())
 	if i.MessageID != "" {
 		logger = logger.With("message", i.MessageID, "dequeueCount", i.DequeueCount)
 	}

@@ -29,7 +29,7 @@ func (h *Checks) shared(checks ...check) *fresh.Value[map[string]Measurement] {
 			found := make([]map[string]Measurement, len(checks))
 			var all sync.WaitGroup
 			for i, c := range checks {
-				all.Go(func() { found[i] = h.ask(ctx, c) })
+				all.Go(func() { found[i] = h.run(ctx, c) })
 			}
 			all.Wait()
 			together := map[string]Measurement{}
@@ -41,8 +41,8 @@ func (h *Checks) shared(checks ...check) *fresh.Value[map[string]Measurement] {
 	}
 }
 
-// ask runs one check to its end, or to that of its time.
-func (h *Checks) ask(ctx context.Context, c check) map[string]Measurement {
+// run runs one check to its end, or to that of its time.
+func (h *Checks) run(ctx context.Context, c check) map[string]Measurement {
 	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
 	defer cancel()
 	found, err := h.guarded(ctx, c)
@@ -79,6 +79,8 @@ func trouble(err error) string {
 		return "The credential is refused."
 	case errors.Is(err, tables.ErrThrottled):
 		return "Too busy."
+	case errors.Is(err, tables.ErrOutcomeUnknown):
+		return "No answer; the log has the reason."
 	case errors.Is(err, tables.ErrNotFound):
 		return "Not created yet."
 	default:

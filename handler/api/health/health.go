@@ -16,6 +16,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
+// preparedCheck fails while storage is not prepared.
+const preparedCheck = "storage:prepared"
+
 // The defaults of Config.
 const (
 	DefaultTimeout = 3 * time.Second
@@ -38,6 +41,8 @@ type Config struct {
 	Damaged func(ctx context.Context) (int, error)
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
+	// Prepared is why the program cannot work yet, nil when it can; nil means that it always can.
+	Prepared func() error
 	// Timeout bounds each check; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// MaxAge is how old a report may be; 0 means DefaultMaxAge.
@@ -104,14 +109,31 @@ func (h *Checks) Live() Report {
 	return Report{Status: Pass, ReleaseID: h.config.ReleaseID}
 }
 
-// Ready is whether storage answers. A report is always complete; the end of ctx shows as checks that fail.
+// Ready is whether storage is prepared, and answers. A report is always complete; the end of ctx shows as checks that fail.
 func (h *Checks) Ready(ctx context.Context) Report { return h.report(ctx, h.storage) }
 
 // Full is Ready, the outbox and the orchestrations.
 func (h *Checks) Full(ctx context.Context) Report { return h.report(ctx, h.storage, h.work) }
 
-// report asks everything at the same time.
+// report asks everything, or nothing before storage is prepared: until then, whoever prepares it knows best how it is.
 func (h *Checks) report(ctx context.Context, values ...*fresh.Value[map[string]Measurement]) Report {
+	if h.config.Prepared != nil {
+		if err := h.config.Prepared(); err != nil {
+			return h.unprepared(err)
+		}
+	}
+	return h.ask(ctx, values...)
+}
+
+// unprepared is the report of a program that cannot work yet.
+func (h *Checks) unprepared(err error) Report {
+	output := "Storage is not prepared yet. " + trouble(err)
+	return Report{Status: Fail, ReleaseID: h.config.ReleaseID, Output: output, Checks: map[string][]Measurement{
+		preparedCheck: {{ComponentType: "datastore", Status: Fail, Time: h.config.Now().UTC(), Output: output}}}}
+}
+
+// ask asks everything at the same time.
+func (h *Checks) ask(ctx context.Context, values ...*fresh.Value[map[string]Measurement]) Report {
 	found := make([]map[string]Measurement, len(values))
 	var all sync.WaitGroup
 	for i, v := range values {

@@ -48,6 +48,8 @@ type Report struct {
 	Status Status `json:"status"`
 	// ReleaseID is the version of the program, "" if it is not known.
 	ReleaseID string `json:"releaseId,omitempty"`
+	// Output says why nothing was checked; "" when everything was.
+	Output string `json:"output,omitempty"`
 	// Checks are by component and measurement, such as outbox:backlog; each list has one element.
 	Checks map[string][]Measurement `json:"checks,omitempty"`
 }

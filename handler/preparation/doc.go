@@ -1,0 +1,12 @@
+// Package preparation makes what a program needs in storage before it can work: tables, queues, containers, a key.
+//
+// What it promises:
+//   - Nothing is given up. A round tries every step that has not succeeded yet, and rounds go on, at growing intervals of 15 s
+//     at most, until none is left. A step that has succeeded is not repeated.
+//   - The steps of a stage run at the same time, a bounded number of them, and the next stage begins when all of them have
+//     succeeded.
+//   - A failed round is one line of the log, however many steps have failed: equal causes are one.
+//   - Who needs what is prepared waits for it with Await, for as long as its context lasts.
+//
+// The package owns no storage keys, and does not know what the steps do.
+package preparation

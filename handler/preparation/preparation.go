@@ -1,0 +1,167 @@
+package preparation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// parallel is how many steps run at the same time. A step is a request or a few.
+	parallel = 16
+	// roundLimit bounds a round when storage takes requests and does not answer them.
+	roundLimit = 30 * time.Second
+
+	firstDelay = time.Second
+	maxDelay   = 15 * time.Second
+)
+
+// ErrUnprepared: not everything is prepared. The text of the error says what is missing.
+var ErrUnprepared = errors.New("storage is not prepared yet")
+
+var (
+	errNotTried = errors.New("nothing was tried yet")
+	errEnded    = errors.New("the program stops")
+)
+
+// Step makes one thing, or a few that belong together, where they are missing. It may be called again after it has failed.
+type Step = func(ctx context.Context) error
+
+// Preparation is everything that a program needs. A nil Preparation needs nothing. It is safe for concurrent use.
+type Preparation struct {
+	log      *slog.Logger
+	prepared chan struct{} // closed when everything is
+	ended    chan struct{} // closed when Run has given up, because the program stops
+
+	round  sync.Mutex // held by the one round that runs
+	stages [][]Step   // what is left, of the first stage; guarded by round
+
+	mu   sync.Mutex
+	last error // why the last round has failed
+}
+
+// New makes a preparation that has done nothing yet. The log is required.
+func New(log *slog.Logger, stages ...[]Step) *Preparation {
+	return &Preparation{log: log, stages: stages, last: errNotTried, prepared: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// Run tries until everything is prepared (nil), or ctx ends (its cause). From then on, nobody waits any more. It is called once.
+func (p *Preparation) Run(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	defer close(p.ended)
+	began, delay := time.Now(), firstDelay
+	for rounds := 1; ; rounds++ {
+		err := p.Try(ctx)
+		if err == nil {
+			p.log.InfoContext(ctx, "storage is prepared", "rounds", rounds, "durationMs", time.Since(began).Milliseconds())
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		p.log.ErrorContext(ctx, "storage is not prepared: what needs it waits, or is refused, until it is", "reason", err.Error(), "round", rounds, "again", delay.String())
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		delay = min(2*delay, maxDelay)
+	}
+}
+
+// Try makes one round. The error is a *RoundError. When everything is prepared, there is nothing to do.
+func (p *Preparation) Try(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	p.round.Lock()
+	defer p.round.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	for len(p.stages) > 0 {
+		tried := len(p.stages[0])
+		left, errs := all(ctx, p.stages[0])
+		if len(left) > 0 {
+			p.stages[0] = left
+			err := &RoundError{Tried: tried, Failures: errs}
+			p.failed(err)
+			return err
+		}
+		p.stages = p.stages[1:]
+	}
+	p.failed(nil)
+	return nil
+}
+
+// failed keeps the outcome of a round.
+func (p *Preparation) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && p.last != nil {
+		close(p.prepared)
+	}
+	p.last = err
+}
+
+// all runs steps at the same time, and gives those that have failed, in their order, with their errors.
+func all(ctx context.Context, steps []Step) (left []Step, errs []error) {
+	results := make([]error, len(steps))
+	var group sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for i, step := range steps {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			results[i] = step(ctx)
+		})
+	}
+	group.Wait()
+	for i, err := range results {
+		if err != nil {
+			left, errs = append(left, steps[i]), append(errs, err)
+		}
+	}
+	return left, errs
+}
+
+// Await waits until everything is prepared. The error is ErrUnprepared, with what the last round has met, when ctx ends before,
+// or when the program stops.
+func (p *Preparation) Await(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	select {
+	case <-p.prepared:
+	case <-p.ended:
+		return p.unlessPrepared(errEnded)
+	case <-ctx.Done():
+		return p.unlessPrepared(context.Cause(ctx))
+	}
+	return nil
+}
+
+// unlessPrepared is why somebody does not wait any longer. Run ends when everything is prepared, too.
+func (p *Preparation) unlessPrepared(why error) error {
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("%w (%w)", err, why)
+	}
+	return nil
+}
+
+// Err is nil when everything is prepared, and otherwise ErrUnprepared with what the last round has met.
+func (p *Preparation) Err() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrUnprepared, p.last)
+}
