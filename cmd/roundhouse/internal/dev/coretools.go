@@ -14,7 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
 
-// host runs what is staged; localhost.Host is one.
+// host runs what is staged.
 type host interface {
 	// Run runs until its context ends, which is no error.
 	Run(ctx context.Context) error
@@ -90,5 +90,21 @@ func (p *platform) newHost() (host, string, error) {
 	}
 	h, err := localhost.New(localhost.Config{ScriptRoot: p.dist(), Queues: p.queues, Blobs: p.blobs, Port: p.Port, Output: p.output, FunctionKey: p.key,
 		Env: []string{"AzureWebJobsStorage=" + p.storage.ConnectionString()}, OnInvocation: p.out.invocation})
-	return h, "the local Functions host", err
+	return localHost{p, h}, "the local Functions host", err
+}
+
+// localHost is the host of this program.
+type localHost struct {
+	*platform
+	*localhost.Host
+}
+
+// slowStart is when somebody wants to know why nothing happens.
+const slowStart = 10 * time.Second
+
+// WaitReady waits until the app has prepared its storage.
+func (h localHost) WaitReady(ctx context.Context) error {
+	slow := time.AfterFunc(slowStart, func() { h.out.note("The app is not ready yet; %s", h.logPlace()) })
+	defer slow.Stop()
+	return h.WaitAnswer(ctx, "/api/health/ready")
 }

@@ -133,7 +133,7 @@ func (p *platform) serve(ctx context.Context, host host, s sample, first bool, c
 		}
 		ended <- err
 	}()
-	if err = p.awaitApp(running, host); err == nil && first {
+	if err = host.WaitReady(running); err == nil && first {
 		err = p.try(running, s)
 	}
 	if err == nil && !p.Once {
@@ -150,21 +150,6 @@ func (p *platform) serve(ctx context.Context, host host, s sample, first bool, c
 	default:
 		return again, hostErr
 	}
-}
-
-// slowStart is when somebody wants to know why nothing happens.
-const slowStart = 10 * time.Second
-
-// awaitApp waits until the app has prepared its storage.
-func (p *platform) awaitApp(ctx context.Context, host *localhost.Host) error {
-	if err := host.WaitReady(ctx); err != nil {
-		return err
-	}
-	slow := time.AfterFunc(slowStart, func() {
-		p.out.note("The app has started and waits for its storage: %s says what is missing.", filepath.Join(p.State, "handler.log"))
-	})
-	defer slow.Stop()
-	return host.WaitAnswer(ctx, "/api/health/ready")
 }
 
 // try sends the sample, and shows what becomes of it and where to go on.
