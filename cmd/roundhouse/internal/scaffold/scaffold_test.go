@@ -24,7 +24,7 @@ func TestNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"main.go", "main_test.go", "invoices/invoices.go", "invoices/invoices_test.go", "host.json", "local.settings.json", "Makefile",
-		"README.md", ".gitignore", ".funcignore", ".github/workflows/ci.yml", "go.mod", "go.sum"} {
+		"README.md", ".gitignore", ".funcignore", ".github/workflows/ci.yml", ".github/workflows/deploy.yml", "go.mod", "go.sum"} {
 		if _, err := os.Stat(filepath.Join(dir, want)); err != nil || !slices.Contains(made, want) {
 			t.Errorf("%s: %v, made %v", want, err, made)
 		}

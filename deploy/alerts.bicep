@@ -1,0 +1,38 @@
+// Who is told when something is wrong, and the rules that tell. More rules belong here.
+param tags object
+param token string
+param email string
+param componentId string
+
+resource people 'Microsoft.Insights/actionGroups@2023-01-01' = {
+  name: 'ag-${token}'
+  location: 'global'
+  tags: tags
+  properties: {
+    groupShortName: 'roundhouse'
+    enabled: true
+    emailReceivers: [
+      {
+        name: 'people'
+        emailAddress: email
+        useCommonAlertSchema: true
+      }
+    ]
+  }
+}
+
+// More requests or calls fail than is usual for the apps.
+resource failures 'microsoft.alertsManagement/smartDetectorAlertRules@2021-04-01' = {
+  name: 'failures-${token}'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'More requests or calls of the apps fail than usual.'
+    state: 'Enabled'
+    severity: 'Sev3'
+    frequency: 'PT1M'
+    detector: { id: 'FailureAnomaliesDetector' }
+    scope: [componentId]
+    actionGroups: { groupIds: [people.id] }
+  }
+}

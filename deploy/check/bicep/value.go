@@ -1,0 +1,85 @@
+package bicep
+
+import "slices"
+
+// A value is a string, an int64, a bool, nil, a []any, an *Object, a *Resource, or an Unknown.
+
+// Unknown is what only a deployment knows. It says what it is, for messages.
+type Unknown struct{ What string }
+
+// Object is an object with its members in order, and the line that each is written in.
+type Object struct {
+	Keys   []string
+	Values map[string]any
+	Lines  map[string]int
+}
+
+func newObject() *Object { return &Object{Values: map[string]any{}, Lines: map[string]int{}} }
+
+// Get is a member, nil if there is none.
+func (o *Object) Get(path ...string) any {
+	var at any = o
+	for _, key := range path {
+		inner, ok := at.(*Object)
+		if !ok {
+			return nil
+		}
+		at = inner.Values[key]
+	}
+	return at
+}
+
+func (o *Object) set(key string, value any, line int) {
+	if _, ok := o.Values[key]; !ok {
+		o.Keys = append(o.Keys, key)
+	}
+	o.Values[key], o.Lines[key] = value, line
+}
+
+// merged is what union makes of two values: arrays without repetitions, objects member by member.
+func merged(a, b any) any {
+	switch a := a.(type) {
+	case *Object:
+		if b, ok := b.(*Object); ok {
+			out := newObject()
+			for _, o := range []*Object{a, b} {
+				for _, key := range o.Keys {
+					out.set(key, o.Values[key], o.Lines[key])
+				}
+			}
+			return out
+		}
+	case []any:
+		if b, ok := b.([]any); ok {
+			out := slices.Clone(a)
+			for _, item := range b {
+				if !slices.Contains(out, item) {
+					out = append(out, item)
+				}
+			}
+			return out
+		}
+	}
+	return Unknown{"a union"}
+}
+
+// Resource is one resource that is deployed, or looked at if Existing.
+type Resource struct {
+	File string
+	Line int
+	// Module is the way to the template: the names of the modules, with slashes.
+	Module, Symbol string
+	// Type is the type with its version behind an @.
+	Type     string
+	Existing bool
+	// Body is what is written of it, parent and scope included.
+	Body *Object
+	// Parent and Scope are the resources of these members.
+	Parent, Scope *Resource
+}
+
+// Name is its name, as far as it is known.
+func (r *Resource) Name() string {
+	name, _ := r.Body.Get("name").(string)
+	return name
+}

@@ -1,0 +1,92 @@
+package check
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// broken is a copy of the template with one text in one file replaced.
+func broken(t *testing.T, file, old, with string) string {
+	t.Helper()
+	dir := t.TempDir()
+	paths, err := filepath.Glob("../*.*")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(path) == file {
+			if strings.Count(string(text), old) == 0 {
+				t.Fatalf("%s has no %q", file, old)
+			}
+			text = []byte(strings.Replace(string(text), old, with, 1))
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "main.bicep")
+}
+
+// extremes are all plans with everything that can be chosen, and with nothing of it.
+func extremes() []map[string]any {
+	var all []map[string]any
+	for _, plan := range plans() {
+		least, most := maps.Clone(required()), maps.Clone(required())
+		least["plan"] = plan
+		maps.Copy(most, map[string]any{"plan": plan, "isolated": true, "managedApp": true, "signInClientId": clientID, "signInRequired": true,
+			"payloadKey": "payloads", "alertEmail": "ops@example.com"})
+		all = append(all, least, most)
+	}
+	return all
+}
+
+// A mistake in the template is found, and the finding says what it is.
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ file, old, with, want string }{
+		"a member that is not there":     {"flex.bicep", "httpsOnly:", "httpOnly:", "properties.httpOnly: there is no such member"},
+		"a deep member":                  {"flex.bicep", "userAssignedIdentityResourceId:", "identityResourceId:", "there is no such member"},
+		"text for a number":              {"flex.bicep", "instanceMemoryMB: 2048", "instanceMemoryMB: '2048'", "2048 is not a number"},
+		"a number for text":              {"network.bicep", "addressPrefix: '10.80.0.0/24'", "addressPrefix: 10", "10 is not a string"},
+		"text for a truth":               {"premium.bicep", "httpsOnly: true", "httpsOnly: 'yes'", "yes is not true or false"},
+		"a member for a list":            {"network.bicep", "['10.80.0.0/16']", "'10.80.0.0/16'", "is not an array"},
+		"an unknown version":             {"storage.bicep", "storageAccounts@2023-05-01' = {", "storageAccounts@2023-05-31' = {", "has no API version"},
+		"an unknown type":                {"vault.bicep", "Microsoft.KeyVault/vaults@", "Microsoft.KeyVault/vault@", "there is no resource type"},
+		"a type in other letters":        {"vault.bicep", "Microsoft.KeyVault/vaults@", "Microsoft.Keyvault/vaults@", "is written Microsoft.KeyVault/vaults"},
+		"none of the values":             {"signin.bicep", "'Return401'", "'Return402'", `"Return402" is none of`},
+		"none of the values it names":    {"flex.bicep", "'blobContainer'", "'blobcontainer'", `"blobcontainer" is none of`},
+		"a branch that is seldom taken":  {"storage.bicep", "'Deny'", "'Denied'", `"Denied" is none of`},
+		"one of several kinds":           {"signin.bicep", "name: 'authsettingsV2'", "name: 'authsettingsV3'", `name is "authsettingsV3"`},
+		"a member that only Azure sets":  {"monitoring.bicep", "retentionInDays: 30", "retentionInDays: 30\n    customerId: 'mine'", "only Azure sets it"},
+		"a member that is missing":       {"storage.bicep", "  location: location\n  tags: tags\n  kind", "  tags: tags\n  kind", "location: it is missing"},
+		"syntax":                         {"flex.bicep", "kind: 'functionapp,linux'", "kind = x", "this is no Bicep"},
+		"a brace too few":                {"vault.bicep", "sku: { family: 'A', name: 'standard' }", "sku: { family: 'A', name: 'standard'", "this is no Bicep"},
+		"an unknown symbol":              {"flex.bicep", "serverFarmId: plan.id", "serverFarmId: plant.id", "nothing here has the name plant"},
+		"an unknown function":            {"main.bicep", "toLower(", "toLover(", "the function toLover"},
+		"a module without a parameter":   {"context.bicep", "    payloadKey: payloadKey\n", "", "the parameter payloadKey is not given"},
+		"a module with a parameter more": {"context.bicep", "    payloadKey: payloadKey\n", "    payloadKey: payloadKey\n    colour: 'red'\n", "there is no parameter colour"},
+		"a member of a module":           {"main.bicep", "scope: group", "scop: group", "a module has no member scop"},
+		"an output that is not there":    {"main.bicep", "outputs.storageName", "outputs.storagename", "there is no member storagename"},
+		"what is not always deployed":    {"context.bicep", "container.?outputs", "container.outputs", "is not always deployed"},
+		"a circle":                       {"context.bicep", "var short =", "var vicious = circle\nvar circle = vicious\nvar short =", "depends on itself"},
+		"a name twice":                   {"context.bicep", "var short =", "var plan = 'x'\nvar short =", "plan is declared twice"},
+		"a parameter of no use":          {"alerts.bicep", "param email string", "param email string\nparam phone string = ''", "phone is of no use"},
+		"a member twice":                 {"vault.bicep", "    enableSoftDelete: true\n", "    enableSoftDelete: true\n    enableSoftDelete: false\n", "is there twice"},
+		"a module that is not there":     {"main.bicep", "'network.bicep'", "'net.bicep'", "net.bicep"},
+		"a file of data that is no JSON": {"open-paths.json", "]", "", "loadJsonContent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if found := strings.Join(findings(t, broken(t, c.file, c.old, c.with), extremes()), "\n"); !strings.Contains(found, c.want) {
+				t.Errorf("%q is not in what was found:\n%s", c.want, found)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package check
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// matches says whether a path is one of those that a pattern of the platform's authentication stands for.
+func matches(pattern, path string) bool {
+	prefix, any := strings.CutSuffix(pattern, "*")
+	return pattern == path || any && strings.HasPrefix(path, prefix)
+}
+
+// Where requests without a token are refused, the paths that stay open are the probes', the intakes' and the keys', and no
+// other.
+func TestOpenPaths(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "open-paths.json"))
+	var patterns []string
+	if err == nil {
+		err = json.Unmarshal(text, &patterns)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := map[string]bool{}
+	for _, context := range contexts() {
+		m := describe(t, context)
+		for _, r := range m.Access.Routes {
+			open[r.Path] = open[r.Path] || r.Permission == "public" || r.Opens == "engine"
+		}
+		for _, f := range m.Functions {
+			if b := f.Bindings[0]; b.Type == "httpTrigger" && b.AuthLevel == "function" {
+				open["/api/"+b.Route] = true // the host asks for a key
+			}
+		}
+	}
+	used := map[string]bool{}
+	for path, want := range open {
+		var by []string
+		for _, pattern := range patterns {
+			if matches(pattern, path) {
+				by, used[pattern] = append(by, pattern), true
+			}
+		}
+		if want != (len(by) > 0) {
+			t.Errorf("%s: has to be open: %v; open by %v", path, want, by)
+		}
+	}
+	for _, pattern := range patterns {
+		if !used[pattern] {
+			t.Errorf("%s is open, and no route is there", pattern)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package check
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+
+	"github.com/vibedata/roundhouse/deploy/check/arm"
+	"github.com/vibedata/roundhouse/internal/daemon"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// The published types come with a Go module, in which they are data: the module proxy keeps them, and their sum is known here.
+const (
+	typesModule = "github.com/Azure/terraform-provider-azapi@v1.15.0"
+	typesSum    = "h1:A963Vm8nOaOTu9uUKvI6fr3Q69TFOdqwSqSp8Y0/p7M="
+	typesFolder = "/internal/azure/generated"
+	// newerTypes names a folder like generated/ of github.com/Azure/bicep-types-az, for API versions that the module does not
+	// know.
+	newerTypes = "ROUNDHOUSE_ARM_TYPES"
+)
+
+var published struct {
+	once  sync.Once
+	types *arm.Types
+	err   error
+}
+
+// publishedTypes are the types that resources are held against.
+func publishedTypes(t *testing.T) *arm.Types {
+	t.Helper()
+	published.once.Do(func() {
+		var module struct{ Dir, Sum, Error string }
+		out, err := exec.Command("go", "mod", "download", "-json", typesModule).Output()
+		if jsonErr := json.Unmarshal(out, &module); err != nil || jsonErr != nil || module.Sum != typesSum {
+			published.err = &daemon.MissingError{Tool: typesModule, Get: "let the go command reach a module proxy: " + module.Error, Err: err}
+			return
+		}
+		dirs := []string{module.Dir + typesFolder}
+		if newer := os.Getenv(newerTypes); newer != "" {
+			dirs = append(dirs, newer)
+		}
+		published.types, published.err = arm.Open(dirs...)
+	})
+	testenv.Started(t, published.err)
+	return published.types
+}

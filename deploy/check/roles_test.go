@@ -1,0 +1,95 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/deploy/check/bicep"
+)
+
+// scopes are the types that roles are assigned at, by the names that the manifest has for them.
+func scopes() map[string]string {
+	return map[string]string{"storage": "Microsoft.Storage/storageAccounts", "vault": "Microsoft.KeyVault/vaults", "insights": "Microsoft.Insights/components"}
+}
+
+// acrPull lets a container app fetch its image: a need of the plan, and not of the program.
+const acrPull = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+
+// assigned are the roles of a deployment, as type and id.
+func assigned(t *testing.T, d *bicep.Deployment) []string {
+	t.Helper()
+	var roles []string
+	for _, r := range of(d, "Microsoft.Authorization/roleAssignments") {
+		if r.Scope == nil {
+			t.Fatalf("%s:%d: the role is assigned at everything", r.File, r.Line)
+		}
+		kind, _, _ := strings.Cut(r.Scope.Type, "@")
+		if r.Scope.Existing && !slices.ContainsFunc(of(d, kind), func(made *bicep.Resource) bool { return made.Name() == r.Scope.Name() }) {
+			t.Errorf("%s:%d: there is no %s %s", r.File, r.Line, kind, r.Scope.Name())
+		}
+		if principal := fmt.Sprint(r.Body.Get("properties", "principalId")); !strings.HasPrefix(principal, "principal of id-") {
+			t.Errorf("%s:%d: the role is that of %s", r.File, r.Line, principal)
+		}
+		roles = append(roles, kind+" "+path.Base(fmt.Sprint(r.Body.Get("properties", "roleDefinitionId"))))
+	}
+	slices.Sort(roles)
+	return roles
+}
+
+// The app's identity has the roles that the program names, and no other.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	for _, context := range contexts() {
+		m := describe(t, context)
+		for _, plan := range plans() {
+			for _, key := range []string{"", "payloads"} {
+				params := inContext(context, plan)
+				params["payloadKey"] = key
+				d := deploy(t, params)
+				set := settingsOf(t, d)
+				var want []string
+				for _, role := range m.Roles {
+					if role.With == "" || set[role.With] != "" {
+						want = append(want, scopes()[role.Scope]+" "+role.ID)
+					}
+				}
+				if plan == "container-apps" {
+					want = append(want, "Microsoft.ContainerRegistry/registries "+acrPull)
+				}
+				slices.Sort(want)
+				if got := assigned(t, d); !slices.Equal(got, want) {
+					t.Errorf("%s on %s, key %q:\nassigned %q\nneeded   %q", context, plan, key, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Two apps in one environment have nothing in common but the logs: each has the identity, the storage account and the vault
+// that its roles are for.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, map[string]any{"managedApp": true})
+	owners := map[string]map[string]bool{}
+	for _, r := range of(d, "Microsoft.Authorization/roleAssignments") {
+		if kind, _, _ := strings.Cut(r.Scope.Type, "@"); kind != scopes()["insights"] {
+			place := kind + " " + r.Scope.Name()
+			if owners[place] == nil {
+				owners[place] = map[string]bool{}
+			}
+			owners[place][fmt.Sprint(r.Body.Get("properties", "principalId"))] = true
+		}
+	}
+	for place, of := range owners {
+		if len(of) != 1 {
+			t.Errorf("%s is open to %v", place, slices.Collect(maps.Keys(of)))
+		}
+	}
+	if len(owners) != 4 {
+		t.Errorf("roles are assigned at %v", slices.Collect(maps.Keys(owners)))
+	}
+}

@@ -1,0 +1,174 @@
+package check
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/deploy/check/bicep"
+)
+
+// ofHost are settings that the Functions host or the platform reads, and the program need not know.
+func ofHost() []string {
+	return []string{
+		"APPLICATIONINSIGHTS_AUTHENTICATION_STRING",
+		"APPLICATIONINSIGHTS_CONNECTION_STRING",
+		"FUNCTIONS_EXTENSION_VERSION",
+		"FUNCTIONS_WORKER_RUNTIME",
+		"WEBSITE_RUN_FROM_PACKAGE",
+		"WEBSITE_RUN_FROM_PACKAGE_BLOB_MI_RESOURCE_ID",
+	}
+}
+
+// settingsOf are the settings of the one app of a deployment.
+func settingsOf(t *testing.T, d *bicep.Deployment) map[string]string {
+	t.Helper()
+	var list []any
+	for _, r := range d.Resources {
+		switch {
+		case r.Existing:
+		case strings.HasPrefix(r.Type, "Microsoft.Web/sites@"):
+			list, _ = r.Body.Get("properties", "siteConfig", "appSettings").([]any)
+		case strings.HasPrefix(r.Type, "Microsoft.App/containerApps@"):
+			containers, _ := r.Body.Get("properties", "template", "containers").([]any)
+			list, _ = containers[0].(*bicep.Object).Get("env").([]any)
+		}
+	}
+	settings := map[string]string{}
+	for _, item := range list {
+		setting := item.(*bicep.Object)
+		settings[fmt.Sprint(setting.Get("name"))] = fmt.Sprint(setting.Get("value"))
+	}
+	if len(settings) == 0 {
+		t.Fatal("the app has no settings")
+	}
+	return settings
+}
+
+// inContext are the parameters for one app.
+func inContext(context, plan string) map[string]any {
+	return map[string]any{"publisher": context == "publisher", "managedApp": context == "managed-app", "plan": plan,
+		"updateEndpoint": "https://update.example.com", "payloadKey": "payloads", "signInClientId": clientID}
+}
+
+// The template sets what the program needs, and nothing that neither the program nor the host knows or that docs/settings.md
+// leaves out.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused := map[string]bool{}
+	for _, name := range ofHost() {
+		unused[name] = true
+	}
+	for _, context := range contexts() {
+		m := describe(t, context)
+		for _, plan := range plans() {
+			set := settingsOf(t, deploy(t, inContext(context, plan)))
+			for _, name := range m.Required {
+				if set[name] == "" {
+					t.Errorf("%s, %s: the program needs %s, which is not set", context, plan, name)
+				}
+			}
+			for name := range set {
+				delete(unused, name)
+				storage, suffix, ofStorage := strings.Cut(name, "__")
+				switch {
+				case slices.Contains(ofHost(), name):
+				case ofStorage && storage == "AzureWebJobsStorage":
+					if !strings.Contains(string(text), "__"+suffix+"`") {
+						t.Errorf("%s: docs/settings.md does not have it", name)
+					}
+				case !slices.Contains(m.Settings, name):
+					t.Errorf("%s, %s: the program does not read %s", context, plan, name)
+				case !strings.Contains(string(text), "`"+name+"`"):
+					t.Errorf("%s: docs/settings.md does not have it", name)
+				}
+			}
+			if _, ok := set["FUNCTIONS_WORKER_RUNTIME"]; ok == (plan == "flex" || plan == "container-apps") {
+				t.Errorf("%s: FUNCTIONS_WORKER_RUNTIME is set: %v; Flex Consumption refuses it, and the image has it", plan, ok)
+			}
+		}
+	}
+	if len(unused) > 0 {
+		t.Errorf("the template does not set %v", slices.Sorted(maps.Keys(unused)))
+	}
+}
+
+// Settings that only the template's user gives are settings of the program, too.
+func TestMoreSettings(t *testing.T) {
+	t.Parallel()
+	params := inContext("publisher", "flex")
+	more := &bicep.Object{Keys: []string{"ROUNDHOUSE_LOG_LEVEL"}, Values: map[string]any{"ROUNDHOUSE_LOG_LEVEL": "debug"}, Lines: map[string]int{}}
+	params["publisherSettings"] = more
+	if set := settingsOf(t, deploy(t, params)); set["ROUNDHOUSE_LOG_LEVEL"] != "debug" || set["ROUNDHOUSE_CONTEXT"] != "publisher" {
+		t.Errorf("%v", set)
+	}
+}
+
+// starts says whether the program begins to listen with some settings, and what it writes if it does not.
+func starts(t *testing.T, settings map[string]string) (bool, string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), handler(t))
+	cmd.Dir = root
+	cmd.Env = []string{"FUNCTIONS_CUSTOMHANDLER_PORT=0", "WEBSITE_HOSTNAME=app.azurewebsites.net"}
+	for name, value := range settings {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	output, input, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = input, input
+	err = cmd.Start()
+	input.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written strings.Builder
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		fmt.Fprintln(&written, lines.Text())
+		if strings.Contains(lines.Text(), `"msg":"listening"`) {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_ = cmd.Wait() // how it ended is in its state
+	// Exit code 2 is for settings. Every other end has another reason, such as storage that is not there.
+	return cmd.ProcessState.ExitCode() != 2, written.String()
+}
+
+// The program takes the settings of the template, whatever it runs on, and none of those that it says it requires can be
+// missing.
+func TestProgramTakesSettings(t *testing.T) {
+	t.Parallel()
+	for _, context := range contexts() {
+		required := describe(t, context).Required
+		for _, plan := range plans() {
+			t.Run(context+" on "+plan, func(t *testing.T) {
+				t.Parallel()
+				set := settingsOf(t, deploy(t, inContext(context, plan)))
+				if ok, output := starts(t, set); !ok {
+					t.Errorf("the program refuses the settings:\n%s", output)
+				}
+				for _, name := range required {
+					without := maps.Clone(set)
+					delete(without, name)
+					if ok, output := starts(t, without); ok || !strings.Contains(output, name) {
+						t.Errorf("without %s: started %v\n%s", name, ok, output)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+)
+
+// workflows are the repository's, and those that roundhouse new brings.
+func workflows(t *testing.T) []string {
+	t.Helper()
+	ours, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	theirs, err2 := filepath.Glob(filepath.Join(root, "cmd", "roundhouse", "internal", "scaffold", "files", ".github", "workflows", "*.yml.tmpl"))
+	if err := errors.Join(err, err2); err != nil || len(ours) < 2 || len(theirs) < 2 {
+		t.Fatalf("%q, %q, %v", ours, theirs, err)
+	}
+	return append(ours, theirs...)
+}
+
+// Workflows are right as actionlint knows it, and use no action that its owner could change under them.
+func TestWorkflows(t *testing.T) {
+	t.Parallel()
+	action := regexp.MustCompile(`uses: (\S+)`)
+	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40}$`)
+	for _, path := range workflows(t) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "go", "tool", "actionlint", "-")
+		cmd.Stdin = strings.NewReader(string(text))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", path, err, out)
+		}
+		for _, use := range action.FindAllStringSubmatch(string(text), -1) {
+			if !pinned.MatchString(use[1]) {
+				t.Errorf("%s: %s is not pinned to a commit", path, use[1])
+			}
+		}
+	}
+}
+
+// A workflow with a mistake is found.
+func TestWorkflowMistake(t *testing.T) {
+	t.Parallel()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "actionlint", "-")
+	cmd.Stdin = strings.NewReader("on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    steps:\n      - run: echo ${{ steps.none.outputs.x }}\n")
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "none") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// schemas names a folder with azure.yaml.json, host.json and function.json: JSON schemas, as their makers publish them.
+const schemas = "ROUNDHOUSE_SCHEMAS"
+
+// unloaded stands for schemas that others refer to: everything is right.
+type unloaded struct{}
+
+// Load implements jsonschema.URLLoader.
+func (unloaded) Load(string) (any, error) { return map[string]any{}, nil }
+
+// azure.yaml, host.json and every function.json are as the published schemas have them.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv(schemas)
+	if dir == "" {
+		t.Skip("SKIP: " + schemas + ": name a folder with the published schemas azure.yaml.json, host.json and function.json")
+	}
+	functions, err := filepath.Glob(filepath.Join(root, "functions", "*", "function.json"))
+	if err != nil || len(functions) < 50 {
+		t.Fatalf("%d functions, %v", len(functions), err)
+	}
+	for schema, paths := range map[string][]string{
+		"azure.yaml.json": {filepath.Join(root, "azure.yaml")}, "host.json": {filepath.Join(root, "host.json")}, "function.json": functions,
+	} {
+		t.Run(schema, func(t *testing.T) {
+			t.Parallel()
+			file, err := os.Open(filepath.Join(dir, schema))
+			if err != nil {
+				t.Skipf("SKIP: %s: %v", schema, err)
+			}
+			defer file.Close()
+			c := jsonschema.NewCompiler()
+			c.UseLoader(unloaded{})
+			document, err := jsonschema.UnmarshalJSON(file)
+			if err == nil {
+				err = c.AddResource("schema.json", document)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled, err := c.Compile("schema.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range paths {
+				if err := compiled.Validate(read(t, path)); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		})
+	}
+}
+
+// read is a document in JSON or YAML, as the validator wants it.
+func read(t *testing.T, path string) any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	var value any
+	if err == nil {
+		err = yaml.Unmarshal(text, &value) // JSON is YAML
+	}
+	if err == nil {
+		text, err = json.Marshal(value)
+	}
+	if err == nil {
+		value, err = jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return value
+}
+
+// The compiler builds the template, and its linter has nothing to say.
+func TestCompiler(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bicep"); err != nil {
+		t.Skip("SKIP: bicep: az bicep install, and ~/.azure/bin in PATH")
+	}
+	for _, command := range []string{"build", "lint"} {
+		args := []string{command, template}
+		if command == "build" {
+			args = append(args, "--outfile", filepath.Join(t.TempDir(), "main.json"))
+		}
+		if out, err := exec.CommandContext(t.Context(), "bicep", args...).CombinedOutput(); err != nil || strings.Contains(string(out), ": Warning ") {
+			t.Errorf("bicep %s: %v\n%s", command, err, out)
+		}
+	}
+}
+
+// The image can be built of what is staged.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	if err := exec.CommandContext(t.Context(), "docker", "info").Run(); err != nil {
+		t.Skip("SKIP: docker: a daemon that builds images")
+	}
+	if _, err := os.Stat(filepath.Join(root, "dist", "handler")); err != nil {
+		t.Skip("SKIP: dist: scripts/stage")
+	}
+	cmd := exec.CommandContext(t.Context(), "docker", "build", "--quiet", ".")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
