@@ -1,7 +1,7 @@
 # Everything a developer runs. ARGS goes to the command behind a target: make run ARGS=--once, make test ARGS=-race
 
 .DEFAULT_GOAL := help
-.PHONY: help run start test lint bench fuzz functions stage clean
+.PHONY: help run start test lint bench fuzz functions stage template clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ functions: ## write functions/ anew, from the definitions of the engines
 
 stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage
+
+template: ## hold the template for Azure, azd's project, workflows and image against what they are for
+	cd deploy/check && go test $(ARGS) ./...
 
 clean: ## remove what the other targets have made
 	rm -rf bin dist .run
