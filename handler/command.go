@@ -12,7 +12,8 @@ The host reads host.json, starts this program with FUNCTIONS_CUSTOMHANDLER_PORT 
 timers and HTTP requests of its functions. To run it here: roundhouse dev. To lay out what the host wants: roundhouse stage.
 
   manifest  print what the app consists of, as JSON: its engines, functions and settings
-  replay    replay the orchestrations that are under way in storage with the code of this program (replay -h)
+  replay    replay the orchestrations that are under way in storage with the code of this program (replay -h);
+            roundhouse verify does so before a deployment
   -version  print what this program was built from
   -h        print this text
 `

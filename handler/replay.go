@@ -2,80 +2,146 @@ package handler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/keys"
 )
 
-// replayPage is how many orchestrations are looked up at a time.
-const replayPage = 100
+const (
+	// replayPage is how many orchestrations are looked up at a time, and replayAtOnce how many of them are replayed at a time.
+	replayPage   = 100
+	replayAtOnce = 8
+	// replayTries is how often one that changes while it is looked at is looked at again.
+	replayTries = 5
+	// replayGroups bounds how many kinds of findings are counted apart.
+	replayGroups = 100
+)
+
+// The kinds of findings.
+const (
+	findingDiffers = "differs" // the code decides otherwise than the history holds
+	findingUnknown = "unknown" // there is no such orchestrator, or not in that version
+	findingUnread  = "unread"  // it cannot be read, or its replay fails otherwise
+)
+
+// replayFinding is an orchestration that would not go on.
+type replayFinding struct {
+	ID           string              `json:"id"`
+	Orchestrator string              `json:"orchestrator"`
+	Version      string              `json:"version,omitempty"`
+	Status       orchestrator.Status `json:"status"`
+	Kind         string              `json:"kind"`
+	// Execution and Round say where the first difference is, Recorded and Decided what it is between.
+	Execution int    `json:"execution,omitempty"`
+	Round     int    `json:"round,omitempty"`
+	Recorded  string `json:"recorded,omitempty"`
+	Decided   string `json:"decided,omitempty"`
+	Error     string `json:"error"`
+}
+
+// text is a line for people.
+func (f replayFinding) text() string {
+	verb := "would stall"
+	if f.Kind == findingUnread {
+		verb = "not read"
+	}
+	return fmt.Sprintf("%s: %s (%s): %s", verb, f.ID, f.Status, f.Error)
+}
+
+// group is what findings have in common that are mended together.
+func (f replayFinding) group() string {
+	name := f.Orchestrator
+	if f.Version != "" {
+		name += ", version " + f.Version
+	}
+	switch f.Kind {
+	case findingDiffers:
+		return fmt.Sprintf("%s: recorded is %s, the code decides %s", name, f.Recorded, f.Decided)
+	case findingUnknown:
+		return name + ": this program has no such orchestrator"
+	default:
+		return name + ": not read"
+	}
+}
 
 // replays are what the command replay is to look at, and what it found.
 type replays struct {
 	orchestrator string
 	limit        int
+	ended        int // days
+	asJSON       bool
+	now          func() time.Time
+	out          io.Writer
 
 	good, bad, broken int
+	groups            []string       // in the order in which they were found
+	count             map[string]int // by group
 }
 
 // replay runs the code of this program over the orchestrations that are under way in storage, and says which of them it would
-// stall. It changes nothing.
+// stall. It changes nothing: what it is given to read with refuses to write.
 func (m runner) replay(ctx context.Context, args []string, lookup func(string) (string, bool)) int {
-	var r replays
+	r := replays{now: time.Now, out: m.Stdout, count: map[string]int{}}
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
 	flags.SetOutput(m.Stderr)
 	flags.StringVar(&r.orchestrator, "orchestrator", "", "only those of this name; an engine's orchestrator has the engine's name")
-	flags.IntVar(&r.limit, "limit", 10_000, "how many at most")
+	flags.IntVar(&r.limit, "limit", 0, "how many at most; 0 for all")
+	flags.IntVar(&r.ended, "ended", 0, "also those that have ended within so many days, which a person may rewind")
+	flags.BoolVar(&r.asJSON, "json", false, "print one JSON document")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
-	case err != nil || flags.NArg() > 0 || r.limit < 1:
-		fmt.Fprintln(m.Stderr, "handler: replay takes -orchestrator NAME and -limit N, 1 or more")
+	case err != nil || flags.NArg() > 0 || r.limit < 0 || r.ended < 0:
+		fmt.Fprintln(m.Stderr, "handler: replay takes -orchestrator NAME, -limit N, -ended DAYS, both 0 or more, and -json")
 		return exitUsage
 	}
-	h, err := m.App.overStorage(lookup)
+	account, err := azure.FromEnvironment(lookup, settings.Storage)
+	var h *Handler
+	if err == nil {
+		h, err = m.App.overStorage(account, lookup)
+	}
 	if err != nil {
 		fmt.Fprintf(m.Stderr, "handler: replay: %v\n", err)
 		return exitUsage
 	}
 	defer h.Close()
-	if err := r.run(ctx, h.program.Runtime, m.Stdout); err != nil {
+	fmt.Fprintf(m.Stderr, "Replaying what is in the %v.\n", account)
+	if err := r.run(ctx, h.program.Runtime); err != nil {
 		fmt.Fprintf(m.Stderr, "handler: replay: %v\n", err)
 		return exitFailure
 	}
-	fmt.Fprintf(m.Stdout, "%d orchestrations are under way: %d go on with this code, %d would stall, %d could not be read.\n",
-		r.good+r.bad+r.broken, r.good, r.bad, r.broken)
 	if r.bad+r.broken > 0 {
 		return exitFailure
 	}
 	return exitOK
 }
 
-// overStorage is the app over the storage account of the settings. Of these it needs no other: nothing of what they are for is
+// overStorage is the app over a storage account, which it can read and nothing else. Of the settings it needs no other: nothing of what they are for is
 // done.
-func (a App) overStorage(lookup func(string) (string, bool)) (*Handler, error) {
-	account, err := azure.FromEnvironment(lookup, settings.Storage)
+func (a App) overStorage(account azure.Account, lookup func(string) (string, bool)) (*Handler, error) {
+	t, tablesErr := azure.NewTables(account)
+	b, blobsErr := azure.NewBlobs(account)
+	if err := errors.Join(tablesErr, blobsErr); err != nil {
+		return nil, err
+	}
+	c := Config{Lookup: offline(lookup), Tables: readTables{t}, Queues: queues.NewMemory(), Blobs: readBlobs{b}}
+	wrapping, err := payloadKeys(account, lookup)
 	if err != nil {
 		return nil, err
 	}
-	c := Config{Lookup: offline(lookup)}
-	var errs [3]error
-	c.Tables, errs[0] = azure.NewTables(account)
-	c.Queues, errs[1] = azure.NewQueues(account)
-	c.Blobs, errs[2] = azure.NewBlobs(account)
-	if err := errors.Join(errs[:]...); err != nil {
-		return nil, err
-	}
-	if c.Keys, err = payloadKeys(account, lookup); err != nil {
-		return nil, err
-	}
+	c.Keys = wrapping
 	return New(a, c)
 }
 
@@ -92,22 +158,64 @@ func payloadKeys(account azure.Account, lookup func(string) (string, bool)) (cod
 	return keys.NewKeyVault(vault, "", credential, nil)
 }
 
-// run replays page by page and prints what does not go on.
-func (r *replays) run(ctx context.Context, rt *orchestrator.Runtime, w io.Writer) error {
-	filter := orchestrator.Filter{Orchestrator: r.orchestrator,
-		Statuses: []orchestrator.Status{orchestrator.Running, orchestrator.Retrying, orchestrator.Suspended, orchestrator.Stalled}}
-	for next, more := "", true; more; more = next != "" {
-		left := r.limit - r.good - r.bad - r.broken
-		if left == 0 {
-			return nil
-		}
-		var found []orchestrator.Summary
-		var err error
-		if found, next, err = rt.List(ctx, filter, min(replayPage, left), next); err != nil {
+// run replays page by page and prints what does not go on. What it keeps in memory is a page and the kinds of what it found.
+func (r *replays) run(ctx context.Context, rt *orchestrator.Runtime) error {
+	filter := orchestrator.Filter{Orchestrator: r.orchestrator}
+	if r.ended == 0 {
+		filter.Statuses = []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Retrying, orchestrator.Suspended, orchestrator.Stalled}
+	}
+	if r.asJSON {
+		fmt.Fprint(r.out, `{"items":[`)
+	}
+	for next, more := "", true; more && !r.enough(); more = next != "" {
+		found, following, err := rt.List(ctx, filter, replayPage, next)
+		if err != nil {
 			return fmt.Errorf("list what is under way: %w", err)
 		}
-		for _, s := range found {
-			if err := r.one(ctx, rt, s, w); err != nil {
+		next = following
+		if err := r.page(ctx, rt, r.wanted(found)); err != nil {
+			return err
+		}
+	}
+	return r.conclude()
+}
+
+func (r *replays) seen() int    { return r.good + r.bad + r.broken }
+func (r *replays) enough() bool { return r.limit > 0 && r.seen() >= r.limit }
+
+// wanted leaves out what has ended too long ago, and what is beyond the limit.
+func (r *replays) wanted(found []orchestrator.Summary) []orchestrator.Summary {
+	since := r.now().AddDate(0, 0, -r.ended)
+	var wanted []orchestrator.Summary
+	for _, s := range found {
+		if (!s.Ended() || s.EndedAt.After(since)) && (r.limit == 0 || r.seen()+len(wanted) < r.limit) {
+			wanted = append(wanted, s)
+		}
+	}
+	return wanted
+}
+
+// page replays some orchestrations and notes what came of it, in their order.
+func (r *replays) page(ctx context.Context, rt *orchestrator.Runtime, page []orchestrator.Summary) error {
+	findings, gone := make([]*replayFinding, len(page)), make([]bool, len(page))
+	var group errgroup.Group
+	group.SetLimit(replayAtOnce)
+	for i, s := range page {
+		group.Go(func() (err error) {
+			findings[i], gone[i], err = replayed(ctx, rt, s)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, finding := range findings {
+		switch {
+		case gone[i]:
+		case finding == nil:
+			r.good++
+		default:
+			if err := r.note(*finding); err != nil {
 				return err
 			}
 		}
@@ -115,22 +223,92 @@ func (r *replays) run(ctx context.Context, rt *orchestrator.Runtime, w io.Writer
 	return nil
 }
 
-// one replays one orchestration. One that is gone meanwhile is nobody's.
-func (r *replays) one(ctx context.Context, rt *orchestrator.Runtime, s orchestrator.Summary, w io.Writer) error {
-	err := rt.CheckReplay(ctx, s.ID)
-	_, differs := errors.AsType[*orchestrator.DeterminismError](err)
-	switch {
-	case err == nil:
-		r.good++
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, orchestrator.ErrNotFound):
-	case differs || errors.Is(err, orchestrator.ErrUnknownOrchestrator):
-		r.bad++
-		fmt.Fprintf(w, "would stall: %s (%s): %v\n", s.ID, s.Status, err)
-	default:
-		r.broken++
-		fmt.Fprintf(w, "not read: %s (%s): %v\n", s.ID, s.Status, err)
+// replayed replays one orchestration. One that ends or is gone meanwhile is nobody's (gone), and one that went on while it was
+// looked at is looked at again.
+func replayed(ctx context.Context, rt *orchestrator.Runtime, s orchestrator.Summary) (finding *replayFinding, gone bool, err error) {
+	for range replayTries {
+		err = rt.CheckReplay(ctx, s.ID)
+		if err == nil {
+			return nil, false, nil
+		}
+		if ctx.Err() != nil {
+			return nil, false, context.Cause(ctx)
+		}
+		now, statusErr := rt.Status(ctx, s.ID)
+		switch {
+		case errors.Is(statusErr, orchestrator.ErrNotFound), statusErr == nil && now.Ended() && !s.Ended():
+			return nil, true, nil
+		case statusErr != nil || now.StateVersion == s.StateVersion && now.Execution == s.Execution:
+			return findingOf(s, err), false, nil
+		}
+		s = now
 	}
-	return nil
+	return findingOf(s, err), false, nil
+}
+
+func findingOf(s orchestrator.Summary, err error) *replayFinding {
+	f := &replayFinding{ID: s.ID, Orchestrator: s.Orchestrator, Version: s.Version, Status: s.Status, Kind: findingUnread, Error: err.Error()}
+	if differs, ok := errors.AsType[*orchestrator.DeterminismError](err); ok {
+		f.Kind, f.Execution, f.Round, f.Recorded, f.Decided = findingDiffers, differs.Execution, differs.Round, differs.Recorded, differs.Decided
+	}
+	if errors.Is(err, orchestrator.ErrUnknownOrchestrator) {
+		f.Kind = findingUnknown
+	}
+	return f
+}
+
+// note counts a finding and prints it.
+func (r *replays) note(f replayFinding) error {
+	comma := r.bad+r.broken > 0
+	if f.Kind == findingUnread {
+		r.broken++
+	} else {
+		r.bad++
+	}
+	group := f.group()
+	if r.count[group] == 0 && len(r.groups) < replayGroups {
+		r.groups = append(r.groups, group)
+		r.count[group] = 0
+	}
+	if _, counted := r.count[group]; counted {
+		r.count[group]++
+	}
+	if !r.asJSON {
+		_, err := fmt.Fprintln(r.out, f.text())
+		return err
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	between := "\n"
+	if comma {
+		between = ",\n"
+	}
+	_, err = fmt.Fprintf(r.out, "%s%s", between, text)
+	return err
+}
+
+// conclude prints the sums.
+func (r *replays) conclude() error {
+	if !r.asJSON {
+		for _, group := range r.groups {
+			fmt.Fprintf(r.out, "%6d of %s\n", r.count[group], group)
+		}
+		_, err := fmt.Fprintf(r.out, "%d orchestrations are under way: %d go on with this code, %d would stall, %d could not be read.\n", r.seen(), r.good, r.bad, r.broken)
+		return err
+	}
+	type sum struct {
+		Group string `json:"group"`
+		Count int    `json:"count"`
+	}
+	groups := []sum{}
+	for _, group := range r.groups {
+		groups = append(groups, sum{group, r.count[group]})
+	}
+	text, err := json.Marshal(groups)
+	if err == nil {
+		_, err = fmt.Fprintf(r.out, "],\n\"groups\":%s,\n\"checked\":%d,\"goOn\":%d,\"wouldStall\":%d,\"notRead\":%d}\n", text, r.seen(), r.good, r.bad, r.broken)
+	}
+	return err
 }

@@ -73,7 +73,7 @@ func TestReplayCommand(t *testing.T) {
 		"one of them":         {patientApp(""), []string{"-limit", "1"}, exitOK, []string{"1 orchestrations are under way: 1 go on"}},
 		"another call":        {patientApp("-changed"), nil, exitFailure, []string{"would stall: patient-replay-1 (Running)", "before-changed", "0 go on with this code, 2 would stall"}},
 		"without the engine":  {patientApp("gone"), nil, exitFailure, []string{"2 would stall"}},
-		"a wrong flag":        {patientApp(""), []string{"-limit", "0"}, exitUsage, []string{"1 or more"}},
+		"a wrong flag":        {patientApp(""), []string{"-limit", "-1"}, exitUsage, []string{"0 or more"}},
 		"an unexpected one":   {patientApp(""), []string{"now"}, exitUsage, []string{"replay takes"}},
 		"the help of its own": {patientApp(""), []string{"-h"}, exitOK, []string{"-orchestrator"}},
 	} {

@@ -40,7 +40,11 @@ func TestPackageRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	runHost(t, p.host)
-	out, _ := p.commandLine(t).run(t, 0, "doctor", "-o", "json")
+	roundhouse := p.commandLine(t, "FUNCTIONS_CUSTOMHANDLER_PORT=0")
+	if out, _ := roundhouse.run(t, 0, "verify", "--program", filepath.Join(root, "handler"), "-o", "json"); !json.Valid([]byte(out)) {
+		t.Errorf("verify printed %s", out)
+	}
+	out, _ := roundhouse.run(t, 0, "doctor", "-o", "json")
 	var report struct {
 		Items []struct{ Check, Verdict, Found string }
 	}

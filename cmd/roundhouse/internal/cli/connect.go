@@ -31,8 +31,8 @@ const (
 	localURL = "http://127.0.0.1:7071"
 	// storageSetting is the storage account's setting, as the app has it.
 	storageSetting = "AzureWebJobsStorage"
-	// fromSettings is the value of --storage that stands for the setting.
-	fromSettings = "settings"
+	// FromSettings is the value of --storage that stands for the setting.
+	FromSettings = "settings"
 	production   = "production"
 )
 
@@ -149,7 +149,7 @@ type Storage struct {
 
 // account says which storage account is meant. On this machine it is the emulator unless a setting says otherwise.
 func (a *app) account() (azure.Account, error) {
-	if text := a.flags.storage; text != "" && text != fromSettings {
+	if text := a.flags.storage; text != "" && text != FromSettings {
 		found, err := azure.FromConnectionString(text)
 		return found, Mark(ErrUsage, within("--storage", err))
 	}

@@ -136,7 +136,7 @@ func (a *app) turnTo(p *patient) {
 	}
 	if a.flags.storage == "" {
 		a.Lookup = over(a.Lookup, named)
-		a.flags.storage = fromSettings
+		a.flags.storage = FromSettings
 		return
 	}
 	if ours, err := a.account(); err == nil && ours.TableEndpoint != theirs.TableEndpoint {

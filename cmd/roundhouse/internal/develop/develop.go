@@ -1,4 +1,4 @@
-// Package develop has the commands for those who write engines: new, dev, stage and replay. It owns no storage keys.
+// Package develop has the commands for those who write engines: new, dev, stage and verify. It owns no storage keys.
 package develop
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // Commands are all of them. They work in the module of the current folder.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newCommand(), devCommand(), stageCommand(), replayCommand()}
+	return []*cobra.Command{newCommand(), devCommand(), stageCommand(), verifyCommand()}
 }
 
 // errResult is the end of a command without its result.
@@ -187,26 +187,4 @@ func found(main string) (module.Module, error) {
 	}
 	m.Main = main
 	return m, nil
-}
-
-func replayCommand() *cobra.Command {
-	var main string
-	c := &cobra.Command{
-		Use: "replay [-- FLAGS]", Short: "Replay what is under way with the code of this folder",
-		Long: `Build the module of this folder and have it replay the orchestrations that are
-under way in the storage account of AzureWebJobsStorage: before a deployment, it
-tells which of them the new code would stall. Nothing is changed.
-
-FLAGS are those of the program: roundhouse replay -- -h`,
-		Example: "  roundhouse replay\n  roundhouse replay -- -orchestrator orders -limit 100",
-		RunE: func(c *cobra.Command, args []string) error {
-			m, err := found(main)
-			if err != nil {
-				return err
-			}
-			return m.Run(c.Context(), append([]string{"replay"}, args...), c.OutOrStdout(), c.ErrOrStderr())
-		},
-	}
-	mainFlag(c, &main)
-	return c
 }

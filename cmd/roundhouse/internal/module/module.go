@@ -181,17 +181,35 @@ func (m Module) Environment() ([]string, error) {
 	return env, nil
 }
 
-// Run builds the app for this machine and runs a command of it, in the module's folder.
-func (m Module) Run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	env, err := m.Environment()
-	if err != nil {
-		return err
+// Call is a command of a program.
+type Call struct {
+	// Program is that of a staged one; "" for the one of the module, which is built for it.
+	Program string
+	Args    []string
+	// Env is added to the environment, as NAME=value, and wins over what is there.
+	Env            []string
+	Stdout, Stderr io.Writer
+}
+
+// Run runs a command of the app, in the folder of its host.json.
+func (m Module) Run(ctx context.Context, c Call) error {
+	env := os.Environ()
+	if m.Dir != "" {
+		var err error
+		if env, err = m.Environment(); err != nil {
+			return err
+		}
 	}
-	return m.withProgram(ctx, func(program string) error {
-		cmd := exec.CommandContext(ctx, program, args...)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = m.Dir, append(env, "FUNCTIONS_APP_ROOT_PATH="+m.home()), stdout, stderr
+	return m.WithProgram(ctx, c.Program, func(program, home string) error {
+		program, err := filepath.Abs(program)
+		if err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, program, c.Args...)
+		cmd.Dir, cmd.Stdout, cmd.Stderr = home, c.Stdout, c.Stderr
+		cmd.Env = append(slices.Concat(env, c.Env), "FUNCTIONS_APP_ROOT_PATH="+home)
 		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("handler %s: %w", args[0], err)
+			return fmt.Errorf("%s %s: %w", filepath.Base(program), c.Args[0], err)
 		}
 		return nil
 	})

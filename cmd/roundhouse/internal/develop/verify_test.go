@@ -1,0 +1,26 @@
+package develop
+
+import (
+	"slices"
+	"testing"
+)
+
+// The account that is named is the one that is looked at, whatever local.settings.json says.
+func TestStorageOfVerify(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		connection  string
+		environment []string
+		want        []string
+	}{
+		{"UseDevelopmentStorage=true", []string{"AzureWebJobsStorage__accountName=a"}, []string{"AzureWebJobsStorage=UseDevelopmentStorage=true"}},
+		{"", []string{"AzureWebJobsStorage__accountName=a"}, []string{"AzureWebJobsStorage="}},
+		{"settings", []string{"AzureWebJobsStorage__accountName=a"}, []string{"AzureWebJobsStorage="}},
+		{"", []string{"AzureWebJobsStorage=x", "AzureWebJobsStorage__accountName=a"}, nil},
+		{"", nil, nil},
+	} {
+		if got := storageOf(tt.connection, tt.environment); !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+		}
+	}
+}

@@ -1,0 +1,285 @@
+package handler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// step is something that a random program does: it calls an activity, waits for an event or for some hours, asks a person, runs
+// a child, or works beside itself. The number tells steps of a kind apart.
+type step struct {
+	kind   byte
+	number int
+}
+
+const stepKinds = "aeshcg"
+
+func randomStep(r *rand.Rand) step { return step{stepKinds[r.IntN(len(stepKinds))], 1 + r.IntN(3)} }
+
+// changed is another version of a program: one step of it is another, gone, new, or in another place. Sometimes nothing is.
+func changed(r *rand.Rand, program []step) []step {
+	next := slices.Clone(program)
+	i := r.IntN(len(next))
+	switch r.IntN(6) {
+	case 0:
+		next[i] = randomStep(r)
+	case 1:
+		next = slices.Delete(next, i, i+1)
+	case 2:
+		next = slices.Insert(next, i, randomStep(r))
+	case 3:
+		j := r.IntN(len(next))
+		next[i], next[j] = next[j], next[i]
+	case 4:
+		next = append(next, randomStep(r))
+	}
+	return next
+}
+
+// programsApp is an app with an engine for each program.
+func programsApp(programs map[string][]step) App {
+	return App{Engines: func(*Platform) (all []engine.Definition, err error) {
+		for name, program := range programs {
+			var activities []orchestrator.AnyActivity
+			var calls []*orchestrator.Activity[struct{}, struct{}]
+			for n := range 4 {
+				call := orchestrator.NewActivity(fmt.Sprintf("%s/%d", name, n), nothing)
+				calls, activities = append(calls, call), append(activities, call)
+			}
+			child := orchestrator.NewOrchestrator(name+"-child", func(ctx *orchestrator.Context, n int) (struct{}, error) {
+				_, err := orchestrator.Event[int](ctx, fmt.Sprint("child", n)).Await()
+				return struct{}{}, err
+			})
+			run := func(ctx *orchestrator.Context, _ engine.Request[struct{}]) (struct{}, error) {
+				for _, s := range program {
+					var err error
+					switch s.kind {
+					case 'a':
+						_, err = calls[s.number].Call(ctx, struct{}{}).Await()
+					case 'e':
+						_, err = orchestrator.Event[int](ctx, fmt.Sprint("e", s.number)).Await()
+					case 's':
+						err = ctx.Sleep(time.Duration(s.number) * time.Hour)
+					case 'h':
+						_, err = orchestrator.AskPerson[json.RawMessage](ctx, orchestrator.HumanTask{Name: fmt.Sprint("task", s.number), Roles: []string{"approver"}}).Await()
+					case 'c':
+						_, err = child.Call(ctx, s.number).Await()
+					case 'g':
+						_, err = orchestrator.All(calls[0].Call(ctx, struct{}{}), calls[s.number].Call(ctx, struct{}{}))
+					}
+					if err != nil {
+						return struct{}{}, err
+					}
+				}
+				return struct{}{}, nil
+			}
+			all = append(all, engine.Definition{Name: name, Queue: name + "-queue", Orchestrator: engine.Orchestrate(name, run), Children: []orchestrator.AnyOrchestrator{child}, Operations: activities})
+		}
+		return all, nil
+	}}
+}
+
+// deployments are programs over one storage in memory.
+type deployments struct {
+	tables *tables.Memory
+	queues *queues.Memory
+	blobs  *blobs.Memory
+}
+
+func (d deployments) deploy(t *testing.T, app App) *orchestrator.Runtime {
+	t.Helper()
+	h, err := New(app, Config{Lookup: emulator.Lookup, Tables: d.tables, Queues: d.queues, Blobs: d.blobs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h.program.Runtime
+}
+
+func deliver(t *testing.T, rt *orchestrator.Runtime, id, signal, event string) orchestrator.Status {
+	t.Helper()
+	out, err := rt.Deliver(t.Context(), orchestrator.Signal{SignalID: id + "-" + signal, InstanceID: id, Type: orchestrator.ExternalSignal, RuntimeProvider: "roundhouse", OccurredAtUtc: time.Now(),
+		Payload: orchestrator.Payload{Event: event, Data: []byte("1")}})
+	if _, differs := errors.AsType[*orchestrator.DeterminismError](err); err != nil && !differs && !errors.Is(err, orchestrator.ErrUnknownOrchestrator) {
+		t.Fatalf("%s: %v", id, err)
+	}
+	return out.Status
+}
+
+// What the replay of a new program lists is what stalls when the new program takes it over, and nothing else.
+func TestReplayListsWhatStalls(t *testing.T) {
+	t.Parallel()
+	stalls, goOn := 0, 0
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		d := deployments{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()}
+		before, after := map[string][]step{}, map[string][]step{}
+		for n := range 4 {
+			name := fmt.Sprint("engine", n)
+			for range 2 + r.IntN(5) {
+				before[name] = append(before[name], randomStep(r))
+			}
+			if r.IntN(8) > 0 {
+				after[name] = changed(r, before[name])
+			}
+		}
+		old := d.deploy(t, programsApp(before))
+		for name := range before {
+			for run := range 3 {
+				id := fmt.Sprintf("%s-%d", name, run)
+				if _, err := old.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: name, CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}); err != nil {
+					t.Fatal(err)
+				}
+				for n := range r.IntN(8) { // it gets as far as these events take it
+					deliver(t, old, id, fmt.Sprint(n), fmt.Sprint("e", 1+r.IntN(3)))
+				}
+			}
+		}
+		next := d.deploy(t, programsApp(after))
+		found := map[string]string{}
+		var out bytes.Buffer
+		looked := replays{now: time.Now, out: &out, count: map[string]int{}, asJSON: true}
+		if err := looked.run(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		var report struct {
+			Items               []replayFinding
+			Checked, WouldStall int
+			Groups              []struct{ Count int }
+		}
+		if err := json.Unmarshal(out.Bytes(), &report); err != nil {
+			t.Fatalf("%v\n%s", err, &out)
+		}
+		for _, f := range report.Items {
+			found[f.ID] = f.Kind
+		}
+		stalled := map[string]string{}
+		live := 0
+		page, _, err := next.List(t.Context(), orchestrator.Filter{}, 1000, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range page {
+			if s.Ended() {
+				continue
+			}
+			live++
+			if deliver(t, next, s.ID, "poke", "poke") == orchestrator.Stalled {
+				stalled[s.ID] = findingDiffers
+				if after[strings.TrimSuffix(s.Orchestrator, "-child")] == nil {
+					stalled[s.ID] = findingUnknown
+				}
+			}
+		}
+		if diff := cmp.Diff(stalled, found); diff != "" {
+			t.Errorf("seed %d: before %v, after %v (-stalled +listed):\n%s", seed, before, after, diff)
+		}
+		sum := 0
+		for _, g := range report.Groups {
+			sum += g.Count
+		}
+		if report.Checked != live || report.WouldStall != len(stalled) || sum != len(stalled) {
+			t.Errorf("seed %d: %d checked of %d, %d would stall and %d in groups, of %d", seed, report.Checked, live, report.WouldStall, sum, len(stalled))
+		}
+		stalls, goOn = stalls+len(stalled), goOn+live-len(stalled)
+	}
+	if stalls < 100 || goOn < 100 {
+		t.Errorf("%d stalled, %d went on: the programs are too much alike, or too different", stalls, goOn)
+	}
+}
+
+// A replay writes nothing: what it is given to read with refuses.
+func TestReplayReadsOnly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	store, payloads := readTables{tables.NewMemory()}, readBlobs{blobs.NewMemory()}
+	for name, err := range map[string]error{
+		"CreateTable": store.CreateTable(ctx, "t"), "Apply": store.Apply(ctx, "t"),
+		"CreateContainer": payloads.CreateContainer(ctx, "c"), "Put": payloads.Put(ctx, "c", "n", nil), "PutIf": payloads.PutIf(ctx, "c", "n", nil, ""),
+		"Delete": payloads.Delete(ctx, "c", "n"), "DeleteVersion": payloads.DeleteVersion(ctx, "c", blobs.Version{}),
+	} {
+		if !errors.Is(err, errReadOnly) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// torn are tables whose first answer for one orchestration lacks what it begins with, as if it had changed between two pages;
+// meanwhile is called before the answer is given.
+type torn struct {
+	tables.Store
+	partition string
+	times     int
+	meanwhile func()
+}
+
+func (s *torn) Query(ctx context.Context, table string, q tables.Query) (tables.Page, error) {
+	page, err := s.Store.Query(ctx, table, q)
+	round := slices.IndexFunc(page.Entities, func(e tables.Entity) bool { return strings.HasPrefix(e.Row, "r-") })
+	if q.Partition == s.partition && s.times > 0 && round >= 0 {
+		s.times--
+		page.Entities = slices.Delete(page.Entities, round, round+1)
+		s.meanwhile()
+	}
+	return page, err
+}
+
+// A run that goes on or ends while it is read is no finding; one that cannot be read and stays as it is, is one.
+func TestReplayOfWhatChanges(t *testing.T) {
+	t.Parallel()
+	const id = "engine-1"
+	for name, tt := range map[string]struct {
+		program   []step
+		event     string // that comes meanwhile
+		times     int    // the runtime reads again by itself when what it has read does not fit together
+		good, bad int
+	}{
+		"it goes on":  {[]step{{'e', 1}, {'e', 2}}, "e1", 3, 1, 0},
+		"it ends":     {[]step{{'e', 1}}, "e1", 3, 0, 0},
+		"it stays so": {[]step{{'e', 1}}, "", 1000, 0, 1},
+	} {
+		d := deployments{tables.NewMemory(), queues.NewMemory(), blobs.NewMemory()}
+		app := programsApp(map[string][]step{"engine": tt.program})
+		old := d.deploy(t, app)
+		if _, err := old.Run(t.Context(), orchestrator.Start{ID: id, Orchestrator: "engine", CorrelationID: id, Input: []byte(`{"correlationId":"` + id + `"}`)}); err != nil {
+			t.Fatal(err)
+		}
+		looked := replays{now: time.Now, out: &bytes.Buffer{}, count: map[string]int{}}
+		broken := &torn{Store: d.tables, partition: id, times: tt.times, meanwhile: func() {
+			if tt.event != "" {
+				deliver(t, old, id, "meanwhile", tt.event)
+				tt.event = ""
+			}
+		}}
+		h, err := New(app, Config{Lookup: emulator.Lookup, Tables: broken, Queues: d.queues, Blobs: d.blobs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(h.Close)
+		if err := looked.run(t.Context(), h.program.Runtime); err != nil {
+			t.Fatal(err)
+		}
+		if looked.good != tt.good || looked.broken != tt.bad || looked.bad != 0 {
+			t.Errorf("%s: %+v", name, looked)
+		}
+	}
+}
