@@ -53,6 +53,12 @@ func (h header) prepend(body []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// Original is the body of a delivery as its sender has sent it.
+func Original(d Delivery) []byte {
+	_, body := splitHeader(d)
+	return body
+}
+
 // Again is what to send to the queue of a delivery instead of letting the delivery fail: the message keeps its identity and the
 // attempts that it had before, so this delivery uses up none.
 func Again(d Delivery) ([]byte, error) {

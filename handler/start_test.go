@@ -329,3 +329,39 @@ func TestProcessWithoutStorage(t *testing.T) {
 	}
 	_ = cmd.Wait() // the error is the exit code
 }
+
+// Timers fire, HTTP is answered, and nobody listens to the queues: the app notices, and says so until somebody does.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAccount(nothingIsAway)
+		b := a.begin(t)
+		if err := b.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sweep := func() {
+			time.Sleep(5 * time.Minute)
+			if rec := b.do(http.MethodPost, "/orchestration-sweep-timer", timerBody); rec.Code != http.StatusOK {
+				t.Fatalf("sweep: %d %s", rec.Code, rec.Body)
+			}
+		}
+		for range 3 {
+			sweep()
+		}
+		if rec := b.do(http.MethodGet, "/api/health/full", ""); rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "do not come to the app") {
+			t.Errorf("nobody listens: %d %s", rec.Code, rec.Body)
+		}
+		if !b.deliver(a, "orchestration-signal-trigger", "orchestration-signals") {
+			t.Error("the probe was not taken")
+		}
+		time.Sleep(time.Minute)
+		if rec := b.do(http.MethodGet, "/api/health/full", ""); strings.Contains(rec.Body.String(), "do not come to the app") || !strings.Contains(rec.Body.String(), `"queues:listening":[{"componentType":"component","observedValue":60,`) {
+			t.Errorf("somebody listens: %d %s", rec.Code, rec.Body)
+		}
+		if rec := b.do(http.MethodGet, "/api/dlq", ""); !strings.Contains(rec.Body.String(), `"items":[]`) {
+			t.Errorf("dead letters: %s", rec.Body)
+		}
+	})
+}
+
+const timerBody = `{"Data":{"timer":{"ScheduleStatus":null,"IsPastDue":false}},"Metadata":{}}`

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
@@ -22,10 +23,12 @@ const (
 	sweepLimit = 25_000
 )
 
-// sweeper is the timer function that wakes orchestrations whose messages are lost, and repairs a slice of their list.
+// sweeper is the timer function that wakes orchestrations whose messages are lost, repairs a slice of their list, and looks
+// whether anybody listens to the queues.
 type sweeper struct {
 	runtime *orchestrator.Runtime
-	list    *catalog.Catalog // nil for none
+	list    *catalog.Catalog  // nil for none
+	probe   *queueprobe.Probe // nil for none
 	locks   hostlock.Locks
 	log     *slog.Logger
 }
@@ -35,7 +38,12 @@ type sweeper struct {
 func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	woken, mended := 0, 0
 	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
-		woken, err = s.runtime.Sweep(ctx, sweepLimit)
+		if s.probe != nil { // first: a sweep may take all the time there is
+			err = s.probe.Look(ctx)
+		}
+		var lost error
+		woken, lost = s.runtime.Sweep(ctx, sweepLimit)
+		err = errors.Join(err, lost)
 		if s.list == nil || ctx.Err() != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/intake"
 	"github.com/vibedata/roundhouse/handler/preparation"
+	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -57,6 +58,7 @@ type parts struct {
 
 	runtime    *orchestrator.Runtime
 	operations *bulk.Operations
+	probe      *queueprobe.Probe
 	list       *catalog.Catalog
 	pipeline   *engine.Pipeline
 	// orchestrators are the names of what the runtime runs.
@@ -168,6 +170,7 @@ func (p *parts) wireRuntime() (err error) {
 	}
 	if p.runtime, err = orchestrator.New(config); err == nil {
 		p.operations = bulk.NewOperations(p.runtime, nil)
+		p.probe, err = queueprobe.New(queueprobe.Config{Tables: p.platform.Tables, Table: hostlock.DefaultTable, Queues: p.platform.Queues, Queue: p.runtime.SignalQueue(), Log: p.log})
 	}
 	return err
 }
@@ -185,7 +188,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
 	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Listening: p.probe.State, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}

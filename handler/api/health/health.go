@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -41,6 +42,8 @@ type Config struct {
 	Damaged func(ctx context.Context) (int, error)
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
+	// Listening is what is known of who listens to the queues; nil leaves it out.
+	Listening func(ctx context.Context) (queueprobe.State, error)
 	// Prepared is why the program cannot work yet, nil when it can; nil means that it always can.
 	Prepared func() error
 	// Timeout bounds each check; 0 means DefaultTimeout.
@@ -70,6 +73,7 @@ func (c Config) Validate() error {
 // Checks are the probes. It is safe for concurrent use.
 type Checks struct {
 	config  Config
+	started time.Time
 	storage *fresh.Value[map[string]Measurement]
 	work    *fresh.Value[map[string]Measurement]
 }
@@ -85,7 +89,7 @@ func New(c Config) (*Checks, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	h := &Checks{config: c}
+	h := &Checks{config: c, started: c.Now()}
 	h.storage = h.shared(
 		check{"tables:responseTime", "datastore", h.readTables},
 		check{"queues:responseTime", "datastore", h.readQueues},
@@ -99,6 +103,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.ListLag != nil {
 		work = append(work, check{listLagCheck, "component", h.measureListLag})
+	}
+	if c.Listening != nil {
+		work = append(work, check{listeningCheck, "component", h.measureListening})
 	}
 	h.work = h.shared(work...)
 	return h, nil

@@ -1,0 +1,289 @@
+package queueprobe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const queue = "orchestration-signals"
+
+// world is an app of two processes: one has the timer, and the other listens.
+type world struct {
+	t         *testing.T
+	queues    *queues.Memory
+	plan      *faults.Plan
+	timer     *Probe
+	listener  *Probe
+	handle    trigger.QueueHandler
+	handled   int
+	delivered int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, queues: queues.NewMemory(), plan: &faults.Plan{}}
+	rows := tables.NewMemory()
+	if err := errors.Join(rows.CreateTable(t.Context(), "hostLocks"), w.queues.CreateQueue(t.Context(), queue)); err != nil {
+		t.Fatal(err)
+	}
+	w.timer, w.listener = w.process(rows), w.process(rows)
+	w.handle = w.listener.Listen(func(context.Context, engine.Delivery) error { w.handled++; return nil })
+	return w
+}
+
+func (w *world) process(rows tables.Store) *Probe {
+	w.t.Helper()
+	p, err := New(Config{Tables: faults.Tables(rows, w.plan.Intercept), Table: "hostLocks", Queues: faults.Queues(w.queues, w.plan.Intercept), Queue: queue, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// looks lets time pass, with a look every five minutes. When the host listens, what is there is delivered at once.
+func (w *world) looks(d time.Duration, listens bool) {
+	w.t.Helper()
+	for range d / lookEvery {
+		time.Sleep(lookEvery)
+		if err := w.timer.Look(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		if listens {
+			w.deliver()
+		}
+	}
+}
+
+func (w *world) deliver() {
+	w.t.Helper()
+	received, err := w.queues.Receive(w.t.Context(), queue, queues.MaxReceive, time.Minute)
+	for _, m := range received {
+		w.delivered++
+		err = errors.Join(err, w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: m.ID, Body: queues.Decode(m.Text), DequeueCount: 1}),
+			w.queues.Delete(w.t.Context(), queue, m.ID, m.PopReceipt))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) send(body string) {
+	w.t.Helper()
+	if _, err := w.queues.Send(w.t.Context(), queue, []byte(body), 0); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) state() State {
+	w.t.Helper()
+	s, err := w.listener.State(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// The queue is called deaf when, and only when, nobody listens to it.
+func TestDeafness(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		pass func(w *world)
+		deaf bool
+	}{
+		{"somebody listens", func(w *world) { w.looks(24*time.Hour, true) }, false},
+		{"nobody ever listened", func(w *world) { w.looks(3*lookEvery, false) }, true},
+		{"not known yet", func(w *world) { w.looks(2*lookEvery, false) }, false},
+		{"nobody listens any more", func(w *world) { w.looks(3*time.Hour, true); w.looks(quiet+3*lookEvery, false) }, true},
+		{"somebody listens again", func(w *world) { w.looks(3*time.Hour, false); w.deliver() }, false},
+		{"the app was stopped for a night", func(w *world) {
+			w.looks(time.Hour, true)
+			w.looks(quiet, false) // a probe is under way when it stops
+			time.Sleep(12 * time.Hour)
+			w.looks(lookEvery, true)
+		}, false},
+		{"the queue was cleared", func(w *world) {
+			w.looks(lookEvery, false)
+			_, err := w.queues.Receive(w.t.Context(), queue, 1, queues.MaxDelay)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			w.looks(lookEvery, true)
+			w.looks(time.Hour, true)
+		}, false},
+		{"the timer's function was run by hand, again and again", func(w *world) {
+			for range 20 {
+				time.Sleep(time.Second)
+				if err := w.timer.Look(w.t.Context()); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+		}, false},
+		{"the queue is so long that the probe does not come", func(w *world) {
+			for range 20 {
+				w.looks(lookEvery, false)
+				if err := w.handle(w.t.Context(), engine.Delivery{Queue: queue, ID: "1", Body: []byte("a signal"), DequeueCount: 1}); err != nil {
+					w.t.Fatal(err)
+				}
+			}
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				tt.pass(w)
+				if s := w.state(); s.Deaf() != tt.deaf {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// The app is told of messages, and not of probes, in whatever form they come back.
+func TestProbesAreTakenOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.looks(lookEvery, true)
+		w.send("a signal")
+		w.deliver()
+		if w.delivered != 2 || w.handled != 1 {
+			t.Errorf("%d of %d deliveries were handled", w.handled, w.delivered)
+		}
+		poisoned := 0
+		poison := w.listener.Poison(func(context.Context, engine.Delivery) error { poisoned++; return nil })
+		probe := engine.Delivery{ID: "1", Body: []byte(`{"roundhouseQueueProbe":"2026-11-21T05:41:00Z"}`), DequeueCount: 3}
+		again, err := engine.Again(probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back := probe
+		back.Body = again
+		for _, tt := range []struct {
+			d    engine.Delivery
+			want int
+		}{{probe, 0}, {back, 0}, {engine.Delivery{ID: "2", Body: []byte("a signal"), DequeueCount: 1}, 1}, {engine.Delivery{ID: "3", Body: []byte(`{"roundhouseQueueProbe":7}`), DequeueCount: 1}, 1}} {
+			w.handled, poisoned = 0, 0
+			if err := errors.Join(w.handle(t.Context(), tt.d), poison(t.Context(), tt.d)); err != nil || w.handled != tt.want || poisoned != tt.want {
+				t.Errorf("%s: %d handled, %d poisoned, %v", tt.d.Body, w.handled, poisoned, err)
+			}
+		}
+	})
+}
+
+// An hour costs a request a look and three more for each of two probes; one in which messages come costs one in five minutes.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		messages bool
+		want     int
+	}{"idle": {false, 12 + 2*3}, "busy": {true, 12 + 12}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.looks(time.Hour, true)
+			before := len(w.plan.Calls())
+			for range 60 {
+				time.Sleep(time.Minute)
+				if tt.messages {
+					w.send("a signal")
+					w.deliver()
+				}
+				if time.Now().Minute()%5 == 0 {
+					if err := w.timer.Look(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					w.deliver()
+				}
+			}
+			if n := len(w.plan.Calls()) - before; n != tt.want {
+				t.Errorf("%s: %d requests, want %d: %v", name, n, tt.want, w.plan.Calls()[before:])
+			}
+		})
+	}
+}
+
+// While nobody listens, there is one probe more an hour, not one a look.
+func TestProbesDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.looks(24*time.Hour, false)
+		if n, err := w.queues.Length(t.Context(), queue); err != nil || n != 25 {
+			t.Errorf("%d messages, %v", n, err)
+		}
+	})
+}
+
+// What storage refuses holds up no message, and a probe that was not sent is sent with the next look.
+func TestTroubleWithStorage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		refused := true
+		w.plan.Refuse = func(c faults.Call) bool { return refused && c.Operation != "Query" }
+		if err := w.timer.Look(t.Context()); !errors.Is(err, tables.ErrThrottled) {
+			t.Errorf("look: %v", err)
+		}
+		if err := w.handle(t.Context(), engine.Delivery{ID: "1", Body: []byte("a signal"), DequeueCount: 1}); err != nil || w.handled != 1 {
+			t.Errorf("%d handled, %v", w.handled, err)
+		}
+		refused = false
+		w.plan.Refuse = func(c faults.Call) bool { return c.Operation == "Send" && !refused }
+		if err := w.timer.Look(t.Context()); !errors.Is(err, queues.ErrThrottled) {
+			t.Errorf("send: %v", err)
+		}
+		w.plan.Refuse = nil
+		time.Sleep(rest - time.Second) // a probe is recorded even by a process that has just tried
+		if err := w.timer.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.deliver()
+		if s := w.state(); w.delivered != 1 || s.Missing != 1 || s.Deaf() || s.outstanding() {
+			t.Errorf("%d delivered, %+v", w.delivered, s)
+		}
+	})
+}
+
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	long, short := now.Add(-silentAfter), now.Add(-silentAfter+time.Second)
+	for name, tt := range map[string]struct {
+		started time.Time
+		s       State
+		want    bool
+	}{
+		"nobody looks":         {long, State{LookedAt: long, HeardAt: long}, true},
+		"nobody ever looked":   {long, State{}, true},
+		"the process is new":   {short, State{LookedAt: long, HeardAt: long}, false},
+		"somebody looks":       {long, State{LookedAt: short}, false},
+		"messages come anyway": {long, State{LookedAt: long, HeardAt: short}, false},
+	} {
+		if got := tt.s.Silent(now, tt.started); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
+	if _, err := New(Config{}); err == nil {
+		t.Error("an empty configuration was taken")
+	}
+}
