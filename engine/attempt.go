@@ -59,7 +59,7 @@ func (a *attempt) handle(ctx context.Context) {
 		return
 	}
 	if a.history.succeeded() {
-		a.fate = Duplicate
+		a.settleRepeat(ctx)
 		return
 	}
 	if a.number >= a.def.MaxAttempts && !a.waitsOrGiveUp(ctx) {
@@ -68,6 +68,15 @@ func (a *attempt) handle(ctx context.Context) {
 	if a.checkFree(ctx) {
 		a.run(ctx)
 	}
+}
+
+// settleRepeat is for a message whose correlation id has succeeded.
+func (a *attempt) settleRepeat(ctx context.Context) {
+	if cause := a.otherWork(); cause != nil {
+		a.refuseOtherWork(ctx, cause)
+		return
+	}
+	a.fate = Duplicate
 }
 
 // waitsOrGiveUp is for a message whose attempts are used up. It reports true if its run waits for signals: the run then
@@ -120,6 +129,8 @@ func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Ou
 		a.endAndDeadLetter(ctx, reason, a.lastError(out))
 	case errors.Is(err, orchestrator.ErrNotFound):
 		a.deadLetter(ctx, reason, a.lastError(orchestrator.Outcome{}))
+	case errors.Is(err, orchestrator.ErrOtherWork):
+		a.refuseOtherWork(ctx, err)
 	case errors.Is(err, orchestrator.ErrCorrupt):
 		a.deadLetter(ctx, ReasonInconsistent, err)
 	default:
@@ -196,6 +207,7 @@ func (a *attempt) run(ctx context.Context) {
 		CorrelationID: a.message.CorrelationID,
 		TenantID:      cleanText(a.message.TenantID),
 		Carry:         carry,
+		Same:          a.def.same(a.message),
 		Timeout:       a.def.Timeout,
 		WillRetry:     true,
 		Reuse:         a.def.reuse(),
@@ -208,6 +220,8 @@ func (a *attempt) run(ctx context.Context) {
 		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
 	case errors.Is(err, orchestrator.ErrOtherTenant): // for a singleton, too: waiting does not change it
 		a.deadLetter(ctx, ReasonPermanent, err)
+	case errors.Is(err, orchestrator.ErrOtherWork):
+		a.refuseOtherWork(ctx, err)
 	case errors.Is(err, orchestrator.ErrConflict) && a.def.Singleton != "":
 		a.putBackConflict(ctx, err, a.config.ConflictDelay)
 	case errors.Is(err, orchestrator.ErrConflict):
@@ -244,7 +258,7 @@ func (a *attempt) handlePurged(ctx context.Context, cause error) {
 		return
 	}
 	if a.history.succeeded() {
-		a.fate = Duplicate
+		a.settleRepeat(ctx)
 		return
 	}
 	a.deadLetter(ctx, ReasonPermanent, cause)

@@ -35,7 +35,9 @@ const (
 	ReasonAttemptsExhausted Reason = "AttemptsExhausted" // its run failed in every attempt
 	ReasonPoison            Reason = "Poison"            // the host gave it up and moved it to the poison queue
 	ReasonStalled           Reason = "Stalled"           // the code cannot go on with its run; when it is fixed, the run goes on by itself
-	ReasonInconsistent      Reason = "Inconsistent"      // the rounds of the orchestration that it is for, or that it reports, are damaged
+	// its correlation id is that of other work: of another operation, instance or input
+	ReasonCorrelationConflict Reason = "CorrelationConflict"
+	ReasonInconsistent        Reason = "Inconsistent" // the rounds of the orchestration that it is for, or that it reports, are damaged
 	// of a signal: the orchestrator is not registered, and the orchestration has not begun
 	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator"
 )

@@ -51,6 +51,8 @@ type Entry struct {
 	CorrelationID string
 	// RunStatus is the result of the whole run. Only the last entry of a run that has ended has it; lists leave it out.
 	RunStatus Status
+	// Work is a digest of what the run's message asked for, beside RunStatus.
+	Work string
 	// ETag is the version of the row. Get sets it; Record ignores it.
 	ETag string
 }

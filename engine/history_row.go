@@ -129,7 +129,7 @@ func (e Entry) entity() tables.Entity {
 		"CreatedAtUtc":  e.CreatedAtUtc,
 		"CorrelationId": cleanText(e.CorrelationID),
 	}
-	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus), tenantColumn: cleanText(e.TenantID)} {
+	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus), "Work": e.Work, tenantColumn: cleanText(e.TenantID)} {
 		if text != "" {
 			tables.PutText(props, name, text)
 		}
@@ -152,6 +152,7 @@ func entryOf(e tables.Entity) Entry {
 		CreatedAtUtc:  e.Time("CreatedAtUtc"),
 		CorrelationID: e.String("CorrelationId"),
 		RunStatus:     Status(e.String("RunStatus")),
+		Work:          e.String("Work"),
 	}
 	if text := tables.Text(e, "Input"); text != "" {
 		entry.Input = json.RawMessage(text)

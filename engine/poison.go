@@ -20,12 +20,12 @@ func (a *attempt) handlePoison(ctx context.Context) {
 func (a *attempt) tryPoison(ctx context.Context) {
 	// The dequeue count starts again in the poison queue; in the original queue it had reached the host's maximum.
 	a.number = max(a.config.HostMaxDequeueCount, a.header.Attempts+1)
-	known, err := a.config.DeadLetters.Pending(ctx, a.def.Name, a.message.CorrelationID)
+	known, err := a.hasLetter(ctx)
 	if err != nil {
 		a.fail(err)
 		return
 	}
-	if len(known) > 0 {
+	if known {
 		a.fate = Duplicate
 		a.endFailedAfterStall(ctx)
 		return
@@ -34,7 +34,7 @@ func (a *attempt) tryPoison(ctx context.Context) {
 		return
 	}
 	if a.history.succeeded() {
-		a.fate = Duplicate
+		a.settleRepeat(ctx)
 		return
 	}
 	if a.decodeErr != nil {

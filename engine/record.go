@@ -19,7 +19,7 @@ func entriesOf(d Definition, m Message, o orchestrator.Outcome) []Entry {
 		entries = append(entries, runEntry(d, m, o))
 	}
 	last := latest(entries)
-	last.RunStatus = StatusSucceeded
+	last.RunStatus, last.Work = StatusSucceeded, d.work(m)
 	if o.Failure != nil {
 		last.RunStatus = StatusFailed
 	}

@@ -166,8 +166,14 @@ func (d Definition) reuse() orchestrator.Reuse {
 // own.
 func (a *attempt) ownRun(ctx context.Context) (orchestrator.Outcome, error) {
 	out, err := a.config.Runtime.Get(ctx, a.orchestrationID())
-	if err != nil || a.def.Singleton == "" {
+	same := a.def.same(a.message)
+	switch {
+	case err != nil:
 		return out, err
+	case a.def.Singleton == "" && !same(out.Carry):
+		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s: %w", out.ID, orchestrator.ErrOtherWork)
+	case a.def.Singleton == "":
+		return out, nil
 	}
 	var own []orchestrator.Outcome
 	for _, o := range append(slices.Clone(out.Earlier), out) {
@@ -179,5 +185,9 @@ func (a *attempt) ownRun(ctx context.Context) (orchestrator.Outcome, error) {
 	if len(own) == 0 {
 		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s has no run for correlation id %s: %w", out.ID, a.message.CorrelationID, orchestrator.ErrNotFound)
 	}
-	return own[len(own)-1], nil
+	latest := own[len(own)-1]
+	if !same(latest.Carry) {
+		return orchestrator.Outcome{}, fmt.Errorf("orchestration %s: %w", out.ID, orchestrator.ErrOtherWork)
+	}
+	return latest, nil
 }

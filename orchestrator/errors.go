@@ -21,6 +21,9 @@ var (
 	ErrConflict = errors.New("the orchestration id is taken")
 	// ErrOtherTenant: the orchestration belongs to another tenant. It is an ErrConflict, too.
 	ErrOtherTenant = errors.New("it belongs to another tenant")
+	// ErrOtherWork: the orchestration was started with the same correlation id for other work (Start.Same). It is an
+	// ErrConflict, too.
+	ErrOtherWork = errors.New("it was started for other work with the same correlation id")
 	// ErrUnknownOrchestrator: no orchestrator of that name is registered in this process.
 	ErrUnknownOrchestrator = errors.New("unknown orchestrator: add it to Config.Orchestrators and run it again")
 	// ErrUnknownActivity: the orchestrator called an activity that is not registered in this process. The orchestration

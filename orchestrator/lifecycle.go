@@ -126,6 +126,9 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	for _, g := range all {
 		e, _ := g.start()
 		if e.Name == s.Orchestrator && e.CorrelationID == s.CorrelationID && e.Signal == s.RequestID && tenant.Sees(s.TenantID, e.Tenant) && (s.RequestID != "" || s.Reuse == ReuseNever) {
+			if err := s.checkSame(e.Carry); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrExists, err)
+			}
 			return nil, nil
 		}
 	}

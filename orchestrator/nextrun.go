@@ -18,6 +18,9 @@ func (d *driver) startsNextRun(all []storedExecution) bool {
 func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
 	if out, ok := d.findPastRun(all); ok {
+		if err := d.start.checkSame(out.Carry); err != nil {
+			return err
+		}
 		d.pastOutcome = &out
 		return nil
 	}

@@ -269,5 +269,5 @@ func (d *driver) identify(all []storedExecution) error {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
 			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
 	}
-	return nil
+	return d.start.checkSame(started.Carry)
 }

@@ -11,6 +11,14 @@ import (
 // it goes on, and stays without.
 func mayRepeat(given, recorded string) bool { return recorded == "" || tenant.Sees(given, recorded) }
 
+// checkSame returns ErrOtherWork if a run is not the one that a Start means.
+func (s Start) checkSame(carry []byte) error {
+	if s.Same == nil || s.Same(carry) {
+		return nil
+	}
+	return fmt.Errorf("orchestration %s: %w: %w", s.ID, ErrOtherWork, ErrConflict)
+}
+
 func otherTenant(id string) error {
 	return fmt.Errorf("orchestration %s: %w: %w", id, ErrOtherTenant, ErrConflict)
 }

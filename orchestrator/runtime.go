@@ -194,6 +194,11 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 		if !mayRepeat(s.TenantID, out.TenantID) { // it joined another Run, or the run is over
 			return Outcome{}, otherTenant(s.ID)
 		}
+		if joined && d.err == nil {
+			if err := s.checkSame(out.Carry); err != nil {
+				return Outcome{}, err
+			}
+		}
 		out.Joined = joined
 		r.noteDamage(ctx, d.err)
 		return out, d.err

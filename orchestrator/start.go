@@ -31,6 +31,9 @@ type Start struct {
 	TenantID string
 	// Carry is copied to every Outcome, up to 48 KiB: whatever the caller needs when the end is reported by a signal.
 	Carry []byte
+	// Same says whether the run that has the id and the correlation id, with this Carry, is the one that is meant. If not,
+	// the Start is ErrOtherWork, and changes nothing. nil means that the ids tell.
+	Same func(carry []byte) bool
 	// Timeout bounds each execution: one that has not ended by then fails with the code TimedOut, whatever it waits
 	// for. 0 sets no bound.
 	Timeout time.Duration

@@ -91,10 +91,11 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 		return reply{}, err
 	}
 	out, err := a.runtime.Start(ctx, s)
-	if err != nil {
+	another := errors.Is(err, orchestrator.ErrOtherWork) || err == nil && out.Execution == 1 && !sameDocument(s.Input, out.Input)
+	if err != nil && (key == "" || !another) {
 		return reply{}, a.whyActive(ctx, s.ID, err)
 	}
-	if key != "" && out.Execution == 1 && !sameDocument(s.Input, out.Input) {
+	if key != "" && another {
 		return reply{}, &failure{status: http.StatusUnprocessableEntity, problem: problem{
 			Code: codeKeyReused, Message: "The Idempotency-Key belongs to another request. Repeat that one, or use another key.", Target: "Idempotency-Key",
 		}}

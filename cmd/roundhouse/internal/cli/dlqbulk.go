@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -102,7 +103,7 @@ func (a *app) retryOne(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if reason := engine.Reason(letter.DetectedReason); reason == engine.ReasonUndecodable || reason == engine.ReasonOverSize {
+	if reason := engine.Reason(letter.DetectedReason); slices.Contains([]engine.Reason{engine.ReasonUndecodable, engine.ReasonOverSize, engine.ReasonCorrelationConflict}, reason) {
 		a.note("The message is %s, and a retry sends the same bytes: it comes back until what sends it has changed (docs/recovery.md).", reason)
 	}
 	return a.tell(ctx, a.api, post(nil, append(path, "retry")...))
