@@ -3,16 +3,22 @@ package localhost
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 )
 
 // adminRoutes is the part of the real host's admin endpoints that development uses.
-func (h *Host) adminRoutes() http.Handler {
+func (h *Host) adminRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /admin/host/status", h.adminStatus)
-	mux.HandleFunc("/admin/host/ping", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc(adminPing, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store,no-cache")
+		w.Header().Set("Pragma", "no-cache")
+	})
 	mux.HandleFunc("POST /admin/host/drain", h.adminDrain)
 	mux.HandleFunc("GET /admin/host/drain/status", h.adminDrainStatus)
 	mux.HandleFunc("GET /admin/functions", h.adminFunctions)
@@ -22,11 +28,41 @@ func (h *Host) adminRoutes() http.Handler {
 	return mux
 }
 
+// adminPing is the one admin endpoint that asks for no key.
+const adminPing = "/admin/host/ping"
+
+// serveAdmin serves what is below /admin. What is not there is told to everybody, as the real host does.
+func (h *Host) serveAdmin(w http.ResponseWriter, r *http.Request, path string) {
+	r.URL.Path, r.URL.RawPath = path, ""
+	switch _, pattern := h.admin.Handler(r); {
+	case pattern == "":
+		w.WriteHeader(http.StatusNotFound)
+	case pattern != adminPing && !h.authorized(r, authAdmin):
+		unauthorized(w)
+	default:
+		h.admin.ServeHTTP(w, r)
+	}
+}
+
 func writeJSON(w http.ResponseWriter, status int, value any) {
+	text := encode(value)
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	// A client that went away is the only thing that can go wrong.
-	_ = json.NewEncoder(w).Encode(value)
+	_, _ = w.Write(text) // a client that went away is the only thing that can go wrong
+}
+
+// hostView is what the admin endpoints show of the host.
+type hostView struct {
+	ID              string `json:"id"`
+	State           string `json:"state"`
+	Version         string `json:"version"`
+	VersionDetails  string `json:"versionDetails"`
+	PlatformVersion string `json:"platformVersion"`
+	InstanceID      string `json:"instanceId"`
+	ComputerName    string `json:"computerName"`
+	ProcessUptime   int64  `json:"processUptime"` // milliseconds
+	ContentEditing  string `json:"functionAppContentEditingState"`
 }
 
 func (h *Host) adminStatus(w http.ResponseWriter, _ *http.Request) {
@@ -36,10 +72,8 @@ func (h *Host) adminStatus(w http.ResponseWriter, _ *http.Request) {
 		state = "Running" // even when the handler exited with code 0, as on the real host
 	default:
 	}
-	writeJSON(w, http.StatusOK, map[string]any{
-		"id": h.id, "state": state, "version": hostVersion,
-		"processUptime": h.config.Now().Sub(h.begun).Milliseconds(),
-	})
+	writeJSON(w, http.StatusOK, hostView{ID: h.id, State: state, Version: hostVersion, VersionDetails: hostVersion,
+		ProcessUptime: h.config.Now().Sub(h.begun).Milliseconds(), ContentEditing: "Unknown"})
 }
 
 // adminDrain stops the listeners and timers; invocations that run go on.
@@ -58,7 +92,11 @@ func (h *Host) adminDrainStatus(w http.ResponseWriter, _ *http.Request) {
 		}
 	default:
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"state": state, "outstandingInvocations": running, "outstandingRetries": 0})
+	writeJSON(w, http.StatusOK, struct {
+		State       string `json:"state"`
+		Invocations int64  `json:"outstandingInvocations"`
+		Retries     int    `json:"outstandingRetries"`
+	}{State: state, Invocations: running})
 }
 
 // functionView is what the admin endpoints show of a function.
@@ -100,7 +138,7 @@ func (h *Host) named(w http.ResponseWriter, r *http.Request) *function {
 			return f
 		}
 	}
-	http.NotFound(w, r)
+	w.WriteHeader(http.StatusNotFound)
 	return nil
 }
 
@@ -120,24 +158,16 @@ func (h *Host) adminFunctionStatus(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// adminInvoke starts a function with {"input":"text"} and does not wait for it.
+// adminInvoke starts a function with {"input":"text"} and does not wait for it. Why it could not be is in the log.
 func (h *Host) adminInvoke(w http.ResponseWriter, r *http.Request) {
 	f := h.named(w, r)
 	if f == nil {
 		return
 	}
-	var body struct{ Input string }
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&body); err != nil {
-		http.Error(w, `the body has to be {"input":"text"}`, http.StatusBadRequest)
-		return
-	}
-	if !f.runnable() {
-		http.Error(w, "the function is disabled or has errors", http.StatusBadRequest)
-		return
-	}
-	e, err := h.handEnvelope(f, body.Input)
+	e, status, err := h.handed(w, r, f)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		h.config.Log.Error("function cannot be invoked by hand", "function", f.name, "error", err)
+		w.WriteHeader(status)
 		return
 	}
 	if !h.enter() {
@@ -154,6 +184,33 @@ func (h *Host) adminInvoke(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
+// handed reads what a function is to be invoked with. The error comes with the status that the real host answers.
+func (h *Host) handed(w http.ResponseWriter, r *http.Request, f *function) (e envelope, status int, err error) {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+		return envelope{}, http.StatusUnsupportedMediaType, errors.New("the content type has to be application/json")
+	}
+	var body struct{ Input any }
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	decoder.UseNumber()
+	if err := decoder.Decode(&body); err != nil {
+		return envelope{}, http.StatusBadRequest, errors.New(`the body has to be {"input":"text"}`)
+	}
+	if !f.runnable() {
+		return envelope{}, http.StatusNotFound, errors.New("the function is disabled or has errors")
+	}
+	if f.trigger.Type == httpTrigger {
+		return envelope{}, http.StatusAccepted, errors.New("an HTTP function is invoked by its own route")
+	}
+	var input string
+	if body.Input != nil {
+		input = fmt.Sprint(body.Input)
+	}
+	if e, err = h.handEnvelope(f, input); err != nil {
+		return envelope{}, http.StatusBadRequest, err
+	}
+	return e, http.StatusAccepted, nil
+}
+
 // handEnvelope is what a function gets that is invoked by hand: for a queue function the input is the message, which
 // no queue delivered.
 func (h *Host) handEnvelope(f *function, input string) (envelope, error) {
@@ -166,7 +223,7 @@ func (h *Host) handEnvelope(f *function, input string) (envelope, error) {
 	case manualTrigger:
 		return manualEnvelope(f, input, now)
 	default:
-		return envelope{}, fmt.Errorf("function %s is invoked by its own route", f.name)
+		return envelope{}, fmt.Errorf("function %s cannot be invoked by hand", f.name)
 	}
 }
 

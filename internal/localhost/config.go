@@ -26,7 +26,9 @@ var (
 	// ErrStopped: the host has stopped.
 	ErrStopped = errors.New("the host has stopped")
 
-	errNoQueues = errors.New("the host runs without queue storage: set Config.Queues")
+	// errNotRegistered is what the real host says of functions whose extension it lacks.
+	errNotRegistered = errors.New("The binding type(s) 'queueTrigger' are not registered. Please ensure the type is correct and the binding extension is installed.")
+	errNoQueues      = errors.New("the host runs without queue storage: set Config.Queues")
 )
 
 // Config says what to run. Only ScriptRoot is required.
@@ -67,6 +69,8 @@ type Config struct {
 	// CrashWindow is how close to each other crashes have to be to count together. Default 30 minutes. A test that
 	// kills the handler more than twice sets it to 1 ns.
 	CrashWindow time.Duration
+	// ActivityTimeout is how long a handler may take to begin the answer to a proxied request. Default 240 seconds.
+	ActivityTimeout time.Duration
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }
@@ -85,6 +89,7 @@ func (c Config) Validate() error {
 	}
 	for name, span := range map[string]time.Duration{
 		"MinPolling": c.MinPolling, "KillGrace": c.KillGrace, "StopGrace": c.StopGrace, "CrashWindow": c.CrashWindow,
+		"ActivityTimeout": c.ActivityTimeout,
 	} {
 		if span < 0 {
 			errs = append(errs, fmt.Errorf("config: %s %v is negative", name, span))
@@ -96,11 +101,12 @@ func (c Config) Validate() error {
 // withDefaults fills in what was left at zero.
 func (c Config) withDefaults() Config {
 	for span, value := range map[*time.Duration]time.Duration{
-		&c.Visibility:  10 * time.Minute,
-		&c.MinPolling:  100 * time.Millisecond,
-		&c.KillGrace:   2 * time.Second,
-		&c.StopGrace:   2 * time.Second,
-		&c.CrashWindow: 30 * time.Minute,
+		&c.Visibility:      10 * time.Minute,
+		&c.MinPolling:      100 * time.Millisecond,
+		&c.KillGrace:       2 * time.Second,
+		&c.StopGrace:       2 * time.Second,
+		&c.CrashWindow:     30 * time.Minute,
+		&c.ActivityTimeout: 240 * time.Second,
 	} {
 		if *span == 0 {
 			*span = value

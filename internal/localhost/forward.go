@@ -7,11 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"strings"
-	"syscall"
-	"time"
 )
 
 const (
@@ -19,9 +16,6 @@ const (
 	maxRequest = 100 << 20
 	// forwardTries is how often a forwarded GET is tried when the connection breaks.
 	forwardTries = 4
-	// proxyTries times proxyPause make the two seconds after which the real host gives up a proxied request.
-	proxyTries = 10
-	proxyPause = 200 * time.Millisecond
 )
 
 // forward hands a request over by enableForwardingHttpRequest: buffered both ways, with the client's headers.
@@ -131,69 +125,5 @@ func (i *invoker) sendForwarded(request *http.Request) (*http.Response, []byte, 
 			err = fmt.Errorf("the answer is larger than %d bytes", maxReply)
 		}
 		return response, body, err
-	}
-}
-
-// proxy hands a request over by enableProxyingHttpRequest: streamed both ways. Abort says that the answer broke off
-// after its beginning was sent.
-func (h *Host) proxy(w http.ResponseWriter, r *http.Request, id string) (abort bool, err error) {
-	generation, err := h.supervisor.await(r.Context())
-	if err != nil {
-		w.WriteHeader(http.StatusInternalServerError)
-		return false, err
-	}
-	// The request goes on when the function times out; the process that is killed then ends it.
-	_, stop := h.invoker.watch(generation)
-	defer stop()
-	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
-			abort, err = true, errors.New("the answer broke off")
-		} else if p != nil {
-			panic(p) // not ours: net/http logs it and cuts the connection
-		}
-	}()
-	proxy := httputil.ReverseProxy{
-		Rewrite:       func(p *httputil.ProxyRequest) { h.rewrite(p, id) },
-		Transport:     retryTransport{h.supervisor.transport},
-		FlushInterval: -1,
-		ErrorLog:      h.serverLog(),
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, failure error) {
-			err = fmt.Errorf("proxy the request: %w", failure)
-			w.WriteHeader(http.StatusInternalServerError)
-		},
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
-	// Lets the answer begin before the request has ended; only HTTP/1 needs to be told.
-	_ = http.NewResponseController(w).EnableFullDuplex()
-	proxy.ServeHTTP(w, r)
-	return false, err
-}
-
-func (h *Host) rewrite(p *httputil.ProxyRequest, id string) {
-	target := strings.TrimPrefix(handlerURL(h.supervisor.port), "http://")
-	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", target, target
-	p.Out.URL.RawQuery = p.In.URL.RawQuery // as it came, even where it cannot be parsed
-	p.SetXForwarded()
-	stampInvocation(p.Out.Header, id)
-	p.Out.Header["x-ms-invocation-id"] = []string{id}
-}
-
-// retryTransport tries again while the handler cannot be reached, whatever the method, and when a request without a
-// body breaks off: so a handler may see one request several times.
-type retryTransport struct{ next http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (t retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	attempt := *request
-	if request.Body != nil {
-		// The transport closes a body even if it never connected; this one is wanted again, and the server closes it.
-		attempt.Body = io.NopCloser(request.Body)
-	}
-	for try := 1; ; try++ {
-		response, err := t.next.RoundTrip(&attempt)
-		untouched := errors.Is(err, syscall.ECONNREFUSED) || request.Body == nil
-		if err == nil || !untouched || try == proxyTries || !sleep(request.Context(), proxyPause) {
-			return response, err
-		}
 	}
 }

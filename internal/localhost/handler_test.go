@@ -141,8 +141,14 @@ func web(w http.ResponseWriter, r *http.Request) {
 	case "redirect":
 		http.Redirect(w, r, "/elsewhere", http.StatusFound)
 	case "reset":
-		fmt.Println("handler resets")
+		fmt.Println("handler resets", r.Header.Get("X-Azure-Functions-InvocationId"), r.Header.Get("Traceparent"))
 		panic(http.ErrAbortHandler)
+	case "refuse":
+		fmt.Println("handler refuses")
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	case "hang":
+		fmt.Println("handler hangs", r.Header.Get("X-Azure-Functions-InvocationId"))
+		<-r.Context().Done()
 	case "exit":
 		os.Exit(1)
 	case "stream":
@@ -312,11 +318,21 @@ func (a *app) next(t *testing.T) Invocation {
 func (a *app) invoke(t *testing.T, host *Host, function, input string) Invocation {
 	t.Helper()
 	body, _ := json.Marshal(map[string]string{"input": input})
-	response, _ := request(t, http.MethodPost, host.URL()+"/admin/functions/"+function, bytes.NewReader(body))
+	response, _ := request(t, http.MethodPost, host.URL()+"/admin/functions/"+function, bytes.NewReader(body), "Content-Type", "application/json")
 	if response.StatusCode != http.StatusAccepted {
 		t.Fatalf("invoke %s: status %d", function, response.StatusCode)
 	}
 	return a.next(t)
+}
+
+// given leaves out of pairs those without a value.
+func given(pairs ...string) (header []string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			header = append(header, pairs[i:i+2]...)
+		}
+	}
+	return header
 }
 
 // request sends without following redirects and reads the answer.

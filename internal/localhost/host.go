@@ -32,7 +32,7 @@ type Host struct {
 	id        string
 	functions []*function
 	routes    []route
-	admin     http.Handler
+	admin     *http.ServeMux
 	zone      *time.Location
 	env       environment
 
@@ -117,7 +117,7 @@ func (h *Host) prepare(f *function) {
 		}
 	}
 	if f.err == nil && f.trigger.Type == queueTrigger && h.config.Queues == nil {
-		f.err = fmt.Errorf("function %s: %w", f.name, errNoQueues)
+		f.err = errNotRegistered
 	}
 	if f.err != nil {
 		h.config.Log.Error("function does not run", "function", f.name, "error", f.err)

@@ -185,7 +185,7 @@ func TestOneBrokenFunctionDoesNotStopTheOthers(t *testing.T) {
 			t.Errorf("%s: disabled %v", v.Name, v.IsDisabled)
 		}
 	}
-	for name, want := range map[string]string{"good": "", "off": "", "blob": "not supported", "queue": "without queue storage", "broken-route": "not supported"} {
+	for name, want := range map[string]string{"good": "", "off": "", "blob": "not supported", "queue": "not registered", "broken-route": "not supported"} {
 		if err, ok := got[name]; !ok || !strings.Contains(err, want) || (err == "") != (want == "") {
 			t.Errorf("%s: %q, want %q", name, err, want)
 		}
@@ -198,6 +198,7 @@ func TestAdmin(t *testing.T) {
 	a.config.FunctionKey = "the-key"
 	a.manual(t, "good")
 	a.function(t, "hello", httpBindings("hello/{id}")...)
+	a.write(t, "off/function.json", map[string]any{"disabled": true, "bindings": []any{map[string]any{"type": "manualTrigger", "name": "m"}}})
 	host, _, _ := a.start(t)
 	for _, test := range []struct {
 		method, path, body string
@@ -207,33 +208,64 @@ func TestAdmin(t *testing.T) {
 		{"GET", "/", "", 200, "running"},
 		{"GET", "/nothing", "", 404, ""},
 		{"GET", "/admin/host/status", "", 200, `"state":"Running"`},
-		{"GET", "/admin/host/ping", "", 200, ""},
 		{"GET", "/admin/functions/GOOD", "", 200, `"name":"good"`},
 		{"GET", "/admin/functions/hello", "", 200, host.URL() + "/api/hello/{id}"},
 		{"GET", "/admin/functions/good/status", "", 200, `{}`},
 		{"GET", "/admin/functions/none", "", 404, ""},
 		{"POST", "/admin/functions/none", `{"input":""}`, 404, ""},
-		{"POST", "/admin/functions/good", `text`, 400, "input"},
-		{"POST", "/admin/functions/hello", `{"input":""}`, 400, "own route"},
-		{"POST", "/admin/functions/good", `{"input":"x"}`, 202, ""},
+		{"POST", "/admin/functions/good", `text`, 400, ""},
+		{"POST", "/admin/functions/hello", `{"input":""}`, 202, ""},
+		{"POST", "/admin/functions/off", `{"input":""}`, 404, ""},
+		{"POST", "/admin/functions/good", `{"input":1}`, 202, ""},
 		{"GET", "/admin/host/drain/status", "", 200, `"state":"Disabled"`},
-		{"GET", "/admin/host/keys", "", 404, ""},
 	} {
-		response, text := request(t, test.method, host.URL()+test.path, strings.NewReader(test.body), "x-functions-key", "the-key")
-		if response.StatusCode != test.status || !strings.Contains(text, test.contains) {
-			t.Errorf("%s %s: %d %s, want %d %q", test.method, test.path, response.StatusCode, text, test.status, test.contains)
+		send := func(key string) (int, string) {
+			response, text := request(t, test.method, host.URL()+test.path, strings.NewReader(test.body),
+				given("x-functions-key", key, "Content-Type", "application/json; charset=utf-8")...)
+			return response.StatusCode, text
 		}
-		if strings.HasPrefix(test.path, "/admin") {
-			for _, key := range []string{"", "another"} {
-				response, _ := request(t, test.method, host.URL()+test.path, strings.NewReader(test.body), "x-functions-key", key)
-				if response.StatusCode != http.StatusUnauthorized {
-					t.Errorf("%s %s with key %q: %d", test.method, test.path, key, response.StatusCode)
-				}
+		if status, text := send("the-key"); status != test.status || !strings.Contains(text, test.contains) {
+			t.Errorf("%s %s: %d %s, want %d %q", test.method, test.path, status, text, test.status, test.contains)
+		}
+		for _, key := range []string{"", "another"} {
+			if status, _ := send(key); strings.HasPrefix(test.path, "/admin") && status != http.StatusUnauthorized {
+				t.Errorf("%s %s with key %q: %d", test.method, test.path, key, status)
 			}
 		}
 	}
 	if i := a.next(t); i.Function != "good" || i.Err != nil {
 		t.Errorf("invocation %+v", i)
+	}
+}
+
+// TestAdminWithoutAKey covers what everybody is told, and what is refused before the function is looked at.
+func TestAdminWithoutAKey(t *testing.T) {
+	t.Parallel()
+	a := newApp(t)
+	a.config.FunctionKey = "the-key"
+	a.manual(t, "good")
+	host, _, _ := a.start(t)
+	for _, test := range []struct {
+		method, path, key, contentType string
+		status                         int
+	}{
+		{"GET", "/admin/host/ping", "", "", 200},
+		{"GET", "/admin/host/keys", "", "", 404},
+		{"PUT", "/admin/host/status", "", "", 404},
+		{"GET", "/admin", "", "", 404},
+		{"POST", "/admin/functions/good", "the-key", "", 415},
+		{"POST", "/admin/functions/good", "the-key", "text/plain", 415},
+		{"GET", "/runtime/webhooks/x", "", "", 401},
+		{"GET", "/runtime/webhooks/x", "the-key", "", 404},
+	} {
+		response, text := request(t, test.method, host.URL()+test.path, strings.NewReader("{}"),
+			given("x-functions-key", test.key, "Content-Type", test.contentType)...)
+		if response.StatusCode != test.status || text != "" {
+			t.Errorf("%+v: %d %s", test, response.StatusCode, text)
+		}
+		if got := response.Header.Get("Www-Authenticate"); (got == "Bearer") != (test.status == 401) {
+			t.Errorf("%+v: WWW-Authenticate %q", test, got)
+		}
 	}
 }
 
@@ -259,7 +291,7 @@ func TestDrain(t *testing.T) {
 	}
 	a.next(t)
 	_, status = request(t, http.MethodGet, host.URL()+"/admin/host/drain/status", nil)
-	if diff := cmp.Diff(`{"outstandingInvocations":0,"outstandingRetries":0,"state":"Completed"}`, strings.TrimSpace(status)); diff != "" {
+	if diff := cmp.Diff(`{"state":"Completed","outstandingInvocations":0,"outstandingRetries":0}`, strings.TrimSpace(status)); diff != "" {
 		t.Error(diff)
 	}
 }

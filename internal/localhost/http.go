@@ -22,35 +22,63 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.leave()
+	if status := headStatus(r); status != 0 {
+		w.WriteHeader(status)
+		return
+	}
 	if why := h.refusal(r); why != "" {
 		http.Error(w, why, http.StatusForbidden)
 		return
 	}
-	path := r.URL.EscapedPath()
-	if first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); strings.EqualFold(first, "admin") {
-		if !h.authorized(r, authAdmin) {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		h.admin.ServeHTTP(w, r)
+	path, ok := decodePath(requestPath(r))
+	if !ok {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.Method = method(r)
+	h.route(w, r, path)
+}
+
+// route leads a request to what serves its decoded path. A method that nobody takes is a 404 too, not a 405.
+func (h *Host) route(w http.ResponseWriter, r *http.Request, path string) {
+	first, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	switch {
+	case strings.EqualFold(first, "admin"):
+		h.serveAdmin(w, r, path)
+		return
+	case strings.EqualFold(first, "runtime"):
+		h.serveExtension(w, r, rest)
+		return
+	case path == "/":
+		_, _ = io.WriteString(w, "The local Functions host is up and running.\n")
 		return
 	}
 	for _, route := range h.routes {
 		parameters, ok := route.match(path)
-		// A method that no function takes is a 404 too, not a 405.
 		if ok && route.function.allows(r.Method) {
-			h.serveFunction(w, r, route.function, parameters)
+			h.serveFunction(w, r, route.function, call{path: path, parameters: parameters})
 			return
 		}
 	}
-	if path == "/" {
-		_, _ = io.WriteString(w, "The local Functions host is up and running.\n")
-		return
-	}
-	http.NotFound(w, r)
+	w.WriteHeader(http.StatusNotFound)
 }
 
-func (h *Host) serveFunction(w http.ResponseWriter, r *http.Request, f *function, parameters map[string]string) {
+// serveExtension answers for the webhooks of extensions, of which there are none here: the real host asks for a key first.
+func (h *Host) serveExtension(w http.ResponseWriter, r *http.Request, rest string) {
+	if first, _, _ := strings.Cut(rest, "/"); strings.EqualFold(first, "webhooks") && !h.authorized(r, authAdmin) {
+		unauthorized(w)
+		return
+	}
+	w.WriteHeader(http.StatusNotFound)
+}
+
+// call is what routing has found out about a request.
+type call struct {
+	path       string // decoded
+	parameters map[string]string
+}
+
+func (h *Host) serveFunction(w http.ResponseWriter, r *http.Request, f *function, c call) {
 	if !h.authorized(r, f.trigger.AuthLevel) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -59,11 +87,11 @@ func (h *Host) serveFunction(w http.ResponseWriter, r *http.Request, f *function
 	h.observed(f, func(id string) (err error) {
 		switch {
 		case f.plainHTTP() && h.host.proxy:
-			abort, err = h.proxy(w, r, id)
+			abort, err = h.proxy(w, r, c.path, id)
 		case f.plainHTTP() && h.host.forward:
 			err = h.forward(w, r, id)
 		default:
-			err = h.serveJSON(w, r, f, id, parameters)
+			err = h.serveJSON(w, r, f, id, c.parameters)
 		}
 		if err != nil {
 			err = fmt.Errorf("function %s: %w", f.name, err)
@@ -76,14 +104,20 @@ func (h *Host) serveFunction(w http.ResponseWriter, r *http.Request, f *function
 	}
 }
 
-// authorized checks the key in the header or the query; without a key to check against everybody is an administrator.
+// authorized checks the key in the header, else in the query; without a key to check against everybody is an administrator.
 func (h *Host) authorized(r *http.Request, level string) bool {
 	if h.config.FunctionKey == "" || level == authAnonymous {
 		return true
 	}
-	given := r.Header.Get("x-functions-key")
-	if given == "" {
-		given = r.URL.Query().Get("code")
+	given := r.URL.Query().Get("code")
+	if values := r.Header.Values("x-functions-key"); len(values) > 0 {
+		given = values[0]
 	}
 	return subtle.ConstantTimeCompare([]byte(given), []byte(h.config.FunctionKey)) == 1
+}
+
+// unauthorized is the answer of the host's own endpoints to a request without their key.
+func unauthorized(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	w.WriteHeader(http.StatusUnauthorized)
 }

@@ -212,7 +212,7 @@ func TestAuthorization(t *testing.T) {
 		{"function", "the-key", "", 418}, {"function", "", "the-key", 418}, {"function", "wrong", "the-key", 401},
 		{"function", "", "the-ke", 401}, {"admin", "the-key", "", 418},
 	} {
-		response, _ := request(t, http.MethodGet, host.URL()+"/api/by-"+test.level+"?code="+url.QueryEscape(test.code), nil, "x-functions-key", test.header)
+		response, _ := request(t, http.MethodGet, host.URL()+"/api/by-"+test.level+"?code="+url.QueryEscape(test.code), nil, given("x-functions-key", test.header)...)
 		if response.StatusCode != test.status {
 			t.Errorf("%+v: status %d", test, response.StatusCode)
 		}

@@ -174,7 +174,7 @@ func TestStoppingKillsWithoutASignalBefore(t *testing.T) {
 	a.config.StopGrace = time.Millisecond
 	host, stop, ended := a.start(t)
 	body := strings.NewReader(`{"input":""}`)
-	request(t, http.MethodPost, host.URL()+"/admin/functions/hang", body)
+	request(t, http.MethodPost, host.URL()+"/admin/functions/hang", body, "Content-Type", "application/json")
 	a.output.wait(t, "handler hangs", 1)
 	handler := handlerURL(host.supervisor.port)
 	stop()

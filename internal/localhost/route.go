@@ -108,9 +108,9 @@ func parseSegment(part string) (segment, error) {
 	return s, nil
 }
 
-// match compares a path as it was sent, percent-escapes included, without regard to case.
-func (r route) match(escapedPath string) (parameters map[string]string, ok bool) {
-	path := strings.TrimSuffix(strings.TrimPrefix(escapedPath, "/"), "/")
+// match compares a decoded path without regard to case. A catch-all takes empty parts, but for its first one.
+func (r route) match(path string) (parameters map[string]string, ok bool) {
+	path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/")
 	var parts []string
 	if path != "" {
 		parts = strings.Split(path, "/")
@@ -119,19 +119,18 @@ func (r route) match(escapedPath string) (parameters map[string]string, ok bool)
 	for i, s := range r.segments {
 		if s.kind == catchAll {
 			if i < len(parts) {
-				parameters[s.text] = unescape(strings.Join(parts[i:], "/"))
+				parameters[s.text] = strings.Join(parts[i:], "/")
 			}
-			return parameters, true
+			return parameters, i >= len(parts) || parts[i] != ""
 		}
 		if i >= len(parts) {
 			return parameters, s.optional
 		}
-		value := unescape(parts[i])
-		if !s.accepts(value) {
+		if !s.accepts(parts[i]) {
 			return nil, false
 		}
 		if s.kind != literal {
-			parameters[s.text] = value
+			parameters[s.text] = parts[i]
 		}
 	}
 	return parameters, len(parts) <= len(r.segments)
@@ -146,15 +145,6 @@ func (s segment) accepts(value string) bool {
 	default:
 		return value != ""
 	}
-}
-
-// unescape decodes a path but for %2F, which the real host keeps.
-func unescape(escaped string) string {
-	kept := strings.NewReplacer("%2F", "%252F", "%2f", "%252f").Replace(escaped)
-	if value, err := url.PathUnescape(kept); err == nil {
-		return value
-	}
-	return escaped
 }
 
 // sortRoutes puts the more specific of two routes first.

@@ -32,7 +32,7 @@ func (h *Host) serve(ctx context.Context, listening net.Listener) error {
 	} else {
 		h.supervisor.set(exited)
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 30 * time.Second, ErrorLog: h.serverLog()}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 30 * time.Second, ErrorLog: h.serverLog(), DisableGeneralOptionsHandler: true}
 	processes.Go(func() {
 		if err := server.Serve(listening); !errors.Is(err, http.ErrServerClosed) {
 			giveUp(fmt.Errorf("serve: %w", err))

@@ -1,0 +1,222 @@
+package realhost
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// patience bounds every wait for something that has to come.
+const patience = 2 * time.Minute
+
+// app is what a host is given to run.
+type app struct {
+	dist    string
+	account azure.Account
+	key     string // of functions and of admin endpoints
+	// id of the host in storage: hosts of one id share locks and keys.
+	id  string
+	env []string // NAME=value
+	// auth has the host ask for keys.
+	auth bool
+}
+
+// real is the real Functions host, which is a process of its own.
+type real struct {
+	url     string
+	command *exec.Cmd
+	log     string // the file with all that the host and the handler write
+	ended   chan struct{}
+}
+
+// startReal starts the real host and waits until the app is ready. It ends with the test.
+func startReal(t *testing.T, a app) *real {
+	t.Helper()
+	folder, port := testenv.RealHost(t), testenv.Port(t)
+	putKeys(t, a)
+	arguments := []string{"start", "--port", strconv.Itoa(port)}
+	if a.auth {
+		arguments = append(arguments, "--enableAuth")
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "host.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &real{url: fmt.Sprintf("http://127.0.0.1:%d", port), log: log.Name(), ended: make(chan struct{})}
+	h.command = exec.Command(filepath.Join(folder, "npm", "package", "bin", "linux-x64", "func"), arguments...)
+	h.command.Dir, h.command.Stdout, h.command.Stderr = a.dist, log, log
+	h.command.SysProcAttr = ownSession()
+	h.command.Env = append(environment(folder, t.TempDir()), "AzureFunctionsWebHost__hostid="+a.id,
+		"AzureWebJobsStorage="+a.account.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+a.key)
+	h.command.Env = append(h.command.Env, a.env...)
+	started := make(chan error)
+	go func() {
+		// Linux tells a child of its parent's death when the thread that made it ends.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := h.command.Start()
+		started <- err
+		if err == nil {
+			_ = h.command.Wait() // it is killed
+			close(h.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.kill(t)
+		log.Close()
+		if t.Failed() {
+			text, _ := os.ReadFile(h.log)
+			t.Logf("the end of the real host's log:\n%s", text[max(0, len(text)-6000):])
+		}
+	})
+	h.ready(t)
+	return h
+}
+
+// environment is this process's but for what would lead the host astray.
+func environment(folder, home string) []string {
+	env := []string{"DOTNET_ROOT=" + filepath.Join(folder, "dotnet"), "DOTNET_ROLL_FORWARD=LatestMajor", "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT=1",
+		"FUNCTIONS_CORE_TOOLS_TELEMETRY_OPTOUT=1", "HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C"}
+	if zone, ok := os.LookupEnv("TZ"); ok {
+		env = append(env, "TZ="+zone)
+	}
+	return env
+}
+
+// putKeys writes the host's keys where it looks for them, so that the test knows them.
+func putKeys(t *testing.T, a app) {
+	t.Helper()
+	type key struct {
+		Name      string `json:"name"`
+		Value     string `json:"value"`
+		Encrypted bool   `json:"encrypted"`
+	}
+	document, err := json.Marshal(map[string]any{"masterKey": key{Name: "master", Value: a.key},
+		"functionKeys": []key{{Name: "default", Value: a.key}}, "systemKeys": []key{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := azure.NewBlobs(a.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const container = "azure-webjobs-secrets"
+	err = store.CreateContainer(t.Context(), container)
+	if err := errors.Join(err, store.Put(t.Context(), container, a.id+"/host.json", document)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ready waits until storage is there for the app.
+func (h *real) ready(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	until(t, "the app is ready", func() bool {
+		select {
+		case <-h.ended:
+			t.Fatal("the real host has ended")
+		default:
+		}
+		return answers(ctx, h.url+"/api/health/ready")
+	})
+}
+
+// answers says whether an address answers with 200.
+func answers(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err == nil && response.StatusCode == http.StatusOK
+}
+
+// handler is the process id of the handler, 0 while there is none.
+func (h *real) handler() int {
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", h.command.Process.Pid))
+	if err == nil && len(children) == 0 {
+		// The thread that started it need not be the first one.
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", h.command.Process.Pid))
+		for _, list := range lists {
+			more, _ := os.ReadFile(list)
+			children = append(children, more...)
+		}
+	}
+	for _, text := range strings.Fields(string(children)) {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			continue
+		}
+		if program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); err == nil && filepath.Base(program) == "handler" {
+			return pid
+		}
+	}
+	return 0
+}
+
+// killHandler kills the handler as a crash ends it.
+func (h *real) killHandler() error {
+	pid := h.handler()
+	if pid == 0 {
+		return errors.New("no handler runs")
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// kill ends the host and its handler at once.
+func (h *real) kill(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-h.command.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		t.Error(err)
+	}
+	<-h.ended
+}
+
+// said is what host and handler have written so far.
+func (h *real) said(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(h.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// newKey is a key that no answer holds by chance.
+func newKey() string { return rand.Text() }
+
+// until waits for something that has to come.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v in vain: %s", patience, what)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -1,0 +1,109 @@
+package realhost
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// staging is the app as it is deployed, laid out once.
+type staging struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+var staged staging
+
+// stage gives a test a copy of its own. The extension bundle is not in host.json: it would have to come from the network.
+func stage(t *testing.T) (dist string) {
+	t.Helper()
+	staged.once.Do(func() {
+		if staged.dir, staged.err = os.MkdirTemp("", "roundhouse-realhost-"); staged.err != nil {
+			return
+		}
+		command := exec.Command("../../../scripts/stage", "--local", filepath.Join(staged.dir, "dist"))
+		command.Env = append(os.Environ(), "ROUNDHOUSE_CONTEXT=publisher")
+		if output, err := command.CombinedOutput(); err != nil {
+			staged.err = fmt.Errorf("%w\n%s", err, output)
+		}
+	})
+	if staged.err != nil {
+		t.Fatalf("stage: %v", staged.err)
+	}
+	dist = filepath.Join(t.TempDir(), "dist")
+	if err := os.CopyFS(dist, os.DirFS(filepath.Join(staged.dir, "dist"))); err != nil {
+		t.Fatal(err)
+	}
+	editHost(t, dist, func(host map[string]any) { delete(host, "extensionBundle") })
+	return dist
+}
+
+// unstage removes the app at the end of the tests.
+func (s *staging) unstage(code int) {
+	if err := os.RemoveAll(s.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// editHost changes the host.json of a staged app.
+func editHost(t *testing.T, dist string, edit func(map[string]any)) {
+	t.Helper()
+	path := filepath.Join(dist, "host.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document map[string]any
+	if err := json.Unmarshal(text, &document); err != nil {
+		t.Fatal(err)
+	}
+	edit(document)
+	if text, err = json.MarshalIndent(document, "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withQueues gives a staged app the queue extension.
+func withQueues(t *testing.T, dist string) {
+	t.Helper()
+	bin := filepath.Join(dist, "bin")
+	if err := os.CopyFS(bin, os.DirFS(testenv.RealHostQueues(t))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newYear is a schedule on which nothing fires while a test runs.
+const newYear = "0 0 0 1 1 *"
+
+var schedule = regexp.MustCompile(`("schedule": )"[^"]*"`)
+
+// reschedule gives the timers whose names match another schedule.
+func reschedule(t *testing.T, dist, timers, to string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dist, timers, "function.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("timers %s: %v", timers, err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, schedule.ReplaceAll(text, []byte(`$1"`+to+`"`)), 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package localhost
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// decodePath reads the path of a request as the real host's server does: escapes are decoded but for that of a slash and those
+// that stand for no character, and dot segments are resolved. The real host refuses a path with an escaped null.
+func decodePath(raw string) (path string, ok bool) {
+	var b strings.Builder
+	for len(raw) > 0 {
+		if raw[0] != '%' {
+			b.WriteByte(raw[0])
+			raw = raw[1:]
+			continue
+		}
+		char, size := escapedRune(raw)
+		switch {
+		case char == 0 && size > 0:
+			return "", false
+		case size == 0:
+			b.WriteByte('%')
+			raw = raw[1:]
+			continue
+		case char == '/':
+			b.WriteString(raw[:size])
+		default:
+			b.WriteRune(char)
+		}
+		raw = raw[size:]
+	}
+	return resolveDots(b.String()), true
+}
+
+// escapedRune reads the escapes of one character at the beginning of s; size is 0 if there are none.
+func escapedRune(s string) (char rune, size int) {
+	var encoded []byte
+	for n := 0; n+3 <= len(s) && s[n] == '%' && len(encoded) < utf8.UTFMax; n += 3 {
+		value, err := strconv.ParseUint(s[n+1:n+3], 16, 8)
+		if err != nil {
+			break
+		}
+		encoded = append(encoded, byte(value))
+		if utf8.FullRune(encoded) {
+			break
+		}
+	}
+	if !utf8.FullRune(encoded) {
+		return 0, 0
+	}
+	char, length := utf8.DecodeRune(encoded)
+	if char == utf8.RuneError && length == 1 {
+		return 0, 0
+	}
+	return char, 3 * length
+}
+
+// resolveDots takes the segments "." and ".." out of a path.
+func resolveDots(path string) string {
+	parts := strings.Split(path, "/")
+	if !slices.Contains(parts, ".") && !slices.Contains(parts, "..") {
+		return path
+	}
+	kept := parts[:1:1] // what is before the first slash
+	for i, part := range parts[1:] {
+		switch part {
+		case ".", "..":
+			if part == ".." && len(kept) > 1 {
+				kept = kept[:len(kept)-1]
+			}
+			if i == len(parts)-2 {
+				kept = append(kept, "")
+			}
+		default:
+			kept = append(kept, part)
+		}
+	}
+	return strings.Join(kept, "/")
+}
+
+const (
+	letters   = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
+	pathChars = letters + "!$&'()*+,;=:@/"
+	// queryChars are what stays as it is in a query, with the percent signs of escapes.
+	queryChars = letters + "!$&'()*+,;=:@/?#[]"
+)
+
+// encodePath writes a decoded path as the real host's proxy does. A slash that was escaped comes out escaped twice.
+func encodePath(path string) string { return escape(path, pathChars) }
+
+// encodeQuery writes a query as the real host's proxy does: escapes stay, and what no query may hold is escaped.
+func encodeQuery(query string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(query, "%")
+		b.WriteString(escape(before, queryChars))
+		if !found {
+			return b.String()
+		}
+		if len(after) >= 2 && isHex(after[0]) && isHex(after[1]) {
+			b.WriteByte('%')
+		} else {
+			b.WriteString("%25")
+		}
+		query = after
+	}
+}
+
+func isHex(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
+
+// escape escapes every byte but those that are allowed.
+func escape(s, allowed string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if strings.IndexByte(allowed, c) >= 0 {
+			b.WriteByte(c)
+			continue
+		}
+		b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+	}
+	return b.String()
+}
+
+// requestPath is the path of a request as it was sent.
+func requestPath(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	if _, rest, absolute := strings.Cut(path, "://"); absolute && !strings.HasPrefix(path, "/") {
+		_, path, _ = strings.Cut(rest, "/")
+		path = "/" + path
+	}
+	return path
+}
+
+// Limits of the head of a request, as those of the real host's server.
+const (
+	maxRequestLine = 8 << 10
+	maxHeaders     = 100
+	maxHeaderBytes = 32 << 10
+)
+
+// headStatus is the status with which the real host refuses the head of a request; 0 if it does not.
+func headStatus(r *http.Request) int {
+	if len(r.Method)+len(r.RequestURI)+len(r.Proto)+len("  \r\n") > maxRequestLine {
+		return http.StatusRequestURITooLong
+	}
+	if strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c >= utf8.RuneSelf }) {
+		return http.StatusBadRequest
+	}
+	count, size := 1, len("Host: \r\n")+len(r.Host)
+	for name, values := range r.Header {
+		for _, value := range values {
+			count++
+			size += len(name) + len(value) + len(": \r\n")
+		}
+	}
+	switch {
+	case count > maxHeaders || size > maxHeaderBytes:
+		return http.StatusRequestHeaderFieldsTooLarge
+	case r.Host == "":
+		return http.StatusInternalServerError
+	default:
+		return 0
+	}
+}
+
+// method is the method of a request: those that HTTP defines are known in any case of their letters.
+func method(r *http.Request) string {
+	upper := strings.ToUpper(r.Method)
+	switch upper {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace:
+		return upper
+	default:
+		return r.Method
+	}
+}
