@@ -205,7 +205,7 @@ func (h *Host) handed(w http.ResponseWriter, r *http.Request, f *function) (e en
 	if body.Input != nil {
 		input = fmt.Sprint(body.Input)
 	}
-	if e, err = h.handEnvelope(f, input); err != nil {
+	if e, err = h.handEnvelope(r.Context(), f, input); err != nil {
 		return envelope{}, http.StatusBadRequest, err
 	}
 	return e, http.StatusAccepted, nil
@@ -213,13 +213,13 @@ func (h *Host) handed(w http.ResponseWriter, r *http.Request, f *function) (e en
 
 // handEnvelope is what a function gets that is invoked by hand: for a queue function the input is the message, which
 // no queue delivered.
-func (h *Host) handEnvelope(f *function, input string) (envelope, error) {
+func (h *Host) handEnvelope(ctx context.Context, f *function, input string) (envelope, error) {
 	now := h.config.Now()
 	switch f.trigger.Type {
 	case queueTrigger:
 		return queueEnvelope(f, queueDelivery{inserted: now, body: []byte(input)}, now)
 	case timerTrigger:
-		return h.handTimer(f, input), nil
+		return h.handTimer(ctx, f, input), nil
 	case manualTrigger:
 		return manualEnvelope(f, input, now)
 	default:
@@ -227,15 +227,27 @@ func (h *Host) handEnvelope(f *function, input string) (envelope, error) {
 	}
 }
 
-func (h *Host) handTimer(f *function, input string) envelope {
+func (h *Host) handTimer(ctx context.Context, f *function, input string) envelope {
 	t, now := h.timer(f), h.config.Now()
 	var status *timerStatus
 	if t.status != nil {
-		status = &timerStatus{Next: dateTime{t.schedule.next(t.time())}}
+		status = h.statusOf(ctx, t)
 	}
 	e := timerEnvelope(f, t.schedule, status, false, now)
 	if input != "" {
 		e.meta(f.trigger.Name, nested(input))
 	}
 	return e
+}
+
+// statusOf is what a timer remembers, or what it will when it begins.
+func (h *Host) statusOf(ctx context.Context, t *timer) *timerStatus {
+	status, err := t.status.load(ctx)
+	if err != nil {
+		h.config.Log.Error("timer is invoked without its status", "function", t.function, "error", err)
+	}
+	if status == nil {
+		status = &timerStatus{Next: dateTime{t.schedule.next(t.time())}}
+	}
+	return status
 }

@@ -108,10 +108,16 @@ func (i *invoker) request(ctx context.Context, function, id string, e envelope) 
 	return request, nil
 }
 
-// stampInvocation adds what every request to the handler carries, in the real host's spelling.
+// stampInvocation adds what every request to the handler carries, in the place of what a client made up.
 func stampInvocation(header http.Header, id string) {
-	header["X-Azure-Functions-HostVersion"] = []string{hostVersion}
-	header["X-Azure-Functions-InvocationId"] = []string{id}
+	setAs(header, "X-Azure-Functions-HostVersion", hostVersion)
+	setAs(header, "X-Azure-Functions-InvocationId", id)
+}
+
+// setAs sets a header in the real host's spelling, which need not be the canonical one.
+func setAs(header http.Header, name, value string) {
+	header.Del(name)
+	header[name] = []string{value}
 }
 
 func (i *invoker) send(request *http.Request) (reply, error) {

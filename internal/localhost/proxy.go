@@ -76,11 +76,19 @@ func (h *Host) rewrite(p *httputil.ProxyRequest, path, id string) {
 	p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = "http", target, target
 	p.Out.URL.Path, p.Out.URL.RawPath = path, encodePath(path)
 	p.Out.URL.RawQuery = encodeQuery(p.In.URL.RawQuery)
+	p.Out.Header.Del("Te")
 	p.SetXForwarded()
+	for name, values := range p.Out.Header {
+		separator := ", "
+		if name == "Cookie" {
+			separator = "; "
+		}
+		p.Out.Header[name] = []string{strings.Join(values, separator)}
+	}
 	stampInvocation(p.Out.Header, id)
-	p.Out.Header["x-ms-invocation-id"] = []string{id}
+	setAs(p.Out.Header, "x-ms-invocation-id", id)
 	if p.Out.Header.Get("Traceparent") == "" {
-		p.Out.Header["traceparent"] = []string{newTraceparent()}
+		setAs(p.Out.Header, "traceparent", newTraceparent())
 	}
 }
 
@@ -157,8 +165,11 @@ func (t *retryTransport) try(request *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(request.Context())
 	waiting := time.AfterFunc(t.patience, func() { cancel(fmt.Errorf("%w within %v", errNoAnswer, t.patience)) })
 	attempt := request.WithContext(ctx)
-	// Without any body the transport itself would repeat some requests.
-	attempt.Body = io.NopCloser(strings.NewReader(""))
+	switch request.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		// Without any body the transport itself would repeat them.
+		attempt.Body = io.NopCloser(strings.NewReader(""))
+	}
 	var body *watchedBody
 	if request.Body != nil {
 		body = &watchedBody{Reader: request.Body, closed: make(chan struct{})}

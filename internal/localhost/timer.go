@@ -117,7 +117,7 @@ func (t *timer) begin(ctx context.Context) (status *timerStatus, overdue bool) {
 		t.log.Error("timer starts without its status", "function", t.function, "error", err)
 	}
 	if status == nil {
-		status = &timerStatus{Next: dateTime{t.schedule.next(now)}}
+		status = &timerStatus{Next: dateTime{t.schedule.next(now)}, LastUpdated: dateTime{now}}
 		t.save(ctx, *status)
 		return status, false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 // storage starts an Azurite of the test's own: two apps that are compared know nothing of each other.
@@ -37,6 +38,14 @@ func storage(t *testing.T) azure.Account {
 // of the real host without its extension.
 func startLocal(t *testing.T, a app) (url string) {
 	t.Helper()
+	host := runLocal(t, a, nil)
+	until(t, "the app is ready", func() bool { return answers(t.Context(), host.URL()+"/api/health/ready") })
+	return host.URL()
+}
+
+// runLocal starts the local host.
+func runLocal(t *testing.T, a app, queueStore queues.Store) *localhost.Host {
+	t.Helper()
 	blobStore, err := azure.NewBlobs(a.account)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +54,7 @@ func startLocal(t *testing.T, a app) (url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := localhost.Config{ScriptRoot: a.dist, Blobs: blobStore, Output: log,
+	config := localhost.Config{ScriptRoot: a.dist, Queues: queueStore, Blobs: blobStore, Output: log,
 		Env: append([]string{"AzureFunctionsWebHost__hostid=" + a.id, "AzureWebJobsStorage=" + a.account.ConnectionString(),
 			"ROUNDHOUSE_LOCAL_KEY=" + a.key}, a.env...)}
 	if a.auth {
@@ -74,8 +83,7 @@ func startLocal(t *testing.T, a app) (url string) {
 	if err := host.WaitReady(ready); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the app is ready", func() bool { return answers(ready, host.URL()+"/api/health/ready") })
-	return host.URL()
+	return host
 }
 
 // TestSameAnswers asks both hosts the same, in the same order, each with storage of its own.
@@ -130,7 +138,11 @@ func (a answer) shown(key string) string {
 		}
 	}
 	b.WriteString("\n" + string(a.body))
-	text := strings.ReplaceAll(b.String(), key, "<key>")
+	return vary(strings.ReplaceAll(b.String(), key, "<key>"))
+}
+
+// vary takes out of a text what no two runs have in common.
+func vary(text string) string {
 	for _, v := range variable {
 		text = v.pattern.ReplaceAllString(text, v.to)
 	}
@@ -143,6 +155,9 @@ var variable = []struct {
 	to      string
 }{
 	{regexp.MustCompile(`127\.0\.0\.1:[0-9]+|localhost:[0-9]+`), "<host>"},
+	{regexp.MustCompile(`0001-01-01T00:00:00`), "<never>"},
+	{regexp.MustCompile(`9999-12-31T23:59:59`), "<end of time>"},
+	{regexp.MustCompile(`(PopReceipt\W+)[^"\\]+`), "$1<receipt>"},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:%A]+(\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?`), "<time>"},
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]+(\.[0-9]+)?( \+0000 UTC)?`), "<time>"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},

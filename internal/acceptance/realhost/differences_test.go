@@ -22,7 +22,6 @@ var differences = map[string]difference{
 	"method: head of the landing page":    {200, 200, landing},
 	"preflight":                           {404, 403, origin},
 	"header: origin of its own":           {403, 403, origin},
-	"wire: an empty host":                 {500, 500, ""},
 	"admin: status":                       {200, 200, "the real host names the commit that it was built from"},
 	"admin: functions":                    {200, 200, files},
 	"admin: function":                     {200, 200, files},

@@ -1,6 +1,7 @@
 package realhost
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -33,6 +34,8 @@ type app struct {
 	// id of the host in storage: hosts of one id share locks and keys.
 	id  string
 	env []string // NAME=value
+	// probe is the path that answers when the app is ready.
+	probe string
 	// auth has the host ask for keys.
 	auth bool
 }
@@ -88,7 +91,7 @@ func startReal(t *testing.T, a app) *real {
 			t.Logf("the end of the real host's log:\n%s", text[max(0, len(text)-6000):])
 		}
 	})
-	h.ready(t)
+	h.awaitReady(t, a.probe)
 	return h
 }
 
@@ -126,8 +129,8 @@ func putKeys(t *testing.T, a app) {
 	}
 }
 
-// ready waits until storage is there for the app.
-func (h *real) ready(t *testing.T) {
+// awaitReady waits until an address answers with 200: that of the app's readiness unless the test says otherwise.
+func (h *real) awaitReady(t *testing.T, probe string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
@@ -137,7 +140,7 @@ func (h *real) ready(t *testing.T) {
 			t.Fatal("the real host has ended")
 		default:
 		}
-		return answers(ctx, h.url+"/api/health/ready")
+		return answers(ctx, h.url+cmp.Or(probe, "/api/health/ready"))
 	})
 }
 

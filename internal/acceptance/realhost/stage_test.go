@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -42,7 +44,7 @@ func stage(t *testing.T) (dist string) {
 	if err := os.CopyFS(dist, os.DirFS(filepath.Join(staged.dir, "dist"))); err != nil {
 		t.Fatal(err)
 	}
-	editHost(t, dist, func(host map[string]any) { delete(host, "extensionBundle") })
+	editJSON(t, filepath.Join(dist, "host.json"), func(host map[string]any) { delete(host, "extensionBundle") })
 	return dist
 }
 
@@ -55,10 +57,9 @@ func (s *staging) unstage(code int) {
 	os.Exit(code)
 }
 
-// editHost changes the host.json of a staged app.
-func editHost(t *testing.T, dist string, edit func(map[string]any)) {
+// editJSON changes a file that holds a JSON object.
+func editJSON(t *testing.T, path string, edit func(map[string]any)) {
 	t.Helper()
-	path := filepath.Join(dist, "host.json")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -76,13 +77,19 @@ func editHost(t *testing.T, dist string, edit func(map[string]any)) {
 	}
 }
 
-// withQueues gives a staged app the queue extension.
+// withQueues gives an app the queue extension. Others that are in the same folder stay out: some need native libraries.
 func withQueues(t *testing.T, dist string) {
 	t.Helper()
 	bin := filepath.Join(dist, "bin")
 	if err := os.CopyFS(bin, os.DirFS(testenv.RealHostQueues(t))); err != nil {
 		t.Fatal(err)
 	}
+	editJSON(t, filepath.Join(bin, "extensions.json"), func(document map[string]any) {
+		list, _ := document["extensions"].([]any)
+		document["extensions"] = slices.DeleteFunc(list, func(extension any) bool {
+			return !strings.Contains(fmt.Sprint(extension), "Extensions.Storage")
+		})
+	})
 }
 
 // newYear is a schedule on which nothing fires while a test runs.

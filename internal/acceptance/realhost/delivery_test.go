@@ -1,0 +1,84 @@
+package realhost
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// TestSameDeliveries shows that a handler gets the same of a queue message from both hosts: of every form, of one that fails, and
+// of what has become of that in the poison queue.
+func TestSameDeliveries(t *testing.T) {
+	testenv.RealHostQueues(t)
+	queue := func(name, dataType string) string {
+		return fmt.Sprintf(`{"type":"queueTrigger","direction":"in","name":"message","queueName":"%s","connection":"AzureWebJobsStorage"%s}`, name, dataType)
+	}
+	const binary = `,"dataType":"binary"`
+	names := []string{"binary", "text", "failing", "failing-poison"}
+	onReal, onLocal := both(t, map[string]string{"web": webFunction, "binary": queue("binary", binary), "text": queue("text", ""),
+		"failing": queue("failing", binary), "poison": queue("failing-poison", binary)},
+		func(t *testing.T, r recording) {
+			for _, name := range names {
+				if err := r.queues(t).CreateQueue(t.Context(), name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	seen := onReal.skipProbes(t, onLocal)
+	for name, test := range map[string]struct {
+		queue, text string
+		deliveries  int
+	}{
+		"text":                  {"binary", "hello, ü", 1},
+		"base64":                {"binary", base64.StdEncoding.EncodeToString([]byte("hello")), 1},
+		"JSON":                  {"binary", `{"DequeueCount":99,"Id":"x"}`, 1},
+		"64 KiB":                {"binary", strings.Repeat("x", 64<<10), 1},
+		"text as text":          {"text", "hello, ü", 1},
+		"JSON as text":          {"text", `{"a":1,"DequeueCount":99,"Id":"x","nested":{"b":2},"list":[1],"myTrigger":"z","t":true,"n":null,"f":1.5,"d":"2024-01-02T03:04:05Z"}`, 1},
+		"an array as text":      {"text", `[1,2]`, 1},
+		"one that always fails": {"failing", "fails", maxDequeueCount + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, h := range []hosted{onReal, onLocal} {
+				if _, err := h.queues(t).SendText(t.Context(), test.queue, test.text, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for delivery := range test.deliveries {
+				seen++
+				want, got := onReal.requests(t, seen)[seen-1].shown(t), onLocal.requests(t, seen)[seen-1].shown(t)
+				if delivery == maxDequeueCount {
+					want, got = expiring(t, want, true), expiring(t, got, false)
+				}
+				if want != got {
+					t.Errorf("delivery %d from the real host: %s\nfrom the local host: %s", delivery+1, want, got)
+				}
+			}
+		})
+	}
+}
+
+// expiring takes the end of a message in a poison queue out of a request. The real host has storage forget such a message after
+// seven days; the store that the local host works with knows no messages that are forgotten.
+func expiring(t *testing.T, request string, want bool) string {
+	t.Helper()
+	const never = `ExpirationTime\":\"<end of time>+00:00\"`
+	if ends := !strings.Contains(request, never); ends != want {
+		t.Errorf("the message in the poison queue has an end: %v", ends)
+	}
+	return strings.Replace(request, never, `ExpirationTime\":\"<time>\"`, 1)
+}
+
+// queues are those of the app's storage.
+func (a app) queues(t *testing.T) *azure.Queues {
+	t.Helper()
+	store, err := azure.NewQueues(a.account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
