@@ -1,5 +1,5 @@
-// An app on Azure Container Apps: the image of the repository's Dockerfile, which scales with
-// the load. One instance is always there, because nothing else would look at queues and timers.
+// An app on Azure Container Apps: the image of the repository's Dockerfile, which scales with the
+// load. One instance is always there, because nothing else would look at queues and timers.
 param location string
 param tags object
 param name string
@@ -15,12 +15,9 @@ param signInRequired bool
 param signInTenant string
 
 var signIn = !empty(signInClientId)
-var own = union(
-  {
-    ROUNDHOUSE_PUBLIC_URL: 'https://${name}.${domain}'
-  },
-  signIn ? { WEBSITE_AUTH_ENABLED: 'true' } : {}
-)
+var url = 'https://${name}.${domain}'
+var own = union({ ROUNDHOUSE_PUBLIC_URL: url }, signIn ? { WEBSITE_AUTH_ENABLED: 'true' } : {})
+var env = [for setting in items(union(settings, own)): { name: setting.key, value: setting.value }]
 
 resource app 'Microsoft.App/containerApps@2024-03-01' = {
   name: name
@@ -51,7 +48,7 @@ resource app 'Microsoft.App/containerApps@2024-03-01' = {
           name: 'app'
           image: image
           resources: { cpu: 1, memory: '2Gi' }
-          env: [for setting in items(union(settings, own)): { name: setting.key, value: setting.value }]
+          env: env
           probes: [
             { type: 'Liveness', httpGet: { path: '/api/health/live', port: 8080 }, initialDelaySeconds: 30, periodSeconds: 30 }
             { type: 'Readiness', httpGet: { path: '/api/health/ready', port: 8080 }, periodSeconds: 10 }
@@ -89,4 +86,4 @@ resource authentication 'Microsoft.App/containerApps/authConfigs@2024-03-01' = i
   }
 }
 
-output url string = own.ROUNDHOUSE_PUBLIC_URL
+output url string = url

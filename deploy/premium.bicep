@@ -42,11 +42,11 @@ resource app 'Microsoft.Web/sites@2023-12-01' = {
     serverFarmId: plan.id
     httpsOnly: true
     virtualNetworkSubnetId: empty(networkName) ? null : resourceId('Microsoft.Network/virtualNetworks/subnets', networkName, context)
-    vnetRouteAllEnabled: !empty(networkName)
     keyVaultReferenceIdentity: identityId
     siteConfig: {
       minTlsVersion: '1.2'
       ftpsState: 'Disabled'
+      vnetRouteAllEnabled: !empty(networkName)
       functionsRuntimeScaleMonitoringEnabled: !empty(networkName)
       appSettings: [for setting in items(union(settings, platform)): { name: setting.key, value: setting.value }]
     }

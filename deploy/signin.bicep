@@ -10,11 +10,17 @@ resource app 'Microsoft.Web/sites@2023-12-01' existing = {
   name: name
 }
 
-resource passwords 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2023-12-01' = [for way in ['ftp', 'scm']: {
+resource ftpPasswords 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2023-12-01' = {
   parent: app
-  name: way
+  name: 'ftp'
   properties: { allow: false }
-}]
+}
+
+resource scmPasswords 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@2023-12-01' = {
+  parent: app
+  name: 'scm'
+  properties: { allow: false }
+}
 
 resource authentication 'Microsoft.Web/sites/config@2023-12-01' = if (!empty(clientId)) {
   parent: app

@@ -90,3 +90,37 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 }
+
+// A template that says something else than the program is found, and the finding says what it is.
+func TestDisagreements(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		file, old, with, want string
+		look                  func(*testing.T, string) []string
+	}{
+		"a setting too few":             {"context.bicep", "  ROUNDHOUSE_OUTBOX: outbox\n", "  ROUNDHOUSE_PUBLIC_URL: outbox\n", "the program needs ROUNDHOUSE_OUTBOX", settingFindings},
+		"an empty setting":              {"context.bicep", "ROUNDHOUSE_UPDATE_ENDPOINT: updateEndpoint", "ROUNDHOUSE_UPDATE_ENDPOINT: ''", "managed-app on flex: the program needs ROUNDHOUSE_UPDATE_ENDPOINT", settingFindings},
+		"a setting that nobody reads":   {"context.bicep", "  ROUNDHOUSE_CONTEXT:", "  ROUNDHOUSE_COLOUR: 'red'\n  ROUNDHOUSE_CONTEXT:", "the program does not read ROUNDHOUSE_COLOUR", settingFindings},
+		"one of the other context":      {"context.bicep", "? { ROUNDHOUSE_SPN_TENANT: tenant().tenantId }", "? { ROUNDHOUSE_SPN_TENANT: tenant().tenantId, ROUNDHOUSE_UPDATE_AUTH: '' }", "the program does not read ROUNDHOUSE_UPDATE_AUTH", settingFindings},
+		"a connection in another way":   {"context.bicep", "AzureWebJobsStorage__credential", "AzureWebJobsStorage__secret", "docs/settings.md does not have it", settingFindings},
+		"the runtime on flex":           {"context.bicep", "  ROUNDHOUSE_CONTEXT:", "  FUNCTIONS_WORKER_RUNTIME: 'custom'\n  ROUNDHOUSE_CONTEXT:", "Flex Consumption refuses it", settingFindings},
+		"a setting of the host missing": {"premium.bicep", "  FUNCTIONS_EXTENSION_VERSION: '~4'\n", "", "does not set FUNCTIONS_EXTENSION_VERSION", settingFindings},
+		"a role too few":                {"roles.bicep", "  '974c5e8b-45b9-4653-ba55-5f855dd0fb88' // Storage Queue Data Contributor\n", "", "needed", roleFindings},
+		"a role too many":               {"roles.bicep", "var componentRoles = [", "var componentRoles = ['14b46e9e-c2b7-41b4-b07b-48a6ebf60603', ", "assigned", roleFindings},
+		"the publisher's for everybody": {"roles.bicep", "context == 'publisher' ?", "context != '' ?", "managed-app on flex", roleFindings},
+		"a role at another place":       {"roles.bicep", "  scope: vault\n", "  scope: storage\n", "assigned", roleFindings},
+		"a role at everything":          {"roles.bicep", "  scope: vault\n", "", "assigned", roleFindings},
+		"a role for somebody else":      {"context.bicep", "principalId: identity.properties.principalId\n    storageName", "principalId: tenant().tenantId\n    storageName", "the role is that of", roleFindings},
+		"an account that is not there":  {"context.bicep", "    storageName: storageName\n", "    storageName: 'other'\n", "there is no Microsoft.Storage/storageAccounts other", roleFindings},
+		"an intake that is closed":      {"open-paths.json", "  \"/api/marketplace/webhook\",\n", "", "/api/marketplace/webhook: has to be open: true", pathFindings},
+		"a route that is open":          {"open-paths.json", "/api/health/ready", "/api/health/*", "/api/health/full: has to be open: false", pathFindings},
+		"a route that is gone":          {"open-paths.json", "/api/alerts", "/api/alarms", "/api/alarms is open, and no route is there", pathFindings},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if found := strings.Join(c.look(t, broken(t, c.file, c.old, c.with)), "\n"); !strings.Contains(found, c.want) {
+				t.Errorf("%q is not in what was found:\n%s", c.want, found)
+			}
+		})
+	}
+}

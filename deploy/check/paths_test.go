@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,15 @@ func matches(pattern, path string) bool {
 // other.
 func TestOpenPaths(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join("..", "open-paths.json"))
+	for _, finding := range pathFindings(t, template) {
+		t.Error(finding)
+	}
+}
+
+// pathFindings are what is wrong with the open paths beside a template.
+func pathFindings(t *testing.T, template string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(template), "open-paths.json"))
 	var patterns []string
 	if err == nil {
 		err = json.Unmarshal(text, &patterns)
@@ -38,6 +47,7 @@ func TestOpenPaths(t *testing.T) {
 			}
 		}
 	}
+	var found []string
 	used := map[string]bool{}
 	for path, want := range open {
 		var by []string
@@ -47,12 +57,13 @@ func TestOpenPaths(t *testing.T) {
 			}
 		}
 		if want != (len(by) > 0) {
-			t.Errorf("%s: has to be open: %v; open by %v", path, want, by)
+			found = append(found, fmt.Sprintf("%s: has to be open: %v; open by %v", path, want, by))
 		}
 	}
 	for _, pattern := range patterns {
 		if !used[pattern] {
-			t.Errorf("%s is open, and no route is there", pattern)
+			found = append(found, pattern+" is open, and no route is there")
 		}
 	}
+	return found
 }

@@ -19,37 +19,44 @@ func scopes() map[string]string {
 // acrPull lets a container app fetch its image: a need of the plan, and not of the program.
 const acrPull = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
 
-// assigned are the roles of a deployment, as type and id.
-func assigned(t *testing.T, d *bicep.Deployment) []string {
-	t.Helper()
-	var roles []string
+// assigned are the roles of a deployment, as type and id, and what is wrong with where they are.
+func assigned(d *bicep.Deployment) (roles, found []string) {
 	for _, r := range of(d, "Microsoft.Authorization/roleAssignments") {
-		if r.Scope == nil {
-			t.Fatalf("%s:%d: the role is assigned at everything", r.File, r.Line)
-		}
-		kind, _, _ := strings.Cut(r.Scope.Type, "@")
-		if r.Scope.Existing && !slices.ContainsFunc(of(d, kind), func(made *bicep.Resource) bool { return made.Name() == r.Scope.Name() }) {
-			t.Errorf("%s:%d: there is no %s %s", r.File, r.Line, kind, r.Scope.Name())
+		at := "everything"
+		if r.Scope != nil {
+			at, _, _ = strings.Cut(r.Scope.Type, "@")
+			if r.Scope.Existing && !slices.ContainsFunc(of(d, at), func(made *bicep.Resource) bool { return made.Name() == r.Scope.Name() }) {
+				found = append(found, fmt.Sprintf("%s:%d: there is no %s %s", r.File, r.Line, at, r.Scope.Name()))
+			}
 		}
 		if principal := fmt.Sprint(r.Body.Get("properties", "principalId")); !strings.HasPrefix(principal, "principal of id-") {
-			t.Errorf("%s:%d: the role is that of %s", r.File, r.Line, principal)
+			found = append(found, fmt.Sprintf("%s:%d: the role is that of %s", r.File, r.Line, principal))
 		}
-		roles = append(roles, kind+" "+path.Base(fmt.Sprint(r.Body.Get("properties", "roleDefinitionId"))))
+		roles = append(roles, at+" "+path.Base(fmt.Sprint(r.Body.Get("properties", "roleDefinitionId"))))
 	}
 	slices.Sort(roles)
-	return roles
+	return roles, found
 }
 
 // The app's identity has the roles that the program names, and no other.
 func TestRoles(t *testing.T) {
 	t.Parallel()
+	for _, finding := range roleFindings(t, template) {
+		t.Error(finding)
+	}
+}
+
+// roleFindings are what is wrong with the roles of a template.
+func roleFindings(t *testing.T, file string) []string {
+	t.Helper()
+	var found []string
 	for _, context := range contexts() {
 		m := describe(t, context)
 		for _, plan := range plans() {
 			for _, key := range []string{"", "payloads"} {
 				params := inContext(context, plan)
 				params["payloadKey"] = key
-				d := deploy(t, params)
+				d := deployFile(t, file, params)
 				set := settingsOf(t, d)
 				var want []string
 				for _, role := range m.Roles {
@@ -61,12 +68,15 @@ func TestRoles(t *testing.T) {
 					want = append(want, "Microsoft.ContainerRegistry/registries "+acrPull)
 				}
 				slices.Sort(want)
-				if got := assigned(t, d); !slices.Equal(got, want) {
-					t.Errorf("%s on %s, key %q:\nassigned %q\nneeded   %q", context, plan, key, got, want)
+				got, misplaced := assigned(d)
+				found = append(found, misplaced...)
+				if !slices.Equal(got, want) {
+					found = append(found, fmt.Sprintf("%s on %s, key %q:\nassigned %q\nneeded   %q", context, plan, key, got, want))
 				}
 			}
 		}
 	}
+	return found
 }
 
 // Two apps in one environment have nothing in common but the logs: each has the identity, the storage account and the vault

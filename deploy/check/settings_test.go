@@ -61,10 +61,19 @@ func inContext(context, plan string) map[string]any {
 // leaves out.
 func TestSettings(t *testing.T) {
 	t.Parallel()
+	for _, finding := range settingFindings(t, template) {
+		t.Error(finding)
+	}
+}
+
+// settingFindings are what is wrong with the settings of a template.
+func settingFindings(t *testing.T, path string) []string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var found []string
 	unused := map[string]bool{}
 	for _, name := range ofHost() {
 		unused[name] = true
@@ -72,35 +81,45 @@ func TestSettings(t *testing.T) {
 	for _, context := range contexts() {
 		m := describe(t, context)
 		for _, plan := range plans() {
-			set := settingsOf(t, deploy(t, inContext(context, plan)))
+			set := settingsOf(t, deployFile(t, path, inContext(context, plan)))
 			for _, name := range m.Required {
 				if set[name] == "" {
-					t.Errorf("%s, %s: the program needs %s, which is not set", context, plan, name)
+					found = append(found, fmt.Sprintf("%s on %s: the program needs %s, which is not set", context, plan, name))
 				}
 			}
 			for name := range set {
 				delete(unused, name)
-				storage, suffix, ofStorage := strings.Cut(name, "__")
-				switch {
-				case slices.Contains(ofHost(), name):
-				case ofStorage && storage == "AzureWebJobsStorage":
-					if !strings.Contains(string(text), "__"+suffix+"`") {
-						t.Errorf("%s: docs/settings.md does not have it", name)
-					}
-				case !slices.Contains(m.Settings, name):
-					t.Errorf("%s, %s: the program does not read %s", context, plan, name)
-				case !strings.Contains(string(text), "`"+name+"`"):
-					t.Errorf("%s: docs/settings.md does not have it", name)
+				if !slices.Contains(ofHost(), name) {
+					found = append(found, known(m, name, string(text))...)
 				}
 			}
-			if _, ok := set["FUNCTIONS_WORKER_RUNTIME"]; ok == (plan == "flex" || plan == "container-apps") {
-				t.Errorf("%s: FUNCTIONS_WORKER_RUNTIME is set: %v; Flex Consumption refuses it, and the image has it", plan, ok)
+			if _, ok := set["FUNCTIONS_WORKER_RUNTIME"]; ok != (plan == "premium") {
+				found = append(found, fmt.Sprintf("%s: FUNCTIONS_WORKER_RUNTIME is set: %v; Flex Consumption refuses it, and the image has it", plan, ok))
 			}
 		}
 	}
-	if len(unused) > 0 {
-		t.Errorf("the template does not set %v", slices.Sorted(maps.Keys(unused)))
+	for name := range unused {
+		found = append(found, "the template does not set "+name)
 	}
+	return found
+}
+
+// known says what is wrong with a setting: the program does not read it, or the page does not have it.
+func known(m manifest, name, page string) []string {
+	if storage, suffix, ok := strings.Cut(name, "__"); ok && storage == "AzureWebJobsStorage" {
+		if !strings.Contains(page, "__"+suffix+"`") {
+			return []string{name + ": docs/settings.md does not have it"}
+		}
+		return nil // that the program takes them shows TestProgramTakesSettings
+	}
+	var found []string
+	if !slices.Contains(m.Settings, name) {
+		found = append(found, "the program does not read "+name)
+	}
+	if !strings.Contains(page, "`"+name+"`") {
+		found = append(found, name+": docs/settings.md does not have it")
+	}
+	return found
 }
 
 // Settings that only the template's user gives are settings of the program, too.

@@ -45,9 +45,15 @@ func required() map[string]any {
 // deploy works the template out for some parameters.
 func deploy(t *testing.T, params map[string]any) *bicep.Deployment {
 	t.Helper()
+	return deployFile(t, template, params)
+}
+
+// deployFile does so with a copy of the template.
+func deployFile(t *testing.T, path string, params map[string]any) *bicep.Deployment {
+	t.Helper()
 	all := maps.Clone(required())
 	maps.Copy(all, params)
-	d, err := bicep.Deploy(template, bicep.Config{Params: all, Runtime: runtime})
+	d, err := bicep.Deploy(path, bicep.Config{Params: all, Runtime: runtime})
 	if err != nil {
 		t.Fatal(err)
 	}
