@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -234,6 +235,47 @@ func TestStopWaitsForInvocations(t *testing.T) {
 			<-p.last
 		})
 	}
+}
+
+// What waits for storage that does not come is answered at once when the program stops.
+func TestStopEndsWaiting(t *testing.T) {
+	t.Parallel()
+	tried, entered, putBack := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	a := queueApp(func(context.Context, engine.Delivery) error {
+		t.Error("the handler was called")
+		return nil
+	})
+	once := sync.OnceFunc(func() { close(tried) })
+	a.Preparation = preparation.New(slog.New(slog.DiscardHandler), []preparation.Step{func(context.Context) error { once(); return errors.New("no storage") }})
+	a.API = func(e *echo.Echo) error {
+		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c echo.Context) error { close(entered); return next(c) }
+		})
+		return nil
+	}
+	work := a.Queues["work"]
+	work.PutBack = func(context.Context, engine.Delivery) error { close(putBack); return errors.New("no storage, either") }
+	a.Queues["work"] = work
+	p := startProgram(t, runner{Drain: time.Hour}, a)
+	<-tried
+	done := make(chan error, 1)
+	go func() {
+		status, answer, err := request(context.Background(), http.MethodPost, "http://"+p.address+"/work", workBody)
+		if err == nil && (status != http.StatusServiceUnavailable || !strings.Contains(answer, "the program stops")) {
+			err = fmt.Errorf("status %d: %s", status, answer)
+		}
+		done <- err
+	}()
+	<-entered
+	p.stop()
+	<-putBack
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if code := <-p.exit; code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	<-p.last
 }
 
 // awaitRefusal returns when nobody listens on the address any more.

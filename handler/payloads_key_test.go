@@ -2,10 +2,12 @@ package handler_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -194,12 +196,16 @@ func enable(t *testing.T, h *handlertest.Host, version string) {
 	}
 }
 
-// An app whose key cannot be used does not start, and says which setting and what is wrong.
+// An app whose key cannot be used says which setting and what is wrong, and puts messages back as they came. When the key can be
+// used, it goes on.
 func TestStartWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := handlertest.New(t, payloadApp(), encryptedWith("payloads"))
-		if err := developmentKey(t, h).Disable(t.Context(), newestVersion(t, h)); err != nil {
+		s := &payloadScenario{t, h}
+		s.do(http.MethodPost, "/api/work", map[string]any{"correlationId": "c", "input": payloadInput{"echo", payloadMarker}})
+		version := newestVersion(t, h)
+		if err := developmentKey(t, h).Disable(t.Context(), version); err != nil {
 			t.Fatal(err)
 		}
 		other, err := handler.New(payloadApp(), handler.Config{Tables: h.Tables, Queues: h.Queues, Blobs: h.Blobs, Lookup: func(name string) (string, bool) {
@@ -212,6 +218,24 @@ func TestStartWithoutTheKey(t *testing.T) {
 		defer other.Close()
 		if err := other.Start(t.Context()); !errors.Is(err, keys.ErrForbidden) || !strings.Contains(err.Error(), "ROUNDHOUSE_PAYLOAD_KEY") {
 			t.Errorf("%v", err)
+		}
+		sent, err := h.Queues.Receive(t.Context(), "work-queue", 1, time.Hour)
+		if err != nil || len(sent) != 1 {
+			t.Fatal(sent, err)
+		}
+		body := fmt.Sprintf(`{"Data":{"message":%q},"Metadata":{"Id":%q,"DequeueCount":"1"}}`, base64.StdEncoding.EncodeToString([]byte(sent[0].Text)), sent[0].ID)
+		answer := httptest.NewRecorder()
+		other.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/work-queue-trigger", strings.NewReader(body)))
+		if err := h.Queues.Delete(t.Context(), "work-queue", sent[0].ID, sent[0].PopReceipt); err != nil || answer.Code != http.StatusOK {
+			t.Fatalf("%d %s, %v", answer.Code, answer.Body, err)
+		}
+		enable(t, h, version)
+		if err := other.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if n := h.Deliver(); len(h.History("work")) == 0 {
+			t.Errorf("the message is lost: %d deliveries, %+v", n, h.DeadLetters("work"))
 		}
 	})
 }
