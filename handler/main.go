@@ -110,17 +110,16 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	return code
 }
 
-// badSettings tells of settings, one a line.
+// badSettings tells of all settings that are missing or wrong.
 func (m runner) badSettings(err error) int {
-	m.complain("these app settings are missing or wrong:\n" + err.Error())
+	m.complain("these app settings are missing or wrong: " + err.Error())
 	return exitUsage
 }
 
-// complain writes lines to standard error, each marked as the host recognizes an error: its record of a crash has the last three.
+// complain writes to standard error what ends the program, in one line: the host knows an error by its words, and its record of a
+// crash has few lines, those that it had read when the process was gone.
 func (m runner) complain(text string) {
-	for line := range strings.Lines(redact.Text(text)) {
-		fmt.Fprintf(m.Stderr, "handler: error: %s\n", strings.TrimSuffix(line, "\n"))
-	}
+	fmt.Fprintf(m.Stderr, "handler: error: %s\n", strings.ReplaceAll(strings.TrimSpace(redact.Text(text)), "\n", "; "))
 }
 
 // load reads the settings. When some are wrong, the engines are asked for theirs as well, so that all are told at once.

@@ -313,7 +313,7 @@ func TestProgramThatDoesNotStart(t *testing.T) {
 		fatal bool
 		want  string
 	}{
-		{"settings", settingstest.Environment{}, nil, program{}, nil, exitUsage, true, "handler: error: FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
+		{"settings", settingstest.Environment{}, nil, program{}, nil, exitUsage, true, "handler: error: these app settings are missing or wrong: FUNCTIONS_CUSTOMHANDLER_PORT is not set"},
 		{"argument", emulator, []string{"now"}, program{}, nil, exitUsage, false, `unexpected argument "now"`},
 		{"flag", emulator, []string{"-fast"}, program{}, nil, exitUsage, false, "-fast"},
 		{"wiring", emulator, nil, program{}, oh, exitFailure, true, "handler: error: the program cannot be put together: oh"},
@@ -364,6 +364,9 @@ func TestProcessReportsItsSettings(t *testing.T) {
 	err := cmd.Run()
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitUsage {
 		t.Errorf("%v, want exit code %d", err, exitUsage)
+	}
+	if lines := strings.Count(stderr.String(), "\n"); lines != 1 { // all that the host's record of a crash is sure to have
+		t.Errorf("%d lines:\n%s", lines, &stderr)
 	}
 	for _, want := range []string{
 		"FUNCTIONS_CUSTOMHANDLER_PORT", "AzureWebJobsStorage", engineSetting, "ROUNDHOUSE_INVOCATION_BUDGET", "ROUNDHOUSE_LOG_LEVEL", "ROUNDHOUSE_KEY_VAULT_URL",

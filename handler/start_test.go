@@ -137,6 +137,9 @@ func TestAnswersWithoutStorage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(everything)
 		b := a.begin(t)
+		if rec := b.do(http.MethodGet, "/api/health/ready", ""); rec.Code != http.StatusServiceUnavailable || !strings.Contains(rec.Body.String(), "has only just started") {
+			t.Errorf("before the first round: %d %s", rec.Code, rec.Body)
+		}
 		if err := b.Start(t.Context()); !errors.Is(err, tables.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}

@@ -19,12 +19,14 @@ const (
 	maxDelay   = 15 * time.Second
 )
 
-// ErrUnprepared: not everything is prepared. The text of the error says what is missing.
-var ErrUnprepared = errors.New("storage is not prepared yet")
-
+// Errors of this package.
 var (
-	errNotTried = errors.New("nothing was tried yet")
-	errEnded    = errors.New("the program stops")
+	// ErrUnprepared: not everything is prepared. The text of the error says what is missing.
+	ErrUnprepared = errors.New("storage is not prepared yet")
+	// ErrUntried is that what is missing is not known yet: the first round is not over.
+	ErrUntried = errors.New("the first round is not over")
+
+	errEnded = errors.New("the program stops")
 )
 
 // Step makes one thing, or a few that belong together, where they are missing. It may be called again after it has failed.
@@ -45,7 +47,7 @@ type Preparation struct {
 
 // New makes a preparation that has done nothing yet. The log is required.
 func New(log *slog.Logger, stages ...[]Step) *Preparation {
-	return &Preparation{log: log, stages: stages, last: errNotTried, prepared: make(chan struct{}), ended: make(chan struct{})}
+	return &Preparation{log: log, stages: stages, last: ErrUntried, prepared: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // Run tries until everything is prepared (nil), or ctx ends (its cause). From then on, nobody waits any more. It is called once.

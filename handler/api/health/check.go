@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -83,6 +84,8 @@ func trouble(err error) string {
 		return "No answer; the log has the reason."
 	case errors.Is(err, tables.ErrNotFound):
 		return "Not created yet."
+	case errors.Is(err, preparation.ErrUntried):
+		return "The app has only just started."
 	default:
 		return "No usable answer; the log has the reason."
 	}
