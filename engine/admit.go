@@ -98,7 +98,7 @@ func (d Definition) startMessage(s orchestrator.Start) (Message, error) {
 	decoder := json.NewDecoder(bytes.NewReader(input))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&m); err != nil {
-		return m, fmt.Errorf("the input is not the engine's message, an object with operation, instanceId, tenantId and input: %w", err)
+		return m, fmt.Errorf("the input is not the engine's message, an object with operation, instanceId, tenantId and input: %w", payload.Explain(err))
 	}
 	if s.CorrelationID != "" {
 		m.CorrelationID = s.CorrelationID

@@ -29,7 +29,7 @@ func TestMessagesThatAreDeadAtOnce(t *testing.T) {
 		"empty":                {"", engine.ReasonUndecodable, "not a JSON object", ""},
 		"an array":             {"[1]", engine.ReasonUndecodable, "not a JSON object", ""},
 		"half an object":       {`{"correlationId":"c`, engine.ReasonUndecodable, "unexpected end", ""},
-		"wrong types":          {`{"correlationId":7}`, engine.ReasonUndecodable, "cannot unmarshal number", ""},
+		"wrong types":          {`{"correlationId":7}`, engine.ReasonUndecodable, "correlationId is a number, and has to be a string", ""},
 		"not UTF-8":            {"{\"correlationId\":\"\xff\xfe\"}", engine.ReasonUndecodable, "not UTF-8", ""},
 		"with NUL":             {"{\x00}", engine.ReasonUndecodable, "invalid character", ""},
 		"unknown engine":       {`{"correlationId":"u","engine":"roundabout","instanceId":"i1"}`, engine.ReasonUnknownEngine, `"roundabout"`, "i1"},
@@ -38,7 +38,7 @@ func TestMessagesThatAreDeadAtOnce(t *testing.T) {
 		"ids of all kinds": {`{"correlationId":"a/b\\c#d?e-日本-%2F","engine":"nobody","instanceId":"/subscriptions/1/x\\y#z?ü"}`,
 			engine.ReasonUnknownEngine, `"nobody"`, `/subscriptions/1/x\y#z?ü`},
 		"unknown input":       {`{"correlationId":"f","instanceId":"i1","input":{"degree":90}}`, engine.ReasonPermanent, `unknown field "degree"`, "i1"},
-		"input of other type": {`{"correlationId":"f","instanceId":"i1","input":"90"}`, engine.ReasonPermanent, "cannot unmarshal string", "i1"},
+		"input of other type": {`{"correlationId":"f","instanceId":"i1","input":"90"}`, engine.ReasonPermanent, "the value is a string, and has to be an object", "i1"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -186,6 +186,27 @@ func TestPoisonWaitsForStorage(t *testing.T) {
 		dead := w.deadLetters(t)
 		if len(dead) != 1 || string(dead[0].OriginalMessage) != good || dead[0].DequeueCount != 8 || dead[0].MessageID != "poison-1" {
 			t.Errorf("%+v", dead)
+		}
+	})
+}
+
+// A message may begin with a byte-order mark, as those of some senders do, and its dead letter has it, too.
+func TestByteOrderMark(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.prepare(t)
+		w.send(t, "\xef\xbb\xbf"+good)
+		w.host(t, w.always(w.process(t, nil)))
+		w.checkSucceeded(t, "c1")
+		w.send(t, "\xef\xbb\xbf[]")
+		w.host(t, w.always(w.process(t, nil)))
+		if dead := w.deadLetters(t); len(dead) != 1 || string(dead[0].OriginalMessage) != "\xef\xbb\xbf[]" {
+			t.Errorf("%+v", dead)
+		}
+		m, err := w.definition().Accept([]byte("\xef\xbb\xbf" + good))
+		if err != nil || m.CorrelationID != "c1" {
+			t.Errorf("over HTTP: %+v, %v", m, err)
 		}
 	})
 }

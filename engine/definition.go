@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -211,7 +212,7 @@ func decodeStrictly(document json.RawMessage, v any) error {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return err
+		return payload.Explain(err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("there is something behind the JSON value")

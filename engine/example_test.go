@@ -110,7 +110,7 @@ func ExampleOrchestrate() {
 	}
 	// Output:
 	// Completed "Hello, Ada of contoso"
-	// Failed input of engine hello: json: unknown field "nmae"
+	// Failed input of engine hello: unknown field "nmae"
 }
 
 // The messages of an occurrence have the same correlation ids each time, so an occurrence that is repeated sends duplicates, which

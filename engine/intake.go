@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/google/uuid"
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // ErrUnauthorized: the sender of a request did not prove its identity.
@@ -92,7 +94,7 @@ func (e Endpoint) validate() error {
 // Accept makes a message of a body that came through an intake. Unlike a message from the queue, it cannot name a blob,
 // because senders over HTTP have no access to the platform's blobs. The message always has a correlation id.
 func (d Definition) Accept(body []byte) (Message, error) {
-	m, err := d.accept(body)
+	m, err := d.accept(bytes.TrimPrefix(body, []byte(payload.ByteOrderMark)))
 	if err != nil {
 		return Message{}, err
 	}
@@ -121,7 +123,7 @@ func (d Definition) accept(body []byte) (Message, error) {
 	}
 	var m Message
 	if err := json.Unmarshal(body, &m); err != nil {
-		return m, err
+		return m, payload.Explain(err)
 	}
 	if m.Blob != "" {
 		return m, errors.New("a message over HTTP has its input in itself, not in a blob")

@@ -83,6 +83,7 @@ func (d Definition) decodeMessage(body []byte, messageID string) (Message, error
 
 func (d Definition) parseMessage(body []byte) (Message, error) {
 	var m Message
+	body = bytes.TrimPrefix(body, []byte(payload.ByteOrderMark))
 	if len(body) > MaxMessage {
 		return m, fmt.Errorf("the message has %d bytes, %d are allowed: send a reference to what is large: %w", len(body), MaxMessage, errTooLarge)
 	}
@@ -121,7 +122,7 @@ func (d Definition) adapt(body []byte) (Message, error) {
 		}
 	}
 	var m Message
-	err := json.Unmarshal(body, &m)
+	err := payload.Explain(json.Unmarshal(body, &m))
 	if err == nil && m.Blob != "" && len(m.Input) > 0 {
 		err = errors.New("it has both an input and a blob with the input")
 	}

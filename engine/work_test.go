@@ -98,4 +98,6 @@ func conflict(t *testing.T, body, state, door string, repeat bool) {
 	}
 }
 
-func isConflict(l engine.DeadLetter) bool { return l.DetectedReason == engine.ReasonCorrelationConflict }
+func isConflict(l engine.DeadLetter) bool {
+	return l.DetectedReason == engine.ReasonCorrelationConflict
+}

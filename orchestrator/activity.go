@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 	"unicode/utf8"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // Activity is a step that does real work: it may use the network, the clock and everything else that an orchestrator may
@@ -78,7 +80,7 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 	}()
 	var in In
 	if err := json.Unmarshal(input, &in); err != nil {
-		return nil, Permanent(fmt.Errorf("input of activity %s: %w", a.name, err))
+		return nil, Permanent(fmt.Errorf("input of activity %s: %w", a.name, payload.Explain(err)))
 	}
 	out, err := a.fn(ctx, in)
 	if err != nil {

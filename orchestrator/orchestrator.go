@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // Orchestrator is a durable function; see the package comment.
@@ -56,7 +58,7 @@ func (o *Orchestrator[In, Out]) configured() orchestratorOptions { return o.opti
 func (o *Orchestrator[In, Out]) run(ctx *Context, input json.RawMessage) (json.RawMessage, error) {
 	var in In
 	if err := json.Unmarshal(input, &in); err != nil {
-		return nil, Permanent(fmt.Errorf("input of orchestrator %s: %w", o.name, err))
+		return nil, Permanent(fmt.Errorf("input of orchestrator %s: %w", o.name, payload.Explain(err)))
 	}
 	out, err := o.fn(ctx, in)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/internal/redact"
 )
 
@@ -109,7 +110,7 @@ func DecodeSignal(body []byte) (Signal, error) {
 	var s Signal
 	d := json.NewDecoder(bytes.NewReader(body))
 	if err := d.Decode(&s); err != nil {
-		return s, fmt.Errorf("%w: %w", ErrSignal, err)
+		return s, fmt.Errorf("%w: %w", ErrSignal, payload.Explain(err))
 	}
 	return s, s.validate()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // The conditions of an alert.
@@ -87,7 +88,7 @@ func Adapt(body []byte) (m engine.Message, ok bool, err error) {
 func ParseAlert(input []byte) (Alert, error) {
 	var d document
 	if err := json.Unmarshal(input, &d); err != nil {
-		return Alert{}, fmt.Errorf("%w: %w", ErrAlert, err)
+		return Alert{}, fmt.Errorf("%w: %w", ErrAlert, payload.Explain(err))
 	}
 	return d.alert()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -102,7 +103,7 @@ func decodeDocument(document []byte) (inputDocument, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&doc); err != nil {
-		return doc, fmt.Errorf("input: %w", err)
+		return doc, fmt.Errorf("input: %w", payload.Explain(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return doc, errors.New("input: more than one JSON value")

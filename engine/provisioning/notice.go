@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // Where notices come from.
@@ -119,7 +120,7 @@ func (d document) fromManagedApp() bool { return d.ApplicationID != "" && d.Even
 func ParseNotice(input []byte) (Notice, error) {
 	var d document
 	if err := json.Unmarshal(input, &d); err != nil {
-		return Notice{}, fmt.Errorf("%w: %w", ErrNotice, err)
+		return Notice{}, fmt.Errorf("%w: %w", ErrNotice, payload.Explain(err))
 	}
 	return d.notice()
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/services/entra"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -63,7 +64,7 @@ func decodeDocument(document []byte, in *Input) error {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(in); err != nil {
-		return fmt.Errorf("input: %w", err)
+		return fmt.Errorf("input: %w", payload.Explain(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("input: more than one JSON value")
