@@ -10,11 +10,8 @@ param registry string
 param settings object
 param maximumInstances int
 param image string
-param signInClientId string
-param signInRequired bool
-param signInTenant string
+param signIn bool
 
-var signIn = !empty(signInClientId)
 var url = 'https://${name}.${domain}'
 var own = union({ ROUNDHOUSE_PUBLIC_URL: url }, signIn ? { WEBSITE_AUTH_ENABLED: 'true' } : {})
 var env = [for setting in items(union(settings, own)): { name: setting.key, value: setting.value }]
@@ -46,7 +43,7 @@ resource app 'Microsoft.App/containerApps@2024-03-01' = {
       containers: [
         {
           name: 'app'
-          image: image
+          image: empty(image) ? 'mcr.microsoft.com/azure-functions/dotnet:4' : image
           resources: { cpu: 1, memory: '2Gi' }
           env: env
           probes: [
@@ -59,28 +56,6 @@ resource app 'Microsoft.App/containerApps@2024-03-01' = {
         minReplicas: 1
         maxReplicas: maximumInstances
         rules: [{ name: 'cpu', custom: { type: 'cpu', metadata: { type: 'Utilization', value: '70' } } }]
-      }
-    }
-  }
-}
-
-resource authentication 'Microsoft.App/containerApps/authConfigs@2024-03-01' = if (signIn) {
-  parent: app
-  name: 'current'
-  properties: {
-    platform: { enabled: true }
-    globalValidation: {
-      unauthenticatedClientAction: signInRequired ? 'Return401' : 'AllowAnonymous'
-      excludedPaths: signInRequired ? loadJsonContent('open-paths.json') : []
-    }
-    identityProviders: {
-      azureActiveDirectory: {
-        enabled: true
-        registration: {
-          clientId: signInClientId
-          openIdIssuer: '${environment().authentication.loginEndpoint}${signInTenant}/v2.0'
-        }
-        validation: { allowedAudiences: ['api://${signInClientId}'] }
       }
     }
   }

@@ -148,11 +148,32 @@ module container 'container.bicep' = if (plan == 'container-apps') {
     settings: settings
     maximumInstances: maximumInstances
     image: image
-    signInClientId: signInClientId
-    signInRequired: signInRequired
-    signInTenant: signInTenant
+    signIn: !empty(signInClientId)
   }
-  dependsOn: [roles]
+  dependsOn: [roles, containerSignInBefore]
+}
+
+// An app that believes what the platform says of callers must not run before the platform says it. So authentication is turned
+// on before an app that is there learns of it; and after a new one is made, which has nothing in it yet.
+module containerSignInBefore 'containersignin.bicep' = if (plan == 'container-apps' && !empty(signInClientId) && !empty(image)) {
+  name: 'signin-before-${context}'
+  params: {
+    name: appName
+    clientId: signInClientId
+    required: signInRequired
+    tenantId: signInTenant
+  }
+}
+
+module containerSignInAfter 'containersignin.bicep' = if (plan == 'container-apps' && !empty(signInClientId) && empty(image)) {
+  name: 'signin-after-${context}'
+  params: {
+    name: appName
+    clientId: signInClientId
+    required: signInRequired
+    tenantId: signInTenant
+  }
+  dependsOn: [container]
 }
 
 module signIn 'signin.bicep' = if (plan != 'container-apps') {

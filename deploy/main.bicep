@@ -59,11 +59,11 @@ param managedAppSettings object = {}
 @description('Where alerts are sent to by mail; empty: there are none.')
 param alertEmail string = ''
 
-@description('The image of the publisher as a container app; the default has no app in it, for the time until there is one.')
-param publisherImage string = 'mcr.microsoft.com/azure-functions/dotnet:4'
+@description('The image of the publisher as a container app; empty: a host without an app, for the time until there is one.')
+param publisherImage string = ''
 
 @description('The image of the managed application as a container app.')
-param managedAppImage string = 'mcr.microsoft.com/azure-functions/dotnet:4'
+param managedAppImage string = ''
 
 var contexts = concat(publisher ? ['publisher'] : [], managedApp ? ['managed-app'] : [])
 var token = toLower(uniqueString(subscription().id, resourceGroupName, environmentName))

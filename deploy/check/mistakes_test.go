@@ -41,7 +41,7 @@ func extremes() []map[string]any {
 		least, most := maps.Clone(required()), maps.Clone(required())
 		least["plan"] = plan
 		maps.Copy(most, map[string]any{"plan": plan, "isolated": true, "managedApp": true, "signInClientId": clientID, "signInRequired": true,
-			"payloadKey": "payloads", "alertEmail": "ops@example.com"})
+			"publisherImage": "registry.azurecr.io/roundhouse:1", "payloadKey": "payloads", "alertEmail": "ops@example.com"})
 		all = append(all, least, most)
 	}
 	return all

@@ -68,7 +68,7 @@ func variants() []map[string]any {
 	all := []map[string]any{required()}
 	for name, values := range map[string][]any{
 		"plan": {"flex", "premium", "container-apps"}, "isolated": {false, true}, "publisher": {true, false}, "managedApp": {true, false},
-		"signInClientId": {"", clientID}, "signInRequired": {false, true}, "payloadKey": {"", "payloads"}, "alertEmail": {"", "ops@example.com"},
+		"signInClientId": {"", clientID}, "signInRequired": {false, true}, "payloadKey": {"", "payloads"}, "publisherImage": {"", "registry.azurecr.io/roundhouse:1"}, "alertEmail": {"", "ops@example.com"},
 	} {
 		var more []map[string]any
 		for _, params := range all {
@@ -233,6 +233,29 @@ func TestZones(t *testing.T) {
 	for zone, used := range zones {
 		if !used {
 			t.Errorf("nothing registers itself in %s", zone)
+		}
+	}
+}
+
+// A container app trusts what its platform says of callers only where the platform has been told to say it: before an app that is
+// there learns of it, after a new one, which is empty, is made.
+func TestContainerSignIn(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ client, image, want string }{
+		"nobody signs in": {"", "registry.azurecr.io/roundhouse:1", ""},
+		"a new app":       {clientID, "", "publisher/signin-after-publisher"},
+		"an app that is":  {clientID, "registry.azurecr.io/roundhouse:1", "publisher/signin-before-publisher"},
+	} {
+		d := deploy(t, map[string]any{"plan": "container-apps", "signInClientId": c.client, "publisherImage": c.image})
+		var at []string
+		for _, r := range of(d, "Microsoft.App/containerApps/authConfigs") {
+			at = append(at, r.Module)
+		}
+		if strings.Join(at, " ") != c.want {
+			t.Errorf("%s: authentication is turned on by %q", name, at)
+		}
+		if _, trusts := settingsOf(t, d)["WEBSITE_AUTH_ENABLED"]; trusts != (c.client != "") {
+			t.Errorf("%s: the app trusts the platform: %v", name, trusts)
 		}
 	}
 }
