@@ -3,6 +3,14 @@
 .DEFAULT_GOAL := help
 .PHONY: help run start test lint bench fuzz functions stage template clean
 
+# tested tests the packages $(2) of the folder $(1), and says at its end what was skipped.
+define tested
+@mkdir -p bin && rm -f bin/skipped
+@status=0; (cd $(1) && ROUNDHOUSE_TEST_SKIPPED=$(CURDIR)/bin/skipped go test $(ARGS) $(2)) || status=$$?; \
+if [ -f bin/skipped ]; then echo "Tests that were skipped, by what this machine lacks:"; sort bin/skipped | uniq -c; fi; \
+exit $$status
+endef
+
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -16,10 +24,7 @@ start: ## the same under Azure Functions Core Tools: func start
 	@exec bin/roundhouse dev --main ./cmd/handler --func $(ARGS)
 
 test: ## all tests (Azurite and PostgreSQL come from npm, once); at its end, what was skipped; PACKAGES=./poller/...
-	@mkdir -p bin && rm -f bin/skipped
-	@status=0; ROUNDHOUSE_TEST_SKIPPED=$(CURDIR)/bin/skipped go test $(ARGS) $(or $(PACKAGES),./...) || status=$$?; \
-	if [ -f bin/skipped ]; then echo "Tests that were skipped, by what this machine lacks:"; sort bin/skipped | uniq -c; fi; \
-	exit $$status
+	$(call tested,.,$(or $(PACKAGES),./...))
 
 lint: ## gofmt, go vet, staticcheck, and govulncheck where its database can be reached
 	scripts/lint
@@ -37,7 +42,7 @@ stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage
 
 template: ## hold the template for Azure, azd's project, workflows and image against what they are for
-	cd deploy/check && go test $(ARGS) ./...
+	$(call tested,deploy/check,./...)
 
 clean: ## remove what the other targets have made
 	rm -rf bin dist .run

@@ -13,6 +13,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // workflows are the repository's, and those that roundhouse new brings.
@@ -73,7 +75,7 @@ func TestSchemas(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv(schemas)
 	if dir == "" {
-		t.Skip("SKIP: " + schemas + ": name a folder with the published schemas azure.yaml.json, host.json and function.json")
+		testenv.Skip(t, schemas+": name a folder with the published schemas azure.yaml.json, host.json and function.json")
 	}
 	functions, err := filepath.Glob(filepath.Join(root, "functions", "*", "function.json"))
 	if err != nil || len(functions) < 50 {
@@ -156,7 +158,7 @@ func read(t *testing.T, path string) any {
 func TestCompiler(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bicep"); err != nil {
-		t.Skip("SKIP: bicep: az bicep install, and ~/.azure/bin in PATH")
+		testenv.Skip(t, "bicep: az bicep install, and ~/.azure/bin in PATH")
 	}
 	for _, command := range []string{"build", "lint"} {
 		args := []string{command, template}
@@ -173,10 +175,10 @@ func TestCompiler(t *testing.T) {
 func TestImage(t *testing.T) {
 	t.Parallel()
 	if err := exec.CommandContext(t.Context(), "docker", "info").Run(); err != nil {
-		t.Skip("SKIP: docker: a daemon that builds images")
+		testenv.Skip(t, "docker: a daemon that builds images")
 	}
 	if _, err := os.Stat(filepath.Join(root, "dist", "handler")); err != nil {
-		t.Skip("SKIP: dist: scripts/stage")
+		testenv.Skip(t, "dist: scripts/stage")
 	}
 	cmd := exec.CommandContext(t.Context(), "docker", "build", "--quiet", ".")
 	cmd.Dir = root

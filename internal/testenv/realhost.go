@@ -32,11 +32,7 @@ func named(t testing.TB, variable, file, missing string) string {
 	t.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" {
-		line := "SKIP: " + missing
-		if err := report(os.Getenv(Skipped), line); err != nil {
-			t.Error(err)
-		}
-		t.Skip(line)
+		Skip(t, missing)
 	}
 	if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
 		t.Fatalf("%s: %v", variable, err)

@@ -34,12 +34,19 @@ func Started(t testing.TB, err error) {
 	case !ok || os.Getenv(Demand) == "all":
 		t.Fatal(err)
 	default:
-		line := fmt.Sprintf("SKIP: %s: %s", missing.Tool, missing.Get)
-		if err := report(os.Getenv(Skipped), line); err != nil {
-			t.Error(err)
-		}
-		t.Skip(line)
+		Skip(t, missing.Tool+": "+missing.Get)
 	}
+}
+
+// Skip skips a test for want of something that no machine has to have, even where everything is demanded. It says what is
+// missing, and how to get it.
+func Skip(t testing.TB, missing string) {
+	t.Helper()
+	line := "SKIP: " + missing
+	if err := report(os.Getenv(Skipped), line); err != nil {
+		t.Error(err)
+	}
+	t.Skip(line)
 }
 
 // Programs ends the test as Started does when one of these programs is not in PATH. Each is in a package of its own name.
