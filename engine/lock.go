@@ -68,7 +68,7 @@ func NewLockSteps(engine string, locks Locks) *LockSteps {
 
 // markPermanent marks errors that only a person can fix.
 func markPermanent(err error) error {
-	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged) {
+	if errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged) || errors.Is(err, registry.ErrNotFound) {
 		return orchestrator.Permanent(err)
 	}
 	return err

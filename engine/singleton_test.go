@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -407,5 +408,25 @@ func TestTheLockOfARunThatIsNoMore(t *testing.T) {
 			}
 			h.check(t, "one")
 		})
+	})
+}
+
+// A message for an instance that nobody has registered needs a person at once: no attempt can help.
+func TestAnInstanceThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHall(t)
+		p := h.process(t, nil)
+		d := engine.Delivery{Queue: doorQueue, ID: "m", Body: []byte(`{"correlationId":"c","instanceId":"nobody"}`), DequeueCount: 1, InsertedAt: time.Now()}
+		if err := p.pipeline.Handle(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		page, err := engine.NewDeadLetters(h.tables, "").List(t.Context(), engine.DeadLetterFilter{Engines: []string{"door"}})
+		if err != nil || len(page.DeadLetters) != 1 || page.DeadLetters[0].DetectedReason != engine.ReasonPermanent || page.DeadLetters[0].DequeueCount != 1 {
+			t.Errorf("%+v, %v", page.DeadLetters, err)
+		}
+		if !strings.Contains(page.DeadLetters[0].ErrorMessage, registry.ErrNotFound.Error()) {
+			t.Errorf("%s", page.DeadLetters[0].ErrorMessage)
+		}
 	})
 }
