@@ -1,6 +1,7 @@
 package queueprobe
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,10 +83,14 @@ type message struct {
 	SentAt time.Time `json:"roundhouseQueueProbe"`
 }
 
+// mark is how a probe begins: other messages need not be decoded.
+const mark = `{"roundhouseQueueProbe":`
+
 // probed says whether a delivery is a probe.
 func probed(d engine.Delivery) bool {
+	body := engine.Original(d)
 	var m message
-	return json.Unmarshal(engine.Original(d), &m) == nil && !m.SentAt.IsZero()
+	return bytes.HasPrefix(body, []byte(mark)) && json.Unmarshal(body, &m) == nil && !m.SentAt.IsZero()
 }
 
 // Listen makes a handler of the queue note that messages come, and takes the probes out.
