@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -87,7 +88,7 @@ func (p *Preparation) Try(ctx context.Context) error {
 	defer cancel()
 	for len(p.stages) > 0 {
 		tried := len(p.stages[0])
-		left, errs := all(ctx, p.stages[0])
+		left, errs := p.all(ctx, p.stages[0])
 		if len(left) > 0 {
 			p.stages[0] = left
 			err := &RoundError{Tried: tried, Failures: errs}
@@ -111,7 +112,7 @@ func (p *Preparation) failed(err error) {
 }
 
 // all runs steps at the same time, and gives those that have failed, in their order, with their errors.
-func all(ctx context.Context, steps []Step) (left []Step, errs []error) {
+func (p *Preparation) all(ctx context.Context, steps []Step) (left []Step, errs []error) {
 	results := make([]error, len(steps))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, parallel)
@@ -119,7 +120,7 @@ func all(ctx context.Context, steps []Step) (left []Step, errs []error) {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			results[i] = step(ctx)
+			results[i] = p.guarded(ctx, step)
 		})
 	}
 	group.Wait()
@@ -129,6 +130,17 @@ func all(ctx context.Context, steps []Step) (left []Step, errs []error) {
 		}
 	}
 	return left, errs
+}
+
+// guarded makes a panic an error: it happens in a goroutine that nobody else guards, and would end the process each time.
+func (p *Preparation) guarded(ctx context.Context, step Step) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.log.ErrorContext(ctx, "a step of the preparation panicked", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v; the log has its stack", r)
+		}
+	}()
+	return step(ctx)
 }
 
 // Await waits until everything is prepared. The error is ErrUnprepared, with what the last round has met, when ctx ends before,

@@ -148,6 +148,20 @@ func TestRoundsAreBounded(t *testing.T) {
 	})
 }
 
+// A step that panics is one that fails: others succeed, and the process goes on.
+func TestAStepThatPanics(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	good, calls := step(1, nil)
+	p := New(slog.New(slog.NewJSONHandler(&log, nil)), []Step{func(context.Context) error { panic("oh") }, good})
+	if err := p.Try(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of 2 steps failed: 1 panic: oh") || calls.Load() != 1 {
+		t.Errorf("%v, %d calls", err, calls.Load())
+	}
+	if !strings.Contains(log.String(), "preparation_test.go") {
+		t.Errorf("no stack in the log: %s", &log)
+	}
+}
+
 func TestNothingToPrepare(t *testing.T) {
 	t.Parallel()
 	var p *Preparation
