@@ -230,6 +230,9 @@ func (a *attempt) run(ctx context.Context) {
 		a.handlePurged(ctx, err)
 	case errors.Is(err, orchestrator.ErrPayload): // the next attempt cannot even begin
 		a.endAndDeadLetter(ctx, ReasonPermanent, err)
+	case err != nil && errors.Is(context.Cause(ctx), ErrDrained):
+		a.cause = err
+		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
 	case err != nil:
 		a.failedOutside(ctx, err)
 	case out.Ended(), out.Status == orchestrator.Retrying:
@@ -240,7 +243,7 @@ func (a *attempt) run(ctx context.Context) {
 			a.cause = err
 			a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Parked) // the next delivery records the operations
 		}
-	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(a.config.Now()):
+	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(a.config.Now()) && !errors.Is(context.Cause(ctx), ErrDrained):
 		a.failedOutside(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
 	default:
 		a.cause = a.recordProgress(ctx, out) // after an error, the next delivery writes it

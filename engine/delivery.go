@@ -1,6 +1,13 @@
 package engine
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrDrained is in the cause of a context that ends because the app stops its work for an update. What runs parks, and no attempt
+// is used up by that.
+var ErrDrained = errors.New("the app is drained for an update")
 
 // Delivery is one delivery of one queue message, in the form in which any host hands it over.
 type Delivery struct {

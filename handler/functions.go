@@ -57,7 +57,11 @@ func (p *parts) onTimers(out *program) {
 	p.onRetention(out, "blob-retention-timer", "0 50 3 * * *", blobs.slice)
 	for _, d := range p.definitions {
 		for _, schedule := range d.Schedules {
-			out.onTimer(schedule.Function(d.Name), schedule.Cron, p.onSchedule(d, schedule))
+			name := schedule.Function(d.Name)
+			out.onTimer(name, schedule.Cron, p.onSchedule(d, schedule))
+			timer := out.Timers[name]
+			timer.Unrepeated = true // it sends the messages of this occurrence, and no more
+			out.Timers[name] = timer
 		}
 	}
 }

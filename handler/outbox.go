@@ -67,6 +67,9 @@ func wireOutbox(s settings.Settings, with Platform, letters *engine.DeadLetters,
 func (e *events) register(out *program) {
 	out.onQueue("outbox-wake-trigger", outbox.DefaultQueue, e.wake)
 	out.onQueue("outbox-wake-poison-trigger", outbox.DefaultQueue+engine.PoisonSuffix, e.wakePoison)
+	wakes := out.Queues["outbox-wake-trigger"]
+	wakes.Expendable = true // the sweep finds what it announces
+	out.Queues["outbox-wake-trigger"] = wakes
 	out.onTimer("outbox-sweep-timer", "*/15 * * * * *", e.sweep)
 	out.onTimer("outbox-retention-timer", "0 17 * * * *", e.retain)
 }

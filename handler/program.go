@@ -21,6 +21,8 @@ type program struct {
 	// Preparation makes the program ready while the server listens: tables and queues that are missing, for example. It is
 	// the first that may go to the network: wire only builds. nil means that there is nothing to do.
 	Preparation *preparation.Preparation
+	// Gate lets invocations in.
+	Gate trigger.Gate
 	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
 	Close func()
 	// Manifest describes the app.

@@ -43,7 +43,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 			return nil, err
 		}
 	}
-	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Ready: a.Preparation.Await, Log: log})
+	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Ready: a.Preparation.Await, Gate: a.Gate, Log: log})
 	return e, err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/intake"
@@ -90,7 +91,8 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		}
 	}
 	p.preparation = p.preparations()
-	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close, Platform: p.platform, Runtime: p.runtime}
+	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close,
+		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out)

@@ -46,6 +46,8 @@ type invocation struct {
 	patience time.Duration
 	// putBack is what becomes of it when that takes longer; nil means that it fails.
 	putBack func(ctx context.Context) error
+	// expendable: it can be left out. unrepeated: it is let in through a closed gate.
+	expendable, unrepeated bool
 }
 
 type decoder func(body []byte, invocationID string) (invocation, error)
@@ -57,6 +59,7 @@ type router struct {
 	grace    time.Duration
 	maxBody  int64
 	ready    func(ctx context.Context) error
+	gate     Gate
 	log      *slog.Logger
 }
 
@@ -87,6 +90,7 @@ func (r router) serve(c echo.Context) error {
 		return fail(c, http.StatusInternalServerError, fmt.Errorf("decode the invocation: %w", err))
 	}
 
+	inv.run = r.gated(inv)
 	err = r.run(c.Request().Context(), log, r.whenReady(inv))
 	return r.answer(c, log, append(inv.describe(), slog.Int64("durationMs", time.Since(started).Milliseconds())), err)
 }

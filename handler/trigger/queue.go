@@ -23,6 +23,7 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 		attrs:       []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)},
 		correlation: &atomic.Value{},
 		patience:    queuePatience,
+		expendable:  q.Expendable,
 	}
 	inv.run = func(ctx context.Context) error {
 		return q.Handle(engine.WithCorrelated(ctx, func(id string) { inv.correlation.Store(id) }), d)

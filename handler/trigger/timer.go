@@ -36,6 +36,9 @@ func (t Timer) decode(function string, body []byte, invocationID string) (invoca
 	return invocation{
 		attrs: d.describe(),
 		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
+		// The next occurrence does what this one leaves out.
+		expendable: !t.Unrepeated,
+		unrepeated: t.Unrepeated,
 	}, nil
 }
 

@@ -58,8 +58,11 @@ type Queue struct {
 	// Handle works on a delivery.
 	Handle QueueHandler
 	// PutBack sends the message of a delivery to its queue again, so that the delivery uses up no attempt. It is called when
-	// the program is not ready. Without it, such a delivery fails.
+	// the program is not ready, when the gate is closed, and for a delivery that fails because the gate was closed meanwhile.
+	// Without it, such a delivery fails.
 	PutBack QueueHandler
+	// Expendable says that what a message announces is found without it, too: while the gate is closed, it is dropped.
+	Expendable bool
 }
 
 // Timer is a function with a timerTrigger binding.
@@ -68,6 +71,9 @@ type Timer struct {
 	Parameter string
 	// Handle works on an occurrence.
 	Handle TimerHandler
+	// Unrepeated says that what an occurrence does is not done by the next one: it is let in while the gate is closed, too, and
+	// has to be short.
+	Unrepeated bool
 }
 
 // Config says which functions there are and how long they may take. The zero value mounts the readiness probe only.
@@ -86,6 +92,9 @@ type Config struct {
 	// the host does not repeat, for half of Budget. Then a message is put back or its delivery is answered with 503, as the
 	// timer's is.
 	Ready func(ctx context.Context) error
+	// Gate lets invocations in; nil lets all in. What it turns away is put back, an expendable message is dropped, and a timer
+	// waits for its next occurrence.
+	Gate Gate
 	// MaxBody limits the body of an invocation, in bytes; 0 means DefaultMaxBody. The largest queue message is 64 KiB
 	// and takes 86 KiB in base64, or up to six times its size as escaped text.
 	MaxBody int64
@@ -134,6 +143,7 @@ func Mount(e *echo.Echo, c Config) error {
 		grace:    valueOr(c.Grace, DefaultGrace),
 		maxBody:  valueOr(c.MaxBody, DefaultMaxBody),
 		ready:    c.Ready,
+		gate:     c.Gate,
 		log:      c.Log,
 	}
 	if r.log == nil {

@@ -1,0 +1,167 @@
+// Package drain stops the work of an app for an update, in all of its processes, without losing time or attempts.
+//
+// A flag in storage says that the app is drained, and until when: one that is forgotten ends by itself. Every process reads it
+// when an invocation comes, and while it works every few seconds; one without work reads nothing. While the flag is set, a
+// process puts messages back that come, without using up attempts, and ends the contexts of what it runs, so that orchestrations
+// park at their last round. It reports how much still runs until that is nothing.
+//
+// It promises that once Store.Look says that nothing runs, no process runs an orchestration, an activity or a delivery that
+// began before: everything is committed, its message is answered or put back, and a process that is killed then holds up
+// nothing. What it cannot promise: a host still takes messages, to have them put back, and one that it takes in the moment in
+// which it is killed comes back when the host's lease ends; a process that does not reach storage is not seen; and an activity
+// that does not look at its context runs on until it ends.
+//
+// It owns the partition "drain" of the table hostLocks.
+package drain
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+const (
+	// Interval is how often a process that works reads the flag.
+	Interval = 3 * time.Second
+	// Notice is how long after Begin every process that works has told of itself: one that looked just before lets work in for
+	// an interval, and looks again within another.
+	Notice = 2*Interval + readLimit + reportLimit + Interval
+	// DefaultLength is how long an app is drained unless somebody ends it.
+	DefaultLength = 30 * time.Minute
+	// MaxLength bounds that.
+	MaxLength = 24 * time.Hour
+
+	readLimit   = 3 * time.Second
+	reportLimit = 3 * time.Second
+	// maxNodes bounds how many processes are looked at.
+	maxNodes = 10_000
+)
+
+// The keys and columns of the flag, and of what processes report.
+const (
+	partition     = "drain"
+	flagRow       = "flag"
+	nodePrefix    = "node-"
+	columnID      = "DrainId"
+	columnUntil   = "UntilUtc"
+	columnBegan   = "BeganUtc"
+	columnBy      = "By"
+	columnRunning = "Running"
+	columnSeen    = "SeenUtc"
+)
+
+// ErrLength: a time is out of bounds.
+var ErrLength = errors.New("an app is drained for a second to a day")
+
+// Flag says that an app is drained.
+type Flag struct {
+	// ID tells drains apart.
+	ID string `json:"id"`
+	// By is who began it.
+	By    string    `json:"by"`
+	Began time.Time `json:"began"`
+	// Until is when it ends by itself.
+	Until time.Time `json:"until"`
+}
+
+// Set reports whether the app is drained at a time.
+func (f Flag) Set(now time.Time) bool { return f.ID != "" && now.Before(f.Until) }
+
+// Node is what a process has reported of itself.
+type Node struct {
+	Name    string    `json:"name"`
+	Running int       `json:"running"`
+	Seen    time.Time `json:"seen"`
+}
+
+// Store is where flag and reports are. Tables is required.
+type Store struct {
+	Tables tables.Store
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+}
+
+func (s Store) now() time.Time {
+	if s.Now != nil {
+		return s.Now().UTC()
+	}
+	return time.Now().UTC()
+}
+
+// Begin drains the app, or drains it anew.
+func (s Store) Begin(ctx context.Context, by string, length time.Duration) (Flag, error) {
+	if length < time.Second || length > MaxLength {
+		return Flag{}, fmt.Errorf("%v: %w", length, ErrLength)
+	}
+	if err := s.Tables.CreateTable(ctx, hostlock.DefaultTable); err != nil {
+		return Flag{}, fmt.Errorf("begin to drain: %w", err)
+	}
+	now := s.now()
+	f := Flag{ID: uuid.NewString(), By: by, Began: now, Until: now.Add(length)}
+	return f, s.write(ctx, "begin to drain", flagRow, map[string]any{columnID: f.ID, columnBy: f.By, columnBegan: f.Began, columnUntil: f.Until})
+}
+
+// End lets the app work again. It may be repeated.
+func (s Store) End(ctx context.Context) error {
+	f, err := s.Flag(ctx)
+	if err != nil || f.ID == "" {
+		return err
+	}
+	now := s.now()
+	return s.write(ctx, "end the drain", flagRow, map[string]any{columnID: f.ID, columnBy: f.By, columnBegan: f.Began, columnUntil: now})
+}
+
+// Flag reads the flag; its zero value says that the app has never been drained.
+func (s Store) Flag(ctx context.Context) (Flag, error) {
+	row, err := s.Tables.Get(ctx, hostlock.DefaultTable, tables.Key{Partition: partition, Row: flagRow})
+	if errors.Is(err, tables.ErrNotFound) {
+		return Flag{}, nil
+	}
+	if err != nil {
+		return Flag{}, fmt.Errorf("read whether the app is drained: %w", err)
+	}
+	return Flag{ID: row.String(columnID), By: row.String(columnBy), Began: row.Time(columnBegan), Until: row.Time(columnUntil)}, nil
+}
+
+// Look gives the processes that have reported since the flag was set and of which something still runs. Before Notice has
+// passed since then, one that works may not have reported yet.
+func (s Store) Look(ctx context.Context, f Flag) (running []Node, err error) {
+	q := tables.Query{Partition: partition, From: nodePrefix, To: tables.PrefixEnd(nodePrefix)}
+	for seen := 0; seen < maxNodes; {
+		page, err := s.Tables.Query(ctx, hostlock.DefaultTable, q)
+		if err != nil {
+			return nil, fmt.Errorf("read what still runs: %w", err)
+		}
+		for _, row := range page.Entities {
+			if n := row.Int(columnRunning); row.String(columnID) == f.ID && n > 0 {
+				name, _ := tables.UnescapeKey(row.Row[len(nodePrefix):]) // what cannot be read is not named
+				running = append(running, Node{Name: cmp.Or(name, row.Row), Running: int(n), Seen: row.Time(columnSeen)})
+			}
+		}
+		if page.Next == "" {
+			return running, nil
+		}
+		seen, q.Continuation = seen+len(page.Entities), page.Next
+	}
+	return running, nil
+}
+
+// report notes how much runs in a process.
+func (s Store) report(ctx context.Context, f Flag, node string, running int) error {
+	return s.write(ctx, "report what still runs", nodePrefix+tables.EscapeKey(node), map[string]any{columnID: f.ID, columnRunning: int64(running), columnSeen: s.now()})
+}
+
+func (s Store) write(ctx context.Context, what, row string, properties map[string]any) error {
+	e := tables.Entity{Key: tables.Key{Partition: partition, Row: row}, Properties: properties}
+	if err := s.Tables.Apply(ctx, hostlock.DefaultTable, tables.Upsert(e)); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/vibedata/roundhouse/handler/drain"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errStop = errors.New("drained")
+
+func gate(store tables.Store, node string) *drain.Gate {
+	return drain.NewGate(drain.Store{Tables: store}, node, errStop, slog.New(slog.DiscardHandler))
+}
+
+func running(t *testing.T, s drain.Store, f drain.Flag) map[string]int {
+	t.Helper()
+	nodes, err := s.Look(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]int{}
+	for _, n := range nodes {
+		all[n.Name] = n.Running
+	}
+	return all
+}
+
+// What runs when an app is drained gets to know within the notice, is reported until it ends, and nothing begins.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := drain.Store{Tables: tables.NewMemory()}
+		busy, idle := gate(store.Tables, "busy/1"), gate(store.Tables, "idle/1")
+		work, leave, open := busy.Enter(t.Context())
+		if !open || work.Err() != nil {
+			t.Fatalf("open %v, %v", open, work.Err())
+		}
+		_, quick, _ := busy.Enter(t.Context())
+		f, err := store.Begin(t.Context(), "ann", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, late, open := busy.Enter(t.Context())
+		if !open {
+			t.Error("the flag is read for every invocation")
+		}
+		time.Sleep(drain.Notice)
+		if !errors.Is(context.Cause(work), errStop) {
+			t.Errorf("after the notice: %v", context.Cause(work))
+		}
+		if diff := cmp.Diff(map[string]int{"busy/1": 3}, running(t, store, f)); diff != "" {
+			t.Error(diff)
+		}
+		for _, g := range []*drain.Gate{busy, idle} {
+			if _, _, open := g.Enter(t.Context()); open {
+				t.Error("something was let in")
+			}
+		}
+		quick()
+		late()
+		time.Sleep(drain.Interval)
+		if diff := cmp.Diff(map[string]int{"busy/1": 1}, running(t, store, f)); diff != "" {
+			t.Error(diff)
+		}
+		leave()
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
+			t.Error(diff)
+		}
+
+		// It ends when somebody says so.
+		if err := store.End(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(drain.Interval)
+		work, leave, open = busy.Enter(t.Context())
+		if !open || work.Err() != nil {
+			t.Errorf("afterwards: open %v, %v", open, work.Err())
+		}
+		leave()
+
+		// Or by itself.
+		if f, err = store.Begin(t.Context(), "ann", time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(drain.Interval)
+		if _, _, open := busy.Enter(t.Context()); open {
+			t.Error("something was let in")
+		}
+		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
+			t.Errorf("of the drain before: %s", diff)
+		}
+		time.Sleep(time.Minute)
+		_, leave, open = busy.Enter(t.Context())
+		if !open {
+			t.Error("a drain that was forgotten goes on")
+		}
+		leave()
+		synctest.Wait()
+	})
+}
+
+// An app that was never drained, and one whose storage does not answer, work. What was read last counts.
+func TestGateWithoutStorage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := tables.NewMemory()
+		var down atomic.Bool
+		broken := faults.Tables(memory, func(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
+			if down.Load() {
+				return errors.New("storage is down")
+			}
+			return do(ctx)
+		})
+		g := gate(broken, "a/1")
+		down.Store(true)
+		_, leave, open := g.Enter(t.Context())
+		if !open {
+			t.Error("closed for want of storage")
+		}
+		leave()
+		down.Store(false)
+		if _, err := (drain.Store{Tables: memory}).Begin(t.Context(), "ann", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(drain.Interval)
+		if _, _, open := g.Enter(t.Context()); open {
+			t.Error("open")
+		}
+		down.Store(true)
+		time.Sleep(drain.Interval)
+		if _, _, open := g.Enter(t.Context()); open {
+			t.Error("what was read last is forgotten")
+		}
+	})
+}
+
+// A process without work asks storage for nothing, and one that works asks once in an interval, however many come.
+func TestGateAsksSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		g := gate(faults.Tables(tables.NewMemory(), func(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
+			asked.Add(1)
+			return do(ctx)
+		}), "a/1")
+		time.Sleep(time.Hour)
+		if n := asked.Load(); n != 0 {
+			t.Errorf("%d requests without work", n)
+		}
+		const seconds = 60
+		for range seconds * 10 {
+			_, leave, _ := g.Enter(t.Context())
+			time.Sleep(time.Second / 10)
+			leave()
+		}
+		synctest.Wait()
+		if n := asked.Load(); n > seconds/int64(drain.Interval/time.Second)+1 {
+			t.Errorf("%d requests in %d seconds", n, seconds)
+		}
+	})
+}
+
+func TestLength(t *testing.T) {
+	t.Parallel()
+	store := drain.Store{Tables: tables.NewMemory()}
+	for _, length := range []time.Duration{0, time.Millisecond, -time.Hour, drain.MaxLength + 1} {
+		if _, err := store.Begin(t.Context(), "ann", length); !errors.Is(err, drain.ErrLength) {
+			t.Errorf("%v: %v", length, err)
+		}
+	}
+	if err := store.End(t.Context()); err != nil {
+		t.Errorf("without a drain: %v", err)
+	}
+	if f, err := store.Flag(t.Context()); err != nil || f.Set(time.Now()) {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// Many processes are all seen.
+func TestLookSeesAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := drain.Store{Tables: tables.NewMemory()}
+		want := map[string]int{}
+		var leaves []func()
+		for n := range 1200 { // more than a page
+			name := fmt.Sprintf("host/%d", n)
+			_, leave, _ := gate(store.Tables, name).Enter(t.Context())
+			leaves, want[name] = append(leaves, leave), 1
+		}
+		f, err := store.Begin(t.Context(), "ann", time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(drain.Notice)
+		if diff := cmp.Diff(want, running(t, store, f)); diff != "" {
+			t.Error(diff)
+		}
+		for _, leave := range leaves {
+			leave()
+		}
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
