@@ -230,9 +230,6 @@ func (a *attempt) run(ctx context.Context) {
 		a.handlePurged(ctx, err)
 	case errors.Is(err, orchestrator.ErrPayload): // the next attempt cannot even begin
 		a.endAndDeadLetter(ctx, ReasonPermanent, err)
-	case err != nil && errors.Is(context.Cause(ctx), ErrDrained):
-		a.cause = err
-		a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Elsewhere)
 	case err != nil:
 		a.failedOutside(ctx, err)
 	case out.Ended(), out.Status == orchestrator.Retrying:

@@ -103,7 +103,10 @@ func (s Store) Begin(ctx context.Context, by string, length time.Duration) (Flag
 	if err := s.Tables.CreateTable(ctx, hostlock.DefaultTable); err != nil {
 		return Flag{}, fmt.Errorf("begin to drain: %w", err)
 	}
-	now := s.now()
+	now, err := s.serviceTime(ctx)
+	if err != nil {
+		return Flag{}, err
+	}
 	f := Flag{ID: uuid.NewString(), By: by, Began: now, Until: now.Add(length)}
 	return f, s.write(ctx, "begin to drain", flagRow, map[string]any{columnID: f.ID, columnBy: f.By, columnBegan: f.Began, columnUntil: f.Until})
 }
@@ -114,8 +117,19 @@ func (s Store) End(ctx context.Context) error {
 	if err != nil || f.ID == "" {
 		return err
 	}
-	now := s.now()
-	return s.write(ctx, "end the drain", flagRow, map[string]any{columnID: f.ID, columnBy: f.By, columnBegan: f.Began, columnUntil: now})
+	return s.write(ctx, "end the drain", flagRow, map[string]any{columnID: "", columnBy: f.By, columnBegan: f.Began, columnUntil: s.now()})
+}
+
+// serviceTime is the clock of storage: that of whoever drains an app may be wrong, and processes would not see that it is drained.
+func (s Store) serviceTime(ctx context.Context) (time.Time, error) {
+	var answer tables.Response
+	if _, err := s.Flag(tables.WithCaptureResponse(ctx, &answer)); err != nil {
+		return time.Time{}, err
+	}
+	if date := answer.Date(); !date.IsZero() {
+		return date, nil
+	}
+	return s.now(), nil
 }
 
 // Flag reads the flag; its zero value says that the app has never been drained.

@@ -59,6 +59,7 @@ func TestDrain(t *testing.T) {
 			t.Error("the flag is read for every invocation")
 		}
 		time.Sleep(drain.Notice)
+		synctest.Wait()
 		if !errors.Is(context.Cause(work), errStop) {
 			t.Errorf("after the notice: %v", context.Cause(work))
 		}
@@ -73,6 +74,7 @@ func TestDrain(t *testing.T) {
 		quick()
 		late()
 		time.Sleep(drain.Interval)
+		synctest.Wait()
 		if diff := cmp.Diff(map[string]int{"busy/1": 1}, running(t, store, f)); diff != "" {
 			t.Error(diff)
 		}
@@ -208,6 +210,7 @@ func TestLookSeesAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(drain.Notice)
+		synctest.Wait()
 		if diff := cmp.Diff(want, running(t, store, f)); diff != "" {
 			t.Error(diff)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -56,6 +57,7 @@ func (a *app) examineStorage(ctx context.Context, p *patient) {
 		return
 	}
 	a.examineQueues(ctx, s, p)
+	a.examineDrain(ctx, s, p)
 	err = a.probe(ctx, func(ctx context.Context) error { return versions(ctx, s.Tables) })
 	p.tried("schema versions", err, "this program knows all that were looked at", "use roundhouse of the app's version")
 	if a.Pollers != nil {
@@ -103,6 +105,20 @@ func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
 		if condition := pollerCondition(row); condition == damaged || condition == failing {
 			p.add("poller "+row.Poller, watch, "see docs/pollers.md: roundhouse poller show "+row.Poller, "%s: %s%s", condition, row.Error, stateOf(row.Document).Failure.Error)
 		}
+	}
+}
+
+// examineDrain looks whether the app does nothing because somebody wants it so.
+func (a *app) examineDrain(ctx context.Context, s Storage, p *patient) {
+	var flag drain.Flag
+	err := a.probe(ctx, func(ctx context.Context) (err error) { flag, err = drain.Store{Tables: s.Tables}.Flag(ctx); return err })
+	switch {
+	case err != nil:
+		p.tried("drain", err, "", "try again")
+	case flag.Set(a.Now()):
+		p.add("drain", watch, "roundhouse drain --end, when the update is done", "the app does no work until %s: %s drains it", flag.Until.Format(time.RFC3339), flag.By)
+	default:
+		p.add("drain", fine, "", "the app works")
 	}
 }
 

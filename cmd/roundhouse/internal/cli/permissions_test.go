@@ -75,7 +75,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 	_ = worse
 
 	a := &app{Main: Main{Lookup: environment(nil), Now: time.Now}}
-	local := map[string]bool{"send": true, "poller": true, "completion": true, "help": true, "version": true}
+	local := map[string]bool{"send": true, "drain": true, "poller": true, "completion": true, "help": true, "version": true}
 	eachCommand(a.root(), func(c *cobra.Command) {
 		path := strings.TrimPrefix(c.CommandPath(), "roundhouse ")
 		first, _, _ := strings.Cut(path, " ")
