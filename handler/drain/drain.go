@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,8 @@ const (
 	reportLimit = 3 * time.Second
 	// maxNodes bounds how many processes are looked at.
 	maxNodes = 10_000
+	// batch is how many rows a transaction may delete.
+	batch = 100
 )
 
 // The keys and columns of the flag, and of what processes report.
@@ -103,6 +106,9 @@ func (s Store) Begin(ctx context.Context, by string, length time.Duration) (Flag
 	if err := s.Tables.CreateTable(ctx, hostlock.DefaultTable); err != nil {
 		return Flag{}, fmt.Errorf("begin to drain: %w", err)
 	}
+	if err := s.forget(ctx); err != nil {
+		return Flag{}, err
+	}
 	now, err := s.serviceTime(ctx)
 	if err != nil {
 		return Flag{}, err
@@ -147,7 +153,7 @@ func (s Store) Flag(ctx context.Context) (Flag, error) {
 // Look gives the processes that have reported since the flag was set and of which something still runs. Before Notice has
 // passed since then, one that works may not have reported yet.
 func (s Store) Look(ctx context.Context, f Flag) (running []Node, err error) {
-	q := tables.Query{Partition: partition, From: nodePrefix, To: tables.PrefixEnd(nodePrefix)}
+	q := nodeRows()
 	for seen := 0; seen < maxNodes; {
 		page, err := s.Tables.Query(ctx, hostlock.DefaultTable, q)
 		if err != nil {
@@ -165,6 +171,36 @@ func (s Store) Look(ctx context.Context, f Flag) (running []Node, err error) {
 		seen, q.Continuation = seen+len(page.Entities), page.Next
 	}
 	return running, nil
+}
+
+func nodeRows() tables.Query {
+	return tables.Query{Partition: partition, From: nodePrefix, To: tables.PrefixEnd(nodePrefix)}
+}
+
+// forget deletes what was reported in the drain before.
+func (s Store) forget(ctx context.Context) error {
+	for {
+		page, err := s.Tables.Query(ctx, hostlock.DefaultTable, nodeRows())
+		if err != nil || len(page.Entities) == 0 {
+			return within("delete old reports", err)
+		}
+		for rows := range slices.Chunk(page.Entities, batch) {
+			var ops []tables.Op
+			for _, row := range rows {
+				ops = append(ops, tables.Delete(row.Key, ""))
+			}
+			if err := s.Tables.Apply(ctx, hostlock.DefaultTable, ops...); err != nil && !errors.Is(err, tables.ErrNotFound) {
+				return within("delete old reports", err)
+			}
+		}
+	}
+}
+
+func within(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // report notes how much runs in a process.

@@ -221,5 +221,12 @@ func TestLookSeesAll(t *testing.T) {
 		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
 			t.Error(diff)
 		}
+		// What was reported is forgotten by the next drain.
+		if _, err := store.Begin(t.Context(), "ann", time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if page, err := store.Tables.Query(t.Context(), "hostLocks", tables.Query{Partition: "drain"}); err != nil || len(page.Entities) != 1 {
+			t.Errorf("%d rows, %v", len(page.Entities), err)
+		}
 	})
 }
