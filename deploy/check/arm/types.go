@@ -2,9 +2,7 @@ package arm
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -130,6 +128,3 @@ func (t *Types) follow(from at, ref string) (at, error) {
 	}
 	return at{dir: from.dir, file: name, node: nodes[index]}, nil
 }
-
-// IsMissing says whether an error is that there are no published types.
-func IsMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -11,10 +11,10 @@ import (
 	sitter "github.com/tree-sitter/go-tree-sitter"
 )
 
-// Tenant and Token are what tenant().tenantId and uniqueString() give here.
+// tenantID and token are what tenant().tenantId and uniqueString() give here.
 const (
-	Tenant = "00000000-0000-4000-8000-000000000001"
-	Token  = "abcdefghijklm"
+	tenantID = "00000000-0000-4000-8000-000000000001"
+	token    = "abcdefghijklm"
 )
 
 // call is the value of a function.
@@ -57,9 +57,9 @@ func functions() map[string]func(s *scope, args []any) (any, error) {
 		"toLower":                lower,
 		"union":                  union,
 		"environment":            func(*scope, []any) (any, error) { return publicCloud(), nil },
-		"subscription":           func(*scope, []any) (any, error) { return objectOf("id", "/subscriptions/"+Tenant), nil },
-		"tenant":                 func(*scope, []any) (any, error) { return objectOf("tenantId", Tenant), nil },
-		"uniqueString":           func(*scope, []any) (any, error) { return Token, nil },
+		"subscription":           func(*scope, []any) (any, error) { return objectOf("id", "/subscriptions/"+tenantID), nil },
+		"tenant":                 func(*scope, []any) (any, error) { return objectOf("tenantId", tenantID), nil },
+		"uniqueString":           func(*scope, []any) (any, error) { return token, nil },
 	}
 }
 

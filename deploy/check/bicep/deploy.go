@@ -176,8 +176,9 @@ func (s *scope) resource(symbol string, n, body *sitter.Node) (*Resource, error)
 	if err != nil {
 		return nil, err
 	}
+	head, _, _ := strings.Cut(s.text(n), "=") // a word of the language that is no node of the tree stands there
 	r := &Resource{File: s.path, Line: s.line(n), Module: s.way, Symbol: symbol, Type: fmt.Sprint(kind), Body: object,
-		Existing: strings.Contains(strings.SplitN(s.text(n), "=", 2)[0], "' existing ")}
+		Existing: strings.HasSuffix(strings.TrimSpace(head), "' existing")}
 	r.Parent, _ = object.Get("parent").(*Resource)
 	r.Scope, _ = object.Get("scope").(*Resource)
 	s.out.Resources = append(s.out.Resources, r)

@@ -1,0 +1,120 @@
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/deploy/check/bicep"
+)
+
+// A container app listens where its image does, is probed at routes that are open, and gets as long to end as one invocation may
+// take.
+func TestContainer(t *testing.T) {
+	t.Parallel()
+	image, err := os.ReadFile(filepath.Join(root, "Dockerfile"))
+	text, err2 := os.ReadFile(filepath.Join(root, "host.json"))
+	var host struct{ FunctionTimeout string }
+	if err := errors.Join(err, err2, json.Unmarshal(text, &host)); err != nil {
+		t.Fatal(err)
+	}
+	exposed := regexp.MustCompile(`(?m)^EXPOSE (\d+)$`).FindSubmatch(image)
+	clock, err := time.Parse(time.TimeOnly, host.FunctionTimeout)
+	if err != nil || exposed == nil {
+		t.Fatalf("functionTimeout %q, %v; EXPOSE %q", host.FunctionTimeout, err, exposed)
+	}
+	port, err := strconv.ParseInt(string(exposed[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, context := range contexts() {
+		open := map[string]bool{}
+		for _, r := range describe(t, context).Access.Routes {
+			open[r.Path] = r.Permission == "public"
+		}
+		app := of(deploy(t, inContext(context, "container-apps")), "Microsoft.App/containerApps")[0].Body
+		if got := app.Get("properties", "configuration", "ingress", "targetPort"); got != port {
+			t.Errorf("requests go to port %v, and the image listens at %d", got, port)
+		}
+		if got := app.Get("properties", "template", "terminationGracePeriodSeconds"); got != int64(clock.Hour()*3600+clock.Minute()*60+clock.Second()) {
+			t.Errorf("a replica gets %v s, and an invocation may take %s", got, host.FunctionTimeout)
+		}
+		container := app.Get("properties", "template", "containers").([]any)[0].(*bicep.Object)
+		probes := container.Get("probes").([]any)
+		if len(probes) != 2 {
+			t.Errorf("%d probes", len(probes))
+		}
+		for _, probe := range probes {
+			path, at := probe.(*bicep.Object).Get("httpGet", "path"), probe.(*bicep.Object).Get("httpGet", "port")
+			if name, _ := path.(string); !open[name] || at != port {
+				t.Errorf("%s is probed at %v, port %v", context, path, at)
+			}
+		}
+	}
+}
+
+// What the template makes in a storage account is the place of the packages: tables, queues and containers the app makes itself,
+// which docs/retention.md lists.
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(root, "docs", "retention.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, plan := range plans() {
+		d := deploy(t, inContext("publisher", plan))
+		made := of(d, "Microsoft.Storage/storageAccounts/blobServices/containers")
+		if len(made) != 1 || made[0].Name() != "packages" {
+			t.Errorf("%d containers", len(made))
+		}
+		for _, r := range made {
+			if regexp.MustCompile("(?m)^\\| `" + r.Name() + "` \\|").Match(page) {
+				t.Errorf("the container %s is the app's own", r.Name())
+			}
+		}
+		for _, kind := range []string{"Microsoft.Storage/storageAccounts/queueServices/queues", "Microsoft.Storage/storageAccounts/tableServices/tables"} {
+			if n := len(of(d, kind)); n > 0 {
+				t.Errorf("%d %s", n, kind)
+			}
+		}
+	}
+}
+
+// The scripts find in the outputs what they read.
+func TestOutputs(t *testing.T) {
+	t.Parallel()
+	for _, plan := range plans() {
+		d := deploy(t, map[string]any{"plan": plan, "managedApp": true})
+		if d.Outputs["AZURE_RESOURCE_GROUP"] != "rg-test" {
+			t.Errorf("group %v", d.Outputs["AZURE_RESOURCE_GROUP"])
+		}
+		apps, _ := d.Outputs["ROUNDHOUSE_APPS"].([]any)
+		if len(apps) != 2 {
+			t.Fatalf("%d apps", len(apps))
+		}
+		fields := regexp.MustCompile(`\.\[\] \| \[([^\]]+)\]`)
+		for _, script := range []string{"publish", "smoke"} {
+			text, err := os.ReadFile(filepath.Join("..", script))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := fields.FindSubmatch(text)
+			if list == nil {
+				t.Fatalf("%s reads no fields", script)
+			}
+			for _, field := range regexp.MustCompile(`\.(\w+)`).FindAllSubmatch(list[1], -1) {
+				for _, app := range apps {
+					value, ok := app.(*bicep.Object).Get(string(field[1])).(string)
+					if !ok || value == "" && !(string(field[1]) == "registry" && plan != "container-apps") {
+						t.Errorf("%s: %s reads %s, which is %q", plan, script, field[1], value)
+					}
+				}
+			}
+		}
+	}
+}
