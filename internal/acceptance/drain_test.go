@@ -1,0 +1,58 @@
+package acceptance
+
+import (
+	"net/url"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+// An app is drained in the midst of work, its handler killed when it is said that nothing runs, and it works again afterwards: every
+// message is done, once, without an attempt that failed, and none waits for the lease of its host, which is ten minutes.
+func TestDrainAndKill(t *testing.T) {
+	p := start(t)
+	roundhouse := p.commandLine(t)
+	var ids []string
+	send := func(n int) {
+		for range n {
+			id := uuid.NewString()
+			ids = append(ids, id)
+			p.send(t, hmac.Queue, rotation(id, "instance-"+id))
+		}
+	}
+	send(60)
+	rotated := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
+	until(t, "work", func() bool { return p.seen(rotated) > 5 })
+	drained := make(chan string, 1)
+	go func() {
+		out, errs := roundhouse.run(t, 0, "drain", "--yes")
+		drained <- out + errs
+	}()
+	send(30)
+	if said := <-drained; len(said) == 0 {
+		t.Error("drain says nothing")
+	}
+	pid := p.host.HandlerPID()
+	if err := p.host.KillHandler(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "another handler", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
+	send(10)
+	roundhouse.run(t, 0, "drain", "--end")
+	for _, id := range slices.Backward(ids) { // what came last was put back last
+		p.succeeded(t, id, "instance-"+id)
+	}
+	if letters := p.list(t, "/api/dlq", url.Values{"engine": {hmac.Engine}}); len(letters) > 0 {
+		t.Errorf("dead letters: %v", letters)
+	}
+	if failed := p.list(t, "/api/history", url.Values{"engine": {hmac.Engine}, "status": {"Failed"}}); len(failed) > 0 {
+		t.Errorf("failed attempts: %v", failed)
+	}
+	if n := p.seen(func(i localhost.Invocation) bool { return rotated(i) && i.Err != nil }); n > 0 {
+		t.Errorf("%d deliveries failed", n)
+	}
+}
