@@ -11,8 +11,8 @@ param environmentName string
 @metadata({ azd: { type: 'location' } })
 param location string
 
-@description('The resource group, which is made.')
-param resourceGroupName string = 'rg-${environmentName}'
+@description('The resource group, which is made; empty: rg- and the name of the environment.')
+param resourceGroupName string = ''
 
 @description('Whether there is an app of the context publisher.')
 param publisher bool = true
@@ -38,11 +38,11 @@ param signInClientId string = ''
 @description('Whether requests without a token are refused before they reach the app, but for the paths of keys, intakes and probes.')
 param signInRequired bool = false
 
-@description('The tenant of that application, whose people see what belongs to all tenants.')
-param signInTenant string = tenant().tenantId
+@description('The tenant of that application, whose people see what belongs to all tenants; empty: that of the subscription.')
+param signInTenant string = ''
 
-@description('ROUNDHOUSE_OUTBOX: where events go. The default writes them to the log.')
-param outbox string = '{"destinations":{"log":{"log":{}}},"routes":[{"eventType":"*","destination":"log"}]}'
+@description('ROUNDHOUSE_OUTBOX: where events go; empty: to the log.')
+param outbox object = {}
 
 @description('ROUNDHOUSE_UPDATE_ENDPOINT: where the managed application is managed. Its app does not start without.')
 param updateEndpoint string = ''
@@ -66,12 +66,17 @@ param publisherImage string = ''
 param managedAppImage string = ''
 
 var contexts = concat(publisher ? ['publisher'] : [], managedApp ? ['managed-app'] : [])
-var token = toLower(uniqueString(subscription().id, resourceGroupName, environmentName))
+var groupName = empty(resourceGroupName) ? 'rg-${environmentName}' : resourceGroupName
+var token = toLower(uniqueString(subscription().id, groupName, environmentName))
+var toTheLog = {
+  destinations: { log: { log: {} } }
+  routes: [{ eventType: '*', destination: 'log' }]
+}
 var tags = { 'azd-env-name': environmentName }
 var networkName = isolated ? 'vnet-${token}' : ''
 
 resource group 'Microsoft.Resources/resourceGroups@2024-03-01' = {
-  name: resourceGroupName
+  name: groupName
   location: location
   tags: tags
 }
@@ -123,8 +128,8 @@ module apps 'context.bicep' = [for context in contexts: {
     componentName: monitoring.outputs.componentName
     signInClientId: signInClientId
     signInRequired: signInRequired
-    signInTenant: signInTenant
-    outbox: outbox
+    signInTenant: empty(signInTenant) ? tenant().tenantId : signInTenant
+    outbox: string(empty(outbox) ? toTheLog : outbox)
     updateEndpoint: updateEndpoint
     payloadKey: payloadKey
     more: context == 'publisher' ? publisherSettings : managedAppSettings

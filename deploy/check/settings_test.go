@@ -122,14 +122,21 @@ func known(m manifest, name, page string) []string {
 	return found
 }
 
-// Settings that only the template's user gives are settings of the program, too.
+// What only the template's user knows reaches the app.
 func TestMoreSettings(t *testing.T) {
 	t.Parallel()
+	object := func(key string, value any) *bicep.Object {
+		return &bicep.Object{Keys: []string{key}, Values: map[string]any{key: value}, Lines: map[string]int{}}
+	}
 	params := inContext("publisher", "flex")
-	more := &bicep.Object{Keys: []string{"ROUNDHOUSE_LOG_LEVEL"}, Values: map[string]any{"ROUNDHOUSE_LOG_LEVEL": "debug"}, Lines: map[string]int{}}
-	params["publisherSettings"] = more
-	if set := settingsOf(t, deploy(t, params)); set["ROUNDHOUSE_LOG_LEVEL"] != "debug" || set["ROUNDHOUSE_CONTEXT"] != "publisher" {
-		t.Errorf("%v", set)
+	maps.Copy(params, map[string]any{"publisherSettings": object("ROUNDHOUSE_LOG_LEVEL", "debug"), "managedAppSettings": object("ROUNDHOUSE_POLLERS", "{}"),
+		"outbox": object("destinations", object("crm", nil)), "signInTenant": "home"})
+	set := settingsOf(t, deploy(t, params))
+	for name, want := range map[string]string{"ROUNDHOUSE_LOG_LEVEL": "debug", "ROUNDHOUSE_POLLERS": "", "ROUNDHOUSE_CONTEXT": "publisher",
+		"ROUNDHOUSE_OUTBOX": `{"destinations":{"crm":null}}`, "ROUNDHOUSE_HOME_TENANT": "home"} {
+		if set[name] != want {
+			t.Errorf("%s is %q, not %q", name, set[name], want)
+		}
 	}
 }
 

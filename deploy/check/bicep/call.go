@@ -53,6 +53,7 @@ func functions() map[string]func(s *scope, args []any) (any, error) {
 		"max":                    largest,
 		"replace":                replaced,
 		"resourceId":             joined,
+		"string":                 text,
 		"subscriptionResourceId": joined,
 		"toLower":                lower,
 		"union":                  union,
@@ -147,6 +148,15 @@ func largest(_ *scope, args []any) (any, error) {
 
 func replaced(_ *scope, args []any) (any, error) {
 	return strings.ReplaceAll(fmt.Sprint(args[0]), fmt.Sprint(args[1]), fmt.Sprint(args[2])), nil
+}
+
+// text is a value as JSON, or a string as it is.
+func text(_ *scope, args []any) (any, error) {
+	if s, ok := args[0].(string); ok {
+		return s, nil
+	}
+	out, err := json.Marshal(args[0])
+	return string(out), err
 }
 
 func lower(_ *scope, args []any) (any, error) { return strings.ToLower(fmt.Sprint(args[0])), nil }

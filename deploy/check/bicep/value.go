@@ -1,6 +1,9 @@
 package bicep
 
-import "slices"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // A value is a string, an int64, a bool, nil, a []any, an *Object, a *Resource, or an Unknown.
 
@@ -28,6 +31,9 @@ func (o *Object) Get(path ...string) any {
 	}
 	return at
 }
+
+// MarshalJSON implements json.Marshaler.
+func (o *Object) MarshalJSON() ([]byte, error) { return json.Marshal(o.Values) }
 
 func (o *Object) set(key string, value any, line int) {
 	if _, ok := o.Values[key]; !ok {
