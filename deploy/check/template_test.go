@@ -259,3 +259,25 @@ func TestContainerSignIn(t *testing.T) {
 		}
 	}
 }
+
+// Names and the number of what is deployed, and of settings, are known before anything is there: Azure Resource Manager takes no
+// answers of other resources for them.
+func TestKnownAtStart(t *testing.T) {
+	t.Parallel()
+	for _, params := range variants() {
+		d, err := bicep.Deploy(template, bicep.Config{Params: params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range d.Resources {
+			if r.Name() == "" {
+				t.Fatalf("%s:%d: the name is %v", r.File, r.Line, r.Body.Get("name"))
+			}
+			if settings := r.Body.Get("properties", "siteConfig"); settings != nil {
+				if _, known := r.Body.Get("properties", "siteConfig", "appSettings").([]any); !known {
+					t.Fatalf("%s:%d: which settings there are is not known", r.File, r.Line)
+				}
+			}
+		}
+	}
+}
