@@ -190,7 +190,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
 	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Listening: p.probe.State, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Listening: p.probe.State, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/api/fresh"
+	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/outbox"
@@ -44,6 +45,8 @@ type Config struct {
 	ListLag func(ctx context.Context) (time.Duration, error)
 	// Listening is what is known of who listens to the queues; nil leaves it out.
 	Listening func(ctx context.Context) (queueprobe.State, error)
+	// Drained is whether the app is drained; nil leaves it out.
+	Drained func(ctx context.Context) (drain.Flag, error)
 	// Prepared is why the program cannot work yet, nil when it can; nil means that it always can.
 	Prepared func() error
 	// Timeout bounds each check; 0 means DefaultTimeout.
@@ -106,6 +109,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Listening != nil {
 		work = append(work, check{listeningCheck, "component", h.measureListening})
+	}
+	if c.Drained != nil {
+		work = append(work, check{drainedCheck, "component", h.readDrained})
 	}
 	h.work = h.shared(work...)
 	return h, nil
