@@ -258,7 +258,7 @@ func (e *examination) functions() {
 }
 
 func deploy(e *examination) string {
-	return "roundhouse stage --zip app.zip && az functionapp deployment source config-zip " + e.here() + " --src app.zip"
+	return "deploy the program again (docs/deploy.md): roundhouse stage --zip app.zip && az functionapp deployment source config-zip " + e.here() + " --src app.zip"
 }
 
 // signIn looks whether what needs no token is let through to the handler.
