@@ -162,6 +162,7 @@ var variable = []struct {
 	{regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]+(\.[0-9]+)?( \+0000 UTC)?`), "<time>"},
 	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<id>"},
 	{regexp.MustCompile(`[0-9a-f]{32}`), "<id>"},
+	{regexp.MustCompile(`("lastExecutedBy":)"[^"]*"`), `$1"<node>"`},
 	{regexp.MustCompile(`(?m)^(X-Ms-Continuation-Token: ).*$`), "$1<token>"},
 	{regexp.MustCompile(`("(durationMs|processUptime|uptimeSeconds|ageSeconds|elapsedMs|latencyMs)":)[0-9.e-]+`), "$1<count>"},
 }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -68,6 +69,10 @@ func startReal(t *testing.T, a app) *real {
 	h.command.Env = append(environment(folder, t.TempDir()), "AzureFunctionsWebHost__hostid="+a.id,
 		"AzureWebJobsStorage="+a.account.ConnectionString(), "ROUNDHOUSE_LOCAL_KEY="+a.key)
 	h.command.Env = append(h.command.Env, a.env...)
+	// What this process ignores would be ignored by the host, too: a handler of its own makes the child begin with the default.
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	started := make(chan error)
 	go func() {
 		// Linux tells a child of its parent's death when the thread that made it ends.
@@ -199,6 +204,18 @@ func (h *real) kill(t *testing.T) {
 	}
 	<-h.ended
 }
+
+// interrupt ends the host as Ctrl-C does.
+func (h *real) interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-h.command.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	<-h.ended
+}
+
+// alive says whether a process is there.
+func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // said is what host and handler have written so far.
 func (h *real) said(t *testing.T) string {

@@ -41,11 +41,16 @@ func stage(t *testing.T) (dist string) {
 		t.Fatalf("stage: %v", staged.err)
 	}
 	dist = filepath.Join(t.TempDir(), "dist")
-	if err := os.CopyFS(dist, os.DirFS(filepath.Join(staged.dir, "dist"))); err != nil {
-		t.Fatal(err)
-	}
+	copyDir(t, dist, filepath.Join(staged.dir, "dist"))
 	editJSON(t, filepath.Join(dist, "host.json"), func(host map[string]any) { delete(host, "extensionBundle") })
 	return dist
+}
+
+func copyDir(t *testing.T, to, from string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // unstage removes the app at the end of the tests.
@@ -81,9 +86,7 @@ func editJSON(t *testing.T, path string, edit func(map[string]any)) {
 func withQueues(t *testing.T, dist string) {
 	t.Helper()
 	bin := filepath.Join(dist, "bin")
-	if err := os.CopyFS(bin, os.DirFS(testenv.RealHostQueues(t))); err != nil {
-		t.Fatal(err)
-	}
+	copyDir(t, bin, testenv.RealHostQueues(t))
 	editJSON(t, filepath.Join(bin, "extensions.json"), func(document map[string]any) {
 		list, _ := document["extensions"].([]any)
 		document["extensions"] = slices.DeleteFunc(list, func(extension any) bool {
