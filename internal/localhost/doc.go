@@ -8,10 +8,27 @@
 // queues, the exit codes that restart the handler or do not, the process that is killed two seconds after a function
 // timed out, and stopping with SIGKILL and nothing before it.
 //
-// It differs where the real host helps nobody: a response that would make the real host hang (an empty body, or null)
-// is reported at once as a [Violation], and a handler that cannot be kept alive ends [Host.Run] with an error. What it
-// does not support (bindings other than queue, timer, http and manual; retry policies in function.json; custom routes
-// in host.json) is refused by name.
+// A proxied request arrives as the real host's proxy sends it. Its path is decoded and encoded again, so that an escaped
+// slash is escaped twice; dot segments are resolved; headers of one name are joined, and those of the host take the
+// place of what a client made up. When the connection to the handler breaks, a request without a body is sent up to ten
+// times, with the same invocation id. An answer that does not begin within 240 seconds, a body of more than 100 MiB, and
+// a large body that the handler has not read when it refuses it, all become a 500 without a body.
+// internal/acceptance/realhost holds all of this against the real host, where a machine has that.
+//
+// It differs where the real host helps nobody:
+//   - A response that would make the real host hang (an empty body, or null) is reported at once as a [Violation].
+//   - A handler that cannot be kept alive ends [Host.Run] with an error, and not with exit code 0.
+//   - While storage is away it tries on. The real host ends itself after 10 to 25 seconds, and its platform starts it again;
+//     what that does to messages is the same: those that were received come back when their ten minutes are over.
+//   - The landing page is a line, and the admin endpoints have no keys, no files and no deletion of functions: nothing
+//     that a developer does needs them.
+//   - Another site's pages are refused, see below; on the real host that is for the platform and the app to do.
+//   - What is no HTTP at all is refused by net/http, with a text in the answer, and so are bad escapes in a path (%ZZ),
+//     which the real host takes for text.
+//   - What is moved to a poison queue stays until it is handled. The real host has storage delete it after seven days.
+//
+// What it does not support (bindings other than queue, timer, http and manual; retry policies in function.json; custom
+// routes in host.json) is refused by name.
 //
 // It promises at-least-once execution as the real host does: a message is deleted after a successful invocation, made
 // visible again after a failed one, and moved to the poison queue when its attempts are used up. Stopping waits for

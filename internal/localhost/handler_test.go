@@ -169,7 +169,7 @@ func web(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Set-Cookie", "b=2")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusTeapot)
-		_ = json.NewEncoder(w).Encode(map[string]any{"uri": r.RequestURI, "host": r.Host, "header": r.Header, "body": string(body)})
+		_ = json.NewEncoder(w).Encode(map[string]any{"method": r.Method, "uri": r.RequestURI, "host": r.Host, "header": r.Header, "body": string(body)})
 	}
 }
 

@@ -253,6 +253,7 @@ func TestAdminWithoutAKey(t *testing.T) {
 		{"GET", "/admin/host/keys", "", "", 404},
 		{"PUT", "/admin/host/status", "", "", 404},
 		{"GET", "/admin", "", "", 404},
+		{"GET", "/admin/host/status", "", "", 401},
 		{"POST", "/admin/functions/good", "the-key", "", 415},
 		{"POST", "/admin/functions/good", "the-key", "text/plain", 415},
 		{"GET", "/runtime/webhooks/x", "", "", 401},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,8 @@ func TestHandedOverRequest(t *testing.T) {
 			t.Parallel()
 			a, host := webApp(t, way)
 			response, text := request(t, http.MethodPost, host.URL()+"/API/Hello/a%20b/7?n=1&n=2&code=k", strings.NewReader("body"),
-				"Host", client(host), "User-Agent", "client/1", "X-Forwarded-For", "203.0.113.9", "Cookie", "k=v", "x-functions-key", "k")
+				"Host", client(host), "User-Agent", "client/1", "X-Forwarded-For", "203.0.113.9", "Cookie", "k=v", "x-functions-key", "k",
+				"X-Azure-Functions-InvocationId", "made-up")
 			if response.StatusCode != http.StatusTeapot {
 				t.Fatalf("status %d: %s", response.StatusCode, text)
 			}
@@ -80,6 +82,9 @@ func TestHandedOverRequest(t *testing.T) {
 				if pair[0] != pair[1] {
 					t.Errorf("%s: %q, want %q", what, pair[0], pair[1])
 				}
+			}
+			if ids := got.Header["X-Azure-Functions-Invocationid"]; !slices.Equal(ids, []string{i.ID}) {
+				t.Errorf("invocation ids %q, want %q alone", ids, i.ID)
 			}
 			if i.Outcome != Succeeded || i.Trigger != "httpTrigger" {
 				t.Errorf("invocation %+v", i)

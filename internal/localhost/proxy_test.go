@@ -1,8 +1,10 @@
 package localhost
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +70,31 @@ func TestAnswerToABodyThatIsNotRead(t *testing.T) {
 	response, _ := request(t, http.MethodPost, host.URL()+"/api/hello", io.LimitReader(endless{}, maxRequest+1))
 	if response.StatusCode != http.StatusInternalServerError {
 		t.Errorf("more than the host takes: status %d", response.StatusCode)
+	}
+	a.next(t)
+	// One that says how long it is gets its answer before it is read.
+	r := httptest.NewRequest(http.MethodPost, host.URL()+"/api/hello", endless{})
+	r.ContentLength = maxRequest + 1
+	w := httptest.NewRecorder()
+	host.ServeHTTP(w, r)
+	if i := a.next(t); w.Code != http.StatusInternalServerError || !errors.Is(i.Err, errTooLarge) {
+		t.Errorf("more than the host takes, as it says itself: status %d, %v", w.Code, i.Err)
+	}
+}
+
+// TestHeadOfAProxiedRequest: the method arrives in capitals, headers of one name arrive joined, and those that are between the
+// client and the host do not arrive.
+func TestHeadOfAProxiedRequest(t *testing.T) {
+	t.Parallel()
+	_, host := webApp(t, proxying)
+	_, text := request(t, "get", host.URL()+"/api/hello", nil, "X-Twice", "1", "X-Twice", "2", "Cookie", "a=b", "Cookie", "c=d", "Te", "trailers")
+	for _, part := range []string{`"method":"GET"`, `"X-Twice":["1, 2"]`, `"Cookie":["a=b; c=d"]`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("without %s: %s", part, text)
+		}
+	}
+	if strings.Contains(text, "trailers") {
+		t.Error(text)
 	}
 }
 

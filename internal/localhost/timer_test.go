@@ -170,3 +170,18 @@ func TestDateTime(t *testing.T) {
 		t.Error("a number is taken for a date")
 	}
 }
+
+// TestFirstStatus: a timer that never ran remembers from when on it is kept.
+func TestFirstStatus(t *testing.T) {
+	hourly, err := parseSchedule("0 0 * * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Date(2026, 11, 23, 1, 30, 0, 0, time.UTC)
+	timer := &timer{schedule: hourly, status: &statusBlob{}, zone: time.UTC, now: func() time.Time { return begun }}
+	want := timerStatus{Next: dateTime{begun.Add(30 * time.Minute)}, LastUpdated: dateTime{begun}}
+	status, overdue := timer.begin(t.Context())
+	if overdue || status == nil || *status != want || *timer.status.memory != want {
+		t.Errorf("status %v, kept %v, overdue %v, want %v", status, timer.status.memory, overdue, want)
+	}
+}

@@ -1,7 +1,7 @@
 // Package testenv decides what becomes of a test when the machine lacks a program that the test needs: the test is skipped,
 // with one line that says how to get the program, or it fails where everything is demanded, as in CI. It owns no storage keys.
 //
-// It also gives tests ports that nobody else is given.
+// It also gives tests ports that nobody else is given, and knows where the real Functions host is, which no machine has to have.
 //
 // Go and Node.js are no such programs: the README asks for them, and tests fail without them.
 package testenv

@@ -24,6 +24,8 @@ func (r *recorder) Fatal(...any) {
 	runtime.Goexit()
 }
 
+func (r *recorder) Fatalf(string, ...any) { r.Fatal() }
+
 func (r *recorder) Skip(args ...any) {
 	r.fate = fmt.Sprint(args...)
 	runtime.Goexit()

@@ -21,6 +21,7 @@ import (
 // in the history once, each message that is none is one dead letter, and nothing is left in the queues.
 func TestQueues(t *testing.T) {
 	testenv.RealHost(t)
+	testenv.RealHostQueues(t)
 	one := app{dist: stage(t), account: storage(t), key: newKey(), id: "queues", env: []string{
 		// A failed message comes back soon, and an empty queue is looked at often.
 		"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:01",
