@@ -26,7 +26,7 @@ func (h *Checks) measureListening(ctx context.Context) (map[string]Measurement, 
 			"(then its extension bundle is missing), is the function of the queue disabled, or is the host drained (docs/operating.md)?", s.Queue, s.SentAt.Format(time.RFC3339))
 	case s.Silent(now, h.started):
 		m.Status = Warn
-		m.Output = "Nobody has looked for a while whether messages come: orchestration-sweep-timer does not run. Is it disabled, or is the host drained (docs/operating.md)?"
+		m.Output = "Nobody has looked for a while whether messages come: orchestration-sweep-timer does not run. Is it disabled, or is the app or its host drained (docs/operating.md)?"
 	}
 	return map[string]Measurement{listeningCheck: m}, nil
 }
