@@ -22,6 +22,7 @@ import (
 type slowApp struct {
 	begun, running, ended atomic.Int64
 	quick                 atomic.Bool // an hour is nothing
+	stubborn              bool        // it does not look at its context
 }
 
 func (s *slowApp) app() handler.App {
@@ -35,8 +36,12 @@ func (s *slowApp) app() handler.App {
 			if s.quick.Load() {
 				return n + 1, nil
 			}
+			stop := ctx.Done()
+			if s.stubborn {
+				stop = nil
+			}
 			select {
-			case <-ctx.Done():
+			case <-stop:
 				return 0, ctx.Err()
 			case <-time.After(time.Hour):
 				return n + 1, nil
@@ -153,4 +158,40 @@ func TestAnAppIsDrained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An activity that does not look at its context is left behind, and begins anew: it holds up no drain.
+func TestAStubbornActivity(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := slowApp{stubborn: true}
+		host := handlertest.New(t, s.app(), nil)
+		host.Send("slow-queue", `{"correlationId": "c1", "input": {"slow": true}}`)
+		done := make(chan int)
+		go func() { done <- host.Deliver() }()
+		synctest.Wait()
+		store := drain.Store{Tables: host.Tables}
+		f, err := store.Begin(t.Context(), "ann", 5*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(drain.Notice)
+		<-done
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" || s.running.Load() != 1 {
+			t.Errorf("%d run: %s", s.running.Load(), diff)
+		}
+		s.quick.Store(true)
+		time.Sleep(10 * time.Minute) // it ends by itself
+		host.Deliver()
+		if n := s.begun.Load(); n != 2 || s.ended.Load() != 1 || len(host.DeadLetters("slow")) > 0 {
+			t.Errorf("begun %d times, %d have ended", n, s.ended.Load())
+		}
+		for _, entry := range host.History("slow") {
+			if entry.Status != engine.StatusSucceeded {
+				t.Errorf("%+v", entry)
+			}
+		}
+		time.Sleep(time.Hour) // the first one comes to its end
+	})
 }

@@ -5,11 +5,11 @@
 // process puts messages back that come, without using up attempts, and ends the contexts of what it runs, so that orchestrations
 // park at their last round. It reports how much still runs until that is nothing.
 //
-// It promises that once Store.Look says that nothing runs, no process runs an orchestration, an activity or a delivery that
-// began before: everything is committed, its message is answered or put back, and a process that is killed then holds up
-// nothing. What it cannot promise: a host still takes messages, to have them put back, and one that it takes in the moment in
-// which it is killed comes back when the host's lease ends; a process that does not reach storage is not seen; and an activity
-// that does not look at its context runs on until it ends.
+// It promises that once Store.Look says that nothing runs, Notice after Begin or later, no process works on a delivery: every
+// orchestration is committed, every message answered or put back, and a process that is killed then holds up nothing. What it
+// cannot promise: a host still takes messages, to have them put back, and one that it takes in the moment in which it is killed
+// comes back when the host's lease ends; a process that does not reach storage is not seen; and an activity that does not look at
+// its context is left behind, as at the end of an invocation's time, and begins anew afterwards.
 //
 // It owns the partition "drain" of the table hostLocks.
 package drain
