@@ -46,13 +46,5 @@ func (r router) turnAway(ctx context.Context, inv invocation, reason error) erro
 	if inv.expendable {
 		return fmt.Errorf("%w: %w", ErrIdle, reason)
 	}
-	if inv.putBack == nil {
-		return reason
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackLimit)
-	defer cancel()
-	if err := inv.putBack(ctx); err != nil {
-		return errors.Join(reason, err)
-	}
-	return fmt.Errorf("%w: %w", errPutBack, reason)
+	return inv.putBackFor(ctx, reason)
 }

@@ -25,17 +25,22 @@ func (r router) whenReady(inv invocation) func(context.Context) error {
 		if err == nil {
 			return inv.run(ctx)
 		}
-		err = fmt.Errorf("%w: %w", errNotReady, err)
-		if inv.putBack == nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(ctx, putBackLimit)
-		defer cancel()
-		if failed := inv.putBack(ctx); failed != nil {
-			return errors.Join(err, failed)
-		}
-		return fmt.Errorf("%w: %w", errPutBack, err)
+		return inv.putBackFor(ctx, fmt.Errorf("%w: %w", errNotReady, err))
 	}
+}
+
+// putBackFor puts the message of an invocation back that cannot be handled for a reason, and says so. Where that is not possible,
+// the reason is why the invocation fails.
+func (inv invocation) putBackFor(ctx context.Context, reason error) error {
+	if inv.putBack == nil {
+		return reason
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackLimit)
+	defer cancel()
+	if err := inv.putBack(ctx); err != nil {
+		return errors.Join(reason, err)
+	}
+	return fmt.Errorf("%w: %w", errPutBack, reason)
 }
 
 // await waits until the program is ready, or patience is over, half of the budget at most: what is left is for the work.
