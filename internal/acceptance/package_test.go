@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/localhost"
 )
 
@@ -41,9 +43,7 @@ func TestPackageRuns(t *testing.T) {
 	}
 	runHost(t, p.host)
 	roundhouse := p.commandLine(t, "FUNCTIONS_CUSTOMHANDLER_PORT=0")
-	if out, _ := roundhouse.run(t, 0, "verify", "--program", filepath.Join(root, "handler"), "-o", "json"); !json.Valid([]byte(out)) {
-		t.Errorf("verify printed %s", out)
-	}
+	p.verify(t, roundhouse, filepath.Join(root, "handler"))
 	out, _ := roundhouse.run(t, 0, "doctor", "-o", "json")
 	var report struct {
 		Items []struct{ Check, Verdict, Found string }
@@ -62,6 +62,33 @@ func TestPackageRuns(t *testing.T) {
 		if !seen[check] {
 			t.Errorf("doctor did not look at %q:\n%s", check, out)
 		}
+	}
+}
+
+// verify has the program look at what is under way: it goes on with this program, and stalls with that of the other deployment
+// context, which does not have its engine.
+func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) {
+	t.Helper()
+	for _, id := range []string{"c-1", "c-2"} { // the second one waits until the key of the first may be retired
+		p.send(t, hmac.Queue, rotation(id, "instance-1"))
+	}
+	type report struct {
+		Items            []struct{ ID, Kind, Orchestrator string }
+		GoOn, WouldStall int
+		Checked, NotRead int
+	}
+	look := func(code int) (r report) {
+		out, _ := roundhouse.run(t, code, "verify", "--program", program, "--orchestrator", hmac.Engine, "-o", "json")
+		if err := json.Unmarshal([]byte(out), &r); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return r
+	}
+	until(t, "a run that waits", func() bool { return look(0).GoOn == 1 })
+	roundhouse.env = append(roundhouse.env, "ROUNDHOUSE_CONTEXT=managed-app")
+	r := look(1)
+	if len(r.Items) != 1 || r.Items[0].Kind != "unknown" || !strings.HasPrefix(r.Items[0].ID, "hmac-c-") || r.WouldStall != 1 || r.Checked != 1 {
+		t.Errorf("%+v", r)
 	}
 }
 
