@@ -27,6 +27,7 @@ var (
 	ErrStopped = errors.New("the host has stopped")
 
 	// errNotRegistered is what the real host says of functions whose extension it lacks.
+	//lint:ignore ST1005 these are its words
 	errNotRegistered = errors.New("The binding type(s) 'queueTrigger' are not registered. Please ensure the type is correct and the binding extension is installed.")
 	errNoQueues      = errors.New("the host runs without queue storage: set Config.Queues")
 )

@@ -107,6 +107,10 @@ func TestSameAnswers(t *testing.T) {
 				t.Fatalf("%s\nreal host: %v\nlocal host: %v", shorten(e.line), err1, err2)
 			}
 			want, got := onReal.shown(key), onLocal.shown(key)
+			t.Logf("real host: %s", shorten(want)) // for those who add a request, with -v
+			if e.want != 0 && onReal.status != e.want {
+				t.Errorf("%s\nstatus %d on the real host, want %d", shorten(e.line), onReal.status, e.want)
+			}
 			d, differ := differences[e.name]
 			seen[e.name] = differ
 			switch {

@@ -17,8 +17,8 @@ import (
 )
 
 // document holds the requests, in the form that editors know by the ending .http: each begins with a line of ### and its name,
-// then come the request line, its headers, and after an empty line the body. Lines with # before the request line are
-// comments. {{key}} is the key of the app, {{host}} the address of the host, {{x:5}} five times the letter x. The body of a
+// then come the request line, its headers, and after an empty line the body. A line "# 413" before the request line says which
+// status both hosts have to answer; without it they only have to agree. {{key}} is the key of the app, {{host}} the address of the host, {{x:5}} five times the letter x. The body of a
 // request with Transfer-Encoding: chunked goes out as one chunk.
 //
 //go:embed testdata/requests.http
@@ -27,6 +27,7 @@ var document string
 // exchange is a request as it goes over the wire, but for Host, Content-Length and Connection, which send adds.
 type exchange struct {
 	name    string
+	want    int // the status; 0: any
 	line    string
 	headers []string
 	body    string
@@ -44,12 +45,17 @@ func exchanges(t *testing.T, document, key string) (all []exchange) {
 	names := map[string]bool{}
 	for _, part := range strings.Split("\n"+document, "\n### ")[1:] {
 		name, rest, _ := strings.Cut(part, "\n")
-		for strings.HasPrefix(rest, "#") {
-			_, rest, _ = strings.Cut(rest, "\n")
+		want := 0
+		if line, after, _ := strings.Cut(rest, "\n"); strings.HasPrefix(line, "# ") {
+			var err error
+			if want, err = strconv.Atoi(strings.TrimPrefix(line, "# ")); err != nil {
+				t.Fatalf("requests.http: %q: %v", name, err)
+			}
+			rest = after
 		}
 		head, body, _ := strings.Cut(expand(rest, key), "\n\n")
 		lines := strings.Split(strings.Trim(head, "\n"), "\n")
-		e := exchange{name: name, line: lines[0], headers: lines[1:], body: strings.TrimRight(body, "\n")}
+		e := exchange{name: name, want: want, line: lines[0], headers: lines[1:], body: strings.TrimRight(body, "\n")}
 		if names[name] || e.line == "" {
 			t.Fatalf("requests.http: %q is there twice, or has no request line", name)
 		}
