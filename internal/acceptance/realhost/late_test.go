@@ -1,0 +1,79 @@
+package realhost
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// TestTablesComeLate starts the app while its tables cannot be reached, which the host itself does without: probes answer, the
+// API says that it is not ready, and neither the handler nor the host ends. When the tables are there, the app is ready by itself.
+func TestTablesComeLate(t *testing.T) {
+	testenv.RealHost(t)
+	stored := storage(t)
+	port := testenv.Port(t)
+	a := app{dist: stage(t), account: azure.EmulatorAccount(portOf(t, stored.BlobEndpoint), portOf(t, stored.QueueEndpoint), port),
+		key: newKey(), id: "late", probe: "/api/health/live"}
+	reschedule(t, a.dist, "*-timer", newYear)
+	h := startReal(t, a)
+	address := strings.TrimPrefix(h.url, "http://")
+	for path, want := range map[string]int{"/api/health/ready": http.StatusServiceUnavailable, "/api/orchestrations": http.StatusServiceUnavailable} {
+		if got, err := send(address, read(path, a.key)); err != nil || got.status != want {
+			t.Errorf("%s without tables: status %d, %v, want %d", path, got.status, err, want)
+		}
+	}
+	handler := h.handler()
+	forward(t, port, stored.TableEndpoint)
+	h.awaitReady(t, "/api/health/ready")
+	if got, err := send(address, read("/api/orchestrations", a.key)); err != nil || got.status != http.StatusOK {
+		t.Errorf("with tables: status %d, %v", got.status, err)
+	}
+	if now := h.handler(); now != handler || handler == 0 {
+		t.Errorf("the handler was started again: process %d, then %d", handler, now)
+	}
+}
+
+func portOf(t *testing.T, endpoint string) int {
+	t.Helper()
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// forward listens on a port, and hands on to an endpoint what comes there.
+func forward(t *testing.T, port int, endpoint string) {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true},
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+			r.Out.Host = r.In.Host // links in answers stay right
+		}})
+	if err := server.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+}
