@@ -26,9 +26,8 @@ var (
 	// ErrStopped: the host has stopped.
 	ErrStopped = errors.New("the host has stopped")
 
-	// errNotRegistered is what the real host says of functions whose extension it lacks.
-	//lint:ignore ST1005 these are its words
-	errNotRegistered = errors.New("The binding type(s) 'queueTrigger' are not registered. Please ensure the type is correct and the binding extension is installed.")
+	// errNotRegistered: a function has a trigger whose extension the host lacks.
+	errNotRegistered = errors.New("the binding type queueTrigger is not registered: the extension of queues is missing")
 	errNoQueues      = errors.New("the host runs without queue storage: set Config.Queues")
 )
 
