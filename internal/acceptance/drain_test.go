@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"net/url"
-	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -14,7 +13,7 @@ import (
 // An app is drained in the midst of work, its handler killed when it is said that nothing runs, and it works again afterwards: every
 // message is done, once, without an attempt that failed, and none waits for the lease of its host, which is ten minutes.
 func TestDrainAndKill(t *testing.T) {
-	p := start(t)
+	p := startWith(t, setup{account: ownStorage(t)})
 	roundhouse := p.commandLine(t)
 	var ids []string
 	send := func(n int) {
@@ -43,7 +42,8 @@ func TestDrainAndKill(t *testing.T) {
 	until(t, "another handler", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
 	send(10)
 	roundhouse.run(t, 0, "drain", "--end")
-	for _, id := range slices.Backward(ids) { // what came last was put back last
+	untilWithin(t, 3*patience, "the messages that were put back, for a minute", func() bool { return p.empty(t, hmac.Queue) })
+	for _, id := range ids {
 		p.succeeded(t, id, "instance-"+id)
 	}
 	if letters := p.list(t, "/api/dlq", url.Values{"engine": {hmac.Engine}}); len(letters) > 0 {

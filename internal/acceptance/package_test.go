@@ -1,10 +1,7 @@
 package acceptance
 
 import (
-	"archive/zip"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
 // A deployment without Azure: the package that is deployed, unpacked in an empty folder, is run by the host, and doctor finds
@@ -30,8 +28,8 @@ func TestPackageRuns(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	root := filepath.Join(dir, "wwwroot")
-	unpack(t, filepath.Join(dir, "app.zip"), root)
-	p := &platform{account: storage.Account(t), key: "a key of the package"}
+	testenv.Unpack(t, filepath.Join(dir, "app.zip"), root)
+	p := &platform{account: ownStorage(t), key: "a key of the package"}
 	var err error
 	if p.queues, err = azure.NewQueues(p.account); err != nil {
 		t.Fatal(err)
@@ -89,26 +87,5 @@ func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) 
 	r := look(1)
 	if len(r.Items) != 1 || r.Items[0].Kind != "unknown" || !strings.HasPrefix(r.Items[0].ID, "hmac-c-") || r.WouldStall != 1 || r.Checked != 1 {
 		t.Errorf("%+v", r)
-	}
-}
-
-// unpack does what a platform does with a package: every file gets the mode of its entry.
-func unpack(t *testing.T, file, root string) {
-	t.Helper()
-	packed, err := zip.OpenReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer packed.Close()
-	for _, entry := range packed.File {
-		path := filepath.Join(root, filepath.FromSlash(entry.Name))
-		in, openErr := entry.Open()
-		if err := errors.Join(openErr, os.MkdirAll(filepath.Dir(path), 0o755)); err != nil {
-			t.Fatal(err)
-		}
-		text, readErr := io.ReadAll(in)
-		if err := errors.Join(readErr, in.Close(), os.WriteFile(path, text, entry.Mode().Perm())); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

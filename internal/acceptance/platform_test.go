@@ -228,6 +228,12 @@ func (p *platform) send(t *testing.T, queue, body string) string {
 // until polls until done says so: what it waits for happens in another process.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
+	untilWithin(t, patience, what, done)
+}
+
+// untilWithin is until, for what takes longer.
+func untilWithin(t *testing.T, patience time.Duration, what string, done func() bool) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)

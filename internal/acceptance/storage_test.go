@@ -7,11 +7,27 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
+
+// ownStorage is an Azurite that no other test uses, for what looks at everything that is in storage.
+func ownStorage(t *testing.T) azure.Account {
+	t.Helper()
+	server, err := azurite.Start(t.Context(), azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server.Account()
+}
 
 // TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
 // handler are those that were there before, and every rotation leaves what one run leaves.

@@ -18,8 +18,8 @@ import (
 
 // document holds the requests, in the form that editors know by the ending .http: each begins with a line of ### and its name,
 // then come the request line, its headers, and after an empty line the body. A line "# 413" before the request line says which
-// status both hosts have to answer; without it they only have to agree. {{key}} is the key of the app, {{host}} the address of the host, {{x:5}} five times the letter x. The body of a
-// request with Transfer-Encoding: chunked goes out as one chunk.
+// status both hosts have to answer; without it they only have to agree. {{key}} is the key of the app, {{host}} the address of
+// the host, {{x:5}} five times the letter x. The body of a request with Transfer-Encoding: chunked goes out as one chunk.
 //
 //go:embed testdata/requests.http
 var document string

@@ -273,7 +273,7 @@ func (e *examination) signIn() {
 		return
 	}
 	var shut []string
-	for _, r := range append(e.needs.Access.Routes, Route{Path: "/api/machine/history", Opens: "key"}) {
+	for _, r := range append(slices.Clone(e.needs.Access.Routes), Route{Path: "/api/machine/history", Opens: "key"}) {
 		open := r.Permission == "public" || r.Opens != ""
 		if signIn.Is.Required && open && !slices.ContainsFunc(signIn.Is.Excluded, func(path string) bool { return covers(path, r.Path) }) && !slices.Contains(shut, r.Path) {
 			shut = append(shut, r.Path)
