@@ -120,7 +120,9 @@ func (d *driver) readInbox() error {
 			d.requeue(inbox[i:]) // for the execution that follows
 			return nil
 		}
-		d.timerSignaled = d.timerSignaled || v.signal.DueAtUtc != nil
+		if due := v.signal.DueAtUtc; due != nil {
+			d.timersSignaled = append(d.timersSignaled, *due)
+		}
 		class := d.classify(v.signal)
 		if v.lost = class == signalNew && v.gone; v.lost {
 			continue

@@ -51,7 +51,7 @@ type driver struct {
 	inbox          []*delivery   // guarded by rt.mu
 	inboxReady     chan struct{} // receives when the inbox is not empty
 	staleTimer     bool          // a timer signal came that nobody waits for any more
-	timerSignaled  bool          // a timer signal came
+	timersSignaled []time.Time   // for which times timer signals came
 	unacknowledged []*delivery   // signals that were read and are not committed
 
 	learned           []event   // applied, not committed

@@ -77,6 +77,39 @@ func TestSweepWakesWhatIsOverdue(t *testing.T) {
 	}
 }
 
+// A timer's message comes again after a process has died over it, finds that its wait is over, and leads to the message for the
+// next wait. Should that one be lost, the sweeper wakes the orchestration, although the row of the wait before is gone.
+func TestSweepAfterAStaleTimer(t *testing.T) {
+	t.Parallel()
+	everyFault(t, func(t *testing.T, plan *faults.Plan) {
+		w := newWorld(t)
+		twice := NewOrchestrator("test", func(ctx *Context, _ int) (string, error) {
+			return "awake", errors.Join(ctx.Sleep(time.Hour), ctx.Sleep(time.Hour))
+		})
+		orchestrators := []AnyOrchestrator{twice}
+		mustRun(t, w.signalling(t, nil, orchestrators, nil), startOf("a", 1))
+		time.Sleep(time.Hour + time.Second)
+		first, _, ok := w.receive(t, budget)
+		if !ok {
+			t.Fatal("no timer")
+		}
+		_, _ = w.signalling(t, plan, orchestrators, nil).Deliver(t.Context(), first) // it may die over it
+		rt := w.signalling(t, nil, orchestrators, nil)
+		if _, err := rt.Deliver(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, rt, startOf("b", 1)) // which takes rows out of the index that say nothing any more
+		w.loseMessages(t)
+		rt = w.signalling(t, nil, orchestrators, nil)
+		w.attend(t, rt, 3*time.Hour)
+		for _, id := range []string{"a", "b"} {
+			if out := mustGet(t, rt, id); out.Status != Completed {
+				t.Errorf("%s is %s", id, out.Status)
+			}
+		}
+	})
+}
+
 // Where no message is lost, the sweeper wakes nobody, and rows go when they say nothing any more: whoever is canceled,
 // fires in time, or is purged, leaves none behind.
 func TestSweepOfWhatIsInOrder(t *testing.T) {

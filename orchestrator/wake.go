@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/queues"
@@ -32,7 +33,7 @@ func (d *driver) wake(ctx context.Context, at time.Time) error {
 	// A time beyond the longest delay is reached in steps: the message comes early, finds nothing due, and is sent again.
 	now := d.rt.config.Now()
 	delay := max(time.Second, min(at.Sub(now), queues.MaxDelay))
-	if d.timerSignaled && d.committed == 0 { // the entry is in the index already, because this message replaces an earlier one
+	if d.committed == 0 && slices.ContainsFunc(d.timersSignaled, at.Equal) { // the entry is in the index already, because this message replaces an earlier one
 		if err := d.rt.addParked(ctx, entries...); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (d *driver) timerSignal(at time.Time) Signal {
 // changed nothing asks, so that looking at a parked orchestration does not multiply its messages. A driver that such a
 // message woke does not ask, because it has to replace the message.
 func (d *driver) timerPending(ctx context.Context, at time.Time) (bool, error) {
-	if d.committed > 0 || d.timerSignaled {
+	if d.committed > 0 || len(d.timersSignaled) > 0 {
 		return false, nil
 	}
 	row, err := d.rt.config.Tables.Get(ctx, d.rt.config.IndexTable, tables.Key{Partition: indexPartition, Row: indexRow(d.start.ID, at)})

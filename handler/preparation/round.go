@@ -25,14 +25,19 @@ type RoundError struct {
 // Unwrap gives the errors of the steps.
 func (e *RoundError) Unwrap() []error { return e.Failures }
 
-// kinds are what steps fail of, with what an operator does about it. What is none of them stands for itself.
-var kinds = []struct {
+// kind is what steps fail of, with what an operator does about it.
+type kind struct {
 	err  error
 	text string
-}{
-	{tables.ErrDenied, "refused: the app's identity needs the roles that docs/settings.md lists, and may get them while the app runs"},
-	{tables.ErrThrottled, "put off by storage"},
-	{tables.ErrOutcomeUnknown, "without an answer: is the storage account there, and can this app reach it?"},
+}
+
+// kinds are those that are told apart. What is none of them stands for itself.
+func kinds() []kind {
+	return []kind{
+		{tables.ErrDenied, "refused: the app's identity needs the roles that docs/settings.md lists, and may get them while the app runs"},
+		{tables.ErrThrottled, "put off by storage"},
+		{tables.ErrOutcomeUnknown, "without an answer: is the storage account there, and can this app reach it?"},
+	}
 }
 
 // cause is what one kind of failures has in common.
@@ -72,7 +77,7 @@ func explain(err error) (text, example string) {
 	if len(example) > maxText {
 		example = strings.ToValidUTF8(example[:maxText], "") + "..."
 	}
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		if errors.Is(err, k.err) {
 			return k.text, example
 		}
