@@ -152,7 +152,7 @@ func (h *Host) adminFunctionStatus(w http.ResponseWriter, r *http.Request) {
 	if f := h.named(w, r); f != nil {
 		status := map[string]any{}
 		if f.err != nil {
-			status["errors"] = []string{f.err.Error()}
+			status["errors"] = []string{f.complaint()}
 		}
 		writeJSON(w, http.StatusOK, status)
 	}
@@ -250,4 +250,12 @@ func (h *Host) statusOf(ctx context.Context, t *timer) *timerStatus {
 		status = &timerStatus{Next: dateTime{t.schedule.next(t.time())}}
 	}
 	return status
+}
+
+// complaint is what the host says of a function that does not run: in the words of the real one where it has some.
+func (f *function) complaint() string {
+	if errors.Is(f.err, errNotRegistered) {
+		return "The binding type(s) 'queueTrigger' are not registered. Please ensure the type is correct and the binding extension is installed."
+	}
+	return f.err.Error()
 }
