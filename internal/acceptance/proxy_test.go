@@ -103,15 +103,15 @@ func (p *proxy) judge(r *http.Request) (refuse bool, kill moment) {
 }
 
 // beside says whether a request is work that goes on beside that of the engines and at its own pace: the index of the
-// orchestrations, and the outbox's own, which is wake-ups, and all on its table but for the transaction that adds an event.
+// orchestrations, what processes ask and tell of each other (hostLocks), and the outbox's own, which is wake-ups, and all on its table but for the transaction that adds an event.
 // That is the only one without a deletion.
 func beside(r *http.Request) bool {
 	if !strings.HasSuffix(r.URL.Path, "/$batch") {
-		return strings.Contains(r.URL.Path, "/outbox") || strings.Contains(r.URL.Path, "/orchestrationsList")
+		return strings.Contains(r.URL.Path, "/outbox") || strings.Contains(r.URL.Path, "/orchestrationsList") || strings.Contains(r.URL.Path, "/hostLocks")
 	}
 	body, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	return err == nil && (bytes.Contains(body, []byte("/orchestrationsList(")) ||
+	return err == nil && (bytes.Contains(body, []byte("/orchestrationsList(")) || bytes.Contains(body, []byte("/hostLocks(")) ||
 		bytes.Contains(body, []byte("/outbox(")) && bytes.Contains(body, []byte("DELETE ")))
 }
 
