@@ -1,7 +1,11 @@
 // Package registry keeps a document for every managed instance, and the lock under which engines change it (standard,
 // sections 1.8 and 6). The publisher's registry and the managed application's are the same: a JSON document of which this
-// package knows instanceId, tenantId, engineTablesConfig, instanceLock and registryVersion; every other field belongs to
-// who writes it, and survives who does not know it.
+// package knows instanceId, tenantId, engineTablesConfig, instanceLock and registryVersion, and, of what people say, ring and
+// endpoints; every other field belongs to who writes it, and survives who does not know it. People change documents by merge
+// patches (Instance.Patch), which leave alone what engines write (EngineFields).
+//
+// The document of an app's own instance says where the app keeps history and dead letters, and for how long
+// (EngineTablesConfig). What an app has made of that is noted for programs that work on its tables (Applied).
 //
 // What it promises:
 //
@@ -17,5 +21,5 @@
 //
 // The package owns the table "registry": one row an instance, with the partition "instance" and the escaped instance id
 // as its row key. The column Document holds the document; RegistryVersion, LockJobId and LockUntilUtc repeat it for
-// people, and Writes names the last writes.
+// people, and Writes names the last writes. Beside them, in the partition "app", the row "tables" is the note of Applied.
 package registry

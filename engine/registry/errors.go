@@ -20,6 +20,8 @@ var (
 	ErrInvalid = errors.New("invalid")
 	// ErrDamaged: the stored document cannot be read.
 	ErrDamaged = errors.New("the stored document is damaged")
+	// ErrChanged: the document has another version than the one that the change is for.
+	ErrChanged = errors.New("the instance is not any more what the version names")
 	// ErrContended: others changed the document each time that this change was tried; nothing was changed. Repeat it later.
 	ErrContended = errors.New("too many writers at once")
 )

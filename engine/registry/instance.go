@@ -26,14 +26,6 @@ type Instance struct {
 	fields map[string]json.RawMessage // as they were read or set; those above are in it as they were read
 }
 
-// EngineTablesConfig says where the instance's engines keep their tables (standard, section 6).
-type EngineTablesConfig struct {
-	StorageAccountName string `json:"storageAccountName"`
-	DlqTableName       string `json:"dlqTableName"`
-	HistoryTableName   string `json:"historyTableName"`
-	RetentionDays      int    `json:"retentionDays"`
-}
-
 // Lock is the document's instanceLock (standard, section 1.8).
 type Lock struct {
 	// JobID is who holds it, "" for nobody.
@@ -128,6 +120,7 @@ func (i Instance) Clone() Instance {
 	i.fields = maps.Clone(i.fields)
 	if i.EngineTablesConfig != nil {
 		c := *i.EngineTablesConfig
+		c.Retention = maps.Clone(c.Retention)
 		i.EngineTablesConfig = &c
 	}
 	return i
@@ -151,7 +144,7 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 		delete(out, fieldTables)
 	}
 	for name, part := range parts {
-		raw, err := overlay(out[name], part)
+		raw, err := overlay(out[name], part, tablesConfigFields())
 		if err != nil {
 			return nil, err
 		}
@@ -160,8 +153,9 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// overlay is v as JSON; where both are objects, with the fields that before has besides.
-func overlay(before json.RawMessage, v any) (json.RawMessage, error) {
+// overlay is v as JSON; where both are objects, with the fields that before has besides. What v leaves out of its own fields is
+// not taken from before.
+func overlay(before json.RawMessage, v any, own []string) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -171,7 +165,7 @@ func overlay(before json.RawMessage, v any) (json.RawMessage, error) {
 		return text, nil // one of them is no object
 	}
 	for name, part := range old {
-		if _, known := now[name]; !known {
+		if _, known := now[name]; !known && !slices.Contains(own, name) {
 			now[name] = part
 		}
 	}

@@ -20,7 +20,10 @@ func FuzzRows(f *testing.F) {
 		s := fuzzvalue.New(data)
 		want := Instance{InstanceID: s.Name(520), TenantID: s.Text(200)}
 		if s.Bool() {
-			want.EngineTablesConfig = &EngineTablesConfig{s.Text(24), s.Text(63), s.Text(63), s.Int(3650)}
+			want.EngineTablesConfig = &EngineTablesConfig{StorageAccountName: s.Text(24), DlqTableName: s.Text(63), HistoryTableName: s.Text(63), RetentionDays: s.Int(3650)}
+			if s.Bool() {
+				want.EngineTablesConfig.Retention = map[string]int{s.Text(20): s.Int(3650)}
+			}
 		}
 		fields := map[string]string{}
 		for range s.Int(5) {
