@@ -207,6 +207,10 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		{publisher, []string{"ROUNDHOUSE_ROTATIONS", `{"hmac":[{}]}`}, []string{"ROUNDHOUSE_ROTATIONS: target 1 of hmac"}},
 		{publisher, []string{"ROUNDHOUSE_MARKETPLACE_TENANT", "contoso"}, []string{"ROUNDHOUSE_MARKETPLACE_TENANT and ROUNDHOUSE_MARKETPLACE_APP_ID: set both"}},
 		{publisher, []string{"ROUNDHOUSE_ALERTS_KEY", "short"}, []string{"ROUNDHOUSE_ALERTS_KEY: set 16 characters"}},
+		{publisher, []string{"ROUNDHOUSE_ROTATIONS", `{"tls":[{"domains":["a.example.com"],"keyType":"RSA-1024"}]}`}, []string{"ROUNDHOUSE_ROTATIONS: target 1 of tls"}},
+		{publisher, []string{"ROUNDHOUSE_ROTATIONS", `{"tls":[{"domains":["a.example.com"]},{"domains":["b.example.com"]}]}`,
+			"ROUNDHOUSE_TLS_TARGETS", `[{"id":"x","address":"a.example.com:443"},{"id":"y","address":"b.example.com:443","certificates":["c.example.com"]}]`},
+			[]string{"ROUNDHOUSE_TLS_TARGETS: [0]: certificates is missing", `ROUNDHOUSE_TLS_TARGETS: [1]: certificates: "c.example.com" is not renewed on schedule`}},
 		{publisher, []string{"ROUNDHOUSE_ACME_CONTACT", "nobody"}, []string{"ROUNDHOUSE_ACME_CONTACT: set an e-mail address"}},
 		{managedApp, []string{"ROUNDHOUSE_UPDATE_ENDPOINT", "ftp://x"}, []string{"ROUNDHOUSE_UPDATE_ENDPOINT: set an https address"}},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/services/certificates"
 )
 
 const (
@@ -47,8 +48,9 @@ type rotationsDocument struct {
 		TenantID      string `json:"tenantId"`
 	} `json:"spn"`
 	TLS []struct {
-		Domains  []string `json:"domains"`
-		TenantID string   `json:"tenantId"`
+		Domains  []string             `json:"domains"`
+		KeyType  certificates.KeyType `json:"keyType"`
+		TenantID string               `json:"tenantId"`
 	} `json:"tls"`
 }
 
@@ -95,8 +97,8 @@ func (doc rotationsDocument) rotations() (rotations, error) {
 			input: func(slot string) any { return slotInput{ApplicationID: application, Slot: slot} }}, err)
 	}
 	for _, t := range doc.TLS {
-		domains, err := tls.Input{Domains: t.Domains}.Names()
-		r := rotation{engine: tls.Engine, tenantID: t.TenantID, input: func(string) any { return tls.Input{Domains: domains} }}
+		domains, err := tls.Input{Domains: t.Domains, KeyType: t.KeyType}.Names()
+		r := rotation{engine: tls.Engine, tenantID: t.TenantID, input: func(string) any { return tls.Input{Domains: domains, KeyType: t.KeyType} }}
 		if err == nil {
 			r.target = tls.CertificateName(domains)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/mail"
+	"strings"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/tls"
@@ -30,18 +31,37 @@ type target struct {
 	outbound.Auth
 }
 
-// targetsOf reads those who serve certificates, with the client for each.
-func targetsOf(p *handler.Platform) (tls.StaticTargets, map[string]*http.Client) {
+// firstDomains name the certificates that are renewed on schedule.
+func (all rotations) firstDomains() []string {
+	var names []string
+	for _, r := range all[tls.Engine] {
+		if in, ok := r.input("").(tls.Input); ok {
+			names = append(names, in.Domains[0])
+		}
+	}
+	return names
+}
+
+// targetsOf reads those who serve certificates, with the client for each. certificates are those that are renewed on schedule.
+func targetsOf(p *handler.Platform, certificates []string) (tls.StaticTargets, map[string]*http.Client) {
 	var all []target
 	p.Settings.JSON(targetsSetting, &all)
 	var targets tls.StaticTargets
 	clients := map[string]*http.Client{}
 	for i, one := range all {
 		targets = append(targets, one.Target)
+		if len(one.Certificates) == 0 && len(certificates) == 1 {
+			targets[i].Certificates = certificates // and no others, which messages may bring
+		}
 		if one.NotifyURL == "" && one.Auth.None() {
 			continue // one that finds out by itself is looked at only
 		}
 		clients[one.ID] = clientWith(p, fmt.Sprintf("%s[%d]", targetsSetting, i), one.NotifyURL, one.Auth)
+	}
+	if err := targets.Validate(certificates); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			p.Settings.Reject(targetsSetting, errors.New(line))
+		}
 	}
 	return targets, clients
 }
@@ -60,7 +80,8 @@ func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 	if _, err := mail.ParseAddress(contact); err != nil && contact != "" {
 		r.Reject("ROUNDHOUSE_ACME_CONTACT", errors.New("set an e-mail address, or nothing"))
 	}
-	targets, clients := targetsOf(p)
+	all := rotationsFrom(r)
+	targets, clients := targetsOf(p, all.firstDomains())
 	challenges := acme.HTTP01{Tables: p.Tables}
 	authority, err := acme.New(acme.Config{Directory: directory, Contact: contact, Vault: p.Secrets, Solvers: []acme.Solver{challenges}, Log: p.Log})
 	if err != nil {
@@ -77,7 +98,7 @@ func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 		return engine.Definition{}, err
 	}
 	d := tls.Definition(steps)
-	d.Schedules = []engine.Schedule{rotationsFrom(r).schedule(tls.Engine, "0 41 2 * * *")}
+	d.Schedules = []engine.Schedule{all.schedule(tls.Engine, "0 41 2 * * *")}
 	d.Endpoints = []engine.Endpoint{{Function: "acme-challenge", Route: "acme-challenge/{token}", Methods: []string{http.MethodGet}, Anonymous: true, Handler: challenges}}
 	return d, nil
 }

@@ -95,22 +95,28 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Res
 	if err := a.spread(ctx, made.Certificate, targets); err != nil {
 		return Result{}, err
 	}
+	result := Result{Certificate: made.Certificate, Renewed: made.Renewed, Note: made.Note, Targets: len(targets)}
+	if len(targets) == 0 && ctx.Patched("nothing-is-retired-without-targets") {
+		// The history has to show that nobody was told, and who serves the version before is not known.
+		_, err := a.distribute.Call(ctx, DistributeInput{Certificate: made.Certificate, Nobody: true}).Await()
+		return result, err
+	}
 	_, err = a.retire.Call(ctx, RetireInput{Name: made.Certificate.Name, Version: made.Certificate.Version}).Await()
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Certificate: made.Certificate, Renewed: made.Renewed, Note: made.Note, Targets: len(targets)}, nil
+	return result, nil
 }
 
 // certificate is the one to distribute.
 func (a activities) certificate(ctx *orchestrator.Context, r engine.Request[Input], domains []string) (RenewOutput, error) {
-	in := RenewInput{Domains: domains, Force: r.Input.Force, JobID: r.CorrelationID, Again: ctx.Execution() - 1}
+	in := RenewInput{Domains: domains, Force: r.Input.Force, KeyType: r.Input.KeyType, JobID: r.CorrelationID, Again: ctx.Execution() - 1}
 	switch r.Operation {
 	case "", OperationRenew:
 		return a.renewPatiently(ctx, in)
 	case OperationDistribute:
-		if in.Force {
-			return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: force belongs to renew", ErrInput))
+		if in.Force || in.KeyType != "" {
+			return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: force and keyType belong to renew", ErrInput))
 		}
 		return a.current.Call(ctx, in).Await()
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
+	"github.com/vibedata/roundhouse/services/certificates"
 )
 
 // script is what the world does in a run of the orchestrator: the activities' results, decided by their inputs and by the
@@ -113,8 +114,8 @@ func TestRun(t *testing.T) {
 			tls.Result{Certificate: certificate, Note: notDue.Note, Targets: 1}, "renew list-targets distribute retire-versions"},
 		{"distribute only", script{operation: "distribute", input: tls.Input{Domains: []string{domain}}, targets: 1},
 			tls.Result{Certificate: certificate, Targets: 1}, "current-certificate list-targets distribute retire-versions"},
-		{"nobody to tell", script{input: tls.Input{Domain: domain, Force: true}}, tls.Result{Certificate: certificate, Renewed: true},
-			"renew list-targets retire-versions"},
+		{"nobody to tell, and so nothing is retired", script{input: tls.Input{Domain: domain, Force: true}}, tls.Result{Certificate: certificate, Renewed: true},
+			"renew list-targets distribute"},
 	}
 	for _, c := range cases {
 		t.Run(c.what, func(t *testing.T) {
@@ -130,9 +131,11 @@ func TestRun(t *testing.T) {
 func TestRunRefusesInput(t *testing.T) {
 	t.Parallel()
 	for what, s := range map[string]script{
-		"no domain":         {},
-		"unknown operation": {operation: "revoke", input: tls.Input{Domain: domain}},
-		"forced distribute": {operation: "distribute", input: tls.Input{Domain: domain, Force: true}},
+		"no domain":             {},
+		"unknown operation":     {operation: "reissue", input: tls.Input{Domain: domain}},
+		"forced distribute":     {operation: "distribute", input: tls.Input{Domain: domain, Force: true}},
+		"a key type that is no": {input: tls.Input{Domain: domain, KeyType: "RSA-1024"}},
+		"distribute a key type": {operation: "distribute", input: tls.Input{Domain: domain, KeyType: certificates.RSA2048}},
 	} {
 		got := orchestratortest.Run(t, s.scenario(t))
 		if !orchestrator.IsPermanent(got.Err) || len(got.Calls) != 0 {

@@ -4,11 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
@@ -25,7 +29,12 @@ type Distributor interface {
 type DistributeInput struct {
 	Target      Target      `json:"target"`
 	Certificate Certificate `json:"certificate"`
+	// Nobody says that the certificate has no targets, instead of a Target.
+	Nobody bool `json:"nobody,omitempty"`
 }
+
+// noTargets is the note of a distribution to nobody.
+const noTargets = "no target is known to serve this certificate: nobody was told, and no version before it is disabled"
 
 // DistributeOutput is proof that a target serves a certificate.
 type DistributeOutput struct {
@@ -39,27 +48,56 @@ type DistributeOutput struct {
 	Sent *outbound.Sent `json:"sent,omitempty"`
 	// VerifiedAtUtc is when it presented the certificate.
 	VerifiedAtUtc time.Time `json:"verifiedAtUtc"`
+	// Note says that there is nobody to tell; nothing else is set then but what names the certificate.
+	Note string `json:"note,omitempty"`
 }
 
 // Distribute makes sure that a target serves a certificate: it looks, tells it when it does not, and looks again.
 // ErrNotServed means that it does not yet.
 func (s *Steps) Distribute(ctx context.Context, in DistributeInput) (DistributeOutput, error) {
+	if in.Nobody {
+		return DistributeOutput{Fingerprint: in.Certificate.Fingerprint, Serial: in.Certificate.Serial, Note: noTargets}, nil
+	}
 	if in.Target.ID == "" || in.Target.Address == "" || in.Certificate.Fingerprint == "" || in.Certificate.Version == "" {
 		return DistributeOutput{}, fmt.Errorf("distribute: %w: target id, address, certificate version and fingerprint are required", ErrInput)
 	}
 	out, err := s.look(ctx, in)
 	if err == nil {
+		// An attempt before this one may have told it.
+		out.Sent = toldBefore(ctx)
+		out.Told = out.Sent != nil
 		return out, nil
 	}
 	recorded, last := outbound.Record(ctx)
-	if err := s.config.Distributor.Distribute(recorded, in.Target, in.Certificate); err != nil {
-		return DistributeOutput{}, fmt.Errorf("tell target %s about certificate %s: %w", in.Target.ID, in.Certificate.Name, err)
+	err = s.config.Distributor.Distribute(recorded, in.Target, in.Certificate)
+	noteTold(ctx, last())
+	if err != nil {
+		return DistributeOutput{}, fmt.Errorf("tell target %s about certificate %s%s: %w", in.Target.ID, in.Certificate.Name, by(last()), err)
 	}
 	if out, err = s.look(ctx, in); err != nil {
 		return DistributeOutput{}, fmt.Errorf("target %s was told about certificate %s version %s%s: %w", in.Target.ID, in.Certificate.Name, in.Certificate.Version, by(last()), err)
 	}
 	out.Told, out.Sent = true, last()
 	return out, nil
+}
+
+// noteTold hands on to later attempts how a target was told; nil hands on nothing.
+func noteTold(ctx context.Context, sent *outbound.Sent) {
+	if sent == nil {
+		return
+	}
+	// Only an activity has later attempts, and one that is to stop learns it from its context.
+	_ = orchestrator.Heartbeat(ctx, sent)
+}
+
+// toldBefore is how an attempt before this one has told the target, nil when none did.
+func toldBefore(ctx context.Context) *outbound.Sent {
+	var sent outbound.Sent
+	progress := orchestrator.Info(ctx).Progress
+	if len(progress) == 0 || json.Unmarshal(progress, &sent) != nil {
+		return nil
+	}
+	return &sent
 }
 
 // by says how a target was told, for the attempt that does not see it serve.
@@ -110,14 +148,24 @@ func handshake(ctx context.Context, target Target, c Certificate) ([]*x509.Certi
 	return secure.ConnectionState().PeerCertificates, nil
 }
 
-// serverName is the name to ask for.
+// serverName is the name to ask for: one that clients ask for, since a target may serve other certificates under other names.
 func serverName(target Target, c Certificate) string {
 	if target.ServerName != "" {
 		return target.ServerName
 	}
 	host, _, err := net.SplitHostPort(target.Address)
-	if err == nil && net.ParseIP(host) == nil {
+	if err == nil && slices.ContainsFunc(c.Domains, func(domain string) bool { return isFor(domain, host) }) {
 		return host
 	}
-	return c.Domains[0]
+	// www stands for what a wildcard is for.
+	return strings.Replace(c.Domains[0], "*", "www", 1)
+}
+
+// isFor says whether a domain of a certificate is for a host; a wildcard is for all of one label.
+func isFor(domain, host string) bool {
+	if rest, wildcard := strings.CutPrefix(domain, "*."); wildcard {
+		_, parent, _ := strings.Cut(host, ".")
+		return strings.EqualFold(parent, rest)
+	}
+	return strings.EqualFold(domain, host)
 }

@@ -62,11 +62,9 @@ func (appIdentity) GetToken(_ context.Context, o policy.TokenRequestOptions) (az
 	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// What a notice tells its target about who sends it is in the result, word for word, and in the error of an attempt that does not
-// see the target serve; the token is in neither.
-func TestNoticesSayWhoSends(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, pebble.Options{}, 1)
+// sends has notices say who sends them.
+func (w *world) sends(t *testing.T) {
+	t.Helper()
 	if _, err := w.secrets.Add(t.Context(), "notices", []byte(strings.Repeat("k", 32)), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +80,14 @@ func TestNoticesSayWhoSends(t *testing.T) {
 		}
 		return client, err
 	}
+}
+
+// What a notice tells its target about who sends it is in the result, word for word, and in the error of an attempt that does not
+// see the target serve; the token is in neither.
+func TestNoticesSayWhoSends(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pebble.Options{}, 1)
+	w.sends(t)
 	in := tls.DistributeInput{Target: w.list()[0], Certificate: w.renew(t, input("j1")).Certificate}
 	out, err := w.steps(t).Distribute(t.Context(), in)
 	if err != nil {

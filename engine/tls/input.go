@@ -19,6 +19,9 @@ type Input struct {
 	Domains []string `json:"domains,omitempty"`
 	// Force renews a certificate that is not due. Operation renew only.
 	Force bool `json:"force,omitempty"`
+	// KeyType is what the certificate's key has to be; one of another type is replaced. "" leaves it as it is, which is
+	// certificates.DefaultKeyType for a certificate that is not there yet. Operation renew only.
+	KeyType certificates.KeyType `json:"keyType,omitempty"`
 }
 
 // maxDomain is the length of a domain name (RFC 1034, section 3.1).
@@ -30,6 +33,9 @@ var domainSyntax = regexp.MustCompile(`^(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9]
 // Names checks the input and returns the certificate's domains, in lower case and each once.
 func (in Input) Names() ([]string, error) {
 	names, err := in.names()
+	if err == nil && in.KeyType != "" {
+		err = in.KeyType.Validate()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInput, err)
 	}

@@ -1,6 +1,7 @@
 package tls
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -25,6 +26,8 @@ type RenewInput struct {
 	Domains []string `json:"domains"`
 	// Force renews it whether it is due or not.
 	Force bool `json:"force,omitempty"`
+	// KeyType is what its key has to be; "" is what it is.
+	KeyType certificates.KeyType `json:"keyType,omitempty"`
 	// JobID is the run that asks; one run renews once. Required.
 	JobID string `json:"jobId"`
 	// Again counts the attempts before: each has to ask anew, because another run may have renewed it since.
@@ -79,14 +82,16 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 		return RenewOutput{}, err
 	}
 	var replaces []byte
+	key := cmp.Or(in.KeyType, certificates.DefaultKeyType)
 	if found {
 		out, keep, err := s.keep(ctx, now, in)
 		if err != nil || keep {
 			return out, err
 		}
 		replaces = now.leaf.Raw
+		key = cmp.Or(in.KeyType, certificates.KeyTypeOf(now.leaf.PublicKey), certificates.DefaultKeyType)
 	}
-	request, err := s.request(ctx, name, in.Domains)
+	request, err := s.request(ctx, name, in.Domains, key)
 	if err != nil {
 		return RenewOutput{}, err
 	}
@@ -135,7 +140,8 @@ func (s *Steps) keep(ctx context.Context, now held, in RenewInput) (RenewOutput,
 		out.Renewed = true
 		return out, true, nil
 	}
-	if in.Force || !covers(now.leaf, in.Domains) {
+	otherKey := in.KeyType != "" && in.KeyType != certificates.KeyTypeOf(now.leaf.PublicKey)
+	if in.Force || otherKey || !covers(now.leaf, in.Domains) {
 		return out, false, nil
 	}
 	at, err := s.renewAt(ctx, now.leaf)
@@ -147,11 +153,11 @@ func (s *Steps) keep(ctx context.Context, now held, in RenewInput) (RenewOutput,
 	return out, true, nil
 }
 
-// request returns the signing request for the domains. One that is under way for other domains is dropped: the message
-// that wanted these is newer.
-func (s *Steps) request(ctx context.Context, name string, domains []string) (*x509.CertificateRequest, error) {
+// request returns the signing request for the domains. One that is under way for other domains, or of another key type, is dropped:
+// the message that wanted these is newer.
+func (s *Steps) request(ctx context.Context, name string, domains []string, key certificates.KeyType) (*x509.CertificateRequest, error) {
 	for canceled := false; ; canceled = true {
-		der, err := s.config.Vault.Request(ctx, name, domains)
+		der, err := s.config.Vault.Request(ctx, name, domains, key)
 		if err != nil {
 			return nil, err
 		}
@@ -161,6 +167,9 @@ func (s *Steps) request(ctx context.Context, name string, domains []string) (*x5
 		}
 		if err == nil && !sameNames(request.DNSNames, domains) {
 			err = fmt.Errorf("%w for these domains, but one for %q", certificates.ErrNoRequest, request.DNSNames)
+		}
+		if err == nil && certificates.KeyTypeOf(request.PublicKey) != key {
+			err = fmt.Errorf("%w for a key of type %s", certificates.ErrNoRequest, key)
 		}
 		if err == nil {
 			return request, nil
@@ -196,6 +205,9 @@ func (s *Steps) issue(ctx context.Context, order string, request *x509.Certifica
 // validate checks what a message or another step handed over.
 func (in RenewInput) validate() error {
 	err := checkDomains(in.Domains)
+	if in.KeyType != "" {
+		err = errors.Join(err, in.KeyType.Validate())
+	}
 	if in.JobID == "" || len(in.JobID) > secrets.MaxTag {
 		err = errors.Join(err, fmt.Errorf("jobId must have 1 to %d bytes", secrets.MaxTag))
 	}

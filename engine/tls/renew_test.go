@@ -1,7 +1,11 @@
 package tls_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -109,7 +113,7 @@ func TestRenewDropsAnAbandonedRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := tls.CertificateName([]string{domain})
-	if _, err := store.Request(t.Context(), name, []string{domain, "old.example.com"}); err != nil {
+	if _, err := store.Request(t.Context(), name, []string{domain, "old.example.com"}, certificates.DefaultKeyType); err != nil {
 		t.Fatal(err)
 	}
 	if out := w.renew(t, input("j1")); !cmp.Equal(out.Certificate.Domains, []string{domain}) || w.vault.Pending(name) {
@@ -189,11 +193,13 @@ func TestRenewErrors(t *testing.T) {
 	}
 }
 
+// A version is disabled when all targets have served its successor for as long as the overlap, whenever that was made.
 func TestRetire(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, pebble.Options{}, 0)
 	at := time.Now()
 	w.vault.Now = func() time.Time { return at }
+	w.now = func() time.Time { return at }
 	var made []tls.RenewOutput
 	for _, job := range []string{"a", "b", "c"} {
 		in := input(job)
@@ -202,7 +208,8 @@ func TestRetire(t *testing.T) {
 		at = at.Add(time.Minute)
 	}
 	retire := func(version string, after time.Duration) []string {
-		w.now = func() time.Time { return at.Add(after) }
+		t.Helper()
+		at = at.Add(after)
 		out, err := w.steps(t).Retire(t.Context(), tls.RetireInput{Name: made[0].Certificate.Name, Version: version})
 		if err != nil {
 			t.Fatal(err)
@@ -210,16 +217,63 @@ func TestRetire(t *testing.T) {
 		return out.Disabled
 	}
 	second := made[1].Certificate.Version
-	if got := retire(second, 23*time.Hour); got != nil {
-		t.Errorf("within the overlap: %v", got)
+	for what, c := range []struct {
+		version string
+		after   time.Duration
+		want    []string
+	}{
+		{second, 40 * 24 * time.Hour, nil}, // it arrived late: nobody has seen it served before
+		{second, 23 * time.Hour, nil},
+		{second, 2 * time.Hour, []string{made[0].Certificate.Version}},
+		{second, time.Hour, nil},
+		{"gone", time.Hour, nil},
+		{made[2].Certificate.Version, time.Hour, nil}, // the overlap is that of its own arrival
+		{made[2].Certificate.Version, 25 * time.Hour, []string{second}},
+	} {
+		if got := retire(c.version, c.after); !cmp.Equal(got, c.want) {
+			t.Errorf("%d, %s: %v", what, c.version, got)
+		}
 	}
-	if got := retire(second, 25*time.Hour); !cmp.Equal(got, []string{made[0].Certificate.Version}) {
-		t.Errorf("after the overlap: %v", got)
+	if got := w.versions(t); len(got) != 1 {
+		t.Errorf("%+v", got)
 	}
-	if got := retire(second, 26*time.Hour); got != nil {
-		t.Errorf("again: %v", got)
+}
+
+// Another key type is a reason to renew, and stays until a message wants another one.
+func TestRenewWithAnotherKeyType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, pebble.Options{}, 0)
+	at := time.Now()
+	w.vault.Now = func() time.Time { at = at.Add(time.Second); return at }
+	for i, c := range []struct {
+		wanted, got certificates.KeyType
+		renewed     bool
+	}{
+		{"", certificates.ECP256, true}, {certificates.ECP256, certificates.ECP256, false}, {certificates.RSA2048, certificates.RSA2048, true},
+		{"", certificates.RSA2048, false}, {certificates.ECP384, certificates.ECP384, true},
+	} {
+		in := input(fmt.Sprint("j", i))
+		in.KeyType = c.wanted
+		out := w.renew(t, in)
+		pair, err := w.vault.KeyPair(out.Certificate.Name, out.Certificate.Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf, err := x509.ParseCertificate(pair.Certificate[0])
+		if err != nil || out.Renewed != c.renewed || certificates.KeyTypeOf(leaf.PublicKey) != c.got {
+			t.Errorf("%d: %+v, a key of type %s, %v", i, out, certificates.KeyTypeOf(leaf.PublicKey), err)
+		}
 	}
-	if got := retire("gone", 26*time.Hour); got != nil || len(w.versions(t)) != 2 {
-		t.Errorf("of an unknown version: %v", got)
+	forced := input("forced")
+	forced.Force = true
+	forced.KeyType = ""
+	out := w.renew(t, forced)
+	pair, err := w.vault.KeyPair(out.Certificate.Name, out.Certificate.Version)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if key, ok := pair.PrivateKey.(*ecdsa.PrivateKey); !ok || key.Curve != elliptic.P384() {
+		t.Errorf("a renewal that does not name the key type changed it: %T", pair.PrivateKey)
+	}
+	w.checkSecret(t, out)
 }

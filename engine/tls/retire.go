@@ -2,10 +2,22 @@ package tls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// servedRow is the row of OrdersTable that says which version all targets of a certificate serve.
+const servedRow = "served"
+
+// Properties of that row.
+const (
+	propVersion = "Version"
+	propSince   = "SinceUtc"
 )
 
 // RetireInput names the certificate whose earlier versions have served their time.
@@ -20,18 +32,22 @@ type RetireOutput struct {
 	Disabled []string `json:"disabled,omitempty"`
 }
 
-// Retire disables the versions before the given one, when that is older than the overlap. Later versions stay: they are
-// another run's.
+// Retire disables the versions before the given one, when all targets have served it for as long as the overlap: from the first
+// Retire of it, since each follows a distribution to all of them. Later versions stay: they are another run's.
 func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error) {
 	versions, err := s.config.Vault.Versions(ctx, in.Name)
 	if err != nil {
 		return RetireOutput{}, fmt.Errorf("retire versions of certificate %s: %w", in.Name, err)
 	}
 	at := slices.IndexFunc(versions, func(v certificates.Version) bool { return v.Version == in.Version })
-	var out RetireOutput
-	if at < 0 || s.config.Now().Before(versions[at].Created.Add(s.config.Overlap)) {
-		return out, nil
+	if at < 0 {
+		return RetireOutput{}, nil
 	}
+	since, err := s.servedSince(ctx, in)
+	if err != nil || s.config.Now().Before(since.Add(s.config.Overlap)) {
+		return RetireOutput{}, err
+	}
+	var out RetireOutput
 	for _, v := range versions[:at] {
 		if !v.Enabled {
 			continue
@@ -42,4 +58,22 @@ func (s *Steps) Retire(ctx context.Context, in RetireInput) (RetireOutput, error
 		out.Disabled = append(out.Disabled, v.Version)
 	}
 	return out, nil
+}
+
+// servedSince is when all targets were first seen to serve a version. It is now for one that the table does not have: of several
+// who find that at once, the last one's now counts, which is the later one.
+func (s *Steps) servedSince(ctx context.Context, in RetireInput) (time.Time, error) {
+	key := tables.Key{Partition: in.Name, Row: servedRow}
+	row, err := s.config.Tables.Get(ctx, OrdersTable, key)
+	if err == nil && row.Properties[propVersion] == in.Version {
+		return row.Time(propSince), nil
+	}
+	now := s.config.Now().UTC()
+	if err == nil || errors.Is(err, tables.ErrNotFound) {
+		err = s.config.Tables.Apply(ctx, OrdersTable, tables.Upsert(tables.Entity{Key: key, Properties: map[string]any{propVersion: in.Version, propSince: now}}))
+	}
+	if err != nil {
+		return now, fmt.Errorf("note that version %s of certificate %s is served: %w", in.Version, in.Name, err)
+	}
+	return now, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
+	"strings"
 )
 
 // maxTargets bounds the targets of a certificate.
@@ -20,9 +22,12 @@ type Target struct {
 	NotifyURL string `json:"notifyUrl"`
 	// Address is where it serves, as host:port. Required.
 	Address string `json:"address"`
-	// ServerName is the name to ask for in the handshake; the host of Address when that is a name, else the certificate's
-	// first one.
+	// ServerName is the name to ask for in the handshake; the host of Address when the certificate is for it, else the
+	// certificate's first domain.
 	ServerName string `json:"serverName,omitempty"`
+	// Certificates are those that it serves, each by its first domain. StaticTargets reads it; a list of one certificate's targets
+	// leaves it out.
+	Certificates []string `json:"certificates,omitempty"`
 }
 
 // Targets says who serves a certificate.
@@ -31,11 +36,61 @@ type Targets interface {
 	Targets(ctx context.Context, domains []string) ([]Target, error)
 }
 
-// StaticTargets are the same for every certificate.
+// StaticTargets is a fixed list. A target serves the certificates that its Certificates name, or whichever there is when it names
+// none, which is for deployments of one certificate.
 type StaticTargets []Target
 
 // Targets implements the interface of its name.
-func (t StaticTargets) Targets(context.Context, []string) ([]Target, error) { return t, nil }
+func (t StaticTargets) Targets(_ context.Context, domains []string) ([]Target, error) {
+	var serving []Target
+	for _, target := range t {
+		if len(target.Certificates) > 0 && !slices.Contains(target.Certificates, domains[0]) {
+			continue
+		}
+		target.Certificates = nil
+		serving = append(serving, target)
+	}
+	return serving, nil
+}
+
+// Validate names everything that is wrong, by the places in the list, of which the first is [0]. certificates are the first domains
+// of those that are renewed on schedule: a target that names none serves the only one of them, and what a target names is one of
+// them, unless there are none at all.
+func (t StaticTargets) Validate(certificates []string) error {
+	var errs []error
+	seen := map[string]bool{}
+	for i, target := range t {
+		for _, err := range []error{target.validate(), target.assigned(certificates)} {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("[%d]: %w", i, err))
+			}
+		}
+		if seen[target.ID] {
+			errs = append(errs, fmt.Errorf("[%d]: the id %.80q is there twice", i, target.ID))
+		}
+		seen[target.ID] = true
+	}
+	return errors.Join(errs...)
+}
+
+// assigned checks which certificates a target serves.
+func (t Target) assigned(certificates []string) error {
+	if len(t.Certificates) == 0 && len(certificates) != 1 {
+		return fmt.Errorf("certificates is missing: name those that it serves, each by its first domain; only the certificate of a deployment that renews one on schedule goes without saying, and this one renews %d", len(certificates))
+	}
+	if len(t.Certificates) > 1 && t.ServerName != "" {
+		return errors.New("serverName is for a target of one certificate: where there are several, each is asked for by its own name")
+	}
+	for _, name := range t.Certificates {
+		if err := checkDomains([]string{name}); err != nil {
+			return fmt.Errorf("certificates: %w", err)
+		}
+		if len(certificates) > 0 && !slices.Contains(certificates, name) {
+			return fmt.Errorf("certificates: %q is not renewed on schedule, and would expire: there is %s", name, strings.Join(certificates, ", "))
+		}
+	}
+	return nil
+}
 
 // TargetsInput says whose targets are wanted.
 type TargetsInput struct {

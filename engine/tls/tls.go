@@ -6,10 +6,10 @@
 // the signing request waits in the store, the order's address in a table, and whoever comes next goes on with both. A run
 // renews a certificate once, however often its steps run. A certificate that was renewed before all targets took it is
 // distributed by every later run until they do, and the versions before it are disabled only after that, and after an
-// overlap.
+// overlap; never, when no target is known.
 //
 // Storage keys: the certificates named tls-{first domain} (see secrets.Name) with the tag renewalJobId; the table
-// tlsOrders (partition: certificate name, row: "order"); the table tlsChallenges (partition: "http-01", row: the token).
+// tlsOrders (partition: certificate name, rows: "order", "served"); the table tlsChallenges (partition: "http-01", row: the token).
 package tls
 
 import (

@@ -4,9 +4,11 @@ package tlstarget
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,16 +19,18 @@ import (
 // Fetch gets a certificate version from the store, with its key.
 type Fetch func(name, version string) (tls.Certificate, error)
 
-// Target serves a certificate, none at first.
+// Target serves certificates, none at first: of several the one that is for the name that it is asked for.
 type Target struct {
 	notify *httptest.Server
 	listen net.Listener
 
 	mu       sync.Mutex
 	fetch    Fetch
-	serving  *tls.Certificate
+	serving  map[string]*tls.Certificate // by the certificate's name in the store
+	next     map[string]*tls.Certificate // what it serves after the next handshake
 	answers  []int
 	leafOnly bool
+	late     bool
 	headers  []http.Header
 	bodies   []map[string]any
 }
@@ -34,13 +38,13 @@ type Target struct {
 // Start starts a target that ends with the test.
 func Start(t testing.TB, fetch Fetch) *Target {
 	t.Helper()
-	g := &Target{fetch: fetch}
+	g := &Target{fetch: fetch, serving: map[string]*tls.Certificate{}, next: map[string]*tls.Certificate{}}
 	g.notify = httptest.NewUnstartedServer(http.HandlerFunc(g.told))
 	g.notify.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it are part of tests
 	g.notify.StartTLS()
 	t.Cleanup(g.notify.Close)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{MinVersion: tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.current(), nil }})
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return g.current(hello.ServerName), nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,19 +147,37 @@ func (g *Target) told(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	g.serving = &fetched
+	g.next[name] = &fetched
+	if !g.late {
+		maps.Copy(g.serving, g.next)
+	}
 	g.headers, g.bodies = append(g.headers, r.Header), append(g.bodies, body)
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// current is the certificate that it serves; without one, the handshake fails.
-func (g *Target) current() *tls.Certificate {
+// Late has it serve what it is told of only after the next handshake.
+func (g *Target) Late(yes bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.serving == nil || !g.leafOnly {
-		return g.serving
+	g.late = yes
+}
+
+// current is the certificate that it serves under a name; without one, the handshake fails.
+func (g *Target) current(name string) *tls.Certificate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	defer maps.Copy(g.serving, g.next)
+	var found *tls.Certificate
+	for _, one := range g.serving {
+		leaf, err := x509.ParseCertificate(one.Certificate[0])
+		if err == nil && (found == nil || leaf.VerifyHostname(name) == nil) {
+			found = one
+		}
 	}
-	alone := *g.serving
+	if found == nil || !g.leafOnly {
+		return found
+	}
+	alone := *found
 	alone.Certificate = alone.Certificate[:1]
 	return &alone
 }

@@ -60,8 +60,9 @@ type Store interface {
 	// Leaf returns the certificate itself, without its key (DER), or ErrNotFound.
 	Leaf(ctx context.Context, name, version string) ([]byte, error)
 	// Request returns the signing request (DER, PKCS #10) that is under way for the certificate. When there is none, it has
-	// the store make a key and a request for the domains first. A request under way may be for other domains: Cancel it.
-	Request(ctx context.Context, name string, domains []string) ([]byte, error)
+	// the store make a key of the type and a request for the domains first. A request under way may be for other domains, or of
+	// another type: Cancel it.
+	Request(ctx context.Context, name string, domains []string, key KeyType) ([]byte, error)
 	// Cancel drops the request under way, and its key. Repeating it changes nothing.
 	Cancel(ctx context.Context, name string) error
 	// Merge makes a version of the request under way and the chain that was issued for it (DER, leaf first). It is not
@@ -89,8 +90,8 @@ func commonName(domains []string) string {
 }
 
 // checkRequest holds the arguments of Request against the limits.
-func checkRequest(name string, domains []string) error {
-	if err := checkName(name); err != nil {
+func checkRequest(name string, domains []string, key KeyType) error {
+	if err := errors.Join(checkName(name), key.Validate()); err != nil {
 		return err
 	}
 	if len(domains) == 0 || len(domains) > MaxDomains {

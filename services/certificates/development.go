@@ -2,8 +2,6 @@ package certificates
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -99,13 +97,13 @@ func (d *Development) Leaf(ctx context.Context, name, version string) ([]byte, e
 }
 
 // Request implements Store.
-func (d *Development) Request(ctx context.Context, name string, domains []string) ([]byte, error) {
-	if err := checkRequest(name, domains); err != nil {
+func (d *Development) Request(ctx context.Context, name string, domains []string, key KeyType) ([]byte, error) {
+	if err := checkRequest(name, domains, key); err != nil {
 		return nil, fmt.Errorf("request certificate: %w", err)
 	}
 	row, err := d.request(ctx, name)
 	if errors.Is(err, ErrNoRequest) {
-		if row, err = newRequest(name, domains); err == nil {
+		if row, err = newRequest(name, domains, key); err == nil {
 			err = d.tables.Apply(ctx, DevelopmentTable, tables.Insert(row))
 		}
 		if errors.Is(err, tables.ErrExists) {
@@ -129,8 +127,8 @@ func (d *Development) request(ctx context.Context, name string) (tables.Entity, 
 }
 
 // newRequest makes a key and a signing request.
-func newRequest(name string, domains []string) (tables.Entity, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newRequest(name string, domains []string, of KeyType) (tables.Entity, error) {
+	key, err := of.Generate()
 	if err != nil {
 		return tables.Entity{}, err
 	}

@@ -106,15 +106,15 @@ func (k *KeyVault) Leaf(ctx context.Context, name, version string) ([]byte, erro
 }
 
 // Request implements Store.
-func (k *KeyVault) Request(ctx context.Context, name string, domains []string) ([]byte, error) {
-	if err := checkRequest(name, domains); err != nil {
+func (k *KeyVault) Request(ctx context.Context, name string, domains []string, key KeyType) ([]byte, error) {
+	if err := checkRequest(name, domains, key); err != nil {
 		return nil, fmt.Errorf("request certificate: %w", err)
 	}
 	csr, err := k.pending(ctx, name)
 	if err == nil || !errors.Is(err, ErrNoRequest) {
 		return csr, err
 	}
-	made, err := k.client.CreateCertificate(ctx, name, azcertificates.CreateCertificateParameters{CertificatePolicy: policyFor(domains)}, nil)
+	made, err := k.client.CreateCertificate(ctx, name, azcertificates.CreateCertificateParameters{CertificatePolicy: policyFor(domains, key)}, nil)
 	if isConflict(err) {
 		// Somebody was faster, or this is the second sending of a request whose answer got lost.
 		return k.pending(ctx, name)
@@ -144,17 +144,14 @@ func (k *KeyVault) pending(ctx context.Context, name string) ([]byte, error) {
 }
 
 // policyFor says how to make a certificate for the domains.
-func policyFor(domains []string) *azcertificates.CertificatePolicy {
+func policyFor(domains []string, key KeyType) *azcertificates.CertificatePolicy {
 	names := make([]*string, len(domains))
 	for i := range domains {
 		names[i] = &domains[i]
 	}
 	return &azcertificates.CertificatePolicy{
 		IssuerParameters: &azcertificates.IssuerParameters{Name: to.Ptr(unknownIssuer)},
-		KeyProperties: &azcertificates.KeyProperties{
-			KeyType: to.Ptr(azcertificates.KeyTypeEC), Curve: to.Ptr(azcertificates.CurveNameP256),
-			Exportable: to.Ptr(true), ReuseKey: to.Ptr(false),
-		},
+		KeyProperties:    key.properties(),
 		SecretProperties: &azcertificates.SecretProperties{ContentType: to.Ptr(contentType)},
 		X509CertificateProperties: &azcertificates.X509CertificateProperties{
 			Subject:                 to.Ptr("CN=" + commonName(domains)),
@@ -162,6 +159,17 @@ func policyFor(domains []string) *azcertificates.CertificatePolicy {
 			ValidityInMonths:        to.Ptr(int32(validityMonths)),
 		},
 	}
+}
+
+// properties are those of a key, which those who serve the certificate can fetch.
+func (k KeyType) properties() *azcertificates.KeyProperties {
+	p := &azcertificates.KeyProperties{Exportable: to.Ptr(true), ReuseKey: to.Ptr(false)}
+	if curve := k.curve(); curve != nil {
+		p.KeyType, p.Curve = to.Ptr(azcertificates.KeyTypeEC), to.Ptr(azcertificates.CurveName(curve.Params().Name))
+		return p
+	}
+	p.KeyType, p.KeySize = to.Ptr(azcertificates.KeyTypeRSA), to.Ptr(int32(k.bits()))
+	return p
 }
 
 // Cancel implements Store.

@@ -52,7 +52,7 @@ func TestKeyVaultLostAnswers(t *testing.T) {
 	vault, ca := certificatestest.NewVault(t), certificatestest.NewAuthority(t)
 	store := openVault(t, vault)
 	vault.Inject(certificatestest.Fault{Method: http.MethodPost, Path: "/create", Applied: true}, certificatestest.Fault{Method: http.MethodGet, Path: "/pending"})
-	csr, err := store.Request(t.Context(), name, domains)
+	csr, err := store.Request(t.Context(), name, domains, certificates.DefaultKeyType)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestKeyVaultSoftDeleted(t *testing.T) {
 	t.Parallel()
 	vault := certificatestest.NewVault(t)
 	vault.SoftDelete(name)
-	if _, err := openVault(t, vault).Request(t.Context(), name, domains); !errors.Is(err, secrets.ErrDeleted) || !strings.Contains(err.Error(), "recover") {
+	if _, err := openVault(t, vault).Request(t.Context(), name, domains, certificates.DefaultKeyType); !errors.Is(err, secrets.ErrDeleted) || !strings.Contains(err.Error(), "recover") {
 		t.Errorf("Request = %v", err)
 	}
 }

@@ -1,8 +1,7 @@
 package certificatestest
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
+	"crypto"
 	"crypto/rand"
 	"crypto/sha1"
 	"crypto/x509"
@@ -16,6 +15,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/vibedata/roundhouse/services/certificates"
 )
 
 var namePattern = regexp.MustCompile(`^[0-9a-zA-Z-]{1,127}$`)
@@ -26,7 +27,7 @@ type version struct {
 	serial  int // in the order of merges
 	chain   [][]byte
 	leaf    *x509.Certificate
-	key     *ecdsa.PrivateKey
+	key     crypto.Signer
 	tags    map[string]string
 	enabled bool
 	created int64
@@ -36,7 +37,7 @@ type version struct {
 type pending struct {
 	id  string
 	csr []byte
-	key *ecdsa.PrivateKey
+	key crypto.Signer
 }
 
 // attributes are a version's, as Key Vault writes them.
@@ -81,6 +82,7 @@ type body struct {
 		KeyProperties struct {
 			KeyType string `json:"kty"`
 			Curve   string `json:"crv"`
+			Size    int    `json:"key_size"`
 		} `json:"key_props"`
 		X509 struct {
 			Subject string `json:"subject"`
@@ -158,8 +160,16 @@ func (v *Vault) dispatch(w http.ResponseWriter, r *http.Request) {
 func (v *Vault) create(w http.ResponseWriter, r *http.Request, c *certificate, name string, in body) {
 	p := in.Policy
 	subject, named := strings.CutPrefix(p.X509.Subject, "CN=")
-	if p.Issuer.Name != "Unknown" || p.KeyProperties.KeyType != "EC" || p.KeyProperties.Curve != "P-256" ||
-		!named || len(subject) > 64 || len(p.X509.Names.DNS) == 0 || p.X509.ValidityMonths < 1 {
+	type properties struct {
+		kty, crv string
+		size     int
+	}
+	// What Key Vault documents for certificates, of the types that are used here.
+	of, known := map[properties]certificates.KeyType{
+		{"EC", "P-256", 0}: certificates.ECP256, {"EC", "P-384", 0}: certificates.ECP384, {"RSA", "", 2048}: certificates.RSA2048,
+		{"RSA", "", 3072}: certificates.RSA3072, {"RSA", "", 4096}: certificates.RSA4096,
+	}[properties{p.KeyProperties.KeyType, p.KeyProperties.Curve, p.KeyProperties.Size}]
+	if p.Issuer.Name != "Unknown" || !known || !named || len(subject) > 64 || len(p.X509.Names.DNS) == 0 || p.X509.ValidityMonths < 1 {
 		refuse(w, http.StatusBadRequest, "BadParameter", "", "The policy is not one that this vault knows.")
 		return
 	}
@@ -167,7 +177,7 @@ func (v *Vault) create(w http.ResponseWriter, r *http.Request, c *certificate, n
 		refuse(w, http.StatusConflict, "Conflict", "", "A new key vault certificate can not be created or imported while a pending key vault certificate's status is inProgress.")
 		return
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := of.Generate()
 	if err == nil {
 		var csr []byte
 		csr, err = x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: subject}, DNSNames: p.X509.Names.DNS}, key)
@@ -212,7 +222,7 @@ func (v *Vault) merge(w http.ResponseWriter, r *http.Request, c *certificate, na
 		return
 	}
 	leaf, err := x509.ParseCertificate(chain[0])
-	if err != nil || !c.pending.key.PublicKey.Equal(leaf.PublicKey) {
+	if err != nil || !belongs(c.pending.key, leaf) {
 		refuse(w, http.StatusBadRequest, "BadParameter", "", "The public key of the end-entity certificate in the specified X.509 certificate content does not match the public part of the specified private key.")
 		return
 	}
@@ -222,6 +232,14 @@ func (v *Vault) merge(w http.ResponseWriter, r *http.Request, c *certificate, na
 	c.versions = append(c.versions, made)
 	slices.SortFunc(c.versions, func(a, b *version) int { return strings.Compare(a.id, b.id) })
 	answer(w, http.StatusCreated, describe(r, made, name, true))
+}
+
+// belongs says that a certificate is for a key.
+func belongs(key crypto.Signer, leaf *x509.Certificate) bool {
+	public, ok := key.Public().(interface {
+		Equal(other crypto.PublicKey) bool
+	})
+	return ok && public.Equal(leaf.PublicKey)
 }
 
 // list answers a page of versions; the request under way is among them, as one without a certificate.

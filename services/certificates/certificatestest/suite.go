@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) certificates.Store) {
 		{"a canceled request is gone, with its key", cancels},
 		{"merge needs the request that the chain is for", merges},
 		{"versions", versions},
+		{"keys are of the type that is asked for", keyTypes},
 		{"limits", limits},
 	}
 	for _, c := range cases {
@@ -63,7 +64,7 @@ func nothing(t *testing.T, store certificates.Store, ca *Authority) {
 	}
 	canceled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := store.Request(canceled, name, domains); !errors.Is(err, context.Canceled) {
+	if _, err := store.Request(canceled, name, domains, certificates.DefaultKeyType); !errors.Is(err, context.Canceled) {
 		t.Errorf("Request with a canceled context = %v", err)
 	}
 }
@@ -73,7 +74,7 @@ func requests(t *testing.T, store certificates.Store, ca *Authority) {
 	if again := request(t, store); !bytes.Equal(first, again) {
 		t.Error("there are two requests")
 	}
-	other, err := store.Request(t.Context(), name, []string{"other.example.com"})
+	other, err := store.Request(t.Context(), name, []string{"other.example.com"}, certificates.DefaultKeyType)
 	if err != nil || !bytes.Equal(first, other) {
 		t.Errorf("another request while one is under way: %v", err)
 	}
@@ -185,7 +186,7 @@ func limits(t *testing.T, store certificates.Store, _ *Authority) {
 		{"as many domains as may be", "tls-many", many[1:], true},
 	}
 	for _, c := range cases {
-		_, err := store.Request(t.Context(), c.name, c.domains)
+		_, err := store.Request(t.Context(), c.name, c.domains, certificates.DefaultKeyType)
 		if c.ok != (err == nil) || !c.ok && !errors.Is(err, secrets.ErrInvalid) {
 			t.Errorf("%s: %v", c.what, err)
 		}
@@ -198,9 +199,29 @@ func limits(t *testing.T, store certificates.Store, _ *Authority) {
 	}
 }
 
+func keyTypes(t *testing.T, store certificates.Store, ca *Authority) {
+	for _, key := range certificates.KeyTypes() {
+		csr, err := store.Request(t.Context(), name, domains, key)
+		if err != nil {
+			t.Fatalf("%s: %v", key, err)
+		}
+		leaf, err := store.Leaf(t.Context(), name, merge(t, store, ca, csr, nil).Version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := x509.ParseCertificate(leaf)
+		if err != nil || certificates.KeyTypeOf(parsed.PublicKey) != key {
+			t.Errorf("%s: a key of type %q, %v", key, certificates.KeyTypeOf(parsed.PublicKey), err)
+		}
+	}
+	if _, err := store.Request(t.Context(), name, domains, "RSA-1024"); !errors.Is(err, secrets.ErrInvalid) || !strings.Contains(err.Error(), "RSA-2048") {
+		t.Errorf("a key type that authorities refuse: %v", err)
+	}
+}
+
 func request(t *testing.T, store certificates.Store) []byte {
 	t.Helper()
-	csr, err := store.Request(t.Context(), name, domains)
+	csr, err := store.Request(t.Context(), name, domains, certificates.DefaultKeyType)
 	if err != nil {
 		t.Fatal(err)
 	}

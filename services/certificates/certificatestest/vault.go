@@ -4,7 +4,7 @@ package certificatestest
 
 import (
 	"context"
-	"crypto/ecdsa"
+	"crypto"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -114,10 +114,10 @@ func (v *Vault) KeyPair(name, id string) (tls.Certificate, error) {
 }
 
 // Keys are the private keys that the vault has made, merged or not: nobody else may ever see one.
-func (v *Vault) Keys() []*ecdsa.PrivateKey {
+func (v *Vault) Keys() []crypto.Signer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var keys []*ecdsa.PrivateKey
+	var keys []crypto.Signer
 	for _, c := range v.certificates {
 		if c.pending != nil {
 			keys = append(keys, c.pending.key)
