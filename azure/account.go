@@ -49,7 +49,8 @@ type Account struct {
 	TableEndpoint, QueueEndpoint, BlobEndpoint string
 	// Credential authorizes requests when there is no shared key.
 	Credential azcore.TokenCredential
-	// Emulator is true for the emulator's account on this machine, and only there.
+	// Emulator is true for the emulator's accounts on this machine, and only there: the one with its published name, and those
+	// with its published key.
 	Emulator bool
 
 	key  string
@@ -59,11 +60,17 @@ type Account struct {
 // EmulatorAccount is the emulator on these loopback ports, as Azurite is started by this program and by default
 // (10000, 10001 and 10002).
 func EmulatorAccount(blobPort, queuePort, tablePort int) Account {
+	return EmulatorAccountNamed(emulatorName, blobPort, queuePort, tablePort)
+}
+
+// EmulatorAccountNamed is another account of the emulator, one with the emulator's published key: Azurite has those that its
+// variable AZURITE_ACCOUNTS names.
+func EmulatorAccountNamed(name string, blobPort, queuePort, tablePort int) Account {
 	return Account{
-		Name:          emulatorName,
-		BlobEndpoint:  loopback(blobPort),
-		QueueEndpoint: loopback(queuePort),
-		TableEndpoint: loopback(tablePort),
+		Name:          name,
+		BlobEndpoint:  loopback(blobPort, name),
+		QueueEndpoint: loopback(queuePort, name),
+		TableEndpoint: loopback(tablePort, name),
 		Emulator:      true,
 		key:           emulatorKey,
 		pool:          newPool(emulatorIdle),

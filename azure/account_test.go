@@ -47,6 +47,8 @@ func TestFromConnectionString(t *testing.T) {
 			view{"acct1", "https://tables.example.org", "https://acct1.queue.core.chinacloudapi.cn", "https://acct1.blob.core.chinacloudapi.cn", false, true}},
 		{"another account on this machine", "AccountName=acct1;AccountKey=" + secret + ";TableEndpoint=http://127.0.0.1:3/a;QueueEndpoint=http://127.0.0.1:2/a;BlobEndpoint=http://127.0.0.1:1/a",
 			view{"acct1", "http://127.0.0.1:3/a", "http://127.0.0.1:2/a", "http://127.0.0.1:1/a", false, true}},
+		{"another account of the emulator", EmulatorAccountNamed("acct1", 1, 2, 3).ConnectionString(),
+			view{"acct1", "http://127.0.0.1:3/acct1", "http://127.0.0.1:2/acct1", "http://127.0.0.1:1/acct1", true, true}},
 	}
 	for _, test := range tests {
 		got, err := FromConnectionString(test.text)

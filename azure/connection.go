@@ -99,8 +99,9 @@ func (a *Account) services() []serviceEndpoint {
 }
 
 // withEmulator finds out whether this is the emulator. Its published key must not be sent to another machine in
-// earnest, and half an emulator is a mistake. An account of another name is never the emulator, on this machine either: the
-// end of a tunnel to a real account is here, too, and what is for development must not work on that.
+// earnest, and half an emulator is a mistake. An account on this machine with another name and another key is not the emulator:
+// the end of a tunnel to a real account is here, too, and what is for development must not work on that. No real account has
+// the published key.
 func (a Account) withEmulator() (Account, error) {
 	local := 0
 	for _, service := range a.services() {
@@ -117,7 +118,7 @@ func (a Account) withEmulator() (Account, error) {
 	if local == 3 {
 		a.pool = newPool(emulatorIdle)
 	}
-	a.Emulator = a.Name == emulatorName
+	a.Emulator = a.Name == emulatorName || local == 3 && a.key == emulatorKey
 	return a, nil
 }
 
@@ -153,8 +154,8 @@ func validName(name string) bool {
 	return len(name) >= 3 && len(name) <= 24
 }
 
-func loopback(port int) string {
-	return "http://127.0.0.1:" + strconv.Itoa(port) + "/" + emulatorName
+func loopback(port int, account string) string {
+	return "http://127.0.0.1:" + strconv.Itoa(port) + "/" + account
 }
 
 func or(s, fallback string) string {

@@ -43,6 +43,8 @@ type Config struct {
 	DataDir string
 	// Ports to listen on; 0 means any free one.
 	BlobPort, QueuePort, TablePort int
+	// Accounts are names of further accounts, beside the emulator's own.
+	Accounts []string
 	// Log tells about installing and stopping, and Azurite's own output at debug level. nil is silent, but for an
 	// installation, which slog.Default tells about.
 	Log *slog.Logger
@@ -51,6 +53,7 @@ type Config struct {
 // Server is a running Azurite.
 type Server struct {
 	account azure.Account
+	ports   map[string]int
 	process *os.Process
 	gentle  bool
 	exited  chan struct{}
@@ -86,6 +89,11 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 // Account says how to reach the server.
 func (s *Server) Account() azure.Account { return s.account }
 
+// AccountNamed says how to reach one of Config.Accounts.
+func (s *Server) AccountNamed(name string) azure.Account {
+	return azure.EmulatorAccountNamed(name, s.ports["Blob"], s.ports["Queue"], s.ports["Table"])
+}
+
 // ConnectionString is the account as a connection string.
 func (s *Server) ConnectionString() string { return s.account.ConnectionString() }
 
@@ -119,7 +127,7 @@ func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
 	}
 	cmd := exec.Command(node, append([]string{filepath.Join(dir, filepath.FromSlash(entry))}, args...)...)
 	cmd.Dir = dir
-	cmd.Env = environment()
+	cmd.Env = environment(c.Accounts)
 	dieWithParent(cmd)
 	output, writer := io.Pipe()
 	cmd.Stdout, cmd.Stderr = writer, writer
@@ -135,7 +143,7 @@ func start(ctx context.Context, node, dir string, c Config) (*Server, error) {
 		if b.err != nil {
 			return nil, errors.Join(b.err, s.Close())
 		}
-		s.account = azure.EmulatorAccount(b.ports["Blob"], b.ports["Queue"], b.ports["Table"])
+		s.account, s.ports = azure.EmulatorAccount(b.ports["Blob"], b.ports["Queue"], b.ports["Table"]), b.ports
 		return s, nil
 	case <-ctx.Done():
 		return nil, errors.Join(fmt.Errorf("wait until it listens: %w", ctx.Err()), s.Close())
@@ -178,15 +186,24 @@ func arguments(c Config) ([]string, error) {
 	return append(args, "--location", data), err
 }
 
-// environment is this process's without Azurite's own variables, which would change accounts and storage.
-func environment() []string {
+// environment is this process's without Azurite's own variables, which would change accounts and storage, and with the one that
+// names accounts, if there are more than its own.
+func environment(accounts []string) []string {
 	var env []string
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "AZURITE_") {
 			env = append(env, v)
 		}
 	}
-	return env
+	if len(accounts) == 0 {
+		return env
+	}
+	var named []string
+	own, key, _ := azure.EmulatorAccount(0, 0, 0).SharedKey()
+	for _, name := range append([]string{own}, accounts...) {
+		named = append(named, name+":"+key)
+	}
+	return append(env, "AZURITE_ACCOUNTS="+strings.Join(named, ";"))
 }
 
 // banner is what Azurite says when it has started: the port of each service.

@@ -141,6 +141,28 @@ func sendFirst(ctx context.Context, q *azure.Queues) (string, error) {
 	return q.Send(ctx, "work", []byte("x"), 0)
 }
 
+// Accounts of one emulator have nothing in common.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s := begin(t, Config{Accounts: []string{"second"}})
+	key := tables.Key{Partition: "p", Row: "r"}
+	for _, account := range []azure.Account{s.Account(), s.AccountNamed("second")} {
+		account, err := azure.FromConnectionString(account.ConnectionString())
+		if err != nil || !account.Emulator {
+			t.Fatalf("%v: %v", account, err)
+		}
+		t.Cleanup(account.CloseIdleConnections)
+		store, err := azure.NewTables(account)
+		if err == nil {
+			err = errors.Join(store.CreateTable(ctx, "history"), store.Apply(ctx, "history", tables.Insert(tables.Entity{Key: key})))
+		}
+		if err != nil {
+			t.Errorf("%v: %v", account, err)
+		}
+	}
+}
+
 func TestRunning(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
