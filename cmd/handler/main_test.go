@@ -159,8 +159,8 @@ func TestSettingsAreDocumented(t *testing.T) {
 	}
 }
 
-// The roles that docs/security.md gives the apps are those that they ask for. Its table says them by name, in the rows of storage
-// and vault.
+// The roles that docs/security.md gives the apps are those that they ask for. Its table says them by name, in the rows of what
+// is its own.
 func TestRolesAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
@@ -176,7 +176,7 @@ func TestRolesAreDocumented(t *testing.T) {
 			if match[1] != "both" && match[1] != app {
 				continue
 			}
-			for _, name := range regexp.MustCompile(`(?:Storage|Key Vault|Monitoring) [A-Z][A-Za-z ]*(?:Owner|Contributor|User|Officer|Publisher)`).FindAllString(match[2], -1) {
+			for _, name := range regexp.MustCompile(`(?:Storage|Key Vault|Monitoring|DNS) [A-Z][A-Za-z ]*(?:Owner|Contributor|User|Officer|Publisher)`).FindAllString(match[2], -1) {
 				documented[name] = true
 			}
 		}
@@ -211,6 +211,13 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		{publisher, []string{"ROUNDHOUSE_ROTATIONS", `{"tls":[{"domains":["a.example.com"]},{"domains":["b.example.com"]}]}`,
 			"ROUNDHOUSE_TLS_TARGETS", `[{"id":"x","address":"a.example.com:443"},{"id":"y","address":"b.example.com:443","certificates":["c.example.com"]}]`},
 			[]string{"ROUNDHOUSE_TLS_TARGETS: [0]: certificates is missing", `ROUNDHOUSE_TLS_TARGETS: [1]: certificates: "c.example.com" is not renewed on schedule`}},
+		{publisher, []string{"ROUNDHOUSE_ROTATIONS", `{"tls":[{"domains":["*.example.com"]}]}`}, []string{"ROUNDHOUSE_ROTATIONS: a wildcard of tls takes ROUNDHOUSE_TLS_DNS"}},
+		{publisher, []string{"ROUNDHOUSE_TLS_CHALLENGE", "dns-01"}, []string{"ROUNDHOUSE_TLS_CHALLENGE: dns-01 takes ROUNDHOUSE_TLS_DNS"}},
+		{publisher, []string{"ROUNDHOUSE_TLS_CHALLENGE", "dns"}, []string{"ROUNDHOUSE_TLS_CHALLENGE: set http-01 or dns-01"}},
+		{publisher, []string{"ROUNDHOUSE_TLS_DNS", `{"a.example":{},"b.example":{"azure":{"zoneId":"/x"}},"c.example":{"rfc2136":{"server":"ns:53","key":"k","secret":"no name"}},
+			"d.example":{"rfc2136":{"server":"ns","key":"k","secret":"name"}},"E.example":{"rfc2136":{"server":"ns:53","key":"k","secret":"name"}}}`},
+			[]string{`ROUNDHOUSE_TLS_DNS: "a.example": set azure or rfc2136`, `ROUNDHOUSE_TLS_DNS: "b.example": dns: zoneId must be`, `ROUNDHOUSE_TLS_DNS: "c.example": rfc2136: secret`,
+				`ROUNDHOUSE_TLS_DNS: "d.example": dns: name server "ns"`, `ROUNDHOUSE_TLS_DNS: dns: zone "E.example"`}},
 		{publisher, []string{"ROUNDHOUSE_ACME_CONTACT", "nobody"}, []string{"ROUNDHOUSE_ACME_CONTACT: set an e-mail address"}},
 		{managedApp, []string{"ROUNDHOUSE_UPDATE_ENDPOINT", "ftp://x"}, []string{"ROUNDHOUSE_UPDATE_ENDPOINT: set an https address"}},
 	} {

@@ -22,7 +22,7 @@ func provisioningEngine(p *handler.Platform) (engine.Definition, error) {
 	if err != nil {
 		return engine.Definition{}, err
 	}
-	market, err := marketplace.New(marketplace.Config{Endpoint: r.Text("ROUNDHOUSE_MARKETPLACE_URL"), Management: r.Text("ROUNDHOUSE_MANAGEMENT_URL"), Credential: credential})
+	market, err := marketplace.New(marketplace.Config{Endpoint: r.Text("ROUNDHOUSE_MARKETPLACE_URL"), Management: r.Text(managementSetting), Credential: credential})
 	if err != nil {
 		return engine.Definition{}, err
 	}

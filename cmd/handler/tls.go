@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/mail"
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -40,6 +41,14 @@ func (all rotations) firstDomains() []string {
 		}
 	}
 	return names
+}
+
+// wildcards says whether one of the certificates that are renewed on schedule has a wildcard.
+func (all rotations) wildcards() bool {
+	return slices.ContainsFunc(all[tls.Engine], func(r rotation) bool {
+		in, ok := r.input("").(tls.Input)
+		return ok && slices.ContainsFunc(in.Domains, func(domain string) bool { return strings.HasPrefix(domain, "*.") })
+	})
 }
 
 // targetsOf reads those who serve certificates, with the client for each. certificates are those that are renewed on schedule.
@@ -83,7 +92,7 @@ func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 	all := rotationsFrom(r)
 	targets, clients := targetsOf(p, all.firstDomains())
 	challenges := acme.HTTP01{Tables: p.Tables}
-	authority, err := acme.New(acme.Config{Directory: directory, Contact: contact, Vault: p.Secrets, Solvers: []acme.Solver{challenges}, Log: p.Log})
+	authority, err := acme.New(acme.Config{Directory: directory, Contact: contact, Vault: p.Secrets, Solvers: solversOf(p, challenges, all.wildcards()), Log: p.Log})
 	if err != nil {
 		return engine.Definition{}, err
 	}

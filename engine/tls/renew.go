@@ -57,6 +57,7 @@ func (s *Steps) Renew(ctx context.Context, in RenewInput) (RenewOutput, error) {
 	for range maxTries {
 		var out RenewOutput
 		if out, err = s.tryRenew(ctx, name, in); err == nil {
+			s.config.Authority.Tidy(ctx)
 			return out, nil
 		}
 		if !overtaken(err) {

@@ -48,7 +48,7 @@ const (
 var (
 	// ErrInput: the message or the input of a step is malformed; repeating it cannot help.
 	ErrInput = errors.New("invalid input")
-	// ErrRefused: the authority will not issue the certificate; repeating it cannot help.
+	// ErrRefused: the authority will not issue the certificate, or its challenge cannot be answered; repeating it cannot help.
 	ErrRefused = errors.New("refused by the certificate authority")
 	// ErrOrderGone: the authority does not go on with an order: it is invalid, expired, unknown or another account's.
 	ErrOrderGone = errors.New("the order is gone")
@@ -97,6 +97,9 @@ type Authority interface {
 	Issue(ctx context.Context, order string, request []byte) (chain [][]byte, err error)
 	// Renewal is the window in which the authority wants a certificate renewed (RFC 9773); false when it does not say.
 	Renewal(ctx context.Context, leaf []byte) (from, to time.Time, ok bool, err error)
+	// Tidy takes away what processes that died have left of their answers to challenges. What it cannot take away it logs, for the
+	// next time.
+	Tidy(ctx context.Context)
 }
 
 // Config is what the steps need.

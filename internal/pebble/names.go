@@ -2,22 +2,16 @@ package pebble
 
 import (
 	"net"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/miekg/dns"
 )
 
-// names is a DNS server: every name has the address 127.0.0.1, and some have TXT records.
-type names struct {
-	mu  sync.Mutex
-	txt map[string][]string
-}
+// names is a DNS server: every name has the address 127.0.0.1.
+type names struct{}
 
 // start starts the server, over TCP as Pebble asks, and returns its address.
-func (n *names) start(t testing.TB) string {
+func (n names) start(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,40 +32,15 @@ func (n *names) start(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-func (n *names) answer(w dns.ResponseWriter, question *dns.Msg) {
+func (n names) answer(w dns.ResponseWriter, question *dns.Msg) {
 	reply := new(dns.Msg)
 	reply.SetReply(question)
 	for _, q := range question.Question {
 		header := dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET}
-		switch q.Qtype {
-		case dns.TypeA:
+		if q.Qtype == dns.TypeA {
 			reply.Answer = append(reply.Answer, &dns.A{Hdr: header, A: net.IPv4(127, 0, 0, 1)})
-		case dns.TypeTXT:
-			n.mu.Lock()
-			for _, value := range n.txt[key(q.Name)] {
-				reply.Answer = append(reply.Answer, &dns.TXT{Hdr: header, Txt: []string{value}})
-			}
-			n.mu.Unlock()
 		}
 	}
 	// A client that went away is its own business.
 	_ = w.WriteMsg(reply)
 }
-
-func (n *names) add(name, value string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.txt == nil {
-		n.txt = map[string][]string{}
-	}
-	n.txt[key(name)] = append(n.txt[key(name)], value)
-}
-
-func (n *names) remove(name, value string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.txt[key(name)] = slices.DeleteFunc(n.txt[key(name)], func(v string) bool { return v == value })
-}
-
-// key is a name without its final dot and its case.
-func key(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }

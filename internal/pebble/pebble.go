@@ -1,5 +1,5 @@
 // Package pebble runs an ACME authority for tests, in process: Pebble, which validates challenges for real, over HTTP and
-// DNS servers on the loopback interface. All domains lead to 127.0.0.1.
+// DNS servers on the loopback interface.
 //
 // It is for tests only. A goroutine of Pebble's outlives each server; [IgnoreLeak] tells goleak.
 package pebble
@@ -50,6 +50,8 @@ type Options struct {
 	// RejectNonces is the percentage of good nonces that are refused, as authorities do now and then; each costs the client a
 	// quarter of a second.
 	RejectNonces int
+	// Resolver is the name server, as host:port, that the authority asks; "" is one that has all domains lead to 127.0.0.1.
+	Resolver string
 	// WithoutRenewalInfo hides that the authority knows renewal information.
 	WithoutRenewalInfo bool
 }
@@ -62,7 +64,6 @@ type Server struct {
 	server *httptest.Server
 	front  wfe.WebFrontEndImpl
 	ca     *ca.CAImpl
-	names  names
 
 	one sync.Mutex // request at a time
 
@@ -95,6 +96,9 @@ func Start(t testing.TB, o Options) *Server {
 	if o.Validity == 0 {
 		o.Validity = 90 * 24 * time.Hour
 	}
+	if o.Resolver == "" {
+		o.Resolver = names{}.start(t)
+	}
 	s := &Server{counts: map[string]int{}}
 	challenges := httptest.NewServer(http.HandlerFunc(s.challenge))
 	t.Cleanup(challenges.Close)
@@ -109,7 +113,7 @@ func Start(t testing.TB, o Options) *Server {
 		}
 	}
 	s.ca = ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "tests", ValidityPeriod: uint64(o.Validity / time.Second)}})
-	validation := va.New(quiet, port, port, true, s.names.start(t), store)
+	validation := va.New(quiet, port, port, true, o.Resolver, store)
 	s.front = wfe.New(quiet, store, validation, s.ca, []string{"pebble.letsencrypt.org"}, true, false, 0, 0)
 	handler := s.front.Handler()
 	s.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,12 +148,6 @@ func (s *Server) Roots() *x509.CertPool {
 
 // RootPEM is the one root of Roots, for a file that another process trusts.
 func (s *Server) RootPEM() []byte { return s.ca.GetRootCert(0).PEM() }
-
-// AddTXT adds a TXT record, RemoveTXT removes it.
-func (s *Server) AddTXT(name, value string) { s.names.add(name, value) }
-
-// RemoveTXT removes what AddTXT added.
-func (s *Server) RemoveTXT(name, value string) { s.names.remove(name, value) }
 
 // SuggestRenewal sets the window in which the authority wants a certificate (DER) renewed.
 func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time) {

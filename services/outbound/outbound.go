@@ -38,8 +38,6 @@ var (
 	ErrElsewhere = errors.New("the request is for another host than the target's")
 	// ErrNotAsked: a target takes no client certificate, though one is configured for it.
 	ErrNotAsked = errors.New("the target does not ask for a client certificate: have it require one, or configure none")
-	// ErrNoVersion: a secret or a certificate has no version that could be used.
-	ErrNoVersion = errors.New("it has no enabled version: add one")
 	// ErrCertificate: a secret holds no certificate with its key.
 	ErrCertificate = errors.New("it is no certificate with a private key, in PEM or PKCS #12 without a password")
 )

@@ -16,6 +16,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -120,7 +121,7 @@ func TestKeysOfTheVault(t *testing.T) {
 	r := w.newReceiver(t, nil)
 	c := w.client(t, r, Auth{SigningKeys: []SigningKey{{"k1", "hook"}}})
 	send := func() error { return post(t, t.Context(), c, r.URL+"/hook", "", "x") }
-	if err := send(); !errors.Is(err, ErrNoVersion) || !strings.Contains(err.Error(), "signing key k1") || len(r.all()) > 0 {
+	if err := send(); !errors.Is(err, secrets.ErrNoVersion) || !strings.Contains(err.Error(), "signing key k1") || len(r.all()) > 0 {
 		t.Errorf("without a version: %v, %d requests", err, len(r.all()))
 	}
 	w.store(t, "hook", secret1)

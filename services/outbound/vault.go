@@ -12,28 +12,15 @@ import (
 	"golang.org/x/crypto/pkcs12"
 
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
-
-// newest reads the newest version of a secret that is enabled.
-func newest(ctx context.Context, vault Vault, name string) ([]byte, error) {
-	versions, err := vault.Versions(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range slices.Backward(versions) {
-		if v.Enabled {
-			return vault.Value(ctx, name, v.Version)
-		}
-	}
-	return nil, fmt.Errorf("secret %s: %w", name, ErrNoVersion)
-}
 
 // readKeys reads keys, in the order of the settings. A secret is a text as Standard Webhooks hands them out, whsec_ and base64,
 // or else the bytes themselves.
 func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.SigningKey, error) {
 	var keys []outbox.SigningKey
 	for _, named := range of {
-		value, err := newest(ctx, vault, named.Secret)
+		value, err := secrets.Newest(ctx, vault, named.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("signing key %s: %w", named.ID, err)
 		}
@@ -52,7 +39,7 @@ func readKeys(ctx context.Context, vault Vault, of []SigningKey) ([]outbox.Signi
 // readCertificate reads a certificate with its key. Key Vault gives one as PEM, or as PKCS #12 in base64. The parsers' own
 // errors are left out: what they quote is secret.
 func readCertificate(ctx context.Context, vault Vault, name string) (tls.Certificate, error) {
-	value, err := newest(ctx, vault, name)
+	value, err := secrets.Newest(ctx, vault, name)
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("client certificate: %w", err)
 	}

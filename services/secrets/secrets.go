@@ -32,6 +32,8 @@ var (
 	// ErrOutcomeUnknown: no usable answer; the operation may or may not have been applied, now or a little later.
 	// After Add: list the versions and look for your own tag before adding again.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrNoVersion: a secret has no version that could be used.
+	ErrNoVersion = errors.New("it has no enabled version: add one")
 )
 
 // Limits of Key Vault, which the development twin enforces too.

@@ -30,6 +30,8 @@ type Solver interface {
 	Present(ctx context.Context, c Challenge) error
 	// CleanUp takes the answer away; it need not be there.
 	CleanUp(ctx context.Context, c Challenge) error
+	// Tidy takes away what processes have left that died.
+	Tidy(ctx context.Context) error
 }
 
 // authorize shows that the domains of an order are ours.
@@ -92,12 +94,21 @@ func (a *Authority) pick(authorization acme.Authorization) (Solver, acme.Challen
 	return nil, acme.Challenge{}
 }
 
+// Tidy implements tls.Authority.
+func (a *Authority) Tidy(ctx context.Context) {
+	for _, solver := range a.config.Solvers {
+		if err := solver.Tidy(ctx); err != nil {
+			a.config.Log.WarnContext(ctx, "answers to challenges that were left behind are still there: the next run tries again", "type", solver.Type(), "error", err)
+		}
+	}
+}
+
 // cleanUp takes an answer away, also when the time is over.
 func (a *Authority) cleanUp(ctx context.Context, solver Solver, challenge Challenge) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTimeout)
 	defer cancel()
 	if err := solver.CleanUp(ctx, challenge); err != nil {
-		// What is left behind is of no use to anybody.
+		// What is left behind is of no use to anybody, and Tidy takes it away later.
 		a.config.Log.WarnContext(ctx, "an answer to a challenge was left behind", "domain", challenge.Domain, "type", solver.Type(), "error", err)
 	}
 }

@@ -62,11 +62,13 @@ func (h HTTP01) now() time.Time {
 	return time.Now()
 }
 
-// CleanUp implements Solver. It removes what others have left, too, who died before they came to it.
+// CleanUp implements Solver.
 func (h HTTP01) CleanUp(ctx context.Context, c Challenge) error {
-	if err := h.remove(ctx, tokenKey(c.Token), ""); err != nil {
-		return err
-	}
+	return h.remove(ctx, tokenKey(c.Token), "")
+}
+
+// Tidy implements Solver.
+func (h HTTP01) Tidy(ctx context.Context) error {
 	for row, err := range tables.All(ctx, h.Tables, tls.ChallengesTable, tables.Query{Partition: acme.ChallengeTypeHTTP01, Select: []string{propPresented}}) {
 		if err == nil && row.Time(propPresented).Before(h.now().Add(-challengeKeep)) {
 			err = h.remove(ctx, row.Key, row.ETag)
