@@ -70,6 +70,33 @@ func TestAzure(t *testing.T) {
 	}
 }
 
+// A change that somebody else makes between reading a record set and writing it is not lost: the set is read again.
+func TestAzureIsOvertaken(t *testing.T) {
+	t.Parallel()
+	f := newAzureFake(t)
+	p := f.open(t, "example.test", azureZoneID)
+	const name = "_acme-challenge.www"
+	for _, step := range []struct {
+		do    func(context.Context, string, string) error
+		value string
+		want  []string
+	}{
+		{p.Add, "v1", []string{"other-1", "v1"}},                  // the set is made by both
+		{p.Add, "v2", []string{"other-1", "other-2", "v1", "v2"}}, // it is written by both
+		{p.Remove, "v1", []string{"other-1", "other-2", "other-3", "v2"}},
+	} {
+		f.others = []string{fmt.Sprint("other-", len(f.values(name))/2+1)}
+		if err := step.do(t.Context(), challenge, step.value); err != nil || !slices.Equal(f.values(name), step.want) {
+			t.Errorf("%s: %v, %v", step.value, f.values(name), err)
+		}
+	}
+	f.sets[name] = azureSet{TTL: 60, Records: []map[string][]string{{"value": {"v"}}}}
+	f.others = []string{"other"}
+	if err := p.Remove(t.Context(), challenge, "v"); err != nil || !slices.Equal(f.values(name), []string{"other"}) {
+		t.Errorf("the last value: %v, %v", f.values(name), err)
+	}
+}
+
 // What somebody else has set up stays: the time to live, metadata, and values in pieces.
 func TestAzureKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()

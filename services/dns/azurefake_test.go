@@ -32,6 +32,8 @@ type azureFake struct {
 	sets   map[string]azureSet
 	tags   map[string]int
 	faults []azureFault
+	// others are values that somebody else adds before the next changes are looked at, one for each.
+	others []string
 }
 
 func newAzureFake(t *testing.T) *azureFake {
@@ -98,6 +100,12 @@ func (f *azureFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve reads or changes a record set.
 func (f *azureFake) serve(w http.ResponseWriter, r *http.Request, name string) {
+	if r.Method != http.MethodGet && len(f.others) > 0 {
+		faster := f.sets[name]
+		faster.TTL, faster.Records = 60, append(slices.Clone(faster.Records), map[string][]string{"value": {f.others[0]}})
+		f.sets[name], f.others = faster, f.others[1:]
+		f.tags[name]++
+	}
 	set, there := f.sets[name]
 	tag := fmt.Sprintf("tag-%d", f.tags[name])
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
