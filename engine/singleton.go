@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/internal/tenant"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 // Scope says per what a singleton engine has one run at a time (standard, section 1.8). Its runs share an orchestration
-// id, {engine}-{instanceId} or {engine}-{tenantId}, one after the other. "" is for engines whose runs are independent.
+// id, {engine}-{instanceId} or {engine}-{tenantId} in lower case, one after the other. "" is for engines whose runs are
+// independent.
 type Scope string
 
 // These are the scopes.
@@ -92,7 +95,8 @@ func (a *attempt) orchestrationID() string {
 	case PerInstance:
 		return a.def.Name + "-" + a.message.InstanceID
 	case PerTenant:
-		return a.def.Name + "-" + a.message.TenantID
+		// All spellings are one tenant, whose id Microsoft Entra writes in lower case.
+		return a.def.Name + "-" + strings.ToLower(tenant.Fold(a.message.TenantID))
 	default:
 		return a.def.Name + "-" + a.message.CorrelationID
 	}
