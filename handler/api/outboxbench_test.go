@@ -119,6 +119,12 @@ func newOutboxBench(t *testing.T) *outboxBench {
 
 func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	t.Helper()
+	return newOutboxBenchWith(t, s, func(*Config) {})
+}
+
+// newOutboxBenchWith is newOutboxBenchOver for an API whose configuration change may change.
+func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxBench {
+	t.Helper()
 	b := &outboxBench{echo: echo.New(), clock: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), metrics: metrics.New()}
 	plan := &faults.Plan{Refuse: func(c faults.Call) bool { return b.refuse != nil && b.refuse(c) }}
 	b.tables = faults.Tables(s.tables, plan.Intercept)
@@ -171,11 +177,13 @@ func newOutboxBenchOver(t *testing.T, s stores) *outboxBench {
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
 	errs[2], errs[3] = history.CreateTable(t.Context()), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
-	errs[4] = Register(b.echo, Config{
+	config := Config{
 		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
 		Tasks: b.runtime.Tasks(), Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
-	})
+	}
+	change(&config)
+	errs[4] = Register(b.echo, config)
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)
 	}
