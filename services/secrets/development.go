@@ -21,6 +21,7 @@ const (
 	propValue   = "Value"
 	propTags    = "Tags"
 	propCreated = "CreatedAtUtc"
+	propUpdated = "UpdatedAtUtc"
 	propEnabled = "Enabled"
 )
 
@@ -50,7 +51,7 @@ func (d *Development) Versions(ctx context.Context, name string) ([]Version, err
 		return nil, fmt.Errorf("list secret versions: %w", err)
 	}
 	var versions []Version
-	query := tables.Query{Partition: partition(name), Select: []string{propTags, propCreated, propEnabled}}
+	query := tables.Query{Partition: partition(name), Select: []string{propTags, propCreated, propUpdated, propEnabled}}
 	for {
 		page, err := d.tables.Query(ctx, DevelopmentTable, query)
 		if err != nil {
@@ -79,6 +80,7 @@ func (d *Development) Add(ctx context.Context, name string, value []byte, tags m
 	var id [16]byte
 	rand.Read(id[:]) // never fails
 	v := Version{Name: name, Version: hex.EncodeToString(id[:]), Created: d.now(), Enabled: true}
+	v.Updated = v.Created
 	for tag, text := range tags {
 		if v.Tags == nil {
 			v.Tags = make(map[string]string, len(tags))
@@ -114,9 +116,12 @@ func (d *Development) Disable(ctx context.Context, name, version string) error {
 	if err != nil {
 		return fmt.Errorf("disable secret %s version %s: %w", name, version, fromTables(err))
 	}
-	// Enabled only ever falls and nothing else of a row changes, so there is nothing to compare.
+	if enabled, _ := row.Properties[propEnabled].(bool); !enabled {
+		return nil
+	}
+	// Nobody else changes a row but people, so there is nothing to compare.
 	row.ETag = ""
-	row.Properties[propEnabled] = false
+	row.Properties[propEnabled], row.Properties[propUpdated] = false, d.now()
 	if err := d.tables.Apply(ctx, DevelopmentTable, tables.Op{Kind: tables.OpReplace, Entity: row}); err != nil {
 		return fmt.Errorf("disable secret %s version %s: %w", name, version, fromTables(err))
 	}
@@ -168,7 +173,10 @@ func rowVersion(name string, row tables.Entity) (Version, error) {
 	if !okCreated || !okEnabled || !okTags {
 		return Version{}, fmt.Errorf("%w: row %s lacks a property", ErrInvalid, row.Row)
 	}
-	v.Created, v.Enabled = created.UTC(), enabled
+	v.Created, v.Updated, v.Enabled = created.UTC(), created.UTC(), enabled
+	if updated, ok := row.Properties[propUpdated].(time.Time); ok { // rows of versions that were never changed have none
+		v.Updated = updated.UTC()
+	}
 	if err := json.Unmarshal([]byte(tags), &v.Tags); err != nil {
 		return Version{}, fmt.Errorf("%w: row %s: tags: %w", ErrInvalid, row.Row, err)
 	}

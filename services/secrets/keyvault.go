@@ -174,7 +174,11 @@ func versionOf(name string, id *azsecrets.ID, attributes *azsecrets.SecretAttrib
 		Name:    name,
 		Version: id.Version(),
 		Created: attributes.Created.UTC(),
+		Updated: attributes.Created.UTC(),
 		Enabled: attributes.Enabled == nil || *attributes.Enabled,
+	}
+	if attributes.Updated != nil && attributes.Updated.After(*attributes.Created) {
+		v.Updated = attributes.Updated.UTC()
 	}
 	for tag, text := range tags {
 		if text == nil {

@@ -58,7 +58,9 @@ type Version struct {
 	Tags map[string]string
 	// Created is when the store made the version: UTC, whole seconds, by the clock of the store.
 	Created time.Time
-	// Enabled is false once the version has been disabled.
+	// Updated is when the version was last changed: made, disabled, or enabled again. It never comes before Created.
+	Updated time.Time
+	// Enabled is false while the version is disabled. The Store does not enable it again; people can.
 	Enabled bool
 }
 

@@ -2,6 +2,7 @@ package secrets_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/services/secrets/secretstest"
@@ -40,4 +41,43 @@ func openVault(t *testing.T, vault *secretstest.Vault) *secrets.KeyVault {
 		t.Fatal(err)
 	}
 	return store
+}
+
+// When a version was changed last shows, in both stores; disabling what is disabled is no change in the table.
+func TestUpdatedShowsTheLastChange(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	development, vault := secrets.NewDevelopment(newTables(t)), secretstest.NewVault(t)
+	development.Now, vault.Now = clock, clock
+	for name, store := range map[string]secretstest.Store{"development": development, "key vault": openVault(t, vault)} {
+		v, err := store.Add(t.Context(), "key", []byte("v"), nil)
+		if err != nil || !v.Updated.Equal(now) {
+			t.Errorf("%s: Add = %+v, %v", name, v, err)
+		}
+		now = now.Add(time.Hour)
+		if err := store.Disable(t.Context(), "key", v.Version); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got, err := store.Versions(t.Context(), "key")
+		if err != nil || len(got) != 1 || !got[0].Updated.Equal(now) || !got[0].Created.Equal(v.Created) {
+			t.Errorf("%s: Versions = %+v, %v; it was changed at %v", name, got, err, now)
+		}
+	}
+	now = now.Add(time.Hour)
+	if err := development.Disable(t.Context(), "key", list(t, development)[0].Version); err != nil {
+		t.Fatal(err)
+	}
+	if got := list(t, development); got[0].Updated.Equal(now) {
+		t.Errorf("%+v counts as changed when it was disabled again", got)
+	}
+}
+
+func list(t *testing.T, store secretstest.Store) []secrets.Version {
+	t.Helper()
+	versions, err := store.Versions(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return versions
 }

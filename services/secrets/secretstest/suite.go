@@ -69,7 +69,7 @@ func adds(t *testing.T, store Store) {
 	if first.Version == second.Version || !secrets.ValidVersion(first.Version) || !secrets.ValidVersion(second.Version) {
 		t.Errorf("versions %q and %q, want two different ones of 32 hex digits", first.Version, second.Version)
 	}
-	if !first.Enabled || first.Name != "key" || first.Created.IsZero() || first.Created.Nanosecond() != 0 {
+	if !first.Enabled || first.Name != "key" || first.Created.IsZero() || first.Created.Nanosecond() != 0 || !first.Updated.Equal(first.Created) {
 		t.Errorf("Add = %+v, want it enabled, named and created at a whole second", first)
 	}
 	if diff := cmp.Diff(tags, first.Tags); diff != "" {
@@ -103,7 +103,14 @@ func disables(t *testing.T, store Store) {
 	gone.Enabled = false
 	want := []secrets.Version{gone, kept}
 	slices.SortFunc(want, secrets.Compare)
-	if diff := cmp.Diff(want, list(t, store, "key")); diff != "" {
+	got := list(t, store, "key")
+	for i, v := range got {
+		if v.Updated.Before(want[i].Updated) {
+			t.Errorf("%+v was changed before it was made", v)
+		}
+		got[i].Updated = want[i].Updated
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Versions (-want +got):\n%s", diff)
 	}
 	if _, err := store.Value(t.Context(), "key", gone.Version); !errors.Is(err, secrets.ErrForbidden) {
