@@ -286,7 +286,7 @@ func (a *attempt) settle(ctx context.Context, out orchestrator.Outcome) {
 	case out.Status == orchestrator.Terminated, out.Status == orchestrator.Canceled:
 		a.fate = Terminated
 	case out.Failure.Permanent:
-		a.deadLetter(ctx, ReasonPermanent, out.Failure)
+		a.deadLetter(ctx, reasonOfFailure(out.Failure), out.Failure)
 	default:
 		a.fail(out.Failure)
 	}

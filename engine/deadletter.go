@@ -40,6 +40,10 @@ const (
 	ReasonInconsistent        Reason = "Inconsistent" // the rounds of the orchestration that it is for, or that it reports, are damaged
 	// of a signal: the orchestrator is not registered, and the orchestration has not begun
 	ReasonUnknownOrchestrator Reason = "UnknownOrchestrator"
+	// a new version of a credential has not arrived at everybody in time, so the one before was not retired
+	ReasonNotAcknowledged Reason = "NotAcknowledged"
+	// somebody enabled a credential again that was about to be removed, so it was not removed
+	ReasonStillInUse Reason = "StillInUse"
 )
 
 // DeadLetter is one row of the dead-letter table: a message that needs a person (standard, section 2).

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -60,6 +61,9 @@ type Definition struct {
 	Endpoints []Endpoint
 	// Tables names the tables that the engine owns; they are created if they are missing.
 	Tables []string
+	// Consumers are those of the credentials that the engine rotates, who acknowledge new versions through the API; nil for
+	// an engine that rotates none.
+	Consumers *consumers.Consumers
 	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id
 	// stays empty.
 	Example *Message

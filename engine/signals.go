@@ -48,7 +48,7 @@ func (a *attempt) settleEnded(ctx context.Context, out orchestrator.Outcome) {
 	case out.Status == orchestrator.Retrying:
 		a.putBack(ctx, a.def.Queue, a.number, a.config.ElsewhereDelay, Failed)
 	case out.Failure.Permanent:
-		a.deadLetter(ctx, ReasonPermanent, out.Failure)
+		a.deadLetter(ctx, reasonOfFailure(out.Failure), out.Failure)
 	default: // GiveUp has ended it
 		a.deadLetter(ctx, ReasonAttemptsExhausted, out.Failure)
 	}

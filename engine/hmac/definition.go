@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -29,6 +30,8 @@ type calls struct {
 	rotate *orchestrator.Activity[RotateInput, RotateOutput]
 	notify *orchestrator.Activity[NotifyInput, NotifyOutput]
 	retire *orchestrator.Activity[RetireInput, RetireOutput]
+	// confirm is retire at the word of a person; the history shows it.
+	confirm *orchestrator.Activity[ConfirmInput, RetireOutput]
 }
 
 // Definition is the engine over the steps. A message with the operation rotate, or none, makes the slot's key, notifies the
@@ -42,6 +45,8 @@ func Definition(steps *Steps) engine.Definition {
 		rotate: orchestrator.NewActivity(OperationRotate, permanently(steps.Rotate), retry, timeout),
 		notify: orchestrator.NewActivity(OperationNotify, permanently(steps.Notify), retry, timeout),
 		retire: orchestrator.NewActivity(activityRetire, permanently(steps.Retire), later, timeout),
+
+		confirm: orchestrator.NewActivity(Engine+"/"+OperationConfirm, permanently(steps.Confirm), later, timeout),
 	}
 
 	run := func(ctx *orchestrator.Context, r engine.Request[json.RawMessage]) (Result, error) {
@@ -76,13 +81,13 @@ func Definition(steps *Steps) engine.Definition {
 		Name:         Engine,
 		Queue:        Queue,
 		Orchestrator: engine.Orchestrate(Engine, run),
-		Operations:   []orchestrator.AnyActivity{c.rotate, c.notify},
+		Operations:   []orchestrator.AnyActivity{c.rotate, c.notify, c.confirm},
 		Activities:   []orchestrator.AnyActivity{c.retire},
-		Tables:       []string{SlotsTable},
+		Tables:       []string{SlotsTable, consumers.Table},
 	}
 }
 
-// retireAfterGrace waits until verifiers do not accept the older key any more, and has it disabled.
+// retireAfterGrace waits until the grace is over and consumers have the version, and has the older keys disabled.
 func (c calls) retireAfterGrace(ctx *orchestrator.Context, told NotifyOutput) error {
 	// The end of the grace is a result, and results outlast a failed attempt: the next one does not begin to wait anew.
 	if left := told.GraceEndsAtUtc.Sub(ctx.Now()); left > 0 {
@@ -91,10 +96,33 @@ func (c calls) retireAfterGrace(ctx *orchestrator.Context, told NotifyOutput) er
 		}
 	}
 	in := RetireInput{InstanceID: told.InstanceID, SecretName: told.SecretName, Version: told.Version, GraceEndsAtUtc: told.GraceEndsAtUtc}
-	if _, err := c.retire.Call(ctx, in).Await(); err != nil {
+	out, err := c.retire.Call(ctx, in).Await()
+	if err == nil && out.Waiting != nil {
+		err = c.await(ctx, in, out.Waiting)
+	}
+	if late, ok := errors.AsType[*consumers.OverdueError](err); ok {
+		return engine.FailAs(engine.ReasonNotAcknowledged, late)
+	}
+	if err != nil {
 		return fmt.Errorf("retire the older keys of instance %s: %w", told.InstanceID, err)
 	}
 	return nil
+}
+
+// await waits until consumers have the version, and has the older keys disabled then.
+func (c calls) await(ctx *orchestrator.Context, in RetireInput, waiting *consumers.Waiting) error {
+	in.Again = ctx.Execution() - 1
+	return consumers.Await(ctx, consumers.Credential{Engine: Engine, Target: in.InstanceID}, waiting, consumers.Steps{
+		Look: func(number int) (*consumers.Waiting, error) {
+			in.Look = number
+			out, err := c.retire.Call(ctx, in).Await()
+			return out.Waiting, err
+		},
+		Confirm: func(by, note string) error {
+			_, err := c.confirm.Call(ctx, ConfirmInput{in, by, note}).Await()
+			return err
+		},
+	})
 }
 
 // permanently marks the errors of a step that only a person can mend. A missing role is not among them: a new

@@ -7,7 +7,8 @@
 //     slot's, and the versions of those who lost the race, or of an attempt that died half-way, end up disabled.
 //   - What is told of a version is told once, and the same however often it is told: its times are fixed before the event.
 //   - Only a version is disabled that consumers were told the end of, and only while one that they were told of later is
-//     usable. Versions that no rotation made are left alone.
+//     usable and has arrived at them (Arrivals), or a person has said that it need not. Versions that no rotation made are left
+//     alone. Without a grace, there is nothing to wait for.
 //   - Key material is nowhere but in the secret store: no input, output, event or error holds any. Outputs name versions.
 //
 // Which version is a slot's is decided by one insert into a table, and so is, by a change of that row, what is told of it.
@@ -35,6 +36,8 @@ const Engine = "hmac"
 const (
 	OperationRotate = "rotate"
 	OperationNotify = "notify"
+	// OperationConfirm is in the history only: a person has decided that the older keys are retired.
+	OperationConfirm = "confirm"
 )
 
 // SlotsTable is the table of this engine. Whoever wires it creates it.
@@ -66,6 +69,8 @@ type Config struct {
 	Tables tables.Store
 	// Publisher takes the events. Required.
 	Publisher Publisher
+	// Arrivals knows at whom a version has arrived. Required.
+	Arrivals Arrivals
 	// Timing says when versions change places; DefaultTiming() when nil.
 	Timing *Timing
 	// Now is the clock; default time.Now.
@@ -78,7 +83,7 @@ type Config struct {
 type Timing struct {
 	// Propagation is how long verifiers get to fetch a version before anybody signs with it. Without grace there is none.
 	Propagation time.Duration
-	// Grace is for how long the version before is accepted; 0 retires it at once.
+	// Grace is for how long the version before is accepted; 0 retires it at once, whether the new one has arrived or not.
 	Grace time.Duration
 }
 
@@ -105,6 +110,9 @@ func (c Config) Validate() error {
 	if c.Publisher == nil {
 		errs = append(errs, errors.New("hmac: Config.Publisher is missing"))
 	}
+	if c.Arrivals == nil {
+		errs = append(errs, errors.New("hmac: Config.Arrivals is missing"))
+	}
 	if c.Timing != nil {
 		if err := c.Timing.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("hmac: Config.Timing: %w", err))
@@ -118,6 +126,7 @@ type Steps struct {
 	vault     secrets.Store
 	tables    tables.Store
 	publisher Publisher
+	arrivals  Arrivals
 	timing    Timing
 	now       func() time.Time
 	random    io.Reader
@@ -128,7 +137,7 @@ func New(config Config) (*Steps, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Steps{vault: config.Vault, tables: config.Tables, publisher: config.Publisher, timing: DefaultTiming(), now: config.Now, random: config.Random}
+	s := &Steps{vault: config.Vault, tables: config.Tables, publisher: config.Publisher, arrivals: config.Arrivals, timing: DefaultTiming(), now: config.Now, random: config.Random}
 	if config.Timing != nil {
 		s.timing = *config.Timing
 	}

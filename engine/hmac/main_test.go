@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -43,12 +45,15 @@ type world struct {
 	tables tables.Store
 	queues queues.Store
 	random *recorder
+	// down says that the receiver of events refuses them, and names are the consumers that are registered.
+	down  bool
+	names []string
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	store := tables.NewMemory()
-	for _, table := range []string{secrets.DevelopmentTable, hmac.SlotsTable} {
+	for _, table := range []string{secrets.DevelopmentTable, hmac.SlotsTable, consumers.Table} {
 		if err := store.CreateTable(t.Context(), table); err != nil {
 			t.Fatal(err)
 		}
@@ -73,14 +78,62 @@ func (w *world) outbox(t testing.TB, store tables.Store) *outbox.Outbox {
 	return o
 }
 
-// publisher publishes through the outbox, as the program does.
-type publisher struct{ *outbox.Writer }
+// publisher publishes through the outbox, as the program does, and events are delivered at once.
+type publisher struct {
+	*outbox.Writer
+	w *world
+	t testing.TB
+}
+
+// ID is the id of an event in the outbox.
+func (p publisher) ID(e hmac.Event) string {
+	return p.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version).String()
+}
+
+// Deliver takes an event, unless the receiver is down.
+func (w *world) Deliver(context.Context, outbox.Event) error {
+	if w.down {
+		return errors.New("the receiver is down")
+	}
+	return nil
+}
+
+// deliver delivers what is due.
+func (w *world) deliver(t testing.TB) {
+	t.Helper()
+	router, err := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "receiver"}}, outbox.Destinations{"receiver": w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dispatcher, err := outbox.NewDispatcher(w.outbox(t, w.tables), outbox.DispatcherConfig{Router: router})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dispatcher.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// arrivals know what has arrived, as a process knows it through a decorator.
+func (w *world) arrivals(t testing.TB, store tables.Store, steps func() *hmac.Steps) *consumers.Consumers {
+	t.Helper()
+	c, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox(t, store)),
+		Targets: map[string]consumers.Target{instance: {Names: w.names}, "i1": {Names: w.names}}, Now: func() time.Time { return w.clock() },
+		Knows: func(ctx context.Context, target, version string) (bool, error) { return steps().Knows(ctx, target, version) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 func (p publisher) Publish(ctx context.Context, e hmac.Event) (string, error) {
 	added, err := p.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
 		Key: p.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
 	if added.PayloadDiffers {
 		err = errors.Join(err, errors.New("two events have one key"))
+	}
+	if err == nil {
+		p.w.deliver(p.t)
 	}
 	return added.ID, err
 }
@@ -93,6 +146,7 @@ func (w *world) events(t testing.TB) []outbox.Record {
 	if err != nil || page.Continuation != "" {
 		t.Fatalf("list events: %v (more %q)", err, page.Continuation)
 	}
+	slices.SortStableFunc(page.Records, func(a, b outbox.Record) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	for i, r := range page.Records {
 		if page.Records[i], err = admin.Get(t.Context(), r.TenantID, r.ID); err != nil {
 			t.Fatal(err)
@@ -110,7 +164,9 @@ func (w *world) steps(t testing.TB) *hmac.Steps {
 // stepsOver is a process that reaches this world through decorators.
 func (w *world) stepsOver(t testing.TB, vault secrets.Store, store tables.Store) *hmac.Steps {
 	t.Helper()
-	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox(t, store))}, Random: w.random,
+	var steps *hmac.Steps
+	arrivals := w.arrivals(t, store, func() *hmac.Steps { return steps })
+	steps, err := hmac.New(hmac.Config{Vault: vault, Tables: store, Publisher: publisher{outbox.NewWriter(w.outbox(t, store)), w, t}, Arrivals: arrivals, Random: w.random,
 		Timing: w.timing, Now: func() time.Time { return w.clock() }})
 	if err != nil {
 		t.Fatal(err)

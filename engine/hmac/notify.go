@@ -35,6 +35,8 @@ type Publisher interface {
 	// Publish takes an event once: the same event again gives the id of the first time. When it returns without error, the
 	// event will leave. An ErrInput says that repeating it cannot help; after any other error it can be repeated.
 	Publish(ctx context.Context, e Event) (id string, err error)
+	// ID is the id that Publish gives an event; it does not depend on the payload.
+	ID(e Event) string
 }
 
 // NotifyInput says which instance has to fetch which version.
@@ -55,8 +57,8 @@ type NotifyOutput struct {
 	// Version is the one to sign with from ActiveAtUtc on, and to accept at once. Without a time, it is to be used at once.
 	Version     string    `json:"version"`
 	ActiveAtUtc time.Time `json:"activeAtUtc,omitzero"`
-	// PreviousVersion is the one that it takes the place of; verifiers accept it until GraceEndsAtUtc. Both are left out
-	// when there is none.
+	// PreviousVersion is the one that it takes the place of; verifiers accept it until GraceEndsAtUtc at least, and for as
+	// long as the secret store has it enabled. Both are left out when there is none.
 	PreviousVersion string    `json:"previousVersion,omitempty"`
 	GraceEndsAtUtc  time.Time `json:"graceEndsAtUtc,omitzero"`
 	// EventID is the id of the event.
@@ -78,16 +80,16 @@ func (s *Steps) Notify(ctx context.Context, in NotifyInput) (NotifyOutput, error
 	if err != nil {
 		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
 	}
-	out.EventID, err = s.publisher.Publish(ctx, Event{
-		TenantID: cmp.Or(in.TenantID, engine.PublisherInstance),
-		Type:     EventRotated,
-		Category: Engine, Entity: in.InstanceID, Kind: "rotated", Version: in.SecretName + "/" + in.Version,
-		OrderKey:      in.SecretName,
-		CorrelationID: orchestrator.Info(ctx).CorrelationID,
-		Payload:       payload,
-	})
-	if err != nil {
+	event := eventOf(in.TenantID, in.InstanceID, in.SecretName, in.Version)
+	event.OrderKey, event.CorrelationID, event.Payload = in.SecretName, orchestrator.Info(ctx).CorrelationID, payload
+	if out.EventID, err = s.publisher.Publish(ctx, event); err != nil {
 		return NotifyOutput{}, fmt.Errorf("notify %s of %s version %s: %w", in.InstanceID, in.SecretName, in.Version, err)
 	}
 	return out, nil
+}
+
+// eventOf is the event of a version, with what makes it the same event.
+func eventOf(tenantID, instanceID, secretName, version string) Event {
+	return Event{TenantID: cmp.Or(tenantID, engine.PublisherInstance), Type: EventRotated,
+		Category: Engine, Entity: instanceID, Kind: "rotated", Version: secretName + "/" + version}
 }

@@ -80,7 +80,12 @@ func (p *platform) send(t *testing.T, body string) {
 func (p *platform) host(t *testing.T, plan *faults.Plan, lasts time.Duration) {
 	t.Helper()
 	_, pipeline := p.process(t, plan)
-	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(visibility) { // virtual
+	end, sweep := time.Now().Add(lasts), time.Now()
+	for ; time.Now().Before(end); time.Sleep(visibility) { // virtual
+		if !time.Now().Before(sweep) {
+			p.deliver(t)
+			sweep = time.Now().Add(time.Hour)
+		}
 		for queue, handle := range map[string]func(*engine.Pipeline, context.Context, engine.Delivery) error{hmac.Queue: (*engine.Pipeline).Handle,
 			"orchestration-signals": (*engine.Pipeline).HandleSignal, "orchestration-schedules": (*engine.Pipeline).HandleSignal} {
 			messages, err := p.queues.Receive(t.Context(), queue, 1, visibility)
@@ -122,9 +127,14 @@ func (p *platform) before(t *testing.T) hmac.NotifyOutput {
 }
 
 // shown is what the history tells of the run.
-func (p *platform) shown(t *testing.T) (all []string) {
+func (p *platform) shown(t *testing.T) []string {
 	t.Helper()
-	entries, err := engine.NewHistory(p.tables, "").Run(t.Context(), hmac.Engine, "c1")
+	return p.shownOf(t, "c1")
+}
+
+func (p *platform) shownOf(t *testing.T, run string) (all []string) {
+	t.Helper()
+	entries, err := engine.NewHistory(p.tables, "").Run(t.Context(), hmac.Engine, run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +163,12 @@ func (p *platform) slots(t *testing.T) map[string]bool {
 
 func (p *platform) deadLetters(t *testing.T) []engine.DeadLetter {
 	t.Helper()
-	dead, err := engine.NewDeadLetters(p.tables, "").Pending(t.Context(), hmac.Engine, "c1")
+	return p.deadLettersOf(t, "c1")
+}
+
+func (p *platform) deadLettersOf(t *testing.T, run string) []engine.DeadLetter {
+	t.Helper()
+	dead, err := engine.NewDeadLetters(p.tables, "").Pending(t.Context(), hmac.Engine, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,8 +146,8 @@ func TestRotateMissingVersion(t *testing.T) {
 func TestRotateErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	events := publisher{outbox.NewWriter(w.outbox(t, w.tables))}
-	steps, err := hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Random: iotest.ErrReader(io.ErrUnexpectedEOF)})
+	events := publisher{outbox.NewWriter(w.outbox(t, w.tables)), w, t}
+	steps, err := hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Arrivals: w.arrivals(t, w.tables, nil), Random: iotest.ErrReader(io.ErrUnexpectedEOF)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestRotateErrors(t *testing.T) {
 		t.Errorf("Rotate without randomness = %v", err)
 	}
 	short := strings.NewReader(strings.Repeat("x", hmac.KeySize-1))
-	if steps, err = hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Random: short}); err != nil {
+	if steps, err = hmac.New(hmac.Config{Vault: w.vault, Tables: w.tables, Publisher: events, Arrivals: w.arrivals(t, w.tables, nil), Random: short}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := steps.Rotate(t.Context(), input(slot, "j")); err == nil {

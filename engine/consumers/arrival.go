@@ -1,0 +1,171 @@
+package consumers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// maxVersions bounds the versions that are looked at for one question, because each may cost a read.
+const maxVersions = 10
+
+// Version is an announced version, and what its consumers were promised.
+type Version struct {
+	// Version names it, as acknowledgements do.
+	Version string
+	// TenantID and EventID name the event that announces it, in the outbox.
+	TenantID, EventID string
+	// A consumer has taken a version up Grace after it arrived, or after From when it arrived before that.
+	From  time.Time
+	Grace time.Duration
+}
+
+// taken is when a consumer has taken the version up at which it arrived then.
+func (v Version) taken(arrived time.Time) time.Time {
+	if arrived.Before(v.From) {
+		arrived = v.From
+	}
+	return arrived.Add(v.Grace)
+}
+
+// Question asks whether what came before a version may be retired.
+type Question struct {
+	// Target is what is rotated.
+	Target string
+	// Versions are the version and the later ones that are usable, oldest first: each of them will do for a consumer.
+	Versions []Version
+	// Retires names what is to be retired, for people.
+	Retires []string
+	// Waited says that the answer was Waiting before.
+	Waited bool
+	// Now is a time that has come, even if the clock of this process says less.
+	Now time.Time
+}
+
+// Waiting says why something may not be retired yet. It is recorded by those who wait.
+type Waiting struct {
+	// Version is the version that has not arrived everywhere, EventID the event that announces it.
+	Version string `json:"version"`
+	EventID string `json:"eventId"`
+	// Missing are the consumers that have neither the version nor a later one, in words. When there are none, the last of
+	// them has taken it up at ReadyAtUtc.
+	Missing    []string  `json:"missing,omitempty"`
+	ReadyAtUtc time.Time `json:"readyAtUtc,omitzero"`
+	// Retires names what stays usable meanwhile.
+	Retires []string `json:"retires,omitempty"`
+	// Patience and Roles are those of Config.
+	Patience time.Duration `json:"patience"`
+	Roles    []string      `json:"roles,omitempty"`
+}
+
+// Arrived says whether one of the versions has arrived at each consumer, and was taken up: nil, or what is waited for. The
+// errors are those of the outbox and of the store, after which it can be repeated.
+func (c *Consumers) Arrived(ctx context.Context, q Question) (*Waiting, error) {
+	if len(q.Versions) == 0 {
+		return nil, fmt.Errorf("consumers of %s %.200q: no version to ask about", c.config.Engine, q.Target)
+	}
+	w, err := c.waiting(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case w != nil && len(w.Missing) > 0:
+		err = c.note(ctx, q.Target, *w)
+	case q.Waited:
+		err = c.Settled(ctx, q.Target)
+	}
+	return w, err
+}
+
+// waiting is Arrived without the note of it.
+func (c *Consumers) waiting(ctx context.Context, q Question) (*Waiting, error) {
+	if len(q.Versions) > maxVersions { // the one at hand and the latest ones, which are the likeliest to have arrived
+		q.Versions = append(slices.Clone(q.Versions[:1]), q.Versions[len(q.Versions)-maxVersions+1:]...)
+	}
+	q.Now = later(q.Now, c.config.Now())
+	ready, missing, err := c.receiver(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if t, ok := c.Target(q.Target); ok {
+		latest, without, err := c.named(ctx, q, t.Names)
+		if err != nil {
+			return nil, err
+		}
+		ready, missing = later(ready, latest), append(missing, without...)
+	}
+	if len(missing) == 0 && !ready.After(q.Now) {
+		return nil, nil
+	}
+	w := &Waiting{Version: q.Versions[0].Version, EventID: q.Versions[0].EventID, Missing: missing, Retires: q.Retires, Patience: c.config.Patience, Roles: c.config.Roles}
+	if len(missing) == 0 {
+		w.ReadyAtUtc = ready.UTC()
+	}
+	return w, nil
+}
+
+// receiver is when the receiver of events has taken one of the versions up, or who it is when no event was delivered.
+func (c *Consumers) receiver(ctx context.Context, q Question) (ready time.Time, missing []string, err error) {
+	found, state := false, ""
+	for i, v := range q.Versions {
+		event, err := c.config.Outbox.Get(ctx, v.TenantID, v.EventID)
+		gone := errors.Is(err, outbox.ErrNotFound)
+		if err != nil && !gone {
+			return time.Time{}, nil, fmt.Errorf("event %s of version %s: %w", v.EventID, v.Version, err)
+		}
+		if !gone && event.Status == outbox.StatusProcessed {
+			if taken := v.taken(event.ProcessedAt); !found || taken.Before(ready) {
+				found, ready = true, taken
+			}
+			if !ready.After(q.Now) {
+				break
+			}
+		}
+		if i == 0 {
+			state = string(event.Status)
+		}
+		if i == 0 && gone {
+			state = "not in the outbox"
+		}
+	}
+	if !found {
+		missing = []string{fmt.Sprintf("the receiver of event %s (%s)", q.Versions[0].EventID, state)}
+	}
+	return ready, missing, nil
+}
+
+// named is when the last of the consumers has taken one of the versions up, and who has acknowledged none.
+func (c *Consumers) named(ctx context.Context, q Question, names []string) (ready time.Time, missing []string, err error) {
+	acknowledged, err := c.Acknowledged(ctx, q.Target)
+	if err != nil {
+		return time.Time{}, nil, err
+	}
+	for _, name := range names {
+		var first time.Time
+		for _, a := range acknowledged {
+			at := slices.IndexFunc(q.Versions, func(v Version) bool { return v.Version == a.Version })
+			if a.Consumer != name || at < 0 {
+				continue
+			}
+			if taken := q.Versions[at].taken(a.AtUtc); first.IsZero() || taken.Before(first) {
+				first = taken
+			}
+		}
+		if first.IsZero() {
+			missing = append(missing, name)
+		}
+		ready = later(ready, first)
+	}
+	return ready, missing, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

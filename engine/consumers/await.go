@@ -1,0 +1,169 @@
+package consumers
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// The pauses between two looks double from the first to the longest.
+const (
+	firstPause   = time.Minute
+	longestPause = time.Hour
+)
+
+// Task is the name of the human task that is there while a version has not arrived. Its answer is a Decision.
+const Task = "confirm arrival"
+
+// Action is what a person decides.
+type Action string
+
+// The actions.
+const (
+	// Retire says that the version has arrived, or need not: what came before is retired now.
+	Retire Action = "retire"
+	// Wait leaves it waiting; nobody is asked again.
+	Wait Action = "wait"
+)
+
+// Decision is the answer to a Task.
+type Decision struct {
+	Action Action `json:"action"`
+	// Note says why, up to 2,000 characters.
+	Note string `json:"note,omitempty"`
+}
+
+// decisionForm is the JSON schema of a Decision.
+const decisionForm = `{"type":"object","required":["action"],"additionalProperties":false,"properties":{
+"action":{"enum":["retire","wait"],"title":"Retire the older version although not everybody has the new one, or wait on"},
+"note":{"type":"string","title":"Why","maxLength":2000}}}`
+
+// question is what the person is shown.
+type question struct {
+	Engine  string `json:"engine"`
+	Target  string `json:"target"`
+	Version string `json:"version"`
+	EventID string `json:"eventId"`
+	// Missing are those who lacked the version when the question was asked.
+	Missing []string `json:"missing"`
+	// Retires is what is retired in the end.
+	Retires []string `json:"retires"`
+	// WaitsUntilUtc is when the run becomes a dead letter.
+	WaitsUntilUtc time.Time `json:"waitsUntilUtc"`
+}
+
+// Credential is what a run rotates.
+type Credential struct {
+	Engine, Target string
+}
+
+// Steps are the activities of an engine's run that waits.
+type Steps struct {
+	// Look looks again, and retires what may be retired: nil when nothing is waited for any more. number counts the looks of
+	// the execution from 2.
+	Look func(number int) (*Waiting, error)
+	// Confirm retires at the word of a person.
+	Confirm func(by, note string) error
+}
+
+// OverdueError says that a version has not arrived in time.
+type OverdueError struct {
+	Credential
+	Waiting
+}
+
+// Error says who is missing and what to do.
+func (e *OverdueError) Error() string {
+	return fmt.Sprintf("version %s of %s %s has not arrived within %v: missing are %s (event %s); %s stays usable. "+
+		"Deliver the event (outbox), have them acknowledge, or rotate again; then retry this: it goes on waiting and rotates nothing",
+		e.Version, e.Engine, e.Target, e.Patience, strings.Join(e.Missing, ", "), e.EventID, strings.Join(e.Retires, ", "))
+}
+
+// Await waits, in an orchestrator, until the version has arrived or a person has decided, with pauses that grow from a minute
+// to an hour. A person is asked once. The error is an *OverdueError when the patience ends, orchestrator.ErrCanceled, or one
+// of the steps.
+func Await(ctx *orchestrator.Context, of Credential, w *Waiting, steps Steps) error {
+	p := patience{ctx: ctx, of: of, steps: steps, pause: firstPause}
+	for number := 2; w != nil; number++ {
+		decided, err := p.between(*w)
+		if err != nil || decided {
+			return err
+		}
+		if w, err = steps.Look(number); err != nil {
+			return err
+		}
+	}
+	p.withdraw()
+	return nil
+}
+
+// patience is one wait.
+type patience struct {
+	ctx      *orchestrator.Context
+	of       Credential
+	steps    Steps
+	pause    time.Duration
+	deadline time.Time
+	// asked is the question while it is open, and wasAsked stays true.
+	asked    *orchestrator.Future[orchestrator.Answer[Decision]]
+	wasAsked bool
+}
+
+// between waits for the next look. decided says that a person has ended the wait.
+func (p *patience) between(w Waiting) (decided bool, err error) {
+	if len(w.Missing) == 0 {
+		p.withdraw()
+		return false, p.ctx.Sleep(max(w.ReadyAtUtc.Sub(p.ctx.Now()), time.Second) + p.distinct())
+	}
+	if p.deadline.IsZero() {
+		p.deadline = p.ctx.Now().Add(w.Patience)
+	}
+	left := p.deadline.Sub(p.ctx.Now())
+	if left <= 0 {
+		return false, &OverdueError{p.of, w}
+	}
+	p.ask(w)
+	pause := orchestrator.Timer(p.ctx, min(p.pause, left)+p.distinct())
+	p.pause = min(2*p.pause, longestPause)
+	if p.asked == nil || orchestrator.Any(p.ctx, p.asked, pause) != 0 {
+		_, err = pause.Await()
+		return false, err
+	}
+	answer, err := p.asked.Await()
+	if err != nil {
+		return false, err
+	}
+	p.asked = nil
+	if answer.Output.Action == Retire {
+		orchestrator.Cancel(p.ctx, pause)
+		return true, p.steps.Confirm(answer.Who(), answer.Output.Note)
+	}
+	_, err = pause.Await()
+	return false, err
+}
+
+// ask asks a person, once.
+func (p *patience) ask(w Waiting) {
+	if p.wasAsked {
+		return
+	}
+	p.wasAsked = true
+	p.asked = orchestrator.AskPerson[Decision](p.ctx, orchestrator.HumanTask{Name: Task, Roles: w.Roles, Form: json.RawMessage(decisionForm), Due: w.Patience,
+		Payload: question{p.of.Engine, p.of.Target, w.Version, w.EventID, w.Missing, w.Retires, p.deadline.UTC()}})
+}
+
+// withdraw takes the question back: it needs no answer any more.
+func (p *patience) withdraw() {
+	if p.asked != nil {
+		orchestrator.Cancel(p.ctx, p.asked)
+		p.asked = nil
+	}
+}
+
+// distinct makes the pauses of an execution others than those of the one before, which are over for it.
+func (p *patience) distinct() time.Duration {
+	return time.Duration(p.ctx.Execution()-1) * time.Millisecond
+}

@@ -1,0 +1,253 @@
+package hmac_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+const (
+	day   = 24 * time.Hour
+	grace = day // hmac.DefaultTiming().Grace
+)
+
+// twoRotations leaves a key, and runs c1 and c2 under way that follow it, a day apart, while the receiver of events is down.
+func twoRotations(t *testing.T) *platform {
+	t.Helper()
+	p := newPlatform(t)
+	p.before(t)
+	p.down = true
+	p.send(t, rotate)
+	p.host(t, &faults.Plan{}, day)
+	p.send(t, strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
+	p.host(t, &faults.Plan{}, grace+time.Hour)
+	return p
+}
+
+// back lets the receiver take what it missed, as an operator does who retries the dead events.
+func (p *platform) back(t *testing.T) {
+	t.Helper()
+	p.down = false
+	for _, e := range p.events(t) {
+		if e.Status == outbox.StatusProcessed {
+			continue
+		}
+		if err := outbox.NewAdmin(p.outbox(t, p.tables)).Retry(t.Context(), e.TenantID, e.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.deliver(t)
+}
+
+// open are the human tasks that wait for an answer.
+func (p *platform) open(t *testing.T) []tasks.Task {
+	t.Helper()
+	runtime, _ := p.process(t, &faults.Plan{})
+	var open []tasks.Task
+	page, err := runtime.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range page.Tasks {
+		if !task.Open() {
+			continue
+		}
+		whole, err := runtime.Tasks().Get(t.Context(), task.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, whole)
+	}
+	return open
+}
+
+// waiting counts the credentials that wait.
+func (p *platform) waiting(t *testing.T) int {
+	t.Helper()
+	count, err := consumers.CountWaiting(t.Context(), p.tables, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count[hmac.Engine]
+}
+
+func (p *platform) expect(t *testing.T, when string, slots map[string]bool, open, waiting int) {
+	t.Helper()
+	if diff := cmp.Diff(slots, p.slots(t)); diff != "" {
+		t.Errorf("%s, usable (-want +got):\n%s", when, diff)
+	}
+	if tasks := p.open(t); len(tasks) != open {
+		t.Errorf("%s, %d tasks are open, want %d: %+v", when, len(tasks), open, tasks)
+	}
+	if got := p.waiting(t); got != waiting {
+		t.Errorf("%s, %d credentials wait, want %d", when, got, waiting)
+	}
+}
+
+// Rotated twice while the receiver of events is down, nothing is disabled: people are asked, and when it is back and has the
+// later version, both older ones go.
+func TestNothingIsRetiredWhileTheReceiverIsDown(t *testing.T) {
+	t.Parallel()
+	all := map[string]bool{"before": true, "now": true, "next": true}
+	synctest.Test(t, func(t *testing.T) {
+		p := twoRotations(t)
+		p.expect(t, "after both graces", all, 2, 1)
+		p.host(t, &faults.Plan{}, 3*day)
+		p.expect(t, "after days", all, 2, 1)
+		p.back(t)
+		p.host(t, &faults.Plan{}, 2*time.Hour)
+		p.expect(t, "when it has just come back", all, 0, 0) // consumers get the time that they were promised
+		p.host(t, &faults.Plan{}, grace)
+		p.expect(t, "a grace later", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
+		for _, run := range []string{"c1", "c2"} {
+			if diff := cmp.Diff([]string{"rotate Succeeded", "notify Succeeded Succeeded"}, p.shownOf(t, run)); diff != "" || len(p.deadLettersOf(t, run)) != 0 {
+				t.Errorf("%s: dead letters %+v, history (-want +got):\n%s", run, p.deadLettersOf(t, run), diff)
+			}
+		}
+	})
+}
+
+// What does not arrive becomes a dead letter, once a run. Retried, it goes on waiting with the same key, and ends well when the
+// receiver is back.
+func TestNotAcknowledged(t *testing.T) {
+	t.Parallel()
+	all := map[string]bool{"before": true, "now": true, "next": true}
+	synctest.Test(t, func(t *testing.T) {
+		p := twoRotations(t)
+		p.host(t, &faults.Plan{}, consumers.DefaultPatience)
+		p.expect(t, "at the deadline", all, 0, 1)
+		keys, events := len(p.random.keys()), p.events(t)
+		for i, run := range []string{"c1", "c2"} {
+			p.checkOverdue(t, run, events[i+1].ID)
+		}
+		p.host(t, &faults.Plan{}, 3*time.Hour)
+		p.expect(t, "when nobody waits any more", all, 0, 0)
+		for _, slot := range []string{"c1", "c2"} { // what a retry of the dead letter sends
+			p.send(t, strings.NewReplacer("c1", slot, "now", map[string]string{"c1": "now", "c2": "next"}[slot]).Replace(rotate))
+		}
+		p.host(t, &faults.Plan{}, day)
+		p.expect(t, "after a retry", all, 2, 1)
+		p.back(t)
+		p.host(t, &faults.Plan{}, grace+2*time.Hour)
+		p.expect(t, "when the receiver is back", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
+		if len(p.random.keys()) != keys || len(p.events(t)) != len(events) {
+			t.Errorf("%d keys and %d events, want %d and %d: a retry rotates nothing", len(p.random.keys()), len(p.events(t)), keys, len(events))
+		}
+		for _, run := range []string{"c1", "c2"} {
+			if shown := p.shownOf(t, run); !strings.HasSuffix(shown[len(shown)-1], "Succeeded Succeeded") {
+				t.Errorf("%s: %v", run, shown)
+			}
+		}
+	})
+}
+
+// checkOverdue looks at the dead letter of a run whose version has not arrived.
+func (p *platform) checkOverdue(t *testing.T, run, event string) {
+	t.Helper()
+	dead := p.deadLettersOf(t, run)
+	if len(dead) != 1 {
+		t.Fatalf("%s: dead letters %+v", run, dead)
+	}
+	d, err := engine.NewDeadLetters(p.tables, "").Get(t.Context(), hmac.Engine, dead[0].RowKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, says := range []string{"receiver of event " + event + " (dead)", "i1", "retry this: it goes on waiting", "stays usable"} {
+		if d.DetectedReason != engine.ReasonNotAcknowledged || !strings.Contains(d.ErrorMessage, says) {
+			t.Errorf("%s: %s %s: it does not say %q", run, d.DetectedReason, d.ErrorMessage, says)
+		}
+	}
+}
+
+// A person can decide that a version has arrived, or that the run waits on; the former is in the history.
+func TestAPersonDecides(t *testing.T) {
+	t.Parallel()
+	for _, action := range []consumers.Action{consumers.Retire, consumers.Wait} {
+		t.Run(string(action), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := twoRotations(t)
+				for _, task := range p.open(t) {
+					if task.CorrelationID != "c2" {
+						continue
+					}
+					if task.Name != consumers.Task || !strings.Contains(string(task.Payload), `"target":"i1"`) {
+						t.Errorf("task %s: %s", task.Name, task.Payload)
+					}
+					runtime, _ := p.process(t, &faults.Plan{})
+					said := fmt.Sprintf(`{"action":%q,"note":"the gateway has both"}`, action)
+					if _, err := runtime.Tasks().Complete(t.Context(), task.Ref, tasks.Person{ID: "t/grace", Name: "Grace"}, []byte(said), "", ""); err != nil {
+						t.Fatal(err)
+					}
+				}
+				p.host(t, &faults.Plan{}, 2*time.Hour)
+				if action == consumers.Wait {
+					p.expect(t, "waited on", map[string]bool{"before": true, "now": true, "next": true}, 1, 1)
+					return
+				}
+				p.expect(t, "retired", map[string]bool{"before": false, "now": false, "next": true}, 0, 0)
+				entries, err := engine.NewHistory(p.tables, "").Run(t.Context(), hmac.Engine, "c2")
+				if err != nil || len(entries) != 3 || entries[2].Operation != hmac.OperationConfirm || !strings.Contains(string(entries[2].Input), "t/grace (Grace)") {
+					t.Errorf("history: %+v, %v", entries, err)
+				}
+				if shown := p.shownOf(t, "c1"); shown[len(shown)-1] != "notify Succeeded Succeeded" {
+					t.Errorf("the run whose work was done by another: %v", shown)
+				}
+			})
+		})
+	}
+}
+
+// A registered consumer has to acknowledge, too; a later version will do.
+func TestRegisteredConsumers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlatform(t)
+		p.names = []string{"gateway", "audit"}
+		p.before(t)
+		p.send(t, rotate)
+		p.host(t, &faults.Plan{}, grace+time.Hour)
+		both := map[string]bool{"before": true, "now": true}
+		p.expect(t, "nobody has acknowledged", both, 1, 1)
+		arrivals := p.arrivals(t, p.tables, func() *hmac.Steps { return p.steps(t) })
+		version := p.told(t, 1)
+		acknowledge := func(consumer, version string) {
+			if _, err := arrivals.Acknowledge(t.Context(), consumers.Acknowledgement{Target: "i1", Version: version, Consumer: consumer}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		acknowledge("gateway", version)
+		acknowledge("audit", p.told(t, 0)) // the version before
+		p.host(t, &faults.Plan{}, 2*day)
+		p.expect(t, "one has acknowledged", both, 1, 1)
+		p.send(t, strings.NewReplacer("c1", "c2", "now", "next").Replace(rotate))
+		p.host(t, &faults.Plan{}, time.Hour)
+		acknowledge("audit", p.told(t, 2))
+		p.host(t, &faults.Plan{}, grace-2*time.Hour)
+		p.expect(t, "the other's grace lasts", map[string]bool{"before": true, "now": true, "next": true}, 0, 0)
+		p.host(t, &faults.Plan{}, 3*time.Hour)
+		p.expect(t, "the other has a later one", map[string]bool{"before": false, "now": true, "next": true}, 1, 1)
+	})
+}
+
+// told is the version that the event of that number announces.
+func (p *platform) told(t *testing.T, number int) string {
+	t.Helper()
+	_, rest, _ := strings.Cut(string(p.events(t)[number].Payload), `"version":"`)
+	version, _, ok := strings.Cut(rest, `"`)
+	if !ok {
+		t.Fatalf("event %d names no version", number)
+	}
+	return version
+}
