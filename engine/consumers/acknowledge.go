@@ -46,7 +46,7 @@ func (c *Consumers) Acknowledge(ctx context.Context, a Acknowledgement) (Acknowl
 	if err := c.check(ctx, a); err != nil {
 		return Acknowledgement{}, fmt.Errorf("acknowledge %s of %s %.200q by %.80q: %w", clip(a.Version), c.config.Engine, a.Target, a.Consumer, err)
 	}
-	a.AtUtc = c.config.Now().UTC()
+	a.AtUtc = c.config.Now().UTC().Truncate(time.Microsecond) // what the table keeps
 	var err error
 	for range tries {
 		var known []tables.Entity

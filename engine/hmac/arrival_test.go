@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/secrets"
 )
 
 const (
@@ -250,4 +251,44 @@ func (p *platform) told(t *testing.T, number int) string {
 		t.Fatalf("event %d names no version", number)
 	}
 	return version
+}
+
+// Every call to storage goes wrong in every way while a run waits for the receiver of events, and the process dies there where it can. Whatever
+// happens, nothing is disabled before it is back, everything afterwards, and nobody is asked any more in the end.
+func TestCrashesWhileWaiting(t *testing.T) {
+	t.Parallel()
+	run := func(t *testing.T, plan *faults.Plan) (began int) {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPlatform(t)
+			p.before(t)
+			p.down = true
+			p.send(t, rotate)
+			p.host(t, plan, time.Hour)
+			began = len(plan.Calls())
+			p.host(t, plan, grace+time.Hour)
+			if diff := cmp.Diff(map[string]bool{"before": true, "now": true}, p.slots(t)); diff != "" {
+				t.Errorf("while the receiver is down (-want +got):\n%s", diff)
+			}
+			p.back(t)
+			p.host(t, plan, grace+4*time.Hour)
+			p.expect(t, "in the end", map[string]bool{"before": false, "now": true}, 0, 0)
+			if shown, dead := p.shown(t), p.deadLetters(t); len(dead) != 0 || shown[len(shown)-1] != "notify Succeeded Succeeded" {
+				t.Errorf("history %v, dead letters %+v", shown, dead)
+			}
+		})
+		return began
+	}
+	count := &faults.Plan{}
+	began := run(t, count)
+	if len(count.Calls())-began < 50 {
+		t.Fatalf("%d calls while it waits; the plan misses some", len(count.Calls())-began)
+	}
+	for at, call := range count.Calls() {
+		for _, fault := range faults.Faults() {
+			if at < began || fault == faults.Conflict && call.Target == secrets.DevelopmentTable {
+				continue // its keys are random: a conflict there is the answer to a request that was sent twice
+			}
+			t.Run(fmt.Sprintf("%d-%s-%s-%s", at+1, call.Service, call.Operation, fault), func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
@@ -14,12 +15,13 @@ func TestGolden(t *testing.T) {
 	t.Parallel()
 	orchestratortest.Golden(t, "testdata/golden.json", rotation(t))
 	orchestratortest.Golden(t, "testdata/grace.json", following(t))
+	orchestratortest.Golden(t, "testdata/waiting.json", confirmed(t))
 }
 
 // Whatever crashes in the runtime, a rotation succeeds and leaves one usable key.
 func TestRotationCrashesEverywhere(t *testing.T) {
 	t.Parallel()
-	for name, scenario := range map[string]func(*testing.T) orchestratortest.Scenario[engine.Message, struct{}]{"first": rotation, "follows": following} {
+	for name, scenario := range map[string]func(*testing.T) orchestratortest.Scenario[engine.Message, struct{}]{"first": rotation, "follows": following, "waits": confirmed} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			orchestratortest.CrashEverywhere(t, scenario)
@@ -36,11 +38,27 @@ func rotation(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] 
 // following is a run over a world with a key that it takes the place of.
 func following(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
 	t.Helper()
+	return scenarioOver(t, withBefore(t), grace)
+}
+
+// confirmed is a run whose version does not arrive, until a person decides.
+func confirmed(t *testing.T) orchestratortest.Scenario[engine.Message, struct{}] {
+	t.Helper()
+	w := withBefore(t)
+	w.down = true
+	s := scenarioOver(t, w, grace+10*time.Hour)
+	s.Steps = []orchestratortest.Step{{At: grace + 10*time.Hour, Task: consumers.Task, Data: consumers.Decision{Action: consumers.Retire}}}
+	return s
+}
+
+// withBefore is a world with a key of the day before that of the scenario.
+func withBefore(t *testing.T) *world {
+	t.Helper()
 	w := newWorld(t)
-	w.move(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)) // the day before that of the scenario
+	w.move(time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC))
 	w.turn(t, "before")
 	w.clock = time.Now
-	return scenarioOver(t, w, hmac.DefaultTiming().Grace)
+	return w
 }
 
 // scenarioOver is a run that lasts as long, but for seconds.

@@ -109,7 +109,8 @@ func (w *world) deliver(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dispatcher.Sweep(t.Context()); err != nil {
+	// The test can be one that began outside of the bubble that this runs in, whose context cannot be waited for.
+	if _, err := dispatcher.Sweep(context.WithoutCancel(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +120,9 @@ func (w *world) arrivals(t testing.TB, store tables.Store, steps func() *hmac.St
 	t.Helper()
 	c, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox(t, store)),
 		Targets: map[string]consumers.Target{instance: {Names: w.names}, "i1": {Names: w.names}}, Now: func() time.Time { return w.clock() },
-		Knows: func(ctx context.Context, target, version string) (bool, error) { return steps().Knows(ctx, target, version) }})
+		Knows: func(ctx context.Context, target, version string) (bool, error) {
+			return steps().Knows(ctx, target, version)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

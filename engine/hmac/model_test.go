@@ -1,6 +1,7 @@
 package hmac_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,7 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
 
@@ -20,14 +23,25 @@ type model struct {
 	told   []hmac.NotifyOutput
 	byHand map[string]bool // made, or disabled
 	slots  int
+	// had is when consumers got a version, by consumer; that of the receiver of events has no name.
+	had map[string]map[string]time.Time
 }
 
-// TestLifecycle lets rotations of an instance overlap in any order, with people at work on the vault, and holds what is
-// usable against what consumers were told.
+// named are the consumers that acknowledge on their own.
+var named = []string{"gateway", "audit"}
+
+// TestLifecycle lets rotations of an instance overlap in any order, with people at work on the vault, a receiver of events that
+// goes down and comes back, operators that skip and retry events, and consumers that acknowledge when they like, and holds what
+// is usable against what consumers were told and what has arrived.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &model{w: newWorld(t), byHand: map[string]bool{}}
+		m := &model{w: newWorld(t), byHand: map[string]bool{}, had: map[string]map[string]time.Time{"": {}}}
+		m.w.names = named[:rapid.IntRange(0, len(named)).Draw(rt, "consumers")]
+		for _, name := range m.w.names {
+			m.had[name] = map[string]time.Time{}
+		}
+		arrivals := m.w.arrivals(t, m.w.tables, func() *hmac.Steps { return m.w.steps(t) })
 		now := start
 		rt.Repeat(map[string]func(*rapid.T){
 			"rotate": func(*rapid.T) {
@@ -42,12 +56,50 @@ func TestLifecycle(t *testing.T) {
 				at := rapid.IntRange(0, len(m.made)-1).Draw(rt, "slot")
 				if !m.byHand[m.made[at].Version] {
 					m.told = append(m.told, m.w.tell(t, m.made[at]))
+					m.receive(t)
 				}
 				m.made = slices.Delete(m.made, at, at+1)
 			},
 			"time passes": func(rt *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 30).Draw(rt, "hours")) * time.Hour)
 				m.w.move(now)
+				m.w.deliver(t)
+				m.receive(t)
+			},
+			"the receiver goes down or comes back": func(*rapid.T) { m.w.down = !m.w.down },
+			"an operator acts on an event": func(rt *rapid.T) {
+				if len(m.told) == 0 {
+					rt.Skip("no event")
+				}
+				event := rapid.SampledFrom(m.told).Draw(rt, "event").EventID
+				admin, err := outbox.NewAdmin(m.w.outbox(t, m.w.tables)), error(nil)
+				switch rapid.IntRange(0, 2).Draw(rt, "action") {
+				case 0:
+					err = admin.Retry(t.Context(), "t1", event)
+				case 1:
+					err = admin.Skip(t.Context(), "t1", event, "somebody")
+				default:
+					err = admin.Replay(t.Context(), "t1", event)
+				}
+				if err != nil && !errors.Is(err, outbox.ErrState) {
+					rt.Fatal(err)
+				}
+				m.w.deliver(t)
+				m.receive(t)
+			},
+			"acknowledge": func(rt *rapid.T) {
+				if len(m.told) == 0 || len(m.w.names) == 0 {
+					rt.Skip("nobody, or nothing to acknowledge")
+				}
+				version, name := rapid.SampledFrom(m.told).Draw(rt, "version").Version, rapid.SampledFrom(m.w.names).Draw(rt, "consumer")
+				a, err := arrivals.Acknowledge(t.Context(), consumers.Acknowledgement{Target: instance, Version: version, Consumer: name})
+				if err != nil {
+					rt.Fatal(err)
+				}
+				if first, again := m.had[name][version]; again && !a.AtUtc.Equal(first) {
+					rt.Fatalf("acknowledged again at %v, first at %v", a.AtUtc, first)
+				}
+				m.had[name][version] = a.AtUtc
 			},
 			"a run ends": func(rt *rapid.T) {
 				if len(m.told) == 0 {
@@ -103,20 +155,62 @@ func (m *model) retire(t *testing.T, rt *rapid.T, run hmac.NotifyOutput, now tim
 		return slices.IndexFunc(m.told, func(n hmac.NotifyOutput) bool { return n.Version == version })
 	}
 	own := order(run.Version)
+	last := -1
 	for _, version := range m.all {
+		at := order(version)
+		if before[version] && m.over(at, before, now) && at < own {
+			last = max(last, at)
+		}
+	}
+	taken := last >= 0 && m.takenUp(last, before, now)
+	for _, version := range m.all {
+		at := order(version)
 		if !before[version] {
 			continue
 		}
-		at, next := order(version), -1
-		for i := at + 1; at >= 0 && i < len(m.told) && next < 0; i++ {
-			if before[m.told[i].Version] {
-				next = i
-			}
+		if due := taken && at <= last && m.over(at, before, now); after[version] == due {
+			rt.Fatalf("version %s (told %d) is usable: %t, when the run of %d ends at %v", version, at, after[version], own, now)
 		}
-		// The end of the grace is in the event of the one that follows; that of one that follows nothing has none.
-		over := next >= 0 && !m.told[next].GraceEndsAtUtc.IsZero() && !now.Before(m.told[next].GraceEndsAtUtc)
-		if due := over && at < own; after[version] == due {
-			rt.Fatalf("version %s (told %d, followed by %d) is usable: %t, when the run of %d ends at %v", version, at, next, after[version], own, now)
+	}
+}
+
+// over says that the time is over for which consumers were promised a version: that in the event of the one that follows. Of one
+// that follows nothing, there is none.
+func (m *model) over(at int, usable map[string]bool, now time.Time) bool {
+	for i := at + 1; at >= 0 && i < len(m.told); i++ {
+		if next := m.told[i]; usable[next.Version] {
+			return !next.GraceEndsAtUtc.IsZero() && !now.Before(next.GraceEndsAtUtc)
+		}
+	}
+	return false
+}
+
+// takenUp says that everybody has one of the usable versions after the one at hand, for as long as a grace without its propagation.
+func (m *model) takenUp(at int, usable map[string]bool, now time.Time) bool {
+	timing := hmac.DefaultTiming()
+	for _, had := range m.had {
+		will := slices.ContainsFunc(m.told[at+1:], func(n hmac.NotifyOutput) bool {
+			since, ok := had[n.Version]
+			if since.Before(n.ActiveAtUtc) {
+				since = n.ActiveAtUtc
+			}
+			return ok && usable[n.Version] && !now.Before(since.Add(timing.Grace-timing.Propagation))
+		})
+		if !will {
+			return false
+		}
+	}
+	return true
+}
+
+// receive looks at which events the receiver has, and since when.
+func (m *model) receive(t *testing.T) {
+	t.Helper()
+	m.had[""] = map[string]time.Time{}
+	for _, e := range m.w.events(t) {
+		at := slices.IndexFunc(m.told, func(n hmac.NotifyOutput) bool { return n.EventID == e.ID })
+		if e.Status == outbox.StatusProcessed && at >= 0 {
+			m.had[""][m.told[at].Version] = e.ProcessedAt
 		}
 	}
 }
