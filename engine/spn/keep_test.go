@@ -18,7 +18,7 @@ func TestNothingIsRemovedWithoutReplacement(t *testing.T) {
 		older := rotated(t, w, "2026-10")
 		steps := w.steps(t, (&faults.Plan{}).Intercept)
 		made := rotated(t, w, slot)
-		retire := spn.RetireInput{ApplicationID: application, Slot: slot, SecretName: made.SecretName, Version: made.Version, KeyID: made.KeyID}
+		retire := replaces(made)
 		w.graph.Remove(application, made.KeyID)
 		if _, err := steps.Retire(t.Context(), retire); err == nil || errors.Is(err, spn.ErrKeyMissing) {
 			t.Errorf("Retire, when a list may lag = %v, want an error that another attempt can mend", err)
@@ -47,10 +47,7 @@ func TestALaterRotationStays(t *testing.T) {
 		earlier, later := rotated(t, w, "a"), rotated(t, w, "b")
 		steps := w.steps(t, (&faults.Plan{}).Intercept)
 		for _, made := range []spn.RotateOutput{earlier, later} {
-			_, err := steps.Retire(t.Context(), spn.RetireInput{ApplicationID: application, Slot: made.Slot, SecretName: made.SecretName, Version: made.Version, KeyID: made.KeyID})
-			if err != nil {
-				t.Fatal(err)
-			}
+			retired(t, steps, made)
 			fmt.Fprintln(w, made, application)
 			live := w.graph.Live(application)
 			if live[later.KeyID] == "" || (live[earlier.KeyID] == "") != (made == later) {
@@ -58,6 +55,22 @@ func TestALaterRotationStays(t *testing.T) {
 			}
 		}
 	})
+}
+
+func replaces(made spn.RotateOutput) spn.RetireInput {
+	return spn.RetireInput{ApplicationID: application, Slot: made.Slot, SecretName: made.SecretName, Version: made.Version, KeyID: made.KeyID}
+}
+
+// retired carries out the steps that follow the overlap, at the word of a person.
+func retired(t *testing.T, steps *spn.Steps, made spn.RotateOutput) {
+	t.Helper()
+	if _, err := steps.Confirm(t.Context(), spn.ConfirmInput{RetireInput: replaces(made)}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(removeAfter)
+	if _, err := steps.Remove(t.Context(), replaces(made)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A young password of the slot without a version may be another process's work: it is left alone, and none is added.
@@ -112,10 +125,12 @@ func TestRetireOrphans(t *testing.T) {
 		time.Sleep(time.Hour)
 		young := w.graph.Add(application, mark+slot)
 		time.Sleep(time.Minute)
-		_, err := w.steps(t, (&faults.Plan{}).Intercept).Retire(t.Context(), spn.RetireInput{ApplicationID: application, Slot: slot,
-			SecretName: made.SecretName, Version: made.Version, KeyID: made.KeyID})
-		if err != nil {
-			t.Fatal(err)
+		steps := w.steps(t, (&faults.Plan{}).Intercept)
+		if out, err := steps.Confirm(t.Context(), spn.ConfirmInput{RetireInput: replaces(made)}); err != nil || len(out.Passwords) != 2 {
+			t.Errorf("Confirm = %+v, %v", out, err)
+		}
+		if _, err := steps.Remove(t.Context(), replaces(made)); err != nil {
+			t.Error(err)
 		}
 		live := w.graph.Live(application)
 		for id, stays := range map[string]bool{earlier: false, sameSlot: false, later: true, young: true, made.KeyID: true, w.foreign: true} {

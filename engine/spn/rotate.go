@@ -43,6 +43,8 @@ type RotateOutput struct {
 	// CreatedAtUtc is when the secret store made the version, ExpiresAtUtc when the password ends; whole seconds.
 	CreatedAtUtc time.Time `json:"createdAtUtc"`
 	ExpiresAtUtc time.Time `json:"expiresAtUtc"`
+	// Over says that a later rotation has taken the place of the slot's password: consumers do not need to learn of it.
+	Over bool `json:"over,omitempty"`
 }
 
 // rotation is one run of Rotate.
@@ -54,40 +56,58 @@ type rotation struct {
 }
 
 // Rotate makes sure that the slot has a password whose value is in the secret store, and names it. Repeating it returns
-// the same as long as that password and its version are there. Errors are ErrInput, ErrInFlight, and those of entra and
+// the same as long as that password and its version are there, or a later rotation has taken their place. Errors are ErrInput, ErrInFlight, and those of entra and
 // secrets; it is safe to repeat after all.
 func (s *Steps) Rotate(ctx context.Context, in RotateInput) (RotateOutput, error) {
 	if err := in.validate(); err != nil {
 		return RotateOutput{}, fmt.Errorf("rotate: %w", err)
 	}
 	r := rotation{Steps: s, in: in, name: secrets.Name(Engine, in.ApplicationID), mark: s.mark(in.Slot)}
-	version, err := r.run(ctx)
+	version, over, err := r.run(ctx)
 	if err != nil {
 		return RotateOutput{}, fmt.Errorf("rotate %s slot %q: %w", r.name, label(in.Slot), err)
 	}
 	// A tag that cannot be read leaves the zero time: it is for people only.
 	expires, _ := time.Parse(time.RFC3339, version.Tags[TagExpires])
 	return RotateOutput{SecretName: r.name, Version: version.Version, KeyID: version.Tags[TagKey], Slot: in.Slot,
-		CreatedAtUtc: version.Created.UTC(), ExpiresAtUtc: expires}, nil
+		CreatedAtUtc: version.Created.UTC(), ExpiresAtUtc: expires, Over: over}, nil
 }
 
-func (r rotation) run(ctx context.Context) (secrets.Version, error) {
+func (r rotation) run(ctx context.Context) (version secrets.Version, over bool, err error) {
 	// In this order: a value that is on its way into the store while this looks is seen there.
 	passwords, err := r.config.Directory.Passwords(ctx, r.in.ApplicationID)
 	if err != nil {
-		return secrets.Version{}, err
+		return version, false, err
 	}
 	versions, err := r.config.Vault.Versions(ctx, r.name)
 	if err != nil {
-		return secrets.Version{}, err
+		return version, false, err
 	}
 	if made, ok := r.made(passwords, versions); ok {
-		return made, nil
+		return made, false, nil
+	}
+	if past, ok := r.past(passwords, versions); ok {
+		return past, true, nil
 	}
 	if err := r.removeOrphans(ctx, passwords, versions); err != nil {
-		return secrets.Version{}, err
+		return version, false, err
 	}
-	return r.add(ctx)
+	version, err = r.add(ctx)
+	return version, false, err
+}
+
+// past finds the slot's last version when it is disabled and a later rotation has a usable one.
+func (r rotation) past(passwords []entra.Password, versions []secrets.Version) (last secrets.Version, over bool) {
+	for _, v := range versions { // oldest first
+		key, slot := v.Tags[TagKey], v.Tags[TagSlot]
+		if key != "" && slot == label(r.in.Slot) {
+			last, over = v, false
+			continue
+		}
+		_, listed := find(passwords, key)
+		over = over || last.Version != "" && v.Created.After(last.Created) && key != "" && v.Enabled && listed
+	}
+	return last, over
 }
 
 // made finds the slot's version: the oldest usable one whose password is there, or too young to show in a list.

@@ -49,8 +49,8 @@ func TestRotation(t *testing.T) {
 		older, began := rotated(t, w, "2026-10"), time.Now()
 		w.run(t, message, &faults.Plan{})
 		w.checkSettled(t)
-		if took := time.Since(began); took < overlap || took > overlap+10*time.Minute {
-			t.Errorf("the older password was removed after %s, want %s after the new one worked", took, overlap)
+		if took := time.Since(began); took < overlap+removeAfter || took > overlap+removeAfter+10*time.Minute {
+			t.Errorf("the older password was removed after %s, want %s after the new one worked", took, overlap+removeAfter)
 		}
 		if live := w.graph.Live(application); live[older.KeyID] != "" {
 			t.Errorf("the older password is still there: %v", live)
@@ -81,7 +81,7 @@ func TestBothWorkDuringTheOverlap(t *testing.T) {
 		}
 		began := time.Now()
 		for p := w.process(t, &faults.Plan{}); w.deliver(t, p); {
-			if time.Since(began) < overlap && !w.graph.Accepts(application, value) {
+			if time.Since(began) < overlap+removeAfter && !w.graph.Accepts(application, value) {
 				t.Fatalf("the older password stopped working after %s", time.Since(began))
 			}
 		}
@@ -235,7 +235,7 @@ func TestGolden(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	_, err := spn.New(spn.Config{Overlap: time.Hour, Lifetime: time.Hour})
-	for _, field := range []string{"Directory", "Login", "Vault", "Values", "Owner", "Lifetime"} {
+	for _, field := range []string{"Directory", "Login", "Vault", "Values", "Owner", "Arrivals", "EventID", "Lifetime"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("New of nothing = %v, want it to name %s", err, field)
 		}

@@ -1,13 +1,16 @@
 // Package spn is the engine that rotates the secret of a service principal: a new password for its application in Entra ID,
-// into the secret store, probed until the login accepts it, told to the consumers, and, when the overlap is over, the
-// older passwords that this engine made removed.
+// into the secret store, probed until the login accepts it, told to the consumers, and, when the overlap is over and they have
+// it, the versions of the older passwords that this engine made disabled, and later the passwords removed.
 //
 // It promises:
 //
 //   - A slot of an application is rotated once. However often and wherever the steps run again, a password that is in the
 //     secret store is kept and found again; one whose value never got there is removed and made anew.
-//   - Only passwords whose display name carries the engine's mark and Config.Owner are ever removed, and only while the
-//     one that replaces them is there.
+//   - Only passwords whose display name carries the engine's mark and Config.Owner are ever removed, and only while one
+//     that replaces them is there.
+//   - The version of an older password is disabled when a newer one has arrived at all consumers (Arrivals), or a person has
+//     said that it need not. The password itself is removed when its version was disabled for Config.RemoveAfter without
+//     anybody enabling it again.
 //   - The value of a password passes from Graph to the secret store within one step. No input, output, error or event
 //     holds one, nor its beginning.
 //
@@ -35,8 +38,12 @@ const Engine = "spn"
 // Queue is where the engine's messages arrive (standard, section 2, "Engine Values").
 const Queue = "spn-rotation-queue"
 
-// OperationRotate is the engine's operation, as the history shows it (standard, section 4, "Engine Values").
-const OperationRotate = "rotate"
+// OperationRotate is the engine's operation, as the history shows it (standard, section 4, "Engine Values"), and
+// OperationConfirm is in the history only: a person has decided that the older passwords are retired.
+const (
+	OperationRotate  = "rotate"
+	OperationConfirm = "confirm"
+)
 
 // These errors are told apart with errors.Is.
 var (
@@ -71,6 +78,8 @@ const (
 	DefaultLifetime = 180 * 24 * time.Hour
 	DefaultOverlap  = 24 * time.Hour
 	DefaultProbeFor = 10 * time.Minute
+	// DefaultRemoveAfter is the default of Config.RemoveAfter.
+	DefaultRemoveAfter = 7 * 24 * time.Hour
 )
 
 // Config is what the steps need.
@@ -81,14 +90,22 @@ type Config struct {
 	// Vault keeps the passwords, and Values reads them back, for the probe only. Required, and the same store.
 	Vault  secrets.Store
 	Values secrets.Reader
+	// Arrivals knows at whom a secret has arrived, and EventID gives the id in the outbox of an event that an orchestrator
+	// publishes, by its tenant, its type and its key. Required.
+	Arrivals Arrivals
+	EventID  func(tenantID, eventType, key string) string
 	// Owner marks the passwords of this deployment: 1 to 40 letters, digits, dots and dashes. Two deployments that rotate
 	// one application need different ones, and so does a deployment that moves to another vault; the vault's host name is
 	// a good one. Required.
 	Owner string
-	// Lifetime is how long a password is valid; DefaultLifetime when 0. It has to be longer than Overlap.
+	// Lifetime is how long a password is valid; DefaultLifetime when 0. It has to be longer than Overlap and RemoveAfter
+	// together.
 	Lifetime time.Duration
-	// Overlap is for how long the older password stays valid once the new one is; DefaultOverlap when 0.
+	// Overlap is for how long the version of the older password stays enabled once the new one works; DefaultOverlap when 0.
 	Overlap time.Duration
+	// RemoveAfter is for how long the version of an older password is disabled before the password is removed, which nothing
+	// undoes; DefaultRemoveAfter when 0.
+	RemoveAfter time.Duration
 	// ProbeFor is how long an attempt waits for the login to accept a new password; DefaultProbeFor when 0.
 	ProbeFor time.Duration
 	// Now is the clock; default time.Now. It may differ from Graph's by a minute.
@@ -101,7 +118,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		value   *time.Duration
 		instead time.Duration
-	}{{&c.Lifetime, DefaultLifetime}, {&c.Overlap, DefaultOverlap}, {&c.ProbeFor, DefaultProbeFor}} {
+	}{{&c.Lifetime, DefaultLifetime}, {&c.Overlap, DefaultOverlap}, {&c.RemoveAfter, DefaultRemoveAfter}, {&c.ProbeFor, DefaultProbeFor}} {
 		if *d.value == 0 {
 			*d.value = d.instead
 		}
@@ -118,7 +135,8 @@ func (c Config) Validate() error {
 	for _, part := range []struct {
 		name    string
 		missing bool
-	}{{"Directory", c.Directory == nil}, {"Login", c.Login == nil}, {"Vault", c.Vault == nil}, {"Values", c.Values == nil}} {
+	}{{"Directory", c.Directory == nil}, {"Login", c.Login == nil}, {"Vault", c.Vault == nil}, {"Values", c.Values == nil},
+		{"Arrivals", c.Arrivals == nil}, {"EventID", c.EventID == nil}} {
 		if part.missing {
 			errs = append(errs, fmt.Errorf("spn: Config.%s is missing", part.name))
 		}
@@ -127,9 +145,9 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("spn: Config.Owner must be 1 to 40 letters, digits, dots and dashes"))
 	}
 	c = c.withDefaults()
-	if c.Overlap < 0 || c.ProbeFor < 0 || c.Lifetime <= c.Overlap {
-		errs = append(errs, fmt.Errorf("spn: Config.Overlap (%s) and Config.ProbeFor (%s) must be positive, and Config.Lifetime (%s) longer than Overlap",
-			c.Overlap, c.ProbeFor, c.Lifetime))
+	if c.Overlap < 0 || c.ProbeFor < 0 || c.RemoveAfter < 0 || c.Lifetime <= c.Overlap+c.RemoveAfter {
+		errs = append(errs, fmt.Errorf("spn: Config.Overlap (%s), Config.RemoveAfter (%s) and Config.ProbeFor (%s) must be positive, and Config.Lifetime (%s) longer than the first two together",
+			c.Overlap, c.RemoveAfter, c.ProbeFor, c.Lifetime))
 	}
 	return errors.Join(errs...)
 }

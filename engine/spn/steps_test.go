@@ -1,12 +1,14 @@
 package spn_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/services/entra"
@@ -26,7 +28,7 @@ func TestStepsOverTheWire(t *testing.T) {
 	graph, graphErr := entra.NewGraph(address, server.Credential(), options)
 	login, loginErr := entra.NewLogin(address, graphfake.Tenant, address, options)
 	store, vaultErr := secrets.NewKeyVault(vault.URL(), vault.Credential(), vault.Options())
-	steps, err := spn.New(spn.Config{Directory: graph, Login: login, Vault: store, Values: store, Owner: owner, Now: clock})
+	steps, err := spn.New(spn.Config{Directory: graph, Login: login, Vault: store, Values: store, Owner: owner, Now: clock, Arrivals: everywhere{}, EventID: eventID})
 	if err := errors.Join(graphErr, loginErr, vaultErr, err); err != nil {
 		t.Fatal(err)
 	}
@@ -80,10 +82,20 @@ func TestStepsOverTheWire(t *testing.T) {
 	if out, err := steps.Probe(t.Context(), probe); !errors.Is(err, spn.ErrKeyMissing) {
 		t.Errorf("Probe of nothing = %+v, %v", out, err)
 	}
+	replaces := spn.RetireInput{ApplicationID: application, Slot: "three", SecretName: third.SecretName, Version: third.Version, KeyID: third.KeyID}
+	out, err := steps.Retire(t.Context(), replaces)
+	if err != nil || len(out.Passwords) != 2 || !out.RemoveAtUtc.Equal(now.UTC().Truncate(time.Second).Add(spn.DefaultRemoveAfter)) || len(server.Live(application)) != 3 {
+		t.Errorf("Retire = %+v, %v; passwords %v", out, err, server.Live(application))
+	}
+	now = now.Add(spn.DefaultRemoveAfter - time.Hour)
+	if out, err := steps.Remove(t.Context(), replaces); err != nil || len(out.Removed) != 0 || len(server.Live(application)) != 3 {
+		t.Errorf("Remove, too early = %+v, %v", out, err)
+	}
+	now = now.Add(time.Hour)
 	for range 2 {
-		_, err = steps.Retire(t.Context(), spn.RetireInput{ApplicationID: application, Slot: "three", SecretName: third.SecretName, Version: third.Version, KeyID: third.KeyID})
+		_, err := steps.Remove(t.Context(), replaces)
 		if live := server.Live(application); err != nil || len(live) != 1 || live[third.KeyID] == "" {
-			t.Errorf("Retire = %v, passwords %v, want %s alone", err, live, third.KeyID)
+			t.Errorf("Remove = %v, passwords %v, want %s alone", err, live, third.KeyID)
 		}
 	}
 	for _, old := range []spn.RotateOutput{first, second} {
@@ -120,10 +132,18 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// everywhere is where all has arrived.
+type everywhere struct{}
+
+func (everywhere) Arrived(context.Context, consumers.Question) (*consumers.Waiting, error) {
+	return nil, nil
+}
+func (everywhere) Settled(context.Context, string) error { return nil }
+
 // newSteps are steps that reach nothing.
 func newSteps(t *testing.T) *spn.Steps {
 	t.Helper()
-	steps, err := spn.New(spn.Config{Directory: &entra.Graph{}, Login: &entra.Login{}, Vault: &secrets.Development{}, Values: &secrets.Development{}, Owner: owner})
+	steps, err := spn.New(spn.Config{Directory: &entra.Graph{}, Login: &entra.Login{}, Vault: &secrets.Development{}, Values: &secrets.Development{}, Owner: owner, Arrivals: everywhere{}, EventID: eventID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,10 +20,12 @@ import (
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/graphfake"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/entra"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -37,6 +39,7 @@ const (
 	owner       = "vault.example"
 	slot        = "2026-11"
 	overlap     = 6 * time.Hour
+	removeAfter = 12 * time.Hour
 	message     = `{"correlationId":"c1","engine":"spn","tenantId":"t1","input":{"applicationId":"` + application + `","slot":"` + slot + `"}}`
 )
 
@@ -51,6 +54,9 @@ type world struct {
 	vault   *secrets.Development
 	graph   *graphfake.Server
 	foreign string // key id
+	// down says that the receiver of events refuses them, and names are the consumers that are registered.
+	down  bool
+	names []string
 
 	mu        sync.Mutex
 	written   bytes.Buffer // all that left a process, but for what went to Entra ID and into the vault
@@ -63,7 +69,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), graph: graphfake.New()}
 	w.vault = secrets.NewDevelopment(w.tables)
-	if err := w.tables.CreateTable(t.Context(), secrets.DevelopmentTable); err != nil {
+	for _, table := range []string{secrets.DevelopmentTable, consumers.Table} {
+		if err := w.tables.CreateTable(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.outbox(t, w.tables).Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.graph.ListedAfter, w.graph.AcceptedAfter = 4*time.Second, 18*time.Second
@@ -150,8 +161,17 @@ func (w *world) steps(t *testing.T, intercept faults.Interceptor) *spn.Steps {
 	options := &policy.ClientOptions{Transport: wire{w.graph, intercept}}
 	graph, graphErr := entra.NewGraph(graphfake.Address, w.graph.Credential(), options)
 	login, loginErr := entra.NewLogin(graphfake.Address, graphfake.Tenant, graphfake.Address, options)
-	vault := secrets.NewDevelopment(faults.Tables(w.tables, intercept))
-	steps, err := spn.New(spn.Config{Directory: graph, Login: login, Vault: vault, Values: vault, Owner: owner, Overlap: overlap})
+	store := faults.Tables(w.tables, intercept)
+	vault := secrets.NewDevelopment(store)
+	var steps *spn.Steps
+	arrivals, arrivalsErr := consumers.New(consumers.Config{Engine: spn.Engine, Tables: store, Outbox: outbox.NewAdmin(w.outbox(t, store)),
+		Targets: map[string]consumers.Target{application: {Names: w.names}},
+		Knows: func(ctx context.Context, target, version string) (bool, error) {
+			return steps.Knows(ctx, target, version)
+		}})
+	steps, err := spn.New(spn.Config{Directory: graph, Login: login, Vault: vault, Values: vault, Owner: owner, Overlap: overlap, RemoveAfter: removeAfter,
+		Arrivals: arrivals, EventID: eventID})
+	err = errors.Join(err, arrivalsErr)
 	if err := errors.Join(graphErr, loginErr, err); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +186,7 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 	store, sends := faults.Tables(w.listen(w.tables), plan.Intercept), faults.Queues(queuesTap{w.queues, w}, plan.Intercept)
 	var p *engine.Pipeline
 	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(w.blobs, plan.Intercept), Queues: sends, Log: log,
-		Publish:       w.publish,
+		Publish:       w.publishTo(t),
 		Ended:         func(ctx context.Context, out orchestrator.Outcome) error { return p.Ended(ctx, out) },
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...)})
 	if err != nil {
@@ -181,7 +201,60 @@ func (w *world) process(t *testing.T, plan *faults.Plan) *engine.Pipeline {
 	return p
 }
 
-func (w *world) publish(_ context.Context, events []orchestrator.Publication) error {
+// outbox is the outbox of this world, as a process sees it.
+func (w *world) outbox(t *testing.T, store tables.Store) *outbox.Outbox {
+	t.Helper()
+	o, err := outbox.New(outbox.Config{Tables: store, Queues: queues.NewMemory(), Blobs: w.blobs, Options: outbox.DefaultOptions(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Deliver takes an event, unless the receiver is down.
+func (w *world) Deliver(context.Context, outbox.Event) error {
+	if w.down {
+		return errors.New("the receiver is down")
+	}
+	return nil
+}
+
+// send delivers what is due in the outbox.
+func (w *world) send(t *testing.T) {
+	t.Helper()
+	router, routerErr := outbox.NewRouter([]outbox.Route{{EventType: "*", Destination: "receiver"}}, outbox.Destinations{"receiver": w})
+	dispatcher, err := outbox.NewDispatcher(w.outbox(t, w.tables), outbox.DispatcherConfig{Router: router})
+	if err := errors.Join(routerErr, err); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dispatcher.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventID is the id of an event in the outbox, as the program makes it.
+func eventID(tenantID, eventType, key string) string {
+	return outbox.Key(tenantID, "orchestration", key, eventType, "").String()
+}
+
+// publishTo adds events to the outbox, which are delivered at once.
+func (w *world) publishTo(t *testing.T) func(ctx context.Context, events []orchestrator.Publication) error {
+	return func(ctx context.Context, events []orchestrator.Publication) error {
+		writer := outbox.NewWriter(w.outbox(t, w.tables))
+		for _, e := range events {
+			_, err := writer.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey,
+				Key: writer.Key(e.TenantID, "orchestration", e.Key, e.Type, "")})
+			if err != nil {
+				return err
+			}
+		}
+		w.publish(events)
+		w.send(t)
+		return nil
+	}
+}
+
+func (w *world) publish(events []orchestrator.Publication) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range events {
@@ -189,7 +262,6 @@ func (w *world) publish(_ context.Context, events []orchestrator.Publication) er
 			w.published = append(w.published, e)
 		}
 	}
-	return nil
 }
 
 // run sends a message and delivers everything, as the Functions host would, until the queues are empty. When the plan has
@@ -205,7 +277,7 @@ func (w *world) run(t *testing.T, body string, plan *faults.Plan) {
 			plan.Wait()
 		}
 		for deliveries := 0; w.deliver(t, p); deliveries++ {
-			if deliveries > 20_000 {
+			if deliveries > 100_000 {
 				t.Fatal("the message does not come to rest")
 			}
 			if plan.Crashed() {
@@ -335,8 +407,8 @@ func (w *world) checkSettled(t *testing.T) {
 // checkEvent: consumers were told of this key, once, an overlap before the end.
 func (w *world) checkEvent(t *testing.T, keyID string) {
 	t.Helper()
-	if len(w.published) != 1 {
-		t.Fatalf("events: %+v, want one", w.published)
+	if len(w.published) == 0 || slices.ContainsFunc(w.published[1:], func(p orchestrator.Publication) bool { return p.Type != spn.EventRetiring }) {
+		t.Fatalf("events: %+v, want one of the new secret, and then of the older ones", w.published)
 	}
 	e := w.published[0]
 	var rotated spn.Rotated

@@ -1,0 +1,193 @@
+package spn_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/spn"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// after does something to the world in some time, while a run is under way.
+func after(t *testing.T, d time.Duration, do func()) {
+	t.Helper()
+	timer := time.AfterFunc(d, do)
+	t.Cleanup(func() { timer.Stop() })
+}
+
+// enabled says whether a version is.
+func (w *world) enabled(t *testing.T, version string) bool {
+	t.Helper()
+	for _, v := range w.versions(t) {
+		if v.Version == version {
+			return v.Enabled
+		}
+	}
+	return false
+}
+
+// enable enables a version again, as a person does in the vault.
+func (w *world) enable(t *testing.T, made spn.RotateOutput) {
+	t.Helper()
+	key := tables.Key{Partition: tables.EscapeKey(strings.ToLower(made.SecretName)), Row: made.Version}
+	row, err := w.tables.Get(t.Context(), secrets.DevelopmentTable, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row.Properties["Enabled"], row.Properties["UpdatedAtUtc"] = true, time.Now().UTC().Truncate(time.Second)
+	if err := w.tables.Apply(t.Context(), secrets.DevelopmentTable, tables.Replace(row)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// back lets the receiver take what it missed, as an operator does who retries the dead events.
+func (w *world) back(t *testing.T) {
+	t.Helper()
+	w.down = false
+	admin := outbox.NewAdmin(w.outbox(t, w.tables))
+	page, err := admin.List(t.Context(), outbox.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range page.Records {
+		if e.Status == outbox.StatusProcessed {
+			continue
+		}
+		if err := admin.Retry(t.Context(), e.TenantID, e.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.send(t)
+}
+
+// The version of the older password is disabled at the end of the overlap, and everybody is told; the password goes later.
+func TestTwoStages(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		older := rotated(t, w, "2026-10")
+		began := time.Now()
+		after(t, overlap-time.Minute, func() {
+			if !w.enabled(t, older.Version) {
+				t.Error("the version was disabled within the overlap")
+			}
+		})
+		after(t, overlap+removeAfter-time.Minute, func() {
+			if w.enabled(t, older.Version) || w.graph.Live(application)[older.KeyID] == "" {
+				t.Errorf("%s after its beginning: the version is enabled: %t, passwords %v", time.Since(began), w.enabled(t, older.Version), w.graph.Live(application))
+			}
+		})
+		w.run(t, message, &faults.Plan{})
+		w.checkSettled(t)
+		if len(w.published) != 2 || w.published[1].Type != spn.EventRetiring || !strings.Contains(string(w.published[1].Payload), older.KeyID) {
+			t.Errorf("events: %+v", w.published)
+		}
+	})
+}
+
+// While the receiver of events is down, nothing is disabled and nothing removed. It ends in a dead letter; retried, the run goes on
+// with the same password, and ends well when the receiver is back.
+func TestNothingIsRemovedWhileTheReceiverIsDown(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		older := rotated(t, w, "2026-10")
+		w.down = true
+		w.run(t, message, &faults.Plan{})
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonNotAcknowledged || !strings.Contains(dead[0].ErrorMessage, "receiver of event") {
+			t.Fatalf("dead letters: %+v", dead)
+		}
+		if !w.enabled(t, older.Version) || len(w.ours()) != 2 {
+			t.Errorf("the older version is enabled: %t, passwords %v", w.enabled(t, older.Version), w.ours())
+		}
+		made := w.graph.Count("/addPassword")
+		after(t, overlap+24*time.Hour, func() {
+			if !w.enabled(t, older.Version) || len(w.ours()) != 2 {
+				t.Errorf("after a retry, the older version is enabled: %t, passwords %v", w.enabled(t, older.Version), w.ours())
+			}
+			w.back(t)
+		})
+		w.run(t, message, &faults.Plan{})
+		if live := w.ours(); len(live) != 1 || live[0] == older.KeyID || w.enabled(t, older.Version) || w.graph.Count("/addPassword") != made || len(w.deadLetters(t)) != 1 {
+			t.Errorf("passwords %v, dead letters %+v", live, w.deadLetters(t))
+		}
+	})
+}
+
+// A run whose password a later rotation has replaced leaves the rest to that, also when it is tried again: it makes no other.
+func TestALaterRotationSeesToTheRest(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		rotated(t, w, "2026-10")
+		w.down = true
+		w.run(t, message, &faults.Plan{}) // ends in a dead letter
+		w.down = false
+		w.run(t, strings.NewReplacer("c1", "c2", slot, "2026-12").Replace(message), &faults.Plan{})
+		made, left := w.graph.Count("/addPassword"), w.ours()
+		if len(left) != 1 {
+			t.Errorf("passwords %v", left)
+		}
+		began := time.Now()
+		w.run(t, message, &faults.Plan{})
+		if w.graph.Count("/addPassword") != made || cmp.Diff(left, w.ours()) != "" || time.Since(began) > time.Hour {
+			t.Errorf("passwords %v after %v, want %v", w.ours(), time.Since(began), left)
+		}
+		if h := w.history(t); h[len(h)-1].RunStatus != engine.StatusSucceeded {
+			t.Errorf("history: %+v", h)
+		}
+	})
+}
+
+// Somebody who still needs a password enables its version again: it is kept, and a person is told. Retried, the run goes on.
+func TestAnObjectionKeepsThePassword(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		older := rotated(t, w, "2026-10")
+		after(t, overlap+time.Hour, func() { w.enable(t, older) })
+		w.run(t, message, &faults.Plan{})
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonStillInUse || !strings.Contains(dead[0].ErrorMessage, older.KeyID+" (version "+older.Version+")") {
+			t.Fatalf("dead letters: %+v", dead)
+		}
+		if w.graph.Live(application)[older.KeyID] == "" || !w.enabled(t, older.Version) {
+			t.Errorf("passwords %v", w.graph.Live(application))
+		}
+		w.run(t, message, &faults.Plan{})
+		if w.graph.Live(application)[older.KeyID] != "" || w.enabled(t, older.Version) || len(w.deadLetters(t)) != 1 {
+			t.Errorf("after a retry: passwords %v", w.graph.Live(application))
+		}
+	})
+}
+
+// Registered consumers have to acknowledge the version, too.
+func TestRegisteredConsumers(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, w *world) {
+		w.names = []string{"gateway"}
+		older := rotated(t, w, "2026-10")
+		after(t, overlap+10*time.Hour, func() {
+			if !w.enabled(t, older.Version) {
+				t.Error("it was disabled before anybody acknowledged the new one")
+			}
+			versions := w.versions(t)
+			c, err := consumers.New(consumers.Config{Engine: spn.Engine, Tables: w.tables, Outbox: outbox.NewAdmin(w.outbox(t, w.tables)),
+				Targets: map[string]consumers.Target{application: {Names: w.names}}, Knows: w.steps(t, (&faults.Plan{}).Intercept).Knows})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := consumers.Acknowledgement{Target: application, Version: versions[len(versions)-1].Version, Consumer: "gateway"}
+			if _, err := c.Acknowledge(t.Context(), a); err != nil {
+				t.Error(err)
+			}
+		})
+		w.run(t, message, &faults.Plan{})
+		w.checkSettled(t)
+	})
+}
