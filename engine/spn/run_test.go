@@ -204,32 +204,45 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when the golden history was written, which ROUNDHOUSE_GOLDEN=write does.
+// The engine decides as it did when the golden histories were written, which ROUNDHOUSE_GOLDEN=write does.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	const file = "testdata/golden.json"
-	bubble(t, func(t *testing.T, w *world) {
-		w.run(t, message, &faults.Plan{})
-		exported, err := w.runtime.Export(t.Context(), spn.Engine+"-c1")
-		if err != nil {
+	for file, prepare := range map[string]func(t *testing.T, w *world){
+		"testdata/golden.json": func(*testing.T, *world) {},
+		"testdata/stages.json": func(t *testing.T, w *world) { rotated(t, w, "2026-10") },
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(t *testing.T, w *world) {
+				prepare(t, w)
+				checkGolden(t, w, file)
+			})
+		})
+	}
+}
+
+func checkGolden(t *testing.T, w *world, file string) {
+	t.Helper()
+	w.run(t, message, &faults.Plan{})
+	exported, err := w.runtime.Export(t.Context(), spn.Engine+"-c1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("ROUNDHOUSE_GOLDEN") == "write" {
+		if err := os.WriteFile(file, append(exported, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if os.Getenv("ROUNDHOUSE_GOLDEN") == "write" {
-			if err := os.WriteFile(file, append(exported, '\n'), 0o644); err != nil {
-				t.Fatal(err)
-			}
+	}
+	golden, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("%v; run the test once with ROUNDHOUSE_GOLDEN=write", err)
+	}
+	d := spn.Definition(w.steps(t, (&faults.Plan{}).Intercept))
+	for _, history := range [][]byte{golden, exported} {
+		if err := orchestrator.Replay(d.Orchestrator, history); err != nil {
+			t.Error(err)
 		}
-		golden, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("%v; run the test once with ROUNDHOUSE_GOLDEN=write", err)
-		}
-		d := spn.Definition(w.steps(t, (&faults.Plan{}).Intercept))
-		for _, history := range [][]byte{golden, exported} {
-			if err := orchestrator.Replay(d.Orchestrator, history); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	}
 }
 
 func TestConfig(t *testing.T) {
