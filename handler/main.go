@@ -135,6 +135,7 @@ func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error
 		return s, log, errors.Join(err, platformErr, outboxErr)
 	}
 	inMemory.Outbox = outbox.NewWriter(events)
+	inMemory.Events = Events{outbox.NewAdmin(events), inMemory.Outbox, s.Outbox.Retention}
 	_, _ = m.App.Engines(&inMemory) // what it cannot build for want of settings is not the news
 	return s, log, errors.Join(err, r.Err())
 }

@@ -144,7 +144,7 @@ func (e *events) publish(ctx context.Context, all []orchestrator.Publication) er
 	byTenant := map[string][]outbox.Message{}
 	for _, p := range all {
 		byTenant[p.TenantID] = append(byTenant[p.TenantID], outbox.Message{TenantID: p.TenantID, EventType: p.Type, Payload: p.Payload,
-			OrderKey: p.OrderKey, CorrelationID: p.CorrelationID, Key: e.writer.Key(p.TenantID, "orchestration", p.Key, p.Type, "")})
+			OrderKey: p.OrderKey, CorrelationID: p.CorrelationID, Key: publicationKey(e.writer, p.TenantID, p.Type, p.Key)})
 	}
 	var errs []error
 	for tenant, messages := range byTenant {

@@ -50,6 +50,8 @@ type Platform struct {
 	Registry *registry.Registry
 	// Outbox adds events to the outbox. Orchestrators publish with Context.Publish instead.
 	Outbox *outbox.Writer
+	// Events knows what became of the events that the app has published.
+	Events Events
 	// Log takes what engines log beside what the platform does for them.
 	Log *slog.Logger
 

@@ -118,7 +118,7 @@ func (p *parts) wireEngines() (err error) {
 	if p.events, err = wireOutbox(p.settings, p.platform, p.letters, p.counted.Outbox(), p.log); err != nil {
 		return err
 	}
-	p.platform.Outbox = p.events.writer
+	p.platform.Outbox, p.platform.Events = p.events.writer, Events{p.events.admin, p.events.writer, p.settings.Outbox.Retention}
 	if p.app.Engines != nil {
 		p.definitions, err = p.app.Engines(&p.platform)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/engine/tls"
@@ -30,6 +31,8 @@ type rotation struct {
 	// target is what is rotated, in the form in which it is one and the same thing.
 	target               string
 	instanceID, tenantID string
+	// consumers acknowledge new versions of it on their own.
+	consumers []string
 	// input is that of the engine's message for a slot.
 	input func(slot string) any
 }
@@ -40,12 +43,14 @@ type rotations map[string][]rotation
 // rotationsDocument is ROUNDHOUSE_ROTATIONS as it is written. tenantId says whose event a rotation is.
 type rotationsDocument struct {
 	HMAC []struct {
-		InstanceID string `json:"instanceId"`
-		TenantID   string `json:"tenantId"`
+		InstanceID string   `json:"instanceId"`
+		TenantID   string   `json:"tenantId"`
+		Consumers  []string `json:"consumers"`
 	} `json:"hmac"`
 	SPN []struct {
-		ApplicationID string `json:"applicationId"`
-		TenantID      string `json:"tenantId"`
+		ApplicationID string   `json:"applicationId"`
+		TenantID      string   `json:"tenantId"`
+		Consumers     []string `json:"consumers"`
 	} `json:"spn"`
 	TLS []struct {
 		Domains  []string             `json:"domains"`
@@ -88,13 +93,13 @@ func (doc rotationsDocument) rotations() (rotations, error) {
 	}
 	for _, t := range doc.HMAC {
 		_, err := hmac.ParseInput(hmac.OperationRotate, t.InstanceID, nil)
-		add(rotation{engine: hmac.Engine, target: t.InstanceID, instanceID: t.InstanceID, tenantID: t.TenantID,
-			input: func(slot string) any { return slotInput{Slot: slot} }}, err)
+		add(rotation{engine: hmac.Engine, target: t.InstanceID, instanceID: t.InstanceID, tenantID: t.TenantID, consumers: t.Consumers,
+			input: func(slot string) any { return slotInput{Slot: slot} }}, errors.Join(err, consumers.CheckNames(t.Consumers)))
 	}
 	for _, t := range doc.SPN {
 		application, err := checkApplication(t.ApplicationID)
-		add(rotation{engine: spn.Engine, target: application, tenantID: t.TenantID,
-			input: func(slot string) any { return slotInput{ApplicationID: application, Slot: slot} }}, err)
+		add(rotation{engine: spn.Engine, target: application, tenantID: t.TenantID, consumers: t.Consumers,
+			input: func(slot string) any { return slotInput{ApplicationID: application, Slot: slot} }}, errors.Join(err, consumers.CheckNames(t.Consumers)))
 	}
 	for _, t := range doc.TLS {
 		domains, err := tls.Input{Domains: t.Domains, KeyType: t.KeyType}.Names()

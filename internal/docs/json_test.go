@@ -145,6 +145,10 @@ func readEvent(kind string, text []byte) error {
 	switch kind {
 	case hmac.EventRotated:
 		return strictly(text, &hmac.NotifyOutput{})
+	case spn.EventRotated:
+		return strictly(text, &spn.Rotated{})
+	case spn.EventRetiring:
+		return strictly(text, &spn.Retiring{})
 	case updatepublisher.EventAvailable:
 		return strictly(text, &updatepublisher.Notice{})
 	default:

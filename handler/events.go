@@ -1,0 +1,35 @@
+package handler
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// Events knows what became of the events that an app has published. It reads only, and is safe for concurrent use.
+type Events struct {
+	admin  *outbox.Admin
+	writer *outbox.Writer
+	kept   time.Duration
+}
+
+// Get reads an event. The errors are those of outbox.Admin.Get.
+func (e Events) Get(ctx context.Context, tenantID, id string) (outbox.Record, error) {
+	return e.admin.Get(ctx, tenantID, id)
+}
+
+// ID is the id of an event that an orchestrator publishes with a key (orchestrator.Publication).
+func (e Events) ID(tenantID, eventType, key string) string {
+	return publicationKey(e.writer, tenantID, eventType, key).String()
+}
+
+// Kept is for how long an event can be found after its delivery.
+func (e Events) Kept() time.Duration { return e.kept }
+
+// publicationKey is the idempotency key of an event that an orchestrator publishes.
+func publicationKey(w *outbox.Writer, tenantID, eventType, key string) uuid.UUID {
+	return w.Key(tenantID, "orchestration", key, eventType, "")
+}
