@@ -145,7 +145,7 @@ func (a *attempt) giveUp(ctx context.Context, reason Reason, out orchestrator.Ou
 func (a *attempt) endAndDeadLetter(ctx context.Context, reason Reason, cause error) {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
-	_, err := a.config.DeadLetters.Get(ctx, a.def.Name, a.newDeadLetter(reason, cause).key())
+	_, err := a.config.DeadLetters.Get(ctx, a.def.Name, a.newDeadLetter(reason, cause).Key())
 	if errors.Is(err, ErrNotFound) {
 		err = a.endRun(ctx, cause)
 	}

@@ -136,6 +136,8 @@ type DeadLetters struct {
 	store tables.Store
 	table string
 	added func(ctx context.Context, letter DeadLetter) error
+	// owners decide on the dead letters of their engines.
+	owners map[string]OwnerFunc
 }
 
 // OnAdd registers fn, which is called for every pending dead letter that Add is given, at least once; when fn fails, so

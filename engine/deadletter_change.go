@@ -52,17 +52,22 @@ func (d *DeadLetters) Decide(ctx context.Context, engine, rowKey string, decisio
 	if err := decision.check(); err != nil {
 		return DeadLetter{}, fmt.Errorf("decide on dead letter: %w", err)
 	}
+	letter, done, err := d.askOwner(ctx, engine, rowKey, decision)
+	if err != nil {
+		return DeadLetter{}, fmt.Errorf("decide on dead letter: %w", err)
+	}
+	if done {
+		return letter, nil
+	}
 	written := false
-	_, err := d.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
+	_, err = d.change(ctx, engine, rowKey, func(l *DeadLetter) (bool, error) {
 		want := *l
 		decision.apply(&want)
-		switch {
-		case written && maps.EqualFunc(want.decided(), l.decided(), same):
+		if written && maps.EqualFunc(want.decided(), l.decided(), same) {
 			return false, nil // an earlier write was applied, and its answer was lost
-		case decision.IfMatch != "" && decision.IfMatch != l.ETag:
-			return false, ErrChanged
-		case !slices.Contains(transitions()[l.Status], decision.Status):
-			return false, fmt.Errorf("%w: it is %s, which does not become %s", ErrState, l.Status, decision.Status)
+		}
+		if err := decision.allowed(*l); err != nil {
+			return false, err
 		}
 		written, *l = true, want
 		return true, nil
@@ -71,6 +76,17 @@ func (d *DeadLetters) Decide(ctx context.Context, engine, rowKey string, decisio
 		return DeadLetter{}, fmt.Errorf("decide on dead letter: %w", err)
 	}
 	return d.Get(ctx, engine, rowKey)
+}
+
+// allowed says why the decision cannot be made about a dead letter as it is, nil when it can.
+func (c Decision) allowed(l DeadLetter) error {
+	if c.IfMatch != "" && c.IfMatch != l.ETag {
+		return ErrChanged
+	}
+	if !slices.Contains(transitions()[l.Status], c.Status) {
+		return fmt.Errorf("%w: it is %s, which does not become %s", ErrState, l.Status, c.Status)
+	}
+	return nil
 }
 
 func (c Decision) check() error {

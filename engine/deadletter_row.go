@@ -141,12 +141,12 @@ func (d DeadLetter) entity() tables.Entity {
 	if encoding != "" {
 		props["OriginalMessageEncoding"] = encoding
 	}
-	key := tables.Key{Partition: tables.EscapeKey(d.Engine), Row: d.key()}
+	key := tables.Key{Partition: tables.EscapeKey(d.Engine), Row: d.Key()}
 	return tables.Entity{Key: key, Properties: props}
 }
 
-// key is the row key.
-func (d DeadLetter) key() string {
+// Key is the row key that Add gives it.
+func (d DeadLetter) Key() string {
 	return rowKey(d.MessageID, firstOf(truncateMicros(d.InsertedAtUtc), time.Unix(0, 0)))
 }
 

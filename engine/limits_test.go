@@ -149,7 +149,7 @@ func TestSizesOfTexts(t *testing.T) {
 		if _, err := letters.Add(t.Context(), l); err != nil {
 			t.Fatalf("%d bytes of an error: %v", n, err)
 		}
-		got, err := letters.Get(t.Context(), l.Engine, l.key())
+		got, err := letters.Get(t.Context(), l.Engine, l.Key())
 		if err != nil || (got.ErrorMessage == l.ErrorMessage) != fits || len(got.ErrorMessage) > maxErrorText || !bytes.Equal(got.OriginalMessage, l.OriginalMessage) {
 			t.Errorf("%d bytes of an error: %d came back, of the message %d, %v", n, len(got.ErrorMessage), len(got.OriginalMessage), err)
 		}
@@ -160,8 +160,8 @@ func TestSizesOfTexts(t *testing.T) {
 		if _, err := letters.Add(t.Context(), l); err != nil {
 			t.Fatal(err)
 		}
-		_, err := letters.Decide(t.Context(), l.Engine, l.key(), Decision{Status: StatusResolved, Notes: &notes, At: noon()})
-		got, getErr := letters.Get(t.Context(), l.Engine, l.key())
+		_, err := letters.Decide(t.Context(), l.Engine, l.Key(), Decision{Status: StatusResolved, Notes: &notes, At: noon()})
+		got, getErr := letters.Get(t.Context(), l.Engine, l.Key())
 		if (err == nil) != fits || getErr != nil || (got.ResolutionNotes == notes) != fits || (got.Status == StatusResolved) != fits || !fits && !strings.Contains(err.Error(), "at most 4096") {
 			t.Errorf("%d bytes of notes: %v, then %s with %d", n, err, got.Status, len(got.ResolutionNotes))
 		}

@@ -116,7 +116,7 @@ func FuzzDeadLetterRows(f *testing.F) {
 		if err := d.prepare(); err != nil {
 			t.Fatal(err)
 		}
-		got, err := letters.Get(context.Background(), d.Engine, d.key())
+		got, err := letters.Get(context.Background(), d.Engine, d.Key())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,14 +9,12 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/deadevent"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 )
-
-// outboxEngine is the name under which dead events are in the dead letters.
-const outboxEngine = "outbox"
 
 // sweepTolerance is how much earlier than the poll interval a sweep may begin: timers do not fire to the millisecond.
 const sweepTolerance = time.Second
@@ -27,7 +25,7 @@ type events struct {
 	writer     *outbox.Writer
 	admin      *outbox.Admin
 	dispatcher *outbox.Dispatcher
-	dead       deadEvents
+	owner      *deadevent.Owner
 	transports transports
 	interval   time.Duration // between sweeps
 	retention  time.Duration
@@ -41,7 +39,7 @@ type events struct {
 
 // wireOutbox builds the outbox out of its settings. It does not go to the network.
 func wireOutbox(s settings.Settings, with Platform, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
-	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Observer: observer, Logger: log})
+	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Letters: deadevent.NewLetters(letters), Observer: observer, Logger: log})
 	if err != nil {
 		return nil, err
 	}
@@ -54,12 +52,11 @@ func wireOutbox(s settings.Settings, with Platform, letters *engine.DeadLetters,
 		return nil, err
 	}
 	admin := outbox.NewAdmin(o)
-	dead := deadEvents{letters: letters, admin: admin}
-	dispatcher, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router, Dead: dead.add})
+	dispatcher, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router})
 	if err != nil {
 		return nil, err
 	}
-	return &events{outbox: o, writer: outbox.NewWriter(o), admin: admin, dispatcher: dispatcher, dead: dead, transports: to, log: log, now: time.Now,
+	return &events{outbox: o, writer: outbox.NewWriter(o), admin: admin, dispatcher: dispatcher, owner: deadevent.NewOwner(letters, admin), transports: to, log: log, now: time.Now,
 		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}, nil
 }
 

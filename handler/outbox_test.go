@@ -273,7 +273,7 @@ func TestDeadEventsAndBack(t *testing.T) {
 		if deaths == 3 {
 			r.status.Store(http.StatusAccepted)
 		}
-		if err := e.dead.RetryDead(t.Context(), letter); err != nil {
+		if _, err := e.owner.Retry(t.Context(), letter); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -281,11 +281,8 @@ func TestDeadEventsAndBack(t *testing.T) {
 	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
 		t.Errorf("it is %s", s)
 	}
-	if err := e.dead.RetryDead(t.Context(), letter); !errors.Is(err, outbox.ErrState) {
+	if _, err := e.owner.Retry(t.Context(), letter); err != nil || status(t, e, added.ID) != outbox.StatusProcessed {
 		t.Errorf("retry of what was delivered: %v", err)
-	}
-	if err := e.dead.RetryDead(t.Context(), engine.DeadLetter{Engine: "hmac", InstanceID: "contoso", MessageID: added.ID}); !errors.Is(err, errNotDeadEvent) {
-		t.Errorf("retry of another engine's: %v", err)
 	}
 }
 
@@ -308,39 +305,14 @@ func checkLetter(t *testing.T, got engine.DeadLetter, added outbox.Added) {
 	}
 }
 
-// A dispatcher that dies after the dead letter and before the flag is followed by one that fails again, at another time.
-func TestADeathThatIsToldTwiceIsOneDeadLetter(t *testing.T) {
-	t.Parallel()
-	e, letters := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
-	added := add(t, e, `{}`)
-	for i := range 3 {
-		at := time.Now().Add(time.Duration(i) * time.Minute)
-		err := e.dead.add(t.Context(), outbox.DeadEvent{Event: outbox.Event{ID: added.ID, TenantID: "contoso", Key: added.Key, Payload: []byte(`{}`)},
-			Reason: outbox.ReasonPermanent, RetryCount: 1, FirstFailureAt: at, LastFailureAt: at})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"outbox"}})
-	if err != nil || len(page.DeadLetters) != 1 || page.DeadLetters[0].CorrelationID != added.ID {
-		t.Errorf("dead letters %v, %v", page.DeadLetters, err)
-	}
-}
-
 func TestALongPayloadIsNotInTheDeadLetter(t *testing.T) {
 	t.Parallel()
-	e, letters := newEvents(t, memoryPlatform(t, &faults.Plan{}), `{"destinations":{"q":{"queue":{"queue":"events"}}},"routes":[{"eventType":"other","destination":"q"}]}`)
+	r := newReceiver(t)
+	e, letters := newEvents(t, memoryPlatform(t, &faults.Plan{}), r.document(""))
+	r.status.Store(http.StatusBadRequest)
 	payload := `"` + strings.Repeat("ü", outbox.MaxPayload/2-1) + `"`
-	added := add(t, e, payload)
-	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = e.dead.add(t.Context(), outbox.DeadEvent{Event: outbox.Event{ID: added.ID, TenantID: "contoso", Key: added.Key, Payload: record.Payload},
-		LastFailureAt: record.CreatedAt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	add(t, e, payload)
+	dispatch(t, e)
 	page, err := letters.List(t.Context(), engine.DeadLetterFilter{Engines: []string{"outbox"}})
 	if err != nil || len(page.DeadLetters) != 1 {
 		t.Fatalf("dead letters %v, %v", page.DeadLetters, err)
@@ -388,7 +360,7 @@ func TestNoTokenOnTheWire(t *testing.T) {
 	added := add(t, e, `{"n":1}`)
 	dispatch(t, e)
 	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
-	if err != nil || !strings.Contains(record.Error, "no token for api://crm") {
+	if err != nil || !strings.Contains(record.Error, "no token for api://crm") || record.RetryCount != 0 || record.WaitsSince.IsZero() {
 		t.Errorf("%+v, %v", record, err)
 	}
 	r.mu.Lock()
@@ -413,5 +385,18 @@ func TestSignedOnTheWire(t *testing.T) {
 	id, err := outbox.VerifySignature(got.header, got.body, []outbox.SigningKey{{ID: "k1", Secret: []byte(secret)}}, time.Now(), 0)
 	if err != nil || id != "k1" || got.header.Get(outbox.HeaderIdempotencyKey) != added.Key.String() {
 		t.Errorf("signed with %q, %v: %v", id, err, got.header)
+	}
+}
+
+// Without the key that signs, nothing is sent, and no retry is used up: the receiver has refused nothing.
+func TestNoKeyOnTheWire(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t)
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), r.document(`,"signingKeys":[{"id":"k1","secret":"hook"}]`))
+	added := add(t, e, `{"n":1}`)
+	dispatch(t, e)
+	record, err := e.admin.Get(t.Context(), "contoso", added.ID)
+	if err != nil || !strings.Contains(record.Error, "not configured: signing keys: signing key k1") || record.RetryCount != 0 || record.WaitsSince.IsZero() {
+		t.Errorf("%+v, %v", record, err)
 	}
 }

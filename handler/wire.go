@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/handler/deadevent"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
@@ -135,8 +136,8 @@ func (p *parts) wireEngines() (err error) {
 	if p.pollers, err = wirePollers(p.settings, p.platform, p.definitions, p.claims, p.letters, p.log); err != nil {
 		return err
 	}
-	p.pollers.starts[outboxEngine] = p.events.dead.retry
-	p.names = append([]string{engine.SignalEngine, outboxEngine}, p.pollers.names()...)
+	p.pollers.starts[deadevent.Engine] = p.events.owner.Retry
+	p.names = append([]string{engine.SignalEngine, deadevent.Engine}, p.pollers.names()...)
 	for _, d := range p.definitions {
 		p.names = append(p.names, d.Name)
 	}

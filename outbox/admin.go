@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 // adminTries bounds how often a change starts again because others changed the message.
 const adminTries = 8
 
-// Action is an operator's action on a message.
+// Action is an operator's action on a message. The dead letter of the message follows.
 type Action string
 
 // These are the actions.
@@ -24,7 +25,22 @@ const (
 	// ActionReplay delivers a message that has ended again, under the same key: receivers that have seen it drop it.
 	// For a pending message it is ActionRetry.
 	ActionReplay Action = "replay"
+	// ActionReopen makes a message dead again that was skipped when it had a dead letter.
+	ActionReopen Action = "reopen"
 )
+
+// Decision is who decided on an action, and what else there is to say. The zero Decision is valid.
+type Decision struct {
+	// By is who decided, Notes are why. The dead letter has them.
+	By, Notes string
+	// At is when it was decided; zero means now.
+	At time.Time
+	// Letter is the dead letter that the decision is about: when it is not the latest of the message, or the message has none
+	// that is open, nothing is done, which is an ErrState. "" stands for whatever there is.
+	Letter string
+	// Expire has ActionSkip end the dead letter as given up.
+	Expire bool
+}
 
 // Admin is for operators (outbox document, "API (Optional Admin)"). It is safe for concurrent use.
 type Admin struct {
@@ -37,7 +53,7 @@ func NewAdmin(o *Outbox) *Admin { return &Admin{o} }
 // Get reads one message with its payload and its attempts. The errors are ErrInvalid, ErrNotFound, ErrSchemaVersion,
 // ErrCorrupt and those of the stores.
 func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
-	m, _, err := a.load(ctx, tenant, id)
+	m, _, err := a.o.load(ctx, tenant, id)
 	if err == nil {
 		m.Payload, err = a.o.payload(ctx, m)
 	}
@@ -47,45 +63,34 @@ func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
-// Retry applies ActionRetry to one message. The errors are ErrInvalid, ErrNotFound, ErrClaimed, ErrState for a message
-// that is processed or skipped (replay it), ErrSchemaVersion, ErrBusy and those of the stores.
-func (a *Admin) Retry(ctx context.Context, tenant, id string) error {
-	return a.act(ctx, ActionRetry, tenant, id, "")
+// Retry applies ActionRetry to one message; by is who decided. The errors are those of Act.
+func (a *Admin) Retry(ctx context.Context, tenant, id, by string) error {
+	return a.Act(ctx, ActionRetry, tenant, id, Decision{By: by})
 }
 
-// Skip applies ActionSkip to one message; by is who decided. The errors are those of Retry.
+// Skip applies ActionSkip to one message; by is who decided. The errors are those of Act.
 func (a *Admin) Skip(ctx context.Context, tenant, id, by string) error {
-	return a.act(ctx, ActionSkip, tenant, id, by)
+	return a.Act(ctx, ActionSkip, tenant, id, Decision{By: by})
 }
 
-// Replay applies ActionReplay to one message. The errors are those of Retry, except ErrState.
-func (a *Admin) Replay(ctx context.Context, tenant, id string) error {
-	return a.act(ctx, ActionReplay, tenant, id, "")
+// Replay applies ActionReplay to one message; by is who decided. The errors are those of Act.
+func (a *Admin) Replay(ctx context.Context, tenant, id, by string) error {
+	return a.Act(ctx, ActionReplay, tenant, id, Decision{By: by})
 }
 
-// load reads the m- row of a message, and its ETag.
-func (a *Admin) load(ctx context.Context, tenant, id string) (*message, string, error) {
-	if err := errors.Join(checkID("tenant id", tenant, true), checkID("message id", id, true)); err != nil {
-		return nil, "", err
+// Act applies an action to one message. When it has returned nil, its dead letter shows it, or will after the next sweep. The
+// errors are ErrInvalid, ErrNotFound, ErrClaimed, ErrState for a message whose status does not allow it (one that is processed
+// or skipped is replayed, not retried), ErrSchemaVersion, ErrBusy and those of the stores and of Letters.
+func (a *Admin) Act(ctx context.Context, action Action, tenant, id string, d Decision) error {
+	err := errors.Join(checkID("name of who decides", d.By, false), checkNotes(d.Notes))
+	if d.At.IsZero() {
+		d.At = a.o.now()
 	}
-	e, err := a.o.tables.Get(ctx, a.o.table, tables.Key{Partition: partition(tenant), Row: messageRow(id)})
-	if errors.Is(err, tables.ErrNotFound) {
-		return nil, "", ErrNotFound
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	m, err := decode(e)
-	return &m, e.ETag, err
-}
-
-// act applies an action once: the token in the row shows whether a write whose answer was lost was applied.
-func (a *Admin) act(ctx context.Context, action Action, tenant, id, by string) error {
-	err := checkID("name of who decides", by, false)
+	d.At = truncated(d.At)
 	token := nonce()
 	for try := 0; err == nil; try++ {
 		var done bool
-		if done, err = a.tryAct(ctx, action, tenant, id, by, token); done {
+		if done, err = a.tryAct(ctx, action, tenant, id, d, token); done {
 			break
 		}
 		if err == nil && try == adminTries {
@@ -95,31 +100,40 @@ func (a *Admin) act(ctx context.Context, action Action, tenant, id, by string) e
 	if err != nil {
 		return fmt.Errorf("%s message %s: %w", action, clip(id, 64), err)
 	}
-	if action != ActionSkip {
+	if action == ActionRetry || action == ActionReplay {
 		a.o.wake.notify(ctx, tenant)
 	}
 	return nil
 }
 
-func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id, by, token string) (done bool, err error) {
-	m, etag, err := a.load(ctx, tenant, id)
-	if err != nil || m.settlement == token {
-		return err == nil, err
+// checkNotes bounds notes, which a row has to hold.
+func checkNotes(notes string) error {
+	if len(notes) > MaxNotes {
+		return fmt.Errorf("%w: the notes have %d bytes of at most %d", ErrInvalid, len(notes), MaxNotes)
 	}
-	if m.SchemaVersion == 0 {
-		return false, fmt.Errorf("%w: its row is older than idempotency keys: run the backfill of its tenant", ErrState)
+	return nil
+}
+
+// tryAct applies an action once: the token in the row shows whether a write whose answer was lost was applied.
+func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id string, d Decision, token string) (done bool, err error) {
+	m, etag, err := a.o.load(ctx, tenant, id)
+	if err != nil {
+		return false, err
 	}
-	var ops []tables.Op
-	switch action {
-	case ActionRetry, ActionReplay:
-		ops, err = a.makeDue(ctx, m, action)
-	case ActionSkip:
-		ops, err = a.skip(ctx, m, by)
-	default:
-		err = fmt.Errorf("%w: action %q: use retry, skip or replay", ErrInvalid, clip(string(action), 32))
+	if m.owed != nil { // before the next thing happens that its letter has to show
+		applied := m.settlement == token
+		_, err = a.o.pay(ctx, tenant, id)
+		return applied, ifNot(applied, err)
 	}
+	if m.settlement == token {
+		return true, nil
+	}
+	ops, err := a.change(ctx, m, action, d)
 	if err != nil || len(ops) == 0 {
 		return err == nil, err
+	}
+	if m.owed != nil {
+		ops = append(ops, m.owedOp())
 	}
 	m.settlement = token
 	row := m.entity()
@@ -128,19 +142,52 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id, by, token
 	if err != nil && needsReread(err) {
 		return false, nil
 	}
+	if err == nil && m.owed != nil {
+		_, _ = a.o.pay(ctx, tenant, id) // logged; the action is done, and the sweep pays what it owes
+	}
 	return err == nil, err
 }
 
-// makeDue makes a message due now. It returns the operations besides that on the m- row, none if there is nothing to
-// do.
-func (a *Admin) makeDue(ctx context.Context, m *message, action Action) ([]tables.Op, error) {
+// ifNot returns err unless done: what is done has no error.
+func ifNot(done bool, err error) error {
+	if done {
+		return nil
+	}
+	return err
+}
+
+// change changes a message, and returns the operations besides that on its m- row, none if there is nothing to do.
+func (a *Admin) change(ctx context.Context, m *message, action Action, d Decision) ([]tables.Op, error) {
+	if m.SchemaVersion == 0 {
+		return nil, fmt.Errorf("%w: its row is older than idempotency keys: run the backfill of its tenant", ErrState)
+	}
+	if d.Letter != "" && (m.DeadLetter != "" && m.DeadLetter != d.Letter || m.hasLetter() == (action == ActionReopen)) {
+		return nil, fmt.Errorf("%w: it is %s, and the dead letter is not about that", ErrState, m.Status)
+	}
+	switch action {
+	case ActionRetry, ActionReplay:
+		return a.makeDue(ctx, m, action, d)
+	case ActionSkip:
+		return a.skip(ctx, m, d)
+	case ActionReopen:
+		return a.reopen(m, d)
+	}
+	return nil, fmt.Errorf("%w: action %q: use retry, skip, replay or reopen", ErrInvalid, clip(string(action), 32))
+}
+
+// makeDue makes a message due now.
+func (a *Admin) makeDue(ctx context.Context, m *message, action Action, d Decision) ([]tables.Op, error) {
 	if m.Status == StatusPending {
-		return a.makeDueNow(ctx, m)
+		return a.makeDueNow(ctx, m, d)
 	}
 	if m.Status != StatusDead && action == ActionRetry {
 		return nil, fmt.Errorf("%w: it is %s: replay it", ErrState, m.Status)
 	}
 	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(m.TenantID), Row: endRow(m)}, "")}
+	if m.Status == StatusDead {
+		m.owe(debt{Close: ClosedRetried, By: d.By, Notes: d.Notes, At: d.At})
+	}
+	m.revive(d.At)
 	m.Status, m.IsProcessed, m.ProcessedAt, m.DeadAt = StatusPending, false, time.Time{}, time.Time{}
 	m.RetryCount, m.givenUp, m.SkippedBy = 0, "", ""
 	m.NextAttemptAt = a.o.now()
@@ -148,48 +195,93 @@ func (a *Admin) makeDue(ctx context.Context, m *message, action Action) ([]table
 	return append(ops, more...), err
 }
 
-// makeDueNow makes a pending message due now. A message that waits for its order key goes on waiting.
-func (a *Admin) makeDueNow(ctx context.Context, m *message) ([]tables.Op, error) {
+// revive begins another life of the message.
+func (m *message) revive(at time.Time) {
+	if began := m.began(); !at.After(began) {
+		at = began.Add(time.Microsecond) // each life has its own dead letter, by the time at which it began
+	}
+	m.RevivedAt = at
+}
+
+// makeDueNow makes a pending message due now. A message that waits for its order key goes on waiting. One that waits for
+// configuration and has a dead letter begins to wait anew.
+func (a *Admin) makeDueNow(ctx context.Context, m *message, d Decision) ([]tables.Op, error) {
 	e, waits, err := a.findPending(ctx, m)
 	if err != nil || waits {
 		return nil, err
 	}
+	failed := tables.Key{Partition: partition(m.TenantID), Row: failedRow(m.CreatedAt, m.ID)}
+	hadFailed := m.hasFailed()
+	if m.hasLetter() {
+		m.owe(debt{Close: ClosedRetried, By: d.By, Notes: d.Notes, At: d.At})
+		m.revive(d.At)
+		m.ReportedAt, m.WaitsSince = time.Time{}, time.Time{}
+	}
 	m.NextAttemptAt = a.o.now()
 	m.indexRow = pendingRow(m.NextAttemptAt, m.ID)
 	ops := []tables.Op{tables.Delete(e.Key, e.ETag), tables.Insert(m.pendingEntity(m.indexRow))}
-	if m.RetryCount > 0 {
-		ops = append(ops, tables.Upsert(m.listEntity(failedRow(m.CreatedAt, m.ID))))
+	switch {
+	case m.hasFailed():
+		ops = append(ops, tables.Upsert(m.listEntity(failed.Row)))
+	case hadFailed:
+		ops = append(ops, tables.Delete(failed, ""))
 	}
 	return ops, nil
 }
 
 // skip ends a message without delivering it.
-func (a *Admin) skip(ctx context.Context, m *message, by string) (ops []tables.Op, err error) {
+func (a *Admin) skip(ctx context.Context, m *message, d Decision) (ops []tables.Op, err error) {
 	key := func(row string) tables.Key { return tables.Key{Partition: partition(m.TenantID), Row: row} }
 	switch m.Status {
 	case StatusDead:
 		ops = append(ops, tables.Delete(key(endRow(m)), ""))
 	case StatusPending:
-		e, waits, err := a.findPending(ctx, m)
-		if err != nil {
+		if ops, err = a.takePending(ctx, m); err != nil {
 			return nil, err
-		}
-		ops = append(ops, tables.Delete(e.Key, e.ETag))
-		if m.RetryCount > 0 {
-			ops = append(ops, tables.Delete(key(failedRow(m.CreatedAt, m.ID)), ""))
-		}
-		if !waits {
-			more, _, err := a.o.dequeue(ctx, m)
-			if err != nil {
-				return nil, err
-			}
-			ops = append(ops, more...)
 		}
 	case StatusProcessed, StatusSkipped:
 		return nil, fmt.Errorf("%w: it is %s already", ErrState, m.Status)
 	}
+	if m.hasLetter() {
+		as := ClosedSkipped
+		if d.Expire {
+			as = ClosedExpired
+		}
+		m.owe(debt{Close: as, By: d.By, Notes: d.Notes, At: d.At})
+	}
 	m.Status, m.IsProcessed, m.ProcessedAt = StatusSkipped, true, a.o.now()
-	m.SkippedBy, m.NextAttemptAt, m.DeadAt = by, time.Time{}, time.Time{}
+	m.SkippedBy, m.NextAttemptAt, m.DeadAt = d.By, time.Time{}, time.Time{}
+	m.WaitsSince, m.ReportedAt = time.Time{}, time.Time{}
+	m.indexRow = endRow(m)
+	return append(ops, tables.Upsert(m.listEntity(m.indexRow))), nil
+}
+
+// takePending returns the operations that take a pending message out of the index.
+func (a *Admin) takePending(ctx context.Context, m *message) ([]tables.Op, error) {
+	e, waits, err := a.findPending(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	ops := []tables.Op{tables.Delete(e.Key, e.ETag)}
+	if m.hasFailed() {
+		ops = append(ops, tables.Delete(tables.Key{Partition: partition(m.TenantID), Row: failedRow(m.CreatedAt, m.ID)}, ""))
+	}
+	if waits {
+		return ops, nil
+	}
+	more, _, err := a.o.dequeue(ctx, m)
+	return append(ops, more...), err
+}
+
+// reopen makes a skipped message dead again, with the dead letter that it had.
+func (a *Admin) reopen(m *message, d Decision) ([]tables.Op, error) {
+	if m.Status != StatusSkipped || m.DeadLetter == "" {
+		return nil, fmt.Errorf("%w: it is %s, and not skipped with a dead letter", ErrState, m.Status)
+	}
+	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(m.TenantID), Row: endRow(m)}, "")}
+	m.owe(debt{Reopen: m.DeadLetter, By: d.By, At: d.At})
+	m.givenUp = cmp.Or(m.givenUp, string(ReasonMisconfigured))
+	m.Status, m.IsProcessed, m.ProcessedAt, m.SkippedBy, m.DeadAt = StatusDead, false, time.Time{}, "", a.o.now()
 	m.indexRow = endRow(m)
 	return append(ops, tables.Upsert(m.listEntity(m.indexRow))), nil
 }

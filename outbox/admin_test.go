@@ -220,9 +220,9 @@ func TestAdminActions(t *testing.T) {
 		w.deliver = nil
 		a := p.admin
 		err := errors.Join(
-			a.Retry(t.Context(), "acme", id(12)), a.Retry(t.Context(), "acme", id(4)), a.Skip(t.Context(), "acme", id(13), "me"),
-			a.Skip(t.Context(), "acme", id(5), "me"), a.Skip(t.Context(), "acme", id(0), "me"), a.Replay(t.Context(), "acme", id(8)),
-			a.Replay(t.Context(), "acme", id(14)),
+			a.Retry(t.Context(), "acme", id(12), "me"), a.Retry(t.Context(), "acme", id(4), "me"), a.Skip(t.Context(), "acme", id(13), "me"),
+			a.Skip(t.Context(), "acme", id(5), "me"), a.Skip(t.Context(), "acme", id(0), "me"), a.Replay(t.Context(), "acme", id(8), "me"),
+			a.Replay(t.Context(), "acme", id(14), "me"),
 		)
 		if err != nil {
 			t.Fatal(err)
@@ -236,7 +236,7 @@ func TestAdminActions(t *testing.T) {
 		if r := p.get(t, "acme", id(13)); r.SkippedBy != "me" || !r.IsProcessed || r.Status != StatusSkipped {
 			t.Errorf("%+v", r)
 		}
-		for _, err := range []error{a.Retry(t.Context(), "acme", id(9)), a.Skip(t.Context(), "acme", id(9), "me"), a.Skip(t.Context(), "acme", id(13), "me")} {
+		for _, err := range []error{a.Retry(t.Context(), "acme", id(9), "me"), a.Skip(t.Context(), "acme", id(9), "me"), a.Skip(t.Context(), "acme", id(13), "me")} {
 			if !errors.Is(err, ErrState) {
 				t.Error(err)
 			}
@@ -272,7 +272,7 @@ func TestAdminActions(t *testing.T) {
 		p.sweep(t)
 		a := p.admin
 		// One that waits has nothing to hurry for; one of them leaves the line, and then its head.
-		if err := errors.Join(a.Retry(t.Context(), "acme", id(1)), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")); err != nil {
+		if err := errors.Join(a.Retry(t.Context(), "acme", id(1), "me"), a.Skip(t.Context(), "acme", id(2), "me"), a.Skip(t.Context(), "acme", id(0), "me")); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(map[Status]int{StatusPending: 2, StatusSkipped: 2}, w.check(t, "acme")); diff != "" {
@@ -282,7 +282,7 @@ func TestAdminActions(t *testing.T) {
 		if diff := cmp.Diff([]int{1, 3}, numbersOf(w, "k")); diff != "" {
 			t.Error(diff)
 		}
-		if err := a.Replay(t.Context(), "acme", id(0)); err != nil {
+		if err := a.Replay(t.Context(), "acme", id(0), "me"); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.Skip(t.Context(), "acme", id(0), "me"); err != nil {
@@ -299,10 +299,10 @@ func TestAdminActions(t *testing.T) {
 				for _, fault := range []faults.Fault{faults.Unknown, faults.Applied, faults.CrashAfter} {
 					w := newWorld(t)
 					w.statuses(t)
-					err := w.process(t, &faults.Plan{At: at, Fault: fault}).admin.act(t.Context(), action, "acme", id(12), "me")
+					err := w.process(t, &faults.Plan{At: at, Fault: fault}).admin.Act(t.Context(), action, "acme", id(12), Decision{By: "me"})
 					w.check(t, "acme")
 					if err != nil {
-						err = w.process(t, nil).admin.act(t.Context(), action, "acme", id(12), "me")
+						err = w.process(t, nil).admin.Act(t.Context(), action, "acme", id(12), Decision{By: "me"})
 					}
 					if got := w.process(t, nil).get(t, "acme", id(12)); err != nil && !errors.Is(err, ErrState) || got.Status == StatusDead {
 						t.Errorf("%s, %s at %d: %v, %s", action, fault, at, err, got.Status)
@@ -397,7 +397,7 @@ func TestRetention(t *testing.T) {
 		m.Payload = text(spillPayload + 1)
 		p.add(t, m)
 		p.sweep(t)
-		loaded, _, err := p.admin.load(t.Context(), "acme", key(1).String())
+		loaded, _, err := p.o.load(t.Context(), "acme", key(1).String())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,7 +26,7 @@ func (a *Admin) Bulk(ctx context.Context, action Action, f Filter, by string) (P
 	}
 	progress := Progress{Continuation: page.Continuation}
 	for _, r := range page.Records {
-		err := a.act(ctx, action, r.TenantID, r.ID, by)
+		err := a.Act(ctx, action, r.TenantID, r.ID, Decision{By: by})
 		switch {
 		case err == nil:
 			progress.Done++

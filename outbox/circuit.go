@@ -68,6 +68,13 @@ func (c *circuit) end(now time.Time, worked bool) {
 	}
 }
 
+// leave reports that the delivery did not reach the destination, and so says nothing about it.
+func (c *circuit) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.probing = false
+}
+
 func (c *circuit) record(now time.Time, worked bool) {
 	if worked {
 		c.consecutive, c.openUntil, c.pause, c.probing = 0, time.Time{}, 0, false

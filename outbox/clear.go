@@ -5,6 +5,6 @@ package outbox
 func ClearColumns() map[string][]string {
 	return map[string][]string{DefaultTable: {
 		"Id", "TenantId", "EventType", "Name", "Status", "IdempotencyKey", "Destination", "OrderKey", "CorrelationId", "TraceParent",
-		"SkippedBy", "ClaimedBy", "PayloadBlob", "IndexRow", "Origin", "Settlement", "GivenUp",
+		"SkippedBy", "ClaimedBy", "DeadLetter", "PayloadBlob", "IndexRow", "Origin", "Settlement", "GivenUp",
 	}}
 }

@@ -100,6 +100,7 @@ func (b *batchDelivery) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	b.errs = append(b.errs, b.d.settle(ctx, b.ready))
+	b.payLetters(ctx)
 	for _, s := range b.ready {
 		s.count(&b.result)
 		b.promoted = b.promoted || s.promoted
@@ -108,6 +109,19 @@ func (b *batchDelivery) flush(ctx context.Context) {
 		}
 	}
 	b.ready = nil
+}
+
+// payLetters brings the dead letters of what was settled up to date. What is left is the next sweep's.
+func (b *batchDelivery) payLetters(ctx context.Context) {
+	var owing []string
+	for _, s := range b.ready {
+		if s.h.owed != nil && !s.lost && (s.kind == kindFailed || s.kind == kindEnded) {
+			owing = append(owing, s.h.ID)
+		}
+	}
+	if len(owing) > 0 {
+		_ = b.d.o.payAll(ctx, b.ready[0].h.TenantID, owing) // logged
+	}
 }
 
 // deliver tries to deliver one message, if there is a slot and time for it. It returns what is to be settled.
@@ -119,14 +133,14 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMe
 	payload, err := d.o.payload(ctx, &h.message)
 	switch {
 	case errors.Is(err, ErrCorrupt):
-		return d.failed(ctx, h, Attempt{At: d.o.now(), Node: d.o.node, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
+		return d.failed(h, Attempt{At: d.o.now(), Node: d.o.node, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
 	case err != nil:
 		d.o.logger.WarnContext(ctx, "outbox payload not read", "id", h.ID, "error", err)
 		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	event := h.event(payload)
 	if h.givenUp != "" || h.RetryCount >= d.o.options.MaxRetries {
-		return d.markDead(ctx, h, event)
+		return d.markDead(h)
 	}
 	if to.slots.Acquire(ctx, 1) != nil {
 		return d.postponed(h, 0)
@@ -144,6 +158,13 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMe
 func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement {
 	if ctx.Err() != nil {
 		return d.postponed(h, 0)
+	}
+	if h.owed != nil {
+		m, err := d.o.pay(ctx, h.TenantID, h.ID) // before the next thing happens that its letter has to show
+		if err != nil {
+			return d.postponed(h, d.o.options.Delay(1, d.o.random()))
+		}
+		h.owed, h.DeadLetter = m.owed, m.DeadLetter
 	}
 	if h.hasPayload() {
 		return nil
@@ -182,25 +203,31 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 	_, transport, err := d.router.Find(h.TenantID, h.EventType)
 	if err != nil {
 		d.observeAttempt(to.name, Unrouted, start)
-		return d.failed(ctx, h, attempt, err)
+		return d.failed(h, attempt, err)
 	}
 	if ok, until := to.circuit.begin(start); !ok {
 		return d.postponed(h, until.Sub(start)+time.Duration(d.o.random()*float64(time.Second)))
 	}
 	err = deliverTo(noted(ctx, &attempt), transport, event, d.o.options.DeliveryTimeout)
 	outcome := outcomeOf(err)
-	to.circuit.end(d.o.now(), outcome != Failed)
+	if outcome == Misconfigured {
+		to.circuit.leave()
+	} else {
+		to.circuit.end(d.o.now(), outcome != Failed)
+	}
 	d.observeAttempt(to.name, outcome, start)
 	attempt.TookMilliseconds = d.o.now().Sub(start).Milliseconds()
 	if err != nil {
-		return d.failed(ctx, h, attempt, err)
+		return d.failed(h, attempt, err)
 	}
 	return d.succeeded(h, attempt)
 }
 
 func (d *Dispatcher) observeAttempt(destination string, outcome Outcome, start time.Time) {
 	now := d.o.now()
-	d.o.window.attempted(now, outcome != Succeeded)
+	if outcome != Unrouted && outcome != Misconfigured { // nothing was sent
+		d.o.window.attempted(now, outcome != Succeeded)
+	}
 	d.o.observe.Attempted(destination, outcome, now.Sub(start))
 }
 
@@ -222,6 +249,8 @@ func outcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Succeeded
+	case errors.Is(err, ErrMisconfigured):
+		return Misconfigured
 	case errors.As(err, &deliveryErr) && deliveryErr.Permanent:
 		return Refused
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
@@ -26,27 +25,16 @@ type DeadReason string
 const (
 	ReasonExhausted DeadReason = "AttemptsExhausted" // it failed MaxRetries times
 	ReasonPermanent DeadReason = "Permanent"         // the destination refused it permanently
+	// ReasonMisconfigured: it is not dead, but waits for a configuration with which it can be sent, and then goes on by itself
+	ReasonMisconfigured DeadReason = "Misconfigured"
 )
-
-// DeadEvent is a message that is about to become dead.
-type DeadEvent struct {
-	Event
-	Destination string
-	Reason      DeadReason
-	// Error is the text of the last failure, cut at MaxErrorTextLength.
-	Error string
-	// RetryCount counts the failures.
-	RetryCount int
-	// FirstFailureAt is the time of the oldest attempt that is still in the log.
-	FirstFailureAt, LastFailureAt time.Time
-}
 
 // Result counts what a Dispatcher did.
 type Result struct {
 	// Claimed counts the claimed messages; the other numbers say what became of them.
 	Claimed   int
 	Delivered int // delivered and settled
-	Failed    int // will be tried again
+	Failed    int // will be tried again, those that wait for configuration included
 	Dead      int
 	Skipped   int // found processed already
 	PutOff    int // not tried, because the circuit was open, or the claim or the time ended
@@ -57,9 +45,6 @@ type Result struct {
 type DispatcherConfig struct {
 	// Router is required.
 	Router *Router
-	// Dead is called for every message before it becomes dead, at least once. After an error, the message stays pending
-	// and Dead is called again later. Optional.
-	Dead func(ctx context.Context, e DeadEvent) error
 }
 
 // Dispatcher delivers messages that are due (outbox document, "Dispatcher Behavior"). Any number of dispatchers may
@@ -67,7 +52,6 @@ type DispatcherConfig struct {
 type Dispatcher struct {
 	o      *Outbox
 	router *Router
-	dead   func(ctx context.Context, e DeadEvent) error
 	slots  *semaphore.Weighted
 
 	mu           sync.Mutex
@@ -95,13 +79,9 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 	d := &Dispatcher{
 		o:            o,
 		router:       c.Router,
-		dead:         c.Dead,
 		slots:        semaphore.NewWeighted(int64(o.options.MaxConcurrency)),
 		destinations: map[string]*destination{},
 		running:      map[string]*rerun{},
-	}
-	if d.dead == nil {
-		d.dead = func(context.Context, DeadEvent) error { return nil }
 	}
 	return d, nil
 }
@@ -144,7 +124,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 }
 
 // Sweep delivers everything that is due, of all tenants. Call it from a timer. It finds what no wake-up announces:
-// retries, messages that a crashed process had claimed, and lost wake-ups. Tenants take turns. Registered tenants with
+// retries, messages that a crashed process had claimed, lost wake-ups, and what dead letters do not show yet. Tenants take turns. Registered tenants with
 // rows from before idempotency keys are backfilled (Backfill).
 func (d *Dispatcher) Sweep(ctx context.Context) (Result, error) {
 	var (

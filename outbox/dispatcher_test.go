@@ -226,7 +226,7 @@ func TestRetries(t *testing.T) {
 			t.Errorf("next attempt at %v", got.NextAttemptAt)
 		}
 	})
-	t.Run("the dead-letter hook is asked until it consents, and nothing is delivered meanwhile", func(t *testing.T) {
+	t.Run("letters are told until they take it, and nothing is delivered meanwhile", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t)
 		asked, attempts := 0, 0
@@ -234,7 +234,7 @@ func TestRetries(t *testing.T) {
 			attempts++
 			return &DeliveryError{Permanent: true, Err: errors.New("no")}
 		}
-		w.deadHook = func(DeadEvent) error {
+		w.tellFails = func() error {
 			if asked++; asked < 3 {
 				return errors.New("no table")
 			}
@@ -247,7 +247,7 @@ func TestRetries(t *testing.T) {
 			w.check(t, "acme")
 			w.pass(time.Hour)
 		}
-		if got := p.get(t, "acme", key(1).String()); got.Status != StatusDead || asked != 3 || attempts != 1 || len(w.deaths()) != 1 {
+		if got := p.get(t, "acme", key(1).String()); got.Status != StatusDead || asked != 3 || attempts != 1 || len(w.deaths()) != 1 || got.DeadLetter == "" {
 			t.Errorf("asked %d times, %d attempts, %+v", asked, attempts, got)
 		}
 	})

@@ -11,6 +11,7 @@
 //
 //	m-{id}                          the message; the id of a new one is its idempotency key, so that the insert is the
 //	                                unique index UX_Outbox_Tenant_IdempotencyKey
+//	o-{since}-{id}                  its dead letter does not show yet what has become of it
 //	p-{due}-{id}-{nonce}            pending, and due at that time: the index IDX_Outbox_Unprocessed
 //	w-{order key}-{sequence}-{id}   pending, and waiting for others of its order key
 //	f-{created}-{id}                pending, and failed before

@@ -3,7 +3,10 @@ package outbox
 import (
 	"context"
 	"errors"
+	"sort"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -31,10 +34,12 @@ type drain struct {
 	// reserved says that a lane has waited for depth and holds it.
 	reserved map[string]bool
 	events   chan laneEvent
-	result   Result
-	errs     []error
-	lost     int
-	wait     time.Duration
+	// from is where scans begin: at what dead letters do not show yet or, when that cannot be helped now, behind it.
+	from   string
+	result Result
+	errs   []error
+	lost   int
+	wait   time.Duration
 }
 
 type lane int
@@ -55,7 +60,7 @@ type laneEvent struct {
 }
 
 func (d *Dispatcher) newDrain(tenant string) *drain {
-	return &drain{d: d, tenant: tenant, lanes: map[string]lane{}, reserved: map[string]bool{}, events: make(chan laneEvent)}
+	return &drain{d: d, tenant: tenant, lanes: map[string]lane{}, reserved: map[string]bool{}, events: make(chan laneEvent), from: owedPrefix}
 }
 
 // run delivers until nothing is due, ctx ends, or storage fails.
@@ -127,7 +132,7 @@ func (r *drain) batch() int64 { return int64(r.d.o.options.BatchSize) }
 func (r *drain) scan(ctx context.Context) (more bool, err error) {
 	q := tables.Query{
 		Partition: partition(r.tenant),
-		From:      pendingPrefix,
+		From:      r.from,
 		To:        pendingPrefix + digits(r.d.o.now().Add(time.Microsecond)),
 		Limit:     int(r.batch()),
 	}
@@ -140,7 +145,9 @@ func (r *drain) scan(ctx context.Context) (more bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		found, left := r.group(ctx, page.Entities)
+		owed, due := splitOwed(page.Entities)
+		r.payOwed(ctx, owed)
+		found, left := r.group(ctx, due)
 		s, err := r.start(ctx, found)
 		again = again || s.again
 		behind = behind || left || page.Next != ""
@@ -154,6 +161,27 @@ func (r *drain) scan(ctx context.Context) (more bool, err error) {
 	}
 	// What is left waits for the lanes that are busy; without any, this program cannot deliver it.
 	return again || behind && len(r.lanes) > 0, nil
+}
+
+// splitOwed divides rows into the o- rows, which come first, and the p- rows.
+func splitOwed(rows []tables.Entity) (owed, due []tables.Entity) {
+	n := sort.Search(len(rows), func(i int) bool { return rows[i].Row >= pendingPrefix })
+	return rows[:n], rows[n:]
+}
+
+// payOwed brings dead letters up to date, of which somebody who died has announced that they are not.
+func (r *drain) payOwed(ctx context.Context, rows []tables.Entity) {
+	if len(rows) == 0 {
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(payAtOnce)
+	for _, row := range rows {
+		group.Go(func() error { return r.d.o.payRow(ctx, r.tenant, row) })
+	}
+	if group.Wait() != nil {
+		r.from = pendingPrefix
+	}
 }
 
 // group groups rows by destination, at most one batch each. left says that some cannot be claimed now.

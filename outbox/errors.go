@@ -16,8 +16,11 @@ var (
 
 // These errors can occur when a message is delivered or worked on.
 var (
-	// ErrNoRoute: no Route matches the event.
-	ErrNoRoute = errors.New("no route")
+	// ErrMisconfigured: nothing was sent, because what only the operator of this program can give is missing: a Route, or what a
+	// Transport needs, which wraps it then. The message waits, and keeps its retries.
+	ErrMisconfigured = errors.New("not configured")
+	// ErrNoRoute: no Route matches the event. It is an ErrMisconfigured.
+	ErrNoRoute = fmt.Errorf("%w: no route", ErrMisconfigured)
 	// ErrNotFound: there is no such message.
 	ErrNotFound = errors.New("no such message")
 	// ErrClaimed: a dispatcher is delivering the message; try again when its claim ends. A *ClaimedError says when.

@@ -88,8 +88,8 @@ func (c HTTPConfig) Validate() error {
 // Permanent failures are: every answer with 3xx (the error names the host of the redirect), with 4xx other than 408,
 // 425 and 429, and with 501 and 505, which refuse the form of the request, because a repeated request has the same
 // form; a destination that is not allowed, because a person has to act; and an event that cannot be encoded. All other
-// failures are transient: other answers, time-outs, connection errors, keys that are not available, and certificates
-// that cannot be verified, because certificates are renewed and nothing was sent.
+// failures are transient: other answers, time-outs, connection errors, and certificates that cannot be verified, because
+// certificates are renewed and nothing was sent. Without the keys to sign with, it is an ErrMisconfigured.
 type HTTP struct {
 	destination   *url.URL
 	origin        origin
@@ -215,7 +215,7 @@ func (h *HTTP) request(ctx context.Context, e Event) (*http.Request, error) {
 		err = Sign(r.Header, event.ID, h.now(), body, keys)
 	}
 	if err != nil {
-		return nil, &DeliveryError{Err: fmt.Errorf("post to %s: signing keys: %w", h.destination.Host, err)}
+		return nil, &DeliveryError{Err: fmt.Errorf("post to %s: %w: signing keys: %w", h.destination.Host, ErrMisconfigured, err)}
 	}
 	return r, nil
 }

@@ -31,6 +31,8 @@ type Filter struct {
 	// all, in the order of their escaped ids.
 	TenantID  string
 	EventType string
+	// CorrelationID is that of the run that added them.
+	CorrelationID string
 	// CreatedFrom is inclusive, CreatedTo exclusive.
 	CreatedFrom, CreatedTo time.Time
 	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
@@ -86,6 +88,9 @@ func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 	if f.EventType != "" {
 		q.Where["EventType"] = f.EventType
 	}
+	if f.CorrelationID != "" {
+		q.Where["CorrelationId"] = f.CorrelationID
+	}
 	// Nothing is due, dead or processed before it is created.
 	if !f.CreatedFrom.IsZero() && b.prefix != waitingPrefix {
 		if from := f.CreatedFrom.Add(-clockSlack); b.descends {
@@ -103,7 +108,7 @@ func (b statusRange) query(f *Filter, tenant, after string) tables.Query {
 	return q
 }
 
-// List reads one page. The cost depends on the page, however many messages there are; filters by event type and age are
+// List reads one page. The cost depends on the page, however many messages there are; filters by event type, correlation id and age are
 // applied to the rows of the status. The errors are ErrInvalid, ErrToken and those of the stores.
 func (a *Admin) List(ctx context.Context, f Filter) (Page, error) {
 	page, err := a.list(ctx, f)
@@ -118,7 +123,7 @@ func (a *Admin) list(ctx context.Context, f Filter) (Page, error) {
 	if f.Limit < 1 || f.Limit > MaxLimit {
 		return Page{}, fmt.Errorf("%w: limit %d: use 1 to %d", ErrInvalid, f.Limit, MaxLimit)
 	}
-	if err := cmp.Or(checkID("tenant id", f.TenantID, false), checkID("event type", f.EventType, false)); err != nil {
+	if err := cmp.Or(checkID("tenant id", f.TenantID, false), checkID("event type", f.EventType, false), checkID("correlation id", f.CorrelationID, false)); err != nil {
 		return Page{}, err
 	}
 	of, err := statusRanges(f.Status)
@@ -237,7 +242,11 @@ type position struct {
 
 func (f *Filter) fingerprint() string {
 	// Marshalling strings and times cannot fail.
-	text, _ := json.Marshal([]any{f.Status, f.TenantID, f.EventType, f.CreatedFrom.UTC(), f.CreatedTo.UTC()})
+	parts := []any{f.Status, f.TenantID, f.EventType, f.CreatedFrom.UTC(), f.CreatedTo.UTC()}
+	if f.CorrelationID != "" {
+		parts = append(parts, f.CorrelationID)
+	}
+	text, _ := json.Marshal(parts)
 	return digest(string(text))
 }
 

@@ -29,8 +29,11 @@ type message struct {
 	Record
 	// blob names the blob with a large payload.
 	blob string
-	// givenUp is why the message is to become dead. It is set before the Dead hook has succeeded.
+	// givenUp is why the message is dead, or is to become dead.
 	givenUp string
+	// owed is what its dead letter does not show yet; nil when it shows everything. There is an o- row as long as the m- row
+	// has it.
+	owed *debt
 	// indexRow is the index row that was written together with the m- row last.
 	indexRow string
 	// origin identifies the Add, and settlement the last change of status, so that a process recognises its own write.
@@ -41,6 +44,20 @@ type message struct {
 
 // hasPayload reports whether the message can be delivered, and written back, without reading its m- row.
 func (m *message) hasPayload() bool { return len(m.Payload) > 0 || m.blob != "" }
+
+// hasFailed reports whether a pending message has an f- row: it was tried in vain.
+func (m *message) hasFailed() bool { return m.RetryCount > 0 || !m.WaitsSince.IsZero() }
+
+// hasLetter reports whether the message has an open dead letter, or is owed one.
+func (m *message) hasLetter() bool { return m.Status == StatusDead || !m.ReportedAt.IsZero() }
+
+// began is when the life of the message began that it is in.
+func (m *message) began() time.Time {
+	if m.RevivedAt.IsZero() {
+		return m.CreatedAt
+	}
+	return m.RevivedAt
+}
 
 func (m *message) key() tables.Key {
 	return tables.Key{Partition: partition(m.TenantID), Row: messageRow(m.ID)}
@@ -56,6 +73,7 @@ func (m *message) entity() tables.Entity {
 	put(props, "IndexRow", m.indexRow)
 	put(props, "Origin", m.origin)
 	put(props, "Settlement", m.settlement)
+	put(props, "Owed", m.owed.text())
 	if len(m.Attempts) > 0 {
 		// Marshalling numbers, times and strings cannot fail.
 		text, _ := json.Marshal(m.Attempts)
@@ -97,6 +115,10 @@ func (m *message) putRecord(props map[string]any) {
 	putTime(props, "ProcessedAt", m.ProcessedAt)
 	putTime(props, "NextAttemptAt", m.NextAttemptAt)
 	putTime(props, "DeadAt", m.DeadAt)
+	putTime(props, "RevivedAt", m.RevivedAt)
+	putTime(props, "WaitsSince", m.WaitsSince)
+	putTime(props, "ReportedAt", m.ReportedAt)
+	put(props, "DeadLetter", m.DeadLetter)
 }
 
 // pendingEntity returns the p- or w- row with this key: the m- row, without a large payload.
@@ -147,6 +169,10 @@ func decode(e tables.Entity) (message, error) {
 			ProcessedAt:   e.Time("ProcessedAt"),
 			NextAttemptAt: e.Time("NextAttemptAt"),
 			DeadAt:        e.Time("DeadAt"),
+			RevivedAt:     e.Time("RevivedAt"),
+			WaitsSince:    e.Time("WaitsSince"),
+			ReportedAt:    e.Time("ReportedAt"),
+			DeadLetter:    e.String("DeadLetter"),
 			Error:         e.String("Error"),
 			Destination:   e.String("Destination"),
 			OrderKey:      e.String("OrderKey"),
@@ -180,6 +206,11 @@ func (m *message) decodeTexts(e tables.Entity) (err error) {
 	if text := e.String("IdempotencyKey"); text != "" {
 		if m.IdempotencyKey, err = uuid.Parse(text); err != nil {
 			return fmt.Errorf("%w: %s: IdempotencyKey: %w", ErrCorrupt, e.Key, err)
+		}
+	}
+	if text := e.String("Owed"); text != "" {
+		if err := json.Unmarshal([]byte(text), &m.owed); err != nil {
+			return fmt.Errorf("%w: %s: Owed: %w", ErrCorrupt, e.Key, err)
 		}
 	}
 	if text := e.String("Attempts"); text != "" {

@@ -2,14 +2,16 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// Snapshot is the state of the outbox in five numbers (outbox document, "Observability / Metrics"). Dead and skipped
-// messages do not belong to the backlog.
+// Snapshot is the state of the outbox in numbers (outbox document, "Observability / Metrics", which has the first five). Dead
+// and skipped messages do not belong to the backlog, because nothing becomes of them by waiting.
 type Snapshot struct {
 	// BacklogSize counts the pending messages.
 	BacklogSize int `json:"backlogSize"`
@@ -21,7 +23,23 @@ type Snapshot struct {
 	Throughput float64 `json:"throughput"`
 	// FailureRatio is the share of this process's attempts that failed, 0 to 1, over the same time.
 	FailureRatio float64 `json:"failureRatio"`
+	// Dead counts the dead messages. Each has a pending dead letter.
+	Dead int `json:"dead"`
+	// Died counts the messages that have died in this process, over Options.MetricsWindow.
+	Died int `json:"died"`
+	// Misconfigured counts the pending messages that wait for configuration, and Reported those of them that have a pending dead
+	// letter.
+	Misconfigured int `json:"misconfigured"`
+	Reported      int `json:"reported"`
+	// Misconfigurations are what some of these messages say is missing, each once, MaxMisconfigurations at most.
+	Misconfigurations []string `json:"misconfigurations,omitempty"`
 }
+
+// MaxMisconfigurations bounds Snapshot.Misconfigurations.
+const MaxMisconfigurations = 5
+
+// maxSamples is how many messages are asked what is missing.
+const maxSamples = 20
 
 // Monitor measures an outbox. It is safe for concurrent use.
 type Monitor struct {
@@ -31,8 +49,8 @@ type Monitor struct {
 // NewMonitor makes a Monitor.
 func NewMonitor(o *Outbox) *Monitor { return &Monitor{o} }
 
-// Snapshot counts the pending messages of all tenants. The cost is a page for each tenant, and one for each thousand
-// pending messages.
+// Snapshot counts the pending and the dead messages of all tenants. The cost is three queries for each tenant, and one for each
+// thousand messages.
 func (m *Monitor) Snapshot(ctx context.Context) (Snapshot, error) {
 	now := m.o.now()
 	var s Snapshot
@@ -51,13 +69,21 @@ func (m *Monitor) Snapshot(ctx context.Context) (Snapshot, error) {
 	}
 	s.OldestAgeSeconds = now.Sub(oldest).Seconds()
 	s.Throughput, s.FailureRatio = m.o.window.rates(now)
+	s.Died = m.o.window.deaths(now)
 	return s, nil
 }
 
 func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest *time.Time) error {
+	dead := tables.Query{Partition: partition(tenant), From: deadPrefix, To: endOf(deadPrefix), Select: []string{"Id"}}
+	for _, err := range tables.All(ctx, m.o.tables, m.o.table, dead) {
+		if err != nil {
+			return err
+		}
+		s.Dead++
+	}
 	for _, prefix := range []string{pendingPrefix, waitingPrefix} {
 		q := tables.Query{
-			Partition: partition(tenant), From: prefix, To: endOf(prefix), Select: []string{"CreatedAt", "RetryCount"},
+			Partition: partition(tenant), From: prefix, To: endOf(prefix), Select: []string{"CreatedAt", "RetryCount", "WaitsSince", "ReportedAt"},
 		}
 		for e, err := range tables.All(ctx, m.o.tables, m.o.table, q) {
 			if err != nil {
@@ -67,10 +93,39 @@ func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest 
 			if e.Int("RetryCount") > 0 {
 				s.FailedPending++
 			}
+			if err := m.countMisconfigured(ctx, e, s); err != nil {
+				return err
+			}
 			if at := e.Time("CreatedAt"); at.Before(*oldest) {
 				*oldest = at
 			}
 		}
+	}
+	return nil
+}
+
+// countMisconfigured counts a pending message if it waits for configuration, and adds what it says is missing. That is read by
+// itself, because it is encrypted where payloads are.
+func (m *Monitor) countMisconfigured(ctx context.Context, row tables.Entity, s *Snapshot) error {
+	if row.Time("WaitsSince").IsZero() {
+		return nil
+	}
+	s.Misconfigured++
+	if !row.Time("ReportedAt").IsZero() {
+		s.Reported++
+	}
+	if s.Misconfigured > maxSamples || len(s.Misconfigurations) == MaxMisconfigurations {
+		return nil
+	}
+	e, err := m.o.tables.Get(ctx, m.o.table, row.Key)
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil // it moves when it is claimed
+	}
+	if err != nil {
+		return err
+	}
+	if text := clip(e.String("Error"), maxAttemptError); !slices.Contains(s.Misconfigurations, text) {
+		s.Misconfigurations = append(s.Misconfigurations, text)
 	}
 	return nil
 }

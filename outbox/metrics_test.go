@@ -15,8 +15,8 @@ func TestMetrics(t *testing.T) {
 	for _, name := range []string{"Metrics_Computation_Accurate", "Metrics_Snapshot_Computation"} {
 		integration(t, name, func(t *testing.T, w *world) {
 			empty, err := w.process(t, nil).monitor.Snapshot(t.Context())
-			if err != nil || empty != (Snapshot{}) {
-				t.Errorf("%+v, %v", empty, err)
+			if diff := cmp.Diff(Snapshot{}, empty); err != nil || diff != "" {
+				t.Errorf("%v: %s", err, diff)
 			}
 			p := w.statuses(t) // 8 of 24 failed, 8 died, 8 were processed at 12:12; it is 12:16
 			ordered := message1(31)
@@ -28,12 +28,12 @@ func TestMetrics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24}
+			want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24, Dead: 8, Died: 8}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
 			w.pass(time.Minute + time.Second)
-			if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.OldestAgeSeconds != 17*60+1 {
+			if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.Died != 0 || got.Dead != 8 || got.OldestAgeSeconds != 17*60+1 {
 				t.Errorf("after the window: %+v, %v", got, err)
 			}
 		})
@@ -41,7 +41,7 @@ func TestMetrics(t *testing.T) {
 	t.Run("the names are the document's", func(t *testing.T) {
 		t.Parallel()
 		text, err := json.Marshal(Snapshot{})
-		want := `{"backlogSize":0,"failedPending":0,"oldestAgeSeconds":0,"throughput":0,"failureRatio":0}`
+		want := `{"backlogSize":0,"failedPending":0,"oldestAgeSeconds":0,"throughput":0,"failureRatio":0,"dead":0,"died":0,"misconfigured":0,"reported":0}`
 		if err != nil || string(text) != want {
 			t.Errorf("%s, %v", text, err)
 		}

@@ -13,6 +13,8 @@ const (
 	MaxPayload = 1 << 20
 	// MaxIDLength bounds tenant ids, event types, order keys, correlation ids and trace parents, in bytes.
 	MaxIDLength = 128
+	// MaxNotes bounds the notes of a Decision, in bytes.
+	MaxNotes = 4 << 10
 	// MaxLimit is the longest page of a list and the longest slice of a bulk operation.
 	MaxLimit = 500
 	// DefaultLimit is the length of a page when a filter has none.
@@ -39,6 +41,9 @@ type Options struct {
 
 	// MaxRetryDelay bounds the back-off and the delay that a destination may ask for; 0 means 1 h.
 	MaxRetryDelay time.Duration
+	// MisconfiguredAfter is how long a message waits for what the operator has to configure before it gets a dead letter; 0
+	// means 5 min, about what the retries of a refused message take with the defaults.
+	MisconfiguredAfter time.Duration
 	// DeliveryTimeout bounds one delivery; 0 means 15 s.
 	DeliveryTimeout time.Duration
 	// ClaimDuration is how long a claim lasts, at least twice DeliveryTimeout; 0 means 2 min. Messages that a crashed
@@ -72,6 +77,7 @@ func (o Options) withDefaults() Options {
 	o.BaseRetryDelaySeconds = cmp.Or(o.BaseRetryDelaySeconds, 10)
 	o.MaxErrorTextLength = cmp.Or(o.MaxErrorTextLength, 2000)
 	o.MaxRetryDelay = cmp.Or(o.MaxRetryDelay, time.Hour)
+	o.MisconfiguredAfter = cmp.Or(o.MisconfiguredAfter, 5*time.Minute)
 	o.DeliveryTimeout = cmp.Or(o.DeliveryTimeout, 15*time.Second)
 	o.ClaimDuration = cmp.Or(o.ClaimDuration, 2*time.Minute)
 	o.MaxConcurrency = cmp.Or(o.MaxConcurrency, 128)
@@ -107,6 +113,7 @@ func (o Options) Validate() error {
 	between("CircuitFailures", o.CircuitFailures, 1, 1000)
 	between("KeyForm", int(o.KeyForm), int(LengthPrefixed), int(Document))
 	during("MaxRetryDelay", o.MaxRetryDelay, time.Second, 30*24*time.Hour)
+	during("MisconfiguredAfter", o.MisconfiguredAfter, time.Second, 30*24*time.Hour)
 	during("DeliveryTimeout", o.DeliveryTimeout, time.Millisecond, 10*time.Minute)
 	during("ClaimDuration", o.ClaimDuration, 2*o.DeliveryTimeout, time.Hour)
 	during("CircuitCooldown", o.CircuitCooldown, time.Second, time.Hour)

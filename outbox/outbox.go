@@ -32,6 +32,8 @@ type Config struct {
 	// Table, Queue and Container default to DefaultTable, DefaultQueue and DefaultContainer.
 	Table, Queue, Container string
 	Options                 Options
+	// Letters keeps the dead letters of messages; nil keeps none. Processes that share an outbox must agree on it.
+	Letters Letters
 	// Node is the name of this process in claims and attempt logs; the default is made of the host name and the process
 	// id.
 	Node string
@@ -72,6 +74,8 @@ const (
 	Failed    Outcome = "failed"   // transient: tried again
 	Refused   Outcome = "refused"  // permanent
 	Unrouted  Outcome = "unrouted" // no Route matches the event
+	// Misconfigured: nothing was sent for want of configuration; see ErrMisconfigured
+	Misconfigured Outcome = "misconfigured"
 )
 
 // Outbox is shared by Writer, Dispatcher, Admin and Monitor. Make one in each process, with New. It is safe for
@@ -90,6 +94,7 @@ type Outbox struct {
 	tenants   tenants
 	wake      waker
 	window    *window
+	letters   Letters
 }
 
 // New makes an Outbox. The error names everything that is wrong with the configuration. New does not use storage:
@@ -117,10 +122,14 @@ func New(c Config) (*Outbox, error) {
 		logger:    redact.Logger(cmp.Or(c.Logger, slog.Default())),
 		now:       func() time.Time { return truncated(now()) },
 		random:    c.Random,
+		letters:   c.Letters,
 		observe:   c.Observer.complete(),
 	}
 	if o.random == nil {
 		o.random = random
+	}
+	if o.letters == nil {
+		o.letters = noLetters{}
 	}
 	o.wake = waker{queue: c.Queues, name: cmp.Or(c.Queue, DefaultQueue), logger: o.logger, now: o.now}
 	o.window = newWindow(o.options.MetricsWindow)

@@ -35,6 +35,14 @@ type Record struct {
 	ProcessedAt   time.Time `json:"processedAt,omitzero"`
 	NextAttemptAt time.Time `json:"nextAttemptAt,omitzero"`
 	DeadAt        time.Time `json:"deadAt,omitzero"`
+	// RevivedAt is when a person let it start over last.
+	RevivedAt time.Time `json:"revivedAt,omitzero"`
+	// WaitsSince is since when it waits for a configuration with which it can be sent; ReportedAt is when a dead letter was
+	// written about that.
+	WaitsSince time.Time `json:"waitsSince,omitzero"`
+	ReportedAt time.Time `json:"reportedAt,omitzero"`
+	// DeadLetter is the name that Letters gave its latest dead letter.
+	DeadLetter string `json:"deadLetter,omitempty"`
 	// Error is the text of the last failure; "" after success. Lists show its first 256 characters.
 	Error string `json:"error,omitempty"`
 	// Destination is the destination of the last attempt.

@@ -14,6 +14,7 @@ import (
 // These are the prefixes of row keys; the package comment has their forms.
 const (
 	messagePrefix   = "m-"
+	owedPrefix      = "o-" // directly before pendingPrefix, so that one query finds both
 	pendingPrefix   = "p-"
 	waitingPrefix   = "w-"
 	failedPrefix    = "f-"
@@ -72,6 +73,10 @@ func pendingRow(due time.Time, id string) string {
 
 func failedRow(created time.Time, id string) string {
 	return failedPrefix + digits(created) + "-" + suffix(id)
+}
+
+func owedRow(since time.Time, id string) string {
+	return owedPrefix + digits(since) + "-" + suffix(id)
 }
 
 func orderRow(orderKey string) string { return orderPrefix + digest(orderKey) }

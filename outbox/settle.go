@@ -53,6 +53,9 @@ func (s *settlement) ends() bool { return s.kind != kindPostponed && s.kind != k
 func (d *Dispatcher) ops(s *settlement) []tables.Op {
 	h := s.h
 	ops := []tables.Op{tables.Delete(tables.Key{Partition: partition(h.TenantID), Row: h.row}, "")}
+	if h.owed != nil && (s.kind == kindFailed || s.kind == kindEnded) {
+		ops = append(ops, h.owedOp())
+	}
 	switch s.kind {
 	case kindPostponed:
 		return append(ops, tables.Insert(h.pendingEntity(s.next)))
@@ -174,6 +177,7 @@ func (d *Dispatcher) reportSettled(ctx context.Context, s *settlement) {
 	case s.kind != kindEnded:
 	case s.h.Status == StatusDead:
 		d.o.logFail(ctx, &s.h.message)
+		d.o.window.died(s.h.DeadAt)
 		d.o.observe.Settled(StatusDead, s.h.DeadAt.Sub(s.h.CreatedAt))
 	default:
 		d.o.logSuccess(ctx, &s.h.message)

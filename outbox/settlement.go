@@ -1,7 +1,7 @@
 package outbox
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"time"
 
@@ -9,6 +9,9 @@ import (
 )
 
 // This file turns the result of a delivery into the message's next state.
+
+// maxConfigurationDelay bounds the time between two looks whether a message can be sent now.
+const maxConfigurationDelay = 5 * time.Minute
 
 // settlement is a new state of a message that has to be written.
 type settlement struct {
@@ -36,7 +39,7 @@ const (
 
 func newSettlement(h *claimedMessage, kind settlementKind) *settlement {
 	h.settlement = nonce()
-	s := &settlement{h: h, kind: kind, hadFailed: h.RetryCount > 0}
+	s := &settlement{h: h, kind: kind, hadFailed: h.hasFailed()}
 	h.unclaim()
 	return s
 }
@@ -66,6 +69,7 @@ func (d *Dispatcher) alreadyProcessed(h *claimedMessage, m message) *settlement 
 // succeeded marks the message as processed (outbox document, "Dispatcher Behavior").
 func (d *Dispatcher) succeeded(h *claimedMessage, attempt Attempt) *settlement {
 	s := newSettlement(h, kindEnded)
+	d.configured(h)
 	h.log(attempt)
 	h.Destination = attempt.Destination
 	h.Status, h.IsProcessed, h.ProcessedAt = StatusProcessed, true, d.o.now()
@@ -73,23 +77,30 @@ func (d *Dispatcher) succeeded(h *claimedMessage, attempt Attempt) *settlement {
 	return s
 }
 
-// failed counts a failure: the message is tried again after the back-off, or becomes dead.
-func (d *Dispatcher) failed(ctx context.Context, h *claimedMessage, attempt Attempt, cause error) *settlement {
-	event := h.event(h.Payload)
-	hadFailed := h.RetryCount > 0
-	h.RetryCount++
+// failed counts a failure: the message is tried again after the back-off, or becomes dead. A message that was not sent for
+// want of configuration waits.
+func (d *Dispatcher) failed(h *claimedMessage, attempt Attempt, cause error) *settlement {
+	hadFailed, before := h.hasFailed(), h.Error
 	h.Error = clip(redact.Text(cause.Error()), d.o.options.MaxErrorTextLength)
+	h.Destination = attempt.Destination
 	attempt.Error = h.Error
+	if errors.Is(cause, ErrMisconfigured) {
+		if h.WaitsSince.IsZero() || h.Error != before {
+			h.log(attempt) // each once: they are many, and the log is short
+		}
+		return d.unsent(h, hadFailed)
+	}
+	d.configured(h)
+	h.RetryCount++
 	var deliveryErr *DeliveryError
 	if errors.As(cause, &deliveryErr) {
 		attempt.Status = deliveryErr.Status
 	}
 	h.log(attempt)
-	h.Destination = attempt.Destination
 	permanent := deliveryErr != nil && deliveryErr.Permanent
 	if permanent || h.RetryCount >= d.o.options.MaxRetries {
 		h.givenUp = string(reasonOf(permanent))
-		s := d.markDead(ctx, h, event)
+		s := d.markDead(h)
 		s.hadFailed = hadFailed
 		return s
 	}
@@ -98,6 +109,34 @@ func (d *Dispatcher) failed(ctx context.Context, h *claimedMessage, attempt Atte
 		wait = max(wait, min(deliveryErr.RetryAfter, d.o.options.MaxRetryDelay))
 	}
 	return d.retry(h, wait, hadFailed)
+}
+
+// unsent keeps a message pending that cannot be sent for want of configuration. When that lasts, it gets a dead letter, once.
+func (d *Dispatcher) unsent(h *claimedMessage, hadFailed bool) *settlement {
+	now := d.o.now()
+	if h.WaitsSince.IsZero() {
+		h.WaitsSince = now
+	}
+	waited := now.Sub(h.WaitsSince)
+	if waited >= d.o.options.MisconfiguredAfter && h.ReportedAt.IsZero() {
+		h.ReportedAt = now
+		h.owe(debt{At: now})
+	}
+	base := time.Duration(d.o.options.BaseRetryDelaySeconds) * time.Second
+	wait := min(max(base, waited), max(base, maxConfigurationDelay))
+	return d.retry(h, wait/2+time.Duration(float64(wait/2)*d.o.random()), hadFailed)
+}
+
+// configured notes that the message could be sent. If there is a dead letter that says otherwise, it ends, and what comes
+// after it is another life of the message.
+func (d *Dispatcher) configured(h *claimedMessage) {
+	h.WaitsSince = time.Time{}
+	if h.ReportedAt.IsZero() {
+		return
+	}
+	now := d.o.now()
+	h.ReportedAt, h.RevivedAt = time.Time{}, now
+	h.owe(debt{Close: ClosedConfigured, At: now})
 }
 
 // retry keeps the message pending.
@@ -117,37 +156,13 @@ func reasonOf(permanent bool) DeadReason {
 	return ReasonExhausted
 }
 
-// markDead marks the message as dead once the Dead hook has succeeded. Until then it stays pending without being
-// delivered, and the hook is called again.
-func (d *Dispatcher) markDead(ctx context.Context, h *claimedMessage, event Event) *settlement {
-	if h.givenUp == "" {
-		h.givenUp = string(ReasonExhausted)
-	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.options.DeliveryTimeout)
-	defer cancel()
-	if err := d.dead(limited, d.deadEvent(limited, h, event)); err != nil {
-		d.o.logger.ErrorContext(ctx, "outbox dead-letter hook failed, called again later", "id", h.ID, "tenant", h.TenantID, "error", err)
-		return d.retry(h, d.o.options.Delay(h.RetryCount, d.o.random()), h.RetryCount > 0)
-	}
+// markDead marks the message as dead. A letter of it that is open from before ends when that of its death is opened.
+func (d *Dispatcher) markDead(h *claimedMessage) *settlement {
 	s := newSettlement(h, kindEnded)
+	h.givenUp = cmp.Or(h.givenUp, string(ReasonExhausted))
 	h.Status, h.DeadAt, h.NextAttemptAt = StatusDead, d.o.now(), time.Time{}
+	h.owe(debt{At: h.DeadAt})
 	return s
-}
-
-func (d *Dispatcher) deadEvent(ctx context.Context, h *claimedMessage, event Event) DeadEvent {
-	if len(event.Payload) == 0 {
-		// The error is ignored, because an unreadable payload may be why the message becomes dead.
-		event.Payload, _ = d.o.payload(ctx, &h.message)
-	}
-	event.Attempt = h.RetryCount
-	e := DeadEvent{
-		Event: event, Destination: h.Destination, Reason: DeadReason(h.givenUp), Error: h.Error, RetryCount: h.RetryCount,
-		FirstFailureAt: h.CreatedAt, LastFailureAt: h.CreatedAt,
-	}
-	if n := len(h.Attempts); n > 0 {
-		e.FirstFailureAt, e.LastFailureAt = h.Attempts[0].At, h.Attempts[n-1].At
-	}
-	return e
 }
 
 // count adds the settlement to a result.

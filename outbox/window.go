@@ -19,8 +19,8 @@ type window struct {
 }
 
 type bucket struct {
-	number                        int64
-	processed, attempts, failures int64
+	number                                int64
+	processed, attempts, failures, deaths int64
 }
 
 func newWindow(length time.Duration) *window { return &window{length: length} }
@@ -57,6 +57,25 @@ func (w *window) processed(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.at(now).processed++
+}
+
+func (w *window) died(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at(now).deaths++
+}
+
+// deaths counts the messages that have died within the window.
+func (w *window) deaths(now time.Time) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, newest := int64(0), w.number(now)
+	for _, b := range w.buckets {
+		if b.number > newest-windowBuckets && b.number <= newest {
+			n += b.deaths
+		}
+	}
+	return int(n)
 }
 
 // rates returns the messages processed per second and the share of failed attempts. A window younger than its length is

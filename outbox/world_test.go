@@ -38,8 +38,10 @@ type world struct {
 	dead  []DeadEvent
 	lines bytes.Buffer
 	// deliver is what the destination does, deadHook what the dead-letter hook does; nil succeeds.
-	deliver  func(ctx context.Context, e Event) error
-	deadHook func(e DeadEvent) error
+	deliver func(ctx context.Context, e Event) error
+	// letters are the dead letters by message; tellFails lets telling of them fail.
+	letters   map[string]map[string]ClosedAs
+	tellFails func() error
 }
 
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -184,7 +186,7 @@ func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinat
 	c := Config{
 		Tables: w.tables, Queues: w.queues, Blobs: w.blobs, Table: w.table, Queue: w.queue, Container: w.container,
 		Options: w.options, Node: "node-1", Now: w.now, Random: func() float64 { return 0.5 },
-		Logger: slog.New(slog.NewTextHandler(w, nil)),
+		Logger: slog.New(slog.NewTextHandler(w, nil)), Letters: w,
 	}
 	if plan != nil {
 		c.Tables, c.Queues, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Queues(w.queues, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
@@ -197,23 +199,77 @@ func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinat
 	if err != nil {
 		t.Fatal(err)
 	}
-	dispatcher, err := NewDispatcher(o, DispatcherConfig{Router: router, Dead: w.recordDead})
+	dispatcher, err := NewDispatcher(o, DispatcherConfig{Router: router})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &process{o: o, writer: NewWriter(o), dispatcher: dispatcher, admin: NewAdmin(o), monitor: NewMonitor(o)}
 }
 
-func (w *world) recordDead(_ context.Context, e DeadEvent) error {
-	if w.deadHook != nil {
-		if err := w.deadHook(e); err != nil {
+// Open and Close make the world the keeper of the letters of its messages: a letter is named after the life that it is of.
+func (w *world) Open(_ context.Context, e DeadEvent) (string, error) {
+	if w.tellFails != nil {
+		if err := w.tellFails(); err != nil {
+			return "", err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.lettersOf(e.TenantID, e.ID)
+	name := e.Reopened
+	if name == "" {
+		name = "letter of " + e.Began.Format(time.RFC3339Nano)
+	}
+	if _, there := of[name]; !there {
+		w.dead = append(w.dead, e)
+	}
+	for other := range of {
+		if of[other] == "" {
+			of[other] = "followed"
+		}
+	}
+	of[name] = ""
+	return name, nil
+}
+
+func (w *world) Close(_ context.Context, c Closing) error {
+	if w.tellFails != nil {
+		if err := w.tellFails(); err != nil {
 			return err
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dead = append(w.dead, e)
+	of := w.lettersOf(c.TenantID, c.ID)
+	for name := range of {
+		if of[name] == "" {
+			of[name] = c.As
+		}
+	}
 	return nil
+}
+
+// lettersOf are the letters of a message, with how each has ended; "" for pending.
+func (w *world) lettersOf(tenant, id string) map[string]ClosedAs {
+	if w.letters == nil {
+		w.letters = map[string]map[string]ClosedAs{}
+	}
+	of := w.letters[tenant+"/"+id]
+	if of == nil {
+		of = map[string]ClosedAs{}
+		w.letters[tenant+"/"+id] = of
+	}
+	return of
+}
+
+// pendingLetters counts the pending letters of a message.
+func (w *world) pendingLetters(tenant, id string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, end := range w.lettersOf(tenant, id) {
+		n += boolToInt(end == "")
+	}
+	return n
 }
 
 func key(n int) uuid.UUID { return Key("test", "key", fmt.Sprint(n), "", "") }
@@ -262,12 +318,13 @@ func (w *world) rows(t testing.TB, tenant string) map[string]int {
 	return counts
 }
 
-// check holds the rows of a tenant against each other: every message has exactly the index rows of its status.
+// check holds the rows of a tenant against each other: every message has exactly the index rows of its status, and the letters
+// unless it owes that.
 func (w *world) check(t testing.TB, tenant string) map[Status]int {
 	t.Helper()
 	statuses := map[Status]int{}
 	index := map[string][]string{}
-	records := map[string]message{}
+	records, owed := map[string]message{}, map[string]bool{}
 	for e, err := range tables.All(t.Context(), w.tables, w.table, tables.Query{Partition: partition(tenant)}) {
 		if err != nil {
 			t.Fatal(err)
@@ -281,13 +338,18 @@ func (w *world) check(t testing.TB, tenant string) map[Status]int {
 			records[m.ID] = m
 			statuses[m.Status]++
 		case orderPrefix:
+		case owedPrefix:
+			owed[idOf(e)] = true
 		default:
 			index[e.String("Id")] = append(index[e.String("Id")], prefix)
 		}
 	}
 	for id, m := range records {
+		if n := w.pendingLetters(tenant, id); owed[id] != (m.owed != nil) || m.owed == nil && n != boolToInt(m.hasLetter()) {
+			t.Errorf("%s is %s, reported at %v, owes %+v, is announced to owe %v, and has %d pending letters", id, m.Status, m.ReportedAt, m.owed, owed[id], n)
+		}
 		want := map[Status]string{StatusPending: pendingPrefix, StatusProcessed: processedPrefix, StatusSkipped: processedPrefix, StatusDead: deadPrefix}[m.Status]
-		if m.Status == StatusPending && m.RetryCount > 0 {
+		if m.Status == StatusPending && m.hasFailed() {
 			want = failedPrefix + " " + want
 		}
 		got := strings.Join(index[id], " ")

@@ -44,7 +44,7 @@ func (p *platform) back(t *testing.T) {
 		if e.Status == outbox.StatusProcessed {
 			continue
 		}
-		if err := outbox.NewAdmin(p.outbox(t, p.tables)).Retry(t.Context(), e.TenantID, e.ID); err != nil {
+		if err := outbox.NewAdmin(p.outbox(t, p.tables)).Retry(t.Context(), e.TenantID, e.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

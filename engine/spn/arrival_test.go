@@ -61,7 +61,7 @@ func (w *world) back(t *testing.T) {
 		if e.Status == outbox.StatusProcessed {
 			continue
 		}
-		if err := admin.Retry(t.Context(), e.TenantID, e.ID); err != nil {
+		if err := admin.Retry(t.Context(), e.TenantID, e.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,15 +19,16 @@
 //	POST  /api/dlq/expire                 expire all pending ones that failed last {"olderThanDays"} ago, and that the same
 //	                                      members select: an operation
 //
-//	GET  /api/workflow/outbox                        list messages: status, tenant, eventType, fromDate, toDate (of their
-//	                                                 creation), pageSize, and page or continuationToken
+//	GET  /api/workflow/outbox                        list messages: status, tenant, eventType, correlationId, fromDate, toDate
+//	                                                 (of their creation), pageSize, and page or continuationToken
 //	GET  /api/workflow/outbox/{tenant}/{id}          one message, with its payload and its attempts
 //	POST /api/workflow/outbox/{tenant}/{id}/retry    what is dead or pending is due now
-//	POST /api/workflow/outbox/{tenant}/{id}/skip     what is dead or pending ends undelivered
+//	POST /api/workflow/outbox/{tenant}/{id}/skip     what is dead or pending ends undelivered; after each of the
+//	                                                 three, its dead letter is not pending any more
 //	POST /api/workflow/outbox/{tenant}/{id}/replay   what has ended is delivered again, under the same key
-//	POST /api/workflow/outbox/replay                 the same for all that {"status", "tenant", "eventType", "fromDate",
-//	                                                 "toDate"} select, of which status is required: an operation
-//	GET  /api/workflow/outbox/metrics                the outbox in the document's five numbers
+//	POST /api/workflow/outbox/replay                 the same for all that {"status", "tenant", "eventType", "correlationId",
+//	                                                 "fromDate", "toDate"} select, of which status is required: an operation
+//	GET  /api/workflow/outbox/metrics                the outbox in numbers
 //
 //	GET    /api/orchestrations                list orchestrations, newest first: orchestrator, status, fromDate, toDate (of their
 //	                                          creation), tag (the key of their business reference), customStatus; by id with

@@ -25,6 +25,7 @@ type outboxItem struct {
 	RetryCount       int           `json:"retryCount"`
 	ProcessedAt      time.Time     `json:"processedAt,omitzero"`
 	LastErrorSnippet string        `json:"lastErrorSnippet,omitempty"`
+	CorrelationID    string        `json:"correlationId,omitempty"`
 }
 
 // outboxDetail is one message. A payload that is no JSON, from before there were keys, is a string.
@@ -40,15 +41,16 @@ func outboxFilter(q *query) outbox.Filter {
 	return outbox.Filter{
 		Status: outbox.Status(q.oneOf("status", string(outbox.StatusPending), string(outbox.StatusFailed),
 			string(outbox.StatusProcessed), string(outbox.StatusSkipped), string(outbox.StatusDead))),
-		TenantID:    q.text("tenant", outbox.MaxIDLength),
-		EventType:   q.text("eventType", outbox.MaxIDLength),
-		CreatedFrom: from,
-		CreatedTo:   to,
+		TenantID:      q.text("tenant", outbox.MaxIDLength),
+		EventType:     q.text("eventType", outbox.MaxIDLength),
+		CorrelationID: q.text("correlationId", outbox.MaxIDLength),
+		CreatedFrom:   from,
+		CreatedTo:     to,
 	}
 }
 
 func (a *api) listOutbox(ctx context.Context, r *request) (reply, error) {
-	q := newQuery(r.http.URL.RawQuery, "status", "tenant", "eventType", "fromDate", "toDate", "page", "pageSize", "continuationToken")
+	q := newQuery(r.http.URL.RawQuery, "status", "tenant", "eventType", "correlationId", "fromDate", "toDate", "page", "pageSize", "continuationToken")
 	f := outboxFilter(q)
 	f.Limit = cmp.Or(q.number("pageSize", outbox.MaxLimit), outbox.DefaultLimit)
 	f.Continuation = q.values.Get("continuationToken")
@@ -100,7 +102,7 @@ func (a *api) getOutbox(ctx context.Context, r *request) (reply, error) {
 	return reply{data: outboxDetailOf(record)}, nil
 }
 
-// snapshot is the outbox in the document's five numbers (outbox document, "Observability / Metrics").
+// snapshot is the outbox in numbers (outbox document, "Observability / Metrics").
 func (a *api) snapshot(ctx context.Context, _ *request) (reply, error) {
 	s, err := a.measure(ctx)
 	if err != nil {
@@ -133,6 +135,7 @@ func outboxItemOf(r outbox.Record) outboxItem {
 		RetryCount:       r.RetryCount,
 		ProcessedAt:      r.ProcessedAt,
 		LastErrorSnippet: r.Error,
+		CorrelationID:    r.CorrelationID,
 	}
 }
 

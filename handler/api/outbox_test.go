@@ -260,7 +260,7 @@ func TestOutboxSnapshotIsTheDocuments(t *testing.T) {
 	t.Parallel()
 	b := newFilledOutbox(t)
 	got := data[map[string]float64](t, b.get(t, outboxPath+"/metrics"))
-	want := map[string]float64{"backlogSize": 16, "failedPending": 8, "oldestAgeSeconds": 16 * 60, "throughput": 8.0 / 240, "failureRatio": 16.0 / 24}
+	want := map[string]float64{"backlogSize": 16, "failedPending": 8, "oldestAgeSeconds": 16 * 60, "throughput": 8.0 / 240, "failureRatio": 16.0 / 24, "dead": 8, "died": 8, "misconfigured": 0, "reported": 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -34,15 +34,7 @@ func (a *api) acts(action outbox.Action) endpoint {
 		if err := r.call.Begin(ctx, access.Change{Action: string(action), Target: "outbox/" + tenant + "/" + id, Tenant: tenant, Before: string(record.Status)}); err != nil {
 			return reply{}, err
 		}
-		switch action {
-		case outbox.ActionRetry:
-			err = a.outbox.Retry(ctx, tenant, id)
-		case outbox.ActionSkip:
-			err = a.outbox.Skip(ctx, tenant, id, r.by())
-		default:
-			err = a.outbox.Replay(ctx, tenant, id)
-		}
-		if err != nil {
+		if err := a.outbox.Act(ctx, action, tenant, id, outbox.Decision{By: r.by()}); err != nil {
 			return reply{}, err
 		}
 		r.after = string(outbox.StatusPending)
@@ -58,8 +50,10 @@ type selection struct {
 	Status    string `json:"status"`
 	Tenant    string `json:"tenant"`
 	EventType string `json:"eventType"`
-	FromDate  string `json:"fromDate"`
-	ToDate    string `json:"toDate"`
+	// CorrelationID is that of the run that sent them.
+	CorrelationID string `json:"correlationId"`
+	FromDate      string `json:"fromDate"`
+	ToDate        string `json:"toDate"`
 }
 
 // replayMany starts an operation. The header Idempotency-Key makes it one operation however often it is sent.
@@ -69,14 +63,14 @@ func (a *api) replayMany(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	q := &query{values: url.Values{
-		"status": {s.Status}, "tenant": {s.Tenant}, "eventType": {s.EventType}, "fromDate": {s.FromDate}, "toDate": {s.ToDate},
+		"status": {s.Status}, "tenant": {s.Tenant}, "eventType": {s.EventType}, "correlationId": {s.CorrelationID}, "fromDate": {s.FromDate}, "toDate": {s.ToDate},
 	}}
 	f := outboxFilter(q)
 	if s.Status == "" {
 		q.problem("status", "Say which messages are meant: there is no default for it.")
 	}
 	return a.operate(ctx, r, q, bulk.OutboxKind, bulk.Request{
-		Action: string(outbox.ActionReplay), Status: string(f.Status), Tenant: f.TenantID, EventType: f.EventType, From: f.CreatedFrom, To: f.CreatedTo,
+		Action: string(outbox.ActionReplay), Status: string(f.Status), Tenant: f.TenantID, EventType: f.EventType, CorrelationID: f.CorrelationID, From: f.CreatedFrom, To: f.CreatedTo,
 	})
 }
 

@@ -19,7 +19,7 @@ type Health struct {
 	Timeout    time.Duration
 }
 
-// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _STALLED and _LIST_LAG, each a
+// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED and _LIST_LAG, each a
 // pair "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
 func healthFrom(r *Reader) (Health, error) {
 	var h Health
@@ -27,6 +27,7 @@ func healthFrom(r *Reader) (Health, error) {
 		"OUTBOX_BACKLOG":       pair(&h.Thresholds.Backlog, strconv.Atoi),
 		"OUTBOX_AGE":           pair(&h.Thresholds.OldestAge, time.ParseDuration),
 		"OUTBOX_FAILURE_RATIO": pair(&h.Thresholds.FailureRatio, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }),
+		"OUTBOX_DEAD":          pair(&h.Thresholds.Dead, strconv.Atoi),
 		"STALLED":              pair(&h.Thresholds.Stalled, strconv.Atoi),
 		"LIST_LAG":             pair(&h.Thresholds.ListLag, time.ParseDuration),
 		"TIMEOUT": func(s string) (err error) {

@@ -45,6 +45,7 @@ func outboxOptions() []outboxOption {
 		{"USE_EXPONENTIAL_BACKOFF", setBackoff},
 		{"MAX_ERROR_TEXT_LENGTH", number(func(o *Outbox) *int { return &o.Options.MaxErrorTextLength })},
 		{"MAX_RETRY_DELAY", span(func(o *Outbox) *time.Duration { return &o.Options.MaxRetryDelay })},
+		{"MISCONFIGURED_AFTER", span(func(o *Outbox) *time.Duration { return &o.Options.MisconfiguredAfter })},
 		{"DELIVERY_TIMEOUT", span(func(o *Outbox) *time.Duration { return &o.Options.DeliveryTimeout })},
 		{"CLAIM_DURATION", span(func(o *Outbox) *time.Duration { return &o.Options.ClaimDuration })},
 		{"MAX_CONCURRENCY", number(func(o *Outbox) *int { return &o.Options.MaxConcurrency })},

@@ -54,7 +54,7 @@ func TestOutboxOptions(t *testing.T) {
 	s, err := Load(NewReader(emulator.With(
 		"ROUNDHOUSE_OUTBOX_POLL_INTERVAL_SECONDS", "5", "ROUNDHOUSE_OUTBOX_BATCH_SIZE", "200", "ROUNDHOUSE_OUTBOX_MAX_RETRIES", "7",
 		"ROUNDHOUSE_OUTBOX_BASE_RETRY_DELAY_SECONDS", "3", "ROUNDHOUSE_OUTBOX_USE_EXPONENTIAL_BACKOFF", "false",
-		"ROUNDHOUSE_OUTBOX_MAX_ERROR_TEXT_LENGTH", "100", "ROUNDHOUSE_OUTBOX_MAX_RETRY_DELAY", "5m", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT", "2s",
+		"ROUNDHOUSE_OUTBOX_MAX_ERROR_TEXT_LENGTH", "100", "ROUNDHOUSE_OUTBOX_MAX_RETRY_DELAY", "5m", "ROUNDHOUSE_OUTBOX_MISCONFIGURED_AFTER", "7m", "ROUNDHOUSE_OUTBOX_DELIVERY_TIMEOUT", "2s",
 		"ROUNDHOUSE_OUTBOX_CLAIM_DURATION", "8s", "ROUNDHOUSE_OUTBOX_MAX_CONCURRENCY", "9", "ROUNDHOUSE_OUTBOX_MAX_PER_DESTINATION", "4",
 		"ROUNDHOUSE_OUTBOX_CIRCUIT_FAILURES", "6", "ROUNDHOUSE_OUTBOX_CIRCUIT_COOLDOWN", "10s", "ROUNDHOUSE_OUTBOX_METRICS_WINDOW", "1m",
 		"ROUNDHOUSE_OUTBOX_KEY_FORM", "document", "ROUNDHOUSE_OUTBOX_RETENTION", "48h",
@@ -64,7 +64,7 @@ func TestOutboxOptions(t *testing.T) {
 	}
 	want := Outbox{
 		Options: outbox.Options{PollIntervalSeconds: 5, BatchSize: 200, MaxRetries: 7, BaseRetryDelaySeconds: 3, MaxErrorTextLength: 100,
-			MaxRetryDelay: 5 * time.Minute, DeliveryTimeout: 2 * time.Second, ClaimDuration: 8 * time.Second, MaxConcurrency: 9,
+			MaxRetryDelay: 5 * time.Minute, MisconfiguredAfter: 7 * time.Minute, DeliveryTimeout: 2 * time.Second, ClaimDuration: 8 * time.Second, MaxConcurrency: 9,
 			MaxPerDestination: 4, CircuitFailures: 6, CircuitCooldown: 10 * time.Second, MetricsWindow: time.Minute, KeyForm: outbox.Document},
 		Retention:    48 * time.Hour,
 		Destinations: map[string]Destination{"log": {Log: &struct{}{}}},

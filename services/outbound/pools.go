@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/vibedata/roundhouse/outbox"
 )
 
 // pools has the connections of a target. With a client certificate all of a pool were made with the same one, so that what is
@@ -29,7 +31,7 @@ func (p *pools) get(ctx context.Context) (*http.Transport, string, error) {
 	}
 	certificate, err := p.certificate.get(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("%w: %w", outbox.ErrMisconfigured, err)
 	}
 	sum := sha256.Sum256(certificate.Leaf.Raw)
 	fingerprint := hex.EncodeToString(sum[:])

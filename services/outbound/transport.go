@@ -151,6 +151,9 @@ func (e *tokenError) Error() string { return e.text }
 
 func (e *tokenError) Unwrap() error { return e.err }
 
+// Is says that nothing was sent for want of configuration.
+func (e *tokenError) Is(target error) bool { return target == outbox.ErrMisconfigured }
+
 // closeBody does what a transport owes for a request that it does not send.
 func closeBody(r *http.Request) {
 	if r.Body != nil {

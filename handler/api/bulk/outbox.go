@@ -20,7 +20,7 @@ type Actor interface {
 func Outbox(a Actor) Kind {
 	return Kind{Name: OutboxKind, Work: func(ctx context.Context, s Slice) (Result, error) {
 		p, err := a.Bulk(ctx, outbox.Action(s.Action), outbox.Filter{
-			Status: outbox.Status(s.Status), TenantID: s.Tenant, EventType: s.EventType, CreatedFrom: s.From, CreatedTo: s.To,
+			Status: outbox.Status(s.Status), TenantID: s.Tenant, EventType: s.EventType, CorrelationID: s.CorrelationID, CreatedFrom: s.From, CreatedTo: s.To,
 			Limit: s.Limit, Continuation: s.Continuation,
 		}, s.By)
 		if errors.Is(err, outbox.ErrInvalid) || errors.Is(err, outbox.ErrToken) {

@@ -26,6 +26,7 @@ type Request struct {
 	Status         string    `json:"status,omitempty"`
 	Tenant         string    `json:"tenant,omitempty"`
 	EventType      string    `json:"eventType,omitempty"`
+	CorrelationID  string    `json:"correlationId,omitempty"`
 	Engine         string    `json:"engine,omitempty"`
 	InstanceID     string    `json:"instanceId,omitempty"`
 	ErrorSignature string    `json:"errorSignature,omitempty"`

@@ -58,7 +58,7 @@ func (w *world) checks(t *testing.T) *Checks {
 
 func TestThresholds(t *testing.T) {
 	t.Parallel()
-	never := Thresholds{Backlog: Limit[int]{-1, -1}, OldestAge: Limit[time.Duration]{-1, -1}, FailureRatio: Limit[float64]{-1, -1}}
+	never := Thresholds{Backlog: Limit[int]{-1, -1}, OldestAge: Limit[time.Duration]{-1, -1}, FailureRatio: Limit[float64]{-1, -1}, Dead: Limit[int]{-1, -1}}
 	for name, test := range map[string]struct {
 		thresholds Thresholds
 		snapshot   outbox.Snapshot
@@ -77,6 +77,11 @@ func TestThresholds(t *testing.T) {
 		"ratio":              {Thresholds{}, outbox.Snapshot{FailureRatio: .25, FailedPending: 10}, "outbox:failureRatio", Warn},
 		"ratio far":          {Thresholds{}, outbox.Snapshot{FailureRatio: .9, FailedPending: 10}, "outbox:failureRatio", Fail},
 		"ratio of one":       {Thresholds{MinFailedPending: 1}, outbox.Snapshot{FailureRatio: 1, FailedPending: 1}, "outbox:failureRatio", Fail},
+		"ratio of the dead":  {Thresholds{Dead: Limit[int]{-1, -1}}, outbox.Snapshot{FailureRatio: 1, Dead: 14, Died: 14}, "outbox:failureRatio", Fail},
+		"dead":               {Thresholds{}, outbox.Snapshot{Dead: 1}, "outbox:dead", Warn},
+		"dead far":           {Thresholds{Dead: Limit[int]{1, 14}}, outbox.Snapshot{Dead: 14}, "outbox:dead", Fail},
+		"never by the dead":  {never, outbox.Snapshot{Dead: 1 << 30}, "outbox:dead", Pass},
+		"misconfigured":      {Thresholds{}, outbox.Snapshot{Misconfigured: 1, Misconfigurations: []string{"no route"}}, "outbox:configuration", Fail},
 		"never by backlog":   {never, outbox.Snapshot{BacklogSize: 1 << 30}, "outbox:backlog", Pass},
 		"never by age":       {never, outbox.Snapshot{OldestAgeSeconds: 1 << 30}, "outbox:oldestAge", Pass},
 		"never by the ratio": {never, outbox.Snapshot{FailureRatio: 1, FailedPending: 100}, "outbox:failureRatio", Pass},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/outbox"
@@ -23,9 +24,11 @@ type Thresholds struct {
 	OldestAge Limit[time.Duration]
 	// FailureRatio is the share of attempts that failed, 0 to 1; default 0.25 and 0.9.
 	FailureRatio Limit[float64]
-	// MinFailedPending is how many pending messages must have failed for FailureRatio to count: one failure of one attempt
-	// is no outage. 0 means 10.
+	// MinFailedPending is how many messages must have failed for FailureRatio to count, those that have died of late included:
+	// one failure of one attempt is no outage. 0 means 10.
 	MinFailedPending int
+	// Dead counts dead messages; default 1 and never.
+	Dead Limit[int]
 	// Stalled counts orchestrations whose code cannot go on, up to 1,000; default 1 and never.
 	Stalled Limit[int]
 	// ListLag is that of the repair of the list of orchestrations; default 48 h and never.
@@ -35,7 +38,7 @@ type Thresholds struct {
 // Validate reports every limit that cannot be meant.
 func (t Thresholds) Validate() error {
 	t = t.withDefaults()
-	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag")}
+	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag")}
 	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
 		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
 	}
@@ -52,6 +55,7 @@ func (t Thresholds) withDefaults() Thresholds {
 	t.Backlog = t.Backlog.or(10_000, 100_000)
 	t.OldestAge = t.OldestAge.or(5*time.Minute, time.Hour)
 	t.FailureRatio = t.FailureRatio.or(0.25, 0.9)
+	t.Dead = t.Dead.or(1, -1)
 	t.Stalled = t.Stalled.or(1, -1)
 	t.ListLag = t.ListLag.or(48*time.Hour, -1)
 	t.MinFailedPending = cmp.Or(t.MinFailedPending, 10)
@@ -89,12 +93,27 @@ func (t Thresholds) outbox(s outbox.Snapshot) map[string]Measurement {
 	backlog, backlogText := t.Backlog.judge(s.BacklogSize)
 	age, ageText := t.OldestAge.judge(time.Duration(s.OldestAgeSeconds * float64(time.Second)))
 	ratio, ratioText := Pass, ""
-	if s.FailedPending >= t.MinFailedPending {
+	if s.FailedPending+s.Died >= t.MinFailedPending {
 		ratio, ratioText = t.FailureRatio.judge(s.FailureRatio)
 	}
-	return map[string]Measurement{
-		"outbox:backlog":      measured(s.BacklogSize, "messages", backlog, backlogText),
-		"outbox:oldestAge":    measured(s.OldestAgeSeconds, "s", age, ageText),
-		"outbox:failureRatio": measured(s.FailureRatio, "ratio", ratio, ratioText),
+	dead, deadText := t.Dead.judge(s.Dead)
+	if dead != Pass {
+		deadText += " Each has a dead letter of the engine outbox: retry it, or skip the event (docs/outbox.md)."
 	}
+	configured, configuredText := configuration(s)
+	return map[string]Measurement{
+		"outbox:backlog":       measured(s.BacklogSize, "messages", backlog, backlogText),
+		"outbox:oldestAge":     measured(s.OldestAgeSeconds, "s", age, ageText),
+		"outbox:failureRatio":  measured(s.FailureRatio, "ratio", ratio, ratioText),
+		"outbox:dead":          measured(s.Dead, "messages", dead, deadText),
+		"outbox:configuration": measured(s.Misconfigured, "messages", configured, configuredText),
+	}
+}
+
+// configuration fails as long as messages wait for something that only the operator can give.
+func configuration(s outbox.Snapshot) (Status, string) {
+	if s.Misconfigured == 0 {
+		return Pass, ""
+	}
+	return Fail, "They wait until ROUNDHOUSE_OUTBOX has what they need, and then go on by themselves: " + strings.Join(s.Misconfigurations, "; ")
 }

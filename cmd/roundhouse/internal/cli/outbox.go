@@ -19,6 +19,7 @@ func outboxFilters() []filter {
 	return append([]filter{
 		byStatus("pending", "failed", "processed", "skipped", "dead"), byTenant(),
 		{flag: "event-type", param: "eventType", usage: "only those of this event `type`"},
+		byCorrelation(),
 	}, period()...)
 }
 
@@ -36,13 +37,13 @@ func (a *app) outboxCommands() *cobra.Command {
 			{title: "ID", text: func(o client.OutboxItem) string { return o.ID }},
 		},
 	})
-	numbers := a.command(spec{use: "metrics", short: "Show the outbox in five numbers", run: func(ctx context.Context, _ []string) error {
+	numbers := a.command(spec{use: "metrics", short: "Show the outbox in numbers", run: func(ctx context.Context, _ []string) error {
 		return a.tell(ctx, a.api, client.Request{Method: http.MethodGet, Path: outboxPath("metrics")})
 	}})
 	return group("outbox", "Events on their way", "Show the messages of the outbox, and decide about them.",
 		list, a.showCommand("TENANT ID", "Show a message with its payload and its attempts", a.api, outboxPath()...),
-		a.outboxActionCommand("retry", "Deliver what is dead or pending now"),
-		a.outboxActionCommand("skip", "Give up what is dead or pending"), a.replayCommand(), numbers)
+		a.outboxActionCommand("retry", "Deliver what is dead or pending now, and close its dead letter"),
+		a.outboxActionCommand("skip", "Give up what is dead or pending, and close its dead letter"), a.replayCommand(), numbers)
 }
 
 func (a *app) outboxActionCommand(verb, short string) *cobra.Command {

@@ -126,6 +126,8 @@ type OutboxItem struct {
 	CreatedAt  time.Time `json:"createdAt"`
 	RetryCount int       `json:"retryCount"`
 	LastError  string    `json:"lastErrorSnippet"`
+	// CorrelationID is that of the run that sent it.
+	CorrelationID string `json:"correlationId"`
 }
 
 // Timeline is what all engines did under a correlation id, oldest first; Truncated says that there is more.

@@ -14,11 +14,15 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/audit"
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/deadevent"
 	"github.com/vibedata/roundhouse/internal/urlpath"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -28,6 +32,9 @@ const Address = "http://localhost"
 // Config says what is asked; all of it is required.
 type Config struct {
 	Tables tables.Store
+	// Queues and Blobs are those of the app: a decision about the dead letter of an event is one about the event.
+	Queues queues.Store
+	Blobs  blobs.Store
 	// Engines are the names under which there can be history and dead letters.
 	Engines []string
 	// By is who asks: decisions are recorded under this name.
@@ -49,8 +56,14 @@ func New(c Config) (*Transport, error) {
 	who := access.LocalUser(c.By)
 	store := codec.Opaque(c.Tables, covers())
 	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: store, Now: c.Now}}
+	letters := engine.NewDeadLetters(store, "")
+	events, err := outbox.New(outbox.Config{Tables: store, Queues: c.Queues, Blobs: c.Blobs, Letters: deadevent.NewLetters(letters), Logger: c.Log, Now: c.Now})
+	if err != nil {
+		return nil, err
+	}
+	deadevent.NewOwner(letters, outbox.NewAdmin(events))
 	return t, api.Register(t.echo, api.Config{
-		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Engines: c.Engines,
+		History: engine.NewHistory(store, ""), DeadLetters: letters, Engines: c.Engines,
 		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
 	})
 }

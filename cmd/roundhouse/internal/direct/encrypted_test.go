@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -53,7 +55,7 @@ func TestEncryptedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	transport, err := direct.New(direct.Config{Tables: memory, Engines: []string{"work"}, By: "ann", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }})
+	transport, err := direct.New(direct.Config{Tables: memory, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Engines: []string{"work"}, By: "ann", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)
 	}

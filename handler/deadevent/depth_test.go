@@ -1,4 +1,4 @@
-package handler
+package deadevent
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ func TestDeadEventsThatAreTooDeep(t *testing.T) {
 	t.Parallel()
 	for levels, kept := range map[int]bool{payload.MaxDepth: true, payload.MaxDepth + 1: false, 10_000: false} {
 		text := strings.Repeat("[", levels) + strings.Repeat("]", levels)
-		m := deadMessageOf(outbox.DeadEvent{Event: outbox.Event{Payload: json.RawMessage(text)}})
+		m := messageOf(outbox.DeadEvent{Event: outbox.Event{Payload: json.RawMessage(text)}})
 		if _, err := json.Marshal(m); err != nil || (m.DataSize == 0) != kept || (string(m.Data) == text) != kept {
 			t.Errorf("%d levels: %d bytes of data, size %d, %v", levels, len(m.Data), m.DataSize, err)
 		}

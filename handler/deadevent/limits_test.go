@@ -1,4 +1,4 @@
-package handler
+package deadevent
 
 import (
 	"encoding/json"
@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -18,38 +16,32 @@ import (
 func TestSizesOfDeadEvents(t *testing.T) {
 	t.Parallel()
 	store := tables.NewMemory()
-	o, err := outbox.New(outbox.Config{Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Options: outbox.DefaultOptions()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := deadEvents{letters: engine.NewDeadLetters(store, ""), admin: outbox.NewAdmin(o)}
-	if err := dead.letters.CreateTable(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Create(t.Context()); err != nil {
+	all := engine.NewDeadLetters(store, "")
+	dead := NewLetters(all)
+	if err := all.CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for _, unit := range []string{"x", "<", "\u2028", "𝄞", `\"`} {
-		for n := maxDeadPayload - 1; n <= maxDeadPayload+1; n++ {
+		for n := maxPayload - 1; n <= maxPayload+1; n++ {
 			text := strings.Repeat(unit, (n-2)/len(unit))
 			id := fmt.Sprintf("%x-%d", unit, n)
 			e := outbox.DeadEvent{Event: outbox.Event{ID: id, TenantID: "acme", Type: "t", CreatedAt: at, Payload: json.RawMessage(`"` + text + strings.Repeat("y", n-2-len(text)) + `"`)},
-				FirstFailureAt: at, LastFailureAt: at}
-			if err := dead.add(t.Context(), e); err != nil {
+				Began: at, At: at, FirstFailureAt: at, LastFailureAt: at}
+			if _, err := dead.Open(t.Context(), e); err != nil {
 				t.Errorf("%d bytes of %q: %.300v", n, unit, err)
 				continue
 			}
-			found, err := dead.letters.Pending(t.Context(), outboxEngine, id)
+			found, err := all.Pending(t.Context(), Engine, id)
 			if err != nil || len(found) != 1 {
 				t.Fatalf("%d bytes of %q: %d letters, %v", n, unit, len(found), err)
 			}
-			l, err := dead.letters.Get(t.Context(), outboxEngine, found[0].RowKey)
-			var m deadMessage
+			l, err := all.Get(t.Context(), Engine, found[0].RowKey)
+			var m message
 			if err == nil {
 				err = json.Unmarshal(l.OriginalMessage, &m)
 			}
-			if err != nil || (string(m.Data) == string(e.Payload)) != (n <= maxDeadPayload) || (m.DataSize == n) != (n > maxDeadPayload) {
+			if err != nil || (string(m.Data) == string(e.Payload)) != (n <= maxPayload) || (m.DataSize == n) != (n > maxPayload) {
 				t.Errorf("%d bytes of %q: %d of data, size %d, %v", n, unit, len(m.Data), m.DataSize, err)
 			}
 		}

@@ -1,0 +1,215 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// Letters keeps the dead letters of messages: of those that are dead, and of those that wait for configuration for too long.
+// The message decides and its letter follows: what a letter is to show is written together with the change of the message, and
+// told to Letters until they have taken it, in order, before anything else happens to the message. So each method may be
+// called more than once for one change, also at the same time. Implementations are safe for concurrent use.
+type Letters interface {
+	// Open makes sure that the message has one pending letter, and returns the name of it.
+	Open(ctx context.Context, e DeadEvent) (letter string, err error)
+	// Close ends what is pending of a message's letters. That nothing is pending is no error.
+	Close(ctx context.Context, c Closing) error
+}
+
+// DeadEvent is a message that needs a person.
+type DeadEvent struct {
+	Event
+	Destination string
+	Reason      DeadReason
+	// Error is the text of the last failure, cut at MaxErrorTextLength.
+	Error string
+	// RetryCount counts the failures.
+	RetryCount int
+	// Began is when the life of the message began that came to this: when it was added, or let start over by a person. At is
+	// when it came to this.
+	Began, At time.Time
+	// FirstFailureAt is the time of the oldest attempt of this life that is still in the log.
+	FirstFailureAt, LastFailureAt time.Time
+	// Parent is the letter of the life before, "" for none. Reopened is the letter that is to be pending again, "" for a new one.
+	Parent, Reopened string
+}
+
+// Closing is what has become of a message that had a letter.
+type Closing struct {
+	TenantID, ID string
+	As           ClosedAs
+	// By is who decided, "" for nobody; Notes are why.
+	By, Notes string
+	At        time.Time
+}
+
+// ClosedAs says how a letter ends.
+type ClosedAs string
+
+// These are the ends.
+const (
+	ClosedRetried ClosedAs = "Retried"
+	ClosedSkipped ClosedAs = "Skipped"
+	ClosedExpired ClosedAs = "Expired" // skipped, and the letter is to be given up
+	// ClosedConfigured: the configuration is right again, and the message goes on
+	ClosedConfigured ClosedAs = "Configured"
+)
+
+// noLetters keeps none.
+type noLetters struct{}
+
+func (noLetters) Open(context.Context, DeadEvent) (string, error) { return "", nil }
+func (noLetters) Close(context.Context, Closing) error            { return nil }
+
+// debt is what the letter of a message does not show yet. Its JSON names stay: rows have them.
+type debt struct {
+	// Close is how the open letter ends, "" when there is one to open.
+	Close ClosedAs `json:"close,omitempty"`
+	// Reopen is the letter that is to be pending again.
+	Reopen string    `json:"reopen,omitempty"`
+	By     string    `json:"by,omitempty"`
+	Notes  string    `json:"notes,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+func (b *debt) text() string {
+	if b == nil {
+		return ""
+	}
+	// Marshalling strings and times cannot fail.
+	text, _ := json.Marshal(b)
+	return string(text)
+}
+
+// owe notes on the message what its letter has to show.
+func (m *message) owe(b debt) { m.owed = &b }
+
+// owedOp returns the operation that announces the debt to the sweep, in the transaction that writes the message.
+func (m *message) owedOp() tables.Op {
+	return tables.Upsert(tables.Entity{
+		Key:        tables.Key{Partition: partition(m.TenantID), Row: owedRow(m.owed.At, m.ID)},
+		Properties: map[string]any{"Id": m.ID, "SchemaVersion": int32(schemaVersion)},
+	})
+}
+
+const (
+	// payTries bounds how often a payment starts again because others changed the message.
+	payTries = 4
+	// payAtOnce is how many debts are paid at the same time.
+	payAtOnce = 8
+)
+
+// payAll pays the debts of messages of one tenant. What cannot be paid now stays for the next sweep.
+func (o *Outbox) payAll(ctx context.Context, tenant string, ids []string) error {
+	var group errgroup.Group
+	group.SetLimit(payAtOnce)
+	for _, id := range ids {
+		group.Go(func() error {
+			_, err := o.pay(ctx, tenant, id)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// pay tells Letters what the letter of a message does not show yet, and returns the message as it is then. An error is logged.
+func (o *Outbox) pay(ctx context.Context, tenant, id string) (*message, error) {
+	m, err := o.tryPay(ctx, tenant, id)
+	for try := 1; try < payTries && errors.Is(err, ErrBusy); try++ {
+		m, err = o.tryPay(ctx, tenant, id)
+	}
+	if err != nil {
+		o.logger.ErrorContext(ctx, "outbox dead letter not brought up to date: the next sweep tries again", "id", id, "tenant", tenant, "error", err)
+		return nil, fmt.Errorf("dead letter of message %s: %w", clip(id, 64), err)
+	}
+	return m, nil
+}
+
+// payRow pays the debt that an o- row announces, and removes the row, also one of a debt that is no more.
+func (o *Outbox) payRow(ctx context.Context, tenant string, row tables.Entity) error {
+	if _, err := o.pay(ctx, tenant, idOf(row)); err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	err := o.tables.Apply(ctx, o.table, tables.Delete(row.Key, ""))
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+func (o *Outbox) tryPay(ctx context.Context, tenant, id string) (*message, error) {
+	m, etag, err := o.load(ctx, tenant, id)
+	if err != nil || m.owed == nil {
+		return m, err
+	}
+	paid := tables.Key{Partition: partition(tenant), Row: owedRow(m.owed.At, id)}
+	if err := o.tell(ctx, m); err != nil {
+		return nil, err
+	}
+	m.owed = nil
+	row := m.entity()
+	row.ETag = etag
+	err = o.tables.Apply(ctx, o.table, tables.Replace(row), tables.Delete(paid, ""))
+	if err != nil && needsReread(err) {
+		err = ErrBusy // somebody else has paid, or this did and the answer was lost
+	}
+	return m, err
+}
+
+// tell tells Letters what is owed.
+func (o *Outbox) tell(ctx context.Context, m *message) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.options.DeliveryTimeout)
+	defer cancel()
+	if b := m.owed; b.Close != "" {
+		return o.letters.Close(ctx, Closing{TenantID: m.TenantID, ID: m.ID, As: b.Close, By: b.By, Notes: b.Notes, At: b.At})
+	}
+	m.DeadLetter, err = o.letters.Open(ctx, o.deadEvent(ctx, m))
+	return err
+}
+
+func (o *Outbox) deadEvent(ctx context.Context, m *message) DeadEvent {
+	// The error is ignored, because an unreadable payload may be why the message is dead.
+	payload, _ := o.payload(ctx, m)
+	event := m.event(payload)
+	event.Attempt = m.RetryCount
+	e := DeadEvent{
+		Event: event, Destination: m.Destination, Reason: DeadReason(m.givenUp), Error: m.Error, RetryCount: m.RetryCount, Began: m.began(),
+		At: m.owed.At, FirstFailureAt: m.owed.At, LastFailureAt: m.owed.At, Parent: m.DeadLetter, Reopened: m.owed.Reopen,
+	}
+	if m.Status != StatusDead {
+		e.Reason = ReasonMisconfigured
+	}
+	first := true
+	for _, a := range m.Attempts {
+		if a.At.Before(m.RevivedAt) {
+			continue
+		}
+		if e.LastFailureAt = a.At; first {
+			e.FirstFailureAt, first = a.At, false
+		}
+	}
+	return e
+}
+
+// load reads the m- row of a message, and its ETag.
+func (o *Outbox) load(ctx context.Context, tenant, id string) (*message, string, error) {
+	if err := errors.Join(checkID("tenant id", tenant, true), checkID("message id", id, true)); err != nil {
+		return nil, "", err
+	}
+	e, err := o.tables.Get(ctx, o.table, tables.Key{Partition: partition(tenant), Row: messageRow(id)})
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil, "", ErrNotFound
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := decode(e)
+	return &m, e.ETag, err
+}
