@@ -75,11 +75,11 @@ func TestLifecycle(t *testing.T) {
 				admin, err := outbox.NewAdmin(m.w.outbox(t, m.w.tables)), error(nil)
 				switch rapid.IntRange(0, 2).Draw(rt, "action") {
 				case 0:
-					err = admin.Retry(t.Context(), "t1", event)
+					err = admin.Retry(t.Context(), "t1", event, "")
 				case 1:
 					err = admin.Skip(t.Context(), "t1", event, "somebody")
 				default:
-					err = admin.Replay(t.Context(), "t1", event)
+					err = admin.Replay(t.Context(), "t1", event, "")
 				}
 				if err != nil && !errors.Is(err, outbox.ErrState) {
 					rt.Fatal(err)
