@@ -246,3 +246,27 @@ func TestNewPipelineNamesEverythingThatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// A message whose run succeeded is no dead letter, however often it could not be acknowledged, and even when nothing but the
+// history knows of the run any more.
+func TestASuccessIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.prepare(t)
+		p := w.process(t, nil)
+		w.send(t, good)
+		d := w.delivery(t, testQueue)
+		if err := p.Handle(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.runtime.Purge(t.Context(), "turntable-c1"); err != nil {
+			t.Fatal(err)
+		}
+		d.DequeueCount = engine.DefaultMaxAttempts
+		if err := p.Handle(t.Context(), d); err != nil || p.Count(engine.Duplicate) != 1 || w.turns.Load() != 1 {
+			t.Errorf("%v; %d duplicates, %d turns", err, p.Count(engine.Duplicate), w.turns.Load())
+		}
+		w.checkSucceeded(t, "c1")
+	})
+}
