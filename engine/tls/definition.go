@@ -19,6 +19,8 @@ const (
 	activityCurrent = "current-certificate"
 	activityTargets = "list-targets"
 	activityRetire  = "retire-versions"
+	activityPlan    = "plan-revocation"
+	activityDisable = "disable-versions"
 )
 
 // maxRateWait bounds how long a run waits, in all, for the rate limit of an authority; runTimeout bounds the run.
@@ -35,6 +37,8 @@ type Result struct {
 	Note string `json:"note,omitempty"`
 	// Targets is how many serve it: all there are.
 	Targets int `json:"targets"`
+	// Revoked are the versions that were revoked.
+	Revoked []string `json:"revoked,omitempty"`
 }
 
 // activities are the steps with their options.
@@ -44,6 +48,9 @@ type activities struct {
 	current    *orchestrator.Activity[RenewInput, RenewOutput]
 	targets    *orchestrator.Activity[TargetsInput, []Target]
 	retire     *orchestrator.Activity[RetireInput, RetireOutput]
+	revoke     *orchestrator.Activity[RevokeInput, RevokeOutput]
+	plan       *orchestrator.Activity[PlanInput, Plan]
+	disable    *orchestrator.Activity[DisableInput, RetireOutput]
 }
 
 func newActivities(s *Steps) activities {
@@ -60,20 +67,23 @@ func newActivities(s *Steps) activities {
 		current:    orchestrator.NewActivity(activityCurrent, permanently(s.Current), brief...),
 		targets:    orchestrator.NewActivity(activityTargets, permanently(s.ListTargets), brief...),
 		retire:     orchestrator.NewActivity(activityRetire, permanently(s.Retire), brief...),
+		revoke:     orchestrator.NewActivity(OperationRevoke, permanently(s.Revoke), brief...),
+		plan:       orchestrator.NewActivity(activityPlan, permanently(s.PlanRevocation), brief...),
+		disable:    orchestrator.NewActivity(activityDisable, permanently(s.Disable), brief...),
 	}
 }
 
 // Definition is the engine over the steps. A message with the operation renew, or none, renews the certificate when it is
-// due, or when its input forces it, and has every target serve it; one with distribute only has them serve what there is.
-// A renewal that is not due is a success whose output has a note.
+// due, or when its input forces it, and has every target serve it; one with distribute only has them serve what there is; one with
+// revoke revokes versions of it. A renewal that is not due is a success whose output has a note.
 func Definition(steps *Steps) engine.Definition {
 	a := newActivities(steps)
 	return engine.Definition{
 		Name:         Engine,
 		Queue:        Queue,
 		Orchestrator: engine.Orchestrate(Engine, a.run),
-		Operations:   []orchestrator.AnyActivity{a.renew, a.distribute},
-		Activities:   []orchestrator.AnyActivity{a.current, a.targets, a.retire},
+		Operations:   []orchestrator.AnyActivity{a.renew, a.distribute, a.revoke},
+		Activities:   []orchestrator.AnyActivity{a.current, a.targets, a.retire, a.plan, a.disable},
 		Tables:       []string{OrdersTable, ChallengesTable},
 		Timeout:      runTimeout,
 	}
@@ -81,8 +91,14 @@ func Definition(steps *Steps) engine.Definition {
 
 func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 	domains, err := r.Input.Names()
+	if err == nil {
+		err = r.Input.checkOperation(r.Operation)
+	}
 	if err != nil {
 		return Result{}, orchestrator.Permanent(err)
+	}
+	if r.Operation == OperationRevoke {
+		return a.revocation(ctx, r, domains[0])
 	}
 	made, err := a.certificate(ctx, r, domains)
 	if err != nil {
@@ -97,9 +113,7 @@ func (a activities) run(ctx *orchestrator.Context, r engine.Request[Input]) (Res
 	}
 	result := Result{Certificate: made.Certificate, Renewed: made.Renewed, Note: made.Note, Targets: len(targets)}
 	if len(targets) == 0 && ctx.Patched("nothing-is-retired-without-targets") {
-		// The history has to show that nobody was told, and who serves the version before is not known.
-		_, err := a.distribute.Call(ctx, DistributeInput{Certificate: made.Certificate, Nobody: true}).Await()
-		return result, err
+		return result, a.tellNobody(ctx, made.Certificate)
 	}
 	_, err = a.retire.Call(ctx, RetireInput{Name: made.Certificate.Name, Version: made.Certificate.Version}).Await()
 	if err != nil {
@@ -115,12 +129,9 @@ func (a activities) certificate(ctx *orchestrator.Context, r engine.Request[Inpu
 	case "", OperationRenew:
 		return a.renewPatiently(ctx, in)
 	case OperationDistribute:
-		if in.Force || in.KeyType != "" {
-			return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: force and keyType belong to renew", ErrInput))
-		}
 		return a.current.Call(ctx, in).Await()
 	default:
-		return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: unknown operation %.64q; the engine knows %s and %s", ErrInput, r.Operation, OperationRenew, OperationDistribute))
+		return RenewOutput{}, orchestrator.Permanent(fmt.Errorf("%w: unknown operation %.64q; the engine knows %s, %s and %s", ErrInput, r.Operation, OperationRenew, OperationDistribute, OperationRevoke))
 	}
 }
 
@@ -140,6 +151,12 @@ func (a activities) renewPatiently(ctx *orchestrator.Context, in RenewInput) (Re
 			return out, fmt.Errorf("wait for the rate limit of the authority: %w", err)
 		}
 	}
+}
+
+// tellNobody has the history show that nobody was told: who serves the version before is not known.
+func (a activities) tellNobody(ctx *orchestrator.Context, c Certificate) error {
+	_, err := a.distribute.Call(ctx, DistributeInput{Certificate: c, Nobody: true}).Await()
+	return err
 }
 
 // spread has all targets serve the certificate, each with attempts of its own. The error names those who do not.

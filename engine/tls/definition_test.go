@@ -28,6 +28,9 @@ type script struct {
 	// renew and distribute are what the steps do; nil succeeds.
 	renew      func(ctx context.Context, in tls.RenewInput) (tls.RenewOutput, error)
 	distribute func(ctx context.Context, in tls.DistributeInput) error
+	// versions are those to revoke; there is a certificate that can be replaced unless noneIsEnabled.
+	versions      []string
+	noneIsEnabled bool
 }
 
 var (
@@ -68,6 +71,19 @@ func (s script) scenario(t *testing.T) orchestratortest.Scenario[engine.Message,
 					targets[i] = tls.Target{ID: fmt.Sprintf("i%d", i)}
 				}
 				return targets, nil
+			}),
+			fake(t, all, "plan-revocation", func(_ context.Context, in tls.PlanInput) (tls.Plan, error) {
+				plan := tls.Plan{Name: certificate.Name, Versions: s.versions, Domains: []string{in.Domain, "example.com"}}
+				if s.noneIsEnabled {
+					plan.Domains = nil
+				}
+				return plan, nil
+			}),
+			fake(t, all, "revoke", func(_ context.Context, in tls.RevokeInput) (tls.RevokeOutput, error) {
+				return tls.RevokeOutput{Version: in.Version, Reason: in.Reason}, nil
+			}),
+			fake(t, all, "disable-versions", func(_ context.Context, in tls.DisableInput) (tls.RetireOutput, error) {
+				return tls.RetireOutput{Disabled: in.Versions}, nil
 			}),
 			fake(t, all, "retire-versions", func(context.Context, tls.RetireInput) (tls.RetireOutput, error) { return tls.RetireOutput{}, nil }),
 		},

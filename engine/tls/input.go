@@ -22,6 +22,8 @@ type Input struct {
 	// KeyType is what the certificate's key has to be; one of another type is replaced. "" leaves it as it is, which is
 	// certificates.DefaultKeyType for a certificate that is not there yet. Operation renew only.
 	KeyType certificates.KeyType `json:"keyType,omitempty"`
+	// Revocation is for operation revoke only, which takes the first domain alone: it names the certificate.
+	Revocation
 }
 
 // maxDomain is the length of a domain name (RFC 1034, section 3.1).
@@ -59,6 +61,24 @@ func (in Input) names() ([]string, error) {
 		}
 	}
 	return names, checkDomains(names)
+}
+
+// checkOperation refuses what belongs to another operation.
+func (in Input) checkOperation(operation string) error {
+	renewing := operation == "" || operation == OperationRenew
+	var err error
+	switch {
+	case !renewing && (in.Force || in.KeyType != ""):
+		err = fmt.Errorf("force and keyType belong to %s", OperationRenew)
+	case operation == OperationRevoke:
+		err = in.Revocation.validate()
+	case in.Revocation != Revocation{}:
+		err = fmt.Errorf("version, all, reason and immediately belong to %s", OperationRevoke)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	return nil
 }
 
 // checkDomains checks names in lower case.

@@ -94,7 +94,7 @@ func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.Roun
 		t.Fatal(err)
 	}
 	authority, err := acme.New(acme.Config{Directory: w.ca.Directory(), Vault: w.secrets, Solvers: []acme.Solver{acme.HTTP01{Tables: store}},
-		Client: wrap(w.ca.Client()), PollInterval: 5 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+		Client: wrap(w.ca.Client()), PollInterval: 5 * time.Millisecond, Now: w.now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,11 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// TagJob is the tag of a version that names the run that made it.
-const TagJob = "renewalJobId"
+// Tags of a version: TagJob names the run that made it, TagBecause says why.
+const (
+	TagJob     = "renewalJobId"
+	TagBecause = "renewedBecause"
+)
 
 // maxTries bounds the rounds of one Renew: each follows a sign that somebody else was at work.
 const maxTries = 4
@@ -30,6 +33,8 @@ type RenewInput struct {
 	KeyType certificates.KeyType `json:"keyType,omitempty"`
 	// JobID is the run that asks; one run renews once. Required.
 	JobID string `json:"jobId"`
+	// Avoid are versions that may not stay the current one.
+	Avoid []string `json:"avoid,omitempty"`
 	// Again counts the attempts before: each has to ask anew, because another run may have renewed it since.
 	Again int `json:"again,omitempty"`
 }
@@ -43,6 +48,10 @@ type RenewOutput struct {
 	RenewAtUtc time.Time `json:"renewAtUtc,omitzero"`
 	// Note says why it was not renewed.
 	Note string `json:"note,omitempty"`
+	// Because says why it was renewed.
+	Because string `json:"because,omitempty"`
+	// ExplanationURL is a page of the authority's for people, which says why it wants a renewal when it does.
+	ExplanationURL string `json:"explanationUrl,omitempty"`
 }
 
 // Renew makes sure that there is a certificate for the domains that is not due for renewal. Repeating it for the same job
@@ -83,11 +92,14 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 		return RenewOutput{}, err
 	}
 	var replaces []byte
+	why := due{because: "there was none"}
 	key := cmp.Or(in.KeyType, certificates.DefaultKeyType)
 	if found {
-		out, keep, err := s.keep(ctx, now, in)
-		if err != nil || keep {
-			return out, err
+		if why, err = s.due(ctx, now, in); err != nil {
+			return RenewOutput{}, err
+		}
+		if out, keep := keep(now, in, why); keep {
+			return out, nil
 		}
 		replaces = now.leaf.Raw
 		key = cmp.Or(in.KeyType, certificates.KeyTypeOf(now.leaf.PublicKey), certificates.DefaultKeyType)
@@ -110,7 +122,7 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 		}
 		return RenewOutput{}, err
 	}
-	version, err := s.config.Vault.Merge(ctx, name, chain, map[string]string{TagJob: in.JobID})
+	version, err := s.config.Vault.Merge(ctx, name, chain, map[string]string{TagJob: in.JobID, TagBecause: why.because})
 	if err != nil {
 		return RenewOutput{}, err
 	}
@@ -118,7 +130,7 @@ func (s *Steps) tryRenew(ctx context.Context, name string, in RenewInput) (Renew
 	if err != nil {
 		return RenewOutput{}, err
 	}
-	return RenewOutput{Certificate: describe(held{version: version, leaf: leaf}), Renewed: true}, nil
+	return RenewOutput{Certificate: describe(held{version: version, leaf: leaf}), Renewed: true, Because: why.because, ExplanationURL: why.explanation}, nil
 }
 
 // overtook says that somebody else has renewed since before, so that the request is one in vain, and drops it.
@@ -127,31 +139,33 @@ func (s *Steps) overtook(ctx context.Context, name string, before held, in Renew
 	if err != nil || !found || now.version.Version == before.version.Version {
 		return RenewOutput{}, false, err
 	}
-	out, keep, err := s.keep(ctx, now, in)
-	if err != nil || !keep {
+	why, err := s.due(ctx, now, in)
+	if err != nil {
 		return RenewOutput{}, false, err
+	}
+	out, stays := keep(now, in, why)
+	if !stays {
+		return RenewOutput{}, false, nil
 	}
 	return out, true, s.config.Vault.Cancel(ctx, name)
 }
 
 // keep says whether the current certificate stays, and what Renew returns then.
-func (s *Steps) keep(ctx context.Context, now held, in RenewInput) (RenewOutput, bool, error) {
+func keep(now held, in RenewInput, why due) (RenewOutput, bool) {
 	out := RenewOutput{Certificate: describe(now)}
 	if slices.Contains(now.jobs, in.JobID) {
 		out.Renewed = true
-		return out, true, nil
+		if now.version.Tags[TagJob] == in.JobID {
+			out.Because = now.version.Tags[TagBecause]
+		}
+		return out, true
 	}
-	otherKey := in.KeyType != "" && in.KeyType != certificates.KeyTypeOf(now.leaf.PublicKey)
-	if in.Force || otherKey || !covers(now.leaf, in.Domains) {
-		return out, false, nil
+	if why.because != "" {
+		return out, false
 	}
-	at, err := s.renewAt(ctx, now.leaf)
-	if err != nil || !s.config.Now().Before(at) {
-		return out, false, err
-	}
-	out.RenewAtUtc = at
-	out.Note = "not due before " + at.Format(time.RFC3339)
-	return out, true, nil
+	out.RenewAtUtc, out.ExplanationURL = why.at, why.explanation
+	out.Note = "not due before " + why.at.Format(time.RFC3339)
+	return out, true
 }
 
 // request returns the signing request for the domains. One that is under way for other domains, or of another key type, is dropped:

@@ -95,7 +95,7 @@ func TestRenewWhenDue(t *testing.T) {
 
 func window(from, to time.Duration) func(*testing.T, *world, []byte) {
 	return func(t *testing.T, w *world, leaf []byte) {
-		w.ca.SuggestRenewal(t, leaf, time.Now().Add(from), time.Now().Add(to))
+		w.ca.SuggestRenewal(t, leaf, time.Now().Add(from), time.Now().Add(to), "https://example.com/incident")
 	}
 }
 

@@ -1,15 +1,16 @@
 // Package tls holds the TLS certificate engine: Renew has the authority issue a certificate when its time has come,
-// Distribute tells a target to serve it and looks, by a handshake, whether it does.
+// Distribute tells a target to serve it and looks, by a handshake, whether it does, Revoke makes one invalid.
 //
 // It promises that the private key is made in the certificate store and stays there: the engine handles signing requests
 // and certificates, both of them public. A process that dies between an order and its certificate costs no other order:
 // the signing request waits in the store, the order's address in a table, and whoever comes next goes on with both. A run
 // renews a certificate once, however often its steps run. A certificate that was renewed before all targets took it is
 // distributed by every later run until they do, and the versions before it are disabled only after that, and after an
-// overlap; never, when no target is known.
+// overlap; never, when no target is known. What is to be revoked is replaced everywhere first, unless the message says that it
+// cannot wait.
 //
-// Storage keys: the certificates named tls-{first domain} (see secrets.Name) with the tag renewalJobId; the table
-// tlsOrders (partition: certificate name, rows: "order", "served"); the table tlsChallenges (partition: "http-01", row: the token).
+// Storage keys: the certificates named tls-{first domain} (see secrets.Name) with the tags renewalJobId and renewedBecause; the table
+// tlsOrders (partition: certificate name, rows: "order", "served", "window"); the table tlsChallenges (partition: "http-01", row: the token).
 package tls
 
 import (
@@ -30,6 +31,8 @@ const Engine = "tls"
 const (
 	OperationRenew      = "renew"
 	OperationDistribute = "distribute"
+	// OperationRevoke is beside those of the standard.
+	OperationRevoke = "revoke"
 )
 
 // Tables of this engine. Whoever wires it creates them.
@@ -42,6 +45,7 @@ const (
 const (
 	DefaultRenewAfter = 2.0 / 3
 	DefaultOverlap    = 24 * time.Hour
+	DefaultLookEvery  = 24 * time.Hour
 )
 
 // These errors are told apart with errors.Is.
@@ -95,8 +99,10 @@ type Authority interface {
 	// Issue takes an order as far as there is to go: it shows control of the domains, hands the request in, and returns the
 	// chain, leaf first. It goes on where the order stands, so it can be repeated.
 	Issue(ctx context.Context, order string, request []byte) (chain [][]byte, err error)
-	// Renewal is the window in which the authority wants a certificate renewed (RFC 9773); false when it does not say.
-	Renewal(ctx context.Context, leaf []byte) (from, to time.Time, ok bool, err error)
+	// Renewal is the window in which the authority wants a certificate renewed.
+	Renewal(ctx context.Context, leaf []byte) (Window, error)
+	// Revoke makes a certificate (a leaf) invalid for everybody; one that is revoked already stays so.
+	Revoke(ctx context.Context, leaf []byte, reason Reason) error
 	// Tidy takes away what processes that died have left of their answers to challenges. What it cannot take away it logs, for the
 	// next time.
 	Tidy(ctx context.Context)
@@ -117,8 +123,11 @@ type Config struct {
 	// RenewAfter is the share of a certificate's life after which it is renewed when the authority does not say when;
 	// between 0 and 1, DefaultRenewAfter when 0.
 	RenewAfter float64
-	// Overlap is for how long after a renewal the version before stays enabled; DefaultOverlap when 0.
+	// Overlap is for how long all targets have to have served a version before those before it are disabled; DefaultOverlap when 0.
 	Overlap time.Duration
+	// LookEvery is how often each certificate is looked at: a moment of the authority's that comes before the next look is due at this
+	// one (RFC 9773, section 4.2). DefaultLookEvery when 0.
+	LookEvery time.Duration
 	// Roots are what chains that targets serve have to lead to; the system's when nil.
 	Roots *x509.CertPool
 	// Now is the clock, time.Now when nil.
@@ -140,8 +149,8 @@ func (c Config) Validate() error {
 	if c.RenewAfter < 0 || c.RenewAfter >= 1 {
 		errs = append(errs, fmt.Errorf("tls: Config.RenewAfter is %v: set a share between 0 and 1", c.RenewAfter))
 	}
-	if c.Overlap < 0 {
-		errs = append(errs, errors.New("tls: Config.Overlap is negative"))
+	if c.Overlap < 0 || c.LookEvery < 0 {
+		errs = append(errs, errors.New("tls: Config.Overlap or Config.LookEvery is negative"))
 	}
 	return errors.Join(errs...)
 }
@@ -159,6 +168,9 @@ func New(config Config) (*Steps, error) {
 	}
 	if config.Overlap == 0 {
 		config.Overlap = DefaultOverlap
+	}
+	if config.LookEvery == 0 {
+		config.LookEvery = DefaultLookEvery
 	}
 	if config.Now == nil {
 		config.Now = time.Now

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -36,6 +37,7 @@ const (
 	Order    = "/my-order/"
 	Finalize = "/finalize-order/"
 	Answer   = "/chalZ/"
+	Revoke   = "/revoke-cert"
 
 	RenewalInfo = "/draft-ietf-acme-ari-03/renewalInfo/"
 )
@@ -149,10 +151,10 @@ func (s *Server) Roots() *x509.CertPool {
 // RootPEM is the one root of Roots, for a file that another process trusts.
 func (s *Server) RootPEM() []byte { return s.ca.GetRootCert(0).PEM() }
 
-// SuggestRenewal sets the window in which the authority wants a certificate (DER) renewed.
-func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time) {
+// SuggestRenewal sets the window in which the authority wants a certificate (DER) renewed, and the page that explains it, "" for none.
+func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time, explanation string) {
 	t.Helper()
-	window, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": from, "end": to}})
+	window, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": from, "end": to}, "explanationURL": explanation})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,6 +169,23 @@ func (s *Server) SuggestRenewal(t testing.TB, leaf []byte, from, to time.Time) {
 	if w.Code != http.StatusOK {
 		t.Fatalf("set renewal info: %d %s", w.Code, w.Body)
 	}
+}
+
+// Revoked says whether a certificate (DER) is revoked.
+func (s *Server) Revoked(t testing.TB, leaf []byte) bool {
+	t.Helper()
+	certificate, err := x509.ParseCertificate(leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, fmt.Sprintf("/cert-status-by-serial/%x", certificate.SerialNumber), nil)
+	r.Header.Set("User-Agent", "tests")
+	w := httptest.NewRecorder()
+	s.front.ManagementHandler().ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("certificate status: %d %s", w.Code, w.Body)
+	}
+	return strings.Contains(w.Body.String(), `"Revoked"`)
 }
 
 // Refusal is what the authority answers instead of working.

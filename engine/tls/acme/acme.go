@@ -214,19 +214,45 @@ func (a *Authority) fetch(ctx context.Context, account acme.Account, order acme.
 }
 
 // Renewal implements tls.Authority.
-func (a *Authority) Renewal(ctx context.Context, leaf []byte) (from, to time.Time, ok bool, err error) {
+func (a *Authority) Renewal(ctx context.Context, leaf []byte) (tls.Window, error) {
 	certificate, err := x509.ParseCertificate(leaf)
 	if err != nil {
-		return from, to, false, fmt.Errorf("renewal information: %w", err)
+		return tls.Window{}, fmt.Errorf("renewal information: %w", err)
 	}
 	info, err := a.client.GetRenewalInfo(ctx, certificate)
 	if errors.Is(err, acme.ErrUnsupported) {
-		return from, to, false, nil
+		return tls.Window{}, nil
 	}
 	if err != nil {
-		return from, to, false, fmt.Errorf("renewal information: %w", err)
+		return tls.Window{}, fmt.Errorf("renewal information: %w", err)
 	}
-	return info.SuggestedWindow.Start.UTC(), info.SuggestedWindow.End.UTC(), true, nil
+	window := tls.Window{From: info.SuggestedWindow.Start.UTC(), To: info.SuggestedWindow.End.UTC(), Explanation: info.ExplanationURL}
+	if info.RetryAfter != nil {
+		window.Again = a.config.Now().Add(time.Until(*info.RetryAfter)) // the client reckons by the system's clock
+	}
+	return window, nil
+}
+
+// Revoke implements tls.Authority. The account's key signs, so only certificates of this account are revoked.
+func (a *Authority) Revoke(ctx context.Context, leaf []byte, reason tls.Reason) error {
+	certificate, err := x509.ParseCertificate(leaf)
+	code, known := reason.Code()
+	if err != nil || !known {
+		return fmt.Errorf("%w: revoke for the reason %q: %w", tls.ErrInput, reason, err)
+	}
+	ctx, limit := watchLimit(ctx, a.config.Now)
+	account, err := a.ensureAccount(ctx)
+	if err != nil {
+		return a.explain(limit, "open the account", err)
+	}
+	err = a.client.RevokeCertificate(ctx, account, certificate, nil, code)
+	if isProblem(err, acme.ProblemTypeAlreadyRevoked) {
+		return nil
+	}
+	if isProblem(err, acme.ProblemTypeUnauthorized) {
+		err = fmt.Errorf("%w: %w", tls.ErrRefused, err)
+	}
+	return a.explain(limit, "revoke", err)
 }
 
 // decodeChain takes the certificates out of a PEM document.

@@ -263,14 +263,14 @@ func TestRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
-	w.ca.SuggestRenewal(t, chain[0], want, want.Add(time.Hour))
-	from, to, ok, err := a.Renewal(t.Context(), chain[0])
-	if err != nil || !ok || !from.Equal(want) || !to.Equal(want.Add(time.Hour)) {
-		t.Errorf("Renewal = %v, %v, %v, %v", from, to, ok, err)
+	w.ca.SuggestRenewal(t, chain[0], want, want.Add(time.Hour), "https://example.com/why")
+	got, err := a.Renewal(t.Context(), chain[0])
+	if err != nil || !got.From.Equal(want) || !got.To.Equal(want.Add(time.Hour)) || got.Explanation != "https://example.com/why" || got.Again.Before(time.Now().Add(time.Hour)) {
+		t.Errorf("Renewal = %+v, %v", got, err)
 	}
 	old := newWorld(t, pebble.Options{WithoutRenewalInfo: true}).authority(t)
-	if _, _, ok, err := old.Renewal(t.Context(), chain[0]); ok || err != nil {
-		t.Errorf("without renewal information: %v, %v", ok, err)
+	if got, err := old.Renewal(t.Context(), chain[0]); got != (tls.Window{}) || err != nil {
+		t.Errorf("without renewal information: %+v, %v", got, err)
 	}
 }
 

@@ -19,7 +19,7 @@ const defaultLimit = time.Hour
 
 // hopeless are the problems that asking again does not mend.
 var hopeless = map[string]bool{
-	acme.ProblemTypeBadCSR: true, acme.ProblemTypeBadPublicKey: true, acme.ProblemTypeCAA: true,
+	acme.ProblemTypeBadCSR: true, acme.ProblemTypeBadRevocationReason: true, acme.ProblemTypeBadPublicKey: true, acme.ProblemTypeCAA: true,
 	acme.ProblemTypeExternalAccountRequired: true, acme.ProblemTypeInvalidContact: true, acme.ProblemTypeRejectedIdentifier: true,
 	acme.ProblemTypeUnsupportedContact: true, acme.ProblemTypeUnsupportedIdentifier: true, acme.ProblemTypeUserActionRequired: true,
 }
