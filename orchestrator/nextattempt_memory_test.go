@@ -188,6 +188,10 @@ func TestTheNextAttemptKeepsWhatIsSound(t *testing.T) {
 			_, err := fail.Call(ctx, 1).Await()
 			return errors.Join(err, ctx.Publish(Publication{TenantID: "t", Type: "failed", Payload: []byte("1")}))
 		}},
+		"a report follows the failure": {kept: true, run: func(ctx *Context, _ *Activity[int, int]) error {
+			_, err := fail.Call(ctx, 1).Await()
+			return errors.Join(err, ctx.Publish(Publication{TenantID: "t", Type: "failed", Payload: []byte("1"), Report: true}))
+		}},
 		"a start follows the failure": {run: func(ctx *Context, _ *Activity[int, int]) error {
 			_, err := fail.Call(ctx, 1).Await()
 			_, late := other.Start(ctx, "", 1)

@@ -20,6 +20,9 @@ type Publication struct {
 	Key string
 	// OrderKey keeps events with the same order key in order; "" for none.
 	OrderKey string
+	// Report says that the event only tells how the attempt went. Published after a failure, it does not make the next attempt
+	// begin anew, as an event does that may stand for work.
+	Report bool
 	// CorrelationID is the correlation id of the orchestration; Publish sets it.
 	CorrelationID string
 }
@@ -66,7 +69,9 @@ func (p Publication) validate() error {
 }
 
 func (x *execution) publish(p Publication) {
-	x.noteAction()
+	if !p.Report {
+		x.noteAction()
+	}
 	if p.Key == "" {
 		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
 	}

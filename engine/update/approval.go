@@ -30,10 +30,9 @@ type proposal struct {
 	Components []Target `json:"components"`
 }
 
-// approval waits for the decision that a message asks for; without one, it is given. When the deadline passes, that is
+// approval waits for the decision that was asked for; without one, it is given. When the deadline passes, that is
 // an error that another attempt does not mend: a person has not answered, and another has to know.
-func approval(ctx *orchestrator.Context, r engine.Request[Input]) (orchestrator.Answer[Decision], error) {
-	a := r.Input.Approval
+func approval(ctx *orchestrator.Context, r engine.Request[Input], a *ApprovalRequest) (orchestrator.Answer[Decision], error) {
 	if a == nil {
 		return orchestrator.Answer[Decision]{Output: Decision{Approved: true}}, nil
 	}

@@ -9,30 +9,29 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/orchestrator"
-)
-
-// The ends of an update that is no failure.
-const (
-	Updated  = "Updated"
-	Rejected = "Rejected"
 )
 
 // Result is what a run leaves behind.
 type Result struct {
-	// Status is Updated or Rejected.
-	Status  string `json:"status"`
-	Version string `json:"version,omitempty"`
+	// Status is how it ended, if it is no failure: Updated, Rejected or Superseded.
+	Status  release.Status `json:"status"`
+	Version string         `json:"version,omitempty"`
 	// Changes are the components, in the order of their updates.
 	Changes []Change `json:"changes,omitempty"`
+	// SupersededBy is what was wanted instead.
+	SupersededBy *Wanted `json:"supersededBy,omitempty"`
 	// ApprovedBy is who decided, when somebody was asked.
 	ApprovedBy string `json:"approvedBy,omitempty"`
 }
 
+// errRolledBack marks the failure of an update that has left everything as it was.
+var errRolledBack = errors.New("all components are what they were before")
+
 // Definition is the engine over the steps.
 func Definition(steps *Steps) engine.Definition {
 	c := steps.config
-	locks := engine.NewLockSteps(Engine, c.Registry)
 	held := orchestrator.WithError[*registry.LockedError]()
 	options := []orchestrator.CallOption{held, orchestrator.WithTimeout(time.Minute),
 		orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5, Retryable: worthwhile})}
@@ -40,60 +39,111 @@ func Definition(steps *Steps) engine.Definition {
 		orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 10_000, FirstInterval: 2 * time.Second, Coefficient: 1.5, MaxInterval: c.VerifyInterval,
 			Timeout: c.VerifyTimeout, Retryable: worthwhile})}
 	u := updater{
+		locks:     engine.NewLockSteps(Engine, c.Registry),
+		lock:      c.LockDuration,
+		look:      orchestrator.NewActivity("update-look", permanently(steps.Look), options...),
 		process:   orchestrator.NewActivity(OperationProcess, permanently(steps.Process), options...),
 		component: orchestrator.NewActivity(OperationComponentUpdate, permanently(steps.ComponentUpdate), patient...),
 		finish:    orchestrator.NewActivity("update-finish", permanently(steps.Finish), options...),
 	}
-	run := func(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
-		if err := validate(r.Operation, r.InstanceID, r.Input); err != nil {
-			return Result{}, orchestrator.Permanent(err)
-		}
-		decision, err := approval(ctx, r)
-		if err != nil {
-			return Result{}, err
-		}
-		if !decision.Output.Approved {
-			return Result{Status: Rejected, ApprovedBy: decision.Who()}, nil
-		}
-		result := Result{Status: Updated, ApprovedBy: decision.Who()}
-		if r.Operation != OperationComponentUpdate {
-			result.Version = r.Input.Version
-		}
-		err = engine.Locked(ctx, locks, r.InstanceID, c.LockDuration, func(ctx *orchestrator.Context) error {
-			var err error
-			result.Changes, err = u.update(ctx, r, result.Version)
-			return err
-		})
-		if err != nil {
-			return Result{}, err
-		}
-		return result, nil
-	}
 	return engine.Definition{
 		Name:         Engine,
 		Queue:        Queue,
-		Orchestrator: engine.Orchestrate(Engine, run),
+		Orchestrator: engine.Orchestrate(Engine, u.run),
 		Operations:   []orchestrator.AnyActivity{u.process, u.component},
-		Activities:   append(locks.Activities(), u.finish),
+		Activities:   append(u.locks.Activities(), u.finish, u.look),
 		Singleton:    engine.PerInstance,
 	}
 }
 
 // updater is the steps as activities.
 type updater struct {
+	locks     *engine.LockSteps
+	lock      time.Duration
+	look      *orchestrator.Activity[LookInput, Look]
 	process   *orchestrator.Activity[ProcessInput, Plan]
 	component *orchestrator.Activity[ComponentInput, ComponentOutput]
 	finish    *orchestrator.Activity[FinishInput, struct{}]
 }
 
-// update brings the components to their versions, or back to where they were.
-func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input], version string) ([]Change, error) {
+// run updates an instance, and tells the publisher how that ended.
+func (u updater) run(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
+	if err := validate(r.Operation, r.InstanceID, r.Input); err != nil {
+		return Result{}, orchestrator.Permanent(err)
+	}
+	if r.Operation == OperationComponentUpdate {
+		r.Input.Version = ""
+	}
+	result, has, err := u.attempt(ctx, r)
+	if ctx.Patched("the publisher is told the end") {
+		if told := report(ctx, r, result, has, err); told != nil {
+			err = errors.Join(err, told)
+		}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	return result, nil
+}
+
+// attempt is the update, once it is known to make sense. has is the version that the instance had before, if it was found out.
+func (u updater) attempt(ctx *orchestrator.Context, r engine.Request[Input]) (result Result, has string, err error) {
+	look, err := u.lookFirst(ctx, r)
+	if err != nil || look.SupersededBy != nil {
+		return Result{Status: release.Superseded, Version: r.Input.Version, SupersededBy: look.SupersededBy}, look.Has, err
+	}
+	decision, err := approval(ctx, r, look.Approval)
+	if err != nil {
+		return Result{}, look.Has, err
+	}
+	if !decision.Output.Approved {
+		return Result{Status: release.Rejected, ApprovedBy: decision.Who()}, look.Has, nil
+	}
+	var plan Plan
+	err = engine.Locked(ctx, u.locks, r.InstanceID, u.lock, func(ctx *orchestrator.Context) error {
+		var err error
+		plan, err = u.update(ctx, r)
+		return err
+	})
+	result = Result{Status: release.Updated, Version: r.Input.Version, Changes: plan.Changes, SupersededBy: plan.SupersededBy, ApprovedBy: decision.Who()}
+	if plan.SupersededBy != nil {
+		result.Status = release.Superseded
+	}
+	return result, plan.Has, err
+}
+
+// lookFirst finds out whom to ask for an update, and whether there is still something to ask for.
+func (u updater) lookFirst(ctx *orchestrator.Context, r engine.Request[Input]) (Look, error) {
+	asked := Look{Approval: r.Input.Approval}
+	if asked.Approval == nil && r.Input.Ring == "" || !ctx.Patched("a look before the approval") {
+		return asked, nil
+	}
+	look, err := u.look.Call(ctx, LookInput{ProcessInput: processInput(ctx, r), Ring: r.Input.Ring}).Await()
+	if err != nil {
+		return Look{}, fmt.Errorf("look at the update of instance %s: %w", r.InstanceID, err)
+	}
+	if r.Input.Approval != nil {
+		look.Approval = r.Input.Approval
+	}
+	return look, nil
+}
+
+func processInput(ctx *orchestrator.Context, r engine.Request[Input]) ProcessInput {
+	return ProcessInput{InstanceID: r.InstanceID, JobID: engine.JobID(ctx), Version: r.Input.Version, Components: r.Input.Components,
+		Released: r.Input.Released, Downgrade: r.Input.Downgrade, Execution: ctx.Execution()}
+}
+
+// update brings the components to their versions, or back to where they were. Behind a newer update it does nothing.
+func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input]) (Plan, error) {
 	job, execution := engine.JobID(ctx), ctx.Execution()
-	planned := u.process.Call(ctx, ProcessInput{InstanceID: r.InstanceID, JobID: job, Version: version, Components: r.Input.Components, Execution: execution},
+	planned := u.process.Call(ctx, processInput(ctx, r),
 		orchestrator.WithUndo(u.finish, FinishInput{InstanceID: r.InstanceID, JobID: job, Execution: execution}))
 	plan, err := planned.Await()
 	if err != nil {
-		return nil, fmt.Errorf("plan the update of instance %s: %w", r.InstanceID, err)
+		return plan, fmt.Errorf("plan the update of instance %s: %w", r.InstanceID, err)
+	}
+	if plan.SupersededBy != nil {
+		return plan, nil
 	}
 	var steps []done
 	for _, c := range plan.Changes {
@@ -105,16 +155,16 @@ func (u updater) update(ctx *orchestrator.Context, r engine.Request[Input], vers
 			continue
 		}
 		if lockGone(ctx, err) {
-			return nil, fmt.Errorf("update component %s: %w", c.Component, err) // whoever has the lock now must not be disturbed
+			return plan, fmt.Errorf("update component %s: %w", c.Component, err) // whoever has the lock now must not be disturbed
 		}
-		return nil, rollback(ctx, planned, steps, err)
+		return plan, rollback(ctx, planned, steps, err)
 	}
 	// All is done: a cancellation that comes now is too late.
 	ctx = orchestrator.WithoutCancel(ctx)
-	if _, err := u.finish.Call(ctx, FinishInput{InstanceID: r.InstanceID, JobID: job, Version: version, Execution: execution}).Await(); err != nil {
-		return nil, err // the components are what they have to be: the next attempt finds that
+	if _, err := u.finish.Call(ctx, FinishInput{InstanceID: r.InstanceID, JobID: job, Version: r.Input.Version, Execution: execution}).Await(); err != nil {
+		return plan, err // the components are what they have to be: the next attempt finds that
 	}
-	return plan.Changes, nil
+	return plan, nil
 }
 
 // done is a component that the update has changed, or tried to.
@@ -150,7 +200,7 @@ func rollback(ctx *orchestrator.Context, planned *orchestrator.Future[Plan], ste
 	if err := errors.Join(errs...); err != nil {
 		return orchestrator.Permanent(fmt.Errorf("%w; the rollback is not complete, see to it: %w", cause, err))
 	}
-	return orchestrator.Permanent(fmt.Errorf("%w; all components are what they were before", cause))
+	return orchestrator.Permanent(fmt.Errorf("%w; %w", cause, errRolledBack))
 }
 
 // reason is why an activity failed, without the number of its attempts: those were looks at a component that took its time.
@@ -178,7 +228,7 @@ func worthwhile(err error) bool {
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)
-		for _, hopeless := range []error{ErrInput, ErrRefused, ErrFailed, registry.ErrInvalid, registry.ErrDamaged} {
+		for _, hopeless := range []error{ErrInput, ErrRefused, ErrFailed, registry.ErrInvalid, registry.ErrDamaged, registry.ErrNotFound} {
 			if errors.Is(err, hopeless) {
 				return out, orchestrator.Permanent(err)
 			}

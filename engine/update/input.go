@@ -22,8 +22,14 @@ type Input struct {
 	Version string `json:"version,omitempty"`
 	// Components are updated one after the other: 1 to 50 for process, one for component-update.
 	Components []Target `json:"components"`
-	// Approval makes the update wait for a person before it starts.
+	// Approval makes the update wait for a person before it starts. Without it, Config.Approvals says for the ring.
 	Approval *ApprovalRequest `json:"approval,omitempty"`
+	// Ring is the ring of the notice that asked for the update, "" when none did.
+	Ring string `json:"ring,omitempty"`
+	// Released is when the release was made. It orders releases whose versions have no order.
+	Released time.Time `json:"released,omitzero"`
+	// Downgrade has the update go back to an older release. Without it, an update that comes behind a newer one is superseded.
+	Downgrade bool `json:"downgrade,omitempty"`
 }
 
 // Target is a component and the version that it has to have: 1 to 64 letters, digits and . _ + - each.
@@ -38,6 +44,10 @@ type ApprovalRequest struct {
 	Roles           []string `json:"roles,omitempty"`
 	Assignee        string   `json:"assignee,omitempty"`
 	TenantID        string   `json:"tenantId,omitempty"`
+}
+
+func (a ApprovalRequest) valid() bool {
+	return a.DeadlineSeconds >= 0 && a.DeadlineSeconds <= int64(longestDeadline/time.Second)
 }
 
 func (a ApprovalRequest) deadline() time.Duration {
@@ -79,7 +89,10 @@ func validate(operation, instanceID string, in Input) error {
 		}
 		seen[c.Name] = true
 	}
-	if a := in.Approval; a != nil && (a.DeadlineSeconds < 0 || a.DeadlineSeconds > int64(longestDeadline/time.Second)) {
+	if in.Ring != "" && !word.MatchString(in.Ring) {
+		complain("ring %.80q", in.Ring)
+	}
+	if a := in.Approval; a != nil && !a.valid() {
 		complain("an approval within %d s", a.DeadlineSeconds)
 	}
 	return errors.Join(errs...)

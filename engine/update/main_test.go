@@ -50,7 +50,8 @@ func (s *site) steps(t testing.TB, r update.Registry) *update.Steps {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := update.New(update.Config{Components: components, Registry: r, VerifyTimeout: 10 * time.Minute})
+	steps, err := update.New(update.Config{Components: components, Registry: r, VerifyTimeout: 10 * time.Minute,
+		Approvals: map[string]update.ApprovalRequest{"canary": {Roles: []string{"approver"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,9 @@ package update_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/update"
 	"github.com/vibedata/roundhouse/engine/update/updatetest"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -30,13 +31,30 @@ type plant struct {
 	*site
 	blobs  *blobs.Memory
 	queues *queues.Memory
+
+	mu   sync.Mutex
+	told map[string]release.Finished // by key, as the outbox keeps them
+}
+
+// publish takes what the engine publishes.
+func (p *plant) publish(_ context.Context, events []orchestrator.Publication) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range events {
+		var f release.Finished
+		if err := json.Unmarshal(e.Payload, &f); err != nil || e.Type != release.EventFinished || e.OrderKey == "" {
+			return fmt.Errorf("event %+v: %w", e, err)
+		}
+		p.told[e.Key] = f
+	}
+	return nil
 }
 
 const visibility = 30 * time.Second
 
 func newPlant(t *testing.T) *plant {
 	t.Helper()
-	p := &plant{site: newSite(t), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
+	p := &plant{site: newSite(t), blobs: blobs.NewMemory(), queues: queues.NewMemory(), told: map[string]release.Finished{}}
 	pipeline, rt := p.process(t, &faults.Plan{})
 	if err := errors.Join(pipeline.Prepare(t.Context()), rt.Prepare(t.Context())); err != nil {
 		t.Fatal(err)
@@ -47,14 +65,14 @@ func newPlant(t *testing.T) *plant {
 // process is one process; with a plan that has crashed, nothing of it reaches storage any more.
 func (p *plant) process(t *testing.T, plan *faults.Plan) (*engine.Pipeline, *orchestrator.Runtime) {
 	t.Helper()
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	store, messages := faults.Tables(p.tables, plan.Intercept), faults.Queues(p.queues, plan.Intercept)
 	reg := registry.New(store, "")
 	d := update.Definition(p.steps(t, reg))
 	var pipeline *engine.Pipeline
 	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(p.blobs, plan.Intercept), Queues: messages, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
-		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }})
+		Publish: p.publish, Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +86,12 @@ func (p *plant) process(t *testing.T, plan *faults.Plan) (*engine.Pipeline, *orc
 
 func (p *plant) send(t *testing.T, correlationID, input string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"correlationId":%q,"engine":"update","instanceId":%q,"input":%s}`, correlationID, instance, input)
+	p.sendFor(t, correlationID, "", input)
+}
+
+func (p *plant) sendFor(t *testing.T, correlationID, operation, input string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"correlationId":%q,"engine":"update","operation":%q,"instanceId":%q,"input":%s}`, correlationID, operation, instance, input)
 	if _, err := p.queues.Send(t.Context(), update.Queue, []byte(body), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +286,7 @@ func TestKilledWhileItHoldsTheLock(t *testing.T) {
 		t.Helper()
 		p := newPlant(t)
 		p.send(t, "one", twoUp)
-		p.send(t, "two", `{"version":"3.0","components":[{"name":"web","version":"3"}]}`)
+		p.send(t, "two", `{"version":"three","components":[{"name":"web","version":"three"}]}`)
 		pipeline, _ := p.process(t, plan)
 		dead := false
 		next := func() *engine.Pipeline {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -23,9 +24,13 @@ type Change struct {
 type ProcessInput struct {
 	InstanceID string `json:"instanceId"`
 	// JobID is who holds the registry's lock.
-	JobID      string   `json:"jobId"`
+	JobID string `json:"jobId"`
+	// Version is "" for an update of one component.
 	Version    string   `json:"version,omitempty"`
 	Components []Target `json:"components"`
+	// Released and Downgrade are those of Input.
+	Released  time.Time `json:"released,omitzero"`
+	Downgrade bool      `json:"downgrade,omitempty"`
 	// Execution sets the calls of an execution apart: between two of them another job may have had the lock and changed the
 	// components.
 	Execution int `json:"execution"`
@@ -37,6 +42,10 @@ type Plan struct {
 	// Revision is the version of the registry's document that has the plan: no other execution has the same, also when
 	// nothing else remembers the one before.
 	Revision int64 `json:"revision,omitempty"`
+	// SupersededBy is what is wanted instead; then there is nothing to change.
+	SupersededBy *Wanted `json:"supersededBy,omitempty"`
+	// Has is the version of the instance before the update.
+	Has string `json:"has,omitempty"`
 }
 
 // pending is the plan of the update that goes on, as the registry keeps it. One that was cut off and begins again has to
@@ -46,10 +55,15 @@ type pending struct {
 	Changes []Change `json:"changes"`
 }
 
-// Process plans an update: it finds out what the components are now, and notes that in the registry. Repeating it gives
-// the same plan for as long as the update goes on.
+// Process plans an update: it notes in the registry what the instance has to have, finds out what the components are now, and
+// notes that, too. Behind a newer update it does neither, and says so. Repeating it gives the same plan for as long as the update
+// goes on.
 func (s *Steps) Process(ctx context.Context, in ProcessInput) (Plan, error) {
 	var plan Plan
+	var err error
+	if plan.SupersededBy, plan.Has, err = s.want(ctx, in); err != nil || plan.SupersededBy != nil {
+		return plan, err
+	}
 	for _, target := range in.Components {
 		now, err := s.config.Components.Status(ctx, in.InstanceID, target.Name)
 		if err != nil && !errors.Is(err, ErrNoComponent) {

@@ -5,10 +5,13 @@
 //
 // It promises that an instance has one update at a time, under the registry's lock; that the registry says of each
 // component what it was brought to last; and that an update which failed has been rolled back, or says of what it could
-// not. Components are told versions, never secrets.
+// not. Updates may arrive in any order: what is newest stays, and an update that comes behind a newer one touches nothing and
+// ends as superseded (see Desired). Components are told versions, never secrets. How an update ends is published
+// (release.EventFinished).
 //
 // Storage keys: the registry's fields "version" (of the instance), "components" (by name, with version and
-// updatedAtUtc) and "pendingUpdate" (what the components were before the update that goes on). It owns no table.
+// updatedAtUtc), "desired" (what the instance has to have) and "pendingUpdate" (what the components were before the update that
+// goes on). It owns no table.
 package update
 
 import (
@@ -92,6 +95,9 @@ type Config struct {
 	// LockDuration is for how long the registry's lock is taken at a time; default registry.DefaultLockDuration. It is
 	// renewed while an update takes longer.
 	LockDuration time.Duration
+	// Approvals say, by ring, who has to approve updates of that ring whose messages do not say so themselves. They are looked at
+	// when an update begins.
+	Approvals map[string]ApprovalRequest
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
@@ -104,6 +110,11 @@ func (c Config) Validate() error {
 	}
 	if c.VerifyTimeout < 0 || c.VerifyInterval < 0 || c.LockDuration < 0 {
 		errs = append(errs, errors.New("update: durations must not be negative"))
+	}
+	for ring, a := range c.Approvals {
+		if !word.MatchString(ring) || !a.valid() {
+			errs = append(errs, fmt.Errorf("update: the approval of the ring %.80q within %d s: a ring has a name, and a deadline is at most %v", ring, a.DeadlineSeconds, longestDeadline))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -140,6 +151,7 @@ const (
 	fieldVersion    = "version"
 	fieldComponents = "components"
 	fieldPending    = "pendingUpdate"
+	fieldDesired    = "desired"
 )
 
 // Component is what the registry says of a component.
