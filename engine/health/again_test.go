@@ -3,6 +3,7 @@ package health_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,13 +16,16 @@ import (
 // stuck is a registry that takes no change for a while.
 type stuck struct {
 	*registry.Registry
-	tries    int // until it takes one
+	tries    int  // until it takes one
+	applied  bool // it takes them, but says that it did not
 	meantime func()
 }
 
 func (s *stuck) Update(ctx context.Context, id, job string, change func(*registry.Instance) error) (registry.Instance, error) {
 	if s.tries--; s.tries >= 0 {
-		s.meantime()
+		if s.meantime(); s.applied {
+			_, _ = s.Registry.Update(ctx, id, job, change) // what it says is not told
+		}
 		return registry.Instance{}, errors.New("stuck")
 	}
 	return s.Registry.Update(ctx, id, job, change)
@@ -32,12 +36,40 @@ func TestTheNextAttemptChecksAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, map[string]healthtest.Answer{"web": healthtest.Pass()})
-		r := &stuck{s.registry, 4, func() { s.server.Set(instance, "web", healthtest.Answer{Status: 503}) }}
+		r := &stuck{Registry: s.registry, tries: 4, meantime: func() { s.server.Set(instance, "web", healthtest.Answer{Status: 503}) }}
 		p := newPlantOver(t, s, r)
 		p.tick(t, time.Now())
 		p.host(t)
 		if now := p.state(t); now.Status != health.Unhealthy || now.Lock != "" || len(p.deadLetters(t)) != 0 {
 			t.Errorf("%+v, dead letters %+v, history %v", now, p.deadLetters(t), p.history(t))
 		}
+	})
+}
+
+// A change is published once, and not lost when the run that found it could not publish it, or could not note that it did.
+func TestChangesArePublished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, map[string]healthtest.Answer{"web": healthtest.Pass()})
+		r := &stuck{Registry: s.registry, applied: true, meantime: func() {}}
+		p := newPlantOver(t, s, r)
+		check := func(web healthtest.Answer, want ...string) {
+			t.Helper()
+			time.Sleep(5 * time.Minute)
+			s.server.Set(instance, "web", web)
+			p.tick(t, time.Now())
+			p.host(t)
+			if !slices.Equal(p.tells, want) {
+				t.Errorf("published %v, want %v", p.tells, want)
+			}
+		}
+		check(healthtest.Pass(), "Healthy")
+		check(healthtest.Pass(), "Healthy")
+		check(healthtest.Warn(), "Healthy", "Degraded")
+		r.tries = 1000 // it becomes a dead letter
+		check(healthtest.Fail(), "Healthy", "Degraded")
+		r.tries = 0
+		check(healthtest.Fail(), "Healthy", "Degraded", "Unhealthy")
+		check(healthtest.Pass(), "Healthy", "Degraded", "Unhealthy", "Healthy")
 	})
 }

@@ -1,12 +1,15 @@
 package health
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -33,10 +36,12 @@ func Definition(steps *Steps) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5, Retryable: worthwhile})
 	// A single request that goes wrong is no outage.
 	twice := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 2, FirstInterval: time.Second})
+	held := orchestrator.WithError[*registry.LockedError]()
 	checks := checker{
 		list:      orchestrator.NewActivity(Engine+"/list", permanently(steps.List), retry, orchestrator.WithTimeout(time.Minute)),
 		check:     orchestrator.NewActivity(Engine+"/"+OperationCheck, permanently(steps.Check), twice, orchestrator.WithTimeout(c.CheckTimeout)),
-		aggregate: orchestrator.NewActivity(Engine+"/"+OperationAggregate, permanently(steps.Aggregate), retry, orchestrator.WithTimeout(time.Minute), orchestrator.WithError[*registry.LockedError]()),
+		aggregate: orchestrator.NewActivity(Engine+"/"+OperationAggregate, permanently(steps.Aggregate), retry, orchestrator.WithTimeout(time.Minute), held),
+		told:      orchestrator.NewActivity(Engine+"/told", permanently(steps.Told), retry, orchestrator.WithTimeout(time.Minute), held),
 	}
 	run := func(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
 		if err := validate(r); err != nil {
@@ -56,7 +61,10 @@ func Definition(steps *Steps) engine.Definition {
 			out, err := checks.aggregate.Call(ctx, AggregateInput{InstanceID: r.InstanceID, JobID: engine.JobID(ctx), CheckedAt: began,
 				Findings: findings, Execution: ctx.Execution()}).Await()
 			result.Status = out.Status
-			return err
+			if err != nil || out.Change.IsZero() {
+				return err
+			}
+			return checks.tell(ctx, r, out)
 		})
 		if err != nil {
 			return Result{}, err
@@ -73,7 +81,7 @@ func Definition(steps *Steps) engine.Definition {
 		Queue:        Queue,
 		Orchestrator: engine.Orchestrate(Engine, run),
 		Operations:   []orchestrator.AnyActivity{checks.check, checks.aggregate},
-		Activities:   append(locks.Activities(), checks.list),
+		Activities:   append(locks.Activities(), checks.list, checks.told),
 		Singleton:    engine.PerInstance,
 	}
 }
@@ -95,6 +103,23 @@ type checker struct {
 	list      *orchestrator.Activity[ListInput, List]
 	check     *orchestrator.Activity[CheckInput, Finding]
 	aggregate *orchestrator.Activity[AggregateInput, AggregateOutput]
+	told      *orchestrator.Activity[ToldInput, struct{}]
+}
+
+// tell publishes that the instance became what it is, and then notes that. A run that dies in between leaves that to the next one,
+// which publishes the same event once more.
+func (c checker) tell(ctx *orchestrator.Context, r engine.Request[Input], now AggregateOutput) error {
+	payload, err := json.Marshal(release.Health{InstanceID: r.InstanceID, Status: string(now.Status), SinceUtc: now.Change})
+	if err != nil {
+		return orchestrator.Permanent(fmt.Errorf("publish the health of instance %s: %w", r.InstanceID, err))
+	}
+	err = ctx.Publish(orchestrator.Publication{TenantID: cmp.Or(r.TenantID, engine.PublisherInstance), Type: release.EventHealth, Payload: payload, OrderKey: engine.OrderKey(r.InstanceID),
+		Key: engine.DeriveCorrelationID(release.EventHealth, r.InstanceID, string(now.Status), now.Change.Format(time.RFC3339Nano))})
+	if err != nil {
+		return err
+	}
+	_, err = c.told.Call(ctx, ToldInput{InstanceID: r.InstanceID, JobID: engine.JobID(ctx), Change: now.Change, Execution: ctx.Execution()}).Await()
+	return err
 }
 
 // all checks the components, all at once. One that gives no answer is unhealthy; the error is a cancellation.

@@ -5,7 +5,8 @@
 // It promises that an instance has one run at a time; that what the registry says is never older than what it said before;
 // that a slot of the timer is checked once, however often the timer fires for it; and that a run whose slot a later check
 // has covered does nothing. A component that is ill, or does not answer, is a finding and no failure of the run: failures
-// are lists of components that cannot be had, and a registry that cannot be written.
+// are lists of components that cannot be had, and a registry that cannot be written. When an instance becomes another than it was,
+// that is published (release.EventHealth), at least once, in order.
 //
 // Storage keys: the registry's field "health" (a Summary). It owns no table.
 package health
@@ -133,6 +134,10 @@ const fieldHealth = "health"
 type Summary struct {
 	// Status is that of the component that is worst.
 	Status Status `json:"status"`
+	// SinceUtc is the check that found this status first.
+	SinceUtc time.Time `json:"sinceUtc,omitzero"`
+	// Untold says that the change to this status is still to be published.
+	Untold bool `json:"untold,omitempty"`
 	// CheckedAtUtc is when the check began.
 	CheckedAtUtc time.Time `json:"checkedAtUtc"`
 	// Components are the components by name.

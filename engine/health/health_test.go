@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
@@ -37,6 +39,23 @@ var (
 	failed = health.Report{Status: health.Unhealthy, Message: "no database"}
 	well   = health.Report{Status: health.Healthy}
 )
+
+// statuses are what events say, each event once.
+func statuses(t *testing.T, events []orchestrator.Publication) []health.Status {
+	t.Helper()
+	var all []health.Status
+	seen := map[string]bool{}
+	for _, e := range events {
+		var h release.Health
+		if err := json.Unmarshal(e.Payload, &h); err != nil || h.InstanceID != instance || h.SinceUtc.IsZero() {
+			t.Errorf("event %s: %v", e.Payload, err)
+		}
+		if !seen[e.Key] {
+			seen[e.Key], all = true, append(all, health.Status(h.Status))
+		}
+	}
+	return all
+}
 
 // Every end that a check can have, wherever the process dies.
 func TestChecks(t *testing.T) {
@@ -85,6 +104,9 @@ func TestChecks(t *testing.T) {
 						t.Errorf("another attempt would follow: %v", r.Err)
 					}
 					now := s.state(t)
+					if told := statuses(t, r.Published); now.Status != "" && !slices.Equal(told, []health.Status{now.Status}) {
+						t.Errorf("published %v of %s", told, now.Status)
+					}
 					if got := now.Components["web"]; name == "one hangs" && strings.Contains(got.Message, "deadline") {
 						now.Components["web"] = hangs
 					}
@@ -97,11 +119,13 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// The engine decides as it did when the golden history was written.
+// The engine decides as it did when the golden histories were written, of which the first is from before changes were published.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, map[string]healthtest.Answer{"web": healthtest.Pass(), "db": healthtest.Fail(), "cache": {Body: "{}"}})
-	orchestratortest.Golden(t, "testdata/golden.json", s.scenario(t, message("", `{"slot":"1999-12-31T23:55:00Z"}`), nil))
+	for _, file := range []string{"golden", "golden-told"} {
+		s := newSite(t, map[string]healthtest.Answer{"web": healthtest.Pass(), "db": healthtest.Fail(), "cache": {Body: "{}"}})
+		orchestratortest.Golden(t, "testdata/"+file+".json", s.scenario(t, message("", `{"slot":"1999-12-31T23:55:00Z"}`), nil))
+	}
 }
 
 // A check that comes late neither runs nor overwrites what a later one found, and a status keeps the time it began at.
@@ -124,7 +148,7 @@ func TestOrderOfChecks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := health.Summary{Status: health.Unhealthy, CheckedAtUtc: noon.Add(time.Minute), Components: map[string]health.Component{"web": {Report: failed, SinceUtc: noon}}}
+	want := health.Summary{Status: health.Unhealthy, SinceUtc: noon, Untold: true, CheckedAtUtc: noon.Add(time.Minute), Components: map[string]health.Component{"web": {Report: failed, SinceUtc: noon}}}
 	if got, _, err := health.SummaryOf(i); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}

@@ -2,10 +2,12 @@ package health_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/health/healthtest"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
@@ -28,6 +31,26 @@ type plant struct {
 	pipeline *engine.Pipeline
 	letters  *engine.DeadLetters
 	schedule engine.Schedule
+
+	mu    sync.Mutex
+	told  map[string]bool // keys of events
+	tells []string        // statuses that were published, in order
+}
+
+// publish takes what the engine publishes, as the outbox does: an event that was there before is no other.
+func (p *plant) publish(_ context.Context, events []orchestrator.Publication) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range events {
+		var h release.Health
+		if err := json.Unmarshal(e.Payload, &h); err != nil || e.Type != release.EventHealth || e.OrderKey == "" {
+			return fmt.Errorf("event %+v: %w", e, err)
+		}
+		if !p.told[e.Key] {
+			p.told[e.Key], p.tells = true, append(p.tells, h.Status)
+		}
+	}
+	return nil
 }
 
 const visibility = 30 * time.Second
@@ -41,12 +64,12 @@ func newPlant(t *testing.T, components map[string]healthtest.Answer) *plant {
 // newPlantOver is one whose engine reaches the registry by r.
 func newPlantOver(t *testing.T, s *site, r health.Registry) *plant {
 	t.Helper()
-	p := &plant{site: s, queues: queues.NewMemory()}
+	p := &plant{site: s, queues: queues.NewMemory(), told: map[string]bool{}}
 	p.letters, p.schedule = engine.NewDeadLetters(p.tables, ""), health.Every("0 */5 * * * *", p.registry)
 	d, log := health.Definition(p.steps(t, r)), slog.New(slog.DiscardHandler)
 	rt, err := orchestrator.New(orchestrator.Config{Tables: p.tables, Blobs: blobs.NewMemory(), Queues: p.queues, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
-		Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }})
+		Publish: p.publish, Ended: func(ctx context.Context, out orchestrator.Outcome) error { return p.pipeline.Ended(ctx, out) }})
 	if err != nil {
 		t.Fatal(err)
 	}

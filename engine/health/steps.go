@@ -130,6 +130,8 @@ type AggregateOutput struct {
 	Healthy   int `json:"healthy"`
 	Degraded  int `json:"degraded"`
 	Unhealthy int `json:"unhealthy"`
+	// Change is when the instance became what it is, while that is still to be published; the zero time otherwise.
+	Change time.Time `json:"change,omitzero"`
 }
 
 // Aggregate writes what was found into the registry, for the holder of its lock; a *registry.LockedError says that the job
@@ -155,10 +157,15 @@ func (s *Steps) Aggregate(ctx context.Context, in AggregateInput) (AggregateOutp
 		if err != nil {
 			return fmt.Errorf("%w: %w", registry.ErrDamaged, err)
 		}
+		out.Change = time.Time{}
 		if before.CheckedAtUtc.After(at) {
 			return nil
 		}
-		return i.SetField(fieldHealth, summarize(before, in.Findings, out.Status, at))
+		now := summarize(before, in.Findings, out.Status, at)
+		if now.Untold {
+			out.Change = now.SinceUtc
+		}
+		return i.SetField(fieldHealth, now)
 	})
 	if err != nil {
 		return AggregateOutput{}, fmt.Errorf("note the health of instance %s: %w", in.InstanceID, err)
@@ -167,7 +174,10 @@ func (s *Steps) Aggregate(ctx context.Context, in AggregateInput) (AggregateOutp
 }
 
 func summarize(before Summary, findings []Finding, status Status, at time.Time) Summary {
-	now := Summary{Status: status, CheckedAtUtc: at, Components: map[string]Component{}}
+	now := Summary{Status: status, SinceUtc: at, Untold: true, CheckedAtUtc: at, Components: map[string]Component{}}
+	if before.Status == status && !before.SinceUtc.IsZero() { // a summary without it was written before changes were published
+		now.SinceUtc, now.Untold = before.SinceUtc, before.Untold
+	}
 	for _, f := range findings {
 		c := Component{Report: f.Report, SinceUtc: at}
 		if was, ok := before.Components[f.Component]; ok && was.Status == f.Status {
@@ -176,6 +186,36 @@ func summarize(before Summary, findings []Finding, status Status, at time.Time) 
 		now.Components[f.Component] = c
 	}
 	return now
+}
+
+// ToldInput says which change was published.
+type ToldInput struct {
+	InstanceID string `json:"instanceId"`
+	// JobID is who holds the registry's lock.
+	JobID string `json:"jobId"`
+	// Change is that of AggregateOutput.
+	Change time.Time `json:"change"`
+	// Execution is that of ListInput.
+	Execution int `json:"execution"`
+}
+
+// Told notes in the registry that a change was published. Repeating it changes nothing.
+func (s *Steps) Told(ctx context.Context, in ToldInput) (struct{}, error) {
+	_, err := s.config.Registry.Update(ctx, in.InstanceID, in.JobID, func(i *registry.Instance) error {
+		now, _, err := SummaryOf(*i)
+		if err != nil {
+			return fmt.Errorf("%w: %w", registry.ErrDamaged, err)
+		}
+		if !now.SinceUtc.Equal(in.Change) {
+			return nil
+		}
+		now.Untold = false
+		return i.SetField(fieldHealth, now)
+	})
+	if err != nil {
+		return struct{}{}, fmt.Errorf("note that the health of instance %s was published: %w", in.InstanceID, err)
+	}
+	return struct{}{}, nil
 }
 
 // permanently marks the errors of a step that repeating it cannot mend.

@@ -28,7 +28,7 @@ func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
 func EngineFields() map[string]string {
 	return map[string]string{
 		"version": "update", "components": "update", "pendingUpdate": "update", "desired": "update",
-		"health": "health", "provisioning": "provisioning",
+		"health": "health", "provisioning": "provisioning", "lastUpdate": "update-publisher",
 	}
 }
 

@@ -91,10 +91,26 @@ type Version struct {
 // Older reports whether v is known to be older than w: by semantic versioning if both are such versions, else by the times at
 // which they were released, if both are known. Two releases of which neither is older have no order.
 func (v Version) Older(w Version) bool {
-	if a, b := "v"+v.Version, "v"+w.Version; semver.IsValid(a) && semver.IsValid(b) {
-		if order := semver.Compare(a, b); order != 0 {
-			return order < 0
-		}
+	if order, ok := compare(v.Version, w.Version); ok && order != 0 {
+		return order < 0
 	}
 	return !v.Released.IsZero() && v.Released.Before(w.Released)
+}
+
+// Outdated reports whether an instance that has one version has to become another: when it is behind, or different where the two
+// have no order. One that is ahead stays where it is.
+func Outdated(has, wants string) bool {
+	if order, ok := compare(has, wants); ok {
+		return order < 0
+	}
+	return has != wants
+}
+
+// compare orders two versions by semantic versioning; false when one of them is no such version.
+func compare(v, w string) (int, bool) {
+	v, w = "v"+v, "v"+w
+	if !semver.IsValid(v) || !semver.IsValid(w) {
+		return 0, false
+	}
+	return semver.Compare(v, w), true
 }

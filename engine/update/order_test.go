@@ -190,9 +190,9 @@ func TestNobodyIsAskedForWhatIsSuperseded(t *testing.T) {
 				time.Sleep(time.Minute)
 				open, err := rt.Tasks().List(t.Context(), tasks.Filter{}, 2, "")
 				if err != nil || (len(open.Tasks) == 1) != c.asks {
-					t.Fatalf("asked: %+v, %v", open, err)
+					t.Errorf("asked: %+v, %v", open, err)
 				}
-				if c.asks {
+				if c.asks && len(open.Tasks) == 1 {
 					if roles := open.Tasks[0].Roles; !slices.Equal(roles, []string{"approver"}) {
 						t.Errorf("asked %v", roles)
 					}

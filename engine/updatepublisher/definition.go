@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -14,6 +17,9 @@ import (
 type Input struct {
 	// Slot is when the timer was due; it is there for people.
 	Slot time.Time `json:"slot,omitzero"`
+	// Finished or Health is what a managed application says of the instance; report only, and one of them.
+	Finished *release.Finished `json:"finished,omitempty"`
+	Health   *release.Health   `json:"health,omitempty"`
 }
 
 // Result is what a run leaves behind.
@@ -23,19 +29,30 @@ type Result struct {
 	Notified  int `json:"notified"`
 	// Unreadable counts those whose documents make no sense; the operations evaluate name them.
 	Unreadable int `json:"unreadable,omitempty"`
+	// UnknownRings counts, by ring, those that are told nothing because their ring has no release.
+	UnknownRings map[string]int `json:"unknownRings,omitempty"`
+	// Noted says of a report that the registry has it; false is one that came behind a newer one.
+	Noted bool `json:"noted,omitempty"`
 }
 
 // Definition is the engine over the steps. A message with the operation evaluate, or none, tells all instances that need
-// it; one with notify tells its instance again, if that needs it still.
+// it; one with notify tells its instance again, if that needs it still; one with report notes what is said of its instance.
 func Definition(steps *Steps) engine.Definition {
 	retry := orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 4, FirstInterval: time.Second, MaxInterval: 10 * time.Second, Jitter: 0.5})
 	timeout := orchestrator.WithTimeout(2 * time.Minute)
 	t := teller{
 		evaluate: orchestrator.NewActivity(Engine+"/"+OperationEvaluate, permanently(steps.Evaluate), retry, timeout),
 		notify:   orchestrator.NewActivity(Engine+"/"+OperationNotify, permanently(steps.Notify), retry, timeout),
+		report:   orchestrator.NewActivity(Engine+"/"+OperationReport, permanently(steps.Report), retry, timeout),
 	}
 	run := func(ctx *orchestrator.Context, r engine.Request[Input]) (Result, error) {
+		if r.Operation != OperationReport && (r.Input.Finished != nil || r.Input.Health != nil) {
+			return Result{}, orchestrator.Permanent(fmt.Errorf("%w: a report needs the operation %s, not %.64q", ErrInput, OperationReport, r.Operation))
+		}
 		switch {
+		case r.Operation == OperationReport:
+			noted, err := t.note(ctx, r)
+			return Result{Noted: noted}, err
 		case r.Operation == OperationNotify && r.InstanceID != engine.PublisherInstance:
 			told, err := t.tell(ctx, []string{r.InstanceID}, r.CorrelationID)
 			return Result{Notified: told}, err
@@ -50,7 +67,7 @@ func Definition(steps *Steps) engine.Definition {
 		Name:         Engine,
 		Queue:        Queue,
 		Orchestrator: engine.Orchestrate(Engine, run),
-		Operations:   []orchestrator.AnyActivity{t.evaluate, t.notify},
+		Operations:   []orchestrator.AnyActivity{t.evaluate, t.notify, t.report},
 	}
 }
 
@@ -58,6 +75,7 @@ func Definition(steps *Steps) engine.Definition {
 type teller struct {
 	evaluate *orchestrator.Activity[EvaluateInput, Evaluated]
 	notify   *orchestrator.Activity[NotifyInput, Notified]
+	report   *orchestrator.Activity[ReportInput, Reported]
 }
 
 // all goes through the registry, and tells the instances of each page before it reads the next.
@@ -75,6 +93,9 @@ func (t teller) all(ctx *orchestrator.Context) (Result, error) {
 		result.Evaluated += page.Instances
 		result.Unreadable += len(page.Unreadable)
 		result.Notified += told
+		for _, ring := range slices.Sorted(maps.Keys(page.UnknownRings)) {
+			result.UnknownRings = count(result.UnknownRings, ring, page.UnknownRings[ring])
+		}
 		from = page.Next
 	}
 	return result, nil
@@ -94,7 +115,7 @@ func (t teller) tell(ctx *orchestrator.Context, instances []string, occasion str
 		if err != nil {
 			return 0, orchestrator.Permanent(fmt.Errorf("notify instance %s: %w", n.InstanceID, err))
 		}
-		err = ctx.Publish(orchestrator.Publication{TenantID: cmp.Or(n.TenantID, engine.PublisherInstance), Type: EventAvailable, Payload: payload,
+		err = ctx.Publish(orchestrator.Publication{TenantID: cmp.Or(n.TenantID, engine.PublisherInstance), Type: release.EventAvailable, Payload: payload,
 			Key: engine.DeriveCorrelationID("update-available", n.InstanceID, n.Ring, n.Version, occasion), OrderKey: engine.OrderKey(n.InstanceID)})
 		if err != nil {
 			return 0, fmt.Errorf("notify instance %s: %w", n.InstanceID, err)

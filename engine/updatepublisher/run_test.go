@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
@@ -31,7 +32,7 @@ func told(t *testing.T, events []orchestrator.Publication) []string {
 	t.Helper()
 	var all []string
 	for _, p := range events {
-		var n updatepublisher.Notice
+		var n release.Notice
 		if err := json.Unmarshal(p.Payload, &n); err != nil || p.Type != "update.available" || p.OrderKey != n.InstanceID {
 			t.Errorf("event %+v: %v", p, err)
 		}
@@ -55,11 +56,12 @@ func TestRuns(t *testing.T) {
 		told []string
 		err  string
 	}{
-		"all":                    {m: all, want: updatepublisher.Result{Evaluated: 9, Notified: 4, Unreadable: 1}, told: everybody},
-		"all by name":            {m: ask("evaluate", engine.PublisherInstance, `{"slot":"2026-01-01T00:00:00Z"}`), want: updatepublisher.Result{Evaluated: 9, Notified: 4, Unreadable: 1}, told: everybody},
+		"all":                    {m: all, want: updatepublisher.Result{Evaluated: 9, Notified: 4, Unreadable: 1, UnknownRings: map[string]int{"none": 1}}, told: everybody},
+		"all by name":            {m: ask("evaluate", engine.PublisherInstance, `{"slot":"2026-01-01T00:00:00Z"}`), want: updatepublisher.Result{Evaluated: 9, Notified: 4, Unreadable: 1, UnknownRings: map[string]int{"none": 1}}, told: everybody},
 		"one":                    {m: ask("notify", "new", ""), want: updatepublisher.Result{Notified: 1}, told: []string{"t5: new 2.0 0"}},
 		"one that has it":        {m: ask("notify", "current", "")},
 		"one that is gone":       {m: ask("notify", "nobody", "")},
+		"a report to evaluate":   {m: ask("evaluate", engine.PublisherInstance, `{"health":{"instanceId":"new","status":"Healthy","sinceUtc":"2026-11-01T00:00:00Z"}}`), err: "needs the operation report"},
 		"one that is unreadable": {m: ask("notify", "broken", ""), err: "damaged"},
 		"notify all":             {m: ask("notify", engine.PublisherInstance, ""), err: "invalid input"},
 		"evaluate one":           {m: ask("evaluate", "new", ""), err: "invalid input"},
@@ -94,7 +96,7 @@ func TestNothingToDo(t *testing.T) {
 		m := engine.Message{CorrelationID: "test", InstanceID: engine.PublisherInstance}
 		return newPublisher(t).scenario(t, m, func(t *testing.T, r result) {
 			t.Helper()
-			if r.Err != nil || r.Output != (updatepublisher.Result{}) {
+			if r.Err != nil || !cmp.Equal(r.Output, updatepublisher.Result{}) {
 				t.Errorf("%+v, %v", r.Output, r.Err)
 			}
 		})
@@ -107,6 +109,8 @@ func TestGolden(t *testing.T) {
 	p := newPublisher(t)
 	p.fill(t)
 	orchestratortest.Golden(t, "testdata/golden.json", p.scenario(t, engine.Message{CorrelationID: "test", InstanceID: engine.PublisherInstance}, nil))
+	orchestratortest.Golden(t, "testdata/golden-report.json", p.scenario(t, report(t, "behind", updatepublisher.Input{
+		Health: &release.Health{InstanceID: "behind", Status: "Healthy", SinceUtc: at(1)}}), nil))
 }
 
 // An instance that was updated between its evaluation and its notice is not told.
@@ -133,15 +137,15 @@ func TestUpdatedMeanwhile(t *testing.T) {
 func TestConfig(t *testing.T) {
 	t.Parallel()
 	reg := newPublisher(t).registry
-	component := updatepublisher.Component{Name: "web", Version: "1"}
+	component := release.Component{Name: "web", Version: "1"}
 	for want, c := range map[string]updatepublisher.Config{
 		"required":         {},
 		"default ring":     {Registry: reg, DefaultRing: "a b"},
 		"a page of":        {Registry: reg, Page: 1001},
 		"two releases":     {Registry: reg, Releases: []updatepublisher.Release{{Ring: "a", Version: "1"}, {Ring: "a", Version: "2"}}},
 		"the release":      {Registry: reg, Releases: []updatepublisher.Release{{Ring: "a", Version: "../1"}}},
-		"51 components":    {Registry: reg, Releases: []updatepublisher.Release{{Ring: "a", Version: "1", Components: make([]updatepublisher.Component, 51)}}},
-		`component "web"`:  {Registry: reg, Releases: []updatepublisher.Release{{Ring: "a", Version: "1", Components: []updatepublisher.Component{component, component}}}},
+		"51 components":    {Registry: reg, Releases: []updatepublisher.Release{{Ring: "a", Version: "1", Components: make([]release.Component, 51)}}},
+		`component "web"`:  {Registry: reg, Releases: []updatepublisher.Release{{Ring: "a", Version: "1", Components: []release.Component{component, component}}}},
 		"the release \"\"": {Registry: reg, Releases: []updatepublisher.Release{{}}},
 	} {
 		if _, err := updatepublisher.New(c); err == nil || !strings.Contains(err.Error(), want) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -24,6 +25,9 @@ type Evaluated struct {
 	Due       []string `json:"due,omitempty"`
 	// Unreadable are those whose documents make no sense. They are left out, so that they do not stop the others.
 	Unreadable []string `json:"unreadable,omitempty"`
+	// UnknownRings counts, by ring, the instances of rings that have no release: they are told nothing. It is empty while no ring
+	// has one.
+	UnknownRings map[string]int `json:"unknownRings,omitempty"`
 	// Next is the next page, "" when there is none.
 	Next string `json:"next,omitempty"`
 }
@@ -36,11 +40,13 @@ func (s *Steps) Evaluate(ctx context.Context, in EvaluateInput) (Evaluated, erro
 	}
 	out := Evaluated{Instances: len(page.Instances), Next: page.Next}
 	for _, i := range page.Instances {
-		switch _, _, due, err := s.due(i); {
+		switch at, told, err := s.look(i); {
 		case err != nil:
 			out.Unreadable = append(out.Unreadable, i.InstanceID)
-		case due:
+		case told && at.due():
 			out.Due = append(out.Due, i.InstanceID)
+		case told && !at.known && len(s.config.Releases) > 0:
+			out.UnknownRings = count(out.UnknownRings, at.ring, 1)
 		}
 	}
 	return out, nil
@@ -55,16 +61,24 @@ type NotifyInput struct {
 
 // Notified is what the instances are told.
 type Notified struct {
-	Notices []Notice `json:"notices,omitempty"`
+	Notices []release.Notice `json:"notices,omitempty"`
 }
 
-// Notice is the payload of EventAvailable: what the instance's update engine takes as its input, and for whom.
-type Notice struct {
-	InstanceID string      `json:"instanceId"`
-	TenantID   string      `json:"tenantId,omitempty"`
-	Ring       string      `json:"ring"`
-	Version    string      `json:"version"`
-	Components []Component `json:"components,omitempty"`
+// maxRings bounds the rings that are counted by name; the others are counted together.
+const maxRings = 50
+
+// otherRings is the name under which rings are counted that are too many.
+const otherRings = "..."
+
+func count(rings map[string]int, ring string, n int) map[string]int {
+	if rings == nil {
+		rings = map[string]int{}
+	}
+	if _, there := rings[ring]; !there && len(rings) >= maxRings {
+		ring = otherRings
+	}
+	rings[ring] += n
+	return rings
 }
 
 // Notify makes the notices for instances, from what the registry says now: one that is gone, or has its version, is left
@@ -79,12 +93,13 @@ func (s *Steps) Notify(ctx context.Context, in NotifyInput) (Notified, error) {
 		if err != nil {
 			return Notified{}, fmt.Errorf("notify: %w", err)
 		}
-		release, _, due, err := s.due(i)
+		at, told, err := s.look(i)
 		if err != nil {
 			return Notified{}, fmt.Errorf("notify instance %s: %w: %w", id, registry.ErrDamaged, err)
 		}
-		if due {
-			out.Notices = append(out.Notices, Notice{InstanceID: id, TenantID: i.TenantID, Ring: release.Ring, Version: release.Version, Components: release.Components})
+		if told && at.due() {
+			out.Notices = append(out.Notices, release.Notice{InstanceID: id, TenantID: i.TenantID, Ring: at.ring, Version: at.wants.Version,
+				Released: at.wants.Released, Components: at.wants.Components})
 		}
 	}
 	return out, nil
@@ -94,7 +109,7 @@ func (s *Steps) Notify(ctx context.Context, in NotifyInput) (Notified, error) {
 func permanently[In, Out any](step func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		out, err := step(ctx, in)
-		for _, hopeless := range []error{ErrInput, registry.ErrInvalid, registry.ErrDamaged} {
+		for _, hopeless := range []error{ErrInput, registry.ErrInvalid, registry.ErrDamaged, registry.ErrNotFound} {
 			if errors.Is(err, hopeless) {
 				return out, orchestrator.Permanent(err)
 			}

@@ -1,16 +1,19 @@
 // Package updatepublisher is the publisher's engine that tells managed instances of updates (standard, section 4: the
 // operations evaluate and notify). Evaluate goes through the registry, page by page, and finds the instances that do not
 // have the version of their ring; Notify makes the event for each of them, which leaves through the outbox. A timer asks
-// for a run (Tick), or a message does.
+// for a run (Tick), or a message does. What managed applications say of their instances comes back as a message, too, and Report
+// notes it.
 //
 // It promises that a slot of the timer is evaluated once, however often the timer fires for it, and that an instance is
-// told of a version once for as long as the outbox remembers, unless a message asks for it again. It changes nothing in
-// the registry, so it takes no lock.
+// told of a version once for as long as the outbox remembers, unless a message asks for it again. A report that comes behind a
+// newer one changes nothing, and one of an instance that is locked waits. A report is one write, so it takes no lock itself.
 //
-// Storage keys: it reads the registry's fields "ring" and "version". It owns no table.
+// Storage keys: it reads the registry's field "ring", and writes "version" (what the instance has), "lastUpdate" (how the last
+// update ended, a LastUpdate) and "health" (a Health), all as the managed application has said. It owns no table.
 package updatepublisher
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +22,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"golang.org/x/mod/semver"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 )
 
 // Engine is the engine's name (standard, section 2, "Engine Values"), and Queue where its messages arrive. The standard
@@ -36,10 +39,9 @@ const (
 const (
 	OperationEvaluate = "evaluate"
 	OperationNotify   = "notify"
+	// OperationReport notes what a managed application says of an instance. It is not in the standard.
+	OperationReport = "report"
 )
-
-// EventAvailable is the type of the events that the engine publishes. Their payload is a Notice.
-const EventAvailable = "update.available"
 
 // ErrInput says that a message is malformed; repeating it cannot help. It is told apart with errors.Is.
 var ErrInput = errors.New("invalid input")
@@ -49,14 +51,10 @@ type Release struct {
 	// Ring is the ring's name, and Version the version: 1 to 64 letters, digits and . _ + - each.
 	Ring    string `json:"ring"`
 	Version string `json:"version"`
+	// Released is when the release was made. It orders releases whose versions have no order, and is handed on.
+	Released time.Time `json:"released,omitzero"`
 	// Components are the components of the version in the order of their updates, at most 50. They are handed on.
-	Components []Component `json:"components,omitempty"`
-}
-
-// Component is a component and its version.
-type Component struct {
-	Name    string `json:"name"`
-	Version string `json:"version"`
+	Components []release.Component `json:"components,omitempty"`
 }
 
 // ParseReleases reads releases from a JSON array, strictly; "" is none. Config.Validate looks at what they say.
@@ -80,6 +78,7 @@ func ParseReleases(text string) ([]Release, error) {
 type Registry interface {
 	Get(ctx context.Context, instanceID string) (registry.Instance, error)
 	List(ctx context.Context, limit int, next string) (registry.Page, error)
+	Update(ctx context.Context, instanceID, jobID string, change func(*registry.Instance) error) (registry.Instance, error)
 }
 
 // DefaultRing is the ring of instances that name none, unless Config says otherwise.
@@ -172,38 +171,41 @@ func New(c Config) (*Steps, error) {
 	return &Steps{c.withDefaults()}, nil
 }
 
-// The fields of the registry's documents that the engine reads.
+// The fields of the registry's documents that the engine reads and writes.
 const (
-	fieldRing    = "ring"
-	fieldVersion = "version"
+	fieldVersion    = "version"
+	fieldLastUpdate = "lastUpdate"
+	fieldHealth     = "health"
 )
 
-// due says which release an instance has to be told of, and what it has now.
-func (s *Steps) due(i registry.Instance) (release Release, has string, due bool, err error) {
-	if s.config.Wanted != nil {
-		if wanted, err := s.config.Wanted(i); err != nil || !wanted {
-			return Release{}, "", false, err
-		}
-	}
-	ring := s.config.DefaultRing
-	_, ringErr := i.Field(fieldRing, &ring)
-	_, versionErr := i.Field(fieldVersion, &has)
-	if err := errors.Join(ringErr, versionErr); err != nil {
-		return Release{}, "", false, err
-	}
-	at := slices.IndexFunc(s.config.Releases, func(r Release) bool { return r.Ring == ring })
-	if at < 0 {
-		return Release{}, has, false, nil
-	}
-	release = s.config.Releases[at]
-	return release, has, older(has, release.Version), nil
+// state is what the registry says of an instance, as far as the engine cares.
+type state struct {
+	// ring is the ring of the instance, and has what it has now.
+	ring, has string
+	// wants is the release of the ring; known says that there is one.
+	wants Release
+	known bool
 }
 
-// older says that an instance with a version has to become another. One that is ahead of its ring, because it was in an
-// earlier one before, stays where it is; versions that have no order are updated whenever they differ.
-func older(has, wants string) bool {
-	if semver.IsValid("v"+has) && semver.IsValid("v"+wants) {
-		return semver.Compare("v"+has, "v"+wants) < 0
+// due says that the instance has to be told of the release.
+func (s state) due() bool { return s.known && release.Outdated(s.has, s.wants.Version) }
+
+// look reads an instance; false is one that is not told of updates at all.
+func (s *Steps) look(i registry.Instance) (state, bool, error) {
+	if s.config.Wanted != nil {
+		if wanted, err := s.config.Wanted(i); err != nil || !wanted {
+			return state{}, false, err
+		}
 	}
-	return has != wants
+	ring, ringErr := i.Ring()
+	out := state{ring: cmp.Or(ring, s.config.DefaultRing)}
+	_, versionErr := i.Field(fieldVersion, &out.has)
+	if err := errors.Join(ringErr, versionErr); err != nil {
+		return state{}, false, err
+	}
+	at := slices.IndexFunc(s.config.Releases, func(r Release) bool { return r.Ring == out.ring })
+	if out.known = at >= 0; out.known {
+		out.wants = s.config.Releases[at]
+	}
+	return out, true, nil
 }

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -62,7 +63,7 @@ func (p *publisher) fill(t testing.TB) {
 // releases are what the rings have to have: 2.10 is newer than 2.9.
 func releases() []updatepublisher.Release {
 	return []updatepublisher.Release{
-		{Ring: "canary", Version: "2.10", Components: []updatepublisher.Component{{Name: "db", Version: "8"}, {Name: "web", Version: "1.1"}}},
+		{Ring: "canary", Version: "2.10", Components: []release.Component{{Name: "db", Version: "8"}, {Name: "web", Version: "1.1"}}},
 		{Ring: "stable", Version: "2.0"},
 	}
 }

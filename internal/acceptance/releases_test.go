@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 )
 
@@ -41,8 +42,8 @@ func (w *world) testReleases(t *testing.T) {
 	id := fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])
 	w.ran(t, e, id, "evaluate of publisher Succeeded", "notify of publisher Succeeded Succeeded")
 	w.allWell(t, id, 1)
-	events := w.sink.told(t, updatepublisher.EventAvailable, id)
-	if n := decode[updatepublisher.Notice](t, events[0].Body); len(events) != 1 || events[0].Tenant != "tenant-"+behind || n.InstanceID != behind || n.Version != "2.1" || len(n.Components) != 1 {
+	events := w.sink.told(t, release.EventAvailable, id)
+	if n := decode[release.Notice](t, events[0].Body); len(events) != 1 || events[0].Tenant != "tenant-"+behind || n.InstanceID != behind || n.Version != "2.1" || len(n.Components) != 1 {
 		t.Errorf("%d events, the first for %s: %+v", len(events), events[0].Tenant, n)
 	}
 }

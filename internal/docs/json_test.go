@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/engine/tls"
 	"github.com/vibedata/roundhouse/engine/update"
@@ -149,8 +150,8 @@ func readEvent(kind string, text []byte) error {
 		return strictly(text, &spn.Rotated{})
 	case spn.EventRetiring:
 		return strictly(text, &spn.Retiring{})
-	case updatepublisher.EventAvailable:
-		return strictly(text, &updatepublisher.Notice{})
+	case release.EventAvailable:
+		return strictly(text, &release.Notice{})
 	default:
 		return fmt.Errorf("there is no event %q", kind)
 	}
