@@ -15,8 +15,13 @@ import (
 	"github.com/vibedata/roundhouse/internal/payload"
 )
 
-// ErrUnauthorized: the sender of a request did not prove its identity.
-var ErrUnauthorized = errors.New("the sender did not prove who it is")
+// These are what intakes refuse a request for. Sending it again does not help.
+var (
+	// ErrUnauthorized: the sender of a request did not prove its identity.
+	ErrUnauthorized = errors.New("the sender did not prove who it is")
+	// ErrNotTaken: the message is not one that is taken here, whoever sends it. The sender is told the text of the error.
+	ErrNotTaken = errors.New("the message is not taken here")
+)
 
 // Intake takes messages for an engine over HTTP, by POST. The body is a message as the engine's queue takes it, in the
 // envelope or, with Definition.Adapt, in the sender's own form. The answer is sent once the message is in the queue.
@@ -25,11 +30,14 @@ type Intake struct {
 	Function string
 	// Route is its path behind /api/, such as "orders" or "orders/incoming".
 	Route string
-	// Authorize checks who may send; nil means everybody with a key of the function, which the host checks. It is
+	// Authorize checks who may send. Without it and Verify, everybody with a key of the function may, which the host checks. It is
 	// called before the body is read. It returns ErrUnauthorized for a sender who may not, and any other error when it
 	// cannot tell at present.
 	Authorize func(ctx context.Context, r *http.Request) error
-	// Closed makes the function answer that it does not exist, as long as what Authorize needs is not configured.
+	// Verify checks, beside Authorize, what a sender can only prove of the body as a whole, such as a signature; nil means
+	// nothing. It returns ErrUnauthorized, ErrNotTaken, or any other error when it cannot tell at present.
+	Verify func(ctx context.Context, header http.Header, body []byte) error
+	// Closed makes the function answer that it does not exist, as long as what Authorize and Verify need is not configured.
 	Closed bool
 	// Status is the status of the answer to an accepted message; the default is 202.
 	Status int

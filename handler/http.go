@@ -51,7 +51,7 @@ func httpFunctions() []function.Function {
 func engineFunctions(d engine.Definition) []function.Function {
 	var all []function.Function
 	for _, i := range d.Intakes {
-		all = append(all, function.HTTP(i.Function, i.Route, level(i.Authorize != nil || i.Closed), "post"))
+		all = append(all, function.HTTP(i.Function, i.Route, level(i.Authorize != nil || i.Verify != nil || i.Closed), "post"))
 	}
 	for _, e := range d.Endpoints {
 		all = append(all, endpointFunction(e))

@@ -39,6 +39,9 @@ func (t *transports) open(name string, d settings.Destination, with Platform, lo
 			return err
 		}
 		t.destinations[name], t.closers = to, append(t.closers, to.Close)
+	case d.Instance != nil:
+		to := newInstances(name, *d.Instance, with)
+		t.destinations[name], t.closers = to, append(t.closers, to.Close)
 	case d.Queue != nil:
 		to, err := outbox.NewQueue(d.Queue.Config(with.Queues, with.Blobs))
 		if err != nil {

@@ -66,14 +66,18 @@ func updateEngine(p *handler.Platform) (engine.Definition, error) {
 	}
 	const prefix = "ROUNDHOUSE_UPDATE_"
 	r := p.Settings
-	steps, err := update.New(update.Config{Components: components, Registry: p.Registry,
+	var approvals map[string]update.ApprovalRequest
+	r.JSON(prefix+"APPROVAL", &approvals)
+	steps, err := update.New(update.Config{Components: components, Registry: p.Registry, Approvals: approvals,
 		VerifyTimeout:  r.Duration(prefix+"VERIFY_TIMEOUT", 0, time.Nanosecond),
 		VerifyInterval: r.Duration(prefix+"VERIFY_INTERVAL", 0, time.Nanosecond),
 		LockDuration:   r.Duration(prefix+"LOCK_DURATION", 0, time.Nanosecond)})
 	if err != nil {
 		return engine.Definition{}, err
 	}
-	return update.Definition(steps), nil
+	d := update.Definition(steps)
+	d.Intakes = []engine.Intake{updateIntake(p)}
+	return d, nil
 }
 
 // healthEngine checks the components of managed instances (docs/engines/health.md).
@@ -105,5 +109,6 @@ func updatePublisherEngine(p *handler.Platform) (engine.Definition, error) {
 	}
 	d := updatepublisher.Definition(steps)
 	d.Schedules = []engine.Schedule{updatepublisher.Every("0 23 * * * *")}
+	d.Intakes = []engine.Intake{reportIntake(p)}
 	return d, nil
 }

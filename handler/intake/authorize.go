@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/outbox/receiver"
 )
 
 // minKey is the least length of a key or signature, in bytes.
@@ -15,6 +18,26 @@ const minKey = 16
 
 // Authorize says who may send, as engine.Intake wants it.
 type Authorize = func(ctx context.Context, r *http.Request) error
+
+// Verify says who may send a body, as engine.Intake wants it.
+type Verify = func(ctx context.Context, header http.Header, body []byte) error
+
+// Signed lets in the events of an outbox that are signed. known, if it is set, says of an event that is whether it is one for this
+// app: engine.ErrNotTaken for another.
+func Signed(events receiver.Receiver, known func(ctx context.Context, e receiver.Event) error) Verify {
+	return func(ctx context.Context, header http.Header, body []byte) error {
+		e, err := events.Verify(ctx, header, body)
+		switch {
+		case errors.Is(err, outbox.ErrSignature):
+			return fmt.Errorf("%w: %w", engine.ErrUnauthorized, err)
+		case errors.Is(err, receiver.ErrEvent):
+			return fmt.Errorf("%w: %w", engine.ErrNotTaken, err)
+		case err != nil || known == nil:
+			return err
+		}
+		return known(ctx, e)
+	}
+}
 
 // CheckKey says whether a key or a signature is long enough.
 func CheckKey(key string) error {

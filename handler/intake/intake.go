@@ -5,7 +5,7 @@
 //   - A message is taken (with a status of success) only when it is in its queue. Whatever went wrong otherwise is answered
 //     so that its sender repeats what may yet succeed, and with 4xx what may not.
 //   - A sender gets its answer well within the ten seconds that senders wait: Config.Timeout bounds a request.
-//   - Who sends is known before the body is read, the body is bounded, and one that its engine would not understand is
+//   - Who sends is known before the body is read, or, where it is signed, before anything is made of it; the body is bounded, and one that its engine would not understand is
 //     refused with 400.
 //   - What the same sender repeats has the same correlation id, if its engine derives one. What does not fit a queue message
 //     travels by way of a blob (engine.Claims).

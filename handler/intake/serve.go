@@ -41,6 +41,8 @@ func refusalOf(err error) refusal {
 		return refusal{http.StatusMethodNotAllowed, "MethodNotAllowed", errMethod.Error()}
 	case errors.Is(err, engine.ErrUnauthorized):
 		return refusal{http.StatusUnauthorized, "Unauthorized", engine.ErrUnauthorized.Error()}
+	case errors.Is(err, engine.ErrNotTaken):
+		return refusal{http.StatusUnprocessableEntity, "NotTaken", engine.Redact(err.Error())}
 	case errors.Is(err, errTooLarge):
 		return refusal{http.StatusRequestEntityTooLarge, "BodyTooLarge", errTooLarge.Error()}
 	case errors.Is(err, payload.ErrTooDeep):
@@ -104,7 +106,7 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	if req.Method != http.MethodPost {
 		return "", errMethod
 	}
-	if r.Authorize != nil { // otherwise the host has asked for a key
+	if r.Authorize != nil { // without it and Verify, the host has asked for a key
 		if err := r.Authorize(ctx, req); err != nil {
 			return "", err
 		}
@@ -113,9 +115,18 @@ func (in *intake) take(ctx context.Context, r route, w http.ResponseWriter, req 
 	if err != nil {
 		return "", err
 	}
+	if r.Verify != nil {
+		if err := r.Verify(ctx, req.Header, body); err != nil {
+			return "", err
+		}
+	}
 	m, err := r.target.Accept(body)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", errBody, err)
+		cause := errBody
+		if r.Verify != nil { // the sender is known, and is told what is wrong
+			cause = engine.ErrNotTaken
+		}
+		return "", fmt.Errorf("%w: %w", cause, err)
 	}
 	if in.ready != nil {
 		if err := in.ready(ctx); err != nil {

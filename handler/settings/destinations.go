@@ -21,11 +21,14 @@ import (
 // defaultSource is the attribute source of the events. It holds the tenant, because keys are unique within one only.
 const defaultSource = "/roundhouse/{tenant}"
 
-// Destination is a destination in ROUNDHOUSE_OUTBOX: one of HTTP, Queue and Log.
+// Destination is a destination in ROUNDHOUSE_OUTBOX: one of HTTP, Instance, Queue and Log.
 type Destination struct {
-	HTTP  *HTTPDestination  `json:"http"`
-	Queue *QueueDestination `json:"queue"`
-	Log   *struct{}         `json:"log"`
+	HTTP *HTTPDestination `json:"http"`
+	// Instance sends events to the addresses of the instances that they are about, which the registry has. It is an HTTP
+	// destination without a URL, always structured, whose secrets may be those of instances (outbound.Auth.For).
+	Instance *HTTPDestination  `json:"instance"`
+	Queue    *QueueDestination `json:"queue"`
+	Log      *struct{}         `json:"log"`
 }
 
 // Origin names the events of a destination: outbox.HTTPConfig says how.
@@ -128,6 +131,10 @@ func (d Destination) validate(deliveryTimeout time.Duration) error {
 		kinds++
 		errs = append(errs, within("http", d.HTTP.validate(deliveryTimeout)))
 	}
+	if d.Instance != nil {
+		kinds++
+		errs = append(errs, within("instance", d.Instance.validateInstance(deliveryTimeout)))
+	}
 	if d.Queue != nil {
 		kinds++
 		// The stand-in is for the store that a name is not checked against.
@@ -137,9 +144,28 @@ func (d Destination) validate(deliveryTimeout time.Duration) error {
 		kinds++
 	}
 	if kinds != 1 {
-		errs = append(errs, errors.New("http, queue, log: it must have exactly one of them"))
+		errs = append(errs, errors.New("http, instance, queue, log: it must have exactly one of them"))
 	}
 	return errors.Join(errs...)
+}
+
+// anyInstance stands for an instance and its address where there is none to look at yet.
+const (
+	anyInstance = "instance"
+	anyAddress  = "https://instance.invalid/"
+)
+
+func (h HTTPDestination) validateInstance(deliveryTimeout time.Duration) error {
+	if h.URL != "" {
+		return errors.New("url: leave it out, the registry has the addresses of instances (endpoints.events)")
+	}
+	return errors.Join(h.ValidateFor(), h.Of(anyInstance, anyAddress).validate(deliveryTimeout))
+}
+
+// Of is the destination of one instance, at its address.
+func (h HTTPDestination) Of(instanceID, address string) HTTPDestination {
+	h.Auth, h.URL, h.Structured = h.For(instanceID), address, true
+	return h
 }
 
 func (h HTTPDestination) validate(deliveryTimeout time.Duration) error {

@@ -63,6 +63,38 @@ func (a Auth) Validate() error {
 	return errors.Join(errs...)
 }
 
+// forInstance at the end of the name of a secret stands for an instance.
+const forInstance = "-{instance}"
+
+// For is a with the keys of an instance: the name of a secret such as events-{instance} becomes secrets.Name("events", instanceID),
+// so that each instance has its own. Names without {instance} are for all; for "", which is no instance, there are no others.
+func (a Auth) For(instanceID string) Auth {
+	var keys []SigningKey
+	for _, key := range a.SigningKeys {
+		kind, own := strings.CutSuffix(key.Secret, forInstance)
+		if own && instanceID == "" {
+			continue
+		}
+		if own {
+			key.Secret = secrets.Name(kind, instanceID)
+		}
+		keys = append(keys, key)
+	}
+	a.SigningKeys = keys
+	return a
+}
+
+// ValidateFor is Validate for keys that may be those of instances.
+func (a Auth) ValidateFor() error {
+	errs := []error{a.For("instance").Validate()}
+	for i, key := range a.SigningKeys {
+		if kind, ok := strings.CutSuffix(key.Secret, forInstance); ok && strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			errs = append(errs, fmt.Errorf("signingKeys[%d].secret: before %s there are lower-case letters and digits only", i, forInstance))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // String says it for people.
 func (a Auth) String() string {
 	var ways []string
