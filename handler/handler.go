@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -25,6 +26,9 @@ type Config struct {
 	// Keys wraps the keys that payloads are encrypted with (ROUNDHOUSE_PAYLOAD_KEY), in place of the key vault. With other
 	// stores, it is by default a key of the development secret store in Tables.
 	Keys codec.Keys
+	// Dial makes the connections of events and of engines' calls in the place of the network, for tests, beside other stores; nil means
+	// the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Log takes the log, which gets no secrets; nil means no log.
 	Log *slog.Logger
 }
@@ -55,6 +59,7 @@ func New(a App, c Config) (*Handler, error) {
 		return nil, errors.New("tables, queues and blobs are given together, or none of them")
 	}
 	if own {
+		platform.dial = c.Dial
 		if platform, prepare, err = platform.over(c.Tables, c.Queues, c.Blobs, s.PayloadKey, c.Keys); err != nil {
 			return nil, err
 		}

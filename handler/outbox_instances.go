@@ -10,7 +10,6 @@ import (
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // maxConnected bounds the instances to which connections are kept.
@@ -21,8 +20,7 @@ const maxConnected = 1000
 type instances struct {
 	name     string
 	settings settings.HTTPDestination
-	registry *registry.Registry
-	clients  *outbound.Clients
+	with     Platform
 
 	mu        sync.Mutex
 	connected map[string]toInstance // by instance
@@ -37,7 +35,7 @@ type toInstance struct {
 var _ outbox.Transport = (*instances)(nil)
 
 func newInstances(name string, d settings.HTTPDestination, with Platform) *instances {
-	return &instances{name: name, settings: d, registry: with.Registry, clients: with.Outbound, connected: map[string]toInstance{}}
+	return &instances{name: name, settings: d, with: with, connected: map[string]toInstance{}}
 }
 
 // Deliver sends an event once. An instance that is not registered, or has no address, is for a person: the event becomes dead at
@@ -49,7 +47,7 @@ func (d *instances) Deliver(ctx context.Context, e outbox.Event) error {
 	if err := json.Unmarshal(e.Payload, &about); err != nil || about.InstanceID == "" {
 		return &outbox.DeliveryError{Permanent: true, Err: fmt.Errorf("event %.64q names no instanceId: route it to another destination than %s", e.Type, d.name)}
 	}
-	i, err := d.registry.Get(ctx, about.InstanceID)
+	i, err := d.with.Registry.Get(ctx, about.InstanceID)
 	if err != nil {
 		return &outbox.DeliveryError{Permanent: errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged), Err: err}
 	}
@@ -75,7 +73,7 @@ func (d *instances) to(instanceID, address string) (*outbox.HTTP, error) {
 	if ok && before.address == address {
 		return before.HTTP, nil
 	}
-	to, err := outbox.NewHTTP(httpConfig(d.name, d.settings.Of(instanceID, address), d.clients))
+	to, err := outbox.NewHTTP(httpConfig(d.name, d.settings.Of(instanceID, address), d.with))
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/outbox"
-	"github.com/vibedata/roundhouse/services/outbound"
 )
 
 // transports are the destinations of the settings.
@@ -34,7 +33,7 @@ func openTransports(s settings.Outbox, with Platform, log *slog.Logger) (transpo
 func (t *transports) open(name string, d settings.Destination, with Platform, log *slog.Logger) error {
 	switch {
 	case d.HTTP != nil:
-		to, err := outbox.NewHTTP(httpConfig(name, *d.HTTP, with.Outbound))
+		to, err := outbox.NewHTTP(httpConfig(name, *d.HTTP, with))
 		if err != nil {
 			return err
 		}
@@ -55,8 +54,10 @@ func (t *transports) open(name string, d settings.Destination, with Platform, lo
 }
 
 // httpConfig adds to the settings of a destination what tells it who sends.
-func httpConfig(name string, d settings.HTTPDestination, clients *outbound.Clients) outbox.HTTPConfig {
+func httpConfig(name string, d settings.HTTPDestination, with Platform) outbox.HTTPConfig {
+	clients := with.Outbound
 	c := d.Config(clients.Keys(d.Auth))
+	c.Dial = with.dial
 	name = "ROUNDHOUSE_OUTBOX destinations." + name
 	if d.Audience == "" && d.ClientCertificate == "" {
 		clients.Announce(name, d.URL, d.Auth)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
@@ -57,7 +58,11 @@ type Platform struct {
 
 	identity func() (azcore.TokenCredential, error)
 	keys     codec.Keys // wrap the keys that payloads are encrypted with
+	dial     dialer     // nil for the network
 }
+
+// dialer makes connections.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Secrets is a secret store that gives out values, too.
 type Secrets interface {
@@ -115,10 +120,10 @@ func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store, payloadKey
 	if other, prepare, err = developmentPlatform(t, q, b, payloadKey); err != nil {
 		return other, prepare, err
 	}
-	other.Settings, other.Registry, other.Log, other.identity = p.Settings, registry.New(t, ""), p.Log, p.identity
+	other.Settings, other.Registry, other.Log, other.identity, other.dial = p.Settings, registry.New(t, ""), p.Log, p.identity, p.dial
 	if wrapping != nil {
 		other.keys = wrapping
 	}
-	other.Outbound, err = outbound.New(outbound.Config{Identity: other.identity, Vault: other.Secrets, Development: p.Settings.Development, Log: p.Log})
+	other.Outbound, err = outbound.New(outbound.Config{Identity: other.identity, Vault: other.Secrets, Development: p.Settings.Development, Dial: p.dial, Log: p.Log})
 	return other, prepare, err
 }

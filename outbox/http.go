@@ -70,6 +70,8 @@ type HTTPConfig struct {
 	RootCAs *x509.CertPool
 	// Resolver looks up host names; nil is the system's.
 	Resolver *net.Resolver
+	// Dial makes connections in the place of the network, for tests: nobody looks at the addresses then. Nil is the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now is the clock of signatures and of Retry-After dates; nil is time.Now.
 	Now func() time.Time
 }
@@ -139,6 +141,9 @@ func (c HTTPConfig) build() (*HTTP, error) {
 		IdleConnTimeout:        idleConn,
 		MaxResponseHeaderBytes: maxAnswerHeader,
 		DisableCompression:     true,
+	}
+	if c.Dial != nil {
+		h.pool.DialContext = c.Dial
 	}
 	h.sender = h.pool
 	if c.Identify != nil {

@@ -130,7 +130,7 @@ func TestWhatIsAnonymous(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"acme-challenge", "alert-intake", "health-live", "health-ready", "managed-app-notification", "marketplace-webhook"}
+	want := []string{"acme-challenge", "alert-intake", "health-live", "health-ready", "managed-app-notification", "marketplace-webhook", "report-intake"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

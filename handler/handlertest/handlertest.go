@@ -162,6 +162,9 @@ func (h *Host) invoke(name, parameter string, value any, metadata map[string]any
 	return status == http.StatusOK
 }
 
+// ServeHTTP has the app's process answer a request as it comes, such as over a Network.
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.handler.ServeHTTP(w, r) }
+
 // Do sends an HTTP request, such as POST /api/orders, with JSON in its body. On a developer's host, it comes from the local user;
 // as makes it one of somebody else, as accesstest.Caller.Sign does.
 func (h *Host) Do(method, path, body string, as ...func(*http.Request)) (status int, answer string) {

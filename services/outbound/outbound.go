@@ -70,6 +70,8 @@ type Config struct {
 	Roots *x509.CertPool
 	// Log takes which targets are called without identity; nil means none.
 	Log *slog.Logger
+	// Dial makes connections in the place of the network, for tests; nil means the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -93,6 +95,9 @@ func New(c Config) (*Clients, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: handshakeTimeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	return &Clients{config: c}, nil
 }
 
@@ -109,7 +114,7 @@ func (c *Clients) Client(name, target string, a Auth) (*http.Client, error) {
 	}
 	base := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: handshakeTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:            c.config.Dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.config.Roots},
 		TLSHandshakeTimeout:    handshakeTimeout,
 		ForceAttemptHTTP2:      true,
