@@ -219,6 +219,9 @@ func TestSettingsThatAreRefused(t *testing.T) {
 			[]string{`ROUNDHOUSE_TLS_DNS: "a.example": set azure or rfc2136`, `ROUNDHOUSE_TLS_DNS: "b.example": dns: zoneId must be`, `ROUNDHOUSE_TLS_DNS: "c.example": rfc2136: secret`,
 				`ROUNDHOUSE_TLS_DNS: "d.example": dns: name server "ns"`, `ROUNDHOUSE_TLS_DNS: dns: zone "E.example"`}},
 		{publisher, []string{"ROUNDHOUSE_ACME_CONTACT", "nobody"}, []string{"ROUNDHOUSE_ACME_CONTACT: set an e-mail address"}},
+		{managedApp, []string{"ROUNDHOUSE_UPDATE_APPROVAL", `{"canary":{"deadlineSeconds":-1},"b":{}}`}, []string{`ROUNDHOUSE_UPDATE_APPROVAL: the approval of the ring "b"`, `ring "canary"`}},
+		{managedApp, []string{"ROUNDHOUSE_UPDATE_INTAKE_KEYS", `[{"id":"p","secret":"no/name"}]`}, []string{"ROUNDHOUSE_UPDATE_INTAKE_KEYS: signingKeys[0].secret: give the name"}},
+		{publisher, []string{"ROUNDHOUSE_REPORT_INTAKE_KEYS", `[{"id":"p","secret":"My-{instance}"}]`}, []string{"ROUNDHOUSE_REPORT_INTAKE_KEYS: signingKeys[0].secret: before -{instance}"}},
 		{managedApp, []string{"ROUNDHOUSE_UPDATE_ENDPOINT", "ftp://x"}, []string{"ROUNDHOUSE_UPDATE_ENDPOINT: set an https address"}},
 	} {
 		env := emulator.With(tt.pairs...)

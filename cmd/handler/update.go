@@ -68,6 +68,7 @@ func updateEngine(p *handler.Platform) (engine.Definition, error) {
 	r := p.Settings
 	var approvals map[string]update.ApprovalRequest
 	r.JSON(prefix+"APPROVAL", &approvals)
+	r.Reject(prefix+"APPROVAL", update.CheckApprovals(approvals))
 	steps, err := update.New(update.Config{Components: components, Registry: p.Registry, Approvals: approvals,
 		VerifyTimeout:  r.Duration(prefix+"VERIFY_TIMEOUT", 0, time.Nanosecond),
 		VerifyInterval: r.Duration(prefix+"VERIFY_INTERVAL", 0, time.Nanosecond),

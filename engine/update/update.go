@@ -19,6 +19,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -95,8 +97,8 @@ type Config struct {
 	// LockDuration is for how long the registry's lock is taken at a time; default registry.DefaultLockDuration. It is
 	// renewed while an update takes longer.
 	LockDuration time.Duration
-	// Approvals say, by ring, who has to approve updates of that ring whose messages do not say so themselves. They are looked at
-	// when an update begins.
+	// Approvals say, by ring, who has to approve updates of that ring whose messages do not say so themselves: holders of roles, or
+	// an assignee. They are looked at when an update begins.
 	Approvals map[string]ApprovalRequest
 	// Now is the clock; default time.Now.
 	Now func() time.Time
@@ -111,9 +113,20 @@ func (c Config) Validate() error {
 	if c.VerifyTimeout < 0 || c.VerifyInterval < 0 || c.LockDuration < 0 {
 		errs = append(errs, errors.New("update: durations must not be negative"))
 	}
-	for ring, a := range c.Approvals {
-		if !word.MatchString(ring) || !a.valid() {
-			errs = append(errs, fmt.Errorf("update: the approval of the ring %.80q within %d s: a ring has a name, and a deadline is at most %v", ring, a.DeadlineSeconds, longestDeadline))
+	if err := CheckApprovals(c.Approvals); err != nil {
+		errs = append(errs, fmt.Errorf("update: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckApprovals names everything that is wrong with Config.Approvals.
+func CheckApprovals(approvals map[string]ApprovalRequest) error {
+	var errs []error
+	for _, ring := range slices.Sorted(maps.Keys(approvals)) {
+		a := approvals[ring]
+		if !word.MatchString(ring) || !a.valid() || len(a.Roles) == 0 && a.Assignee == "" {
+			errs = append(errs, fmt.Errorf("the approval of the ring %.80q within %d s: name the ring, roles or an assignee, and a deadline of at most %v",
+				ring, a.DeadlineSeconds, longestDeadline))
 		}
 	}
 	return errors.Join(errs...)

@@ -152,6 +152,10 @@ func readEvent(kind string, text []byte) error {
 		return strictly(text, &spn.Retiring{})
 	case release.EventAvailable:
 		return strictly(text, &release.Notice{})
+	case release.EventFinished:
+		return strictly(text, &release.Finished{})
+	case release.EventHealth:
+		return strictly(text, &release.Health{})
 	default:
 		return fmt.Errorf("there is no event %q", kind)
 	}
@@ -165,13 +169,18 @@ func readSignal(text []byte) error {
 	return strictly(text, &orchestrator.Signal{})
 }
 
-// readSetting lets the handler read a setting. It names all settings that are wrong in one error, so one that is wrong on purpose
+// readSetting lets the handler read a setting, in both contexts: each reads its own. It names all settings that are wrong in one error, so one that is wrong on purpose
 // ends it before it looks for storage.
 func readSetting(t *testing.T, name, value string) error {
 	t.Helper()
+	return errors.Join(readSettingOf(t, "publisher", name, value), readSettingOf(t, "managed-app", name, value))
+}
+
+func readSettingOf(t *testing.T, in, name, value string) error {
+	t.Helper()
 	const wrong = "ROUNDHOUSE_LOG_LEVEL"
 	cmd := exec.CommandContext(t.Context(), build(t).handler)
-	cmd.Env = []string{"AzureWebJobsStorage=UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT=1", wrong + "=loud", name + "=" + value}
+	cmd.Env = []string{"AzureWebJobsStorage=UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT=1", "ROUNDHOUSE_CONTEXT=" + in, wrong + "=loud", name + "=" + value}
 	out, err := cmd.CombinedOutput()
 	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
