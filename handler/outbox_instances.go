@@ -38,8 +38,8 @@ func newInstances(name string, d settings.HTTPDestination, with Platform) *insta
 	return &instances{name: name, settings: d, with: with, connected: map[string]toInstance{}}
 }
 
-// Deliver sends an event once. An instance that is not registered, or has no address, is for a person: the event becomes dead at
-// once, and can be retried when that is mended.
+// Deliver sends an event once. One for an instance that is not registered, or whose document does not have an address that may be
+// called, waits until somebody has seen to that (outbox.ErrMisconfigured).
 func (d *instances) Deliver(ctx context.Context, e outbox.Event) error {
 	var about struct {
 		InstanceID string `json:"instanceId"`
@@ -47,22 +47,31 @@ func (d *instances) Deliver(ctx context.Context, e outbox.Event) error {
 	if err := json.Unmarshal(e.Payload, &about); err != nil || about.InstanceID == "" {
 		return &outbox.DeliveryError{Permanent: true, Err: fmt.Errorf("event %.64q names no instanceId: route it to another destination than %s", e.Type, d.name)}
 	}
-	i, err := d.with.Registry.Get(ctx, about.InstanceID)
+	address, err := d.address(ctx, about.InstanceID)
 	if err != nil {
-		return &outbox.DeliveryError{Permanent: errors.Is(err, registry.ErrNotFound) || errors.Is(err, registry.ErrInvalid) || errors.Is(err, registry.ErrDamaged), Err: err}
+		return &outbox.DeliveryError{Err: err}
 	}
-	endpoints, err := i.Endpoints()
-	if err == nil && endpoints.Events == "" {
-		err = fmt.Errorf("instance %s has no address for its events: set endpoints.events in the registry, and retry", i.InstanceID)
-	}
+	to, err := d.to(about.InstanceID, address)
 	if err != nil {
-		return &outbox.DeliveryError{Permanent: true, Err: err}
-	}
-	to, err := d.to(i.InstanceID, endpoints.Events)
-	if err != nil {
-		return &outbox.DeliveryError{Permanent: true, Err: fmt.Errorf("the address of instance %s: %w", i.InstanceID, err)}
+		return &outbox.DeliveryError{Err: fmt.Errorf("%w: the address of instance %s: %w", outbox.ErrMisconfigured, about.InstanceID, err)}
 	}
 	return to.Deliver(ctx, e)
+}
+
+// address is where events for an instance are posted.
+func (d *instances) address(ctx context.Context, instanceID string) (string, error) {
+	i, err := d.with.Registry.Get(ctx, instanceID)
+	var endpoints registry.Endpoints
+	if err == nil {
+		endpoints, err = i.Endpoints()
+	}
+	switch {
+	case errors.Is(err, registry.ErrNotFound), errors.Is(err, registry.ErrInvalid), errors.Is(err, registry.ErrDamaged):
+		return "", fmt.Errorf("%w: %w", outbox.ErrMisconfigured, err)
+	case err == nil && endpoints.Events == "":
+		return "", fmt.Errorf("%w: instance %s has no address for its events: set endpoints.events in the registry", outbox.ErrMisconfigured, instanceID)
+	}
+	return endpoints.Events, err
 }
 
 // to is the transport to an instance.

@@ -69,19 +69,21 @@ func newFleet(t *testing.T, releases string) *fleet {
 		}
 		f.components.ServeHTTP(w, r)
 	}))
-	for vault, keys := range map[*handlertest.Host]map[string]string{
-		f.publisher: {secrets.Name("notices", "i1"): "a", secrets.Name("events", "i1"): "b", secrets.Name("events", "i2"): "c"},
-		f.managed:   {"publisher": "a", "own": "b"},
-	} {
-		for name, of := range keys {
-			if _, err := secrets.NewDevelopment(vault.Tables).Add(t.Context(), name, []byte(key24(of)), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	f.give(f.publisher, map[string]string{secrets.Name("notices", "i1"): "a", secrets.Name("events", "i1"): "b", secrets.Name("events", "i2"): "c"})
+	f.give(f.managed, map[string]string{"publisher": "a", "own": "b"})
 	f.register(f.publisher, "i1", map[string]any{"ring": "stable", "version": "1.0", "endpoints": registry.Endpoints{Events: "http://" + managedAddress + "/api/updates"}})
 	f.register(f.managed, "i1", map[string]any{"version": "1.0"})
 	return f
+}
+
+// give puts keys into the vault of an app.
+func (f *fleet) give(to *handlertest.Host, keys map[string]string) {
+	f.t.Helper()
+	for name, of := range keys {
+		if _, err := secrets.NewDevelopment(to.Tables).Add(f.t.Context(), name, []byte(key24(of)), nil); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 }
 
 func (f *fleet) register(with *handlertest.Host, id string, fields map[string]any) {
@@ -250,7 +252,7 @@ func TestHealthIsKnownToThePublisher(t *testing.T) {
 	})
 }
 
-// A ring that no release is for is said, and an instance without an address is for a person.
+// A ring that no release is for is said. An instance without an address is for a person; once it has one, it is told.
 func TestInstancesThatCannotBeTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -262,7 +264,26 @@ func TestInstancesThatCannotBeTold(t *testing.T) {
 		}
 		f.pass(10 * time.Minute)
 		dead := f.publisher.DeadLetters("outbox")
-		if len(dead) != 1 || !strings.Contains(dead[0].ErrorMessage, "instance i3 has no address for its events: set endpoints.events") {
+		if len(dead) != 1 || dead[0].Status != engine.StatusPending || !strings.Contains(dead[0].ErrorMessage, "instance i3 has no address for its events: set endpoints.events") {
+			t.Errorf("%+v", dead)
+		}
+		f.give(f.publisher, map[string]string{secrets.Name("notices", "i3"): "a", secrets.Name("events", "i3"): "b"})
+		f.register(f.managed, "i3", nil)
+		_, err := registry.New(f.publisher.Tables, "").Update(t.Context(), "i3", "", func(i *registry.Instance) error {
+			return i.SetField("endpoints", registry.Endpoints{Events: "http://" + managedAddress + "/api/updates"})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.pass(2 * time.Hour)
+		i, err := registry.New(f.publisher.Tables, "").Get(t.Context(), "i3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if version, err := update.VersionOf(i); err != nil || version != "2.0" {
+			t.Errorf("version %q, %v", version, err)
+		}
+		if dead := f.publisher.DeadLetters("outbox"); len(dead) != 1 || dead[0].Status != engine.StatusResolved {
 			t.Errorf("%+v", dead)
 		}
 	})
@@ -285,7 +306,7 @@ func signedEvent(t *testing.T, kind, data, key string, at time.Time) *http.Reque
 func TestEventsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	const notice = `{"instanceId":"i1","ring":"stable","version":"2.0","components":[{"name":"web","version":"1.1"}]}`
-	const report = `{"instanceId":"i1","status":"Unhealthy","sinceUtc":"2026-11-01T00:00:00Z"}`
+	const report = `{"instanceId":"i1","status":"Unhealthy","sinceUtc":"1999-11-01T00:00:00Z"}`
 	change := func(from, to string) func(*http.Request) {
 		return func(r *http.Request) {
 			body, _ := io.ReadAll(r.Body) // of memory
@@ -315,7 +336,7 @@ func TestEventsThatAreRefused(t *testing.T) {
 		"of no instance":                {data: `{}`, key: "a", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 		"another event":                 {kind: "hmac.rotated", data: notice, key: "a", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 		"a notice without components":   {data: `{"instanceId":"i1","ring":"stable","version":"2.0"}`, key: "a", status: http.StatusUnprocessableEntity, code: "NotTaken"},
-		"a report that makes no sense":  {report: true, data: `{"instanceId":"i1","status":"a b","sinceUtc":"2026-11-01T00:00:00Z"}`, key: "b", status: http.StatusUnprocessableEntity, code: "NotTaken"},
+		"a report that makes no sense":  {report: true, data: `{"instanceId":"i1","status":"a b","sinceUtc":"1999-11-01T00:00:00Z"}`, key: "b", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 		"a notice among the reports":    {report: true, kind: release.EventAvailable, data: notice, key: "b", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 		"a notice with a hostile value": {data: strings.Replace(notice, "1.1", "../1", 1), key: "a", status: http.StatusUnprocessableEntity, code: "NotTaken"},
 	} {
@@ -369,7 +390,7 @@ func TestAReportOfAnInstanceThatIsNotRegistered(t *testing.T) {
 	if _, err := secrets.NewDevelopment(h.Tables).Add(t.Context(), "reports", []byte(key24("r")), nil); err != nil {
 		t.Fatal(err)
 	}
-	r := signedEvent(t, release.EventHealth, `{"instanceId":"i9","status":"Healthy","sinceUtc":"2026-11-01T00:00:00Z"}`, "r", time.Now())
+	r := signedEvent(t, release.EventHealth, `{"instanceId":"i9","status":"Healthy","sinceUtc":"1999-11-01T00:00:00Z"}`, "r", time.Now())
 	r.URL.Path, r.RequestURI = "/api/reports", "/api/reports"
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)

@@ -11,7 +11,7 @@ import (
 // These errors are told apart with errors.Is; besides them, what tables.Store says is passed on.
 var (
 	// ErrNotFound: there is no such instance.
-	ErrNotFound = errors.New("the instance is not in the registry")
+	ErrNotFound = errors.New("the instance is not in the registry: register it (roundhouse registry add)")
 	// ErrExists: there is such an instance already.
 	ErrExists = errors.New("the instance is in the registry already")
 	// ErrLocked: another job holds the lock, or the one that writes does not hold it; a *LockedError says which.

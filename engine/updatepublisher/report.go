@@ -42,6 +42,17 @@ type ReportInput struct {
 	Try       int `json:"try,omitempty"`
 }
 
+// maxAhead is how far the clock of a managed application may be ahead.
+const maxAhead = 10 * time.Minute
+
+// at is the time that the report is of.
+func (in ReportInput) at() time.Time {
+	if in.Finished != nil {
+		return in.Finished.FinishedAtUtc
+	}
+	return in.Health.SinceUtc
+}
+
 // Reported is what became of a report.
 type Reported struct {
 	// Noted says that the registry has it; false is a report that came behind a newer one.
@@ -55,6 +66,9 @@ type Reported struct {
 // nothing.
 func (s *Steps) Report(ctx context.Context, in ReportInput) (Reported, error) {
 	var out Reported
+	if ahead := in.at().Sub(s.config.Now()); ahead > maxAhead {
+		return Reported{}, fmt.Errorf("%w: the report of instance %s is %v ahead of the clock, and would stand against all that follow: set the clock of its application", ErrInput, in.InstanceID, ahead.Truncate(time.Second))
+	}
 	_, err := s.config.Registry.Update(ctx, in.InstanceID, "", func(i *registry.Instance) error {
 		var err error
 		if in.Finished != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/orchestratortest"
 )
 
-func at(minute int) time.Time { return time.Date(2026, 11, 1, 0, minute, 0, 0, time.UTC) }
+func at(minute int) time.Time { return time.Date(1999, 11, 1, 0, minute, 0, 0, time.UTC) }
 
 // noted is what the registry says of an instance.
 type noted struct {
@@ -96,6 +96,7 @@ func TestReports(t *testing.T) {
 			t.Helper()
 			p.change(t, "behind", "health", "well")
 		}},
+		"from the future": {in: updatepublisher.Input{Health: &release.Health{InstanceID: "behind", Status: "Healthy", SinceUtc: time.Date(2126, 1, 1, 0, 0, 0, 0, time.UTC)}}, err: "ahead of the clock"},
 		"of another":      {id: "new", in: updatepublisher.Input{Finished: updated}, err: "invalid input"},
 		"of nothing":      {in: updatepublisher.Input{}, err: "invalid input"},
 		"of both":         {in: updatepublisher.Input{Finished: updated, Health: ill}, err: "invalid input"},
@@ -208,7 +209,7 @@ func TestAdaptReport(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"another event": event("update.available", well),
-		"no instance":   event("health.changed", `{"status":"Healthy","sinceUtc":"2026-11-01T00:00:00Z"}`),
+		"no instance":   event("health.changed", `{"status":"Healthy","sinceUtc":"1999-11-01T00:00:00Z"}`),
 		"no data":       event("health.changed", "null"),
 		"another form":  event("update.finished", `[]`),
 		"no event":      `{"instanceId":"i1"}`,

@@ -98,6 +98,8 @@ type Config struct {
 	Wanted func(registry.Instance) (bool, error)
 	// Page is how many instances are evaluated at a time; default DefaultPage, at most registry.MaxPage.
 	Page int
+	// Now is the clock that the times of reports are held against; default time.Now.
+	Now func() time.Time
 }
 
 const maxComponents = 50
@@ -155,6 +157,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Page == 0 {
 		c.Page = DefaultPage
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	c.Releases = slices.Clone(c.Releases)
 	return c

@@ -372,3 +372,38 @@ func TestTargetsWithoutIdentityAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// Instances have keys of their own where a name says so, and those that are for all besides; what is no instance has only these.
+func TestInstanceKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	auth := Auth{SigningKeys: []SigningKey{{"all", "shared"}, {"own", "events-{instance}"}}}
+	if err := auth.ValidateFor(); err != nil {
+		t.Fatal(err)
+	}
+	if err := auth.Validate(); err == nil {
+		t.Error("a destination that is no instance's takes keys of instances")
+	}
+	for _, name := range []string{"shared", "events-i1", secrets.Name("events", "/subscriptions/Größe")} {
+		w.store(t, name, strings.Repeat(name, 4))
+	}
+	keys := w.InstanceKeys(auth)
+	for id, want := range map[string][]string{"": {"shared"}, "i1": {"shared", "events-i1"}, "/subscriptions/Größe": {"shared", secrets.Name("events", "/subscriptions/Größe")}} {
+		for range 2 {
+			found, err := keys.Of(t.Context(), id)
+			var got []string
+			for _, k := range found {
+				got = append(got, string(k.Secret))
+			}
+			if err != nil || len(got) != len(want) || got[0] != strings.Repeat(want[0], 4) || got[len(got)-1] != strings.Repeat(want[len(want)-1], 4) {
+				t.Errorf("%q: %v, %v", id, got, err)
+			}
+		}
+	}
+	if _, err := keys.Of(t.Context(), "i2"); err == nil {
+		t.Error("an instance without a secret has keys")
+	}
+	if none, err := w.InstanceKeys(Auth{SigningKeys: auth.SigningKeys[1:]}).Of(t.Context(), ""); err != nil || none != nil {
+		t.Errorf("no instance: %v, %v", none, err)
+	}
+}
