@@ -117,6 +117,21 @@ func TestMigration(t *testing.T) {
 			t.Errorf("%+v, %v", page, err)
 		}
 	})
+	t.Run("a row gets the same key each time", func(t *testing.T) {
+		t.Parallel()
+		backfilled := func(tenant string) uuid.UUID {
+			w := newWorld(t)
+			w.legacy(t, tenant, "old", nil)
+			p := w.process(t, nil)
+			if _, err := p.admin.Backfill(t.Context(), tenant, "", 0); err != nil {
+				t.Fatal(err)
+			}
+			return p.get(t, tenant, "old").IdempotencyKey
+		}
+		if first, again, other := backfilled("acme"), backfilled("acme"), backfilled("contoso"); first != again || first == other || first == uuid.Nil {
+			t.Errorf("%s, then %s; of another tenant %s", first, again, other)
+		}
+	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		p := newWorld(t).process(t, nil)
