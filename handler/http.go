@@ -32,6 +32,7 @@ func httpFunctions() []function.Function {
 		function.HTTP("dlq", "dlq/{*path}", function.Anonymous, "get", "post", "patch"),
 		function.HTTP("timeline", "timeline/{*path}", function.Anonymous, "get"),
 		function.HTTP("tasks", "tasks/{*path}", function.Anonymous, "get", "post"),
+		function.HTTP("acknowledgements", "acknowledgements", function.Anonymous, "get", "post"),
 		function.HTTP("orchestrations", "orchestrations/{*path}", function.Anonymous, "get", "post", "delete"),
 		function.HTTP("operations", "operations/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("outbox", "workflow/outbox/{*path}", function.Anonymous, "get", "post"),

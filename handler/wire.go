@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -199,10 +202,15 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	p.counted.Orchestrations(census, p.orchestrators)
 	p.counted.Damaged(damaged(p.runtime))
 	p.counted.ListRepair(lag)
+	if len(p.consumers()) > 0 {
+		p.counted.Waiting(func(ctx context.Context) (map[string]int, error) {
+			return consumers.CountWaiting(ctx, p.platform.Tables, time.Now())
+		}, slices.Sorted(maps.Keys(p.consumers())))
+	}
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
-		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Door: p.door("api"), InstanceTenant: p.instanceTenant}
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Consumers: p.consumers(), Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
@@ -212,6 +220,17 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Ready: p.ready, Log: p.log}),
 			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
 	}, nil
+}
+
+// consumers are those of the engines that rotate credentials.
+func (p *parts) consumers() map[string]*consumers.Consumers {
+	all := map[string]*consumers.Consumers{}
+	for _, d := range p.definitions {
+		if d.Consumers != nil {
+			all[d.Name] = d.Consumers
+		}
+	}
+	return all
 }
 
 // door is a way into the program over HTTP.

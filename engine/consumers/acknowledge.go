@@ -16,9 +16,10 @@ const (
 	versionsKept = 10
 	// tries bounds how often a change begins again because others changed the same rows.
 	tries = 5
-	// maxVersion bounds a version, in bytes.
-	maxVersion = 128
 )
+
+// MaxVersion bounds a version, in bytes.
+const MaxVersion = 128
 
 // Acknowledgement says that a version has arrived at a consumer.
 type Acknowledgement struct {
@@ -74,8 +75,8 @@ func (c *Consumers) check(ctx context.Context, a Acknowledgement) error {
 	if a.Target == "" || a.Version == "" || a.Consumer == "" {
 		return fmt.Errorf("%w: target, version and consumer are required", ErrInvalid)
 	}
-	if len(a.Version) > maxVersion {
-		return fmt.Errorf("%w: the version has %d bytes, allowed are %d", ErrInvalid, len(a.Version), maxVersion)
+	if len(a.Version) > MaxVersion {
+		return fmt.Errorf("%w: the version has %d bytes, allowed are %d", ErrInvalid, len(a.Version), MaxVersion)
 	}
 	t, _ := c.Target(a.Target)
 	if !slices.Contains(t.Names, a.Consumer) {

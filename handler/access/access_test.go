@@ -95,7 +95,7 @@ func TestRoles(t *testing.T) {
 				t.Errorf("an administrator lacks %s", p)
 			case r == access.Reader && has && p.Changes() && p != access.TasksAct:
 				t.Errorf("a reader has %s", p)
-			case r == access.Sender && has && p.Changes() && p != access.OrchestrationsStart && p != access.OrchestrationsSend:
+			case r == access.Sender && has && p.Changes() && p != access.OrchestrationsStart && p != access.OrchestrationsSend && p != access.AcknowledgementsSend:
 				t.Errorf("a sender has %s", p)
 			case r == access.Participant && has != (p == access.Self || p == access.TasksRead || p == access.TasksAct):
 				t.Errorf("a participant: %s is %v", p, has)

@@ -30,6 +30,8 @@ const (
 	TasksRead                Permission = "tasks.read"
 	TasksAct                 Permission = "tasks.act"        // as the roles of the task and its assignee allow
 	TasksAdminister          Permission = "tasks.administer" // whatever its roles and its assignee are
+	AcknowledgementsRead     Permission = "acknowledgements.read" // who has taken up which version of a credential
+	AcknowledgementsSend     Permission = "acknowledgements.send"
 	PollersChange            Permission = "pollers.change"
 	AuditRead                Permission = "audit.read"
 )
@@ -40,7 +42,7 @@ func Permissions() []Permission {
 		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersBulk,
 		OrchestrationsRead, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OrchestrationsPurge, OrchestrationsForcePurge,
 		OutboxRead, OutboxDecide, OutboxReplay, OperationsRead, OperationsCancel,
-		TasksRead, TasksAct, TasksAdminister, PollersChange, AuditRead,
+		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, PollersChange, AuditRead,
 	}
 }
 
@@ -50,7 +52,7 @@ func (p Permission) Known() bool { return p == Public || slices.Contains(Permiss
 // Changes says whether what needs it changes something: then it is recorded who did it.
 func (p Permission) Changes() bool {
 	return !slices.Contains([]Permission{Public, Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead,
-		TasksRead, AuditRead}, p)
+		TasksRead, AcknowledgementsRead, AuditRead}, p)
 }
 
 // Platform says whether it concerns all tenants at once, so that callers of one tenant cannot have it.
@@ -68,7 +70,7 @@ const (
 	Reader        Role = "reader"
 	Operator      Role = "operator"
 	Administrator Role = "administrator"
-	// Sender reads, starts orchestrations and raises events.
+	// Sender reads, starts orchestrations, raises events and acknowledges versions of credentials.
 	Sender Role = "sender"
 )
 
@@ -78,8 +80,8 @@ func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator
 // Permissions are those of the role, in the order of the constants; none for a role that does not exist.
 func (r Role) Permissions() []Permission {
 	participant := []Permission{Self, TasksRead, TasksAct}
-	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead}
-	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct}
+	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead}
+	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend}
 	var all []Permission
 	switch r {
 	case Participant:
@@ -91,7 +93,7 @@ func (r Role) Permissions() []Permission {
 	case Administrator:
 		return Permissions()
 	case Sender:
-		all = append(reader, OrchestrationsStart, OrchestrationsSend)
+		all = append(reader, OrchestrationsStart, OrchestrationsSend, AcknowledgementsSend)
 	}
 	return ordered(all)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
@@ -57,6 +58,8 @@ type Config struct {
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
+	// Consumers are those of the credentials that engines rotate, by engine; without any, their path does not exist.
+	Consumers map[string]*consumers.Consumers
 	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
 	Engines []string
 	// Descriptions describe the engines of the app, for who asks what it consists of.
@@ -104,6 +107,8 @@ type api struct {
 	admit   func(ctx context.Context, s orchestrator.Start) (orchestrator.Start, error)
 	list    func(ctx context.Context, f orchestrator.Filter, limit int, continuation string) ([]orchestrator.Summary, string, error)
 	engines []string
+	// consumers are those of the engines that rotate credentials.
+	consumers map[string]*consumers.Consumers
 	// descriptions are those of the app's engines.
 	descriptions []engine.Description
 
@@ -129,6 +134,7 @@ const (
 	operations
 	outboxes
 	humanTasks
+	credentials
 	orchestrations
 	scrapes
 	probes
@@ -136,7 +142,7 @@ const (
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil,
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, credentials: len(c.Consumers) > 0,
 		orchestrations: c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
@@ -158,10 +164,12 @@ func Register(e *echo.Echo, c Config) error {
 		runtime: c.Runtime,
 		admit:   c.Admit,
 		list:    c.List,
-		engines: slices.Compact(slices.Sorted(slices.Values(c.Engines))),
-		timeout: cmp.Or(c.Timeout, DefaultTimeout),
-		now:     c.Now,
-		log:     cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
+
+		consumers: c.Consumers,
+		engines:   slices.Compact(slices.Sorted(slices.Values(c.Engines))),
+		timeout:   cmp.Or(c.Timeout, DefaultTimeout),
+		now:       c.Now,
+		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 
 		descriptions:   append([]engine.Description{}, c.Descriptions...),
 		orchestrations: c.Orchestrations,

@@ -40,6 +40,9 @@ const (
 	codeTaskTaken     = "TaskTaken"
 	codeInvalidOutput = "InvalidTaskOutput"
 
+	// Of acknowledgements.
+	codeNotAcknowledgeable = "NotAcknowledgeable"
+
 	// Of access.
 	codeForbidden       = "Forbidden"
 	codeUnauthenticated = "Unauthenticated"
@@ -93,7 +96,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
 		return f
 	}
 	var f *failure

@@ -32,6 +32,9 @@ type Metrics struct {
 	orchestrators []string
 	// damaged counts those that cannot be read, nil without Damaged.
 	damaged func(ctx context.Context) (int, error)
+	// waiting counts credentials that wait for consumers, by engine, nil without Waiting; rotating are the engines.
+	waiting  func(ctx context.Context) (map[string]int, error)
+	rotating []string
 	// listLag is that of the repair of the list, nil without ListRepair.
 	listLag LagFunc
 }

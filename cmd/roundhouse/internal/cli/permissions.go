@@ -53,6 +53,8 @@ func needs() map[string]need {
 		"task reassign":           one(access.TasksAct),
 		"task release":            one(access.TasksAct),
 		"task complete":           one(access.TasksAct),
+		"acknowledge":             one(access.AcknowledgementsSend),
+		"consumers":               one(access.AcknowledgementsRead),
 		"orchestration list":      one(access.OrchestrationsRead),
 		"orchestration show":      one(access.OrchestrationsRead),
 		"orchestration start":     one(access.OrchestrationsStart),

@@ -62,7 +62,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 		"dlq retry --all --engine hmac --yes", "dlq retry --all --engine tls --yes",
 		"outbox list", "outbox show acme " + bad, "outbox metrics", "outbox retry acme " + bad, "outbox skip acme " + bad, "outbox replay acme " + bad,
 		"outbox replay --all --status dead --yes", "task list", "task show asks 1-1", "task assign asks 1-1 a/b --name ann", "task reassign asks 1-1 a/c", "task release asks 1-1",
-		"task claim asks 1-1", "task complete asks 1-1 --answer {}", "orchestration list", "orchestration show waits", "orchestration show waits --rounds",
+		"acknowledge hmac i-1 v2 gateway", "consumers hmac i-1", "task claim asks 1-1", "task complete asks 1-1 --answer {}", "orchestration list", "orchestration show waits", "orchestration show waits --rounds",
 		"orchestration suspend waits", "orchestration resume waits", "orchestration raise waits decision", "orchestration restart waits", "orchestration cancel waits",
 		"orchestration rewind fails", "orchestration terminate ends --yes", "orchestration purge ends --yes", "orchestration start approval --id more",
 		"orchestration terminate left --yes", "orchestration purge left --force --reason lost --yes",

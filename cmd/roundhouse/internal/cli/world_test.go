@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
@@ -138,8 +139,11 @@ func newWorld(t *testing.T) *world {
 		}})
 	must(t, err, w.outbox.Create(t.Context()), w.runtime.Prepare(t.Context()), w.list.Prepare(t.Context()), w.history.CreateTable(t.Context()),
 		w.letters.CreateTable(t.Context()), w.door().Audit.CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), hmac.Queue))
+	needed, err := consumers.New(consumers.Config{Engine: "hmac", Tables: w.tables, Outbox: admin, Targets: map[string]consumers.Target{"i-1": {Names: []string{"gateway"}}},
+		Knows: func(_ context.Context, _, version string) (bool, error) { return version == "v2", nil }})
+	must(t, err, w.tables.CreateTable(t.Context(), consumers.Table))
 	e := echo.New()
-	must(t, api.Register(e, api.Config{Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
+	must(t, api.Register(e, api.Config{Consumers: map[string]*consumers.Consumers{"hmac": needed}, Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
 		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Door: w.door(),
 		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
