@@ -28,8 +28,8 @@ const (
 	OperationsRead           Permission = "operations.read"
 	OperationsCancel         Permission = "operations.cancel"
 	TasksRead                Permission = "tasks.read"
-	TasksAct                 Permission = "tasks.act"        // as the roles of the task and its assignee allow
-	TasksAdminister          Permission = "tasks.administer" // whatever its roles and its assignee are
+	TasksAct                 Permission = "tasks.act"             // as the roles of the task and its assignee allow
+	TasksAdminister          Permission = "tasks.administer"      // whatever its roles and its assignee are
 	AcknowledgementsRead     Permission = "acknowledgements.read" // who has taken up which version of a credential
 	AcknowledgementsSend     Permission = "acknowledgements.send"
 	PollersChange            Permission = "pollers.change"

@@ -26,7 +26,9 @@ func newRotating(t *testing.T) *outboxBench {
 	return newOutboxBenchWith(t, s, func(c *Config) {
 		known, err := consumers.New(consumers.Config{Engine: "hmac", Tables: s.tables, Outbox: c.Outbox, Now: func() time.Time { return now },
 			Targets: map[string]consumers.Target{"i/1": {TenantID: accesstest.ID("red"), Names: []string{"gateway", "audit"}}, "nobody's": {}},
-			Knows:   func(_ context.Context, _, version string) (bool, error) { return version == "v1" || version == "v2", nil }})
+			Knows: func(_ context.Context, _, version string) (bool, error) {
+				return version == "v1" || version == "v2", nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,17 +77,17 @@ func TestAcknowledgeRefuses(t *testing.T) {
 		code         int
 		says         string
 	}{
-		"an unregistered consumer":  {"gateway", "mallory", "", http.StatusUnprocessableEntity, "ROUNDHOUSE_ROTATIONS"},
-		"an unknown version":        {"v2", "v3", "", http.StatusUnprocessableEntity, "acknowledge the version that an event has named"},
-		"an unknown target":         {"i/1", "i/2", "", http.StatusNotFound, "ROUNDHOUSE_ROTATIONS"},
-		"a target without anybody":  {"i/1", "nobody's", "", http.StatusNotFound, "ROUNDHOUSE_ROTATIONS"},
-		"another engine":            {"hmac", "tls", "", http.StatusBadRequest, "hmac"},
-		"no version":                {`"v2"`, `""`, "", http.StatusBadRequest, "version"},
-		"no consumer":               {`"gateway"`, `""`, "", http.StatusBadRequest, "consumer"},
-		"too long":                  {"v2", strings.Repeat("v", 129), "", http.StatusBadRequest, "version"},
-		"somebody else's":           {"", "", blue, http.StatusNotFound, "No consumers are registered"},
-		"somebody who may not":      {"", "", nobody, http.StatusForbidden, ""},
-		"more than there is":        {`"v2"`, `"v2","by":"me"`, "", http.StatusBadRequest, "by"},
+		"an unregistered consumer": {"gateway", "mallory", "", http.StatusUnprocessableEntity, "ROUNDHOUSE_ROTATIONS"},
+		"an unknown version":       {"v2", "v3", "", http.StatusUnprocessableEntity, "acknowledge the version that an event has named"},
+		"an unknown target":        {"i/1", "i/2", "", http.StatusNotFound, "ROUNDHOUSE_ROTATIONS"},
+		"a target without anybody": {"i/1", "nobody's", "", http.StatusNotFound, "ROUNDHOUSE_ROTATIONS"},
+		"another engine":           {"hmac", "tls", "", http.StatusBadRequest, "hmac"},
+		"no version":               {`"v2"`, `""`, "", http.StatusBadRequest, "version"},
+		"no consumer":              {`"gateway"`, `""`, "", http.StatusBadRequest, "consumer"},
+		"too long":                 {"v2", strings.Repeat("v", 129), "", http.StatusBadRequest, "version"},
+		"somebody else's":          {"", "", blue, http.StatusNotFound, "No consumers are registered"},
+		"somebody who may not":     {"", "", nobody, http.StatusForbidden, ""},
+		"more than there is":       {`"v2"`, `"v2","by":"me"`, "", http.StatusBadRequest, "by"},
 	} {
 		var headers []string
 		if test.as != "" {
