@@ -113,8 +113,8 @@ func TestArrivalAtTheReceiver(t *testing.T) {
 			admin := outbox.NewAdmin(w.outbox(t))
 			err := map[outbox.Action]func() error{
 				outbox.ActionSkip:   func() error { return admin.Skip(t.Context(), "t1", v.EventID, "somebody") },
-				outbox.ActionRetry:  func() error { return admin.Retry(t.Context(), "t1", v.EventID) },
-				outbox.ActionReplay: func() error { return admin.Replay(t.Context(), "t1", v.EventID) },
+				outbox.ActionRetry:  func() error { return admin.Retry(t.Context(), "t1", v.EventID, "somebody") },
+				outbox.ActionReplay: func() error { return admin.Replay(t.Context(), "t1", v.EventID, "somebody") },
 			}[action]()
 			if err != nil {
 				t.Fatal(err)
