@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/localhost"
@@ -45,13 +46,26 @@ func (nobody) Publish(context.Context, hmac.Event) (string, error) {
 	return "", errors.New("the run was not to come so far")
 }
 
+// ID implements hmac.Publisher.
+func (nobody) ID(hmac.Event) string { return "" }
+
+// Arrived implements hmac.Arrivals.
+func (nobody) Arrived(context.Context, consumers.Question) (*consumers.Waiting, error) {
+	return nil, errors.New("the run was not to come so far")
+}
+
+// Settled implements hmac.Arrivals.
+func (nobody) Settled(context.Context, string) error {
+	return errors.New("the run was not to come so far")
+}
+
 // parkElsewhere begins a run in a process of its own, an hour ago, while the vault was away. The message that is to wake
 // it goes where nobody reads.
 func (p *platform) parkElsewhere(t *testing.T, id, instance string) {
 	t.Helper()
 	ago := func() time.Time { return time.Now().Add(-time.Hour) }
 	away := &faults.Plan{Refuse: func(faults.Call) bool { return true }}
-	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables, Publisher: nobody{}})
+	steps, err1 := hmac.New(hmac.Config{Vault: secrets.NewDevelopment(faults.Tables(p.tables, away.Intercept)), Tables: p.tables, Publisher: nobody{}, Arrivals: nobody{}})
 	payloads, err2 := azure.NewBlobs(p.account)
 	if err := errors.Join(err1, err2, p.queues.CreateQueue(t.Context(), deserted)); err != nil {
 		t.Fatal(err)
