@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,28 +13,19 @@ import (
 
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
+	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// newRotating is a bench whose engine hmac knows the versions v1 and v2 of i/1, a key of the tenant red.
-func newRotating(t *testing.T) *outboxBench {
+// rotating are the consumers of two keys of hmac, of which there are the versions v1 and v2.
+func rotating(t *testing.T, store tables.Store, events *outbox.Admin, now func() time.Time) (map[string]*consumers.Consumers, error) {
 	t.Helper()
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	s := inMemory()
-	if err := s.tables.CreateTable(t.Context(), consumers.Table); err != nil {
-		t.Fatal(err)
-	}
-	return newOutboxBenchWith(t, s, func(c *Config) {
-		known, err := consumers.New(consumers.Config{Engine: "hmac", Tables: s.tables, Outbox: c.Outbox, Now: func() time.Time { return now },
-			Targets: map[string]consumers.Target{"i/1": {TenantID: accesstest.ID("red"), Names: []string{"gateway", "audit"}}, "nobody's": {}},
-			Knows: func(_ context.Context, _, version string) (bool, error) {
-				return version == "v1" || version == "v2", nil
-			}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.Consumers = map[string]*consumers.Consumers{"hmac": known}
-	})
+	known, err := consumers.New(consumers.Config{Engine: "hmac", Tables: store, Outbox: events, Now: now,
+		Targets: map[string]consumers.Target{"i/1": {TenantID: accesstest.ID("red"), Names: []string{"gateway", "audit"}}, "instance-1": {Names: []string{"gateway"}}, "nobody's": {}},
+		Knows: func(_ context.Context, _, version string) (bool, error) {
+			return version == "v1" || version == "v2", nil
+		}})
+	return map[string]*consumers.Consumers{"hmac": known}, errors.Join(err, store.CreateTable(t.Context(), consumers.Table))
 }
 
 const acknowledges = `{"engine":"hmac","target":"i/1","version":"v2","consumer":"gateway"}`
@@ -41,7 +33,7 @@ const acknowledges = `{"engine":"hmac","target":"i/1","version":"v2","consumer":
 // An acknowledgement is recorded once, shown, and in the audit log.
 func TestAcknowledge(t *testing.T) {
 	t.Parallel()
-	b := newRotating(t)
+	b := newOutboxBench(t)
 	want := acknowledged{Engine: "hmac", Target: "i/1", Version: "v2", Consumer: "gateway"}
 	var first acknowledged
 	for i := range 2 {
@@ -70,7 +62,7 @@ func TestAcknowledge(t *testing.T) {
 // What cannot be acknowledged says what to do, and leaves nothing.
 func TestAcknowledgeRefuses(t *testing.T) {
 	t.Parallel()
-	b := newRotating(t)
+	b := newOutboxBench(t)
 	blue, nobody := caller("bob", "blue", "Roundhouse.Operator"), caller("eve", "red")
 	for name, test := range map[string]struct {
 		from, to, as string
@@ -108,7 +100,7 @@ func TestAcknowledgeRefuses(t *testing.T) {
 // What waits is shown with who is missing, for as long as it is looked at.
 func TestWaitingIsShown(t *testing.T) {
 	t.Parallel()
-	b := newRotating(t)
+	b := newOutboxBench(t)
 	at := b.now()
 	row := tables.Entity{Key: tables.Key{Partition: "~waiting", Row: tables.EscapeKey("hmac/i/1")}, Properties: map[string]any{
 		"Engine": "hmac", "Target": "i/1", "Version": "v2", "EventId": "e", "Missing": `["audit"]`, "SeenAtUtc": at}}

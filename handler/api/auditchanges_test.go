@@ -94,6 +94,9 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 		"POST /api/orchestrations": func(id string) changeRequest {
 			return changeRequest{"/api/orchestrations", `{"orchestrator":"approval","id":"` + id + `","input":{"item":"book"}}`, "orchestrations/" + id}
 		},
+		"POST /api/acknowledgements": func(string) changeRequest {
+			return changeRequest{"/api/acknowledgements", acknowledges, "acknowledgements/hmac/i/1/gateway"}
+		},
 		"POST /api/operations/:operation/cancel": func(string) changeRequest {
 			op, _ := b.replayAll(t, `{"status":"processed","tenant":"nobody"}`)
 			return changeRequest{"/api/operations/" + op.ID + "/cancel", "{}", "operations/" + op.ID}

@@ -53,15 +53,20 @@ func TestRequestExamplesAreUnderstood(t *testing.T) {
 	b := newFilledOutbox(t)
 	for path, item := range theContract(t).Paths.Map() {
 		for method, op := range item.Operations() {
-			target, headers := "/api"+path, []string(nil)
+			target, headers, query := "/api"+path, []string(nil), url.Values{}
 			for _, p := range op.Parameters {
 				value, _ := p.Value.Example.(string)
 				switch {
 				case p.Value.In == openapi3.ParameterInPath:
 					target = strings.ReplaceAll(target, "{"+p.Value.Name+"}", url.PathEscape(value))
+				case p.Value.In == openapi3.ParameterInQuery && p.Value.Required:
+					query.Set(p.Value.Name, value)
 				case p.Value.In == openapi3.ParameterInHeader && value != "":
 					headers = append(headers, p.Value.Name, value)
 				}
+			}
+			if len(query) > 0 {
+				target += "?" + query.Encode()
 			}
 			body := ""
 			if op.RequestBody != nil {

@@ -177,8 +177,13 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
 	errs[2], errs[3] = history.CreateTable(t.Context()), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
+	rotating, err := rotating(t, b.tables, admin, b.now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	config := Config{
-		History: history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
+		Consumers: rotating,
+		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
 		Tasks: b.runtime.Tasks(), Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
 	}
