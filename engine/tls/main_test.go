@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/tlstarget"
 	"github.com/vibedata/roundhouse/services/certificates"
 	"github.com/vibedata/roundhouse/services/certificates/certificatestest"
+	"github.com/vibedata/roundhouse/services/dns"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -40,6 +41,8 @@ type world struct {
 	now     func() time.Time
 	// client tells a target; nil means its own.
 	client func(*tlstarget.Target) (*http.Client, error)
+	// zones are where challenges are answered in DNS; nil has them answered over HTTP.
+	zones *dns.Zones
 	// assigned are the certificates of the targets; those that are not in it serve all.
 	assigned [][]string
 }
@@ -93,7 +96,7 @@ func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.Roun
 	if err != nil {
 		t.Fatal(err)
 	}
-	authority, err := acme.New(acme.Config{Directory: w.ca.Directory(), Vault: w.secrets, Solvers: []acme.Solver{acme.HTTP01{Tables: store}},
+	authority, err := acme.New(acme.Config{Directory: w.ca.Directory(), Vault: w.secrets, Solvers: w.solvers(store),
 		Client: wrap(w.ca.Client()), PollInterval: 5 * time.Millisecond, Now: w.now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +107,14 @@ func (w *world) stepsOver(t testing.TB, around func(http.RoundTripper) http.Roun
 		t.Fatal(err)
 	}
 	return steps
+}
+
+// solvers are a process's.
+func (w *world) solvers(store tables.Store) []acme.Solver {
+	if w.zones != nil {
+		return []acme.Solver{acme.DNS01{Tables: store, Zones: w.zones, Now: w.now}}
+	}
+	return []acme.Solver{acme.HTTP01{Tables: store}}
 }
 
 // trusting trusts what the test targets present where they are told: each has an address and a client of its own.
