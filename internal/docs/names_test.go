@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -80,7 +79,7 @@ func declared(t *testing.T) declarations {
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		if err == nil {
-			d.add(file)
+			noteDeclarations(d.names, file.Name.Name+".", file)
 		}
 		return err
 	})
@@ -89,32 +88,4 @@ func declared(t *testing.T) declarations {
 	}
 	d.tests = tests.String()
 	return d
-}
-
-// add notes what a file declares.
-func (d declarations) add(file *ast.File) {
-	pkg := file.Name.Name + "."
-	for _, declaration := range file.Decls {
-		switch n := declaration.(type) {
-		case *ast.FuncDecl:
-			if n.Recv == nil {
-				d.names[pkg+n.Name.Name] = true
-			} else if star, ok := n.Recv.List[0].Type.(*ast.StarExpr); ok {
-				if typ, ok := star.X.(*ast.Ident); ok {
-					d.names[pkg+typ.Name+"."+n.Name.Name] = true
-				}
-			}
-		case *ast.GenDecl:
-			for _, spec := range n.Specs {
-				switch s := spec.(type) {
-				case *ast.TypeSpec:
-					d.names[pkg+s.Name.Name] = true
-				case *ast.ValueSpec:
-					for _, name := range s.Names {
-						d.names[pkg+name.Name] = true
-					}
-				}
-			}
-		}
-	}
 }

@@ -90,9 +90,7 @@ func (r *repository) declares(file string) map[string]bool {
 	}
 	names := map[string]bool{}
 	if parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(r.dir, filepath.FromSlash(file)), nil, 0); err == nil {
-		for _, d := range parsed.Decls {
-			noteDeclaration(names, d)
-		}
+		noteDeclarations(names, "", parsed)
 	}
 	if r.files == nil {
 		r.files = map[string]map[string]bool{}
@@ -101,26 +99,35 @@ func (r *repository) declares(file string) map[string]bool {
 	return names
 }
 
-func noteDeclaration(names map[string]bool, d ast.Decl) {
-	switch d := d.(type) {
-	case *ast.FuncDecl:
-		names[receiver(d)+d.Name.Name] = true
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.ValueSpec:
-				for _, name := range s.Names {
-					names[name.Name] = true
-				}
-			case *ast.TypeSpec:
-				names[s.Name.Name] = true
-				if fields, ok := s.Type.(*ast.StructType); ok {
-					for _, f := range fields.Fields.List {
-						for _, name := range f.Names {
-							names[s.Name.Name+"."+name.Name] = true
-						}
-					}
-				}
+// noteDeclarations notes what a file declares, fields and methods as Type.Name, with a prefix in front of each.
+func noteDeclarations(names map[string]bool, prefix string, file *ast.File) {
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			names[prefix+receiver(d)+d.Name.Name] = true
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				noteSpec(names, prefix, spec)
+			}
+		}
+	}
+}
+
+func noteSpec(names map[string]bool, prefix string, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			names[prefix+name.Name] = true
+		}
+	case *ast.TypeSpec:
+		names[prefix+s.Name.Name] = true
+		fields, ok := s.Type.(*ast.StructType)
+		if !ok {
+			return
+		}
+		for _, f := range fields.Fields.List {
+			for _, name := range f.Names {
+				names[prefix+s.Name.Name+"."+name.Name] = true
 			}
 		}
 	}
