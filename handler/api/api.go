@@ -58,7 +58,7 @@ type Config struct {
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
-	// Consumers are those of the credentials that engines rotate, by engine; without any, their path does not exist.
+	// Consumers are those of the credentials that engines rotate, by engine; nil leaves their path out.
 	Consumers map[string]*consumers.Consumers
 	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
 	Engines []string
@@ -142,7 +142,7 @@ const (
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, credentials: len(c.Consumers) > 0,
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, credentials: c.Consumers != nil,
 		orchestrations: c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
