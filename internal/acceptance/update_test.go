@@ -92,8 +92,9 @@ func (c *cluster) checkPair(t *testing.T, pair [2]upgrade) int64 {
 		t.Errorf("the components of %s were asked for %q, want one update after the other: %q", instance, got, want)
 	}
 	i := c.registered(t, instance, pair[0], pair[1])
-	// Each takes the lock, notes its plan, its components and its end, and gives the lock up; the first version is Create's.
-	if want := int64(1 + 2*(4+len(pair[0].targets))); i.Version != want {
+	// Each takes the lock, notes what it wants, its plan, its components and its end, and gives the lock up; the first version is
+	// Create's.
+	if want := int64(1 + 2*(5+len(pair[0].targets))); i.Version != want {
 		t.Errorf("instance %s has version %d, want %d: each write is one", instance, i.Version, want)
 	}
 	// The instance's orchestration is that of its last update.
