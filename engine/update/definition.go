@@ -60,7 +60,7 @@ func Definition(steps *Steps) engine.Definition {
 type updater struct {
 	locks     *engine.LockSteps
 	lock      time.Duration
-	look      *orchestrator.Activity[LookInput, Look]
+	look      *orchestrator.Activity[ProcessInput, Look]
 	process   *orchestrator.Activity[ProcessInput, Plan]
 	component *orchestrator.Activity[ComponentInput, ComponentOutput]
 	finish    *orchestrator.Activity[FinishInput, struct{}]
@@ -118,7 +118,7 @@ func (u updater) lookFirst(ctx *orchestrator.Context, r engine.Request[Input]) (
 	if asked.Approval == nil && r.Input.Ring == "" || !ctx.Patched("a look before the approval") {
 		return asked, nil
 	}
-	look, err := u.look.Call(ctx, LookInput{ProcessInput: processInput(ctx, r), Ring: r.Input.Ring}).Await()
+	look, err := u.look.Call(ctx, processInput(ctx, r)).Await()
 	if err != nil {
 		return Look{}, fmt.Errorf("look at the update of instance %s: %w", r.InstanceID, err)
 	}
@@ -130,7 +130,7 @@ func (u updater) lookFirst(ctx *orchestrator.Context, r engine.Request[Input]) (
 
 func processInput(ctx *orchestrator.Context, r engine.Request[Input]) ProcessInput {
 	return ProcessInput{InstanceID: r.InstanceID, JobID: engine.JobID(ctx), Version: r.Input.Version, Components: r.Input.Components,
-		Released: r.Input.Released, Downgrade: r.Input.Downgrade, Execution: ctx.Execution()}
+		Ring: r.Input.Ring, Released: r.Input.Released, Downgrade: r.Input.Downgrade, Execution: ctx.Execution()}
 }
 
 // update brings the components to their versions, or back to where they were. Behind a newer update it does nothing.

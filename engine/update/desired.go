@@ -16,6 +16,8 @@ type Wanted struct {
 	// CorrelationID names the run, "" for a version that is older than these notes.
 	CorrelationID string    `json:"correlationId,omitempty"`
 	NotedAtUtc    time.Time `json:"notedAtUtc,omitzero"`
+	// Ring is the ring of the release, if the message said so.
+	Ring string `json:"ring,omitempty"`
 	// Released is when the release was made, if the message said so.
 	Released time.Time `json:"released,omitzero"`
 }
@@ -48,7 +50,7 @@ func (w Wanted) newer(than Wanted) *Wanted {
 
 // wish is what the run wants: the release, or the one component.
 func (in ProcessInput) wish(at time.Time) Wanted {
-	w := Wanted{Version: in.Version, CorrelationID: in.correlationID(), NotedAtUtc: at.UTC().Truncate(time.Microsecond), Released: in.Released}
+	w := Wanted{Version: in.Version, CorrelationID: in.correlationID(), NotedAtUtc: at.UTC().Truncate(time.Microsecond), Ring: in.Ring, Released: in.Released}
 	if in.component() {
 		w.Version = in.Components[0].Version
 	}
@@ -118,13 +120,6 @@ func (s *Steps) want(ctx context.Context, in ProcessInput) (against *Wanted, has
 	return against, has, err
 }
 
-// LookInput says which update is to be looked at.
-type LookInput struct {
-	ProcessInput
-	// Ring is the ring of the instance, whose updates may need an approval.
-	Ring string `json:"ring,omitempty"`
-}
-
 // Look is what is known of an update before anybody is asked for it.
 type Look struct {
 	// SupersededBy is what is wanted instead, nil when the update may go on.
@@ -137,7 +132,7 @@ type Look struct {
 
 // Look says what is known of an update before anybody is asked for it. It needs no lock and changes nothing: what it says is
 // decided again by Process.
-func (s *Steps) Look(ctx context.Context, in LookInput) (Look, error) {
+func (s *Steps) Look(ctx context.Context, in ProcessInput) (Look, error) {
 	i, err := s.config.Registry.Get(ctx, in.InstanceID)
 	if err != nil {
 		return Look{}, fmt.Errorf("look at what is wanted: %w", err)

@@ -28,7 +28,8 @@ type ProcessInput struct {
 	// Version is "" for an update of one component.
 	Version    string   `json:"version,omitempty"`
 	Components []Target `json:"components"`
-	// Released and Downgrade are those of Input.
+	// Ring, Released and Downgrade are those of Input.
+	Ring      string    `json:"ring,omitempty"`
 	Released  time.Time `json:"released,omitzero"`
 	Downgrade bool      `json:"downgrade,omitempty"`
 	// Execution sets the calls of an execution apart: between two of them another job may have had the lock and changed the
