@@ -2,8 +2,6 @@ package handler
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -45,15 +43,14 @@ func (p *parts) onTimers(out *program) {
 	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
 	out.onTimer("orchestration-sweep-timer", "0 */5 * * * *", sweeps.handle)
 	out.onTimer(purgeTimer, "0 37 * * * *", ended.handle)
-	rules := p.rules()
-	p.onRetention(out, "dlq-retention-timer", "0 20 3 * * *", rows(rules, p.letters.Retention))
+	p.onRetention(out, "dlq-retention-timer", "0 20 3 * * *", rows(p.rules, p.letters.Retention))
 	p.onRetention(out, "task-retention-timer", "0 23 3 * * *", func(ctx context.Context) (int, bool, error) {
 		return p.runtime.Tasks().Retention(ctx, time.Now().Add(-s.Tasks.Retention), retentionSlice)
 	})
 	p.onRetention(out, "audit-retention-timer", "0 27 3 * * *", func(ctx context.Context) (int, bool, error) {
 		return p.audit.Retention(ctx, time.Now().Add(-s.Access.AuditKeep), retentionSlice)
 	})
-	p.onRetention(out, "history-retention-timer", "0 40 3 * * *", rows(rules, p.history.Retention))
+	p.onRetention(out, "history-retention-timer", "0 40 3 * * *", rows(p.rules, p.history.Retention))
 	p.onRetention(out, "blob-retention-timer", "0 50 3 * * *", blobs.slice)
 	for _, d := range p.definitions {
 		for _, schedule := range d.Schedules {
@@ -69,23 +66,4 @@ func (p *parts) onTimers(out *program) {
 // onRetention adds a timer function that deletes what was kept long enough, slice by slice.
 func (p *parts) onRetention(out *program, name, schedule string, slice func(context.Context) (int, bool, error)) {
 	out.onTimer(name, schedule, retention{job: name, slice: slice, locks: p.locks, log: p.log}.handle)
-}
-
-// rules say for how long rows of history and dead letters are kept.
-func (p *parts) rules() []engine.Retention {
-	byKeep := map[time.Duration][]string{}
-	own := map[string]bool{}
-	for _, d := range p.definitions {
-		byKeep[d.Keep], own[d.Name] = append(byKeep[d.Keep], d.Name), true
-	}
-	for _, name := range p.names {
-		if !own[name] {
-			byKeep[0] = append(byKeep[0], name)
-		}
-	}
-	var rules []engine.Retention
-	for _, keep := range slices.Sorted(maps.Keys(byKeep)) {
-		rules = append(rules, engine.Retention{Engines: byKeep[keep], Keep: keep})
-	}
-	return rules
 }

@@ -49,6 +49,10 @@ type Platform struct {
 	VaultURL string
 	// Registry is the registry of managed instances.
 	Registry *registry.Registry
+	// InstanceID is the instance whose document in the registry is the app's own, and TenantID whose that is: those of
+	// ROUNDHOUSE_INSTANCE_ID and ROUNDHOUSE_TENANT_ID, or else engine.PublisherInstance. Engines may set another, and "" for an
+	// app that has no document of its own. The document is made when the app first starts (docs/registry.md).
+	InstanceID, TenantID string
 	// Outbox adds events to the outbox. Orchestrators publish with Context.Publish instead.
 	Outbox *outbox.Writer
 	// Events knows what became of the events that the app has published.

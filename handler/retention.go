@@ -27,9 +27,13 @@ type retention struct {
 }
 
 // rows are slices of a table of engines, by rules that name different ones: a slice deletes by each of them.
-func rows(rules []engine.Retention, slice func(context.Context, engine.Retention, time.Time, int) (int, bool, error)) func(context.Context) (int, bool, error) {
+func rows(rules func(context.Context) ([]engine.Retention, error), slice func(context.Context, engine.Retention, time.Time, int) (int, bool, error)) func(context.Context) (int, bool, error) {
 	return func(ctx context.Context) (removed int, more bool, err error) {
-		for _, rule := range rules {
+		all, err := rules(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, rule := range all {
 			n, left, err := slice(ctx, rule, time.Now(), retentionSlice)
 			removed, more = removed+n, more || left
 			if err != nil {

@@ -42,7 +42,9 @@ type parts struct {
 	reader   *settings.Reader
 	log      *slog.Logger
 	platform Platform
-	sealed   *payloads
+	// placement is what is beneath the platform's tables: it knows where history and dead letters are.
+	placement *engine.Placement
+	sealed    *payloads
 	// makeVault creates what stands for the vault on a developer's machine.
 	makeVault func(context.Context) error
 	// preparation is what has to be done before anything can work.
@@ -81,14 +83,15 @@ func (a App) wire(r *settings.Reader, s settings.Settings, log *slog.Logger) (pr
 
 // assemble builds the program over a platform.
 func (a App) assemble(s settings.Settings, platform Platform, prepare func(context.Context) error) (program, error) {
-	sealed, err := sealPayloads(&platform, platform.keys, s.PayloadKey)
-	if err != nil {
+	p := &parts{app: a, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, makeVault: prepare, counted: metrics.New()}
+	p.place(s)
+	var err error
+	if p.sealed, err = sealPayloads(&p.platform, platform.keys, s.PayloadKey); err != nil {
 		return program{}, err
 	}
-	p := &parts{app: a, sealed: sealed, settings: s, reader: platform.Settings, log: platform.Log, platform: platform, makeVault: prepare,
-		history: engine.NewHistory(platform.Tables, ""), letters: engine.NewDeadLetters(platform.Tables, ""),
-		counted: metrics.New(), locks: hostlock.Locks{Tables: platform.Tables}, claims: engine.NewClaims(platform.Blobs, ""),
-		audit: &audit.Log{Tables: platform.Tables}}
+	sealed, platform := p.sealed, p.platform
+	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
+	p.locks, p.claims, p.audit = hostlock.Locks{Tables: platform.Tables}, engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
 	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
@@ -210,7 +213,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
-		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Consumers: p.consumers(), Door: p.door("api"), InstanceTenant: p.instanceTenant}
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
@@ -267,7 +270,7 @@ func (p *parts) preparations() *preparation.Preparation {
 			create = append(create, func(ctx context.Context) error { return p.platform.Tables.CreateTable(ctx, table) })
 		}
 	}
-	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register})
+	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register, p.registerOwn, p.announceTables})
 }
 
 // register leaves in storage what the command line has to know when the app does not run.

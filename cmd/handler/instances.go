@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/provisioning"
 	"github.com/vibedata/roundhouse/engine/registry"
 )
@@ -50,8 +51,11 @@ func (r instances) Update(ctx context.Context, instanceID string, change func(*p
 	return err
 }
 
-// active says whether an instance is told of updates: one that provisioning knows has to be active.
+// active says whether an instance is told of updates: one that provisioning knows has to be active. The publisher is none.
 func active(document registry.Instance) (bool, error) {
+	if document.InstanceID == engine.PublisherInstance {
+		return false, nil
+	}
 	i := provisioning.Instance{State: provisioning.StateActive}
 	_, err := document.Field(provisioningField, &i)
 	return i.State == provisioning.StateActive, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
 )
 
 func main() {
@@ -49,6 +50,7 @@ func engines(p *handler.Platform) ([]engine.Definition, error) {
 	if !ok {
 		p.Settings.Reject(contextSetting, fmt.Errorf("it is %.32q: set it to %s or %s", in, publisher, managedApp))
 	}
+	ownInstance(p, in)
 	var all []engine.Definition
 	var errs []error
 	for _, build := range chosen {
@@ -56,4 +58,16 @@ func engines(p *handler.Platform) ([]engine.Definition, error) {
 		all, errs = append(all, d), append(errs, err)
 	}
 	return all, errors.Join(errs...)
+}
+
+// ownInstance says which document of the registry is the app's own. A managed application that does not know its instance has
+// none; the publisher's is always the same.
+func ownInstance(p *handler.Platform, in deployment) {
+	set := p.Settings.Text(settings.InstanceID)
+	switch {
+	case in == managedApp:
+		p.InstanceID = set
+	case set != "" && set != engine.PublisherInstance:
+		p.Settings.Reject(settings.InstanceID, fmt.Errorf("it is for managed applications: the publisher's own instance is called %s; leave it out", engine.PublisherInstance))
+	}
 }

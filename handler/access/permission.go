@@ -32,6 +32,8 @@ const (
 	TasksAdminister          Permission = "tasks.administer"      // whatever its roles and its assignee are
 	AcknowledgementsRead     Permission = "acknowledgements.read" // who has taken up which version of a credential
 	AcknowledgementsSend     Permission = "acknowledgements.send"
+	RegistryRead             Permission = "registry.read"
+	RegistryWrite            Permission = "registry.write" // add, change, drain, resume, unlock and remove instances
 	PollersChange            Permission = "pollers.change"
 	AuditRead                Permission = "audit.read"
 )
@@ -42,7 +44,7 @@ func Permissions() []Permission {
 		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersBulk,
 		OrchestrationsRead, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OrchestrationsPurge, OrchestrationsForcePurge,
 		OutboxRead, OutboxDecide, OutboxReplay, OperationsRead, OperationsCancel,
-		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, PollersChange, AuditRead,
+		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, RegistryRead, RegistryWrite, PollersChange, AuditRead,
 	}
 }
 
@@ -52,7 +54,7 @@ func (p Permission) Known() bool { return p == Public || slices.Contains(Permiss
 // Changes says whether what needs it changes something: then it is recorded who did it.
 func (p Permission) Changes() bool {
 	return !slices.Contains([]Permission{Public, Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead,
-		TasksRead, AcknowledgementsRead, AuditRead}, p)
+		TasksRead, AcknowledgementsRead, RegistryRead, AuditRead}, p)
 }
 
 // Platform says whether it concerns all tenants at once, so that callers of one tenant cannot have it.
@@ -80,8 +82,8 @@ func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator
 // Permissions are those of the role, in the order of the constants; none for a role that does not exist.
 func (r Role) Permissions() []Permission {
 	participant := []Permission{Self, TasksRead, TasksAct}
-	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead}
-	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend}
+	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead, RegistryRead}
+	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend, RegistryWrite}
 	var all []Permission
 	switch r {
 	case Participant:

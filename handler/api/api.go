@@ -13,6 +13,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
@@ -46,6 +47,10 @@ type Config struct {
 	// InstanceTenant says whose a managed instance is. Callers of one tenant start engines for its own instances only; without
 	// it, for none.
 	InstanceTenant InstanceTenant
+	// Registry is the registry of managed instances; without it, its paths do not exist. Placement says which of them is the
+	// app's own; nil means none.
+	Registry  *registry.Registry
+	Placement *engine.Placement
 	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
 	// of timelines.
 	Orchestrations func(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error)
@@ -119,6 +124,8 @@ type api struct {
 	orchestrations func(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error)
 	instanceTenant InstanceTenant
 	tasks          *tasks.Service
+	registry       *registry.Registry
+	placement      *engine.Placement
 	door           access.Door
 }
 
@@ -136,6 +143,8 @@ const (
 	humanTasks
 	credentials
 	orchestrations
+	instances
+	instanceRuns // what has to know which orchestrations run, too
 	scrapes
 	probes
 )
@@ -143,7 +152,7 @@ const (
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
 	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, credentials: c.Consumers != nil,
-		orchestrations: c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
+		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
 // Register mounts the API on e, which answers to everything below /api from then on, and puts paths below /api into
@@ -175,6 +184,8 @@ func Register(e *echo.Echo, c Config) error {
 		orchestrations: c.Orchestrations,
 		instanceTenant: c.InstanceTenant,
 		tasks:          c.Tasks,
+		registry:       c.Registry,
+		placement:      c.Placement,
 		door:           c.Door,
 	}
 	if err := a.check(); err != nil {

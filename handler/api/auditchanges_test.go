@@ -11,6 +11,7 @@ import (
 
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
@@ -63,7 +64,33 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			return changeRequest{}
 		}
 	}
+	instance := func(word, body string, prepare func(id string) error) func(string) changeRequest {
+		return func(id string) changeRequest {
+			_, err := b.registry.Create(t.Context(), registry.Instance{InstanceID: id})
+			if err == nil && prepare != nil {
+				err = prepare(id)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return changeRequest{"/api/registry/" + id + word, body, "registry/" + id}
+		}
+	}
+	held := func(job string) func(id string) error {
+		return func(id string) error {
+			_, err := b.registry.Acquire(t.Context(), id, job, time.Hour)
+			return err
+		}
+	}
 	return map[string]func(id string) changeRequest{
+		"POST /api/registry": func(id string) changeRequest {
+			return changeRequest{"/api/registry", `{"instanceId":"` + id + `"}`, "registry/" + id}
+		},
+		"PATCH /api/registry/:instance":       instance("", `{"ring":"early"}`, nil),
+		"DELETE /api/registry/:instance":      instance("", "", nil),
+		"POST /api/registry/:instance/drain":  instance("/drain", "{}", nil),
+		"POST /api/registry/:instance/resume": instance("/resume", "{}", held("drain/somebody")),
+		"POST /api/registry/:instance/unlock": instance("/unlock", "{}", held("health-gone/run-1")),
 		"POST /api/dlq/retry": func(string) changeRequest {
 			return changeRequest{"/api/dlq/retry", `{"engine":"hmac"}`, "dead-letter-bulk"}
 		},

@@ -36,6 +36,10 @@ const (
 	codeDamaged             = "OrchestrationDamaged"
 	codeStalled             = "OrchestrationStalled"
 
+	// Of the registry.
+	codeInstanceExists  = "InstanceExists"
+	codeInstanceDamaged = "InstanceDamaged"
+
 	// Of human tasks.
 	codeTaskTaken     = "TaskTaken"
 	codeInvalidOutput = "InvalidTaskOutput"
@@ -96,7 +100,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now)); f != nil {
 		return f
 	}
 	var f *failure

@@ -22,6 +22,7 @@ import (
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
@@ -51,6 +52,8 @@ type outboxBench struct {
 	metrics    *metrics.Metrics
 	letters    *engine.DeadLetters
 	history    *engine.History
+	registry   *registry.Registry
+	placement  *engine.Placement
 	log        bytes.Buffer
 
 	mu    sync.Mutex
@@ -131,6 +134,9 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	b.queues = faults.Queues(s.queues, plan.Intercept)
 	store := faults.Blobs(s.blobs, plan.Intercept)
 	history, letters := engine.NewHistory(b.tables, ""), engine.NewDeadLetters(b.tables, "")
+	b.registry = registry.New(b.tables, "")
+	b.registry.Now = b.now
+	b.placement = engine.NewPlacement(engine.PlacementConfig{Tables: b.tables, Registry: b.registry, InstanceID: func() string { return "publisher" }, Account: "acct1"})
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 
 	var errs [6]error
@@ -176,7 +182,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	b.metrics.Collect(lease(true), snapshot)
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
-	errs[2], errs[3] = history.CreateTable(t.Context()), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
+	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
 	rotating, err := rotating(t, b.tables, admin, b.now)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +191,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Tasks: b.runtime.Tasks(), Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
+		Tasks: b.runtime.Tasks(), Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)

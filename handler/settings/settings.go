@@ -78,6 +78,8 @@ type Settings struct {
 	// BlobAge is how old a blob is that is deleted when nothing names it (ROUNDHOUSE_BLOB_RETENTION, a Go duration of a week
 	// or more; 180 days unless set).
 	BlobAge time.Duration
+	// Instance is the managed instance that the app belongs to (ROUNDHOUSE_INSTANCE_ID, ROUNDHOUSE_TENANT_ID); nothing of it need be set.
+	Instance Instance
 	// Pollers are the pollers of databases (ROUNDHOUSE_POLLERS, a JSON document).
 	Pollers []poller.Setting
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
@@ -87,7 +89,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [15]error
+	var errs [16]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -106,6 +108,7 @@ func Load(r *Reader) (Settings, error) {
 	s.PublicURL, errs[12] = publicURLSetting(r)
 	s.PayloadKey, errs[13] = keySetting(r)
 	s.Access, errs[14] = accessFrom(r)
+	s.Instance, errs[15] = instanceFrom(r)
 	return s, errors.Join(errs[:]...)
 }
 

@@ -1,0 +1,84 @@
+package handler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/services/certificates"
+	"github.com/vibedata/roundhouse/services/secrets"
+)
+
+// place puts history and dead letters where the app's own document says. Engines may still say which document that is.
+func (p *parts) place(s settings.Settings) {
+	p.platform.InstanceID, p.platform.TenantID = cmp.Or(s.Instance.ID, engine.PublisherInstance), s.Instance.TenantID
+	p.placement = engine.NewPlacement(engine.PlacementConfig{Tables: p.platform.Tables, Registry: p.platform.Registry, Account: s.Storage.Name,
+		InstanceID: func() string { return p.platform.InstanceID }, Others: []string{secrets.DevelopmentTable, certificates.DevelopmentTable}})
+	p.platform.Tables = p.placement
+}
+
+// registerOwn makes the app's own document, if there is none, with the configuration in force. What is there stays as it is.
+func (p *parts) registerOwn(ctx context.Context) error {
+	own := p.platform.InstanceID
+	if own == "" {
+		return nil
+	}
+	found, err := p.platform.Registry.Get(ctx, own)
+	switch {
+	case err == nil && p.platform.TenantID != "" && !strings.EqualFold(found.TenantID, p.platform.TenantID):
+		p.log.WarnContext(ctx, "the registry says another tenant of this app's instance than the settings, and counts: change one of them",
+			"instanceId", own, "registry", found.TenantID, "settings", p.platform.TenantID)
+		return nil
+	case !errors.Is(err, registry.ErrNotFound):
+		return err
+	}
+	names, err := p.placement.Names(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = p.platform.Registry.Create(ctx, registry.Instance{InstanceID: own, TenantID: p.platform.TenantID, EngineTablesConfig: &registry.EngineTablesConfig{
+		StorageAccountName: p.settings.Storage.Name, DlqTableName: names.DeadLetters, HistoryTableName: names.History, RetentionDays: int(engine.DefaultKeep.Hours() / 24)}})
+	if errors.Is(err, registry.ErrExists) {
+		return nil // another process of the app was first
+	}
+	if err != nil {
+		return fmt.Errorf("register the app's own instance: %w", err)
+	}
+	p.log.InfoContext(ctx, "the app's own instance is registered", "instanceId", own, "tenantId", p.platform.TenantID)
+	return nil
+}
+
+// announceTables leaves in storage which tables the app works with, and says which earlier ones still hold something.
+func (p *parts) announceTables(ctx context.Context) error {
+	left, err := p.placement.Announce(ctx, p.names)
+	for _, table := range left {
+		p.log.WarnContext(ctx, "a table that the app worked with before still holds history or dead letters, which are neither shown nor deleted: "+
+			"name it in engineTablesConfig again to see to them, or delete the table (docs/registry.md)", "table", table)
+	}
+	return err
+}
+
+// rules say for how long rows of history and dead letters are kept: as the app's own document has it now.
+func (p *parts) rules(ctx context.Context) ([]engine.Retention, error) {
+	config, err := p.placement.Config(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("nothing is deleted while it is not known for how long it is to be kept: %w", err)
+	}
+	own := map[string]engine.Retention{}
+	for _, name := range p.names {
+		own[name] = engine.Retention{Engines: []string{name}, Keep: engine.KeepOf(config, name, 0)}
+	}
+	for _, d := range p.definitions {
+		own[d.Name] = engine.Retention{Engines: []string{d.Name}, Keep: engine.KeepOf(config, d.Name, d.Keep)}
+	}
+	rules := make([]engine.Retention, 0, len(own))
+	for _, name := range p.names {
+		rules = append(rules, own[name])
+	}
+	return rules, nil
+}
