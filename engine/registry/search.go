@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/vibedata/roundhouse/tables"
@@ -25,6 +26,9 @@ func (r *Registry) Search(ctx context.Context, keep func(Found) bool, limit int,
 	last := ""
 	for first := true; first || q.Continuation != ""; first = false {
 		rows, err := r.store.Query(ctx, r.table, q)
+		if errors.Is(err, tables.ErrNotFound) {
+			return nil, "", nil // the app has never run
+		}
 		if err != nil {
 			return nil, "", fmt.Errorf("search instances: %w", err)
 		}

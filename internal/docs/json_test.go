@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/health"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/provisioning"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/engine/release"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/engine/tls"
@@ -73,10 +74,12 @@ func reader(t *testing.T, words []string) (func([]byte) error, error) {
 		return func(text []byte) error { return readEvent(name, text) }, nil
 	case "signal":
 		return readSignal, nil
+	case "instance":
+		return readInstance, nil
 	case "row":
 		return func(text []byte) error { return strictly(text, &sink.Event{}) }, nil
 	default:
-		return nil, fmt.Errorf("the word behind json is %q: it has to be message ENGINE, setting NAME, event TYPE, signal or row", kind)
+		return nil, fmt.Errorf("the word behind json is %q: it has to be message ENGINE, setting NAME, event TYPE, instance, signal or row", kind)
 	}
 }
 
@@ -190,4 +193,15 @@ func readSettingOf(t *testing.T, in, name, value string) error {
 		return fmt.Errorf("the handler refuses it:\n%s", out)
 	}
 	return nil
+}
+
+// readInstance reads fields of an instance of the registry that people set.
+func readInstance(text []byte) error {
+	var fields struct {
+		TenantID           string                      `json:"tenantId"`
+		Ring               string                      `json:"ring"`
+		Endpoints          registry.Endpoints          `json:"endpoints"`
+		EngineTablesConfig registry.EngineTablesConfig `json:"engineTablesConfig"`
+	}
+	return errors.Join(strictly(text, &fields), new(registry.Instance).Patch(text))
 }

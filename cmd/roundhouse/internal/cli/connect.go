@@ -132,7 +132,7 @@ func (a *app) either(ctx context.Context) (*client.Client, error) {
 		return nil, err
 	}
 	names = append(names, engine.SignalEngine, outboxEngine) // also when the app has never run
-	transport, err := direct.New(direct.Config{Tables: s.Tables, Queues: s.Queues, Blobs: s.Blobs, Engines: names, By: a.operator(), Log: a.log(), Now: a.Now})
+	transport, err := direct.New(direct.Config{Tables: s.Tables, Queues: s.Queues, Blobs: s.Blobs, Account: s.Account.Name, Engines: names, By: a.operator(), Log: a.log(), Now: a.Now})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -58,6 +59,7 @@ func (a *app) examineStorage(ctx context.Context, p *patient) {
 	}
 	a.examineQueues(ctx, s, p)
 	a.examineDrain(ctx, s, p)
+	a.examineTables(ctx, s, p)
 	err = a.probe(ctx, func(ctx context.Context) error { return versions(ctx, s.Tables) })
 	p.tried("schema versions", err, "this program knows all that were looked at", "use roundhouse of the app's version")
 	if a.Pollers != nil {
@@ -119,6 +121,33 @@ func (a *app) examineDrain(ctx context.Context, s Storage, p *patient) {
 		p.add("drain", watch, "roundhouse drain --end, when the update is done", "the app does no work until %s: %s drains it", flag.Until.Format(time.RFC3339), flag.By)
 	default:
 		p.add("drain", fine, "", "the app works")
+	}
+}
+
+// examineTables looks which tables have history and dead letters, and whether others have been left that hold some.
+func (a *app) examineTables(ctx context.Context, s Storage, p *patient) {
+	var applied registry.Applied
+	var left []string
+	err := a.probe(ctx, func(ctx context.Context) (err error) {
+		if applied, err = registry.New(s.Tables, "").Applied(ctx); err != nil || len(applied.Earlier) == 0 {
+			return err
+		}
+		_, names, err := registered(ctx, s)
+		if err == nil {
+			left, err = engine.LeftTables(ctx, s.Tables, applied, names)
+		}
+		return err
+	})
+	found := "the app has not started with this account"
+	if applied.Tables.History != "" {
+		found = "history is in " + applied.Tables.History + ", dead letters in " + applied.Tables.DeadLetters
+	}
+	if !p.tried("engine tables", err, found, "try again") {
+		return
+	}
+	for _, table := range left {
+		p.add("engine table "+table, watch, "see docs/registry.md: name it in engineTablesConfig again to see to its rows, or delete it",
+			"the app worked with it before, and it holds history or dead letters, which are neither shown nor deleted")
 	}
 }
 

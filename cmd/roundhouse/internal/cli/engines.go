@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -19,11 +20,16 @@ const completionTime = 2 * time.Second
 // registered are the engines of the app, as it left them in storage when it last started, and all names under which there can
 // be history and dead letters.
 func registered(ctx context.Context, s Storage) (engines []engine.Description, names []string, err error) {
-	engines, names, err = engine.NewHistory(s.Tables, "").Registered(ctx)
+	engines, names, err = engine.NewHistory(s.placement(), "").Registered(ctx)
 	if errors.Is(err, tables.ErrNotFound) {
 		return nil, nil, nil // the app has never run
 	}
 	return engines, names, err
+}
+
+// placement is the account's tables with history and dead letters where the app has them.
+func (s Storage) placement() *engine.Placement {
+	return engine.AppliedPlacement(engine.PlacementConfig{Tables: s.Tables, Registry: registry.New(s.Tables, ""), Account: s.Account.Name})
 }
 
 // engineOf is the engine of a name.

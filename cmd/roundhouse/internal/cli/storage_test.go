@@ -66,10 +66,17 @@ func TestStraightToStorage(t *testing.T) {
 		{"whoami", 0, []string{"local", "administrator"}},
 		{"audit list --target dlq/hmac/" + letter, 0, []string{"decide", "Done"}},
 		{"audit export", 0, []string{`"door":"cli"`}},
+		{"registry add down-i --ring early", 0, []string{"down-i"}},
+		{"registry list --ring early", 0, []string{"down-i"}},
+		{"registry drain down-i --yes", 0, []string{"drain/local/"}},
+		{"registry set down-i --ring late", 0, []string{"late"}},
+		{"registry resume down-i", 0, nil},
+		{"registry show down-i", 0, []string{"late"}},
 	} {
 		w.want(t, step.code, step.texts, append(strings.Fields(step.args), "--storage", connection)...)
 		check(t, w.runWith(t, map[string]string{storageSetting: connection}, append(strings.Fields(step.args), "--storage", "settings")...), step.code, step.texts)
 	}
+	w.want(t, 0, []string{"remains"}, "registry", "remove", "down-i", "--yes", "--storage", connection)
 	d, err := w.letters.Get(t.Context(), "hmac", letter)
 	if must(t, err); !strings.Contains(d.ResolvedBy, "@") {
 		t.Errorf("resolved by %q", d.ResolvedBy)

@@ -24,6 +24,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -111,6 +112,8 @@ func newWorld(t *testing.T) *world {
 	store := blobs.NewMemory()
 	quiet := slog.New(slog.DiscardHandler)
 	w.history, w.letters = engine.NewHistory(w.tables, ""), engine.NewDeadLetters(w.tables, "")
+	instances := registry.New(w.tables, "")
+	must(t, instances.CreateTable(t.Context()))
 	var err error
 	counted := metrics.New()
 	w.outbox, err = outbox.New(outbox.Config{Tables: w.tables, Queues: w.queues, Blobs: store, Options: outbox.DefaultOptions(), Node: "node-1", Logger: quiet, Observer: counted.Outbox()})
@@ -144,7 +147,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err, w.tables.CreateTable(t.Context(), consumers.Table))
 	e := echo.New()
 	must(t, api.Register(e, api.Config{Consumers: map[string]*consumers.Consumers{"hmac": needed}, Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
-		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Door: w.door(),
+		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Registry: instances, Door: w.door(),
 		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
 	t.Cleanup(func() {

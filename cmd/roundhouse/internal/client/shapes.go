@@ -117,6 +117,24 @@ type TaskItem struct {
 	DueAt           time.Time `json:"dueAtUtc"`
 }
 
+// InstanceItem is an instance of the registry as lists show it.
+type InstanceItem struct {
+	InstanceID string       `json:"instanceId"`
+	TenantID   string       `json:"tenantId"`
+	Ring       string       `json:"ring"`
+	Version    string       `json:"version"`
+	Lock       InstanceLock `json:"lock"`
+	Damaged    string       `json:"damaged"`
+}
+
+// InstanceLock says who may change an instance at present.
+type InstanceLock struct {
+	Held      bool      `json:"held"`
+	JobID     string    `json:"jobId"`
+	Until     time.Time `json:"untilUtc"`
+	DrainedBy string    `json:"drainedBy"`
+}
+
 // OutboxItem is a message of the outbox as lists show it.
 type OutboxItem struct {
 	ID         string    `json:"id"`

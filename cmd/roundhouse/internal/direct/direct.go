@@ -1,6 +1,6 @@
-// Package direct is the API's own code over storage, in this process: what it can show and change of the history and the dead
-// letters works when the program is down, with the same shapes, checks and errors. It owns no storage keys; those that it
-// uses are package engine's.
+// Package direct is the API's own code over storage, in this process: what it can show and change of the history, the dead
+// letters and the registry works when the program is down, with the same shapes, checks and errors. It owns no storage keys; those that it
+// uses are those of the packages engine and engine/registry.
 package direct
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/deadevent"
@@ -35,6 +36,8 @@ type Config struct {
 	// Queues and Blobs are those of the app: a decision about the dead letter of an event is one about the event.
 	Queues queues.Store
 	Blobs  blobs.Store
+	// Account is the name of the storage account.
+	Account string
 	// Engines are the names under which there can be history and dead letters.
 	Engines []string
 	// By is who asks: decisions are recorded under this name.
@@ -45,8 +48,9 @@ type Config struct {
 
 // Transport answers the requests of a client.
 type Transport struct {
-	echo  *echo.Echo
-	audit *audit.Log
+	echo     *echo.Echo
+	audit    *audit.Log
+	registry *registry.Registry
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
@@ -54,8 +58,11 @@ var _ http.RoundTripper = (*Transport)(nil)
 // New makes a transport. It sends nothing yet.
 func New(c Config) (*Transport, error) {
 	who := access.LocalUser(c.By)
-	store := codec.Opaque(c.Tables, covers())
-	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: store, Now: c.Now}}
+	instances := registry.New(c.Tables, "")
+	instances.Now = c.Now
+	placement := engine.AppliedPlacement(engine.PlacementConfig{Tables: c.Tables, Registry: instances, Account: c.Account})
+	store := codec.Opaque(placement, covers())
+	t := &Transport{echo: echo.New(), audit: &audit.Log{Tables: store, Now: c.Now}, registry: instances}
 	letters := engine.NewDeadLetters(store, "")
 	events, err := outbox.New(outbox.Config{Tables: store, Queues: c.Queues, Blobs: c.Blobs, Letters: deadevent.NewLetters(letters), Logger: c.Log, Now: c.Now})
 	if err != nil {
@@ -63,7 +70,7 @@ func New(c Config) (*Transport, error) {
 	}
 	deadevent.NewOwner(letters, outbox.NewAdmin(events))
 	return t, api.Register(t.echo, api.Config{
-		History: engine.NewHistory(store, ""), DeadLetters: letters, Engines: c.Engines,
+		History: engine.NewHistory(store, ""), DeadLetters: letters, Engines: c.Engines, Registry: instances, Placement: placement,
 		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
 	})
 }
@@ -75,7 +82,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body = http.NoBody
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead { // the app may never have run that makes it
-		if err := t.audit.CreateTable(r.Context()); err != nil {
+		if err := errors.Join(t.audit.CreateTable(r.Context()), t.registry.CreateTable(r.Context())); err != nil {
 			return nil, err
 		}
 	}
