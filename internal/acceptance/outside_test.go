@@ -93,7 +93,7 @@ func (o *outside) environment(t *testing.T) []string {
 		"ROUNDHOUSE_ROTATIONS=" + string(rotations),
 		"ROUNDHOUSE_OUTBOX=" + strings.Replace(o.sink.document(), `"allow"`, signed, 1),
 		"ROUNDHOUSE_SPN_TENANT=" + graphfake.Tenant, "ROUNDHOUSE_SPN_GRAPH_URL=" + o.graphURL, "ROUNDHOUSE_SPN_LOGIN_URL=" + o.graphURL,
-		"ROUNDHOUSE_SPN_OVERLAP=1s",
+		"ROUNDHOUSE_SPN_OVERLAP=1s", "ROUNDHOUSE_SPN_REMOVE_AFTER=1s",
 		"ROUNDHOUSE_ACME_DIRECTORY=" + o.authority.Directory(), "ROUNDHOUSE_TLS_TARGETS=" + string(targets),
 		"ROUNDHOUSE_MARKETPLACE_TENANT=" + o.issuer.Tenant, "ROUNDHOUSE_MARKETPLACE_APP_ID=" + ourApplication,
 		"ROUNDHOUSE_MARKETPLACE_URL=" + o.marketURL + "/api", "ROUNDHOUSE_MANAGEMENT_URL=" + o.marketURL,

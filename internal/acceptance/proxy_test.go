@@ -39,7 +39,7 @@ type proxy struct {
 func newProxy(t *testing.T, storage azure.Account) *proxy {
 	t.Helper()
 	p := &proxy{}
-	p.account = azure.EmulatorAccount(p.serve(t, storage.BlobEndpoint), p.serve(t, storage.QueueEndpoint), p.serve(t, storage.TableEndpoint))
+	p.account = azure.EmulatorAccountNamed(storage.Name, p.serve(t, storage.BlobEndpoint), p.serve(t, storage.QueueEndpoint), p.serve(t, storage.TableEndpoint))
 	return p
 }
 
