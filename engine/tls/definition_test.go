@@ -243,6 +243,12 @@ func TestGolden(t *testing.T) {
 	orchestratortest.Golden(t, "testdata/golden.json", script{input: tls.Input{Domain: domain}, targets: 2}.scenario(t))
 }
 
+// A run without targets that began when versions were disabled all the same goes on as it began.
+func TestGoldenWithoutTargets(t *testing.T) {
+	t.Parallel()
+	orchestratortest.Golden(t, "testdata/golden-nobody.json", script{input: tls.Input{Domain: domain}}.scenario(t))
+}
+
 // Whatever crashes in the runtime, the run ends the same.
 func TestRunCrashesEverywhere(t *testing.T) {
 	t.Parallel()
