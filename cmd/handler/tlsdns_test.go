@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/miekg/dns"
+
+	"github.com/vibedata/roundhouse/engine/tls"
+	"github.com/vibedata/roundhouse/engine/tls/acme"
+	"github.com/vibedata/roundhouse/internal/named"
+	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// A challenge gets its record at a real name server, as the settings say: with the newest key of the vault, and waited for at the
+// name servers that they name. The choice of the challenge is theirs, too.
+func TestAChallengeInDNS(t *testing.T) {
+	t.Parallel()
+	server, err := named.Start(t.Context(), named.Config{Zones: map[string]string{"example.test": ""}})
+	testenv.Started(t, err)
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	zones := fmt.Sprintf(`{"example.test":{"rfc2136":{"server":%q,"key":%q,"secret":"dns-update-key"},"nameservers":[%[1]q]}}`, server.Address(), named.KeyName)
+	p := platformWith(zonesSetting, zones, resolverSetting, server.Address(), challengeSetting, byDNS)
+	store := tables.NewMemory()
+	for _, table := range []string{secrets.DevelopmentTable, tls.ChallengesTable} {
+		if err := store.CreateTable(t.Context(), table); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vault := secrets.NewDevelopment(store)
+	p.Tables, p.Secrets = store, vault
+	solvers := solversOf(p, acme.HTTP01{Tables: store}, true)
+	if err := p.Settings.Err(); err != nil || len(solvers) != 1 || solvers[0].Type() != byDNS {
+		t.Fatalf("%d solvers, %v", len(solvers), err)
+	}
+	challenge := acme.Challenge{Domain: "example.test", RecordName: "_acme-challenge.example.test", RecordValue: "value"}
+	if err := solvers[0].Present(t.Context(), challenge); err == nil {
+		t.Error("presented without a key in the vault")
+	}
+	if _, err := vault.Add(t.Context(), "dns-update-key", []byte(server.Secret), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := solvers[0].Present(t.Context(), challenge); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		question := new(dns.Msg)
+		question.SetQuestion("_acme-challenge.example.test.", dns.TypeTXT)
+		reply, _, err := (&dns.Client{Net: "tcp"}).ExchangeContext(t.Context(), question, server.Address())
+		if err != nil || len(reply.Answer) != want {
+			t.Errorf("%v, %v, want %d records", reply, err, want)
+		}
+		if err := solvers[0].CleanUp(t.Context(), challenge); err != nil {
+			t.Error(err)
+		}
+	}
+	if both := solversOf(platformWith(zonesSetting, zones), acme.HTTP01{}, true); len(both) != 2 || both[0].Type() != byHTTP {
+		t.Errorf("%d solvers without a choice", len(both))
+	}
+}
