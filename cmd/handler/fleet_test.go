@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/updatepublisher"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -40,6 +42,23 @@ type fleet struct {
 	publisher, managed *handlertest.Host
 	components         *components
 	ill                atomic.Bool
+	crashing           map[*handlertest.Host]*crashing
+}
+
+// crashing is an app whose process dies by a plan, and is followed by another one.
+type crashing struct {
+	settings map[string]string
+	plan     *faults.Plan
+	armed    atomic.Bool
+	again    bool
+}
+
+// Intercept is the plan's, once it is armed.
+func (c *crashing) Intercept(ctx context.Context, call faults.Call, next func(context.Context) error) error {
+	if !c.armed.Load() {
+		return next(ctx)
+	}
+	return c.plan.Intercept(ctx, call, next)
 }
 
 // key24 is a key that a party signs with.
@@ -47,19 +66,24 @@ func key24(of string) string { return strings.Repeat(of, outbox.MinSecret) }
 
 func newFleet(t *testing.T, releases string) *fleet {
 	t.Helper()
-	f := &fleet{t: t, network: handlertest.NewNetwork(t), components: &components{versions: map[string]string{}}}
-	dial := func(c *handler.Config) { c.Dial = f.network.Dial }
-	f.publisher = handlertest.NewWith(t, handler.App{Engines: engines}, map[string]string{
+	return newFleetUnder(t, releases, &faults.Plan{}, &faults.Plan{})
+}
+
+// newFleetUnder is a fleet whose apps die by plans, from when it is there.
+func newFleetUnder(t *testing.T, releases string, publisher, managed *faults.Plan) *fleet {
+	t.Helper()
+	f := &fleet{t: t, network: handlertest.NewNetwork(t), components: &components{versions: map[string]string{}}, crashing: map[*handlertest.Host]*crashing{}}
+	f.publisher = f.app(publisher, map[string]string{
 		"ROUNDHOUSE_UPDATE_RELEASES": releases,
 		reportKeysSetting:            `[{"id":"i","secret":"events-{instance}"}]`,
 		"ROUNDHOUSE_OUTBOX": `{"destinations":{"instances":{"instance":{"signingKeys":[{"id":"p","secret":"notices-{instance}"}],"allow":["127.0.0.0/8"],"allowPlaintext":true}},"log":{"log":{}}},
-			"routes":[{"eventType":"update.available","destination":"instances"},{"eventType":"*","destination":"log"}]}`}, dial)
-	f.managed = handlertest.NewWith(t, handler.App{Engines: engines}, map[string]string{
+			"routes":[{"eventType":"update.available","destination":"instances"},{"eventType":"*","destination":"log"}]}`})
+	f.managed = f.app(managed, map[string]string{
 		contextSetting: "managed-app", endpointSetting: "http://" + componentsAddress,
 		updateKeysSetting:            `[{"id":"p","secret":"publisher"}]`,
 		"ROUNDHOUSE_UPDATE_APPROVAL": `{"canary":{"deadlineSeconds":3600,"roles":["approver"]}}`,
 		"ROUNDHOUSE_OUTBOX": `{"destinations":{"publisher":{"http":{"url":"http://` + publisherAddress + `/api/reports","structured":true,"signingKeys":[{"id":"i","secret":"own"}],
-			"allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"publisher"}]}`}, dial)
+			"allow":["127.0.0.0/8"],"allowPlaintext":true}}},"routes":[{"eventType":"*","destination":"publisher"}]}`})
 	f.network.Serve(publisherAddress, f.publisher)
 	f.network.Serve(managedAddress, f.managed)
 	f.network.Serve(componentsAddress, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +97,32 @@ func newFleet(t *testing.T, releases string) *fleet {
 	f.give(f.managed, map[string]string{"publisher": "a", "own": "b"})
 	f.register(f.publisher, "i1", map[string]any{"ring": "stable", "version": "1.0", "endpoints": registry.Endpoints{Events: "http://" + managedAddress + "/api/updates"}})
 	f.register(f.managed, "i1", map[string]any{"version": "1.0"})
+	for h, c := range f.crashing {
+		h.Restart(c.settings, func(config *handler.Config) {
+			f.dial(config)
+			config.Tables, config.Queues, config.Blobs = faults.Tables(h.Tables, c.Intercept), faults.Queues(h.Queues, c.Intercept), faults.Blobs(h.Blobs, c.Intercept)
+		})
+		c.armed.Store(true)
+	}
 	return f
+}
+
+// app starts an app.
+func (f *fleet) app(plan *faults.Plan, settings map[string]string) *handlertest.Host {
+	f.t.Helper()
+	h := handlertest.NewWith(f.t, handler.App{Engines: engines}, settings, f.dial)
+	f.crashing[h] = &crashing{settings: settings, plan: plan}
+	return h
+}
+
+func (f *fleet) dial(c *handler.Config) { c.Dial = f.network.Dial }
+
+// bury starts the process anew of an app that has died.
+func (f *fleet) bury(h *handlertest.Host) {
+	if c := f.crashing[h]; c.plan.Crashed() && !c.again {
+		c.again = true
+		h.Restart(c.settings, f.dial)
+	}
 }
 
 // give puts keys into the vault of an app.
@@ -104,7 +153,9 @@ func (f *fleet) pass(d time.Duration) {
 	f.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(30 * time.Second) {
 		for _, h := range []*handlertest.Host{f.publisher, f.managed} {
+			f.bury(h)
 			h.Tick("outbox-sweep-timer", time.Now())
+			h.Tick("orchestration-sweep-timer", time.Now())
 			h.Deliver()
 		}
 	}
@@ -181,6 +232,42 @@ func TestAReleaseGoesOutAndItsEndComesBack(t *testing.T) {
 				f.noDeadLetters()
 			})
 		})
+	}
+}
+
+// Whichever process dies, at whichever of its calls, while a release goes out and its end comes back: both registries have the
+// version at last, and nobody has anything to mend.
+func TestKilledWhileAReleaseTravels(t *testing.T) {
+	t.Parallel()
+	travel := func(t *testing.T, publisher, managed *faults.Plan) {
+		t.Helper()
+		f := newFleetUnder(t, stable, publisher, managed)
+		f.publisher.Send(updatepublisher.Queue, `{"correlationId":"c1"}`)
+		f.pass(30 * time.Minute)
+		there, here := f.instance(f.managed), f.instance(f.publisher)
+		if there.version != "2.0" || here.version != "2.0" || here.last.Status != release.Updated || here.last.CorrelationID != there.desired.CorrelationID {
+			t.Errorf("managed application %+v\npublisher %+v", there, here)
+		}
+		f.noDeadLetters()
+	}
+	var counts [2]faults.Plan
+	synctest.Test(t, func(t *testing.T) { travel(t, &counts[0], &counts[1]) })
+	for which := range counts {
+		// What is behind the first calls are sweeps that find nothing.
+		for at := 0; at < min(200, len(counts[which].Calls())); at += 4 {
+			fault := []faults.Fault{faults.CrashBefore, faults.CrashAfter}[at/4%2]
+			t.Run(fmt.Sprintf("%d-%s-%d", which, fault, at+1), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					plans := [2]*faults.Plan{{}, {}}
+					plans[which] = &faults.Plan{At: at + 1, Fault: fault}
+					travel(t, plans[0], plans[1])
+					if !plans[which].Crashed() {
+						t.Error("nobody died")
+					}
+				})
+			})
+		}
 	}
 }
 
