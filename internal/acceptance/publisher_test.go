@@ -43,6 +43,7 @@ func TestPublisher(t *testing.T) {
 	t.Run("spn, dead", w.testSPNDead)
 	t.Run("tls", w.testTLS)
 	t.Run("tls, dead", w.testTLSDead)
+	t.Run("tls, revoked", w.testTLSRevoked)
 	t.Run("webhook", w.testWebhook)
 	t.Run("webhook, dead", w.testWebhookDead)
 	t.Run("notification", w.testNotification)
@@ -155,6 +156,24 @@ func (w *world) testTLS(t *testing.T) {
 	entries = w.ran(t, e, id, "renew of publisher Succeeded", "distribute of publisher Succeeded Succeeded")
 	if again := decode[enginetls.RenewOutput](t, entries[0].Output); again.Renewed || again.Note == "" || len(w.target.Told()) != 1 {
 		t.Errorf("the schedule: %+v, the target was told %d times", again, len(w.target.Told()))
+	}
+}
+
+// testTLSRevoked: what is served is replaced, and then revoked.
+func (w *world) testTLSRevoked(t *testing.T) {
+	e, id := at(enginetls.Engine, enginetls.Queue), uuid.NewString()
+	told := w.target.Told()
+	pair, err := w.outside.vault.keyPair(enginetls.CertificateName([]string{rotatedDomain}), fmt.Sprint(told[len(told)-1]["version"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send(t, enginetls.Queue, e.message(t, engine.Message{CorrelationID: id, Operation: enginetls.OperationRevoke,
+		Input: fmt.Appendf(nil, `{"domain":%q,"all":true,"reason":"superseded"}`, rotatedDomain)}))
+	entries := w.ran(t, e, id, "renew of publisher Succeeded", "distribute of publisher Succeeded", "revoke of publisher Succeeded Succeeded")
+	made := decode[enginetls.RenewOutput](t, entries[0].Output)
+	w.checkServed(t, made.Certificate.Serial)
+	if !made.Renewed || !w.authority.Revoked(t, pair.Certificate[0]) {
+		t.Errorf("what was served before is not revoked: %+v", made)
 	}
 }
 
