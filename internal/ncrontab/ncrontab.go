@@ -17,7 +17,7 @@ import (
 var ErrNeverDue = errors.New("no such date exists")
 
 // Expression is a parsed expression; Parse makes it.
-type Expression struct{ schedule cron.Schedule }
+type Expression struct{ schedule cron.ScheduleWithPrev }
 
 // Parse reads an expression. The error names it.
 func Parse(text string) (Expression, error) {
@@ -33,11 +33,20 @@ func Parse(text string) (Expression, error) {
 	if err != nil {
 		return Expression{}, fmt.Errorf("schedule %q (six fields: second minute hour day month weekday): %w", text, err)
 	}
-	if parsed.Next(time.Now()).IsZero() {
+	both, ok := parsed.(cron.ScheduleWithPrev)
+	if !ok || parsed.Next(time.Now()).IsZero() {
 		return Expression{}, fmt.Errorf("schedule %q: %w", text, ErrNeverDue)
 	}
-	return Expression{parsed}, nil
+	return Expression{both}, nil
 }
 
 // Next is the first occurrence after t, in the time zone of t; the zero time when there is none.
 func (e Expression) Next(t time.Time) time.Time { return e.schedule.Next(t) }
+
+// Prev is the last occurrence before t, in the time zone of t; the zero time when there is none.
+func (e Expression) Prev(t time.Time) time.Time {
+	if whole := t.Truncate(time.Second); whole.Before(t) {
+		t = whole.Add(time.Second) // the library passes over the second that t is in
+	}
+	return e.schedule.Prev(t)
+}

@@ -30,3 +30,28 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+// What is before an occurrence leads to it.
+func TestPrevIsTheOtherWayOfNext(t *testing.T) {
+	t.Parallel()
+	from := time.Date(2024, 2, 28, 23, 50, 0, 0, time.UTC)
+	for _, text := range []string{"0 * * * * *", "30 */7 * * * *", "0 11 2 * * *", "0 26 2 * * 0", "0 0 0 13 * 5", "0 59 23 29 2 *", "0 0 */6 1,15 * *", "15 0 0 1 1 *", "0 0 9 * Jan Mon"} {
+		e, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := e.Next(from)
+		for range 60 {
+			at := e.Next(before)
+			if at.IsZero() {
+				break
+			}
+			for _, later := range []time.Time{at, at.Add(-1), before.Add(1), before.Add(at.Sub(before) / 3)} {
+				if got := e.Prev(later); !got.Equal(before) {
+					t.Fatalf("%q: before %v is %v, want %v", text, later, got, before)
+				}
+			}
+			before = at
+		}
+	}
+}
