@@ -123,9 +123,7 @@ func (d Definition) validateVersions() error {
 // validateEntryPoints validates schedules, intakes and endpoints.
 func (d Definition) validateEntryPoints() error {
 	var errs []error
-	for _, s := range d.Schedules {
-		errs = append(errs, s.validate())
-	}
+	errs = append(errs, validateSchedules(d.Schedules))
 	for _, i := range d.Intakes {
 		errs = append(errs, i.validate())
 	}

@@ -29,10 +29,11 @@ type Description struct {
 	Example *Message `json:"example,omitempty"`
 }
 
-// ScheduleDescription says when a function sends messages to its engine.
+// ScheduleDescription says when messages are sent to an engine, unless a setting says otherwise.
 type ScheduleDescription struct {
-	Function string `json:"function"`
-	Cron     string `json:"cron"`
+	// Name is "" for a schedule without one.
+	Name string `json:"name"`
+	Cron string `json:"cron"`
 }
 
 // RouteDescription says at which route a function answers HTTP requests: /api/{route}.
@@ -59,7 +60,7 @@ func (d Definition) Describe() Description {
 		description.Children = append(description.Children, c.Name())
 	}
 	for _, s := range d.Schedules {
-		description.Schedules = append(description.Schedules, ScheduleDescription{s.Function(d.Name), s.Cron})
+		description.Schedules = append(description.Schedules, ScheduleDescription{s.Name, s.Cron})
 	}
 	for _, i := range d.Intakes {
 		description.Intakes = append(description.Intakes, RouteDescription{i.Function, i.Route})

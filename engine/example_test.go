@@ -56,12 +56,12 @@ func ExampleDefinition() {
 	}
 	about := d.Describe()
 	fmt.Println(about.Function, "listens to", about.Queue)
-	fmt.Println(about.Schedules[0].Function, "runs at", about.Schedules[0].Cron)
+	fmt.Println("its schedule", about.Schedules[0].Name, "is due at", about.Schedules[0].Cron)
 	fmt.Println(about.Intakes[0].Function, "answers POST", "/api/"+about.Intakes[0].Route)
 	fmt.Printf("new runs begin with version %q, those of version %q go on\n", about.Version, about.Versions[0])
 	// Output:
 	// backup-queue-trigger listens to backup-queue
-	// backup-nightly-timer runs at 0 0 3 * * *
+	// its schedule nightly is due at 0 0 3 * * *
 	// backup-intake answers POST /api/backups
 	// new runs begin with version "2", those of version "" go on
 }

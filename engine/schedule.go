@@ -12,55 +12,91 @@ import (
 	"github.com/vibedata/roundhouse/internal/ncrontab"
 )
 
-// Schedule sends messages to an engine's queue at certain times.
+// Schedule sends messages to an engine's queue at certain times. Package schedule does so once a minute for what is due.
 //
-// The host does not repeat an occurrence that failed, but it may repeat one of which it lost track, and anybody can
-// trigger one by hand. Messages of one occurrence always have the same correlation ids, so repeated ones are
-// duplicates.
+// Messages of one occurrence always have the same correlation ids, so an occurrence that is sent again is a duplicate.
 type Schedule struct {
-	// Name distinguishes the schedules of an engine: the timer function is "{engine}-{Name}-timer", or "{engine}-timer"
-	// when it is empty.
+	// Name distinguishes the schedules of an engine; one of them may have none.
 	Name string
-	// Cron is an NCRONTAB expression of six fields, seconds first, in UTC.
+	// Cron is an NCRONTAB expression of six fields, seconds first, in UTC. It is due once a minute at most.
 	Cron string
-	// Messages returns what an occurrence sends. slot is the time of the occurrence, in UTC. A message needs no engine.
-	// A message without correlation id gets one that is derived from the schedule, the slot and its contents. Messages
-	// that are returned with an error are sent nevertheless. nil means one message without input.
+	// Messages returns what an occurrence sends. slot is the time of the occurrence, in UTC; for a run by hand, it is the
+	// time at which that is asked for. A message needs no engine. A message without correlation id gets one that is derived
+	// from the schedule, the slot and its contents. Messages that are returned with an error are sent nevertheless. nil
+	// means one message without input.
 	Messages func(ctx context.Context, slot time.Time) ([]Message, error)
+	// Items are what the schedule is for, each with times and a message of its own; nil for a schedule as a whole, which
+	// has Messages instead.
+	Items *Items
+}
+
+// Occurs says whether a time is an occurrence of Cron, whatever a setting says.
+func (s Schedule) Occurs(at time.Time) bool {
+	e, err := ncrontab.Parse(s.Cron)
+	return err == nil && e.Prev(at.UTC().Add(1)).Equal(at)
 }
 
 // scheduleKind is the kind from which correlation ids of schedules are derived.
 const scheduleKind = "schedule"
 
-// scheduleName matches what the host accepts as a part of a function's name.
+// scheduleName is what a schedule may be called.
 var scheduleName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
-// Function is the name of the schedule's timer function for this engine.
-func (s Schedule) Function(engine string) string {
+// Key names the schedule among those of all engines: the engine's name, with a slash and its own where it has one.
+func (s Schedule) Key(engine string) string {
 	if s.Name == "" {
-		return engine + "-timer"
+		return engine
 	}
-	return engine + "-" + s.Name + "-timer"
+	return engine + "/" + s.Name
 }
 
 func (s Schedule) validate() error {
 	if s.Name != "" && !scheduleName.MatchString(s.Name) {
 		return fmt.Errorf("schedule %.64q: a name has lower-case letters, digits and dashes", s.Name)
 	}
+	if s.Items != nil && s.Messages != nil {
+		return fmt.Errorf("schedule %q: it has Messages or Items, not both", s.Name)
+	}
 	if err := CheckCron(s.Cron); err != nil {
+		return fmt.Errorf("schedule %q: %w", s.Name, err)
+	}
+	if err := s.Items.validate(); err != nil {
 		return fmt.Errorf("schedule %q: %w", s.Name, err)
 	}
 	return nil
 }
 
+// validateSchedules validates the schedules of an engine.
+func validateSchedules(all []Schedule) error {
+	var errs []error
+	known := map[string]bool{}
+	for _, s := range all {
+		if errs = append(errs, s.validate()); known[s.Name] {
+			errs = append(errs, fmt.Errorf("schedule %q: there are two of this name", s.Name))
+		}
+		known[s.Name] = true
+	}
+	return errors.Join(errs...)
+}
+
+// oneSecond matches the seconds of an expression that is due once a minute at most.
+var oneSecond = regexp.MustCompile(`^[0-9]{1,2}$`)
+
 // CheckCron returns an error unless the expression is an NCRONTAB expression of six fields, as the Functions host reads
-// it.
+// it, that is due once a minute at most.
 func CheckCron(expression string) error {
-	if len(strings.Fields(expression)) != 6 {
+	fields := strings.Fields(expression)
+	if len(fields) != 6 {
 		return fmt.Errorf(`%.64q: an NCRONTAB expression has six fields, "second minute hour day month weekday", and no time zone`, expression)
 	}
-	_, err := ncrontab.Parse(expression)
-	return err
+	if _, err := ncrontab.Parse(expression); err != nil {
+		return err
+	}
+	if !oneSecond.MatchString(fields[0]) {
+		return fmt.Errorf("%.64q: it is due more than once a minute, and schedules are looked at once a minute: give the seconds as one number, "+
+			"or let an orchestration sleep and continue as new", expression)
+	}
+	return nil
 }
 
 // Sender puts messages into queues; queues.Store does.
@@ -68,45 +104,85 @@ type Sender interface {
 	Send(ctx context.Context, queue string, body []byte, delay time.Duration) (id string, err error)
 }
 
-// Send sends the messages of an occurrence and returns how many. A message that cannot be sent does not keep the others
-// from being sent.
+// Send sends the messages of an occurrence, of all items, and returns how many. A message that cannot be sent does not
+// keep the others from being sent.
 func (s Schedule) Send(ctx context.Context, d Definition, queues Sender, slot time.Time) (sent int, err error) {
-	slot = slot.UTC()
-	messages := []Message{{}}
+	if s.Items == nil {
+		made, err := s.SendItem(ctx, d, queues, Item{}, slot)
+		return len(made), err
+	}
 	var errs []error
-	if s.Messages != nil {
-		if messages, err = s.Messages(ctx, slot); err != nil {
-			errs = append(errs, err)
+	for item, err := range s.Items.All(ctx) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("items of schedule %s: %w", s.Key(d.Name), err))
+			break
+		}
+		made, err := s.SendItem(ctx, d, queues, item, slot)
+		errs = append(errs, err)
+		sent += len(made)
+	}
+	return sent, errors.Join(errs...)
+}
+
+// SendItem sends the messages of an occurrence of one item, and returns those that it has sent. The item of a schedule
+// without items is the zero Item.
+func (s Schedule) SendItem(ctx context.Context, d Definition, queues Sender, item Item, slot time.Time) (sent []Message, err error) {
+	slot = slot.UTC()
+	messages, err := s.Compose(ctx, d, item, slot)
+	sent, failed := d.SendAll(ctx, queues, messages)
+	if err = errors.Join(err, failed); err != nil {
+		return sent, fmt.Errorf("schedule %s%s for %s: %w", s.Key(d.Name), item.suffix(), slot.Format(time.RFC3339), err)
+	}
+	return sent, nil
+}
+
+// Compose makes the messages of an occurrence of one item, with their correlation ids. Those that come with an error are
+// to be sent nevertheless.
+func (s Schedule) Compose(ctx context.Context, d Definition, item Item, slot time.Time) (messages []Message, err error) {
+	switch {
+	case item.Message != nil:
+		var m Message
+		if m, err = item.Message(slot); err != nil {
+			return nil, err
+		}
+		messages = []Message{m}
+	case s.Messages != nil:
+		messages, err = s.Messages(ctx, slot)
+	default:
+		messages = []Message{{}}
+	}
+	for i := range messages {
+		m := &messages[i]
+		m.Engine = d.Name
+		if m.CorrelationID == "" {
+			key := []string{d.Name, s.Name, m.InstanceID, m.TenantID, m.Operation, string(m.Input), slot.Format(time.RFC3339Nano)}
+			if item.Name != "" {
+				key = append(key, item.Name)
+			}
+			m.CorrelationID = DeriveCorrelationID(scheduleKind, key...)
 		}
 	}
+	return messages, err
+}
+
+// SendAll puts messages into the engine's queue, and returns those that it has sent. One that cannot be sent does not keep the
+// others from being sent.
+func (d Definition) SendAll(ctx context.Context, queues Sender, messages []Message) (sent []Message, err error) {
+	var errs []error
 	for i, m := range messages {
 		if ctx.Err() != nil {
 			errs = append(errs, fmt.Errorf("%d messages were not sent: %w", len(messages)-i, context.Cause(ctx)))
 			break
 		}
-		if err := s.send(ctx, d, queues, slot, m); err != nil {
-			errs = append(errs, err)
+		body, err := json.Marshal(m)
+		if err == nil {
+			_, err = queues.Send(ctx, d.Queue, body, 0)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("message for instance %.80q: %w", m.InstanceID, err))
 			continue
 		}
-		sent++
+		sent = append(sent, m)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return sent, fmt.Errorf("%s for %s: %w", s.Function(d.Name), slot.Format(time.RFC3339), err)
-	}
-	return sent, nil
-}
-
-func (s Schedule) send(ctx context.Context, d Definition, queues Sender, slot time.Time, m Message) error {
-	m.Engine = d.Name
-	if m.CorrelationID == "" {
-		m.CorrelationID = DeriveCorrelationID(scheduleKind, d.Name, s.Name, m.InstanceID, m.TenantID, m.Operation, string(m.Input), slot.Format(time.RFC3339Nano))
-	}
-	body, err := json.Marshal(m)
-	if err == nil {
-		_, err = queues.Send(ctx, d.Queue, body, 0)
-	}
-	if err != nil {
-		return fmt.Errorf("message for instance %.80q: %w", m.InstanceID, err)
-	}
-	return nil
+	return sent, errors.Join(errs...)
 }

@@ -47,8 +47,7 @@ func TestFunctionsOfAnEngine(t *testing.T) {
 	for _, want := range []function.Function{
 		function.Queue("work-queue-trigger", "work-queue"),
 		function.Queue("work-queue-poison-trigger", "work-queue-poison"),
-		function.Timer("work-timer", "0 0 * * * *"),
-		function.Timer("work-nightly-timer", "0 0 3 * * *"),
+		function.Unmonitored("schedules-timer", "0 * * * * *"),
 		function.HTTP("work-intake", "work", function.Key, "post"),
 		function.HTTP("work-page", "pages/{name}", function.Anonymous, "get"),
 	} {
@@ -85,7 +84,7 @@ func TestAppsThatAreRefused(t *testing.T) {
 		"lower-case letters, digits and dashes":   func(d *engine.Definition) { d.Schedules[1].Name = "At Night" },
 		"a negative Timeout or Keep":              func(d *engine.Definition) { d.Keep = -1 },
 		"the name of a function has letters":      func(d *engine.Definition) { d.Intakes[0].Function = "work intake" },
-		"work-timer belongs to two functions":     func(d *engine.Definition) { d.Schedules[1].Name = "" },
+		`schedule "": there are two of this name`: func(d *engine.Definition) { d.Schedules[1].Name = "" },
 		"queue, orchestrator and operations":      func(d *engine.Definition) { d.Operations = nil },
 		"the host accepts letters, digits, - and": func(d *engine.Definition) { d.Function = "9 lives" },
 	} {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
@@ -52,15 +53,9 @@ func (p *parts) onTimers(out *program) {
 	})
 	p.onRetention(out, "history-retention-timer", "0 40 3 * * *", rows(p.rules, p.history.Retention))
 	p.onRetention(out, "blob-retention-timer", "0 50 3 * * *", blobs.slice)
-	for _, d := range p.definitions {
-		for _, schedule := range d.Schedules {
-			name := schedule.Function(d.Name)
-			out.onTimer(name, schedule.Cron, p.onSchedule(d, schedule))
-			timer := out.Timers[name]
-			timer.Unrepeated = true // it sends the messages of this occurrence, and no more
-			out.Timers[name] = timer
-		}
-	}
+	out.Functions = append(out.Functions, function.Unmonitored(schedulesTimer, "0 * * * * *"))
+	out.Timers[schedulesTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: p.onSchedules, Ungated: true} // it would ask every minute, and what it sends waits
+	out.Slot = p.sendSlot
 }
 
 // onRetention adds a timer function that deletes what was kept long enough, slice by slice.

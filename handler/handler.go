@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/codec"
@@ -78,6 +79,12 @@ func New(a App, c Config) (*Handler, error) {
 
 // Start creates what is missing in storage: tables, queues and containers. It can be repeated, and tries what has failed only.
 func (h *Handler) Start(ctx context.Context) error { return h.program.Preparation.Try(ctx) }
+
+// SendSlot sends the messages of an occurrence of a schedule of an engine, for all of its items, and says how many. It is for
+// tests: the timer of the app sends what is due.
+func (h *Handler) SendSlot(ctx context.Context, engine, schedule string, slot time.Time) (sent int, err error) {
+	return h.program.Slot(ctx, engine, schedule, slot)
+}
 
 // ServeHTTP answers what the Functions host sends: invocations of queue and timer functions at /{function}, and requests of
 // HTTP functions at their own paths. What needs storage waits for Start to succeed, for a while, and is then refused.

@@ -35,6 +35,7 @@ func httpFunctions() []function.Function {
 		function.HTTP("acknowledgements", "acknowledgements", function.Anonymous, "get", "post"),
 		function.HTTP("orchestrations", "orchestrations/{*path}", function.Anonymous, "get", "post", "delete"),
 		function.HTTP("registry", "registry/{*path}", function.Anonymous, "get", "post", "patch", "delete"),
+		function.HTTP("schedules", "schedules/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("operations", "operations/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("outbox", "workflow/outbox/{*path}", function.Anonymous, "get", "post"),
 		// The host refuses a route that begins with runtime, and a parameter begins with anything.

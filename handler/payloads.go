@@ -12,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
@@ -44,6 +45,7 @@ func sealPayloads(p *Platform, keys codec.Keys, key string) (*payloads, error) {
 		Containers: []string{orchestrator.DefaultContainer, engine.DefaultClaimsContainer, outbox.DefaultContainer},
 		Queue:      func(queue string) bool { return s.own[queue] }}
 	maps.Copy(s.config.Clear, engine.ClearColumns())
+	maps.Copy(s.config.Clear, schedule.ClearColumns())
 	maps.Copy(s.config.Clear, outbox.ClearColumns())
 	maps.Copy(s.config.Clear, audit.ClearColumns())
 	p.Tables, p.Queues, p.Blobs = s.config.Tables(p.Tables), s.config.Queues(p.Queues), s.config.Blobs(p.Blobs)

@@ -1,6 +1,9 @@
 package handler
 
 import (
+	"context"
+	"time"
+
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/handler/function"
@@ -31,6 +34,8 @@ type program struct {
 	Platform Platform
 	// Runtime runs its orchestrations.
 	Runtime *orchestrator.Runtime
+	// Slot sends what an occurrence of a schedule sends.
+	Slot func(ctx context.Context, engine, schedule string, slot time.Time) (sent int, err error)
 }
 
 // onQueue adds a function that listens to a queue.

@@ -2,31 +2,57 @@ package handler
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 
-	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
-// onSchedule sends the messages of a schedule when its timer fires.
-func (p *parts) onSchedule(d engine.Definition, s engine.Schedule) trigger.TimerHandler {
-	return func(ctx context.Context, t trigger.TimerDelivery) error {
-		at := slot(t, time.Now)
-		sent, err := s.Send(ctx, d, p.platform.Queues, at)
-		p.log.InfoContext(ctx, "schedule", "engine", d.Name, "function", t.Function, "slot", at, "sent", sent, "complete", err == nil)
+const (
+	// schedulesTimer is the function that sends what is due of all schedules.
+	schedulesTimer = "schedules-timer"
+	// schedulesSetting gives schedules other times than their engines do.
+	schedulesSetting = "ROUNDHOUSE_SCHEDULES"
+)
+
+// wireSchedules makes what sends the messages of schedules.
+func (p *parts) wireSchedules() error {
+	var s schedule.Setting
+	p.reader.JSON(schedulesSetting, &s)
+	plan, err := schedule.NewPlan(p.definitions, s)
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			p.reader.Reject(schedulesSetting, errors.New(line))
+		}
+	}
+	if err := p.reader.Err(); err != nil {
 		return err
 	}
+	p.schedules, err = schedule.New(schedule.Config{Plan: plan, Tables: p.platform.Tables, Queues: p.platform.Queues, Log: p.log})
+	return err
 }
 
-// slot is the time that an occurrence stands for: when it was due, however late it comes. A run by hand has the next
-// occurrence in it, which is still to come, and stands for the time at which it is made.
-func slot(t trigger.TimerDelivery, now func() time.Time) time.Time {
-	at := t.FiredAt
-	if at.IsZero() {
-		at = now()
+// onSchedules sends what is due. It goes by what storage says, so it does not matter for which minute it runs, or how often.
+func (p *parts) onSchedules(ctx context.Context, _ trigger.TimerDelivery) error {
+	n, err := p.schedules.Tick(ctx)
+	if err == nil && n.Items == 0 {
+		return trigger.ErrIdle
 	}
-	if !t.ScheduledAt.IsZero() && t.ScheduledAt.Before(at) {
-		at = t.ScheduledAt
+	p.log.InfoContext(ctx, "schedules", "items", n.Items, "messages", n.Messages, "failed", n.Failed, "complete", err == nil)
+	return err
+}
+
+// sendSlot sends what an occurrence of a schedule sends, whatever the time is.
+func (p *parts) sendSlot(ctx context.Context, engineName, name string, slot time.Time) (sent int, err error) {
+	for _, d := range p.definitions {
+		for _, s := range d.Schedules {
+			if d.Name == engineName && s.Name == name {
+				return s.Send(ctx, d, p.platform.Queues, slot)
+			}
+		}
 	}
-	return at.UTC()
+	return 0, fmt.Errorf("schedule %q of engine %q: %w", name, engineName, schedule.ErrNotFound)
 }

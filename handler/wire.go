@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
@@ -60,6 +61,7 @@ type parts struct {
 	definitions []engine.Definition
 	pollers     *pollers
 	retrier     *engine.Retrier
+	schedules   *schedule.Scheduler
 	// names are what history and dead letters are of: the engines, and what else has rows there.
 	names []string
 
@@ -92,7 +94,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	sealed, platform := p.sealed, p.platform
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
 	p.locks, p.claims, p.audit = hostlock.Locks{Tables: platform.Tables}, engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
-	for _, part := range []func() error{p.wireEngines, p.wireRuntime, p.wirePipeline} {
+	for _, part := range []func() error{p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
 		}
@@ -196,8 +198,9 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	s := p.settings
 	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
+	late := metrics.CachedLateness(p.schedules.Lateness, nil)
 	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Listening: p.probe.State, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Schedules: late, Listening: p.probe.State, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
@@ -205,6 +208,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	p.counted.Orchestrations(census, p.orchestrators)
 	p.counted.Damaged(damaged(p.runtime))
 	p.counted.ListRepair(lag)
+	p.counted.Schedules(late)
 	if len(p.consumers()) > 0 {
 		p.counted.Waiting(func(ctx context.Context) (map[string]int, error) {
 			return consumers.CountWaiting(ctx, p.platform.Tables, time.Now())
@@ -213,7 +217,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
-		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {
@@ -263,7 +267,7 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 // preparations are what creates what is missing in storage. The key comes before what writes: without it, nothing can be written.
 func (p *parts) preparations() *preparation.Preparation {
 	create := []preparation.Step{p.makeVault, p.list.Prepare, p.audit.CreateTable, p.locks.CreateTable, p.platform.Registry.CreateTable,
-		p.events.prepare, p.pollers.prepare}
+		p.events.prepare, p.pollers.prepare, p.schedules.CreateTable}
 	create = append(append(create, p.runtime.Preparations()...), p.pipeline.Preparations()...)
 	for _, d := range p.definitions {
 		for _, table := range d.Tables {

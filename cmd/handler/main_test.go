@@ -282,7 +282,7 @@ func TestDefinitions(t *testing.T) {
 	for _, d := range manifest(t, publisher).Engines {
 		described[d.Name] = d
 	}
-	if d := described[hmac.Engine]; d.Queue != hmac.Queue || d.Example == nil || d.Schedules[0] != (engine.ScheduleDescription{Function: "hmac-schedule-timer", Cron: "0 11 2 * * *"}) {
+	if d := described[hmac.Engine]; d.Queue != hmac.Queue || d.Example == nil || d.Schedules[0] != (engine.ScheduleDescription{Name: "schedule", Cron: "0 11 2 * * *"}) {
 		t.Errorf("%+v", d)
 	}
 	if d := described[spn.Engine]; d.Schedules[0].Cron != "0 26 2 * * 0" {

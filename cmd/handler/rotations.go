@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,8 +20,6 @@ const (
 	rotationsSetting = "ROUNDHOUSE_ROTATIONS"
 	// scheduleKind is what correlation ids of scheduled rotations are derived of: engine, target and slot.
 	scheduleKind = "schedule"
-	// slotForm is how a slot is written: a tick stands for a day, UTC.
-	slotForm = time.DateOnly
 )
 
 // rotation is one target of a schedule.
@@ -62,7 +59,7 @@ type rotationsDocument struct {
 // slotInput is the input of engines that rotate once a slot.
 type slotInput struct {
 	ApplicationID string `json:"applicationId,omitempty"`
-	Slot          string `json:"slot"`
+	Slot          string `json:"slot,omitempty"`
 }
 
 // rotationsFrom reads ROUNDHOUSE_ROTATIONS. Each target is checked as its engine will, so that what could only become a
@@ -133,20 +130,31 @@ func (all rotations) add(r rotation) error {
 	return nil
 }
 
-// schedule asks an engine for its rotations: a message a target and day. The correlation ids of a day are always the same, so
-// a repeated occurrence sends what is missing, and the engine drops the rest.
+// schedule asks an engine for its rotations: each target is an item. Without a slot, each message is a rotation of its own.
 func (all rotations) schedule(name, cron string) engine.Schedule {
-	return engine.Schedule{Name: "schedule", Cron: cron, Messages: func(_ context.Context, at time.Time) ([]engine.Message, error) {
-		slot := at.Format(slotForm)
-		var messages []engine.Message
-		for _, r := range all[name] {
+	s := engine.Schedule{Name: "schedule", Cron: cron}
+	var items []engine.Item
+	for _, r := range all[name] {
+		items = append(items, engine.Item{Name: r.target, Message: func(at time.Time) (engine.Message, error) {
+			slot := slotText(s, at)
 			input, err := json.Marshal(r.input(slot))
-			if err != nil {
-				return messages, fmt.Errorf("rotation of %.80q: %w", r.target, err)
-			}
-			messages = append(messages, engine.Message{CorrelationID: engine.DeriveCorrelationID(scheduleKind, name, r.target, slot),
-				InstanceID: r.instanceID, TenantID: r.tenantID, Input: input})
-		}
-		return messages, nil
-	}}
+			return engine.Message{CorrelationID: engine.DeriveCorrelationID(scheduleKind, name, r.target, slot),
+				InstanceID: r.instanceID, TenantID: r.tenantID, Input: input}, err
+		}})
+	}
+	s.Items = engine.FixedItems(items...)
+	return s
+}
+
+// slotText is how a slot is written: the day for the engine's own times, of which a day has one, and the time for those of a
+// setting, of which it may have several; "" for no slot.
+func slotText(s engine.Schedule, at time.Time) string {
+	switch {
+	case at.IsZero():
+		return ""
+	case s.Occurs(at):
+		return at.UTC().Format(time.DateOnly)
+	default:
+		return at.UTC().Format(time.RFC3339)
+	}
 }

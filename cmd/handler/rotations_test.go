@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,13 +28,21 @@ const (
 // due is when the ticks of these tests are due.
 var due = time.Date(2026, 11, 21, 2, 11, 0, 0, time.UTC)
 
-// scheduled are the messages that the schedule of an engine makes of a slot.
-func scheduled(t *testing.T, text, name string, slot time.Time) []engine.Message {
+// scheduled are the messages that the schedule of an engine, with an expression of its own, makes of a slot.
+func scheduled(t *testing.T, text, name, cron string, slot time.Time) []engine.Message {
 	t.Helper()
 	r := only(rotationsSetting, text)
-	messages, err := rotationsFrom(r).schedule(name, "0 0 0 * * *").Messages(t.Context(), slot)
-	if err := errors.Join(err, r.Err()); err != nil {
-		t.Fatal(err)
+	s := rotationsFrom(r).schedule(name, cron)
+	var messages []engine.Message
+	for item, err := range s.Items.All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := item.Message(slot)
+		if err = errors.Join(err, r.Err()); err != nil {
+			t.Fatal(err)
+		}
+		messages = append(messages, m)
 	}
 	return messages
 }
@@ -50,17 +60,22 @@ func TestScheduleSendsAMessageATarget(t *testing.T) {
 		spn.Engine: {{CorrelationID: id("spn", application), TenantID: "t2", Input: []byte(`{"applicationId":"` + application + `","slot":"2026-11-21"}`)}},
 		tls.Engine: {{CorrelationID: id("tls", tls.CertificateName([]string{"a.example.com"})), Input: []byte(`{"domains":["a.example.com","b.example.com"]}`)}},
 	} {
-		if diff := cmp.Diff(want, scheduled(t, rotationsSet, name, due)); diff != "" {
+		if diff := cmp.Diff(want, scheduled(t, rotationsSet, name, "0 11 2 * * *", due)); diff != "" {
 			t.Errorf("%s: messages (-want +got):\n%s", name, diff)
 		}
 	}
-	if got := scheduled(t, " ", hmac.Engine, due); len(got) != 0 {
+	for slot, want := range map[time.Time]string{{}: `{}`, due.Add(time.Hour): `{"slot":"2026-11-21T03:11:00Z"}`} {
+		if got := scheduled(t, rotationsSet, hmac.Engine, "0 11 2 * * *", slot); string(got[0].Input) != want {
+			t.Errorf("slot %v: %s", slot, got[0].Input)
+		}
+	}
+	if got := scheduled(t, " ", hmac.Engine, "0 11 2 * * *", due); len(got) != 0 {
 		t.Errorf("without rotations there are messages: %v", got)
 	}
 }
 
-// A tick that comes twice, and once more the next day, late, rotates once; the next tick rotates again.
-func TestADoubleTickRotatesOnce(t *testing.T) {
+// A slot that is sent twice rotates once; those of the next day, and of another time of that day, rotate again.
+func TestASlotRotatesOnce(t *testing.T) {
 	t.Parallel()
 	h := handlertest.New(t, handler.App{Engines: engines}, map[string]string{rotationsSetting: rotationsSet})
 	vault := secrets.NewDevelopment(h.Tables)
@@ -68,10 +83,10 @@ func TestADoubleTickRotatesOnce(t *testing.T) {
 		due  time.Time
 		want int
 	}{
-		{due, 2}, {due, 2}, {due.Add(20 * time.Hour), 2}, {due.AddDate(0, 0, 1), 4},
+		{due, 2}, {due, 2}, {due.AddDate(0, 0, 1), 4}, {due.AddDate(0, 0, 1).Add(12 * time.Hour), 6},
 	} {
-		if !h.Tick("hmac-schedule-timer", tt.due) {
-			t.Fatal("the timer failed")
+		if sent := h.Schedule(hmac.Engine, "schedule", tt.due); sent != 2 {
+			t.Fatalf("%d messages", sent)
 		}
 		h.Deliver()
 		keys := 0
@@ -83,7 +98,7 @@ func TestADoubleTickRotatesOnce(t *testing.T) {
 			keys += len(versions)
 		}
 		if keys != tt.want {
-			t.Errorf("%d keys after the tick of %v, want %d; dead letters %v", keys, tt.due, tt.want, h.DeadLetters("hmac"))
+			t.Errorf("%d keys after the slot %v, want %d; dead letters %v", keys, tt.due, tt.want, h.DeadLetters("hmac"))
 		}
 	}
 }
@@ -108,6 +123,33 @@ func TestRotationsRefused(t *testing.T) {
 		all, err := rotationsFrom(r), r.Err()
 		if err == nil || !strings.HasPrefix(err.Error(), rotationsSetting) || !strings.Contains(err.Error(), want) || all != nil {
 			t.Errorf("%.80s: %v, error %v, want %q in it", text, all, err, want)
+		}
+	}
+}
+
+// The times that docs/settings.md gives schedules are those of a setting that works, and what is wrong with one is told.
+func TestScheduleSetting(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "docs", "settings.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, found := strings.Cut(string(text), "```json setting ROUNDHOUSE_SCHEDULES\n")
+	example, _, ended := strings.Cut(example, "```")
+	if !found || !ended {
+		t.Fatal("there is no example")
+	}
+	for setting, complaint := range map[string]string{
+		example:                               "",
+		`{"tls": {"cron": "0 0 * * * 8"}}`:    "ROUNDHOUSE_SCHEDULES: tls: cron: ",
+		`{"hmac": {"times": "often"}}`:        `ROUNDHOUSE_SCHEDULES: it is not the JSON document that docs/settings.md describes: json: unknown field "times"`,
+		`{"health": {}}`:                      `ROUNDHOUSE_SCHEDULES: "health": there is no such schedule here: there are hmac, hmac/schedule, `,
+		`{"hmac": {"items": {"nobody": {}}}}`: "ROUNDHOUSE_SCHEDULES: ",
+	} {
+		settings := map[string]string{"ROUNDHOUSE_SCHEDULES": setting, "AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100", rotationsSetting: `{"hmac": [{"instanceId": "payments"}, {"instanceId": "ledger"}]}`}
+		_, err := handler.Describe(handler.App{Engines: engines}, func(name string) (string, bool) { v, ok := settings[name]; return v, ok })
+		if (err == nil) != (complaint == "") || err != nil && !strings.Contains(err.Error(), complaint) {
+			t.Errorf("%s: %v, want %q", setting, err, complaint)
 		}
 	}
 }

@@ -13,15 +13,18 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
+// patchScheduled is passed by runs that say of a check that a schedule has asked for it.
+const patchScheduled = "scheduled"
+
 // Input is the engine's own part of a message.
 type Input struct {
-	// Slot is when the check was due: a check that began later makes it unnecessary. Without it, there is one in any case.
+	// Slot is when the check was due: the check of a slot that began later makes it unnecessary. Without it, there is one in any case.
 	Slot time.Time `json:"slot,omitzero"`
 }
 
 // Result is what a run leaves behind.
 type Result struct {
-	// Superseded says that a later check had been there already, and nothing was done.
+	// Superseded says that the check of a later slot had been there already, and nothing was done.
 	Superseded bool `json:"superseded,omitempty"`
 	// Status is that of the instance.
 	Status Status `json:"status,omitempty"`
@@ -56,10 +59,11 @@ func Definition(steps *Steps) engine.Definition {
 		if err != nil {
 			return Result{}, err
 		}
+		scheduled := !r.Input.Slot.IsZero() && ctx.Patched(patchScheduled)
 		var result Result
 		err = engine.Locked(ctx, locks, r.InstanceID, c.LockDuration, func(ctx *orchestrator.Context) error {
 			out, err := checks.aggregate.Call(ctx, AggregateInput{InstanceID: r.InstanceID, JobID: engine.JobID(ctx), CheckedAt: began,
-				Findings: findings, Execution: ctx.Execution()}).Await()
+				Findings: findings, Scheduled: scheduled, Execution: ctx.Execution()}).Await()
 			result.Status = out.Status
 			if err != nil || out.Change.IsZero() {
 				return err

@@ -3,8 +3,8 @@
 // instance at once, each within a time-out, and writes what it found into the registry, under its lock.
 //
 // It promises that an instance has one run at a time; that what the registry says is never older than what it said before;
-// that a slot of the timer is checked once, however often the timer fires for it; and that a run whose slot a later check
-// has covered does nothing. A component that is ill, or does not answer, is a finding and no failure of the run: failures
+// that a slot of the schedule is checked once, however often it is sent; that a run whose slot the check of a later one has
+// covered does nothing; and that a check by hand, which has no slot, covers none. A component that is ill, or does not answer, is a finding and no failure of the run: failures
 // are lists of components that cannot be had, and a registry that cannot be written. When an instance becomes another than it was,
 // that is published (release.EventHealth), at least once, in order.
 //
@@ -140,6 +140,8 @@ type Summary struct {
 	Untold bool `json:"untold,omitempty"`
 	// CheckedAtUtc is when the check began.
 	CheckedAtUtc time.Time `json:"checkedAtUtc"`
+	// ScheduledAtUtc is when the last check of a slot began: slots that were due by then are checked.
+	ScheduledAtUtc time.Time `json:"scheduledAtUtc,omitzero"`
 	// Components are the components by name.
 	Components map[string]Component `json:"components"`
 }

@@ -136,23 +136,26 @@ func TestOrderOfChecks(t *testing.T) {
 	if _, err := s.registry.Acquire(t.Context(), instance, "job", 0); err != nil {
 		t.Fatal(err)
 	}
-	aggregate := func(at time.Time, r health.Report) error {
-		_, err := steps.Aggregate(t.Context(), health.AggregateInput{InstanceID: instance, JobID: "job", CheckedAt: at,
+	aggregate := func(at time.Time, r health.Report, scheduled bool) error {
+		_, err := steps.Aggregate(t.Context(), health.AggregateInput{InstanceID: instance, JobID: "job", CheckedAt: at, Scheduled: scheduled,
 			Findings: []health.Finding{{Component: "web", Report: r}}})
 		return err
 	}
-	if err := errors.Join(aggregate(noon, failed), aggregate(noon.Add(time.Minute), failed), aggregate(noon.Add(-time.Hour), well)); err != nil {
+	if err := errors.Join(aggregate(noon, failed, true), aggregate(noon.Add(time.Minute), failed, true), aggregate(noon.Add(-time.Hour), well, true)); err != nil {
 		t.Fatal(err)
 	}
 	i, err := s.registry.Get(t.Context(), instance)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := health.Summary{Status: health.Unhealthy, SinceUtc: noon, Untold: true, CheckedAtUtc: noon.Add(time.Minute), Components: map[string]health.Component{"web": {Report: failed, SinceUtc: noon}}}
+	want := health.Summary{Status: health.Unhealthy, SinceUtc: noon, Untold: true, CheckedAtUtc: noon.Add(time.Minute), ScheduledAtUtc: noon.Add(time.Minute), Components: map[string]health.Component{"web": {Report: failed, SinceUtc: noon}}}
 	if got, _, err := health.SummaryOf(i); err != nil || !cmp.Equal(want, got) {
 		t.Errorf("%v\n%s", err, cmp.Diff(want, got))
 	}
-	for slot, superseded := range map[time.Time]bool{{}: false, noon: true, noon.Add(5 * time.Minute): false} {
+	if err := aggregate(noon.Add(20*time.Minute), well, false); err != nil { // by hand: it takes no slot away
+		t.Fatal(err)
+	}
+	for slot, superseded := range map[time.Time]bool{{}: false, noon: true, noon.Add(5 * time.Minute): false, noon.Add(15 * time.Minute): false} {
 		if list, err := steps.List(t.Context(), health.ListInput{InstanceID: instance, Slot: slot}); err != nil || list.Superseded != superseded {
 			t.Errorf("slot %v: %+v, %v", slot, list, err)
 		}

@@ -195,6 +195,27 @@ func TestSlotsBehindALock(t *testing.T) {
 	})
 }
 
+// A check by hand between two slots drops neither of them.
+func TestACheckByHandTakesNoSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlant(t, map[string]healthtest.Answer{"web": healthtest.Pass()})
+		slot := time.Now()
+		p.tick(t, slot)
+		p.host(t)
+		time.Sleep(6 * time.Minute)
+		if _, err := p.queues.Send(t.Context(), health.Queue, []byte(`{"instanceId":"`+instance+`"}`), 0); err != nil {
+			t.Fatal(err)
+		}
+		p.host(t)
+		p.tick(t, slot.Add(5*time.Minute)) // it comes late
+		p.host(t)
+		if n := p.server.Looks(instance, "web"); n != 3 || len(p.deadLetters(t)) != 0 {
+			t.Errorf("%d checks, dead letters %+v, history %v", n, p.deadLetters(t), p.history(t))
+		}
+	})
+}
+
 // What cannot be checked is a dead letter, and its retry through the same queue checks after all.
 func TestFromTimerToDeadLetter(t *testing.T) {
 	t.Parallel()

@@ -35,7 +35,7 @@ type ListInput struct {
 
 // List is what there is to check.
 type List struct {
-	// Superseded says that a check has begun after the slot already, and that there is nothing to do.
+	// Superseded says that the check of another slot has begun after this slot already, and that there is nothing to do.
 	Superseded bool     `json:"superseded,omitempty"`
 	Components []string `json:"components,omitempty"`
 }
@@ -50,7 +50,7 @@ func (s *Steps) List(ctx context.Context, in ListInput) (List, error) {
 	if err != nil {
 		return List{}, fmt.Errorf("%w: %w", registry.ErrDamaged, err)
 	}
-	if !in.Slot.IsZero() && last.CheckedAtUtc.After(in.Slot) {
+	if !in.Slot.IsZero() && last.ScheduledAtUtc.After(in.Slot) {
 		return List{Superseded: true}, nil
 	}
 	names, err := s.config.Checker.Components(ctx, in.InstanceID)
@@ -118,6 +118,8 @@ type AggregateInput struct {
 	// CheckedAt is when the check began.
 	CheckedAt time.Time `json:"checkedAt"`
 	Findings  []Finding `json:"findings"`
+	// Scheduled says that the check was that of a slot.
+	Scheduled bool `json:"scheduled,omitempty"`
 	// Execution is that of ListInput.
 	Execution int `json:"execution"`
 }
@@ -165,6 +167,9 @@ func (s *Steps) Aggregate(ctx context.Context, in AggregateInput) (AggregateOutp
 		if now.Untold {
 			out.Change = now.SinceUtc
 		}
+		if in.Scheduled {
+			now.ScheduledAtUtc = at
+		}
 		return i.SetField(fieldHealth, now)
 	})
 	if err != nil {
@@ -174,7 +179,7 @@ func (s *Steps) Aggregate(ctx context.Context, in AggregateInput) (AggregateOutp
 }
 
 func summarize(before Summary, findings []Finding, status Status, at time.Time) Summary {
-	now := Summary{Status: status, SinceUtc: at, Untold: true, CheckedAtUtc: at, Components: map[string]Component{}}
+	now := Summary{Status: status, SinceUtc: at, Untold: true, CheckedAtUtc: at, ScheduledAtUtc: before.ScheduledAtUtc, Components: map[string]Component{}}
 	if before.Status == status && !before.SinceUtc.IsZero() { // a summary without it was written before changes were published
 		now.SinceUtc, now.Untold = before.SinceUtc, before.Untold
 	}

@@ -18,23 +18,24 @@ type Instances interface {
 // Every is the schedule of checks: of every instance in the registry, at the times of an NCRONTAB expression. A slot is checked
 // once, however often its messages are sent: the same slot gives the same correlation ids.
 func Every(cron string, instances Instances) engine.Schedule {
-	return engine.Schedule{Cron: cron, Messages: func(ctx context.Context, slot time.Time) ([]engine.Message, error) {
-		input, err := json.Marshal(Input{Slot: slot})
+	return engine.Schedule{Cron: cron, Items: engine.PagedItems(func(ctx context.Context, next string) (engine.ItemPage, error) {
+		page, err := instances.List(ctx, 0, next)
 		if err != nil {
-			return nil, err
+			return engine.ItemPage{}, fmt.Errorf("list the instances to check: %w", err)
 		}
-		var all []engine.Message
-		for next, more := "", true; more; more = next != "" {
-			page, err := instances.List(ctx, 0, next)
-			if err != nil {
-				return all, fmt.Errorf("list the instances to check: %w", err)
-			}
-			for _, i := range page.Instances {
-				all = append(all, engine.Message{InstanceID: i.InstanceID, TenantID: i.TenantID, Input: input,
-					CorrelationID: engine.DeriveCorrelationID("health-slot", i.InstanceID, slot.Format(time.RFC3339Nano))})
-			}
-			next = page.Next
+		items := make([]engine.Item, len(page.Instances))
+		for n, i := range page.Instances {
+			items[n] = engine.Item{Name: i.InstanceID, Message: checkOf(i.InstanceID, i.TenantID)}
 		}
-		return all, nil
-	}}
+		return engine.ItemPage{Items: items, Next: page.Next}, nil
+	})}
+}
+
+// checkOf makes the message that asks for the check of an instance.
+func checkOf(instanceID, tenantID string) func(slot time.Time) (engine.Message, error) {
+	return func(slot time.Time) (engine.Message, error) {
+		input, err := json.Marshal(Input{Slot: slot})
+		return engine.Message{InstanceID: instanceID, TenantID: tenantID, Input: input,
+			CorrelationID: engine.DeriveCorrelationID("health-slot", instanceID, slot.Format(time.RFC3339Nano))}, err
+	}
 }

@@ -121,13 +121,13 @@ func TestApproval(t *testing.T) {
 	})
 }
 
-// The schedule closes a day once, however often its timer fires.
+// The schedule closes a day once, however often the slot is sent.
 func TestSchedule(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, h *handlertest.Host) {
 		due := time.Date(2000, 1, 1, 22, 0, 0, 0, time.UTC)
 		for range 2 {
-			if !h.Tick("orders-close-timer", due) {
-				t.Fatal("the timer failed")
+			if sent := h.Schedule("orders", "close", due); sent != 1 {
+				t.Fatalf("%d messages", sent)
 			}
 			h.Deliver()
 		}
@@ -153,7 +153,7 @@ func TestDeadLetter(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	m := handlertest.New(t, app(), nil).Manifest()
-	for _, name := range []string{"orders-queue-trigger", "orders-queue-poison-trigger", "orders-close-timer", "orders-intake"} {
+	for _, name := range []string{"orders-queue-trigger", "orders-queue-poison-trigger", "schedules-timer", "orders-intake"} {
 		if _, ok := m.Functions[name]; !ok {
 			t.Errorf("there is no function %s", name)
 		}

@@ -34,6 +34,7 @@ const (
 	AcknowledgementsSend     Permission = "acknowledgements.send"
 	RegistryRead             Permission = "registry.read"
 	RegistryWrite            Permission = "registry.write" // add, change, drain, resume, unlock and remove instances
+	SchedulesRun             Permission = "schedules.run"  // what a schedule would send, now
 	PollersChange            Permission = "pollers.change"
 	AuditRead                Permission = "audit.read"
 )
@@ -44,7 +45,7 @@ func Permissions() []Permission {
 		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersBulk,
 		OrchestrationsRead, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OrchestrationsPurge, OrchestrationsForcePurge,
 		OutboxRead, OutboxDecide, OutboxReplay, OperationsRead, OperationsCancel,
-		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, RegistryRead, RegistryWrite, PollersChange, AuditRead,
+		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, RegistryRead, RegistryWrite, SchedulesRun, PollersChange, AuditRead,
 	}
 }
 
@@ -59,7 +60,7 @@ func (p Permission) Changes() bool {
 
 // Platform says whether it concerns all tenants at once, so that callers of one tenant cannot have it.
 func (p Permission) Platform() bool {
-	return slices.Contains([]Permission{PlatformRead, OrchestrationsForcePurge, PollersChange, AuditRead}, p)
+	return slices.Contains([]Permission{PlatformRead, OrchestrationsForcePurge, SchedulesRun, PollersChange, AuditRead}, p)
 }
 
 // Role is a set of permissions with a name.
@@ -83,7 +84,7 @@ func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator
 func (r Role) Permissions() []Permission {
 	participant := []Permission{Self, TasksRead, TasksAct}
 	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead, RegistryRead}
-	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend, RegistryWrite}
+	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend, RegistryWrite, SchedulesRun}
 	var all []Permission
 	switch r {
 	case Participant:

@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
@@ -44,6 +45,10 @@ type Config struct {
 	Door access.Door
 	// Tasks are the human tasks; without them, their paths do not exist.
 	Tasks *tasks.Service
+	// Schedules are those of the engines; without them, their paths do not exist. Result, if it is set, tells what has become of
+	// what they sent, as engine.Pipeline.Result does.
+	Schedules *schedule.Scheduler
+	Result    func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
 	// InstanceTenant says whose a managed instance is. Callers of one tenant start engines for its own instances only; without
 	// it, for none.
 	InstanceTenant InstanceTenant
@@ -126,6 +131,8 @@ type api struct {
 	tasks          *tasks.Service
 	registry       *registry.Registry
 	placement      *engine.Placement
+	schedules      *schedule.Scheduler
+	result         func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
 	door           access.Door
 }
 
@@ -142,6 +149,7 @@ const (
 	outboxes
 	humanTasks
 	credentials
+	scheduled
 	orchestrations
 	instances
 	instanceRuns // what has to know which orchestrations run, too
@@ -151,7 +159,7 @@ const (
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, credentials: c.Consumers != nil,
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, credentials: c.Consumers != nil,
 		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
@@ -186,6 +194,8 @@ func Register(e *echo.Echo, c Config) error {
 		tasks:          c.Tasks,
 		registry:       c.Registry,
 		placement:      c.Placement,
+		schedules:      c.Schedules,
+		result:         c.Result,
 		door:           c.Door,
 	}
 	if err := a.check(); err != nil {

@@ -124,6 +124,9 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 		"POST /api/acknowledgements": func(string) changeRequest {
 			return changeRequest{"/api/acknowledgements", acknowledges, "acknowledgements/hmac/i/1/gateway"}
 		},
+		"POST /api/schedules/:engine/run": func(string) changeRequest {
+			return changeRequest{"/api/schedules/hmac/run", `{"item":"payments"}`, "schedules/hmac/payments"}
+		},
 		"POST /api/operations/:operation/cancel": func(string) changeRequest {
 			op, _ := b.replayAll(t, `{"status":"processed","tenant":"nobody"}`)
 			return changeRequest{"/api/operations/" + op.ID + "/cancel", "{}", "operations/" + op.ID}

@@ -23,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
@@ -54,6 +55,7 @@ type outboxBench struct {
 	history    *engine.History
 	registry   *registry.Registry
 	placement  *engine.Placement
+	schedules  *schedule.Scheduler
 	log        bytes.Buffer
 
 	mu    sync.Mutex
@@ -179,10 +181,13 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	if err != nil {
 		t.Fatal(err)
 	}
+	if b.schedules, err = schedule.New(schedule.Config{Plan: benchSchedules(t), Tables: b.tables, Queues: b.queues, Now: b.now}); err != nil {
+		t.Fatal(err)
+	}
 	b.metrics.Collect(lease(true), snapshot)
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
-	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
+	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.schedules.CreateTable(t.Context()), b.queues.CreateQueue(t.Context(), "hmac-queue"), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
 	rotating, err := rotating(t, b.tables, admin, b.now)
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +196,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Tasks: b.runtime.Tasks(), Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
+		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)

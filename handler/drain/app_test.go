@@ -102,7 +102,7 @@ func TestAnAppIsDrained(t *testing.T) {
 
 			// More comes meanwhile: messages, a schedule, a sweep.
 			one.Send("slow-queue", `{"correlationId": "c2", "input": {"slow": true}}`)
-			if !two.Tick("slow-timer", time.Now()) || !two.Tick("orchestration-sweep-timer", time.Now()) {
+			if two.Schedule("slow", "", time.Now()) != 1 || !two.Tick("orchestration-sweep-timer", time.Now()) {
 				t.Error("a timer failed")
 			}
 			begun := s.begun.Load()

@@ -49,6 +49,7 @@ type Binding struct {
 	Connection string   `json:"connection,omitempty"`
 	DataType   string   `json:"dataType,omitempty"`
 	Schedule   string   `json:"schedule,omitempty"`
+	UseMonitor *bool    `json:"useMonitor,omitempty"`
 	AuthLevel  Level    `json:"authLevel,omitempty"`
 	Methods    []string `json:"methods,omitempty"`
 	Route      string   `json:"route,omitempty"`
@@ -62,6 +63,14 @@ func Queue(name, queue string) Function {
 // Timer is a function that runs when an NCRONTAB expression of six fields says so, UTC.
 func Timer(name, schedule string) Function {
 	return Function{name, []Binding{{Type: "timerTrigger", Direction: "in", Name: TimerParameter, Schedule: schedule}}}
+}
+
+// Unmonitored is a Timer of which the host keeps no status: it writes nothing when the function runs, and does not make up for what
+// was missed.
+func Unmonitored(name, schedule string) Function {
+	f := Timer(name, schedule)
+	f.Bindings[0].UseMonitor = new(bool)
+	return f
 }
 
 // HTTP is a function that is called at /api/{route}, with the methods given in lower case; with get, also with head. The host

@@ -26,7 +26,7 @@ func reminders(*handler.Platform) ([]engine.Definition, error) {
 		Operations: []orchestrator.AnyActivity{remind}, Schedules: []engine.Schedule{{Cron: "0 0 9 * * *"}}}}, nil
 }
 
-// A test of an app in a bubble of virtual time: a message, an event over the API, two days that take no time, and a tick of a
+// A test of an app in a bubble of virtual time: a message, an event over the API, two days that take no time, and a slot of a
 // schedule. It is a function here, and a Test function in a test file.
 func Example() {
 	_ = func(t *testing.T) {
@@ -45,8 +45,8 @@ func Example() {
 			if got := h.Outcome("reminder-c2"); string(got.Output) != `"reminded grace@example.org"` {
 				t.Errorf("%+v", got)
 			}
-			if !h.Tick("reminder-timer", time.Now()) {
-				t.Error("the schedule failed")
+			if h.Schedule("reminder", "", time.Now()) != 1 {
+				t.Error("the schedule sent nothing")
 			}
 		})
 	}

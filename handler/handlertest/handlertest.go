@@ -148,6 +148,17 @@ func (h *Host) Tick(name string, due time.Time) bool {
 		map[string]any{"sys": map[string]any{"UtcNow": due.Add(time.Second)}})
 }
 
+// Schedule sends what an occurrence of a schedule sends, of all its items, and says how many messages. An app does so itself for what
+// is due, when the timer "schedules-timer" ticks.
+func (h *Host) Schedule(engine, schedule string, slot time.Time) (sent int) {
+	h.t.Helper()
+	sent, err := h.handler.SendSlot(h.t.Context(), engine, schedule, slot)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return sent
+}
+
 // invoke calls a function as the host does.
 func (h *Host) invoke(name, parameter string, value any, metadata map[string]any) bool {
 	h.t.Helper()

@@ -39,7 +39,7 @@ func TestHost(t *testing.T) {
 		if letters := h.DeadLetters("reminder"); len(letters) != 1 {
 			t.Errorf("%+v", letters)
 		}
-		if !h.Tick("reminder-timer", time.Now()) || h.Deliver() == 0 {
+		if h.Schedule("reminder", "", time.Now()) != 1 || h.Deliver() == 0 {
 			t.Error("the schedule sent nothing")
 		}
 	})

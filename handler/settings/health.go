@@ -19,7 +19,7 @@ type Health struct {
 	Timeout    time.Duration
 }
 
-// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED and _LIST_LAG, each a
+// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED, _LIST_LAG and _SCHEDULE_DELAY, each a
 // pair "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
 func healthFrom(r *Reader) (Health, error) {
 	var h Health
@@ -30,6 +30,7 @@ func healthFrom(r *Reader) (Health, error) {
 		"OUTBOX_DEAD":          pair(&h.Thresholds.Dead, strconv.Atoi),
 		"STALLED":              pair(&h.Thresholds.Stalled, strconv.Atoi),
 		"LIST_LAG":             pair(&h.Thresholds.ListLag, time.ParseDuration),
+		"SCHEDULE_DELAY":       pair(&h.Thresholds.ScheduleDelay, time.ParseDuration),
 		"TIMEOUT": func(s string) (err error) {
 			if h.Timeout, err = time.ParseDuration(s); err != nil || h.Timeout <= 0 {
 				return errors.New("set a Go duration of more than 0, such as 3s")

@@ -21,15 +21,12 @@ var ErrClosed = fmt.Errorf("%w: %w", engine.ErrDrained, ErrBudget)
 // gated is the work of an invocation behind the gate. What is not let in, and what the closing of the gate made fail, is put back
 // without using up an attempt.
 func (r router) gated(inv invocation) func(context.Context) error {
-	if r.gate == nil {
+	if r.gate == nil || inv.ungated {
 		return inv.run
 	}
 	return func(ctx context.Context) error {
 		work, leave, open := r.gate.Enter(ctx)
-		switch {
-		case !open && inv.unrepeated:
-			return inv.run(ctx)
-		case !open:
+		if !open {
 			return r.turnAway(ctx, inv, engine.ErrDrained)
 		}
 		defer leave()

@@ -72,17 +72,17 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// A timer waits for its next occurrence, unless that would not do what this one does.
+// A timer waits for its next occurrence, unless it does not ask the gate.
 func TestGateOfTimers(t *testing.T) {
 	t.Parallel()
-	for _, unrepeated := range []bool{false, true} {
+	for _, ungated := range []bool{false, true} {
 		ran := false
-		e, _ := mount(t, Config{Gate: &door{closed: true}, Timers: map[string]Timer{"sweep": {Parameter: "timer", Unrepeated: unrepeated, Handle: func(context.Context, TimerDelivery) error {
+		e, _ := mount(t, Config{Gate: &door{closed: true}, Timers: map[string]Timer{"sweep": {Parameter: "timer", Ungated: ungated, Handle: func(context.Context, TimerDelivery) error {
 			ran = true
 			return nil
 		}}}})
-		if answer := invoke(e, "sweep", `{"Data": {"timer": {}}, "Metadata": {}}`); answer.Code != http.StatusOK || ran != unrepeated {
-			t.Errorf("unrepeated %v: status %d, ran %v", unrepeated, answer.Code, ran)
+		if answer := invoke(e, "sweep", `{"Data": {"timer": {}}, "Metadata": {}}`); answer.Code != http.StatusOK || ran != ungated {
+			t.Errorf("ungated %v: status %d, ran %v", ungated, answer.Code, ran)
 		}
 	}
 }

@@ -46,8 +46,8 @@ type invocation struct {
 	patience time.Duration
 	// putBack is what becomes of it when that takes longer; nil means that it fails.
 	putBack func(ctx context.Context) error
-	// expendable: it can be left out. unrepeated: it is let in through a closed gate.
-	expendable, unrepeated bool
+	// expendable: it can be left out. ungated: the gate is not asked.
+	expendable, ungated bool
 }
 
 type decoder func(body []byte, invocationID string) (invocation, error)

@@ -37,8 +37,8 @@ func (t Timer) decode(function string, body []byte, invocationID string) (invoca
 		attrs: d.describe(),
 		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
 		// The next occurrence does what this one leaves out.
-		expendable: !t.Unrepeated,
-		unrepeated: t.Unrepeated,
+		expendable: true,
+		ungated:    t.Ungated,
 	}, nil
 }
 

@@ -71,9 +71,9 @@ type Timer struct {
 	Parameter string
 	// Handle works on an occurrence.
 	Handle TimerHandler
-	// Unrepeated says that what an occurrence does is not done by the next one: it is let in while the gate is closed, too, and
-	// has to be short.
-	Unrepeated bool
+	// Ungated says that the gate is not asked: the function runs while it is closed, too. It has to bear being stopped at any
+	// moment.
+	Ungated bool
 }
 
 // Config says which functions there are and how long they may take. The zero value mounts the readiness probe only.

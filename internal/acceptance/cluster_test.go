@@ -74,7 +74,7 @@ func startCluster(t *testing.T, env ...string) *cluster {
 				fmt.Sprintf("AzureFunctionsJobHost__extensions__queues__batchSize=%d", batchSize),
 				"AzureFunctionsJobHost__extensions__queues__newBatchThreshold=0",
 				// It would look at the same components, and write into the same documents.
-				"AzureWebJobs.health-timer.Disabled=true",
+				`ROUNDHOUSE_SCHEDULES={"health": {"cron": "off"}}`,
 			}, env...)})
 		if err != nil {
 			t.Fatal(err)

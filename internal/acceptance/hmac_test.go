@@ -21,10 +21,11 @@ func (p *platform) testDeaths(t *testing.T) {
 	p.proxy.arm(0, "")
 }
 
-// testSchedule lets the timer of the rotations fire twice: one rotation.
+// testSchedule owes a rotation, and lets the timer fire twice: one rotation.
 func (p *platform) testSchedule(t *testing.T) {
+	p.owe(t, hmac.Engine, "schedule", "instance-scheduled")
 	for range 2 {
-		p.fire(t, "hmac-schedule-timer")
+		p.fire(t, "schedules-timer")
 	}
 	query := url.Values{"instanceId": {"instance-scheduled"}, "operation": {"rotate"}}
 	until(t, "the rotation", func() bool { return len(p.list(t, "/api/history", query)) > 0 })

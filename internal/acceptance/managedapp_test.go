@@ -46,7 +46,8 @@ func TestManagedApp(t *testing.T) {
 	s.collect(t, m.platform, [][]byte{[]byte(m.alertsKey)}, m.sink.heard())
 }
 
-// testHealth lets the timer ask for the check of two instances. One of them has a component that nobody can ask for.
+// testHealth lets the timer ask for the check of two instances that is owed, and then somebody. One of them has a component that nobody
+// can ask for.
 func (m *managed) testHealth(t *testing.T) {
 	e, well, odd := at(health.Engine, health.Queue), "well-"+uuid.NewString(), "odd-"+uuid.NewString()
 	m.enrol(t, well, nil)
@@ -54,7 +55,11 @@ func (m *managed) testHealth(t *testing.T) {
 	m.patients.Set(well, "db", healthtest.Pass())
 	m.patients.Set(well, "web", healthtest.Warn())
 	m.patients.Set(odd, "../db", healthtest.Pass())
-	m.fire(t, "health-timer")
+	m.owe(t, health.Engine, "", well)
+	m.owe(t, health.Engine, "", odd)
+	for range 2 { // a tick that is doubled checks once
+		m.fire(t, "schedules-timer")
+	}
 	var id string
 	until(t, "the check", func() bool {
 		for _, row := range m.list(t, "/api/history", url.Values{"engine": {health.Engine}, "instanceId": {well}}) {
@@ -78,11 +83,12 @@ func (m *managed) testHealth(t *testing.T) {
 	}
 	m.checkHistory(t, e, id, m.rests(t, e, id), []string{"check of " + odd + " Failed Failed"})
 
-	m.fire(t, "health-timer") // a tick that is doubled checks once
-	m.allWell(t, checked, 2)
+	m.allWell(t, checked, 1)
 	if db, web := m.patients.Looks(well, "db"), m.patients.Looks(well, "web"); db != 1 || web != 1 {
 		t.Errorf("%d and %d looks", db, web)
 	}
+	m.runByHand(t, health.Engine, `{"item":"`+well+`"}`)
+	until(t, "the check by hand", func() bool { return m.patients.Looks(well, "db") == 2 && m.patients.Looks(well, "web") == 2 })
 	m.drained(t, health.Queue)
 }
 

@@ -202,7 +202,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 
 	in(t, m.dir, "make", "test")
 	in(t, m.dir, "make", "stage")
-	for _, function := range []string{"invoices-queue-trigger", "invoices-queue-poison-trigger", "invoices-rent-timer", "invoices-intake"} {
+	for _, function := range []string{"invoices-queue-trigger", "invoices-queue-poison-trigger", "schedules-timer", "invoices-intake"} {
 		if _, err := os.Stat(filepath.Join(m.dir, "dist", function, "function.json")); err != nil {
 			t.Error(err)
 		}
@@ -238,9 +238,9 @@ func (m *ownModule) awaitEngine(t *testing.T, name string) {
 // checkRuns looks at what the tutorial's invoice has become, and at that of its schedule.
 func (m *ownModule) checkRuns(t *testing.T) {
 	t.Helper()
-	resp, err := m.ask(t, http.MethodPost, "/admin/functions/invoices-rent-timer", `{}`)
+	resp, err := m.ask(t, http.MethodPost, "/api/schedules/invoices/run", `{}`)
 	if err != nil || resp.StatusCode != http.StatusAccepted {
-		t.Fatalf("run the timer: %v, %v", resp, err)
+		t.Fatalf("run the schedule: %v, %v", resp, err)
 	}
 	resp.Body.Close()
 	var history struct {

@@ -21,16 +21,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // patience bounds every wait for something that has to come.
@@ -86,9 +89,7 @@ func startWith(t *testing.T, s setup) *platform {
 	s.context = cmp.Or(s.context, "publisher")
 	dist := stageWith(t, s.context, s.pollers)
 	reschedule(t, dist, "outbox-sweep-timer", "* * * * * *")
-	for _, timers := range []string{"*-schedule-timer", "update-publisher-timer", "health-timer"} {
-		reschedule(t, dist, timers, newYear)
-	}
+	reschedule(t, dist, "schedules-timer", newYear)
 	p := &platform{account: s.account, key: rand.Text(), vault: s.vault}
 	var err1, err2 error
 	p.queues, err1 = azure.NewQueues(p.account)
@@ -106,7 +107,7 @@ func startWith(t *testing.T, s setup) *platform {
 	p.host, err = localhost.New(localhost.Config{
 		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog, Visibility: s.visibility,
 		Env: append([]string{
-			"ROUNDHOUSE_CONTEXT=" + s.context, "ROUNDHOUSE_POLLERS=" + s.pollers,
+			"ROUNDHOUSE_CONTEXT=" + s.context, "ROUNDHOUSE_POLLERS=" + s.pollers, "ROUNDHOUSE_SCHEDULES=" + yearly(t, s.context),
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),
 			// A failed message comes back at once, and an empty queue is looked at often.
 			"AzureFunctionsJobHost__extensions__queues__visibilityTimeout=00:00:00",
@@ -303,6 +304,43 @@ func (p *platform) fire(t *testing.T, function string) {
 		t.Fatalf("%s was answered with %d %s", function, status, body)
 	}
 	until(t, "a run of "+function, func() bool { return p.seen(ran) > before })
+}
+
+// yearly are the schedules of a context, once a year.
+func yearly(t *testing.T, context string) string {
+	t.Helper()
+	setting := schedule.Setting{}
+	for _, name := range map[string][]string{"publisher": {"hmac", "spn", "tls", "update-publisher"}, "managed-app": {"health"}}[context] {
+		setting[name] = schedule.Rule{Cron: newYear}
+	}
+	text, err := json.Marshal(setting)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// owe makes it so that an item of a schedule was due this year, and was not sent. The handler finds out when it looks for the first
+// time.
+func (p *platform) owe(t *testing.T, engine, name, item string) {
+	t.Helper()
+	err := p.tables.Apply(t.Context(), schedule.Table, tables.Insert(tables.Entity{
+		Key:        tables.Key{Partition: schedule.Table, Row: engine + "~" + name + "~" + tables.EscapeKey(item)},
+		Properties: map[string]any{"Engine": engine, "Schedule": name, "Item": item, "Cron": newYear, "AfterUtc": time.Now().AddDate(-2, 0, 0)}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runByHand runs a schedule by hand twice, as somebody does who has had no answer.
+func (p *platform) runByHand(t *testing.T, engine, body string) {
+	t.Helper()
+	header := http.Header{"Idempotency-Key": {uuid.NewString()}}
+	for range 2 {
+		if status, answer := p.ask(t, http.MethodPost, "/api/schedules/"+engine+"/run", header, []byte(body)); status != http.StatusAccepted {
+			t.Fatalf("a run of %s was answered with %d %s", engine, status, answer)
+		}
+	}
 }
 
 // list reads the items of a correlation id; several ids are any of them.

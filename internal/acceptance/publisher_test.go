@@ -86,9 +86,7 @@ func (w *world) testSPN(t *testing.T) {
 	id := uuid.NewString()
 	w.send(t, spn.Queue, e.message(t, engine.Message{CorrelationID: id, TenantID: "contoso", Input: fmt.Appendf(nil, `{"applicationId":%q,"slot":"first"}`, w.application)}))
 	first := w.checkSecret(t, w.ran(t, e, id, "rotate of publisher Succeeded Succeeded"), "contoso")
-	for range 2 { // a tick that is doubled rotates once
-		w.fire(t, "spn-schedule-timer")
-	}
+	w.runByHand(t, spn.Engine, `{"all":true}`)
 	known := url.Values{"engine": {spn.Engine}, "operation": {spn.OperationRotate}}
 	until(t, "the second rotation", func() bool { return len(w.list(t, "/api/history", known)) > 1 })
 	id = fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])
@@ -147,9 +145,7 @@ func (w *world) testTLS(t *testing.T) {
 	entries := w.ran(t, e, id, "renew of publisher Succeeded", "distribute of publisher Succeeded Succeeded")
 	made := decode[enginetls.RenewOutput](t, entries[0].Output)
 	w.checkServed(t, made.Certificate.Serial)
-	for range 2 { // a tick that is doubled looks once
-		w.fire(t, "tls-schedule-timer")
-	}
+	w.runByHand(t, enginetls.Engine, `{"all":true}`)
 	known := url.Values{"engine": {enginetls.Engine}, "operation": {enginetls.OperationRenew}}
 	until(t, "the second look", func() bool { return len(w.list(t, "/api/history", known)) > 1 })
 	id = fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])

@@ -30,13 +30,13 @@ func (p *platform) enrol(t *testing.T, instance string, fields map[string]any) {
 	}
 }
 
-// testReleases lets the timer tell those who lack the version of their ring.
+// testReleases has the schedule tell those who lack the version of their ring.
 func (w *world) testReleases(t *testing.T) {
 	e := at(updatepublisher.Engine, updatepublisher.Queue)
 	behind, there := "behind-"+uuid.NewString(), "there-"+uuid.NewString()
 	w.enrol(t, behind, map[string]any{"ring": "canary", "version": "2.0"})
 	w.enrol(t, there, map[string]any{"ring": "canary", "version": "2.1"})
-	w.fire(t, "update-publisher-timer")
+	w.runByHand(t, updatepublisher.Engine, `{}`)
 	known := url.Values{"engine": {updatepublisher.Engine}}
 	until(t, "the evaluation", func() bool { return len(w.list(t, "/api/history", known)) > 0 })
 	id := fmt.Sprint(w.list(t, "/api/history", known)[0]["correlationId"])

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/api/fresh"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
@@ -43,6 +44,8 @@ type Config struct {
 	Damaged func(ctx context.Context) (int, error)
 	// ListLag is how long something can have been wrong in the list of orchestrations; nil leaves it out.
 	ListLag func(ctx context.Context) (time.Duration, error)
+	// Schedules is how far schedules are behind; nil leaves it out.
+	Schedules func(ctx context.Context) (schedule.Lateness, error)
 	// Listening is what is known of who listens to the queues; nil leaves it out.
 	Listening func(ctx context.Context) (queueprobe.State, error)
 	// Drained is whether the app is drained; nil leaves it out.
@@ -106,6 +109,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.ListLag != nil {
 		work = append(work, check{listLagCheck, "component", h.measureListLag})
+	}
+	if c.Schedules != nil {
+		work = append(work, check{schedulesCheck, "component", h.measureSchedules})
 	}
 	if c.Listening != nil {
 		work = append(work, check{listeningCheck, "component", h.measureListening})

@@ -33,12 +33,14 @@ type Thresholds struct {
 	Stalled Limit[int]
 	// ListLag is that of the repair of the list of orchestrations; default 48 h and never.
 	ListLag Limit[time.Duration]
+	// ScheduleDelay is how long the schedule is overdue that is furthest behind; default 10 min and never.
+	ScheduleDelay Limit[time.Duration]
 }
 
 // Validate reports every limit that cannot be meant.
 func (t Thresholds) Validate() error {
 	t = t.withDefaults()
-	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag")}
+	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag"), t.ScheduleDelay.check("ScheduleDelay")}
 	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
 		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
 	}
@@ -58,6 +60,7 @@ func (t Thresholds) withDefaults() Thresholds {
 	t.Dead = t.Dead.or(1, -1)
 	t.Stalled = t.Stalled.or(1, -1)
 	t.ListLag = t.ListLag.or(48*time.Hour, -1)
+	t.ScheduleDelay = t.ScheduleDelay.or(10*time.Minute, -1)
 	t.MinFailedPending = cmp.Or(t.MinFailedPending, 10)
 	return t
 }

@@ -37,6 +37,8 @@ type Metrics struct {
 	rotating []string
 	// listLag is that of the repair of the list, nil without ListRepair.
 	listLag LagFunc
+	// lateness is that of the schedules, nil without Schedules.
+	lateness LatenessFunc
 }
 
 // SnapshotFunc measures the outbox.

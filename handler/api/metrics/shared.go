@@ -50,7 +50,7 @@ func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
 	gauge(r, leader, leaderHelp, 1)
 	s, err := m.snapshot(ctx)
 	if err != nil {
-		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r), m.credentials(ctx, r))
+		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r), m.schedules(ctx, r), m.credentials(ctx, r))
 	}
 	gauge(r, "outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
 	gauge(r, "outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
@@ -58,7 +58,7 @@ func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
 	gauge(r, "outbox_misconfigured", "Messages that wait for a signing key, a route or the like, and are not delivered yet.", float64(s.Misconfigured))
 	gauge(r, "outbox_misconfigured_reported", "Those of them that have a pending dead letter.", float64(s.Reported))
 	gauge(r, "outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
-	return r, errors.Join(m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r), m.credentials(ctx, r))
+	return r, errors.Join(m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r), m.schedules(ctx, r), m.credentials(ctx, r))
 }
 
 // gauge gives one gauge.

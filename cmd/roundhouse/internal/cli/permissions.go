@@ -75,6 +75,8 @@ func needs() map[string]need {
 		"registry resume":  one(access.RegistryWrite),
 		"registry unlock":  one(access.RegistryRead, access.RegistryWrite),
 		"registry remove":  one(access.RegistryRead, access.RegistryWrite),
+		"schedule list":    one(access.PlatformRead),
+		"schedule run":     {always: some(access.SchedulesRun), all: some(access.SchedulesRun)},
 		"operation show":   one(access.OperationsRead),
 		"operation wait":   one(access.OperationsRead),
 		"operation cancel": one(access.OperationsCancel),

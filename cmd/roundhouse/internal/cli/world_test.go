@@ -25,6 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -147,7 +148,7 @@ func newWorld(t *testing.T) *world {
 	must(t, err, w.tables.CreateTable(t.Context(), consumers.Table))
 	e := echo.New()
 	must(t, api.Register(e, api.Config{Consumers: map[string]*consumers.Consumers{"hmac": needed}, Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
-		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Registry: instances, Door: w.door(),
+		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Schedules: w.schedules(t), Registry: instances, Door: w.door(),
 		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
 	t.Cleanup(func() {
@@ -156,6 +157,17 @@ func newWorld(t *testing.T) *world {
 	})
 	w.url = server.URL
 	return w
+}
+
+// schedules are those of the API: one of an engine with an item.
+func (w *world) schedules(t *testing.T) *schedule.Scheduler {
+	t.Helper()
+	items := engine.FixedItems(engine.Item{Name: "payments", Message: func(time.Time) (engine.Message, error) { return engine.Message{InstanceID: "payments"}, nil }})
+	plan, err := schedule.NewPlan([]engine.Definition{{Name: "hmac", Queue: hmac.Queue, Schedules: []engine.Schedule{{Name: "schedule", Cron: "0 11 2 * * *", Items: items}}}}, nil)
+	must(t, err)
+	s, err := schedule.New(schedule.Config{Plan: plan, Tables: w.tables, Queues: w.queues})
+	must(t, err, s.CreateTable(t.Context()))
+	return s
 }
 
 // door lets everybody with the key do everything, and people of the tenant "home" what their roles allow.

@@ -135,6 +135,21 @@ type InstanceLock struct {
 	DrainedBy string    `json:"drainedBy"`
 }
 
+// ScheduleItem is an item of a schedule as lists show it.
+type ScheduleItem struct {
+	Engine   string    `json:"engine"`
+	Schedule string    `json:"schedule"`
+	Item     string    `json:"item"`
+	Cron     string    `json:"cron"`
+	Source   string    `json:"source"`
+	NextAt   time.Time `json:"nextAtUtc"`
+	Slot     time.Time `json:"slotUtc"`
+	Messages int       `json:"messages"`
+	Result   string    `json:"result"`
+	Error    string    `json:"error"`
+	Failures int       `json:"failures"`
+}
+
 // OutboxItem is a message of the outbox as lists show it.
 type OutboxItem struct {
 	ID         string    `json:"id"`

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Result is what has become of a message.
+type Result string
+
+// The results.
+const (
+	// ResultWaiting: no process has taken it, or it waits for another run or a lock.
+	ResultWaiting Result = "Waiting"
+	// ResultRunning: its run goes on, or waits for something, or another attempt follows.
+	ResultRunning   Result = "Running"
+	ResultSucceeded Result = "Succeeded"
+	// ResultFailed: its run has ended, without success and without a dead letter that waits for somebody.
+	ResultFailed Result = "Failed"
+	// ResultDead: it is a dead letter that waits for somebody.
+	ResultDead Result = "DeadLetter"
+)
+
+// Result tells what has become of a message, by its correlation id, and by its instance and tenant where runs go by them. What the
+// retention has removed looks as if it were waiting. The cost is one read of a run that has succeeded, and three at most.
+func (p *Pipeline) Result(ctx context.Context, engine string, m Message) (Result, error) {
+	def, ok := p.byName[engine]
+	if !ok {
+		return "", fmt.Errorf("there is no engine %.128q", engine)
+	}
+	entries, err := p.config.History.Run(ctx, engine, m.CorrelationID)
+	switch {
+	case err != nil:
+		return "", err
+	case (recordedRun{entries}).succeeded():
+		return ResultSucceeded, nil
+	}
+	letters, err := p.config.DeadLetters.Pending(ctx, engine, m.CorrelationID)
+	switch {
+	case err != nil:
+		return "", err
+	case len(letters) > 0:
+		return ResultDead, nil
+	}
+	if m.InstanceID == "" {
+		m.InstanceID = PublisherInstance
+	}
+	a := &attempt{Pipeline: p, def: def, message: m}
+	s, err := p.config.Runtime.Status(ctx, a.orchestrationID())
+	switch {
+	case err != nil && !errors.Is(err, orchestrator.ErrNotFound):
+		return "", fmt.Errorf("run of engine %s under correlation id %s: %w", engine, m.CorrelationID, err)
+	case err == nil && s.CorrelationID == m.CorrelationID && !s.Status.Ended():
+		return ResultRunning, nil
+	case len(entries) > 0:
+		return ResultFailed, nil
+	default:
+		return ResultWaiting, nil
+	}
+}

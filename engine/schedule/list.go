@@ -1,0 +1,167 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// DefaultLimit is the length of a page where a Filter gives none, MaxLimit the longest.
+	DefaultLimit = 50
+	MaxLimit     = 100
+)
+
+// ErrToken: a token is none of this list's.
+var ErrToken = errors.New("the continuation token is none of this list's")
+
+// Status is how an item stands.
+type Status struct {
+	// Engine, Schedule and Item name it; Schedule and Item may be "".
+	Engine, Schedule, Item string
+	// Cron is the expression that holds, or Off, and Source where it comes from. Spread is that of the schedule.
+	Cron   string
+	Source Source
+	Spread time.Duration
+	// NextAt is when it is due: in the past when it is late. It is zero when it never is.
+	NextAt time.Time
+	// Slot is the occurrence that was sent last, zero before the first. It was due at DueAt and sent at SentAt.
+	Slot, DueAt, SentAt time.Time
+	// Messages counts its messages, and Sent names the first of them.
+	Messages int
+	Sent     Sent
+	// Error is why the next slot could not be sent, Failures how often in a row, and RetryAt when that is tried again.
+	Error    string
+	Failures int
+	RetryAt  time.Time
+}
+
+// Filter selects items. A zero field does not filter.
+type Filter struct {
+	Engine, Schedule, Item string
+	// Limit is the length of the page, 1 to MaxLimit; 0 means DefaultLimit.
+	Limit int
+	// Token is Page.Token of the page before.
+	Token string
+}
+
+// Page is one page of a list, in the order of engines, schedules and items.
+type Page struct {
+	Items []Status
+	// Token continues the list, "" on the last page.
+	Token string
+}
+
+// List shows items: those that are known at start, and those that a tick has seen.
+func (s *Scheduler) List(ctx context.Context, f Filter) (Page, error) {
+	if f.Token != "" && strings.Count(f.Token, "~") < 2 {
+		return Page{}, ErrToken
+	}
+	limit, now := min(cmp.Or(f.Limit, DefaultLimit), MaxLimit), s.now()
+	found := s.plan.fixed(f, now)
+	read := 0
+	for e, err := range tables.All(ctx, s.tables, Table, tables.Query{Partition: partition, From: f.Token}) {
+		if err != nil {
+			return Page{}, fmt.Errorf("list schedules: %w", err)
+		}
+		row := stateOf(e)
+		l := s.plan.lineOf(row)
+		if e.Row <= f.Token || l == nil || !f.matches(row.engine, row.schedule, row.item) || l.dropped(row) {
+			continue
+		}
+		found[e.Row] = l.status(row.item, &row, now)
+		if read++; read > limit { // what comes later is on another page
+			break
+		}
+	}
+	var page Page
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		if len(page.Items) == limit {
+			page.Token = page.Items[limit-1].row()
+			break
+		}
+		page.Items = append(page.Items, found[key])
+	}
+	return page, nil
+}
+
+func (s Status) row() string { return rowOf(s.Engine, s.Schedule, s.Item) }
+
+func (f Filter) matches(engineName, schedule, item string) bool {
+	return (f.Engine == "" || f.Engine == engineName) && (f.Schedule == "" || f.Schedule == schedule) && (f.Item == "" || f.Item == item)
+}
+
+// fixed are the items that are known at start, as they stand before storage is asked, by row key.
+func (p *Plan) fixed(f Filter, now time.Time) map[string]Status {
+	all := map[string]Status{}
+	for _, l := range p.lines {
+		items, _ := l.schedule.Items.Fixed()
+		if l.schedule.Items == nil {
+			items = []engine.Item{{}}
+		}
+		for _, item := range items {
+			if key := rowOf(l.engine.Name, l.schedule.Name, item.Name); key > f.Token && f.matches(l.engine.Name, l.schedule.Name, item.Name) {
+				all[key] = l.status(item.Name, nil, now)
+			}
+		}
+	}
+	return all
+}
+
+// lineOf is the schedule that a row belongs to, nil when there is none here.
+func (p *Plan) lineOf(row state) *line {
+	for _, l := range p.lines {
+		if l.engine.Name == row.engine && l.schedule.Name == row.schedule {
+			return l
+		}
+	}
+	return nil
+}
+
+// dropped says that the item of a row is not one of the schedule any more.
+func (l *line) dropped(row state) bool {
+	if fixed, ok := l.schedule.Items.Fixed(); ok {
+		return !slices.ContainsFunc(fixed, named(row.item))
+	}
+	if l.schedule.Items == nil {
+		return row.item != ""
+	}
+	t, _ := l.timing(row.item)
+	return row.cron == Off && t.cron != Off // a tick has found it gone, or will find it back
+}
+
+// status tells how an item stands by its row; nil is an item that no tick has seen.
+func (l *line) status(item string, row *state, now time.Time) Status {
+	t, source := l.timing(item)
+	out := Status{Engine: l.engine.Name, Schedule: l.schedule.Name, Item: item, Cron: t.cron, Source: source, Spread: t.spread}
+	after := now
+	if row != nil {
+		r := row.sane(now)
+		out.Slot, out.SentAt, out.Messages, out.Sent = r.slot, r.sentAt, r.messages, r.sent
+		out.Error, out.Failures, out.RetryAt = r.err, r.failures, r.retryAt
+		if !r.slot.IsZero() {
+			out.DueAt = r.slot.Add(r.timing().shift)
+		}
+		if owed := r.timing(); owed.same(t) || t.cron != Off && owes(owed, r, now) {
+			t, after = owed, r.after
+		}
+	}
+	if _, due, ok := t.next(out.Slot, after); ok {
+		out.NextAt = due
+	}
+	return out
+}
+
+// owes says whether a row's own times have a slot that was not sent.
+func owes(t timing, r state, now time.Time) bool {
+	_, ok := t.latest(r.slot, r.after, now)
+	return ok
+}

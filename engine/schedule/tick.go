@@ -1,0 +1,218 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// batch is how many rows a transaction writes.
+	batch = 100
+	// atOnce is how many items are sent at the same time.
+	atOnce = 8
+	// writeLimit bounds a transaction, also behind the end of a tick.
+	writeLimit = 5 * time.Second
+	// maxErrors bounds the errors that a tick returns; the rows and the log have all of them.
+	maxErrors = 10
+)
+
+// Count says what a tick has done.
+type Count struct {
+	// Looked says that storage was asked.
+	Looked bool
+	// Items counts the items that were sent, Messages their messages, and Failed the items that could not be sent.
+	Items, Messages, Failed int
+}
+
+// entry is an item in a tick.
+type entry struct {
+	line   *line
+	item   engine.Item
+	timing timing
+	state  state
+	// due says that slot is to be sent.
+	due  bool
+	slot time.Time
+	// op is what is to be written when nothing is sent; nil for nothing.
+	op *tables.Op
+	// held is how often its row could not be written.
+	held pause
+	// err is why it could not be sent.
+	err error
+}
+
+// Tick sends what is due. It is called once a minute; while a tick goes on, another does nothing. What the error names is tried
+// again by one of the next ticks.
+func (s *Scheduler) Tick(ctx context.Context) (Count, error) {
+	if !s.tick.TryLock() {
+		return Count{}, nil
+	}
+	defer s.tick.Unlock()
+	now := s.now()
+	if !s.readAt.IsZero() && !now.Before(s.readAt) && now.Sub(s.readAt) < Refresh && now.Before(s.next) {
+		return Count{}, nil
+	}
+	s.readAt = time.Time{} // unless this look succeeds
+	work, complete, err := s.look(ctx, now)
+	count, errs, written := Count{Looked: true}, []error{err}, true
+	for some := range slices.Chunk(busy(work), batch) {
+		if ctx.Err() != nil {
+			written, errs = false, append(errs, fmt.Errorf("schedules: the time of this tick is over: %w", context.Cause(ctx)))
+			break
+		}
+		s.send(ctx, some, now)
+		wrote, err := s.write(ctx, some, now)
+		written, errs = written && wrote, append(errs, err)
+		for _, e := range some {
+			errs = append(errs, e.err)
+			count.add(e)
+		}
+	}
+	if err == nil && written {
+		s.readAt, s.next = now, s.earliest(work, now)
+		for _, l := range complete {
+			s.seen[l] = now
+		}
+	}
+	return count, shorten(errs)
+}
+
+// busy are the entries about which there is something to do.
+func busy(work []*entry) []*entry {
+	return slices.DeleteFunc(slices.Clone(work), func(e *entry) bool { return !e.due && e.op == nil })
+}
+
+func (c *Count) add(e *entry) {
+	switch {
+	case e.due && e.err == nil:
+		c.Items++
+		c.Messages += e.state.messages
+	case e.due:
+		c.Failed++
+	}
+}
+
+// shorten joins errors, the first of them.
+func shorten(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) > maxErrors {
+		errs = append(errs[:maxErrors:maxErrors], fmt.Errorf("and %d more", len(errs)-maxErrors))
+	}
+	return errors.Join(errs...)
+}
+
+// earliest is when there is something to do again.
+func (s *Scheduler) earliest(work []*entry, now time.Time) time.Time {
+	first := now.Add(Refresh)
+	note := func(due time.Time, ok bool) {
+		if ok && due.Before(first) {
+			first = due
+		}
+	}
+	for _, e := range work {
+		if e.state.failures > 0 {
+			note(e.state.retryAt, true)
+			continue
+		}
+		_, due, ok := e.timing.next(e.state.slot, e.state.after)
+		note(due, ok)
+	}
+	for _, l := range s.plan.lines {
+		if _, fixed := l.schedule.Items.Fixed(); l.schedule.Items != nil && !fixed { // there may be new items by then
+			t, _ := newTiming(l.cron, 0, l.key) // checked before
+			_, due, ok := t.next(time.Time{}, now)
+			note(due, ok)
+		}
+	}
+	return first
+}
+
+// write writes how far some items have come, and says whether it did. Where another process has written a row, the next tick looks
+// again.
+func (s *Scheduler) write(ctx context.Context, some []*entry, now time.Time) (written bool, err error) {
+	var ops []tables.Op
+	for _, e := range some {
+		switch {
+		case e.due && (e.err == nil || ctx.Err() == nil): // the end of a tick is no failure of the item
+			ops = append(ops, e.state.op())
+		case e.op != nil:
+			ops = append(ops, *e.op)
+		}
+	}
+	if len(ops) == 0 {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit) // what was sent is noted
+	defer cancel()
+	err = s.tables.Apply(ctx, Table, ops...)
+	for _, e := range some {
+		delete(s.unwritten, e.state.key())
+	}
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, tables.ErrPrecondition), errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrNotFound):
+		s.log.InfoContext(ctx, "schedules: another process was there first: the next tick looks again", "reason", err.Error())
+		return false, nil
+	}
+	for _, e := range some {
+		if e.due {
+			s.unwritten[e.state.key()] = e.held.again(now)
+		}
+	}
+	return false, fmt.Errorf("note what schedules have sent (it is sent again, as duplicates): %w", err)
+}
+
+// send sends what is due of some items, several at a time.
+func (s *Scheduler) send(ctx context.Context, some []*entry, now time.Time) {
+	var all sync.WaitGroup
+	free := make(chan struct{}, atOnce)
+	for _, e := range some {
+		if !e.due {
+			continue
+		}
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			s.sendOne(ctx, e, now)
+		})
+	}
+	all.Wait()
+}
+
+// sendOne sends a slot of an item, and notes in its state what became of it.
+func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
+	sent, err := e.line.schedule.SendItem(ctx, e.line.engine, s.queues, e.item, e.slot)
+	row := &e.state
+	row.changed = now
+	attrs := []any{"engine", row.engine, "schedule", row.schedule, "item", row.item, "slot", e.slot, "messages", len(sent)}
+	if err != nil {
+		e.err = err
+		p := pause{failures: row.failures}.again(now)
+		row.err, row.failures, row.retryAt = err.Error(), p.failures, p.until
+		s.log.WarnContext(ctx, "a schedule could not send all messages: it is tried again", append(attrs, "again", p.until, "error", engine.Redact(err.Error()))...)
+		return
+	}
+	old := row.timing()
+	row.after, row.slot, row.sentAt, row.messages = e.slot.Add(old.shift), e.slot, now, len(sent)
+	if !old.same(e.timing) { // the times from before owed this; from here on others hold
+		row.after, row.cron, row.spread = now, e.timing.cron, e.timing.spread
+	}
+	row.err, row.failures, row.retryAt = "", 0, time.Time{}
+	row.sent = Sent{}
+	if len(sent) > 0 {
+		row.sent = Sent{sent[0].CorrelationID, sent[0].InstanceID, sent[0].TenantID}
+	}
+	s.log.InfoContext(ctx, "schedule", attrs...)
+}
+
+// byKey orders entries by their rows.
+func byKey(a, b *entry) int { return cmp.Compare(a.state.key(), b.state.key()) }
