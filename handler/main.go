@@ -136,7 +136,9 @@ func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error
 	}
 	inMemory.Outbox = outbox.NewWriter(events)
 	inMemory.Events = Events{outbox.NewAdmin(events), inMemory.Outbox, s.Outbox.Retention}
-	_, _ = m.App.Engines(&inMemory) // what it cannot build for want of settings is not the news
+	if definitions, err := m.App.Engines(&inMemory); err == nil { // what it cannot build for want of settings is not the news
+		_ = readSchedules(r, definitions)
+	}
 	return s, log, errors.Join(err, r.Err())
 }
 

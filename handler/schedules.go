@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/schedule"
+	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
@@ -18,17 +20,24 @@ const (
 	schedulesSetting = "ROUNDHOUSE_SCHEDULES"
 )
 
-// wireSchedules makes what sends the messages of schedules.
-func (p *parts) wireSchedules() error {
+// readSchedules makes the plan of engines by the setting, and notes what is wrong with it.
+func readSchedules(r *settings.Reader, engines []engine.Definition) *schedule.Plan {
 	var s schedule.Setting
-	p.reader.JSON(schedulesSetting, &s)
-	plan, err := schedule.NewPlan(p.definitions, s)
+	r.JSON(schedulesSetting, &s)
+	plan, err := schedule.NewPlan(engines, s)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
-			p.reader.Reject(schedulesSetting, errors.New(line))
+			r.Reject(schedulesSetting, errors.New(line))
 		}
 	}
-	if err := p.reader.Err(); err != nil {
+	return plan
+}
+
+// wireSchedules makes what sends the messages of schedules.
+func (p *parts) wireSchedules() error {
+	plan := readSchedules(p.reader, p.definitions)
+	err := p.reader.Err()
+	if err != nil {
 		return err
 	}
 	p.schedules, err = schedule.New(schedule.Config{Plan: plan, Tables: p.platform.Tables, Queues: p.platform.Queues, Log: p.log})

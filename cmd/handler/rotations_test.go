@@ -140,7 +140,8 @@ func TestScheduleSetting(t *testing.T) {
 		t.Fatal("there is no example")
 	}
 	for setting, complaint := range map[string]string{
-		example:                               "",
+		example: "",
+		`{"hmac": {"items": {"payments": {"cron": "0 0 3 * * 0"}, "ledger": {"cron": "off"}}}}`: "",
 		`{"tls": {"cron": "0 0 * * * 8"}}`:    "ROUNDHOUSE_SCHEDULES: tls: cron: ",
 		`{"hmac": {"times": "often"}}`:        `ROUNDHOUSE_SCHEDULES: it is not the JSON document that docs/settings.md describes: json: unknown field "times"`,
 		`{"health": {}}`:                      `ROUNDHOUSE_SCHEDULES: "health": there is no such schedule here: there are hmac, hmac/schedule, `,

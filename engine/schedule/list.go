@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// DefaultLimit is the length of a page where a Filter gives none, MaxLimit the longest.
+	// DefaultLimit is the length of a page where a Filter gives none.
 	DefaultLimit = 50
-	MaxLimit     = 100
+	// MaxLimit is that of the longest.
+	MaxLimit = 100
 )
 
 // ErrToken: a token is none of this list's.
