@@ -9,9 +9,11 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// The pauses between two looks double from the first to the longest.
+// The pauses between two looks double from the first to the longest. People are asked when they have come to askFrom: what is a
+// moment late is no news.
 const (
-	firstPause   = time.Minute
+	firstPause   = 10 * time.Second
+	askFrom      = 2 * time.Minute
 	longestPause = time.Hour
 )
 
@@ -82,9 +84,9 @@ func (e *OverdueError) Error() string {
 		e.Version, e.Engine, e.Target, e.Patience, strings.Join(e.Missing, ", "), e.EventID, strings.Join(e.Retires, ", "))
 }
 
-// Await waits, in an orchestrator, until the version has arrived or a person has decided, with pauses that grow from a minute
-// to an hour. A person is asked once. The error is an *OverdueError when the patience ends, orchestrator.ErrCanceled, or one
-// of the steps.
+// Await waits, in an orchestrator, until the version has arrived or a person has decided, with pauses that grow from seconds to
+// an hour. A person is asked once, after some minutes. The error is an *OverdueError when the patience ends,
+// orchestrator.ErrCanceled, or one of the steps.
 func Await(ctx *orchestrator.Context, of Credential, w *Waiting, steps Steps) error {
 	p := patience{ctx: ctx, of: of, steps: steps, pause: firstPause}
 	for number := 2; w != nil; number++ {
@@ -147,7 +149,7 @@ func (p *patience) between(w Waiting) (decided bool, err error) {
 
 // ask asks a person, once.
 func (p *patience) ask(w Waiting) {
-	if p.wasAsked {
+	if p.wasAsked || p.pause < askFrom {
 		return
 	}
 	p.wasAsked = true
