@@ -1,0 +1,369 @@
+package handler_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// visits is an app with engines whose runs do something to an instance: "visit", one run at a time, and "glance", whose definition
+// keeps rows for ten days.
+func visits() handler.App {
+	run := func(ctx *orchestrator.Context, r engine.Request[order]) (string, error) {
+		if r.Input.Fail {
+			return "", orchestrator.Permanent(errors.New("it cannot be"))
+		}
+		return orchestrator.NewActivity("look", func(context.Context, string) (string, error) { return "", nil }).Call(ctx, r.InstanceID).Await()
+	}
+	look := orchestrator.NewActivity("look", func(_ context.Context, id string) (string, error) { return "seen " + id, nil })
+	glimpse := orchestrator.NewActivity("glimpse", func(_ context.Context, id string) (string, error) { return "seen " + id, nil })
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		return []engine.Definition{
+			{Name: "visit", Queue: "visit-queue", Orchestrator: engine.Orchestrate("visit", run), Operations: []orchestrator.AnyActivity{look}, Singleton: engine.PerInstance},
+			{Name: "glance", Queue: "glance-queue", Orchestrator: engine.Orchestrate("glance", run), Operations: []orchestrator.AnyActivity{glimpse}, Keep: 10 * 24 * time.Hour},
+		}, nil
+	}}
+}
+
+// configured gives an instance a document with an engineTablesConfig, before the app has one.
+func configured(t *testing.T, store tables.Store, id string, c registry.EngineTablesConfig) {
+	t.Helper()
+	r := registry.New(store, "")
+	err := r.CreateTable(t.Context())
+	if err == nil {
+		_, err = r.Create(t.Context(), registry.Instance{InstanceID: id, EngineTablesConfig: &c})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rowsIn counts the rows of an engine in a table, 0 when there is no table.
+func rowsIn(t *testing.T, store tables.Store, table, name string) int {
+	t.Helper()
+	page, err := store.Query(t.Context(), table, tables.Query{Partition: name})
+	if errors.Is(err, tables.ErrNotFound) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(page.Entities)
+}
+
+// An app makes its own document when it first starts, with the configuration in force, and never writes over one.
+func TestOwnDocumentIsMade(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings map[string]string
+		want     string
+	}{
+		"publisher":           {nil, `{"engineTablesConfig":{"dlqTableName":"engineDlq","historyTableName":"engineHistory","retentionDays":90,"storageAccountName":"devstoreaccount1"},"instanceId":"publisher"`},
+		"managed application": {map[string]string{"ROUNDHOUSE_INSTANCE_ID": "/apps/1", "ROUNDHOUSE_TENANT_ID": "t1"}, `"instanceId":"/apps/1","instanceLock":{"lockDurationSeconds":3600,"lockJobId":"","lockUntilUtc":""},"registryVersion":1,"tenantId":"t1"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := handlertest.New(t, visits(), c.settings)
+			page, err := registry.New(h.Tables, "").List(t.Context(), 0, "")
+			if err != nil || len(page.Instances) != 1 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			document, err := json.Marshal(page.Instances[0])
+			if err != nil || !strings.Contains(string(document), c.want) {
+				t.Errorf("%s, %v", document, err)
+			}
+			id := page.Instances[0].InstanceID
+			if status, answer := h.Do(http.MethodPatch, "/api/registry/"+strings.ReplaceAll(id, "/", "%2F"), `{"engineTablesConfig":{"retentionDays":7}}`); status != http.StatusOK || !strings.Contains(answer, `"tablesInUse":{"dlqTableName":"engineDlq"`) {
+				t.Fatalf("%d %s", status, answer)
+			}
+			h.Restart(c.settings, func(*handler.Config) {})
+			if i, err := registry.New(h.Tables, "").Get(t.Context(), id); err != nil || i.EngineTablesConfig.RetentionDays != 7 || i.Version != 2 {
+				t.Errorf("after a restart: %+v, %v", i, err)
+			}
+		})
+	}
+}
+
+// newVisits is the app over stores, not started.
+func newVisits(t *testing.T, store tables.Store) *handler.Handler {
+	t.Helper()
+	settings := map[string]string{"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100",
+		"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true"}
+	app, err := handler.New(visits(), handler.Config{Lookup: func(name string) (string, bool) { v, ok := settings[name]; return v, ok },
+		Tables: store, Queues: queues.NewMemory(), Blobs: blobs.NewMemory()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(app.Close)
+	return app
+}
+
+// Whatever storage says to each write to the registry, the app starts in the end, with one document and one note of its tables.
+func TestOwnDocumentUnderFaults(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults.Faults() {
+		for at := 1; at <= 3; at++ {
+			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					store, plan := tables.NewMemory(), &faults.Plan{At: at, Fault: fault}
+					app := newVisits(t, faults.Tables(store, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+						if c.Target != registry.DefaultTable || c.Operation != "Apply" {
+							return next(ctx)
+						}
+						return plan.Intercept(ctx, c, next)
+					}))
+					err := app.Start(t.Context())
+					if plan.Crashed() { // another process takes over
+						app = newVisits(t, store)
+					}
+					for tries := 0; err != nil && tries < 3; tries++ {
+						err = app.Start(t.Context())
+					}
+					plan.Wait()
+					page, listed := registry.New(store, "").List(t.Context(), 0, "")
+					applied, noted := registry.New(store, "").Applied(t.Context())
+					if err := errors.Join(err, listed, noted); err != nil || len(page.Instances) != 1 || page.Instances[0].Version != 1 || applied.InstanceID != "publisher" || len(applied.Earlier) != 0 {
+						t.Errorf("%+v, %+v, %v", page, applied, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// History and dead letters are in the tables that the app's own document names, whoever reads or writes them.
+func TestTablesOfTheDocument(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]map[string]string{"publisher": {}, "encrypted": {"ROUNDHOUSE_PAYLOAD_KEY": "payloads"}, "/apps/1": {"ROUNDHOUSE_INSTANCE_ID": "/apps/1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := name
+			if own == "encrypted" {
+				own = "publisher"
+			}
+			store := tables.NewMemory()
+			configured(t, store, own, registry.EngineTablesConfig{StorageAccountName: "devstoreaccount1", DlqTableName: "letters", HistoryTableName: "deeds"})
+			h := handlertest.NewWith(t, visits(), settings, func(c *handler.Config) { c.Tables = store })
+			h.Send("visit-queue", `{"correlationId":"well","instanceId":"i1"}`)
+			h.Send("visit-queue", `{"correlationId":"ill","instanceId":"i2","input":{"fail":true}}`)
+			h.Deliver()
+			for table, want := range map[string]bool{"deeds": true, "letters": true, engine.DefaultHistoryTable: false, engine.DefaultDeadLetterTable: false} {
+				if n := rowsIn(t, store, table, "visit"); (n > 0) != want {
+					t.Errorf("%d rows in %s", n, table)
+				}
+			}
+			for path, want := range map[string]string{"/api/history?engine=visit": `"correlationId":"well"`, "/api/dlq?engine=visit": `"correlationId":"ill"`, "/api/dlq/counts": `"engine":"visit","pending":1`,
+				"/api/timeline/ill": `"deadLetter"`, "/api/health/full": `"status":`} {
+				if status, answer := h.Do(http.MethodGet, path, ""); status != http.StatusOK || !strings.Contains(answer, want) {
+					t.Errorf("%s: %d %s", path, status, answer)
+				}
+			}
+			if len(h.History("visit")) == 0 || len(h.DeadLetters("visit")) != 1 {
+				t.Errorf("%+v, %+v", h.History("visit"), h.DeadLetters("visit"))
+			}
+			applied, err := registry.New(store, "").Applied(t.Context())
+			if err != nil || applied.InstanceID != own || applied.Tables != (registry.TableNames{DeadLetters: "letters", History: "deeds"}) {
+				t.Errorf("%+v, %v", applied, err)
+			}
+		})
+	}
+}
+
+// A change of names takes effect at the next start, and the tables of before are told of while they hold something.
+func TestTablesAreChanged(t *testing.T) {
+	t.Parallel()
+	h := handlertest.New(t, visits(), nil)
+	h.Send("visit-queue", `{"correlationId":"before","instanceId":"i1"}`)
+	h.Deliver()
+	if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":"letters","historyTableName":"deeds"}}`); status != http.StatusOK || !strings.Contains(answer, `"historyTableName":"engineHistory"}`) {
+		t.Fatalf("%d %s", status, answer)
+	}
+	h.Send("visit-queue", `{"correlationId":"between","instanceId":"i2"}`)
+	h.Deliver()
+	var log bytes.Buffer
+	for range 2 { // it is told at each start
+		log.Reset()
+		h.Restart(nil, func(c *handler.Config) { c.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+		if text := log.String(); strings.Count(text, "still holds history or dead letters") != 1 || !strings.Contains(text, `"table":"engineHistory"`) {
+			t.Errorf("the log: %s", text)
+		}
+	}
+	h.Send("visit-queue", `{"correlationId":"after","instanceId":"i3"}`)
+	h.Deliver()
+	var ids []string
+	for _, e := range h.History("visit") {
+		ids = append(ids, e.CorrelationID)
+	}
+	if diff := cmp.Diff([]string{"after"}, ids); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":{"dlqTableName":null,"historyTableName":null}}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, answer)
+	}
+	h.Restart(nil, func(*handler.Config) {})
+	if n := len(h.History("visit")); n != 2 { // before and between
+		t.Errorf("%d entries after the names are what they were", n)
+	}
+}
+
+// A document that cannot be followed keeps the app from becoming ready, and says why.
+func TestTablesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config registry.EngineTablesConfig
+		says   string
+	}{
+		"another account":        {registry.EngineTablesConfig{StorageAccountName: "another"}, "storageAccountName is another, and the app works with devstoreaccount1"},
+		"the table of the locks": {registry.EngineTablesConfig{HistoryTableName: "HostLocks"}, "is used for other things"},
+		"no name":                {registry.EngineTablesConfig{DlqTableName: "a-b"}, "is not the name of a table"},
+		"no days":                {registry.EngineTablesConfig{Retention: map[string]int{"visit": -1}}, "use 1 to 3650 days"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			host := handlertest.New(t, visits(), nil)
+			r := registry.New(host.Tables, "")
+			if _, err := r.Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig = &c.config; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			app := newVisits(t, host.Tables)
+			if err := app.Start(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "publisher") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// Rows are kept for as long as the document says: of the engine, or else of all; what it says of all does not undo what a
+// definition says of its engine; and each night it is read anew.
+func TestRetentionOfTheDocument(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		config string
+		kept   map[string]int // days that rows are kept
+	}{
+		"nothing":    {`{}`, map[string]int{"visit": 90, "glance": 10}},
+		"all":        {`{"retentionDays":7}`, map[string]int{"visit": 7, "glance": 10}},
+		"one":        {`{"retentionDays":30,"retention":{"glance":3}}`, map[string]int{"visit": 30, "glance": 3}},
+		"the other":  {`{"retentionDays":null,"retention":{"visit":400}}`, map[string]int{"visit": 400, "glance": 10}},
+		"of nothing": {`{"retention":{"nobody":1}}`, map[string]int{"visit": 90, "glance": 10}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := handlertest.New(t, visits(), nil)
+				ages := []int{2, 4, 8, 12, 29, 31, 89, 91, 399, 401}
+				begun := time.Now()
+				for _, age := range ages {
+					at := begun.Add(-time.Duration(age) * 24 * time.Hour)
+					for engineName := range c.kept {
+						id := fmt.Sprint("run-", age)
+						rows := h.Tables
+						err := engine.NewHistory(rows, "").Record(t.Context(), engine.Entry{Engine: engineName, Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: at, CorrelationID: id})
+						letters := engine.NewDeadLetters(rows, "")
+						_, added := letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: id, CorrelationID: id, OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at})
+						_, decided := letters.Decide(t.Context(), engineName, id+at.UTC().Format("-20060102T150405.000000Z"), engine.Decision{Status: engine.StatusResolved, By: "ann", At: at})
+						_, kept := letters.Add(t.Context(), engine.DeadLetter{Engine: engineName, MessageID: "pending-" + id, CorrelationID: id, OriginalQueue: "visit-queue", InsertedAtUtc: at, LastFailureAtUtc: at})
+						if err := errors.Join(err, added, decided, kept); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":`+c.config+`}`); status != http.StatusOK {
+					t.Fatalf("%d %s", status, answer)
+				}
+				for _, timer := range []string{"history-retention-timer", "dlq-retention-timer"} {
+					if !h.Tick(timer, time.Now()) {
+						t.Fatalf("%s failed", timer)
+					}
+				}
+				for engineName, days := range c.kept {
+					want := 0
+					for _, age := range ages {
+						if age < days {
+							want++
+						}
+					}
+					if n := len(h.History(engineName)); n != want {
+						t.Errorf("%s: %d entries, want %d", engineName, n, want)
+					}
+					if n := len(h.DeadLetters(engineName)); n != want+len(ages) {
+						t.Errorf("%s: %d dead letters, want %d that were resolved and %d that are pending", engineName, n, want, len(ages))
+					}
+				}
+			})
+		})
+	}
+}
+
+// What is to be deleted is not known while the document makes no sense, so nothing is.
+func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
+	t.Parallel()
+	h := handlertest.New(t, visits(), nil)
+	if err := engine.NewHistory(h.Tables, "").Record(t.Context(), engine.Entry{Engine: "visit", Operation: "look", Status: engine.StatusSucceeded, CreatedAtUtc: time.Now().AddDate(-1, 0, 0), CorrelationID: "old"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := registry.New(h.Tables, "").Update(t.Context(), "publisher", "", func(i *registry.Instance) error { i.EngineTablesConfig.RetentionDays = -7; return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.Tick("history-retention-timer", time.Now()) || len(h.History("visit")) != 1 {
+		t.Error("it was deleted")
+	}
+}
+
+// What comes for a drained instance waits, for as long as that takes, loses no attempt, and runs when the instance is resumed.
+func TestMessagesOfADrainedInstanceWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := handlertest.New(t, visits(), nil)
+		do := func(method, path, body string) string {
+			t.Helper()
+			status, answer := h.Do(method, path, body)
+			if status >= http.StatusBadRequest {
+				t.Fatalf("%s %s: %d %s", method, path, status, answer)
+			}
+			return answer
+		}
+		do(http.MethodPost, "/api/registry", `{"instanceId":"i1"}`)
+		do(http.MethodPost, "/api/registry/i1/drain", `{"forSeconds":86400,"reason":"moving"}`)
+		h.Send("visit-queue", `{"correlationId":"waits","instanceId":"i1"}`)
+		h.Send("visit-queue", `{"correlationId":"goes","instanceId":"i2"}`)
+		for range 200 { // more than the attempts that a message has
+			h.Deliver()
+			time.Sleep(time.Minute)
+		}
+		if entries := h.History("visit"); len(entries) != 1 || entries[0].CorrelationID != "goes" || len(h.DeadLetters("visit")) != 0 {
+			t.Fatalf("while it is drained: %+v, %+v", entries, h.DeadLetters("visit"))
+		}
+		do(http.MethodPost, "/api/registry/i1/resume", "")
+		for range 6 {
+			h.Deliver()
+			time.Sleep(time.Minute)
+		}
+		entries := h.History("visit")
+		if len(entries) != 2 || entries[0].CorrelationID != "waits" || entries[0].Status != engine.StatusSucceeded || len(h.DeadLetters("visit")) != 0 {
+			t.Errorf("after it was resumed: %+v, %+v", entries, h.DeadLetters("visit"))
+		}
+	})
+}
