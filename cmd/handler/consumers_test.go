@@ -45,12 +45,17 @@ func TestLifetime(t *testing.T) {
 	}{
 		{16 * day, 7 * day, 7 * day, true}, {15 * day, 7 * day, 7 * day, false}, {16 * day, 7 * day, 8 * day, false}, {16 * day, 8 * day, 7 * day, false},
 	} {
-		err := checkLifetime(spn.Config{Lifetime: test.lifetime, Overlap: day, RemoveAfter: test.removeAfter}, test.patience, spnCron)
+		err := checkLifetime(spn.Config{Lifetime: test.lifetime, Overlap: day, RemoveAfter: test.removeAfter}, test.patience, longestGap([]string{spnCron}))
 		if (err == nil) != test.good {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
-	if err := checkLifetime(spn.Config{}, 0, "every week"); err == nil {
-		t.Error("an expression that is none has occurrences")
+	for text, want := range map[string]time.Duration{
+		"": 7 * day, `{"spn": {"cron": "0 0 0 * * *"}}`: day, `{"spn/schedule": {"cron": "off"}}`: 0, `{"spn": {"cron": "off", "items": {"x": {"cron": "0 0 0 1 * *"}}}}`: 31 * day,
+		`{"hmac": {"cron": "0 0 0 1 1 *"}}`: 7 * day, `{"spn": {"cron": "every week"}}`: 0,
+	} {
+		if got := longestGap(inForce(only("ROUNDHOUSE_SCHEDULES", text), spn.Engine, spnCron)); got != want {
+			t.Errorf("%s: rotations are %v apart, want %v", text, got, want)
+		}
 	}
 }

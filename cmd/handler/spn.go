@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/settings"
@@ -32,7 +33,7 @@ func spnEngine(p *handler.Platform) (engine.Definition, error) {
 		RemoveAfter: r.Duration(prefix+"REMOVE_AFTER", spn.DefaultRemoveAfter, time.Nanosecond),
 		Lifetime:    r.Duration(prefix+"LIFETIME", spn.DefaultLifetime, time.Nanosecond), EventID: p.Events.ID}
 	checkKept(p, prefix+"OVERLAP", config.Overlap)
-	r.Reject(prefix+"LIFETIME", checkLifetime(config, patience(p), spnCron))
+	r.Reject(prefix+"LIFETIME", checkLifetime(config, patience(p), longestGap(inForce(r, spn.Engine, spnCron))))
 	if !owner.MatchString(config.Owner) {
 		r.Reject(prefix+"OWNER", errors.New("set 1 to 40 letters, digits, dots and dashes"))
 	}
@@ -69,11 +70,7 @@ func spnEngine(p *handler.Platform) (engine.Definition, error) {
 
 // checkLifetime refuses passwords that would end before the next one is there and those who need it could take it up, or before
 // they are removed.
-func checkLifetime(c spn.Config, patience time.Duration, cron string) error {
-	apart, err := longestGap(cron)
-	if err != nil {
-		return err
-	}
+func checkLifetime(c spn.Config, patience, apart time.Duration) error {
 	if least := apart + max(c.Overlap+patience, c.Overlap+c.RemoveAfter); c.Lifetime <= least {
 		return fmt.Errorf("it is %v: set more than %v, which is %v from one rotation to the next, the overlap (%v), and the longer of ROUNDHOUSE_ROTATION_PATIENCE (%v) and ROUNDHOUSE_SPN_REMOVE_AFTER (%v)",
 			c.Lifetime, least, apart, c.Overlap, patience, c.RemoveAfter)
@@ -81,18 +78,37 @@ func checkLifetime(c spn.Config, patience time.Duration, cron string) error {
 	return nil
 }
 
-// longestGap is how far apart two occurrences of a schedule are at most, in the next hundred.
-func longestGap(cron string) (gap time.Duration, err error) {
-	expression, err := ncrontab.Parse(cron)
-	if err != nil {
-		return 0, err
+// inForce are the expressions by which an engine's schedule and its items are due: what ROUNDHOUSE_SCHEDULES says, or its own.
+func inForce(r *settings.Reader, engine, own string) []string {
+	var set schedule.Setting
+	r.JSON("ROUNDHOUSE_SCHEDULES", &set) // what is wrong with it, the plan of all schedules tells
+	crons := []string{own}
+	for _, key := range []string{engine, engine + "/schedule"} {
+		if cron := set[key].Cron; cron != "" {
+			crons[0] = cron
+		}
+		for _, item := range set[key].Items {
+			crons = append(crons, item.Cron)
+		}
 	}
-	at := expression.Next(time.Now())
-	for range 100 {
-		next := expression.Next(at)
-		gap, at = max(gap, next.Sub(at)), next
+	return crons
+}
+
+// longestGap is how far apart two occurrences of an expression are at most, in the next hundred; what is off, or no expression,
+// has none.
+func longestGap(crons []string) (gap time.Duration) {
+	for _, cron := range crons {
+		expression, err := ncrontab.Parse(cron)
+		if err != nil {
+			continue
+		}
+		at := expression.Next(time.Now())
+		for range 100 {
+			next := expression.Next(at)
+			gap, at = max(gap, next.Sub(at)), next
+		}
 	}
-	return gap, nil
+	return gap
 }
 
 // ownerOf marks the secrets of this deployment: the vault's host name unless it is set, so that two vaults never share one.
