@@ -13,6 +13,8 @@ param signInRequired bool
 param signInTenant string
 param outbox string
 param updateEndpoint string
+param instanceId string
+param instanceTenant string
 param payloadKey string
 param more object
 param image string
@@ -86,8 +88,11 @@ var common = {
 var ofContext = context == 'publisher'
   ? { ROUNDHOUSE_SPN_TENANT: tenant().tenantId }
   : { ROUNDHOUSE_UPDATE_ENDPOINT: updateEndpoint }
+var instance = context == 'publisher' || empty(instanceId)
+  ? {}
+  : empty(instanceTenant) ? { ROUNDHOUSE_INSTANCE_ID: instanceId } : { ROUNDHOUSE_INSTANCE_ID: instanceId, ROUNDHOUSE_TENANT_ID: instanceTenant }
 var encryption = empty(payloadKey) ? {} : { ROUNDHOUSE_PAYLOAD_KEY: payloadKey }
-var settings = union(common, ofContext, encryption, more)
+var settings = union(common, ofContext, instance, encryption, more)
 
 module flex 'flex.bicep' = if (plan == 'flex') {
   name: 'app-${context}'

@@ -47,6 +47,12 @@ param outbox object = {}
 @description('ROUNDHOUSE_UPDATE_ENDPOINT: where the managed application is managed. Its app does not start without.')
 param updateEndpoint string = ''
 
+@description('ROUNDHOUSE_INSTANCE_ID: the managed instance that the managed application belongs to; it adds itself to its registry under this id.')
+param instanceId string = ''
+
+@description('ROUNDHOUSE_TENANT_ID: whose that instance is.')
+param instanceTenant string = ''
+
 @description('The name of the key that payloads are encrypted with, which is made in the vault; empty: they are not encrypted.')
 param payloadKey string = ''
 
@@ -131,6 +137,8 @@ module apps 'context.bicep' = [for context in contexts: {
     signInTenant: empty(signInTenant) ? tenant().tenantId : signInTenant
     outbox: string(empty(outbox) ? toTheLog : outbox)
     updateEndpoint: updateEndpoint
+    instanceId: instanceId
+    instanceTenant: instanceTenant
     payloadKey: payloadKey
     more: context == 'publisher' ? publisherSettings : managedAppSettings
     image: context == 'publisher' ? publisherImage : managedAppImage

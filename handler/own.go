@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
@@ -17,7 +20,7 @@ import (
 // place puts history and dead letters where the app's own document says. Engines may still say which document that is.
 func (p *parts) place(s settings.Settings) {
 	p.platform.InstanceID, p.platform.TenantID = cmp.Or(s.Instance.ID, engine.PublisherInstance), s.Instance.TenantID
-	p.placement = engine.NewPlacement(engine.PlacementConfig{Tables: p.platform.Tables, Registry: p.platform.Registry, Account: s.Storage.Name,
+	p.placement = engine.NewPlacement(engine.PlacementConfig{Tables: p.platform.Tables, Registry: p.platform.Registry, Account: accountName(s.Storage),
 		InstanceID: func() string { return p.platform.InstanceID }, Others: []string{secrets.DevelopmentTable, certificates.DevelopmentTable}})
 	p.platform.Tables = p.placement
 }
@@ -42,7 +45,7 @@ func (p *parts) registerOwn(ctx context.Context) error {
 		return err
 	}
 	_, err = p.platform.Registry.Create(ctx, registry.Instance{InstanceID: own, TenantID: p.platform.TenantID, EngineTablesConfig: &registry.EngineTablesConfig{
-		StorageAccountName: p.settings.Storage.Name, DlqTableName: names.DeadLetters, HistoryTableName: names.History, RetentionDays: int(engine.DefaultKeep.Hours() / 24)}})
+		StorageAccountName: accountName(p.settings.Storage), DlqTableName: names.DeadLetters, HistoryTableName: names.History, RetentionDays: int(engine.DefaultKeep.Hours() / 24)}})
 	if errors.Is(err, registry.ErrExists) {
 		return nil // another process of the app was first
 	}
@@ -59,6 +62,32 @@ func (p *parts) announceTables(ctx context.Context) error {
 	for _, table := range left {
 		p.log.WarnContext(ctx, "a table that the app worked with before still holds history or dead letters, which are neither shown nor deleted: "+
 			"name it in engineTablesConfig again to see to them, or delete the table (docs/registry.md)", "table", table)
+	}
+	return err
+}
+
+// instancesCheck is what health asks, nil when engines need no instances.
+func (p *parts) instancesCheck() func(context.Context) (bool, error) {
+	if !p.platform.WorksOnInstances {
+		return nil
+	}
+	return p.hasInstances
+}
+
+// hasInstances says whether the registry has an instance besides the publisher.
+func (p *parts) hasInstances(ctx context.Context) (bool, error) {
+	page, err := p.platform.Registry.List(ctx, 2, "")
+	return slices.ContainsFunc(page.Instances, func(i registry.Instance) bool { return i.InstanceID != engine.PublisherInstance }), err
+}
+
+// missInstances says in the log that the engines have nothing to work on.
+func (p *parts) missInstances(ctx context.Context) error {
+	if !p.platform.WorksOnInstances || p.platform.InstanceID != "" { // that one is being made
+		return nil
+	}
+	some, err := p.hasInstances(ctx)
+	if err == nil && !some {
+		p.log.WarnContext(ctx, "no instance is registered: the engines have nothing to work on; set ROUNDHOUSE_INSTANCE_ID, or add one with roundhouse registry add (docs/registry.md)")
 	}
 	return err
 }
@@ -81,4 +110,20 @@ func (p *parts) rules(ctx context.Context) ([]engine.Retention, error) {
 		rules = append(rules, own[name])
 	}
 	return rules, nil
+}
+
+// accountName is the name of a storage account, "" when it cannot be told: an address of one's own need not have it.
+func accountName(a azure.Account) string {
+	if a.Name != "" {
+		return a.Name
+	}
+	u, err := url.Parse(a.TableEndpoint)
+	if err != nil {
+		return ""
+	}
+	name, rest, _ := strings.Cut(u.Hostname(), ".")
+	if !strings.HasPrefix(rest, "table.") {
+		return ""
+	}
+	return name
 }

@@ -367,3 +367,35 @@ func TestMessagesOfADrainedInstanceWait(t *testing.T) {
 		}
 	})
 }
+
+// An app whose engines work on instances says that there is none, in its health and in its log, until there is one.
+func TestNoInstanceIsRegistered(t *testing.T) {
+	t.Parallel()
+	app := visits()
+	made := app.Engines
+	app.Engines = func(p *handler.Platform) ([]engine.Definition, error) {
+		p.InstanceID, p.WorksOnInstances = "", true
+		return made(p)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		h := handlertest.NewWith(t, app, nil, func(c *handler.Config) { c.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
+		ask := func() string {
+			_, answer := h.Do(http.MethodGet, "/api/health/full", "")
+			return answer
+		}
+		if answer := ask(); !strings.Contains(answer, "No instance is registered") || !strings.Contains(log.String(), "no instance is registered") {
+			t.Errorf("%s; %s", answer, log.String())
+		}
+		if status, answer := h.Do(http.MethodPost, "/api/registry", `{"instanceId":"i1"}`); status != http.StatusCreated {
+			t.Fatalf("%d %s", status, answer)
+		}
+		time.Sleep(time.Minute) // a report is as old as that at most
+		if answer := ask(); strings.Contains(answer, "No instance is registered") || !strings.Contains(answer, `"registry:instances"`) {
+			t.Error(answer)
+		}
+		if page, err := registry.New(h.Tables, "").List(t.Context(), 0, ""); err != nil || len(page.Instances) != 1 {
+			t.Errorf("an app without an instance of its own has %+v, %v", page, err)
+		}
+	})
+}

@@ -53,6 +53,9 @@ type Platform struct {
 	// ROUNDHOUSE_INSTANCE_ID and ROUNDHOUSE_TENANT_ID, or else engine.PublisherInstance. Engines may set another, and "" for an
 	// app that has no document of its own. The document is made when the app first starts (docs/registry.md).
 	InstanceID, TenantID string
+	// WorksOnInstances says that the engines work on the instances of the registry, and do nothing without one: health and the log
+	// tell while there is none. Engines set it.
+	WorksOnInstances bool
 	// Outbox adds events to the outbox. Orchestrators publish with Context.Publish instead.
 	Outbox *outbox.Writer
 	// Events knows what became of the events that the app has published.

@@ -200,7 +200,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
 	late := metrics.CachedLateness(p.schedules.Lateness, nil)
 	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Schedules: late, Listening: p.probe.State, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
+		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Schedules: late, Listening: p.probe.State, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Instances: p.instancesCheck(), Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (p *parts) preparations() *preparation.Preparation {
 			create = append(create, func(ctx context.Context) error { return p.platform.Tables.CreateTable(ctx, table) })
 		}
 	}
-	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register, p.registerOwn, p.announceTables})
+	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register, p.registerOwn, p.announceTables, p.missInstances})
 }
 
 // register leaves in storage what the command line has to know when the app does not run.

@@ -66,7 +66,7 @@ func ownInstance(p *handler.Platform, in deployment) {
 	set := p.Settings.Text(settings.InstanceID)
 	switch {
 	case in == managedApp:
-		p.InstanceID = set
+		p.InstanceID, p.WorksOnInstances = set, true
 	case set != "" && set != engine.PublisherInstance:
 		p.Settings.Reject(settings.InstanceID, fmt.Errorf("it is for managed applications: the publisher's own instance is called %s; leave it out", engine.PublisherInstance))
 	}

@@ -54,7 +54,7 @@ func settingsOf(t *testing.T, d *bicep.Deployment) map[string]string {
 // inContext are the parameters for one app.
 func inContext(context, plan string) map[string]any {
 	return map[string]any{"publisher": context == "publisher", "managedApp": context == "managed-app", "plan": plan,
-		"updateEndpoint": "https://update.example.com", "payloadKey": "payloads", "signInClientId": clientID}
+		"updateEndpoint": "https://update.example.com", "instanceId": "acme-1", "instanceTenant": "acme", "payloadKey": "payloads", "signInClientId": clientID}
 }
 
 // The template sets what the program needs, and nothing that neither the program nor the host knows or that docs/settings.md

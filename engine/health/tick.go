@@ -23,9 +23,11 @@ func Every(cron string, instances Instances) engine.Schedule {
 		if err != nil {
 			return engine.ItemPage{}, fmt.Errorf("list the instances to check: %w", err)
 		}
-		items := make([]engine.Item, len(page.Instances))
-		for n, i := range page.Instances {
-			items[n] = engine.Item{Name: i.InstanceID, Message: checkOf(i.InstanceID, i.TenantID)}
+		items := make([]engine.Item, 0, len(page.Instances))
+		for _, i := range page.Instances {
+			if i.InstanceID != engine.PublisherInstance { // which has no components
+				items = append(items, engine.Item{Name: i.InstanceID, Message: checkOf(i.InstanceID, i.TenantID)})
+			}
 		}
 		return engine.ItemPage{Items: items, Next: page.Next}, nil
 	})}

@@ -50,6 +50,8 @@ type Config struct {
 	Listening func(ctx context.Context) (queueprobe.State, error)
 	// Drained is whether the app is drained; nil leaves it out.
 	Drained func(ctx context.Context) (drain.Flag, error)
+	// Instances says whether there is an instance that engines can work on; nil leaves it out.
+	Instances func(ctx context.Context) (bool, error)
 	// Prepared is why the program cannot work yet, nil when it can; nil means that it always can.
 	Prepared func() error
 	// Timeout bounds each check; 0 means DefaultTimeout.
@@ -118,6 +120,9 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Drained != nil {
 		work = append(work, check{drainedCheck, "component", h.readDrained})
+	}
+	if c.Instances != nil {
+		work = append(work, check{instancesCheck, "component", h.countInstances})
 	}
 	h.work = h.shared(work...)
 	return h, nil
