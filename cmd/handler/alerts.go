@@ -1,11 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/alerts"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/intake"
 )
+
+// sampleAlert is an alert in the common schema of Azure Monitor, which every context can process.
+const sampleAlert = `{"schemaId":"azureMonitorCommonAlertSchema","data":{"essentials":{"alertId":"sample-alert","alertRule":"sample rule","severity":"Sev3",` +
+	`"monitorCondition":"Fired","monitoringService":"sample","firedDateTime":"2026-11-21T10:00:00Z"}}}`
 
 // alertsEngine turns alerts into events (docs/engines/alerts.md). Whoever has the key, or a token of Azure Monitor, may send.
 func alertsEngine(p *handler.Platform) (engine.Definition, error) {
@@ -17,6 +23,7 @@ func alertsEngine(p *handler.Platform) (engine.Definition, error) {
 	}
 	d := alerts.Definition(steps)
 	d.Function = "alert-processor" // the standard's own name
+	d.Example = &engine.Message{Input: json.RawMessage(sampleAlert)}
 	opener := key(p, "ROUNDHOUSE_ALERTS_KEY")
 	tokens, err := tokensOf(p, "ROUNDHOUSE_ALERTS_", intake.AlertsCaller)
 	d.Intakes = []engine.Intake{{Function: "alert-intake", Route: "alerts", Authorize: intake.KeyOrToken(opener, tokens), Closed: opener == "" && tokens == nil}}

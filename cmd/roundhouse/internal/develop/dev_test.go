@@ -106,6 +106,25 @@ func TestOnceEndsWithTheEntry(t *testing.T) {
 	silent(t, ports)
 }
 
+// The other context has a sample, too, which needs nothing but what is started here.
+func TestOnceInAManagedApplication(t *testing.T) {
+	t.Parallel()
+	ports := freePorts(t, 4)
+	cmd := command(t, ports, "--once")
+	cmd.Env = append(cmd.Env, "ROUNDHOUSE_CONTEXT=managed-app", "ROUNDHOUSE_INSTANCE_ID=sample-instance")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, &stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	var entry struct{ Engine, Operation, Status string }
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &entry); err != nil || entry.Engine != "alerts" || entry.Operation != "process" || entry.Status != "Succeeded" {
+		t.Errorf("%v, entry %s", err, &stdout)
+	}
+	silent(t, ports)
+}
+
 func TestInterruptLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	ports := freePorts(t, 4)
