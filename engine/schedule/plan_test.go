@@ -136,6 +136,10 @@ func TestRunByHand(t *testing.T) {
 	if plainly := run(schedule.Run{Engine: "update", Key: "k1"}); len(plainly) != 1 || !w.sent[5].Slot.Equal(w.now.Truncate(time.Minute)) {
 		t.Errorf("%+v, sent %+v", plainly, w.sent[5])
 	}
+	two := engine.Schedule{Cron: daily, Messages: func(context.Context, time.Time) ([]engine.Message, error) { return make([]engine.Message, 2), nil }}
+	if made, err := w.scheduler(t, planOf(t, nil, definition("orders", two))).Run(t.Context(), schedule.Run{Engine: "orders"}); err != nil || len(made) != 2 || made[0].CorrelationID == made[1].CorrelationID {
+		t.Errorf("%+v, %v", made, err)
+	}
 	w.sent = nil
 	w.until(t, s, clock(2, 30))
 	if diff := cmp.Diff([]string{"hmac a 11-21 02:11:00", "hmac b 11-21 02:11:00", "update  11-21 02:11:00"}, w.sorted()); diff != "" {

@@ -104,6 +104,7 @@ func TestOtherTimes(t *testing.T) {
 		"later":                {rule: schedule.Rule{Cron: "0 0 18 * * *"}, want: []string{"hmac a 11-21 02:11:00", "hmac a 11-21 18:00:00"}},
 		"earlier":              {rule: schedule.Rule{Cron: "0 0 10 * * *"}, want: []string{"hmac a 11-21 02:11:00", "hmac a 11-22 10:00:00"}},
 		"later, after a miss":  {away: true, rule: schedule.Rule{Cron: "0 0 18 * * *"}, want: []string{"hmac a 11-21 02:11:00", "hmac a 11-21 18:00:00"}},
+		"soon, after a miss":   {away: true, rule: schedule.Rule{Cron: "0 5 12 * * *"}, want: []string{"hmac a 11-21 02:11:00", "hmac a 11-21 12:05:00"}},
 		"off":                  {rule: schedule.Rule{Cron: schedule.Off}, want: []string{"hmac a 11-21 02:11:00"}},
 		"off, after a miss":    {away: true, rule: schedule.Rule{Cron: schedule.Off}},
 		"of the item":          {rule: schedule.Rule{Cron: "0 0 20 * * *", Items: map[string]schedule.ItemRule{"a": {Cron: "0 0 19 * * *"}}}, want: []string{"hmac a 11-21 02:11:00", "hmac a 11-21 19:00:00"}},
@@ -239,7 +240,7 @@ func TestAClockThatWasWrong(t *testing.T) {
 func TestASpread(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for n := range 200 {
+	for n := range 100 {
 		names = append(names, fmt.Sprint("item-", n))
 	}
 	due := func() map[string]time.Duration {
@@ -267,7 +268,7 @@ func TestASpread(t *testing.T) {
 		halves[min(int(d/(30*time.Minute)), 3)]++
 	}
 	for _, n := range halves {
-		if len(first) != 200 || n < 30 {
+		if len(first) != 100 || n < 12 {
 			t.Errorf("%d items, %v in each half hour", len(first), halves)
 		}
 	}
@@ -318,6 +319,64 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
+// A process that has read less does not take back what another has written meanwhile.
+func TestAProcessThatIsBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := planOf(t, nil, definition("update", plain("0 * * * * *")))
+	w.until(t, w.scheduler(t, p), clock(2, 8))
+	raced := false
+	behind := w.over(t, p, faults.Tables(w.tables, func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
+		if c.Operation == "Apply" && !raced {
+			raced = true
+			w.now = w.now.Add(time.Minute)
+			if n, err := w.scheduler(t, p).Tick(ctx); err != nil || n.Items != 1 {
+				t.Errorf("%+v, %v", n, err)
+			}
+		}
+		return next(ctx)
+	}), w)
+	if _, err := behind.Tick(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := len(w.sent)
+	if n, err := w.scheduler(t, p).Tick(t.Context()); err != nil || len(w.sent) != before {
+		t.Errorf("%+v, %v: sent again: %v", n, err, w.slots()[before:])
+	}
+}
+
+// While nothing can be noted, what was sent is sent again after pauses only, and once it can be, not any more.
+func TestWhatCannotBeNoted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := planOf(t, nil, definition("hmac", engine.Schedule{Cron: daily, Items: fixed("a")}))
+	w.until(t, w.scheduler(t, p), clock(2, 10))
+	refuse := true
+	plan := &faults.Plan{Refuse: func(c faults.Call) bool { return refuse && c.Operation == "Apply" }}
+	s := w.over(t, p, faults.Tables(w.tables, plan.Intercept), w)
+	var tries []int
+	for minute := range 30 {
+		before := len(w.sent)
+		if _, err := s.Tick(t.Context()); (err != nil) != (len(w.sent) > before) {
+			t.Errorf("minute %d: %v", minute, err)
+		}
+		if len(w.sent) > before {
+			tries = append(tries, minute)
+		}
+		w.now = w.now.Add(time.Minute)
+	}
+	if diff := cmp.Diff([]int{0, 1, 3, 7, 12, 17, 22, 27}, tries); diff != "" {
+		t.Errorf("tries (-want +got):\n%s", diff)
+	}
+	refuse = false
+	w.until(t, s, w.now.Add(20*time.Minute))
+	for _, m := range w.sent {
+		if len(w.sent) != len(tries)+1 || m.CorrelationID != w.sent[0].CorrelationID {
+			t.Errorf("sent %+v", w.sent)
+		}
+	}
+}
+
 func (w *world) rows(t testing.TB) (keys []string) {
 	t.Helper()
 	for e, err := range tables.All(t.Context(), w.tables, schedule.Table, tables.Query{Partition: "schedules"}) {
@@ -327,4 +386,16 @@ func (w *world) rows(t testing.TB) (keys []string) {
 		keys = append(keys, e.Row)
 	}
 	return keys
+}
+
+// A wider spread does not send a slot again that was sent.
+func TestAWiderSpread(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := definition("hmac", engine.Schedule{Cron: daily, Items: fixed("a", "b", "c", "d")})
+	w.until(t, w.scheduler(t, planOf(t, nil, d)), clock(2, 15))
+	w.until(t, w.scheduler(t, planOf(t, schedule.Setting{"hmac": {Spread: "8h"}}, d)), clock(12, 0))
+	if len(w.sent) != 4 {
+		t.Errorf("sent %v", w.slots())
+	}
 }
