@@ -34,11 +34,13 @@ const visibility = 30 * time.Second
 type platform struct {
 	*world
 	blobs *blobs.Memory
+	// pace is how often the host looks at its queues.
+	pace time.Duration
 }
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	p := &platform{newWorld(t), blobs.NewMemory()}
+	p := &platform{newWorld(t), blobs.NewMemory(), visibility}
 	p.clock = time.Now
 	runtime, pipeline := p.process(t, &faults.Plan{})
 	if err := errors.Join(runtime.Prepare(t.Context()), pipeline.Prepare(t.Context())); err != nil {
@@ -81,7 +83,7 @@ func (p *platform) host(t *testing.T, plan *faults.Plan, lasts time.Duration) {
 	t.Helper()
 	_, pipeline := p.process(t, plan)
 	end, sweep := time.Now().Add(lasts), time.Now()
-	for ; time.Now().Before(end); time.Sleep(visibility) { // virtual
+	for ; time.Now().Before(end); time.Sleep(p.pace) { // virtual
 		if !time.Now().Before(sweep) {
 			p.deliver(t)
 			sweep = time.Now().Add(time.Hour)

@@ -11,6 +11,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/consumers"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
@@ -66,6 +67,21 @@ func (w *world) back(t *testing.T) {
 		}
 	}
 	w.send(t)
+}
+
+// open counts the human tasks that wait for an answer.
+func (w *world) open(t *testing.T) (open int) {
+	t.Helper()
+	page, err := w.runtime.Tasks().List(t.Context(), tasks.Filter{}, 100, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range page.Tasks {
+		if task.Open() {
+			open++
+		}
+	}
+	return open
 }
 
 // The version of the older password is disabled at the end of the overlap, and everybody is told; the password goes later.
@@ -183,8 +199,16 @@ func TestRegisteredConsumers(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := consumers.Acknowledgement{Target: application, Version: versions[len(versions)-1].Version, Consumer: "gateway"}
+			if open := w.open(t); open != 1 {
+				t.Errorf("%d tasks are open while it waits", open)
+			}
 			if _, err := c.Acknowledge(t.Context(), a); err != nil {
 				t.Error(err)
+			}
+		})
+		after(t, overlap+18*time.Hour, func() {
+			if open := w.open(t); open != 0 || w.enabled(t, older.Version) || w.graph.Live(application)[older.KeyID] == "" {
+				t.Errorf("in the second stage %d tasks are open, passwords %v", open, w.graph.Live(application))
 			}
 		})
 		w.run(t, message, &faults.Plan{})
