@@ -4,7 +4,7 @@ package engine
 // columns that hold no payload: ids, names, states, what lists compare, and who decided. All other texts may be payloads.
 func ClearColumns() map[string][]string {
 	return map[string][]string{
-		DefaultHistoryTable: {"Engine", "InstanceId", "Operation", "Status", "CorrelationId", "RunStatus", tenantColumn, targetColumn, descriptionColumn},
+		DefaultHistoryTable: {"Engine", "InstanceId", "Operation", "Status", "CorrelationId", "RunStatus", supersededColumn, tenantColumn, targetColumn, descriptionColumn},
 		DefaultDeadLetterTable: {"Engine", "MessageId", "InstanceId", "OriginalQueue", "OriginalMessageEncoding", "ErrorSignature", "DetectedReason",
 			"Status", "CorrelationId", "ParentRowKey", "Node", "ResolvedBy", "RetryId", "RetriedBy", "RetryMessageId", tenantColumn, targetColumn},
 	}

@@ -17,7 +17,11 @@ import (
 // happens: the run succeeds once, or the failing one is dead once, and the queue is empty.
 func TestCrashAtEveryCall(t *testing.T) {
 	t.Parallel()
-	succeeded := func(t *testing.T, w *world) { t.Helper(); w.checkSucceeded(t, "c1") }
+	succeeded := func(t *testing.T, w *world) {
+		t.Helper()
+		w.checkSucceeded(t, "c1")
+		w.checkSuperseded(t, "c1")
+	}
 	once := func(w *world) error {
 		if w.turns.Load() == 1 {
 			return errors.New("jammed")

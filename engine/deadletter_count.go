@@ -80,11 +80,11 @@ func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, t
 			return err
 		}
 		err = d.store.Apply(ctx, d.table, append(ops[:len(ops):len(ops)], count)...)
-		var blamed *tables.OpError
-		if errors.As(err, &blamed) && errors.Is(err, tables.ErrNotFound) && strings.HasPrefix(blamed.Key.Row, indexMark) && blamed.Index < len(ops) {
-			ops = slices.Delete(slices.Clone(ops), blamed.Index, blamed.Index+1)
+		if rest, missing := withoutMissing(ops, err); missing {
+			ops = rest
 			continue
 		}
+		var blamed *tables.OpError
 		lost := errors.As(err, &blamed) && blamed.Key == count.Entity.Key
 		if !lost || try == countTries {
 			return err
@@ -93,6 +93,16 @@ func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, t
 			return err
 		}
 	}
+}
+
+// withoutMissing returns the operations without the one that failed because its index row is not there to be deleted; missing
+// says whether that is what err says.
+func withoutMissing(ops []tables.Op, err error) (rest []tables.Op, missing bool) {
+	var blamed *tables.OpError
+	if !errors.As(err, &blamed) || !errors.Is(err, tables.ErrNotFound) || !strings.HasPrefix(blamed.Key.Row, indexMark) || blamed.Index >= len(ops) {
+		return ops, false
+	}
+	return slices.Delete(slices.Clone(ops), blamed.Index, blamed.Index+1), true
 }
 
 // countOp returns the change of the count row that a dead letter belongs to. The number of the count row is derived

@@ -53,7 +53,9 @@ type Entry struct {
 	RunStatus Status
 	// Work is a digest of what the run's message asked for, beside RunStatus.
 	Work string
-	// ETag is the version of the row. Get sets it; Record ignores it.
+	// SupersededBy is the row key of the entry with which the run succeeded after all, for an entry that failed; "" otherwise.
+	SupersededBy string
+	// ETag is the version of the row. Get and Run set it; Record ignores it.
 	ETag string
 }
 
@@ -63,8 +65,11 @@ type HistoryFilter struct {
 	Engines    []string
 	InstanceID string
 	// TenantID is the tenant whose entries are listed, compared without case. "" is the platform, which sees all.
-	TenantID      string
+	TenantID string
+	// Status selects entries of this status; StatusFailed does not select entries of runs that succeeded after all, unless
+	// Superseded says so.
 	Status        Status
+	Superseded    bool
 	Operation     string
 	CorrelationID string
 	// From is inclusive and To exclusive; both are compared with CreatedAtUtc.
@@ -120,24 +125,33 @@ func (h *History) add(ctx context.Context, entries ...Entry) error {
 }
 
 func (h *History) write(ctx context.Context, op func(tables.Entity) tables.Op, entries []Entry) error {
+	all, err := h.prepared(op, entries)
+	if err != nil {
+		return err
+	}
+	for _, ops := range all {
+		if err := h.store.Apply(ctx, h.table, ops...); err != nil {
+			return fmt.Errorf("record history of %s/%s: %w", entries[0].Engine, entries[0].CorrelationID, err)
+		}
+	}
+	return nil
+}
+
+// prepared returns the transactions that write entries, none for none.
+func (h *History) prepared(op func(tables.Entity) tables.Op, entries []Entry) ([][]tables.Op, error) {
 	if len(entries) == 0 {
-		return nil
+		return nil, nil
 	}
 	first := entries[0]
 	if err := checkRun(entries); err != nil {
-		return fmt.Errorf("record history of %s/%s: %w", first.Engine, clip(first.CorrelationID, MaxIDLength), err)
+		return nil, fmt.Errorf("record history of %s/%s: %w", first.Engine, clip(first.CorrelationID, MaxIDLength), err)
 	}
 	entries = slices.Clone(entries)
 	for i := range entries {
 		entries[i].prepare()
 	}
 	slices.SortStableFunc(entries, func(a, b Entry) int { return cmp.Compare(len(a.RunStatus), len(b.RunStatus)) })
-	for _, ops := range transactions(op, entries) {
-		if err := h.store.Apply(ctx, h.table, ops...); err != nil {
-			return fmt.Errorf("record history of %s/%s: %w", first.Engine, first.CorrelationID, err)
-		}
-	}
-	return nil
+	return transactions(op, entries), nil
 }
 
 // Run reads all entries of a run with all fields, oldest first; finding none is not an error. It shows whether the run
@@ -148,7 +162,9 @@ func (h *History) Run(ctx context.Context, engine, correlationID string) ([]Entr
 		if err != nil {
 			return nil, fmt.Errorf("read history of %s/%s: %w", engine, correlationID, err)
 		}
-		entries = append(entries, entryOf(e))
+		entry := entryOf(e)
+		entry.ETag = e.ETag
+		entries = append(entries, entry)
 	}
 	return entries, nil
 }
@@ -180,6 +196,8 @@ func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error
 		tenant:   f.TenantID,
 		status:   string(f.Status),
 		statuses: []string{string(StatusSucceeded), string(StatusFailed)},
+		more:     f.supersededLists(),
+		hidden:   f.hides,
 		equal:    map[string]string{"InstanceId": f.InstanceID, "Operation": f.Operation, "CorrelationId": f.CorrelationID},
 		from:     f.From,
 		to:       f.To,

@@ -13,8 +13,8 @@ import (
 // of them, each with its index rows in one transaction. It reports whether there may be more; another call continues,
 // also after a crash. A message whose entries are deleted runs again if somebody sends it again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
-	for _, status := range []Status{StatusSucceeded, StatusFailed} {
-		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(string(status)), now, limit-removed, h.remove)
+	for _, list := range []string{string(StatusSucceeded), string(StatusFailed), supersededList} {
+		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(list), now, limit-removed, h.remove)
 		removed, more = removed+n, more || left
 		if err != nil {
 			return removed, true, err

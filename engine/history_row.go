@@ -107,7 +107,7 @@ func transactions(op func(tables.Entity) tables.Op, entries []Entry) [][]tables.
 func (e Entry) rows() []tables.Entity {
 	main := e.entity()
 	rows := []tables.Entity{main}
-	for _, prefix := range listPrefixes(string(e.Status), e.TenantID) {
+	for _, prefix := range listPrefixes(e.list(), e.TenantID) {
 		rows = append(rows, indexRow(main, prefix, e.CreatedAtUtc, historyListColumns()))
 	}
 	return rows
@@ -115,7 +115,7 @@ func (e Entry) rows() []tables.Entity {
 
 // historyListColumns are the columns that a list shows or filters by.
 func historyListColumns() []string {
-	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId", tenantColumn}
+	return []string{"Engine", "InstanceId", "Operation", "Status", "DurationMs", "CreatedAtUtc", "CorrelationId", supersededColumn, tenantColumn}
 }
 
 // entity returns the main row. Columns may be added but never renamed: rows outlive the program that wrote them.
@@ -129,7 +129,7 @@ func (e Entry) entity() tables.Entity {
 		"CreatedAtUtc":  e.CreatedAtUtc,
 		"CorrelationId": cleanText(e.CorrelationID),
 	}
-	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus), "Work": e.Work, tenantColumn: cleanText(e.TenantID)} {
+	for name, text := range map[string]string{"Input": string(e.Input), "Output": string(e.Output), "Error": e.Error, "RunStatus": string(e.RunStatus), "Work": e.Work, supersededColumn: e.SupersededBy, tenantColumn: cleanText(e.TenantID)} {
 		if text != "" {
 			tables.PutText(props, name, text)
 		}
@@ -153,6 +153,7 @@ func entryOf(e tables.Entity) Entry {
 		CorrelationID: e.String("CorrelationId"),
 		RunStatus:     Status(e.String("RunStatus")),
 		Work:          e.String("Work"),
+		SupersededBy:  e.String(supersededColumn),
 	}
 	if text := tables.Text(e, "Input"); text != "" {
 		entry.Input = json.RawMessage(text)

@@ -13,9 +13,9 @@ import (
 
 // Index rows stand in the partition of the row that they belong to and are written in its transaction. Their keys are
 //
-//	~S-{place}  ~F-{place}              history, by status: Succeeded, Failed
+//	~S-{place}  ~F-{place}  ~O-{place}  history, by status: Succeeded, Failed, Failed in a run that succeeded after all
 //	~P-{place}  ~R-{place}  ~E-{place}  dead letters, by status: Pending, Resolved, Expired
-//	~t-{digest of the tenant}-{S, F, P, R, E}-{place}   the same of one tenant: rows of both tables that have a tenant
+//	~t-{digest of the tenant}-{S, F, O, P, R, E}-{place}   the same of one tenant: rows of both tables that have a tenant
 //	~c-{digest of the correlation id}-{place}   dead letters, by correlation id
 //	~x-{place}                          dead letters that are resolved or expired, by the time of that
 //	~n-{a hexadecimal digit}            how many dead letters have which status, counted in 16 rows

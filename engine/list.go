@@ -25,6 +25,10 @@ type listQuery struct {
 	// status is one of statuses, or "" for all of them.
 	status   string
 	statuses []string
+	// more are lists of index rows that are read besides, and hidden says of what is listed by correlation id that it is left out;
+	// nil: nothing is.
+	more   []string
+	hidden func(e tables.Entity) bool
 	// tenant is whose rows are listed; "" is the platform, which sees all.
 	tenant string
 	// equal holds the required values by column; "" does not filter.
@@ -67,12 +71,15 @@ func (q listQuery) fingerprint(table string) string {
 	if q.tenant != "" {
 		parts = append(parts, tenant.Fold(q.tenant))
 	}
+	if q.status != "" && len(q.more) > 0 {
+		parts = append(parts, q.more)
+	}
 	return fingerprint(parts...)
 }
 
 // listing returns the query in the form that streams need.
 func (q listQuery) listing(store tables.Store, table string) listing {
-	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, tenant: cleanText(q.tenant), limit: q.limit}
+	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, tenant: cleanText(q.tenant), hidden: q.hidden, limit: q.limit}
 	for column, value := range q.equal {
 		if value != "" {
 			l.where[column] = cleanText(value)
@@ -95,6 +102,9 @@ func (q listQuery) streams(l listing, byCorrelation func(l listing, engine strin
 			if q.status == "" || q.status == status {
 				lanes = append(lanes, l.indexStream(engine, listPrefix(status, l.tenant)))
 			}
+		}
+		for _, list := range q.more {
+			lanes = append(lanes, l.indexStream(engine, listPrefix(list, l.tenant)))
 		}
 	}
 	return lanes
@@ -145,12 +155,15 @@ type listing struct {
 	from, to time.Time
 	where    map[string]any
 	tenant   string
+	hidden   func(e tables.Entity) bool
 	limit    int
 	after    *position
 }
 
-// sees reports whether the row is one of the tenant's.
-func (l listing) sees(e tables.Entity) bool { return tenant.Sees(l.tenant, e.String(tenantColumn)) }
+// sees reports whether the row is one of the tenant's, and not to be left out.
+func (l listing) sees(e tables.Entity) bool {
+	return tenant.Sees(l.tenant, e.String(tenantColumn)) && (l.hidden == nil || !l.hidden(e))
+}
 
 // indexStream reads the index rows with one prefix.
 func (l listing) indexStream(engine, prefix string) *rowStream {

@@ -51,13 +51,14 @@ func TestListCostsItsPage(t *testing.T) {
 		filter HistoryFilter
 		lanes  int
 	}{
-		"all":           {HistoryFilter{}, 8},
+		"all":           {HistoryFilter{}, 12},
 		"status":        {HistoryFilter{Status: StatusFailed}, 4},
-		"engine":        {HistoryFilter{Engines: []string{"hmac"}}, 2},
+		"superseded":    {HistoryFilter{Status: StatusFailed, Superseded: true}, 8},
+		"engine":        {HistoryFilter{Engines: []string{"hmac"}}, 3},
 		"engine status": {HistoryFilter{Engines: []string{"alerts"}, Status: StatusFailed}, 1},
-		"tenant":        {HistoryFilter{TenantID: "contoso"}, 8},
+		"tenant":        {HistoryFilter{TenantID: "contoso"}, 12},
 		"tenant status": {HistoryFilter{TenantID: "contoso", Status: StatusSucceeded, Engines: []string{"hmac"}}, 1},
-		"time":          {HistoryFilter{From: noon().Add(10 * time.Microsecond), To: noon().Add(60 * time.Microsecond)}, 8},
+		"time":          {HistoryFilter{From: noon().Add(10 * time.Microsecond), To: noon().Add(60 * time.Microsecond)}, 12},
 	}
 	for _, n := range []int{100, 10_000} {
 		store, history, _ := newTables(t)

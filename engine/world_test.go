@@ -318,6 +318,40 @@ func (w *world) checkSucceeded(t *testing.T, correlationID string) {
 	}
 }
 
+// checkSuperseded: no list of failures has what failed before the run succeeded, unless it is asked for, and every list has
+// everything once.
+func (w *world) checkSuperseded(t *testing.T, correlationID string) {
+	t.Helper()
+	all := w.history(t, correlationID)
+	failed, by := 0, ""
+	for _, e := range all {
+		if e.RunStatus == engine.StatusSucceeded {
+			by = e.RowKey
+		}
+	}
+	for _, e := range all {
+		if e.Status == engine.StatusFailed {
+			failed++
+		}
+		if e.Status == engine.StatusFailed && e.SupersededBy != by || e.Status == engine.StatusSucceeded && e.SupersededBy != "" {
+			t.Errorf("%s of %s is superseded by %q", e.Operation, e.RowKey, e.SupersededBy)
+		}
+	}
+	for _, tenantID := range []string{"", "contoso"} {
+		for _, id := range []string{"", correlationID} {
+			for want, f := range map[int]engine.HistoryFilter{
+				0: {Status: engine.StatusFailed}, failed: {Status: engine.StatusFailed, Superseded: true}, len(all): {}, len(all) - failed: {Status: engine.StatusSucceeded, Superseded: true},
+			} {
+				f.Engines, f.TenantID, f.CorrelationID, f.Limit = []string{"turntable"}, tenantID, id, engine.MaxLimit
+				page, err := engine.NewHistory(w.tables, "").List(t.Context(), f)
+				if err != nil || len(page.Entries) != want {
+					t.Errorf("%+v: %d entries of %d, %v", f, len(page.Entries), want, err)
+				}
+			}
+		}
+	}
+}
+
 const good = `{"correlationId":"c1","engine":"turntable","instanceId":"i1","tenantId":"Contoso","input":{"degrees":90}}`
 
 // deliverWithin delivers at most one message, with a bounded invocation.

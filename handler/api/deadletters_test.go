@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -329,6 +330,9 @@ func TestHostileValues(t *testing.T) {
 					case "path":
 						target = strings.NewReplacer("{"+p.Value.Name+"}", url.PathEscape(value), "{engine}", "hmac", "{rowKey}", "x", "{tenant}", "acme", "{id}", "x").Replace("/api" + path)
 					case "query":
+						if p.Value.Schema.Value.Enum != nil && slices.Contains(p.Value.Schema.Value.Enum, any(value)) && p.Value.Name == "superseded" {
+							continue // it is one of the values, and selects nothing by itself
+						}
 						target += "?" + p.Value.Name + "=" + url.QueryEscape(value)
 					case "header":
 						headers = []string{p.Value.Name, value}

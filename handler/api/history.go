@@ -19,6 +19,8 @@ type historyItem struct {
 	DurationMs    int64         `json:"durationMs"`
 	CreatedAtUtc  time.Time     `json:"createdAtUtc"`
 	CorrelationID string        `json:"correlationId"`
+	// SupersededBy is the row key of the entry with which the run succeeded after all.
+	SupersededBy string `json:"supersededBy,omitempty"`
 }
 
 // historyDetail is one entry.
@@ -30,13 +32,14 @@ type historyDetail struct {
 }
 
 func (a *api) listHistory(ctx context.Context, r *request) (reply, error) {
-	q := newQuery(r.http.URL.RawQuery, "engine", "instanceId", "status", "operation", "correlationId", "fromDate", "toDate",
+	q := newQuery(r.http.URL.RawQuery, "engine", "instanceId", "status", "operation", "correlationId", "superseded", "fromDate", "toDate",
 		"limit", "continuationToken")
 	from, to := q.period()
 	f := engine.HistoryFilter{
 		Engines:       q.engines(a.engines),
 		InstanceID:    q.text("instanceId", engine.MaxInstanceIDLength),
 		Status:        engine.Status(q.oneOf("status", string(engine.StatusSucceeded), string(engine.StatusFailed))),
+		Superseded:    q.oneOf("superseded", "true", "false") == "true",
 		Operation:     q.text("operation", engine.MaxInstanceIDLength),
 		CorrelationID: q.text("correlationId", engine.MaxIDLength),
 		From:          from,
@@ -80,5 +83,6 @@ func historyItemOf(e engine.Entry) historyItem {
 		DurationMs:    e.DurationMs,
 		CreatedAtUtc:  e.CreatedAtUtc,
 		CorrelationID: e.CorrelationID,
+		SupersededBy:  e.SupersededBy,
 	}
 }

@@ -67,7 +67,7 @@ type happening struct{ status, what string }
 func happened(i client.TimelineItem) happening {
 	switch {
 	case i.History != nil:
-		return happening{i.History.Status, fmt.Sprintf("%s of %s in %d ms", i.History.Operation, i.History.InstanceID, i.History.DurationMs)}
+		return happening{outcome(*i.History), fmt.Sprintf("%s of %s in %d ms", i.History.Operation, i.History.InstanceID, i.History.DurationMs)}
 	case i.DeadLetter != nil:
 		return happening{i.DeadLetter.Status, i.DeadLetter.ErrorMessage}
 	case i.Orchestration != nil:

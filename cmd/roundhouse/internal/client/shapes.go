@@ -21,6 +21,8 @@ type HistoryItem struct {
 	DurationMs    int64     `json:"durationMs"`
 	CreatedAt     time.Time `json:"createdAtUtc"`
 	CorrelationID string    `json:"correlationId"`
+	// SupersededBy is the entry with which the run succeeded after all, "" for none.
+	SupersededBy string `json:"supersededBy"`
 }
 
 // DeadLetterItem is a dead letter as lists show it.

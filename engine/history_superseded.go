@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// supersededColumn names the entry with which the run of an entry that failed has succeeded after all.
+	supersededColumn = "SupersededBy"
+	// supersededList stands for such entries where lists are told apart by status: its initial is that of no status.
+	supersededList = "Overcome"
+	// maxSupersedeOps is how many rows an entry has to change: its own, and two index rows that move.
+	maxSupersedeOps = 5
+)
+
+// list is the list that the entry is in: that of its status, or of those that nobody has to look after any more.
+func (e Entry) list() string {
+	if e.SupersededBy != "" {
+		return supersededList
+	}
+	return string(e.Status)
+}
+
+// supersededLists are the lists that the filter selects beside those of its status.
+func (f HistoryFilter) supersededLists() []string {
+	if f.Status == "" || f.Status == StatusFailed && f.Superseded {
+		return []string{supersededList}
+	}
+	return nil
+}
+
+// hides says of a row whether the filter leaves it out because it was superseded.
+func (f HistoryFilter) hides(e tables.Entity) bool {
+	return f.Status == StatusFailed && !f.Superseded && e.String(supersededColumn) != ""
+}
+
+// successOf returns the row key of the entry with which a run succeeded, "" for none.
+func successOf(entries []Entry) string {
+	for _, e := range entries {
+		if e.RunStatus == StatusSucceeded {
+			return rowKey(e.CorrelationID, truncateMicros(e.CreatedAtUtc))
+		}
+	}
+	return ""
+}
+
+// supersededBy marks those of new entries that failed as superseded; "" marks none.
+func supersededBy(by string, entries []Entry) []Entry {
+	for i := range entries {
+		if entries[i].Status == StatusFailed {
+			entries[i].SupersededBy = by
+		}
+	}
+	return entries
+}
+
+// recordSuccess is Record for the entries of a run that has succeeded with the entry of the row key by, and marks what is recorded
+// of the run already and failed as superseded by that one. What fits is one transaction with the entries. Repeating it changes
+// nothing, and it reads nothing when nothing has failed.
+func (h *History) recordSuccess(ctx context.Context, by string, entries, recorded []Entry) error {
+	marks, err := h.marks(ctx, by, recorded)
+	if err != nil {
+		return err
+	}
+	if len(marks) == 0 {
+		return h.Record(ctx, entries...)
+	}
+	all, err := h.prepared(tables.Upsert, entries)
+	if err != nil {
+		return err
+	}
+	for _, mark := range marks {
+		if last := len(all) - 1; last >= 0 && len(all[last])+len(mark) <= maxOps {
+			all[last] = append(all[last], mark...)
+			continue
+		}
+		all = append(all, mark)
+	}
+	for _, ops := range all {
+		if err := h.applyMarked(ctx, ops); err != nil {
+			return fmt.Errorf("record history, what it supersedes included: %w", err)
+		}
+	}
+	return nil
+}
+
+// recordFailed is Record for entries of a run that has not succeeded, given what is recorded of it. It changes no entry that
+// others have written or changed since, which is a tables.ErrExists, ErrPrecondition or ErrNotFound.
+func (h *History) recordFailed(ctx context.Context, entries, recorded []Entry) error {
+	return h.write(ctx, func(e tables.Entity) tables.Op {
+		if strings.HasPrefix(e.Row, indexMark) {
+			return tables.Upsert(e)
+		}
+		for _, k := range recorded {
+			if k.RowKey == e.Row && k.ETag != "" {
+				e.ETag = k.ETag
+				return tables.Replace(e)
+			}
+		}
+		return tables.Insert(e)
+	}, entries)
+}
+
+// marks returns the operations that mark entries as superseded, those of an entry together.
+func (h *History) marks(ctx context.Context, by string, recorded []Entry) (all [][]tables.Op, err error) {
+	for _, f := range recorded {
+		if f.Status != StatusFailed || f.SupersededBy != "" {
+			continue
+		}
+		key := tables.Key{Partition: tables.EscapeKey(f.Engine), Row: rowKey(f.CorrelationID, f.CreatedAtUtc)}
+		e, err := h.store.Get(ctx, h.table, key)
+		if errors.Is(err, tables.ErrNotFound) {
+			continue // its retention is over
+		}
+		if err != nil {
+			return nil, fmt.Errorf("supersede history entry %s: %w", key, err)
+		}
+		all = append(all, markOps(e, by))
+	}
+	return all, nil
+}
+
+// markOps returns the operations that mark one entry, given its row, whose other columns stay as they are.
+func markOps(e tables.Entity, by string) []tables.Op {
+	before := entryOf(e)
+	main := tables.Entity{Key: e.Key, ETag: e.ETag, Properties: maps.Clone(e.Properties)}
+	main.Properties[supersededColumn] = by
+	ops := make([]tables.Op, 0, maxSupersedeOps)
+	ops = append(ops, tables.Replace(main))
+	for _, prefix := range listPrefixes(before.list(), before.TenantID) {
+		ops = append(ops, tables.Delete(indexRow(main, prefix, before.CreatedAtUtc, nil).Key, ""))
+	}
+	after := before
+	after.SupersededBy = by
+	for _, prefix := range listPrefixes(after.list(), after.TenantID) {
+		ops = append(ops, tables.Upsert(indexRow(main, prefix, after.CreatedAtUtc, historyListColumns())))
+	}
+	return ops
+}
+
+// applyMarked applies a transaction; an index row that is not there any more need not be deleted.
+func (h *History) applyMarked(ctx context.Context, ops []tables.Op) error {
+	for {
+		err := h.store.Apply(ctx, h.table, ops...)
+		rest, missing := withoutMissing(ops, err)
+		if !missing {
+			return err
+		}
+		ops = rest
+	}
+}

@@ -1,0 +1,76 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// A run that failed for good needs a person, and its failures are listed until the retry of its dead letter has succeeded.
+func TestSupersededByARetry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.prepare(t)
+		w.turn = func(context.Context) error { return orchestrator.Permanent(errors.New("jammed")) }
+		w.send(t, good)
+		p := w.process(t, nil)
+		w.host(t, w.always(p))
+		failures := func() int {
+			page, err := engine.NewHistory(w.tables, "").List(t.Context(), engine.HistoryFilter{Engines: []string{"turntable"}, Status: engine.StatusFailed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(page.Entries)
+		}
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || failures() == 0 {
+			t.Fatalf("%d dead letters, %d failures", len(dead), failures())
+		}
+		w.turn = nil
+		if _, err := w.retrier(t, &faults.Plan{}, nil).Retry(t.Context(), "turntable", dead[0].RowKey, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		w.host(t, w.always(p))
+		if n := failures(); n != 0 {
+			t.Errorf("%d failures are listed", n)
+		}
+		w.checkSuperseded(t, "c1")
+	})
+}
+
+// What an older version did not mark is marked when the message comes again, at no cost when there is nothing to mark.
+func TestSupersededLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.prepare(t)
+		w.send(t, good)
+		w.host(t, w.always(w.process(t, nil)))
+		repeat := func() int {
+			plan := &faults.Plan{}
+			w.send(t, good)
+			w.host(t, w.always(w.process(t, plan)))
+			return len(plan.Calls())
+		}
+		costs := repeat()
+		entries := w.history(t, "c1")
+		failed := entries[0]
+		failed.Status, failed.RunStatus, failed.Work, failed.CreatedAtUtc = engine.StatusFailed, engine.StatusFailed, "", entries[0].CreatedAtUtc.Add(-1000)
+		if err := engine.NewHistory(w.tables, "").Record(t.Context(), failed); err != nil {
+			t.Fatal(err)
+		}
+		if marking := repeat(); marking != costs+2 {
+			t.Errorf("%d calls where there is something to mark, %d where not", marking, costs)
+		}
+		w.checkSuperseded(t, "c1")
+		if again := repeat(); again != costs {
+			t.Errorf("%d calls after it was marked, %d before", again, costs)
+		}
+	})
+}
