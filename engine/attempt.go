@@ -12,6 +12,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
+// frozenAfter is how long after the end of an invocation's time its handling has to notice, at the latest: what takes longer has
+// not run at all.
+const frozenAfter = time.Minute
+
 // settleTimeout bounds the last writes of a delivery, which go on after the invocation's time is over.
 const settleTimeout = 30 * time.Second
 
@@ -247,11 +251,23 @@ func (a *attempt) run(ctx context.Context) {
 			a.putBack(ctx, a.def.Queue, a.number-1, a.config.ElsewhereDelay, Parked) // the next delivery records the operations
 		}
 	case out.Rounds == 0 && !out.Joined && !out.ResumeAt.After(a.config.Now()) && !errors.Is(context.Cause(ctx), ErrDrained):
-		a.failedOutside(ctx, errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it"))
+		a.failedOutside(ctx, a.outOfTime(ctx))
 	default:
 		a.cause = a.recordProgress(ctx, out) // after an error, the next delivery writes it
 		a.putBack(ctx, a.def.Queue, a.number-1, max(0, out.ResumeAt.Sub(a.config.Now())), Parked)
 	}
+}
+
+// outOfTime says why an attempt has come to nothing within its invocation. The clock is the monotonic one, which no setting of
+// the time moves.
+func (a *attempt) outOfTime(ctx context.Context) error {
+	deadline, ok := ctx.Deadline()
+	if late := a.config.Now().Sub(deadline); ok && late > frozenAfter {
+		return fmt.Errorf("the process was frozen: it noticed the end of its invocation %v late, and did nothing meanwhile. The attempt is repeated. "+
+			"If this comes again, look at what stops the process %s: a machine or container that is suspended, a lack of CPU or memory, a debugger",
+			late.Round(time.Second), a.config.Runtime.Node())
+	}
+	return errors.New("the time of the invocation ran out before any activity ended: give it more time, or divide it")
 }
 
 // handlePurged handles a run that was purged while it ran here. Only a run that has ended can be purged, but its result

@@ -42,6 +42,8 @@ type world struct {
 
 	claims *engine.Claims // of large inputs; nil for none
 
+	now func() time.Time // the pipeline's clock; nil for the usual one
+
 	runtime *orchestrator.Runtime // of the process that was made last
 }
 
@@ -151,7 +153,7 @@ func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.
 	p, err = engine.NewPipeline(engine.Config{
 		Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
 		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, intercept),
-		Claims: w.claims,
+		Claims: w.claims, Now: w.now,
 	})
 	if err != nil {
 		t.Fatal(err)

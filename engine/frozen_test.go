@@ -1,0 +1,48 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A process that was frozen says so, with what to look at; one that merely needs more time says that, also when the clock of the
+// machine was set meanwhile.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		frozen time.Duration
+		want   string
+	}{
+		"in time":     {0, "the time of the invocation ran out before any activity ended"},
+		"busy":        {50 * time.Second, "the time of the invocation ran out before any activity ended"},
+		"frozen":      {time.Hour, "the process was frozen: it noticed the end of its invocation 1h0m"},
+		"frozen soon": {61 * time.Second, "the process was frozen"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.prepare(t)
+				passed := time.Duration(0)
+				w.now = func() time.Time { return time.Now().Add(passed) }
+				w.turn = func(ctx context.Context) error {
+					<-ctx.Done()
+					passed = test.frozen
+					return ctx.Err()
+				}
+				w.send(t, good)
+				p := w.process(t, nil)
+				w.deliverWithin(t, p, 10*time.Second) // which begins the run
+				passed = 0
+				w.deliverWithin(t, p, 10*time.Second)
+				entries := w.history(t, "c1")
+				if len(entries) != 1 || !strings.HasPrefix(entries[0].Error, test.want) {
+					t.Errorf("%+v", entries)
+				}
+			})
+		})
+	}
+}
