@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/queues"
 )
 
@@ -229,7 +230,7 @@ func (r *Runtime) readBatch(ctx context.Context, body []byte) (activityBatch, er
 func decodeBatch(body []byte) (activityBatch, error) {
 	var b activityBatch
 	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&b); err != nil {
-		return b, fmt.Errorf("%w: %w", ErrBatch, err)
+		return b, fmt.Errorf("%w: %w", ErrBatch, payload.Explain(err))
 	}
 	if b.Orchestration == "" || b.Execution < 1 || b.RuntimeProvider != provider || (len(b.Activities) == 0) == (b.Blob == "") || !validBlob(b.Blob) {
 		return b, fmt.Errorf("%w: workflowInstanceId, execution, the runtime provider %s and activities are required", ErrBatch, provider)

@@ -1,12 +1,17 @@
 package orchestrator
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/internal/redact"
 )
@@ -167,7 +172,7 @@ func IsPermanent(err error) bool {
 func failureOf(err error) (f *Failure) {
 	defer func() {
 		if p := recover(); p != nil {
-			f = &Failure{Message: fmt.Sprintf("panic in an error of the type %T: %v", err, p), Code: "panic", Stack: string(debug.Stack())}
+			f = &Failure{Message: fmt.Sprintf("panic in the text of an error: %v", p), Code: "panic", Stack: string(debug.Stack())}
 		}
 		f = f.clean()
 	}()
@@ -227,29 +232,53 @@ func cut(text string, at, whole int) string {
 	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:at], ""), whole)
 }
 
-// plainError is the code of an error that has nothing but a text.
-const plainError = "error"
+// These are the codes of errors that have none of their own, for operators and for filters.
+const (
+	codePlain   = "error"   // it has nothing but a text
+	codeTimeout = "timeout" // something took longer than it may
+	codeNetwork = "network" // a connection could not be made, or broke
+)
 
-// errorCode is the Go type of the innermost error, which is the best name that an untyped error has. The types of errors.New and
-// its like say nothing.
+// errorCode is a word for an error: the code that it was recorded with, what kind of trouble it is, or the declared name of the
+// innermost error that has one, such as ResponseError.
 func errorCode(err error) string {
 	if f, ok := errors.AsType[*Failure](err); ok && f.Code != "" {
 		return f.Code
 	}
+	_, late := errors.AsType[*timeoutError](err)
+	if trouble, ok := errors.AsType[net.Error](err); late || ok && trouble.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return codeTimeout
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return codeNetwork
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return codeNetwork
+	}
+	code := codePlain
 	for {
 		inner := errors.Unwrap(err)
 		if many, ok := err.(interface{ Unwrap() []error }); ok && len(many.Unwrap()) > 0 {
 			inner = many.Unwrap()[0]
 		}
+		if name, ok := declaredName(err); ok {
+			code = name
+		}
 		if inner == nil {
-			name := fmt.Sprintf("%T", err)
-			if strings.HasPrefix(name, "*errors.") {
-				return plainError
-			}
-			return name
+			return code
 		}
 		err = inner
 	}
+}
+
+// declaredName is the name of the type of an error, without its package, if it is one for others to know.
+func declaredName(err error) (name string, ok bool) {
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	first, _ := utf8.DecodeRuneInString(t.Name())
+	return t.Name(), unicode.IsUpper(first)
 }
 
 // panicError is a panic of user code, as an error.

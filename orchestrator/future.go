@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/vibedata/roundhouse/internal/payload"
 )
 
 // Future is a result that may not be there yet. Only the orchestrator that made it may use it.
@@ -36,7 +38,7 @@ func (f *Future[T]) Await() (T, error) {
 		return out, f.task.err
 	}
 	if err := json.Unmarshal(f.task.output, &out); err != nil {
-		return out, Permanent(fmt.Errorf("result of %s: %w", f.task.name, err))
+		return out, Permanent(fmt.Errorf("result of %s: %w", f.task.name, payload.Explain(err)))
 	}
 	return out, nil
 }

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -46,12 +47,13 @@ func (o Operator) ResetToCheckpoint(ctx context.Context, poller string, file []b
 
 // readCheckpoint decodes a file: a document, or the checkpoint of one.
 func readCheckpoint(poller string, file []byte) (*Document, error) {
+	file = bytes.TrimPrefix(file, []byte(payload.ByteOrderMark))
 	if err := payload.Check(file); err != nil {
 		return nil, fmt.Errorf("%w: the file is %w", ErrInvalid, err)
 	}
 	var members fields
 	if err := json.Unmarshal(file, &members); err != nil {
-		return nil, fmt.Errorf("%w: the file is no JSON object: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: the file is no JSON object: %w", ErrInvalid, payload.Explain(err))
 	}
 	if _, whole := members["version"]; whole {
 		d, err := Decode(file)
@@ -63,7 +65,7 @@ func readCheckpoint(poller string, file []byte) (*Document, error) {
 	d := newDocument(poller)
 	d.Checkpoint = &Checkpoint{}
 	if err := json.Unmarshal(file, d.Checkpoint); err != nil {
-		return nil, fmt.Errorf("%w: the file is neither a state document nor a checkpoint: %w", ErrInvalid, err)
+		return nil, fmt.Errorf("%w: the file is neither a state document nor a checkpoint: %w", ErrInvalid, payload.Explain(err))
 	}
 	return d, checkCursor(d)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/services/outbound"
 )
 
@@ -58,7 +59,7 @@ func (h *HTTP) Components(ctx context.Context, instanceID string) ([]string, err
 		Components *[]string `json:"components"`
 	}
 	if err := json.Unmarshal(answer, &list); err != nil {
-		return nil, fmt.Errorf("the list of components: %w", err)
+		return nil, fmt.Errorf("the list of components: %w", payload.Explain(err))
 	}
 	if list.Components == nil {
 		return nil, errors.New("the list of components: it has no field components")

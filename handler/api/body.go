@@ -24,6 +24,7 @@ func (r *request) body() ([]byte, error) {
 	case err != nil:
 		return nil, badBody("", "The body broke off.")
 	}
+	text = bytes.TrimPrefix(text, []byte(payload.ByteOrderMark))
 	return text, payload.Check(text)
 }
 

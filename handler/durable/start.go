@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,6 +178,7 @@ func (in *call) json(required bool) (json.RawMessage, error) {
 		}
 		return nil, &refusal{http.StatusBadRequest, "The body broke off", err}
 	}
+	text = bytes.TrimPrefix(text, []byte(payload.ByteOrderMark))
 	if len(text) == 0 && !required {
 		return json.RawMessage("null"), nil
 	}

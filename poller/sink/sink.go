@@ -13,6 +13,7 @@ import (
 	"fmt"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/poller"
 )
 
@@ -58,7 +59,7 @@ func column(row poller.Row, name, otherwise string) (string, error) {
 func cell(row poller.Row, name string) ([]byte, error) {
 	var columns map[string]json.RawMessage
 	if err := json.Unmarshal(row.Data, &columns); err != nil {
-		return nil, poller.Permanent(fmt.Errorf("read the columns of row %.256s: %w", row.Key, err))
+		return nil, poller.Permanent(fmt.Errorf("read the columns of row %.256s: %w", row.Key, payload.Explain(err)))
 	}
 	value, there := columns[name]
 	switch {

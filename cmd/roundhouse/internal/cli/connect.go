@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -258,6 +259,7 @@ func (a *app) input(flag, text string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, Mark(ErrUsage, fmt.Errorf("--%s: %w", flag, err))
 	}
+	data = bytes.TrimPrefix(data, []byte(payload.ByteOrderMark)) // editors put it in front of files
 	if err := payload.Check(data); err != nil {
 		return nil, Mark(ErrUsage, fmt.Errorf("--%s is %w", flag, err))
 	}
