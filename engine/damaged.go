@@ -18,7 +18,7 @@ func (p *Pipeline) Damaged(ctx context.Context, d orchestrator.Damage) error {
 	id := DeriveCorrelationID("damaged", d.Partition)
 	letter := DeadLetter{
 		Engine: SignalEngine, MessageID: id, InsertedAtUtc: d.Since, OriginalQueue: rt.SignalQueue(), CorrelationID: d.ID,
-		DetectedReason: ReasonInconsistent, LastFailureAtUtc: d.Since, TenantID: p.tenantOf(ctx, d.ID), Node: rt.Node(),
+		DetectedReason: ReasonInconsistent, LastFailureAtUtc: d.Since, TenantID: p.runOf(ctx, d.ID).tenantID, Node: rt.Node(),
 		ErrorMessage: fmt.Sprintf("the orchestration %s cannot be read: restore its rows, or purge it by force (docs/recovery.md): %s", d.ID, d.Reason),
 	}
 	if checkID("correlation id", letter.CorrelationID) != nil {

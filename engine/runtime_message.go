@@ -55,16 +55,17 @@ func (m runtimeMessage) putBack(ctx context.Context, delay time.Duration) error 
 	return nil
 }
 
-// deadLetter makes the message a dead letter, with the id of its orchestration as the correlation id.
+// deadLetter makes the message a dead letter of the run that it is for.
 func (m runtimeMessage) deadLetter(ctx context.Context, reason Reason, cause error) error {
 	ctx, cancel := withSettleTimeout(ctx)
 	defer cancel()
 	parent, retries := m.header.parentLetter()
+	of := m.runOf(ctx, m.orchestration())
 	_, err := m.config.DeadLetters.Add(ctx, DeadLetter{
 		Engine: SignalEngine, MessageID: m.header.MessageID, InsertedAtUtc: m.header.InsertedAt,
 		OriginalQueue: strings.TrimSuffix(m.queue, PoisonSuffix), OriginalMessage: m.body,
 		ErrorMessage: cause.Error(), DetectedReason: reason, DequeueCount: m.attempt,
-		LastFailureAtUtc: m.config.Now(), CorrelationID: m.orchestration(), TenantID: m.tenantOf(ctx, m.orchestration()),
+		LastFailureAtUtc: m.config.Now(), CorrelationID: of.correlationID, TenantID: of.tenantID,
 		ParentRowKey: parent, RetryCount: retries, Node: m.config.Runtime.Node(),
 	})
 	return err
@@ -112,12 +113,18 @@ func (m runtimeMessage) orchestration() string {
 	return envelope.Orchestration
 }
 
-// tenantOf returns the tenant that an orchestration belongs to, "" if its status cannot be read: then nobody but the
+// runIDs are what the dead letters of an orchestration are found by.
+type runIDs struct{ correlationID, tenantID string }
+
+// runOf returns the ids of an orchestration's run. If its status cannot be read, it is found by its own id, and nobody but the
 // platform sees what is said about it.
-func (p *Pipeline) tenantOf(ctx context.Context, orchestration string) string {
+func (p *Pipeline) runOf(ctx context.Context, orchestration string) runIDs {
 	s, err := p.config.Runtime.Status(ctx, orchestration)
 	if err != nil {
-		return ""
+		return runIDs{correlationID: orchestration}
 	}
-	return s.TenantID
+	if checkID("correlation id", s.CorrelationID) != nil {
+		s.CorrelationID = orchestration
+	}
+	return runIDs{s.CorrelationID, s.TenantID}
 }

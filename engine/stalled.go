@@ -58,6 +58,9 @@ func (p *Pipeline) deadLetterUnstarted(ctx context.Context, out orchestrator.Out
 		ErrorMessage: out.Failure.Error(), DetectedReason: ReasonStalled, LastFailureAtUtc: p.config.Now(),
 		CorrelationID: out.CorrelationID, TenantID: out.TenantID, Node: rt.Node(),
 	}
+	if _, known := p.byName[out.Orchestrator]; known {
+		letter.Engine = out.Orchestrator // where lists of the engine and the timeline have it
+	}
 	if checkID("message id", letter.MessageID) != nil {
 		letter.MessageID = DeriveCorrelationID("stalled", out.ID)
 	}

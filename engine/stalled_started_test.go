@@ -1,0 +1,32 @@
+package engine_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// The dead letter of a stalled run that no message started is one of its engine, with the run's correlation id.
+func TestStalledRunThatWasStarted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.waits = true
+		w.prepare(t)
+		w.process(t, nil)
+		if _, err := w.runtime.Start(t.Context(), orchestrator.Start{ID: "turntable-x", Orchestrator: "turntable", Input: []byte(good), CorrelationID: "c1", TenantID: "Contoso"}); err != nil {
+			t.Fatal(err)
+		}
+		w.host(t, w.always(w.process(t, nil)))
+		w.event(t, "x", 0)
+		if err := w.deployed(t, changed()).HandleSignal(t.Context(), w.delivery(t, signalQueue)); err != nil {
+			t.Fatal(err)
+		}
+		dead := w.deadLetters(t)
+		if len(dead) != 1 || dead[0].DetectedReason != engine.ReasonStalled || dead[0].CorrelationID != "c1" || dead[0].TenantID != "Contoso" || dead[0].OriginalQueue != signalQueue {
+			t.Errorf("%+v", dead)
+		}
+	})
+}
