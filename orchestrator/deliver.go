@@ -127,6 +127,9 @@ func (d *driver) readInbox() error {
 		if v.lost = class == signalNew && v.gone; v.lost {
 			continue
 		}
+		if class == signalNew || class == signalWakes || class == signalOfChild {
+			d.lastSignal = v.signal.SignalID
+		}
 		switch class {
 		case signalNew:
 			d.unacknowledged = append(d.unacknowledged, v)

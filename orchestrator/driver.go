@@ -42,6 +42,7 @@ type driver struct {
 	codeless           bool   // the orchestrator's function does not run
 	statusETag         string // ETag of the status row that was loaded
 	storedCustomStatus string // custom status in the row that was loaded
+	lastSignal         string // id of the signal that was applied last, by this driver or before it
 	waitsForEnd        bool   // a sub-orchestration still runs for an earlier call
 	notifiesParent     bool   // the caller gets a signal at the end, although it also waits in memory
 	lateSignal         bool   // a signal came after the end and did not change the outcome

@@ -13,7 +13,7 @@ type Snapshot struct {
 	Summary
 	// Round is the number of the latest round within its execution.
 	Round int
-	// Node is the process that committed the round. LastSignal is the id of the last signal that brought something.
+	// Node is the process that committed the round. LastSignal is the id of the last signal that brought something, or that woke it.
 	Node       string
 	LastSignal string
 	// RuntimeInstanceID and ResumePointer say where the runtime stands. SchemaVersion is the version of the columns.

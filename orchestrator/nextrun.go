@@ -36,6 +36,7 @@ func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error 
 	first, _ := all[0].start()
 	d.createdAt = createdOf(first)
 	next := freshExecution(d.start, latest, "")
+	d.lastSignal = "" // which was one of the run before
 	return d.begin(ctx, next.number, next.event)
 }
 

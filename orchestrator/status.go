@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"time"
@@ -48,7 +49,7 @@ func (d *driver) status(now time.Time) map[string]any {
 	columns["StateVersion"] = int64(d.version + 1)
 	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
 	columns["LastExecutedOnUtc"] = now
-	setText(columns, "LastSignalId", x.received.last)
+	setText(columns, "LastSignalId", cmp.Or(d.lastSignal, x.received.last))
 	if failure != nil {
 		setText(columns, "LastErrorCode", failure.Code)
 		setText(columns, "LastErrorJson", failure.text())
