@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/direct"
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -107,5 +108,38 @@ func TestEncryptedRows(t *testing.T) {
 	got, err := engine.NewDeadLetters(codec.Config{Codec: envelope, Clear: clear}.Tables(memory), "").Get(t.Context(), "work", "sealed-20261122T000000.000000Z")
 	if err != nil || string(got.OriginalMessage) != `{"in":"the message"}` {
 		t.Error(fmt.Sprint(got, err))
+	}
+}
+
+// What the app has noted of its tables is where history and dead letters are looked for.
+func TestTablesOfTheApp(t *testing.T) {
+	t.Parallel()
+	memory, at := tables.NewMemory(), time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	instances := registry.New(memory, "")
+	history, letters := engine.NewHistory(memory, "deeds"), engine.NewDeadLetters(memory, "letters")
+	err := errors.Join(instances.CreateTable(t.Context()), history.CreateTable(t.Context()), letters.CreateTable(t.Context()),
+		history.Record(t.Context(), engine.Entry{Engine: "work", CorrelationID: "c1", Operation: "do", Status: engine.StatusSucceeded, CreatedAtUtc: at}))
+	_, added := letters.Add(t.Context(), engine.DeadLetter{Engine: "work", MessageID: "m1", CorrelationID: "c2", InsertedAtUtc: at, LastFailureAtUtc: at, OriginalQueue: "work-queue"})
+	_, noted := instances.Apply(t.Context(), "publisher", registry.TableNames{DeadLetters: "letters", History: "deeds"})
+	if err := errors.Join(err, added, noted); err != nil {
+		t.Fatal(err)
+	}
+	transport, err := direct.New(direct.Config{Tables: memory, Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Engines: []string{"work"}, By: "ann", Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"/api/history": `"c1"`, "/api/dlq": `"c2"`, "/api/timeline/c2": `"deadLetter"`, "/api/registry": `"items":[]`} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, direct.Address+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		if err := errors.Join(err, answer.Body.Close()); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %d %s, %v", path, answer.StatusCode, text, err)
+		}
 	}
 }
