@@ -79,6 +79,9 @@ func (l *life) acknowledge(t *testing.T) {
 		return
 	}
 	a := consumers.Acknowledgement{Target: "i1", Version: l.m.told[l.r.IntN(len(l.m.told))].Version, Consumer: l.names[l.r.IntN(len(l.names))]}
+	if _, again := l.m.had[a.Consumer][a.Version]; !again && len(l.m.had[a.Consumer]) == 9 {
+		return // of a consumer ten versions are remembered
+	}
 	said, err := l.arrivals(t, l.tables, func() *hmac.Steps { return l.steps(t) }).Acknowledge(t.Context(), a)
 	if err != nil {
 		t.Fatal(err)
