@@ -176,7 +176,11 @@ func readSignal(text []byte) error {
 // ends it before it looks for storage.
 func readSetting(t *testing.T, name, value string) error {
 	t.Helper()
-	return errors.Join(readSettingOf(t, "publisher", name, value), readSettingOf(t, "managed-app", name, value))
+	err := readSettingOf(t, "publisher", name, value)
+	if name == "ROUNDHOUSE_SCHEDULES" { // it names engines, and the example those of the publisher
+		return err
+	}
+	return errors.Join(err, readSettingOf(t, "managed-app", name, value))
 }
 
 func readSettingOf(t *testing.T, in, name, value string) error {
