@@ -211,7 +211,7 @@ func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
 	if len(sent) > 0 {
 		row.sent = Sent{sent[0].CorrelationID, sent[0].InstanceID, sent[0].TenantID}
 	}
-	s.log.InfoContext(ctx, "schedule", attrs...)
+	s.log.DebugContext(ctx, "schedule", attrs...) // a tick says how many there were
 }
 
 // byKey orders entries by their rows.
