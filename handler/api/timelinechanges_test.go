@@ -46,7 +46,7 @@ func (b *outboxBench) changes(t *testing.T) (told []string) {
 func TestTimelineOfChanges(t *testing.T) {
 	t.Parallel()
 	const id, by = "hmac-run-1", " (by " + "function-key" + ")"
-	const broken, undetermined = "error", "*orchestrator.DeterminismError"
+	const broken, undetermined = "error", "DeterminismError"
 	for name, test := range map[string]struct {
 		happens func(b *outboxBench)
 		want    []string
