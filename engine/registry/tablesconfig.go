@@ -33,8 +33,8 @@ func tablesConfigFields() []string {
 	return []string{"storageAccountName", "dlqTableName", "historyTableName", "retentionDays", "retention"}
 }
 
-// TableName is what a table may be called; letters of either case are the same to the service.
-var TableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`)
+// tableName is what a table may be called; letters of either case are the same to the service.
+var tableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]{2,62}$`)
 
 // accountName is what a storage account may be called.
 var accountName = regexp.MustCompile(`^[a-z0-9]{3,24}$`)
@@ -47,7 +47,7 @@ func (c EngineTablesConfig) Validate() error {
 		complain("storageAccountName %.80q is not the name of a storage account: 3 to 24 small letters and digits", c.StorageAccountName)
 	}
 	for field, name := range map[string]string{"dlqTableName": c.DlqTableName, "historyTableName": c.HistoryTableName} {
-		if name != "" && !TableName.MatchString(name) {
+		if name != "" && !tableName.MatchString(name) {
 			complain("%s %.80q is not the name of a table: 3 to 63 letters and digits, the first a letter", field, name)
 		}
 	}
