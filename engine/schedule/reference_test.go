@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,7 +145,9 @@ func (f faultySender) Send(ctx context.Context, queue string, body []byte, delay
 
 // node is a process whose clock differs, and whose calls fail at times.
 type node struct {
-	skew   time.Duration
+	skew time.Duration
+
+	mu     sync.Mutex // a tick sends several messages at once
 	random *rand.Rand
 	// trouble is how likely it is that a call fails.
 	trouble float64
@@ -153,10 +156,13 @@ type node struct {
 
 // intercept makes calls fail: before they are carried out, or behind the caller's back.
 func (n *node) intercept(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
-	if n.random.Float64() >= n.trouble {
+	n.mu.Lock()
+	spared, refused := n.random.Float64() >= n.trouble, n.random.IntN(2) == 0
+	n.mu.Unlock()
+	switch {
+	case spared:
 		return next(ctx)
-	}
-	if n.random.IntN(2) == 0 {
+	case refused:
 		return tables.ErrThrottled
 	}
 	if err := next(ctx); err != nil {
