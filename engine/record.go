@@ -2,11 +2,13 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // entriesOf returns the history entries of one execution: its operations, and an entry for the run if no operation
@@ -126,4 +128,50 @@ func (p recordedRun) failures() (first, last time.Time, err error) {
 		last, err = e.CreatedAtUtc, errors.New(e.Error)
 	}
 	return first, last, err
+}
+
+// recordTries bounds how often record reads the history again because others have written to it.
+const recordTries = 3
+
+// record writes the history of a run, including earlier failed executions that are missing there.
+func (a *attempt) record(ctx context.Context, out orchestrator.Outcome) (err error) {
+	for try := 1; ; try++ {
+		err = a.tryRecord(ctx, out)
+		changed := errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrNotFound)
+		if !changed || try == recordTries {
+			return err
+		}
+		if a.history.entries, err = a.config.History.Run(ctx, a.def.Name, a.message.CorrelationID); err != nil {
+			return err
+		}
+	}
+}
+
+// tryRecord is record as long as nobody else writes the same entries, a write of before included that comes late: that must not
+// take back what came of the run since.
+func (a *attempt) tryRecord(ctx context.Context, out orchestrator.Outcome) error {
+	all := entriesOf(a.def, a.message, out)
+	by := cmp.Or(successOf(all), successOf(a.history.entries))
+	for _, earlier := range out.Earlier {
+		if err := a.config.History.recordFailed(ctx, supersededBy(by, a.history.missing(entriesOf(a.def, a.message, earlier))), a.history.entries); err != nil {
+			return err
+		}
+	}
+	entries := supersededBy(by, a.history.missing(all))
+	var err error
+	if by == "" {
+		err = a.config.History.recordFailed(ctx, entries, a.history.entries)
+	} else {
+		err = a.config.History.recordSuccess(ctx, by, entries, a.history.entries)
+	}
+	if err != nil {
+		return err
+	}
+	a.history.entries = append(a.history.entries, entries...)
+	return nil
+}
+
+// supersede marks what failed before the recorded success of the run and is not marked yet.
+func (a *attempt) supersede(ctx context.Context) error {
+	return a.config.History.recordSuccess(ctx, successOf(a.history.entries), nil, a.history.entries)
 }
