@@ -284,7 +284,10 @@ func TestCrashesWhileWaiting(t *testing.T) {
 		t.Fatalf("%d calls while it waits; the plan misses some", len(count.Calls())-began)
 	}
 	for at, call := range count.Calls() {
-		for _, fault := range faults.Faults() {
+		for n, fault := range faults.Faults() {
+			if underRace && (at+n)%8 != 0 {
+				continue
+			}
 			if at < began || fault == faults.Conflict && call.Target == secrets.DevelopmentTable {
 				continue // its keys are random: a conflict there is the answer to a request that was sent twice
 			}

@@ -274,8 +274,8 @@ func TestASpread(t *testing.T) {
 	}
 }
 
-// A year of ticks asks storage every ten minutes, and for what is sent: nothing else.
-func TestAYearCosts(t *testing.T) {
+// Ticks ask storage every ten minutes, and for what is sent: nothing else.
+func TestTicksCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	counted := map[string]int{}
@@ -285,12 +285,12 @@ func TestAYearCosts(t *testing.T) {
 	}
 	p := planOf(t, nil, definition("hmac", engine.Schedule{Cron: daily, Items: fixed("a", "b")}), definition("spn", engine.Schedule{Cron: "0 26 2 * * 0", Items: fixed("c")}))
 	s := w.over(t, p, faults.Tables(w.tables, count), w)
-	w.until(t, s, begin.AddDate(1, 0, 0))
-	days, weeks := 365, 52
+	const days, weeks = 91, 13
+	w.until(t, s, begin.AddDate(0, 0, days))
 	if len(w.sent) != 2*days+weeks {
 		t.Errorf("%d messages", len(w.sent))
 	}
-	looks := 365*24*6 + days + weeks
+	looks := days*24*6 + days + weeks
 	if counted["Query"] > looks+1 || counted["Apply"] != days+weeks+1 || len(counted) != 2 {
 		t.Errorf("%v, want %d queries at most, and %d writes", counted, looks, days+weeks+1)
 	}
