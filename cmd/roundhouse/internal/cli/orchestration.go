@@ -200,8 +200,8 @@ func (a *app) terminateCommand() *cobra.Command {
 	c := a.command(spec{
 		use: "terminate ID [flags]", short: "End one without running its code: nothing is undone",
 		long: `End an orchestration and those that it waits for, without running their code:
-nothing is undone, and what it has locked stays locked until that expires. Try
-cancel first.`,
+nothing is undone. The instance that an engine's run has locked is free again.
+Try cancel first.`,
 		args: cobra.ExactArgs(1),
 		run: func(ctx context.Context, args []string) error {
 			c, err := a.api(ctx)
