@@ -70,8 +70,11 @@ func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) 
 	for _, id := range []string{"c-1", "c-2"} { // the second one waits until the key of the first may be retired
 		p.send(t, hmac.Queue, rotation(id, "instance-1"))
 	}
+	until(t, "two deliveries", func() bool {
+		return p.seen(func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" && i.Outcome == localhost.Succeeded }) == 2
+	})
 	type report struct {
-		Items            []struct{ ID, Kind, Orchestrator string }
+		Items            []struct{ ID, Kind, Orchestrator, Status string }
 		GoOn, WouldStall int
 		Checked, NotRead int
 	}
