@@ -74,27 +74,40 @@ func (a *Queues) Send(ctx context.Context, queue string, body []byte, delay time
 
 // SendText puts a message with exactly this text, as a foreign sender may. It is not part of queues.Store.
 func (a *Queues) SendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
-	id, err := a.sendText(ctx, queue, text, delay)
+	sent, err := a.sendText(ctx, queue, text, delay)
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", queue, err)
 	}
-	return id, nil
+	return deref(sent.MessageID), nil
 }
 
-func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Duration) (string, error) {
+func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Duration) (sent azqueue.EnqueuedMessage, err error) {
 	if err := cmp.Or(ctx.Err(), queues.CheckQueue(queue), queues.CheckText(text), queues.CheckDelay(delay)); err != nil {
-		return "", err
+		return sent, err
 	}
 	forever := int32(-1)
 	answer, err := a.service.NewQueueClient(queue).EnqueueMessage(ctx, text,
 		&azqueue.EnqueueMessageOptions{TimeToLive: &forever, VisibilityTimeout: wholeSeconds(delay)})
 	if err != nil {
-		return "", classifyQueue(ctx, err)
+		return sent, classifyQueue(ctx, err)
 	}
 	if len(answer.Messages) == 0 || answer.Messages[0] == nil {
-		return "", fmt.Errorf("%w: the answer holds no message", queues.ErrOutcomeUnknown)
+		return sent, fmt.Errorf("%w: the answer holds no message", queues.ErrOutcomeUnknown)
 	}
-	return deref(answer.Messages[0].MessageID), nil
+	return *answer.Messages[0], nil
+}
+
+// SendHidden puts a message that the sender keeps hidden.
+func (a *Queues) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
+	text, err := queues.Encode(body)
+	var sent azqueue.EnqueuedMessage
+	if err = cmp.Or(err, queues.CheckHidden(hidden)); err == nil {
+		sent, err = a.sendText(ctx, queue, text, hidden)
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("send to %s: %w", queue, err)
+	}
+	return deref(sent.MessageID), deref(sent.PopReceipt), nil
 }
 
 // Receive takes visible messages and hides them.
@@ -136,6 +149,22 @@ func (a *Queues) Renew(ctx context.Context, queue, id, popReceipt string, visibi
 	}
 	if err != nil {
 		return "", fmt.Errorf("renew %s/%.64s: %w", queue, id, err)
+	}
+	return deref(answer.PopReceipt), nil
+}
+
+// Update hides a received message for longer, and gives it another body.
+func (a *Queues) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {
+	text, err := queues.Encode(body)
+	err = cmp.Or(ctx.Err(), err, queues.CheckQueue(queue), queues.CheckReceipt(id, popReceipt), queues.CheckDelay(visibility))
+	var answer azqueue.UpdateMessageResponse
+	if err == nil {
+		answer, err = a.service.NewQueueClient(queue).UpdateMessage(ctx, id, popReceipt, text,
+			&azqueue.UpdateMessageOptions{VisibilityTimeout: wholeSeconds(visibility)})
+		err = classifyQueue(ctx, err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("update %s/%.64s: %w", queue, id, err)
 	}
 	return deref(answer.PopReceipt), nil
 }

@@ -18,6 +18,9 @@ func filter(l *tables.Lookup) string {
 	for _, name := range slices.Sorted(maps.Keys(l.Where)) {
 		clauses = append(clauses, name+" eq "+literal(l.Where[name]))
 	}
+	for _, name := range slices.Sorted(maps.Keys(l.NotBefore)) {
+		clauses = append(clauses, name+" ge "+literal(l.NotBefore[name]))
+	}
 	return strings.Join(clauses, " and ")
 }
 

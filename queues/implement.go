@@ -59,6 +59,14 @@ func CheckDelay(d time.Duration) error {
 	return nil
 }
 
+// CheckHidden checks how long a message is hidden that its sender keeps. It is for implementations of Store.
+func CheckHidden(d time.Duration) error {
+	if d <= 0 || d > MaxDelay {
+		return fmt.Errorf("%w: hidden for %v: use more than 0, to %v", ErrInvalid, d, MaxDelay)
+	}
+	return nil
+}
+
 // CheckReceive checks the arguments of a Receive. It is for implementations of Store.
 func CheckReceive(limit int, visibility time.Duration) error {
 	var errs []error

@@ -118,6 +118,46 @@ func (m *Memory) Renew(ctx context.Context, queue, id, popReceipt string, visibi
 	return receipt, nil
 }
 
+// SendHidden sends a message that the sender keeps hidden.
+func (m *Memory) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
+	text, err := Encode(body)
+	if err == nil {
+		err = m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
+			id = q.push(text, now, now.Add(WholeSeconds(hidden)))
+			msg := q.byID[id]
+			q.hide(msg, msg.visibleAt)
+			popReceipt = msg.PopReceipt
+			return nil
+		}, CheckHidden(hidden))
+	}
+	if err != nil {
+		return "", "", fmt.Errorf("send to %s: %w", queue, err)
+	}
+	return id, popReceipt, nil
+}
+
+// Update hides a received message for longer, and gives it another body.
+func (m *Memory) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {
+	var receipt string
+	text, err := Encode(body)
+	if err == nil {
+		err = m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
+			msg, err := q.received(id, popReceipt)
+			if err != nil {
+				return err
+			}
+			msg.Text = text
+			q.hide(msg, now.Add(WholeSeconds(visibility)))
+			receipt = msg.PopReceipt
+			return nil
+		}, CheckReceipt(id, popReceipt), CheckDelay(visibility))
+	}
+	if err != nil {
+		return "", fmt.Errorf("update %s/%.64s: %w", queue, id, err)
+	}
+	return receipt, nil
+}
+
 // Delete removes a received message.
 func (m *Memory) Delete(ctx context.Context, queue, id, popReceipt string) error {
 	err := m.with(ctx, queue, func(q *memoryQueue, _ time.Time) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // What this file exports is for implementations of Store, as Memory and the adapter in package azure are. An
@@ -75,9 +76,10 @@ func CheckOps(ops []Op) error {
 // other a range. Check it before use.
 type Lookup struct {
 	Partition, Row Span
-	// Where and Select are those of the Query or Scan.
-	Where  map[string]any
-	Select []string
+	// Where, NotBefore and Select are those of the Query or Scan.
+	Where     map[string]any
+	NotBefore map[string]time.Time
+	Select    []string
 	// Limit is how many entities the page may have; it is never 0.
 	Limit int
 
@@ -106,7 +108,7 @@ func (s *Scan) Lookup() *Lookup {
 	return &Lookup{
 		Partition: Span{From: s.FromPartition, To: s.ToPartition},
 		Row:       Span{One: true, Is: s.Row},
-		Where:     s.Where, Select: s.Select, Limit: cmp.Or(s.Limit, maxPage), continuation: s.Continuation,
+		Where:     s.Where, NotBefore: s.NotBefore, Select: s.Select, Limit: cmp.Or(s.Limit, maxPage), continuation: s.Continuation,
 	}
 }
 
@@ -118,14 +120,19 @@ func (l *Lookup) Check() error {
 	switch {
 	case l.Limit < 0 || l.Limit > maxPage:
 		return fmt.Errorf("%w: limit %d: use 1 to %d, or 0 for %d", ErrInvalid, l.Limit, maxPage, maxPage)
-	case len(l.Where) > maxEqualities:
-		return fmt.Errorf("%w: %d equalities of at most %d", ErrTooLarge, len(l.Where), maxEqualities)
+	case len(l.Where)+len(l.NotBefore) > maxEqualities:
+		return fmt.Errorf("%w: %d conditions of at most %d", ErrTooLarge, len(l.Where)+len(l.NotBefore), maxEqualities)
 	case len(l.Select) > maxCustom:
 		return fmt.Errorf("%w: %d selected properties of at most %d", ErrTooLarge, len(l.Select), maxCustom)
 	}
 	for name, v := range l.Where {
 		if err := errors.Join(checkPropertyName(name), checkWhereValue(v)); err != nil {
 			return fmt.Errorf("where %s: %w", clip(name), err)
+		}
+	}
+	for name, v := range l.NotBefore {
+		if err := errors.Join(checkPropertyName(name), checkWhereValue(v)); err != nil {
+			return fmt.Errorf("not before %s: %w", clip(name), err)
 		}
 	}
 	for _, name := range l.Select {

@@ -204,6 +204,16 @@ func (r *row) matches(where map[string]any) bool {
 	return true
 }
 
+// notBefore says whether the row has these times, or later ones.
+func (r *row) notBefore(times map[string]time.Time) bool {
+	for name, since := range times {
+		if at, ok := r.value(name).(time.Time); !ok || at.Before(since) {
+			return false
+		}
+	}
+	return true
+}
+
 // value returns the value of a property, nil when there is none.
 func (r *row) value(name string) any {
 	for _, p := range r.props {

@@ -108,7 +108,7 @@ func (r *pageReader) read(p *memoryPartition, from string) bool {
 		}
 		// The rows of other keys that a scan passes count, as in the service.
 		r.examined++
-		if (!r.Row.One || row.key == r.Row.Is) && row.matches(r.Where) {
+		if (!r.Row.One || row.key == r.Row.Is) && row.matches(r.Where) && row.notBefore(r.NotBefore) {
 			r.page.Entities = append(r.page.Entities, row.entity(p.key, r.Select))
 		}
 	}

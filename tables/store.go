@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"time"
 
 	"github.com/vibedata/roundhouse/internal/storage"
 )
@@ -94,8 +95,10 @@ type Scan struct {
 	// FromPartition and ToPartition bound the partitions: FromPartition <= partition < ToPartition. Empty means no
 	// bound.
 	FromPartition, ToPartition string
-	// Where holds property equalities, as in a Query.
-	Where map[string]any
+	// Where holds property equalities, as in a Query. NotBefore holds properties that are times, and since when: an entity
+	// with an earlier time, by the millisecond, or without the property, is left out. Both together have as many entries as a Query's Where.
+	Where     map[string]any
+	NotBefore map[string]time.Time
 	// Select names the properties to return, 252 at most; empty: all.
 	Select []string
 	// Limit bounds the page, 1 to 1000; 0 means 1000.

@@ -102,6 +102,21 @@ func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, vis
 	})
 }
 
+func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
+	type sent struct{ id, receipt string }
+	m, err := value(ctx, s.intercept, Call{"queues", "SendHidden", queue}, func(ctx context.Context) (m sent, err error) {
+		m.id, m.receipt, err = s.inner.SendHidden(ctx, queue, body, hidden)
+		return m, err
+	})
+	return m.id, m.receipt, err
+}
+
+func (s queueStore) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {
+	return value(ctx, s.intercept, Call{"queues", "Update", queue}, func(ctx context.Context) (string, error) {
+		return s.inner.Update(ctx, queue, id, popReceipt, body, visibility)
+	})
+}
+
 func (s queueStore) Delete(ctx context.Context, queue, id, popReceipt string) error {
 	return s.intercept(ctx, Call{"queues", "Delete", queue}, func(ctx context.Context) error { return s.inner.Delete(ctx, queue, id, popReceipt) })
 }

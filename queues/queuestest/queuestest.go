@@ -37,6 +37,8 @@ func Run(t *testing.T, open func(t *testing.T) queues.Store) {
 		{"Receive", testReceive},
 		{"Visibility", testVisibility},
 		{"Renew", testRenew},
+		{"SendHidden", testSendHidden},
+		{"Update", testUpdate},
 		{"Delete", testDelete},
 		{"BadReceipts", testBadReceipts},
 		{"Cancelled", testCancelled},
@@ -281,6 +283,57 @@ func testRenew(t *testing.T, e env) {
 	if err := e.store.Delete(t.Context(), e.queue, second.ID, second.PopReceipt); err != nil {
 		t.Errorf("delete after refused renewals: %v", err)
 	}
+}
+
+// The sender of a hidden message is who has received it, as it were.
+func testSendHidden(t *testing.T, e env) {
+	id, receipt, err := e.store.SendHidden(t.Context(), e.queue, []byte("hidden"), queues.MaxDelay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := e.store.Receive(t.Context(), e.queue, 1, time.Minute); err != nil || len(got) != 0 {
+		t.Errorf("hidden, and received: %v, %v", got, err)
+	}
+	if receipt, err = e.store.Renew(t.Context(), e.queue, id, receipt, 0); err != nil {
+		t.Fatal(err)
+	}
+	shown := e.receiveOne(t)
+	if got := queues.Decode(shown.Text); string(got) != "hidden" || shown.ID != id || shown.DequeueCount != 1 {
+		t.Errorf("%q of message %s, received for the %d. time", got, shown.ID, shown.DequeueCount)
+	}
+	wantLost(t, "delete with the sender's receipt", e.store.Delete(t.Context(), e.queue, id, receipt))
+	if id, receipt, err = e.store.SendHidden(t.Context(), e.queue, []byte("deleted"), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.store.Delete(t.Context(), e.queue, id, receipt); err != nil {
+		t.Errorf("delete by the sender: %v", err)
+	}
+	for _, hidden := range []time.Duration{-1, 0, queues.MaxDelay + 1} {
+		_, _, err := e.store.SendHidden(t.Context(), e.queue, []byte("x"), hidden)
+		wantError(t, "hidden for "+hidden.String(), err, queues.ErrInvalid)
+	}
+}
+
+func testUpdate(t *testing.T, e env) {
+	e.send(t, "as sent", 0)
+	first := e.receiveOne(t)
+	receipt, err := e.store.Update(t.Context(), e.queue, first.ID, first.PopReceipt, []byte("changed"), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = e.store.Update(t.Context(), e.queue, first.ID, first.PopReceipt, []byte("late"), 0)
+	wantLost(t, "update with the first receipt", err)
+	if _, err := e.store.Renew(t.Context(), e.queue, first.ID, receipt, 0); err != nil {
+		t.Fatal(err)
+	}
+	second := e.receiveOne(t)
+	if got := queues.Decode(second.Text); string(got) != "changed" {
+		t.Errorf("after Update the message is %q", got)
+	}
+	_, err = e.store.Update(t.Context(), e.queue, second.ID, second.PopReceipt, nil, 0)
+	wantError(t, "update with an empty body", err, queues.ErrInvalid)
+	_, err = e.store.Update(t.Context(), e.queue, second.ID, second.PopReceipt, make([]byte, queues.MaxBody+1), 0)
+	wantError(t, "update with a body that is too large", err, queues.ErrTooLarge)
 }
 
 func testDelete(t *testing.T, e env) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,8 +17,10 @@ func testScan(t *testing.T, e env) {
 	if got := e.partitions(t, tables.Scan{Row: "status"}); got != nil {
 		t.Errorf("an empty table: %q", got)
 	}
+	hour := func(n int) time.Time { return time.Date(2026, 1, 1, n, 0, 0, 0, time.UTC) }
+	hours := map[string]int{"9": 0, "a": 1, "b": 2, "B": 3, "10": 4, "b-1": 5, "c": 6, "é": 7}
 	for i, p := range []string{"c", "a", "b", "B", "b-1", "é", "10", "9"} {
-		e.mustApply(t, tables.Insert(entity(p, "a-row-before")), tables.Insert(entity(p, "status", "Even", i%2 == 0, "Name", p)), tables.Insert(entity(p, "z-row-behind", "Even", true)))
+		e.mustApply(t, tables.Insert(entity(p, "a-row-before")), tables.Insert(entity(p, "status", "Even", i%2 == 0, "Name", p, "At", hour(hours[p]))), tables.Insert(entity(p, "z-row-behind", "Even", true)))
 	}
 	e.mustApply(t, tables.Insert(entity("bare", "statu")), tables.Insert(entity("bare", "status-2")), tables.Insert(entity("bare", "Status")))
 	e.mustApply(t, tables.Insert(entity("emptied", "status")))
@@ -40,6 +43,10 @@ func testScan(t *testing.T, e env) {
 		{tables.Scan{Row: "status", Where: map[string]any{"Even": false, "Name": "a"}}, []string{"a"}},
 		{tables.Scan{Row: "status", Where: map[string]any{"Even": true, "Name": "a"}}, nil},
 		{tables.Scan{Row: "status", Where: map[string]any{"Missing": ""}}, nil},
+		{tables.Scan{Row: "status", NotBefore: map[string]time.Time{"At": hour(5)}}, []string{"b-1", "c", "é"}},
+		{tables.Scan{Row: "status", NotBefore: map[string]time.Time{"At": hour(5)}, Where: even}, []string{"b-1", "c"}},
+		{tables.Scan{Row: "status", NotBefore: map[string]time.Time{"At": hour(5).Add(time.Millisecond)}}, []string{"c", "é"}},
+		{tables.Scan{Row: "status", NotBefore: map[string]time.Time{"Missing": hour(0)}}, nil},
 		{tables.Scan{Row: "Status"}, []string{"bare"}},
 		{tables.Scan{Row: "nothing"}, nil},
 	}
