@@ -38,6 +38,7 @@ type Config struct {
 type Handler struct {
 	program program
 	router  http.Handler
+	log     *slog.Logger
 }
 
 // New makes an app out of its settings. It does not go to the network.
@@ -74,7 +75,7 @@ func New(a App, c Config) (*Handler, error) {
 		built.Close()
 		return nil, err
 	}
-	return &Handler{built, router}, nil
+	return &Handler{built, router, c.Log}, nil
 }
 
 // Start creates what is missing in storage: tables, queues and containers. It can be repeated, and tries what has failed only.
@@ -98,6 +99,11 @@ func (h *Handler) Stores() (tables.Store, queues.Store, blobs.Store) {
 	p := h.program.Platform
 	return p.Tables, p.Queues, p.Blobs
 }
+
+// Leave ends the work, as a signal to stop does: nothing begins any more, what runs is committed and put back, so that other
+// processes go on with it at once, and they are told. The error says what could not be handed back within a few seconds. Close comes
+// after it.
+func (h *Handler) Leave(ctx context.Context) error { return h.program.handBack(ctx, h.log) }
 
 // Close releases connections.
 func (h *Handler) Close() { h.program.Close() }

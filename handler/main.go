@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -48,7 +49,11 @@ const gcPercent = 200
 //	0        manifest, replay, -version and -h only
 //	1        the server failed, the host is gone, or a replay found a difference
 //	2        bad settings or arguments
-//	128 + n  stopped by signal n, after waiting for what was in flight
+//	128 + n  stopped by signal n, after handing back its work and waiting for requests in flight
+//
+// A signal, and the end of the host, close it: nothing begins any more, what runs is committed and put back, so that other processes
+// go on with it at once, and they are told. That takes a moment, and a few seconds when activities do not look at their contexts.
+// A second signal ends it at once.
 //
 // After three exits within half an hour the host ends, too, so nothing that may pass ends the program: while storage or the
 // vault cannot be used, it answers probes, refuses what needs them, and tries again. Why it ended at 1 or 2 is on standard
@@ -150,10 +155,6 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 		getppid = os.Getppid
 	}
 	parent := getppid()
-	drain := m.Drain
-	if drain == 0 {
-		drain = defaultDrain
-	}
 	router, err := newRouter(a, s, log)
 	if err != nil {
 		return err
@@ -167,22 +168,35 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	defer signal.Stop(signals)
 	log.Info("listening", "address", srv.listener.Addr().String(), "budget", s.Budget.String())
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := func(error) { cancel(trigger.ErrStopping) }
+	defer stop(nil)
 	var group run.Group
 	// Its end comes first: nobody waits then for what is not going to be there.
-	group.Add(func() error { return prepare(ctx, a.Preparation) }, func(error) { cancel() })
+	group.Add(func() error { return prepare(ctx, a.Preparation) }, stop)
 	group.Add(srv.serve, func(reason error) {
 		log.Info("stopping", "reason", reason.Error())
-		wait := drain
-		if errors.Is(reason, errParentGone) {
-			wait = 0 // nobody is left to take an answer
-		}
-		srv.shutdown(wait)
+		m.stop(a, srv, reason, log)
 	})
-	group.Add(func() error { return awaitSignal(ctx, signals) }, func(error) { cancel() })
-	group.Add(func() error { return watchParent(ctx, parent, getppid) }, func(error) { cancel() })
+	group.Add(func() error { return awaitSignal(ctx, signals) }, stop)
+	group.Add(func() error { return watchParent(ctx, parent, getppid) }, stop)
 	return group.Run()
+}
+
+// stop hands the work back while the server still answers: the host has to be told that messages were put back, and sends more. Then
+// the server ends, when the other requests have.
+func (m runner) stop(a program, srv *server, reason error, log *slog.Logger) {
+	began, wait := time.Now(), m.Drain
+	if wait == 0 {
+		wait = defaultDrain
+	}
+	if err := a.handBack(context.Background(), log); err != nil {
+		log.Error("not all work is handed back: others take it over in time", "reason", err.Error())
+	}
+	if errors.Is(reason, errParentGone) {
+		wait = 0 // nobody is left to take an answer
+	}
+	srv.shutdown(max(0, wait-time.Since(began)))
 }
 
 // prepare makes the program ready, and returns when ctx ends.

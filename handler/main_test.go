@@ -254,14 +254,17 @@ func TestStopEndsWaiting(t *testing.T) {
 		return nil
 	}
 	work := a.Queues["work"]
-	work.PutBack = func(context.Context, engine.Delivery) error { close(putBack); return errors.New("no storage, either") }
+	work.PutBack = func(context.Context, engine.Delivery, time.Duration) error {
+		close(putBack)
+		return errors.New("no storage, either")
+	}
 	a.Queues["work"] = work
 	p := startProgram(t, runner{Drain: time.Hour}, a)
 	<-tried
 	done := make(chan error, 1)
 	go func() {
 		status, answer, err := request(context.Background(), http.MethodPost, "http://"+p.address+"/work", workBody)
-		if err == nil && (status != http.StatusServiceUnavailable || !strings.Contains(answer, "the program stops")) {
+		if err == nil && (status != http.StatusServiceUnavailable || !strings.Contains(answer, "nobody prepares it any more")) {
 			err = fmt.Errorf("status %d: %s", status, answer)
 		}
 		done <- err

@@ -60,12 +60,12 @@ func wireOutbox(s settings.Settings, with Platform, letters *engine.DeadLetters,
 		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}, nil
 }
 
-// register adds the functions of the outbox to the program.
-func (e *events) register(out *program) {
+// register adds the functions of the outbox to the program. putBack sends a wake-up again.
+func (e *events) register(out *program, putBack func(context.Context, engine.Delivery, time.Duration) error) {
 	out.onQueue("outbox-wake-trigger", outbox.DefaultQueue, e.wake)
 	out.onQueue("outbox-wake-poison-trigger", outbox.DefaultQueue+engine.PoisonSuffix, e.wakePoison)
 	wakes := out.Queues["outbox-wake-trigger"]
-	wakes.Expendable = true // the sweep finds what it announces
+	wakes.Expendable, wakes.PutBack = true, putBack // the sweep finds what it announces, if a little later
 	out.Queues["outbox-wake-trigger"] = wakes
 	out.onTimer("outbox-sweep-timer", "*/15 * * * * *", e.sweep)
 	out.onTimer("outbox-retention-timer", "0 17 * * * *", e.retain)

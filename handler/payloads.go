@@ -19,7 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/queues"
 )
 
-// unreadDelay is how long a message is away that could not be decrypted, or that came before the program was ready.
+// unreadDelay is how long a message is away that could not be decrypted.
 const unreadDelay = time.Minute
 
 // payloads are what the program encrypts before it stores it, and decrypts when it reads it.
@@ -81,7 +81,7 @@ func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.Que
 		case !keyless && !strings.HasSuffix(queue, engine.PoisonSuffix):
 			return fmt.Errorf("message %s of %s: %w", d.ID, queue, err)
 		}
-		if back := s.putBack(ctx, queue, d.Body); back != nil {
+		if back := s.putBack(ctx, queue, d.Body, unreadDelay); back != nil {
 			return errors.Join(err, back)
 		}
 		s.log.ErrorContext(ctx, "a message was put back, because its payload, or one that it needs, cannot be decrypted",
@@ -92,25 +92,32 @@ func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.Que
 
 // again sends the message of a delivery to its queue once more, in the form in which it came: one in clear with its identity and
 // its attempts before it, and an encrypted one, which may be one that nobody can decrypt at present, as it is.
-func (s *payloads) again(queue string) trigger.QueueHandler {
-	return func(ctx context.Context, d engine.Delivery) error {
+func (s *payloads) again(queue string) func(context.Context, engine.Delivery, time.Duration) error {
+	return func(ctx context.Context, d engine.Delivery, away time.Duration) error {
 		if _, sealed := codec.SealedMessage(d.Body); sealed {
-			return s.putBack(ctx, queue, d.Body)
+			return s.putBack(ctx, queue, d.Body, away)
 		}
 		body, err := engine.Again(d)
 		if err != nil {
 			return err
 		}
-		return s.putBack(ctx, queue, body)
+		return s.putBack(ctx, queue, body, away)
 	}
 }
 
-// putBack sends a message again as it came.
-func (s *payloads) putBack(ctx context.Context, queue string, body []byte) error {
+// asItCame sends the message of a delivery to its queue once more, where no attempts are counted.
+func (s *payloads) asItCame(queue string) func(context.Context, engine.Delivery, time.Duration) error {
+	return func(ctx context.Context, d engine.Delivery, away time.Duration) error {
+		return s.putBack(ctx, queue, d.Body, away)
+	}
+}
+
+// putBack sends a message again as it came, to be away for a while.
+func (s *payloads) putBack(ctx context.Context, queue string, body []byte, away time.Duration) error {
 	if data, sealed := codec.SealedMessage(body); sealed {
 		body = data
 	}
-	if _, err := s.queues.Send(ctx, queue, body, unreadDelay); err != nil {
+	if _, err := s.queues.Send(ctx, queue, body, away); err != nil {
 		return fmt.Errorf("put a message of %s back: %w", queue, err)
 	}
 	return nil

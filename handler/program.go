@@ -24,8 +24,12 @@ type program struct {
 	// Preparation makes the program ready while the server listens: tables and queues that are missing, for example. It is
 	// the first that may go to the network: wire only builds. nil means that there is nothing to do.
 	Preparation *preparation.Preparation
-	// Gate lets invocations in.
-	Gate trigger.Gate
+	// Gate lets invocations in. When the program stops, it is closed; nil means that there is none, and that stopping waits for
+	// what runs.
+	Gate gate
+	// Leave tells the other processes that this one is gone, when its gate is closed, and gives up what it still holds; nil means
+	// that there is nothing to tell.
+	Leave func(ctx context.Context) error
 	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
 	Close func()
 	// Manifest describes the app.

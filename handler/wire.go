@@ -104,7 +104,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	p.onQueues(&out)
 	p.onTimers(&out)
-	p.events.register(&out)
+	p.events.register(&out, p.sealed.asItCame(outbox.DefaultQueue))
 	p.pollers.register(&out)
 	out.onHTTP(httpFunctions()...)
 	for _, d := range p.definitions {

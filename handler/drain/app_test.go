@@ -160,6 +160,67 @@ func TestAnAppIsDrained(t *testing.T) {
 	}
 }
 
+// A process that is to end hands back what it has in hand, and another goes on with it at that moment: no attempt is used up. What it
+// gets afterwards is there for the other one a second later.
+func TestAProcessLeaves(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var s slowApp
+			one := handlertest.New(t, s.app(), nil)
+			two := handlertest.NewWith(t, s.app(), nil, func(c *handler.Config) { c.Tables, c.Queues, c.Blobs = one.Tables, one.Queues, one.Blobs })
+			two.Tables, two.Queues, two.Blobs = one.Tables, one.Queues, one.Blobs
+			body := fmt.Sprintf(`{"correlationId": "c1", "input": {"slow": %v}}`, slow)
+			one.Send("slow-queue", body)
+			done := make(chan int)
+			go func() { done <- one.Deliver() }()
+			synctest.Wait()
+			if n := s.running.Load(); n != 1 {
+				t.Fatalf("%d run", n)
+			}
+			began := time.Now()
+			go one.Leave()
+			synctest.Wait()
+			if n := s.running.Load(); n != 0 {
+				t.Errorf("%d run in the one that leaves", n)
+			}
+			<-done // it came to its host at once, which still takes messages, and so it is away for a second
+			if passed := time.Since(began); passed != 0 {
+				t.Errorf("it took %v to hand back what ran", passed)
+			}
+			s.quick.Store(true)
+			time.Sleep(time.Second)
+			two.Deliver()
+			if n := s.ended.Load(); n != 1 || s.begun.Load() != 2 {
+				t.Errorf("%d have ended, %d began: the other process did not go on at once", n, s.begun.Load())
+			}
+
+			one.Send("slow-queue", `{"correlationId": "c2", "input": {"slow": true}}`)
+			one.Deliver() // its host lives on, and takes it
+			two.Deliver()
+			if n := s.ended.Load(); n != 1 {
+				t.Errorf("%d have ended", n)
+			}
+			time.Sleep(time.Second)
+			two.Deliver()
+			if n := s.ended.Load(); n != 2 {
+				t.Errorf("%d have ended a second later", n)
+			}
+			for _, entry := range one.History("slow") {
+				if entry.Status != engine.StatusSucceeded {
+					t.Errorf("%+v", entry)
+				}
+			}
+			if letters := one.DeadLetters("slow"); len(letters) > 0 {
+				t.Errorf("dead letters %+v", letters)
+			}
+			if n, err := one.Queues.Length(t.Context(), "slow-queue"); err != nil || n != 0 {
+				t.Errorf("%d messages are left, %v", n, err)
+			}
+		})
+	}
+}
+
 // An activity that does not look at its context is left behind, and begins anew: it holds up no drain.
 func TestAStubbornActivity(t *testing.T) {
 	t.Parallel()

@@ -45,17 +45,17 @@ func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := drain.Store{Tables: tables.NewMemory()}
 		busy, idle := gate(store.Tables, "busy/1"), gate(store.Tables, "idle/1")
-		work, leave, open := busy.Enter(t.Context())
-		if !open || work.Err() != nil {
-			t.Fatalf("open %v, %v", open, work.Err())
+		work, leave, err := busy.Enter(t.Context())
+		if err != nil || work.Err() != nil {
+			t.Fatalf("%v, %v", err, work.Err())
 		}
 		_, quick, _ := busy.Enter(t.Context())
 		f, err := store.Begin(t.Context(), "ann", time.Hour)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, late, open := busy.Enter(t.Context())
-		if !open {
+		_, late, err := busy.Enter(t.Context())
+		if err != nil {
 			t.Error("the flag is read for every invocation")
 		}
 		time.Sleep(drain.Notice)
@@ -67,7 +67,7 @@ func TestDrain(t *testing.T) {
 			t.Error(diff)
 		}
 		for _, g := range []*drain.Gate{busy, idle} {
-			if _, _, open := g.Enter(t.Context()); open {
+			if _, _, err := g.Enter(t.Context()); err == nil {
 				t.Error("something was let in")
 			}
 		}
@@ -89,9 +89,9 @@ func TestDrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(drain.Interval)
-		work, leave, open = busy.Enter(t.Context())
-		if !open || work.Err() != nil {
-			t.Errorf("afterwards: open %v, %v", open, work.Err())
+		work, leave, err = busy.Enter(t.Context())
+		if err != nil || work.Err() != nil {
+			t.Errorf("afterwards: %v, %v", err, work.Err())
 		}
 		leave()
 
@@ -100,18 +100,77 @@ func TestDrain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(drain.Interval)
-		if _, _, open := busy.Enter(t.Context()); open {
+		if _, _, err := busy.Enter(t.Context()); err == nil {
 			t.Error("something was let in")
 		}
 		if diff := cmp.Diff(map[string]int{}, running(t, store, f)); diff != "" {
 			t.Errorf("of the drain before: %s", diff)
 		}
 		time.Sleep(time.Minute)
-		_, leave, open = busy.Enter(t.Context())
-		if !open {
+		_, leave, err = busy.Enter(t.Context())
+		if err != nil {
 			t.Error("a drain that was forgotten goes on")
 		}
 		leave()
+		synctest.Wait()
+	})
+}
+
+// A gate that is closed for good ends what is inside, with the cause of who closes it, and waits for that. Nothing comes in any more,
+// not even when storage stands still.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var standsStill atomic.Bool
+		store := faults.Tables(tables.NewMemory(), func(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
+			if standsStill.Load() {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return do(ctx)
+		})
+		g, stopping := gate(store, "a/1"), errors.New("it stops")
+		works, leave, err := g.Enter(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, stays, _ := g.Enter(t.Context())
+		standsStill.Store(true)
+		began := time.Now()
+		closed := make(chan int)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		go func() { closed <- g.Close(ctx, stopping) }()
+		<-works.Done()
+		if cause := context.Cause(works); !errors.Is(cause, stopping) {
+			t.Errorf("the cause is %v", cause)
+		}
+		if _, _, err := g.Enter(t.Context()); !errors.Is(err, stopping) || time.Since(began) != 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		leave()
+		synctest.Wait()
+		if n := <-closed; n != 1 || time.Since(began) != time.Minute {
+			t.Errorf("%d were inside after %v", n, time.Since(began))
+		}
+		go func() { closed <- g.Close(t.Context(), errors.New("again")) }()
+		synctest.Wait()
+		stays()
+		if n := <-closed; n != 0 {
+			t.Errorf("%d are inside", n)
+		}
+		if _, _, err := g.Enter(t.Context()); !errors.Is(err, stopping) {
+			t.Errorf("afterwards: %v", err)
+		}
+		idle := gate(store, "idle/1")
+		if n := idle.Close(t.Context(), stopping); n != 0 {
+			t.Errorf("%d are inside an idle one", n)
+		}
+		began = time.Now()
+		if _, _, err := idle.Enter(t.Context()); !errors.Is(err, stopping) || time.Since(began) != 0 {
+			t.Errorf("the idle one, after %v: %v", time.Since(began), err)
+		}
+		time.Sleep(drain.Notice) // the watch gives storage up
 		synctest.Wait()
 	})
 }
@@ -130,8 +189,8 @@ func TestGateWithoutStorage(t *testing.T) {
 		})
 		g := gate(broken, "a/1")
 		down.Store(true)
-		_, leave, open := g.Enter(t.Context())
-		if !open {
+		_, leave, err := g.Enter(t.Context())
+		if err != nil {
 			t.Error("closed for want of storage")
 		}
 		leave()
@@ -140,12 +199,12 @@ func TestGateWithoutStorage(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(drain.Interval)
-		if _, _, open := g.Enter(t.Context()); open {
+		if _, _, err := g.Enter(t.Context()); err == nil {
 			t.Error("open")
 		}
 		down.Store(true)
 		time.Sleep(drain.Interval)
-		if _, _, open := g.Enter(t.Context()); open {
+		if _, _, err := g.Enter(t.Context()); err == nil {
 			t.Error("what was read last is forgotten")
 		}
 	})

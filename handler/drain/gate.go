@@ -23,23 +23,31 @@ type Gate struct {
 	watched bool
 	// emptied tells the watch that nothing is inside any more.
 	emptied chan struct{}
+	closed  error         // why nothing is let in any more; nil while the gate is not closed for good
+	left    chan struct{} // closed when nothing is inside after that
 }
 
 // NewGate makes the gate of a process, whose name is node. cause is why the contexts of what is inside end.
 func NewGate(s Store, node string, cause error, log *slog.Logger) *Gate {
-	return &Gate{store: s, node: node, cause: cause, log: log, inside: map[int]context.CancelCauseFunc{}, emptied: make(chan struct{}, 1)}
+	return &Gate{store: s, node: node, cause: cause, log: log, inside: map[int]context.CancelCauseFunc{}, emptied: make(chan struct{}, 1), left: make(chan struct{})}
 }
 
-// Enter lets work in: it goes on in a context that ends when the app is drained, and calls leave at its end, once. With open false,
-// the app is drained and the work is not to begin; leave is nil then.
+// Enter lets work in: it goes on in a context that ends when the app is drained or the gate is closed, and calls leave at its end,
+// once. With an error the work is not to begin, and leave is nil: it is the gate's cause when the app is drained, and that of Close.
 //
 // When the flag cannot be read, what was read last counts: an app that has lost its storage has other sorrows.
-func (g *Gate) Enter(ctx context.Context) (work context.Context, leave func(), open bool) {
+func (g *Gate) Enter(ctx context.Context) (work context.Context, leave func(), err error) {
+	if err := g.closedFor(); err != nil {
+		return nil, nil, err // who closes it has no time for storage
+	}
 	g.refresh(ctx)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.flag.Set(g.store.now()) {
-		return ctx, nil, false
+	switch {
+	case g.closed != nil:
+		return nil, nil, g.closed
+	case g.flag.Set(g.store.now()):
+		return nil, nil, g.cause
 	}
 	work, cancel := context.WithCancelCause(ctx)
 	id := g.next
@@ -59,8 +67,43 @@ func (g *Gate) Enter(ctx context.Context) (work context.Context, leave func(), o
 			case g.emptied <- struct{}{}:
 			default: // it has been told
 			}
+			g.tellLeft()
 		}
-	}, true
+	}, nil
+}
+
+// Close lets nothing in any more, and ends the contexts of what is inside with a cause. It returns when nothing is inside, or when
+// ctx ends, and says how much still is. Nothing opens the gate again; a second call waits again.
+func (g *Gate) Close(ctx context.Context, cause error) (running int) {
+	g.mu.Lock()
+	if g.closed == nil {
+		g.closed = cause
+		for _, cancel := range g.inside {
+			cancel(cause)
+		}
+		g.tellLeft()
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.left:
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.inside)
+}
+
+// tellLeft tells who closes the gate that nothing is inside any more. The caller holds the lock.
+func (g *Gate) tellLeft() {
+	if g.closed != nil && len(g.inside) == 0 {
+		close(g.left) // once: nothing comes in any more
+	}
+}
+
+func (g *Gate) closedFor() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
 }
 
 // refresh reads the flag, if nobody has for an interval, and nobody does. An end of ctx does not make it stop half-way.

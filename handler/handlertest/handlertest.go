@@ -87,6 +87,15 @@ func (h *Host) Restart(settings map[string]string, change func(c *handler.Config
 	}
 }
 
+// Leave ends the work of the app's process as a signal to stop does: what it has in hand is put back for others, and what is
+// delivered to it afterwards, too.
+func (h *Host) Leave() {
+	h.t.Helper()
+	if err := h.handler.Leave(h.t.Context()); err != nil {
+		h.t.Error(err)
+	}
+}
+
 // lookup finds the settings of a test, with what the host and its host.json say.
 func lookup(settings map[string]string) func(string) (string, bool) {
 	host := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",

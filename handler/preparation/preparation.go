@@ -27,7 +27,7 @@ var (
 	// ErrUntried is that what is missing is not known yet: the first round is not over.
 	ErrUntried = errors.New("the first round is not over")
 
-	errEnded = errors.New("the program stops")
+	errEnded = errors.New("nobody prepares it any more")
 )
 
 // Step makes one thing, or a few that belong together, where they are missing. It may be called again after it has failed.
@@ -38,6 +38,7 @@ type Preparation struct {
 	log      *slog.Logger
 	prepared chan struct{} // closed when everything is
 	ended    chan struct{} // closed when Run has given up, because the program stops
+	why      error         // why it has; read after ended is closed
 
 	round  sync.Mutex // held by the one round that runs
 	stages [][]Step   // what is left, of the first stage; guarded by round
@@ -52,11 +53,16 @@ func New(log *slog.Logger, stages ...[]Step) *Preparation {
 }
 
 // Run tries until everything is prepared (nil), or ctx ends (its cause). From then on, nobody waits any more. It is called once.
-func (p *Preparation) Run(ctx context.Context) error {
+func (p *Preparation) Run(ctx context.Context) (err error) {
 	if p == nil {
 		return nil
 	}
-	defer close(p.ended)
+	defer func() {
+		if err != nil {
+			p.why = fmt.Errorf("%w: %w", errEnded, err)
+		}
+		close(p.ended)
+	}()
 	began, delay := time.Now(), firstDelay
 	for rounds := 1; ; rounds++ {
 		err := p.Try(ctx)
@@ -144,7 +150,7 @@ func (p *Preparation) guarded(ctx context.Context, step Step) (err error) {
 }
 
 // Await waits until everything is prepared. The error is ErrUnprepared, with what the last round has met, when ctx ends before,
-// or when the program stops.
+// or when the program stops: then it is also the cause of the end of Run's context.
 func (p *Preparation) Await(ctx context.Context) error {
 	if p == nil {
 		return nil
@@ -152,7 +158,7 @@ func (p *Preparation) Await(ctx context.Context) error {
 	select {
 	case <-p.prepared:
 	case <-p.ended:
-		return p.unlessPrepared(errEnded)
+		return p.unlessPrepared(p.why)
 	case <-ctx.Done():
 		return p.unlessPrepared(context.Cause(ctx))
 	}

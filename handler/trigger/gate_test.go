@@ -4,70 +4,122 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 )
 
 // door is a gate that a test closes.
 type door struct {
-	closed bool
+	closed error
 	left   int
 	end    context.CancelCauseFunc
 }
 
-func (d *door) Enter(ctx context.Context) (context.Context, func(), bool) {
-	if d.closed {
-		return ctx, nil, false
+func (d *door) Enter(ctx context.Context) (context.Context, func(), error) {
+	if d.closed != nil {
+		return nil, nil, d.closed
 	}
 	work, cancel := context.WithCancelCause(ctx)
 	d.end = cancel
-	return work, func() { d.left++; cancel(nil) }, true
+	return work, func() { d.left++; cancel(nil) }, nil
 }
 
-// A closed gate turns away what comes, and an error of what was inside when it closed is no failed delivery.
+// A closed gate turns away what comes, and an error of what was inside when it closed is no failed delivery. How long a message is
+// away depends on what has closed the gate, and on whether it had begun.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("it stopped half-way")
+	const kept = time.Duration(-1) // not put back
 	for name, tt := range map[string]struct {
-		closed, closes bool
+		closed, closes error
 		err            error // of the handler, after the gate has closed, if it does
 		expendable     bool
 		back           error // of putting it back
 		status         int
-		ran, putBack   bool
+		ran            bool
+		away           time.Duration
 	}{
-		"open":                              {ran: true, status: http.StatusOK},
-		"open, and it fails":                {ran: true, err: broken, status: http.StatusInternalServerError},
-		"closed":                            {closed: true, putBack: true, status: http.StatusOK},
-		"closed, and it cannot be put back": {closed: true, putBack: true, back: errors.New("storage is down"), status: http.StatusInternalServerError},
-		"closed, and it is expendable":      {closed: true, expendable: true, status: http.StatusOK},
-		"it closes meanwhile":               {closes: true, ran: true, status: http.StatusOK},
-		"it closes meanwhile, and it fails": {closes: true, ran: true, err: broken, putBack: true, status: http.StatusOK},
+		"open":                                          {ran: true, status: http.StatusOK, away: kept},
+		"open, and it fails":                            {ran: true, err: broken, status: http.StatusInternalServerError, away: kept},
+		"closed":                                        {closed: ErrClosed, status: http.StatusOK, away: time.Minute},
+		"closed, and it cannot be put back":             {closed: ErrClosed, back: errors.New("storage is down"), status: http.StatusInternalServerError, away: time.Minute},
+		"closed, and it is expendable":                  {closed: ErrClosed, expendable: true, status: http.StatusOK, away: kept},
+		"it closes meanwhile":                           {closes: ErrClosed, ran: true, status: http.StatusOK, away: kept},
+		"it closes meanwhile, and it fails":             {closes: ErrClosed, ran: true, err: broken, status: http.StatusOK, away: time.Minute},
+		"stopping":                                      {closed: ErrStopping, status: http.StatusOK, away: time.Second},
+		"stopping, and it is expendable":                {closed: ErrStopping, expendable: true, status: http.StatusOK, away: time.Second},
+		"it stops meanwhile":                            {closes: ErrStopping, ran: true, status: http.StatusOK, away: kept},
+		"it stops meanwhile, and it fails":              {closes: ErrStopping, ran: true, err: broken, status: http.StatusOK},
+		"it stops meanwhile, and it cannot be put back": {closes: ErrStopping, ran: true, err: broken, back: errors.New("storage is down"), status: http.StatusInternalServerError},
 	} {
 		gate := &door{closed: tt.closed}
-		ran, putBack := false, false
+		ran, away := false, kept
 		c := queueConfig(func(ctx context.Context, _ engine.Delivery) error {
 			ran = true
-			if tt.closes {
-				gate.end(ErrClosed)
+			if tt.closes != nil {
+				gate.end(tt.closes)
 				<-ctx.Done()
 			}
 			return tt.err
 		})
 		q := c.Queues["rotate"]
-		q.PutBack, q.Expendable = func(ctx context.Context, _ engine.Delivery) error {
-			putBack = true
+		q.PutBack, q.Expendable = func(ctx context.Context, _ engine.Delivery, d time.Duration) error {
+			away = d
 			return errors.Join(tt.back, ctx.Err()) // what is put back has time of its own
 		}, tt.expendable
 		c.Queues["rotate"], c.Gate = q, gate
 		e, _ := mount(t, c)
 		answer := invoke(e, "rotate", `{"Data": {"message": "e30="}, "Metadata": {}}`)
-		if answer.Code != tt.status || ran != tt.ran || putBack != tt.putBack {
-			t.Errorf("%s: status %d, ran %v, put back %v\n%s", name, answer.Code, ran, putBack, answer.Body)
+		if answer.Code != tt.status || ran != tt.ran || away != tt.away {
+			t.Errorf("%s: status %d, ran %v, put back for %v\n%s", name, answer.Code, ran, away, answer.Body)
 		}
 		if want := map[bool]int{true: 1}[ran]; gate.left != want {
 			t.Errorf("%s: left %d times", name, gate.left)
+		}
+	}
+}
+
+// When the host hangs up, nobody takes an answer: what runs ends, and its message is there for others at once.
+func TestTheHostHangsUp(t *testing.T) {
+	t.Parallel()
+	host, hangUp := context.WithCancel(t.Context())
+	away := time.Hour
+	c := queueConfig(func(ctx context.Context, _ engine.Delivery) error {
+		hangUp()
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, engine.ErrDrained) || !errors.Is(cause, context.Canceled) {
+			t.Errorf("the cause is %v", cause)
+		}
+		return ctx.Err()
+	})
+	q := c.Queues["rotate"]
+	q.PutBack = func(_ context.Context, _ engine.Delivery, d time.Duration) error { away = d; return nil }
+	c.Queues["rotate"], c.Gate = q, &door{}
+	e, _ := mount(t, c)
+	r := httptest.NewRequestWithContext(host, http.MethodPost, "/rotate", strings.NewReader(`{"Data": {"message": "e30="}, "Metadata": {}}`))
+	e.ServeHTTP(httptest.NewRecorder(), r)
+	if away != 0 {
+		t.Errorf("put back for %v", away)
+	}
+}
+
+// What waits for the program is put back at once when it stops, and otherwise for a while.
+func TestWaitingWhenItStops(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[error]time.Duration{ErrStopping: 0, errors.New("no storage"): time.Minute} {
+		away := time.Hour
+		c := queueConfig(func(context.Context, engine.Delivery) error { t.Error("it began"); return nil })
+		q := c.Queues["rotate"]
+		q.PutBack = func(_ context.Context, _ engine.Delivery, d time.Duration) error { away = d; return nil }
+		c.Queues["rotate"], c.Ready = q, func(context.Context) error { return reason }
+		e, _ := mount(t, c)
+		invoke(e, "rotate", `{"Data": {"message": "e30="}, "Metadata": {}}`)
+		if away != want {
+			t.Errorf("%v: put back for %v, want %v", reason, away, want)
 		}
 	}
 }
@@ -77,7 +129,7 @@ func TestGateOfTimers(t *testing.T) {
 	t.Parallel()
 	for _, ungated := range []bool{false, true} {
 		ran := false
-		e, _ := mount(t, Config{Gate: &door{closed: true}, Timers: map[string]Timer{"sweep": {Parameter: "timer", Ungated: ungated, Handle: func(context.Context, TimerDelivery) error {
+		e, _ := mount(t, Config{Gate: &door{closed: ErrClosed}, Timers: map[string]Timer{"sweep": {Parameter: "timer", Ungated: ungated, Handle: func(context.Context, TimerDelivery) error {
 			ran = true
 			return nil
 		}}}})

@@ -45,7 +45,7 @@ type invocation struct {
 	// patience is how long it waits until the program is ready; 0 means half of the budget.
 	patience time.Duration
 	// putBack is what becomes of it when that takes longer; nil means that it fails.
-	putBack func(ctx context.Context) error
+	putBack func(ctx context.Context, away time.Duration) error
 	// expendable: it can be left out. ungated: the gate is not asked.
 	expendable, ungated bool
 }
@@ -123,7 +123,7 @@ func (r router) answer(c echo.Context, log *slog.Logger, attrs []slog.Attr, err 
 // run calls work in a goroutine of its own, so that the host gets an answer in time even from a handler that does not
 // look at its context. Such a handler goes on in the background; its result comes too late and is dropped.
 func (r router) run(parent context.Context, log *slog.Logger, work func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(parent, r.budget, ErrBudget)
+	ctx, cancel := r.limited(parent)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() {
@@ -144,6 +144,20 @@ func (r router) run(parent context.Context, log *slog.Logger, work func(context.
 		return err
 	case <-overrun.C:
 		return errOverrun
+	}
+}
+
+// limited is the context of an invocation. It ends with the budget, and when nobody waits for the answer any more: the host has hung
+// up, which it does when it dies, or the program does not wait any longer. The message comes again then, but maybe only when the
+// host's lease ends, so it is put back like that of a program that stops.
+func (r router) limited(parent context.Context) (context.Context, context.CancelFunc) {
+	ctx, hangUp := context.WithCancelCause(context.WithoutCancel(parent))
+	unhook := context.AfterFunc(parent, func() { hangUp(fmt.Errorf("%w: %w", ErrStopping, context.Cause(parent))) })
+	ctx, cancel := context.WithTimeoutCause(ctx, r.budget, ErrBudget)
+	return ctx, func() {
+		unhook()
+		cancel()
+		hangUp(nil)
 	}
 }
 

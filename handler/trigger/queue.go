@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/queues"
@@ -29,7 +30,7 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 		return q.Handle(engine.WithCorrelated(ctx, func(id string) { inv.correlation.Store(id) }), d)
 	}
 	if q.PutBack != nil {
-		inv.putBack = func(ctx context.Context) error { return q.PutBack(ctx, d) }
+		inv.putBack = func(ctx context.Context, away time.Duration) error { return q.PutBack(ctx, d, away) }
 	}
 	return inv, nil
 }

@@ -25,19 +25,23 @@ func (r router) whenReady(inv invocation) func(context.Context) error {
 		if err == nil {
 			return inv.run(ctx)
 		}
-		return inv.putBackFor(ctx, fmt.Errorf("%w: %w", errNotReady, err))
+		away := awayFor
+		if errors.Is(err, ErrStopping) {
+			away = 0
+		}
+		return inv.putBackFor(ctx, fmt.Errorf("%w: %w", errNotReady, err), away)
 	}
 }
 
-// putBackFor puts the message of an invocation back that cannot be handled for a reason, and says so. Where that is not possible,
-// the reason is why the invocation fails.
-func (inv invocation) putBackFor(ctx context.Context, reason error) error {
+// putBackFor puts the message of an invocation back that cannot be handled for a reason, and says so. It is away for a while. Where
+// that is not possible, the reason is why the invocation fails.
+func (inv invocation) putBackFor(ctx context.Context, reason error, away time.Duration) error {
 	if inv.putBack == nil {
 		return reason
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putBackLimit)
 	defer cancel()
-	if err := inv.putBack(ctx); err != nil {
+	if err := inv.putBack(ctx, away); err != nil {
 		return errors.Join(reason, err)
 	}
 	return fmt.Errorf("%w: %w", errPutBack, reason)

@@ -69,7 +69,7 @@ func TestInvocationsWaitForTheProgram(t *testing.T) {
 				}
 				c := Config{Ready: readyAfter(tt.ready), Budget: tt.budget,
 					Queues: map[string]Queue{
-						"rotate": {Queue: "q", Parameter: "message", Handle: handle, PutBack: func(context.Context, engine.Delivery) error { back++; return tt.putBack }},
+						"rotate": {Queue: "q", Parameter: "message", Handle: handle, PutBack: func(context.Context, engine.Delivery, time.Duration) error { back++; return tt.putBack }},
 						"wake":   {Queue: "w", Parameter: "message", Handle: handle},
 					},
 					Timers: map[string]Timer{"tick": {Parameter: "timer", Handle: func(context.Context, TimerDelivery) error { handled++; return nil }}},

@@ -41,8 +41,8 @@ const (
 )
 
 // A QueueHandler works on one delivery of a queue message. nil acknowledges the message; an error leaves it in the
-// queue, to be delivered again. ctx ends when the invocation's budget is used up or the host hangs up; its cause is
-// ErrBudget in the first case.
+// queue, to be delivered again. ctx ends when the invocation's budget is used up, the gate closes or the host hangs up; its cause
+// is ErrBudget, ErrClosed or ErrStopping.
 type QueueHandler func(ctx context.Context, d engine.Delivery) error
 
 // A TimerHandler works on one occurrence of a timer. The host does not repeat a timer that returned an error.
@@ -57,11 +57,12 @@ type Queue struct {
 	Parameter string
 	// Handle works on a delivery.
 	Handle QueueHandler
-	// PutBack sends the message of a delivery to its queue again, so that the delivery uses up no attempt. It is called when
-	// the program is not ready, when the gate is closed, and for a delivery that fails because the gate was closed meanwhile.
-	// Without it, such a delivery fails.
-	PutBack QueueHandler
-	// Expendable says that what a message announces is found without it, too: while the gate is closed, it is dropped.
+	// PutBack sends the message of a delivery to its queue again, to be away for a while, so that the delivery uses up no attempt.
+	// It is called when the program is not ready, when the gate is closed, and for a delivery that fails because the gate was
+	// closed meanwhile. Without it, such a delivery fails.
+	PutBack func(ctx context.Context, d engine.Delivery, away time.Duration) error
+	// Expendable says that what a message announces is found without it, too: while the app is drained, it is dropped, and when
+	// the program stops, it need not be possible to put it back.
 	Expendable bool
 }
 
@@ -92,8 +93,9 @@ type Config struct {
 	// the host does not repeat, for half of Budget. Then a message is put back or its delivery is answered with 503, as the
 	// timer's is.
 	Ready func(ctx context.Context) error
-	// Gate lets invocations in; nil lets all in. What it turns away is put back, an expendable message is dropped, and a timer
-	// waits for its next occurrence.
+	// Gate lets invocations in; nil lets all in. What it turns away is put back: for a minute while the app is drained, for a
+	// second when the program stops, and at once what had begun then. An expendable message is dropped, and a timer waits for its
+	// next occurrence.
 	Gate Gate
 	// MaxBody limits the body of an invocation, in bytes; 0 means DefaultMaxBody. The largest queue message is 64 KiB
 	// and takes 86 KiB in base64, or up to six times its size as escaped text.

@@ -1,0 +1,53 @@
+package handler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/trigger"
+)
+
+const (
+	// handBackTime is how long the work that runs gets to be committed and put back when the program stops. It is more than
+	// activities get to return; what takes longer is left to whoever takes over.
+	handBackTime = 5 * time.Second
+	// leaveTime bounds how long telling the others may take.
+	leaveTime = 3 * time.Second
+)
+
+// gate is what the program closes when it stops.
+type gate interface {
+	trigger.Gate
+	// Close lets nothing in any more, ends the contexts of what is inside with a cause, and waits until nothing is, or ctx ends. It
+	// gives how much still runs.
+	Close(ctx context.Context, cause error) (running int)
+}
+
+// handBack ends the work of the program, so that other processes go on with it at once: nothing begins, what runs is committed and
+// its messages are put back, and the others are told. The error says what could not be handed back, which others find in time.
+func (p program) handBack(ctx context.Context, log *slog.Logger) error {
+	began, running := time.Now(), 0
+	if p.Gate != nil {
+		ctx, cancel := context.WithTimeout(ctx, handBackTime)
+		defer cancel()
+		running = p.Gate.Close(ctx, trigger.ErrStopping)
+	}
+	var errs []error
+	if running > 0 {
+		errs = append(errs, fmt.Errorf("%d invocations still run after %v", running, handBackTime))
+	}
+	if p.Leave != nil {
+		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+		defer cancel()
+		errs = append(errs, p.Leave(ctx))
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		return fmt.Errorf("hand back the work: %w", err)
+	}
+	log.Info("the work is handed back", "durationMs", time.Since(began).Milliseconds())
+	return nil
+}
