@@ -1,6 +1,7 @@
 // Command bench measures what the runtime costs: storage transactions, counted on the memory store over the whole path
 // of an engine message; speed and memory on the memory store, which has no latency of its own; how much of what an
-// Azurite can do is left to orchestrations; and how fast pollers read a PostgreSQL.
+// Azurite can do is left to orchestrations; how fast pollers read a PostgreSQL; and how long it takes until orchestrations go on
+// when hosts are killed that had them in hand, whose leases on messages are those of the real one.
 //
 //	go run ./scripts/bench                  a table with the budget or the goal beside each figure
 //	go run ./scripts/bench --json           one JSON object a line: {"name":"tx/sequence/3","value":8,"unit":"transactions"}
@@ -9,8 +10,10 @@
 // The garbage collector is set as the handler sets it (GOGC=200, unless the environment says otherwise).
 //
 // It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports, PostgreSQL in a
-// temporary folder, and both end with the command; nothing else is started. What of both is not installed comes from npm into
-// the user's cache folder, and stays there.
+// temporary folder, local hosts are further processes of this program, and all end with the command; nothing else is started. What
+// of the first two is not installed comes from npm into the user's cache folder, and stays there.
+//
+// What recovery takes (--only recovery/) is mostly waited for, a quarter of an hour in all. -time does not change it.
 package main
 
 import (
@@ -24,6 +27,8 @@ import (
 	"runtime/debug"
 	"syscall"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/hosts"
 )
 
 // options are the command line.
@@ -37,6 +42,7 @@ type options struct {
 const gcPercent = 200
 
 func main() {
+	hosts.Main()
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -32,6 +32,12 @@ func TestNames(t *testing.T) {
 		"storage/eternal/1000/rows", "storage/eternal/1000/blobs",
 		"poller/tx_per_batch", "poller/idle_tx_per_hour", "poller/postgres/rows_per_s", "poller/lag_ms/p99",
 	}
+	for _, broken := range []string{"host_killed", "handler_killed", "clean_end", "storage_gone", "storage_gone/hosts_end", "all_killed"} {
+		for _, figure := range []string{"p50_s", "p99_s", "in_hand", "late", "not_begun", "not_begun_late"} {
+			want = append(want, "recovery/"+broken+"/"+figure)
+		}
+	}
+	want = append(want, "recovery/thousand/s", "recovery/thousand/in_hand", "recovery/thousand/late", "recovery/requests/idle", "recovery/requests/busy")
 	var got []string
 	for _, s := range scenarios() {
 		for _, m := range s.metrics {
@@ -52,7 +58,7 @@ func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
 		"": len(scenarios()), "tx/": 12, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
-		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "events": 1, "poller/": 3, "poller/postgres": 1, "sequence": 0, "tx/sequence/1/": 0,
+		"peers/memory/fanout": 2, "peers/memory/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "events": 1, "poller/": 3, "poller/postgres": 1, "recovery/": 8, "recovery/storage_gone": 2, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {
 			t.Errorf("%q: %d scenarios, want %d", prefix, got, want)

@@ -33,7 +33,8 @@ func scenarios() []scenario {
 	all = append(all, replays(), events(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	all = append(all, outboxes()...)
 	all = append(all, taskCompletion(), taskLists(), eternal())
-	return append(all, pollers()...)
+	all = append(all, pollers()...)
+	return append(all, recoveries()...)
 }
 
 // selected gives the scenarios that measure something with a name that begins with prefix.

@@ -1,0 +1,82 @@
+package hosts
+
+import (
+	"context"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+const (
+	// Engine is the engine of the app.
+	Engine = "work"
+	// Queue is the queue of its messages.
+	Queue = "work-queue"
+	// part is the orchestrator of the children.
+	part = "part"
+	// goEvent is the event that Work.Event waits for.
+	goEvent = "go"
+)
+
+// Work is what an orchestration of the app does, in the order of the fields.
+type Work struct {
+	// Event has it wait for an event first (Cluster.Raise).
+	Event bool `json:"event,omitempty"`
+	// Children is how many children do the rest, all at once; 0 means that it does it itself.
+	Children int `json:"children,omitempty"`
+	// Naps is how often it sleeps, for Nap each.
+	Naps int           `json:"naps,omitempty"`
+	Nap  time.Duration `json:"nap,omitempty"`
+	// Calls is how many activities it runs, one after the other, which take Lasts each.
+	Calls int           `json:"calls,omitempty"`
+	Lasts time.Duration `json:"lasts,omitempty"`
+}
+
+// app is the handler under test.
+func app() handler.App {
+	step := orchestrator.NewActivity("step", func(ctx context.Context, lasts time.Duration) (bool, error) {
+		select {
+		case <-time.After(lasts):
+			return true, nil
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 10, FirstInterval: time.Second}))
+	do := func(ctx *orchestrator.Context, w Work) (int, error) {
+		for range w.Naps {
+			if err := ctx.Sleep(w.Nap); err != nil {
+				return 0, err
+			}
+		}
+		for range w.Calls {
+			if _, err := step.Call(ctx, w.Lasts).Await(); err != nil {
+				return 0, err
+			}
+		}
+		return w.Naps + w.Calls, nil
+	}
+	child := orchestrator.NewOrchestrator(part, do)
+	run := func(ctx *orchestrator.Context, r engine.Request[Work]) (int, error) {
+		w := r.Input
+		if w.Event {
+			if _, err := orchestrator.Event[bool](ctx, goEvent).Await(); err != nil {
+				return 0, err
+			}
+		}
+		if w.Children == 0 {
+			return do(ctx, w)
+		}
+		var all []*orchestrator.Future[int]
+		for range w.Children {
+			all = append(all, child.Call(ctx, Work{Naps: w.Naps, Nap: w.Nap, Calls: w.Calls, Lasts: w.Lasts}))
+		}
+		done, err := orchestrator.All(all...)
+		return len(done), err
+	}
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		return []engine.Definition{{Name: Engine, Queue: Queue, Orchestrator: engine.Orchestrate(Engine, run),
+			Children: []orchestrator.AnyOrchestrator{child}, Operations: []orchestrator.AnyActivity{step}}}, nil
+	}}
+}

@@ -1,0 +1,151 @@
+package hosts
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// hostFile is the host.json of the app. A test holds it against the one that is deployed.
+//
+//go:embed host.json
+var hostFile []byte
+
+// localSettings says what the local host has to be told in a file.
+const localSettings = `{"IsEncrypted": false, "Values": {"FUNCTIONS_WORKER_RUNTIME": "custom"}}`
+
+// Config says over what hosts run.
+type Config struct {
+	// Dir is where the app is laid out and logs are written; required.
+	Dir string
+	// Account is the storage account, as the test itself reaches it; required.
+	Account azure.Account
+	// Host and Handler are the account as those reach it, for instance through a [Gate]; the default is Account.
+	Host, Handler azure.Account
+}
+
+// Cluster is one storage account and the hosts that work over it.
+type Cluster struct {
+	Tables *azure.Tables
+	Queues *azure.Queues
+
+	config Config
+	client *orchestrator.Runtime // which runs nothing
+	hosts  []*Host
+}
+
+// New lays out the app. Start starts hosts, and Close ends them.
+func New(c Config) (*Cluster, error) {
+	for _, a := range []*azure.Account{&c.Host, &c.Handler} {
+		if a.Name == "" {
+			*a = c.Account
+		}
+	}
+	cluster := &Cluster{config: c}
+	var tableErr, queueErr, clientErr error
+	cluster.Tables, tableErr = azure.NewTables(c.Account)
+	cluster.Queues, queueErr = azure.NewQueues(c.Account)
+	blobs, blobErr := azure.NewBlobs(c.Account)
+	err := errors.Join(tableErr, queueErr, blobErr)
+	if err == nil {
+		cluster.client, clientErr = orchestrator.New(orchestrator.Config{Tables: cluster.Tables, Queues: cluster.Queues, Blobs: blobs, Log: slog.New(slog.DiscardHandler)})
+		err = errors.Join(clientErr, stage(cluster.root()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lay out hosts: %w", err)
+	}
+	return cluster, nil
+}
+
+func (c *Cluster) root() string { return filepath.Join(c.config.Dir, "dist") }
+
+// stage lays out what a host runs; the program is this one.
+func stage(root string) error {
+	manifest, err := handler.Describe(app(), func(name string) (string, bool) {
+		if name == settings.Storage {
+			return "UseDevelopmentStorage=true", true
+		}
+		return "", false
+	})
+	if err == nil {
+		err = os.MkdirAll(root, 0o755)
+	}
+	for _, f := range manifest.Functions {
+		err = errors.Join(err, f.Write(root))
+	}
+	return errors.Join(err, os.WriteFile(filepath.Join(root, "host.json"), hostFile, 0o600),
+		os.WriteFile(filepath.Join(root, "local.settings.json"), []byte(localSettings), 0o600))
+}
+
+// Start starts a host, and waits until its app is ready.
+func (c *Cluster) Start(ctx context.Context) (*Host, error) {
+	log, err := os.Create(filepath.Join(c.config.Dir, fmt.Sprintf("host-%d.log", len(c.hosts))))
+	if err != nil {
+		return nil, err
+	}
+	h, err := launch(hostConfig{Root: c.root(), Host: c.config.Host.ConnectionString(), Handler: c.config.Handler.ConnectionString()}, log)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	c.hosts = append(c.hosts, h)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	return h, h.Ready(ctx)
+}
+
+// Close ends all hosts.
+func (c *Cluster) Close() {
+	for _, h := range c.hosts {
+		h.Kill()
+	}
+	c.config.Account.CloseIdleConnections()
+}
+
+// ID is the orchestration of a message's correlation id.
+func ID(correlation string) string { return Engine + "-" + correlation }
+
+// Send sends the message that starts an orchestration.
+func (c *Cluster) Send(ctx context.Context, correlation string, w Work) error {
+	input, err1 := json.Marshal(w)
+	body, err2 := json.Marshal(engine.Message{CorrelationID: correlation, Engine: Engine, InstanceID: engine.PublisherInstance, Input: input})
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	_, err := c.Queues.Send(ctx, Queue, body, 0)
+	return err
+}
+
+// Raise sends the event that an orchestration waits for.
+func (c *Cluster) Raise(ctx context.Context, correlation string) error {
+	return c.client.Raise(ctx, ID(correlation), goEvent, true, "go-"+correlation)
+}
+
+// Inspect reads everything about an orchestration.
+func (c *Cluster) Inspect(ctx context.Context, id string) (orchestrator.Inspection, error) {
+	return c.client.Inspect(ctx, id)
+}
+
+// Logs are the ends of the logs of all hosts and their handlers.
+func (c *Cluster) Logs() string {
+	var all strings.Builder
+	for _, h := range c.hosts {
+		text, err := os.ReadFile(h.log.Name())
+		fmt.Fprintf(&all, "%s: %v\n%s\n", filepath.Base(h.log.Name()), err, text[max(0, len(text)-logTail):])
+	}
+	return all.String()
+}
+
+// logTail is how much of a log is shown.
+const logTail = 6000

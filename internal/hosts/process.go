@@ -1,0 +1,151 @@
+package hosts
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// Host is one life of a host process.
+type Host struct {
+	command *exec.Cmd
+	input   io.WriteCloser
+	log     *os.File
+	ready   chan struct{}
+	ended   chan struct{}
+
+	mu   sync.Mutex
+	url  string
+	held map[string]note // by message id
+}
+
+// launch starts a host process, which writes its log and its handler's to a file.
+func launch(c hostConfig, log *os.File) (*Host, error) {
+	program, err1 := os.Executable()
+	document, err2 := json.Marshal(c)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("start a host: %w", err)
+	}
+	h := &Host{command: exec.Command(program), log: log, ready: make(chan struct{}), ended: make(chan struct{}), held: map[string]note{}}
+	h.command.Env = append(os.Environ(), roleVariable+"="+roleHost, configVariable+"="+string(document))
+	h.command.Stderr = log
+	output, err1 := h.command.StdoutPipe()
+	h.input, err2 = h.command.StdinPipe()
+	err := errors.Join(err1, err2)
+	if err == nil {
+		err = h.command.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start a host: %w", err)
+	}
+	go h.listen(output)
+	return h, nil
+}
+
+// listen reads what the host tells until it has ended.
+func (h *Host) listen(output io.Reader) {
+	defer close(h.ended)
+	lines := bufio.NewScanner(output)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var n note
+		if json.Unmarshal(lines.Bytes(), &n) == nil {
+			h.hear(n)
+		}
+	}
+	_ = h.command.Wait() // how it ended says nothing: most are killed
+	_ = h.log.Close()
+}
+
+func (h *Host) hear(n note) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch n.Kind {
+	case noteReady:
+		h.url = n.URL
+		close(h.ready)
+	case noteReceived:
+		h.held[n.Message] = n
+	case noteDeleted, noteReleased:
+		delete(h.held, n.Message)
+	}
+}
+
+// Ready waits until the app answers that it is ready.
+func (h *Host) Ready(ctx context.Context) error {
+	select {
+	case <-h.ready:
+		return nil
+	case <-h.ended:
+		return fmt.Errorf("the host ended before it was ready: see %s", h.log.Name())
+	case <-ctx.Done():
+		return fmt.Errorf("wait until the host is ready: %w: see %s", ctx.Err(), h.log.Name())
+	}
+}
+
+// Held are the orchestrations of the messages that the host has received and not put to rest: those of the engine's queue, and
+// those that a signal is for.
+func (h *Host) Held() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := map[string]bool{}
+	var all []string
+	for _, n := range h.held {
+		if id := orchestrationOf(n); id != "" && !seen[id] {
+			seen[id] = true
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// orchestrationOf is the orchestration that a message is for, "" when it is for none.
+func orchestrationOf(n note) string {
+	if n.Queue == Queue {
+		var m engine.Message
+		if json.Unmarshal(n.Body, &m) != nil {
+			return ""
+		}
+		return ID(m.CorrelationID)
+	}
+	s, err := orchestrator.DecodeSignal(n.Body)
+	if err != nil {
+		return ""
+	}
+	return s.InstanceID
+}
+
+// Kill ends the host and its handler at once, as kill -9 and a machine that is gone do.
+func (h *Host) Kill() {
+	_ = h.command.Process.Kill() // one that is gone already is as well
+	<-h.ended
+}
+
+// KillHandler ends the handler alone at once; the host starts another one.
+func (h *Host) KillHandler() error {
+	if _, err := fmt.Fprintln(h.input, killHandler); err != nil {
+		return fmt.Errorf("kill the handler: %w", err)
+	}
+	return nil
+}
+
+// Terminate asks the host to end, as a platform does that moves an app.
+func (h *Host) Terminate() error {
+	if err := h.command.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("end the host: %w", err)
+	}
+	return nil
+}
+
+// Ended is closed when the host is gone.
+func (h *Host) Ended() <-chan struct{} { return h.ended }

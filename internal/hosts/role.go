@@ -1,0 +1,108 @@
+package hosts
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/localhost"
+)
+
+const (
+	// roleVariable says which part a process plays, configVariable with what.
+	roleVariable   = "ROUNDHOUSE_HOSTS_ROLE"
+	configVariable = "ROUNDHOUSE_HOSTS_CONFIG"
+	roleHost       = "host"
+	roleHandler    = "handler"
+	// killHandler is the line that has a host kill its handler.
+	killHandler = "kill handler"
+	// readyTimeout bounds the start of a host.
+	readyTimeout = 2 * time.Minute
+)
+
+// Main plays the part that this process was started for, a host or a handler, and does not return then.
+func Main() {
+	switch os.Getenv(roleVariable) {
+	case roleHandler:
+		handler.Main(app())
+	case roleHost:
+		if err := beHost(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// hostConfig is what a host process is told. Host and Handler are the connection strings of the two.
+type hostConfig struct {
+	Root, Host, Handler string
+}
+
+// beHost runs a host until SIGTERM, or until its standard input ends, which is when the process that started it is gone.
+func beHost() error {
+	var c hostConfig
+	if err := json.Unmarshal([]byte(os.Getenv(configVariable)), &c); err != nil {
+		return fmt.Errorf("read %s: %w", configVariable, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	host, out, err := newHost(c)
+	if err != nil {
+		return err
+	}
+	go obey(host, os.Stdin)
+	go announce(ctx, host, out)
+	return host.Run(ctx)
+}
+
+// newHost makes the host; what it receives and puts to rest goes to standard output.
+func newHost(c hostConfig) (*localhost.Host, *teller, error) {
+	account, err := azure.FromConnectionString(c.Host)
+	if err != nil {
+		return nil, nil, err
+	}
+	queue, err1 := azure.NewQueues(account)
+	blob, err2 := azure.NewBlobs(account)
+	program, err3 := os.Executable()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, nil, err
+	}
+	out := newTeller(os.Stdout)
+	host, err := localhost.New(localhost.Config{ScriptRoot: c.Root, Queues: watched{queue, out}, Blobs: blob, Output: os.Stderr,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), CrashWindow: time.Nanosecond, Chunked: true,
+		Env: []string{settings.Storage + "=" + c.Handler, roleVariable + "=" + roleHandler, configVariable + "=",
+			"AzureFunctionsJobHost__customHandler__description__defaultExecutablePath=" + program}})
+	return host, out, err
+}
+
+// announce tells when the app is ready.
+func announce(ctx context.Context, host *localhost.Host, out *teller) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := host.WaitAnswer(ctx, "/api/health/ready"); err == nil {
+		out.tell(note{Kind: noteReady, URL: host.URL()})
+	}
+}
+
+// obey kills the handler when it is told to, and this process when nobody is left who could tell. The handler is killed from
+// outside, so the host finds out as it does after a crash.
+func obey(host *localhost.Host, in io.Reader) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if process, err := os.FindProcess(host.HandlerPID()); lines.Text() == killHandler && err == nil {
+			_ = process.Kill() // one that is gone already is as well
+		}
+	}
+	os.Exit(1)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/hosts"
+)
+
+const (
+	// recoveryRuns is how often each way to break is repeated, recoveryAtOnce how many of that are under way at once: most of it is
+	// waiting, each has storage and hosts of its own, and more would measure the machine.
+	recoveryRuns   = 20
+	recoveryAtOnce = 5
+	// recoveryLimit is how long is waited for what goes on. What takes longer counts with this time, and is told of.
+	recoveryLimit = 90 * time.Second
+	// signEvery is how often a node renews its sign of life, by default. What breaks does so at another moment of it in each run.
+	signEvery = 10 * time.Second
+	// away is how long storage is.
+	away = 12 * time.Second
+	// hostsGiveUp is after what time without storage the real host ends itself.
+	hostsGiveUp = 10 * time.Second
+)
+
+// breakage is a way to break hosts that have orchestrations in hand.
+type breakage struct {
+	name  string
+	goal  string
+	hosts int
+	work  []load
+	// strike breaks something, and gives when that what was in hand could go on, with what was in hand.
+	strike func(context.Context, *trial) (time.Time, hosts.Hand, error)
+	// on says what it is to have gone on.
+	on func(before, now hosts.Progress) bool
+}
+
+// load is work that is sent before something breaks.
+type load struct {
+	count int
+	work  hosts.Work
+}
+
+// mixed is in the midst of long activities, of timers and of what an event has woken when something breaks; steady commits a round
+// every half second.
+func mixed() []load {
+	return []load{
+		{6, hosts.Work{Calls: 30, Lasts: 3 * time.Second}},
+		{4, hosts.Work{Naps: 10, Nap: 20 * time.Second}},
+		{4, hosts.Work{Event: true, Calls: 30, Lasts: 3 * time.Second}},
+	}
+}
+
+func steady() []load {
+	return []load{{14, hosts.Work{Calls: 300, Lasts: 500 * time.Millisecond}}}
+}
+
+// breakages lists the ways in which hosts are broken.
+func breakages() []breakage {
+	return []breakage{
+		{"host_killed", "goal 30", 2, mixed(), killFuller, hosts.FurtherOn},
+		{"handler_killed", "goal 5", 1, mixed(), killHandler, hosts.FurtherOn},
+		{"clean_end", "goal 2", 2, steady(), endFuller, hosts.Elsewhere},
+		{"storage_gone", "goal 10", 2, steady(), storageGone, hosts.FurtherOn},
+		{"storage_gone/hosts_end", "goal 30", 2, steady(), storageAndHostsGone, hosts.FurtherOn},
+		{"all_killed", "goal 30", 2, mixed(), killAll, hosts.FurtherOn},
+	}
+}
+
+// recoveries lists what is measured of recovery.
+func recoveries() []scenario {
+	var all []scenario
+	for _, b := range breakages() {
+		all = append(all, b.scenario())
+	}
+	return append(all, takeoverOfMany(), signsOfLife())
+}
+
+// scenario measures how long it takes until the last orchestration that was in hand has gone on, over all runs.
+func (b breakage) scenario() scenario {
+	name := "recovery/" + b.name
+	metrics := []metric{
+		{name + "/p50_s", "s", fmt.Sprintf("until the last one that was in hand went on, of %d runs", recoveryRuns)},
+		{name + "/p99_s", "s", b.goal},
+		{name + "/in_hand", "orchestrations", "had committed something when it broke, in all runs"},
+		{name + "/late", "orchestrations", fmt.Sprintf("of these, did not go on within %v, with which they count", recoveryLimit)},
+		{name + "/not_begun", "messages", "were received and had committed nothing: not in the times above"},
+		{name + "/not_begun_late", "messages", fmt.Sprintf("of these, have not begun within %v: they wait for the host's lease, or its visibilityTimeout", recoveryLimit)},
+	}
+	return scenario{metrics, func(ctx context.Context, _ time.Duration) ([]float64, error) {
+		results, err := b.repeat(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var took []float64
+		sum := result{}
+		for _, r := range results {
+			took = append(took, r.took.Seconds())
+			sum.inHand += r.inHand
+			sum.late += r.late
+			sum.notBegun += r.notBegun
+			sum.notBegunLate += r.notBegunLate
+		}
+		times := [][]float64{took}
+		return []float64{percentile(times, 50), percentile(times, 99), float64(sum.inHand), float64(sum.late),
+			float64(sum.notBegun), float64(sum.notBegunLate)}, nil
+	}}
+}

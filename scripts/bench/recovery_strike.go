@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/hosts"
+)
+
+// killFuller kills the host that has most in hand, with its handler; the other one lives.
+func killFuller(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
+	victim := t.fuller()
+	since := time.Now()
+	victim.Kill()
+	hand, err := t.struck(ctx, victim)
+	return since, hand, err
+}
+
+// killHandler kills the handler alone; its host lives, and starts it again.
+func killHandler(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
+	victim := t.hosts[0]
+	held := victim.Held() // the host gives back what the dead handler had
+	since := time.Now()
+	if err := victim.KillHandler(); err != nil {
+		return since, hosts.Hand{}, err
+	}
+	hand, err := t.HandOf(ctx, held)
+	return since, hand, err
+}
+
+// endFuller asks the host that has most in hand to end; the other one lives.
+func endFuller(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
+	victim := t.fuller()
+	hand, err := t.struck(ctx, victim)
+	if err != nil {
+		return time.Time{}, hand, err
+	}
+	since := time.Now()
+	return since, hand, victim.Terminate()
+}
+
+// killAll kills all hosts, and starts one.
+func killAll(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
+	since := time.Now()
+	for _, h := range t.hosts {
+		h.Kill()
+	}
+	hand, err := t.struck(ctx, t.hosts...)
+	if err == nil {
+		err = t.start(ctx)
+	}
+	return since, hand, err
+}
+
+// storageGone takes storage away for a while; hosts and handlers live. What had been received by then counts, whether it had
+// committed something or not.
+func storageGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
+	if err := t.gate.Shut(); err != nil {
+		return time.Time{}, hosts.Hand{}, err
+	}
+	hand, err := t.struck(ctx, t.hosts...)
+	for _, id := range hand.NotBegun {
+		hand.Begun[id] = hosts.Progress{}
+	}
+	hand.NotBegun = nil
+	err = errors.Join(err, pause(ctx, away), t.gate.Open())
+	return time.Now(), hand, err
+}
+
+// storageAndHostsGone takes storage away, and the hosts end for it; they are started again when it is back.
+func storageAndHostsGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
+	if err := t.gate.Shut(); err != nil {
+		return time.Time{}, hosts.Hand{}, err
+	}
+	hand, err := t.struck(ctx, t.hosts...)
+	if err = errors.Join(err, pause(ctx, hostsGiveUp)); err != nil {
+		return time.Time{}, hand, err
+	}
+	for _, h := range t.hosts {
+		h.Kill()
+	}
+	err = errors.Join(pause(ctx, away-hostsGiveUp), t.gate.Open())
+	since := time.Now()
+	for range t.hosts {
+		err = errors.Join(err, t.start(ctx))
+	}
+	return since, hand, err
+}
