@@ -30,7 +30,9 @@ type claimedMessage struct {
 	message
 	row   string
 	until time.Time
-	slot  bool
+	// as is the name of the node that this dispatcher worked as when it claimed.
+	as   string
+	slot bool
 }
 
 // claim claims the messages of these rows for ClaimDuration. The result leaves out those that others were faster to
@@ -46,7 +48,7 @@ func (d *Dispatcher) claim(ctx context.Context, rows []dueRow) (out []*claimedMe
 }
 
 // inChunks calls do for rows in chunks, and with smaller chunks where a transaction would become too large.
-func inChunks(rows []dueRow, do func([]dueRow) error) error {
+func inChunks[R any](rows []R, do func([]R) error) error {
 	for size := claimChunk; len(rows) > 0; {
 		n := min(len(rows), size)
 		err := do(rows[:n])
@@ -63,17 +65,18 @@ func inChunks(rows []dueRow, do func([]dueRow) error) error {
 }
 
 func (d *Dispatcher) claimChunk(ctx context.Context, rows []dueRow, until time.Time) ([]*claimedMessage, error) {
+	as := d.o.node()
 	batch := make([]*claimedMessage, 0, len(rows))
 	moved := make([]movedRow, 0, len(rows))
 	for _, r := range rows {
-		h := &claimedMessage{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until}
+		h := &claimedMessage{message: r.message, row: pendingRow(until.Add(claimGrace), r.message.ID), until: until, as: as}
 		if h.IdempotencyKey == uuid.Nil {
 			h.IdempotencyKey = legacyKey(h.TenantID, h.ID)
 		}
 		batch = append(batch, h)
 		// The row keeps its properties under the new name, so the message need not be encoded again.
 		props := r.entity.Properties
-		props["ClaimedBy"], props["ClaimedUntil"] = d.o.node, until
+		props["ClaimedBy"], props["ClaimedUntil"] = as, until
 		to := tables.Entity{Key: tables.Key{Partition: r.entity.Partition, Row: h.row}, Properties: props}
 		moved = append(moved, movedRow{from: r.entity, to: to})
 	}

@@ -133,7 +133,7 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMe
 	payload, err := d.o.payload(ctx, &h.message)
 	switch {
 	case errors.Is(err, ErrCorrupt):
-		return d.failed(h, Attempt{At: d.o.now(), Node: d.o.node, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
+		return d.failed(h, Attempt{At: d.o.now(), Node: h.as, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
 	case err != nil:
 		d.o.logger.WarnContext(ctx, "outbox payload not read", "id", h.ID, "error", err)
 		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
@@ -194,12 +194,16 @@ func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement
 
 // try delivers a message that has a slot.
 func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage, event Event) *settlement {
+	if err := d.o.nodes.Confirm(ctx, h.as); err != nil {
+		d.o.logger.WarnContext(ctx, "outbox message not delivered: the node that claimed it may have been taken over from", "id", h.ID, "node", h.as, "error", err)
+		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
+	}
 	start := d.o.now()
 	// A delivery must not outlive its claim, or another dispatcher would deliver beside it.
 	if start.Add(d.o.options.DeliveryTimeout).After(h.until) {
 		return d.postponed(h, 0)
 	}
-	attempt := Attempt{At: start, Node: d.o.node, Destination: to.name}
+	attempt := Attempt{At: start, Node: h.as, Destination: to.name}
 	_, transport, err := d.router.Find(h.TenantID, h.EventType)
 	if err != nil {
 		d.observeAttempt(to.name, Unrouted, start)

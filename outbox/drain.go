@@ -40,6 +40,8 @@ type drain struct {
 	errs   []error
 	lost   int
 	wait   time.Duration
+	// letGo ends the hold of the node that began with the first claim; nil before.
+	letGo func()
 }
 
 type lane int
@@ -66,6 +68,7 @@ func (d *Dispatcher) newDrain(tenant string) *drain {
 // run delivers until nothing is due, ctx ends, or storage fails.
 func (r *drain) run(ctx context.Context) (Result, error) {
 	defer r.releaseReserved()
+	defer r.releaseNode()
 	r.wait = lookAheadAfter
 	more := true
 	for {
@@ -252,6 +255,7 @@ func (r *drain) start(ctx context.Context, found map[string][]dueRow) (out start
 func (r *drain) claimBatch(ctx context.Context, to *destination, rows []dueRow) (batch []*claimedMessage, again bool, err error) {
 	n, until := to.circuit.admit(r.d.o.now(), len(rows))
 	if n > 0 {
+		r.hold()
 		batch, err = r.d.claim(ctx, rows[:n])
 		r.lost++
 		if len(batch) > 0 {
@@ -263,6 +267,20 @@ func (r *drain) claimBatch(ctx context.Context, to *destination, rows []dueRow) 
 		r.result.PutOff += len(rows) - n
 	}
 	return batch, len(batch) < len(rows), err
+}
+
+// hold makes the node show that it has work in hand, until the drain ends.
+func (r *drain) hold() {
+	if r.letGo == nil {
+		r.letGo = r.d.o.nodes.Hold("")
+	}
+}
+
+// releaseNode ends the hold.
+func (r *drain) releaseNode() {
+	if r.letGo != nil {
+		r.letGo()
+	}
 }
 
 // reserveDepth reserves depth of a destination for a batch. If there is none, the lane waits in line for it.

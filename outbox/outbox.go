@@ -37,6 +37,8 @@ type Config struct {
 	// Node is the name of this process in claims and attempt logs; the default is made of the host name and the process
 	// id.
 	Node string
+	// Nodes says who this process is when others can take over from it; then it decides, and not Node. nil: nobody does.
+	Nodes Nodes
 	// Logger defaults to slog.Default.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -86,7 +88,7 @@ type Outbox struct {
 	table     string
 	container string
 	options   Options
-	node      string
+	nodes     Nodes
 	logger    *slog.Logger
 	now       func() time.Time
 	random    func() float64
@@ -118,7 +120,7 @@ func New(c Config) (*Outbox, error) {
 		table:     cmp.Or(c.Table, DefaultTable),
 		container: cmp.Or(c.Container, DefaultContainer),
 		options:   c.Options.withDefaults(),
-		node:      clip(cmp.Or(c.Node, defaultNode()), MaxIDLength),
+		nodes:     c.Nodes,
 		logger:    redact.Logger(cmp.Or(c.Logger, slog.Default())),
 		now:       func() time.Time { return truncated(now()) },
 		random:    c.Random,
@@ -127,6 +129,9 @@ func New(c Config) (*Outbox, error) {
 	}
 	if o.random == nil {
 		o.random = random
+	}
+	if o.nodes == nil {
+		o.nodes = fixedNode(cmp.Or(c.Node, defaultNode()))
 	}
 	if o.letters == nil {
 		o.letters = noLetters{}

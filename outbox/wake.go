@@ -100,10 +100,13 @@ func (w *waker) dispatchStarted(tenant string) {
 
 // notify sends a wake-up for a tenant unless one is on its way.
 func (w *waker) notify(ctx context.Context, tenant string) {
-	delay, needed := w.due(tenant)
-	if !needed {
-		return
+	if delay, needed := w.due(tenant); needed {
+		w.send(ctx, tenant, delay)
 	}
+}
+
+// send sends a wake-up for a tenant, visible after a delay.
+func (w *waker) send(ctx context.Context, tenant string, delay time.Duration) {
 	// Marshalling a string cannot fail.
 	body, _ := json.Marshal(Wake{Tenant: tenant})
 	if _, err := w.queue.Send(ctx, w.name, body, delay); err != nil {

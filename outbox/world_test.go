@@ -42,6 +42,8 @@ type world struct {
 	// letters are the dead letters by message; tellFails lets telling of them fail.
 	letters   map[string]map[string]ClosedAs
 	tellFails func() error
+	// nodes is who the next process is; nil: "node-1".
+	nodes Nodes
 }
 
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
@@ -185,7 +187,7 @@ func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinat
 	t.Helper()
 	c := Config{
 		Tables: w.tables, Queues: w.queues, Blobs: w.blobs, Table: w.table, Queue: w.queue, Container: w.container,
-		Options: w.options, Node: "node-1", Now: w.now, Random: func() float64 { return 0.5 },
+		Options: w.options, Node: "node-1", Nodes: w.nodes, Now: w.now, Random: func() float64 { return 0.5 },
 		Logger: slog.New(slog.NewTextHandler(w, nil)), Letters: w,
 	}
 	if plan != nil {
