@@ -185,13 +185,22 @@ func (w *world) process(t testing.TB, plan *faults.Plan) *process {
 
 func (w *world) routed(t testing.TB, plan *faults.Plan, routes []Route, destinations Destinations) *process {
 	t.Helper()
+	if plan == nil {
+		return w.intercepted(t, nil, routes, destinations)
+	}
+	return w.intercepted(t, plan.Intercept, routes, destinations)
+}
+
+// intercepted starts a process whose storage calls an interceptor sees; nil: none.
+func (w *world) intercepted(t testing.TB, intercept faults.Interceptor, routes []Route, destinations Destinations) *process {
+	t.Helper()
 	c := Config{
 		Tables: w.tables, Queues: w.queues, Blobs: w.blobs, Table: w.table, Queue: w.queue, Container: w.container,
 		Options: w.options, Node: "node-1", Nodes: w.nodes, Now: w.now, Random: func() float64 { return 0.5 },
 		Logger: slog.New(slog.NewTextHandler(w, nil)), Letters: w,
 	}
-	if plan != nil {
-		c.Tables, c.Queues, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Queues(w.queues, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
+	if intercept != nil {
+		c.Tables, c.Queues, c.Blobs = faults.Tables(w.tables, intercept), faults.Queues(w.queues, intercept), faults.Blobs(w.blobs, intercept)
 	}
 	o, err := New(c)
 	if err != nil {
