@@ -42,7 +42,7 @@ func New(ctx context.Context, c Config) (*Worker, error) {
 	if w.runtime, err = orchestrator.New(c.Runtime); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	w.locks = hostlock.Locks{Tables: c.Runtime.Tables, Node: w.runtime.Node()}
+	w.locks = hostlock.Locks{Tables: c.Runtime.Tables, Node: w.runtime.Node}
 	for _, s := range c.Schedules {
 		w.schedules = append(w.schedules, s.parsed())
 	}

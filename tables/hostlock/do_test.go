@@ -91,8 +91,8 @@ func TestALostLockEndsTheWork(t *testing.T) {
 				store := tables.NewMemory()
 				var away atomic.Bool
 				plan := &faults.Plan{Refuse: func(faults.Call) bool { return away.Load() }}
-				a := hostlock.Locks{Tables: faults.Tables(store, plan.Intercept), Node: "a"}
-				early := hostlock.Locks{Tables: store, Node: "b", Now: func() time.Time { return time.Now().Add(2 * lease) }}
+				a := hostlock.Locks{Tables: faults.Tables(store, plan.Intercept), Node: named("a")}
+				early := hostlock.Locks{Tables: store, Node: named("b"), Now: func() time.Time { return time.Now().Add(2 * lease) }}
 				if err := a.CreateTable(t.Context()); err != nil {
 					t.Fatal(err)
 				}

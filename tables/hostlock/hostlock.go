@@ -43,8 +43,8 @@ type Locks struct {
 	Tables tables.Store
 	// Table defaults to DefaultTable.
 	Table string
-	// Node names this process to people; default host name and process id.
-	Node string
+	// Node names this process, to people and to ReleaseNode, as of when it is called; default host name and process id.
+	Node func() string
 	// Now is the clock; default time.Now.
 	Now func() time.Time
 }
@@ -191,8 +191,8 @@ func (l Locks) now() time.Time {
 }
 
 func (l Locks) node() string {
-	if l.Node != "" {
-		return l.Node
+	if l.Node != nil {
+		return l.Node()
 	}
 	host, _ := os.Hostname() // without one, the process id has to do
 	return fmt.Sprintf("%s/%d", host, os.Getpid())

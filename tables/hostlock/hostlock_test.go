@@ -56,12 +56,14 @@ func eachStore(t *testing.T, test func(t *testing.T, store tables.Store)) {
 	})
 }
 
+func named(name string) func() string { return func() string { return name } }
+
 // nodes are processes with one clock and one table.
 func nodes(t *testing.T, store tables.Store, c *clock) func(name string) hostlock.Locks {
 	t.Helper()
 	table := azuritetest.Name("locks")
 	node := func(name string) hostlock.Locks {
-		return hostlock.Locks{Tables: store, Table: table, Node: name, Now: c.now}
+		return hostlock.Locks{Tables: store, Table: table, Node: named(name), Now: c.now}
 	}
 	if err := node("").CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
@@ -217,8 +219,8 @@ func TestCrashAtEveryCall(t *testing.T) {
 				return nil
 			}
 		}
-		first := hostlock.Locks{Tables: faults.Tables(inner, plan.Intercept), Node: "first"}
-		other := hostlock.Locks{Tables: inner, Node: "other"}
+		first := hostlock.Locks{Tables: faults.Tables(inner, plan.Intercept), Node: named("first")}
+		other := hostlock.Locks{Tables: inner, Node: named("other")}
 		if err := other.CreateTable(t.Context()); err != nil {
 			t.Fatal(err)
 		}

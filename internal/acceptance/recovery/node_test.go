@@ -136,7 +136,7 @@ func newNode(c nodeConfig, log *slog.Logger) (*node, []engine.Definition, error)
 	if n.runtime, err = orchestrator.New(config); err != nil {
 		return nil, nil, err
 	}
-	n.locks = hostlock.Locks{Tables: n.tables, Node: c.Name}
+	n.locks = hostlock.Locks{Tables: n.tables, Node: func() string { return c.Name }}
 	n.pipeline, err = engine.NewPipeline(engine.Config{Definitions: definitions, Runtime: n.runtime, Queues: n.queues, HostMaxDequeueCount: maxDequeue,
 		ElsewhereDelay: elsewhere, Log: log, History: engine.NewHistory(n.tables, ""), DeadLetters: engine.NewDeadLetters(n.tables, "")})
 	return n, definitions, err

@@ -1,0 +1,192 @@
+package hostlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+// free names the jobs whose locks somebody else gets.
+func free(t *testing.T, other hostlock.Locks, jobs []string) (names []string) {
+	t.Helper()
+	for _, name := range jobs {
+		_, err := other.Acquire(t.Context(), name, lease)
+		switch {
+		case err == nil:
+			names = append(names, name)
+		case !errors.Is(err, hostlock.ErrHeld):
+			t.Fatal(err)
+		}
+	}
+	return names
+}
+
+// The locks of a node that is taken over from are free at once; those of others, and those that others have got since, are not.
+func TestReleaseNode(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		node  string
+		freed int
+		free  []string
+	}{
+		"the lost one":   {"lost", 2, []string{"/odd job/#?", "purge"}},
+		"part of a name": {"los", 0, nil},
+		"another":        {"b", 2, []string{"sweeper", "taken since"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachStore(t, func(t *testing.T, store tables.Store) {
+				c := newClock()
+				node := nodes(t, store, c)
+				jobs := []string{"/odd job/#?", "purge", "sweeper", "taken since"}
+				for i, holder := range []string{"lost", "lost", "b", "lost"} {
+					if _, err := node(holder).Acquire(t.Context(), jobs[i], lease); err != nil {
+						t.Fatal(err)
+					}
+				}
+				given, err := node("lost").Acquire(t.Context(), "given back", lease)
+				if err = errors.Join(err, node("lost").Release(t.Context(), given)); err != nil {
+					t.Fatal(err)
+				}
+				early := node("b")
+				early.Now = func() time.Time { return c.now().Add(lease) }
+				if _, err := early.Acquire(t.Context(), "taken since", lease); err != nil {
+					t.Fatal(err)
+				}
+				for _, want := range []int{tt.freed, 0} {
+					if freed, err := node("c").ReleaseNode(t.Context(), tt.node); freed != want || err != nil {
+						t.Errorf("%d freed, want %d: %v", freed, want, err)
+					}
+				}
+				if diff := cmp.Diff(tt.free, free(t, node("c"), jobs)); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+func TestReleaseNodeFails(t *testing.T) {
+	t.Parallel()
+	l := nodes(t, tables.NewMemory(), newClock())("a")
+	if _, err := l.ReleaseNode(t.Context(), ""); err == nil {
+		t.Error("a node without a name")
+	}
+	l.Table = "missing"
+	if _, err := l.ReleaseNode(t.Context(), "lost"); !errors.Is(err, tables.ErrNotFound) {
+		t.Error(err)
+	}
+}
+
+// A lock that another node has got while it was looked at is not freed.
+func TestReleaseNodeBesideAnother(t *testing.T) {
+	t.Parallel()
+	inner := tables.NewMemory()
+	c := newClock()
+	node := nodes(t, inner, c)
+	if _, err := node("lost").Acquire(t.Context(), job, lease); err != nil {
+		t.Fatal(err)
+	}
+	taker := node("taker")
+	taker.Tables = faults.Tables(inner, func(ctx context.Context, call faults.Call, next func(context.Context) error) error {
+		err := next(ctx)
+		if call.Operation == "Scan" {
+			c.put(lease)
+			if _, err := node("b").Acquire(ctx, job, lease); err != nil {
+				t.Error(err)
+			}
+		}
+		return err
+	})
+	if freed, err := taker.ReleaseNode(t.Context(), "lost"); freed != 0 || err != nil {
+		t.Errorf("%d freed: %v", freed, err)
+	}
+	if got := free(t, node("c"), []string{job}); len(got) > 0 {
+		t.Errorf("what b has was freed")
+	}
+}
+
+// A node that lives on although others have taken over from it stops its job, and frees nothing that others have.
+func TestAFencedNodeStops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := tables.NewMemory()
+		fenced, taker := hostlock.Locks{Tables: store, Node: named("fenced")}, hostlock.Locks{Tables: store, Node: named("taker")}
+		if err := taker.CreateTable(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		inside := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		all.Go(func() {
+			err := fenced.Do(ctx, job, lease, func(ctx context.Context) error {
+				close(inside)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+			if !errors.Is(err, hostlock.ErrLost) {
+				t.Error(err)
+			}
+		})
+		<-inside
+		if freed, err := taker.ReleaseNode(t.Context(), "fenced"); freed != 1 || err != nil {
+			t.Errorf("%d freed: %v", freed, err)
+		}
+		if err := taker.Do(t.Context(), job, lease, func(context.Context) error { all.Wait(); return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A release breaks off at every call and in every way. Another one finishes it.
+func TestReleaseNodeCrashAtEveryCall(t *testing.T) {
+	t.Parallel()
+	jobs := []string{"a", "b", "c"}
+	run := func(t *testing.T, plan *faults.Plan) {
+		inner := tables.NewMemory()
+		other := hostlock.Locks{Tables: inner, Node: named("other")}
+		if err := other.CreateTable(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range jobs {
+			if _, err := (hostlock.Locks{Tables: inner, Node: named("lost")}).Acquire(t.Context(), name, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		broken := hostlock.Locks{Tables: faults.Tables(inner, plan.Intercept), Node: named("broken")}
+		freed, err := broken.ReleaseNode(t.Context(), "lost")
+		if err == nil && freed != len(jobs) {
+			t.Errorf("%d freed without an error", freed)
+		}
+		plan.Wait()
+		if _, err := other.ReleaseNode(t.Context(), "lost"); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(jobs, free(t, other, jobs)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	count := &faults.Plan{}
+	synctest.Test(t, func(t *testing.T) { run(t, count) })
+	for at := range count.Calls() {
+		for _, fault := range faults.Faults() {
+			t.Run(fmt.Sprintf("%s-%d", fault, at+1), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { run(t, &faults.Plan{At: at + 1, Fault: fault}) })
+			})
+		}
+	}
+}
