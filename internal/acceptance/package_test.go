@@ -71,7 +71,9 @@ func (p *platform) verify(t *testing.T, roundhouse commandLine, program string) 
 		p.send(t, hmac.Queue, rotation(id, "instance-1"))
 	}
 	until(t, "two deliveries", func() bool {
-		return p.seen(func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" && i.Outcome == localhost.Succeeded }) == 2
+		return p.seen(func(i localhost.Invocation) bool {
+			return i.Function == "hmac-queue-trigger" && i.Outcome == localhost.Succeeded
+		}) == 2
 	})
 	type report struct {
 		Items            []struct{ ID, Kind, Orchestrator, Status string }
