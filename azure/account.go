@@ -101,6 +101,7 @@ func (a Account) ClientOptions(tryTimeout time.Duration) azcore.ClientOptions {
 			RetryDelay:    retryDelay,
 			MaxRetryDelay: maxRetryDelay,
 		},
+		PerCallPolicies:  []policy.Policy{singleTry{}},
 		PerRetryPolicies: []policy.Policy{markUnanswered{}, tellPolicy{}},
 	}
 	if a.pool != nil {

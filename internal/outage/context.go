@@ -1,0 +1,55 @@
+package outage
+
+import (
+	"context"
+	"time"
+)
+
+// mode is what a call does while storage does not answer.
+type mode struct {
+	hurries bool
+	// until is how long the call waits at most.
+	until time.Time
+}
+
+type modeKey struct{}
+
+// Wait is a context whose calls of storage wait for it until ctx ends. It also ends the waiting of contexts that are derived from
+// it and outlive it, so ctx needs a deadline; without one, nothing waits.
+func Wait(ctx context.Context) context.Context {
+	until, _ := ctx.Deadline()
+	return context.WithValue(ctx, modeKey{}, mode{until: until})
+}
+
+// Hurry is a context whose calls of storage fail at once while storage does not answer.
+func Hurry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, modeKey{}, mode{hurries: true})
+}
+
+func modeOf(ctx context.Context) mode {
+	m, _ := ctx.Value(modeKey{}).(mode)
+	return m
+}
+
+// waits says whether a call may wait now.
+func (m mode) waits() bool { return !m.until.IsZero() && time.Now().Before(m.until) }
+
+// Finish is a context for work that is to come to its end although ctx ends: it ends after d, as one of context.WithoutCancel and
+// context.WithTimeout does. If ctx waits for storage (Wait), the work has what is left of ctx's time, too, and d counts from
+// the end of ctx.
+func Finish(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	work := context.WithoutCancel(ctx)
+	m := modeOf(ctx)
+	if !m.waits() || ctx.Err() != nil {
+		return context.WithTimeout(work, d)
+	}
+	work, cancel := context.WithDeadline(work, m.until.Add(d))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, cancel)
+		context.AfterFunc(work, func() { timer.Stop() })
+	})
+	return work, func() {
+		stop()
+		cancel()
+	}
+}
