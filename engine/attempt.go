@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -386,5 +387,5 @@ func (a *attempt) newDeadLetter(reason Reason, cause error) DeadLetter {
 // withSettleTimeout gives the last writes of a delivery their own time, because they matter more than the end of the
 // invocation.
 func withSettleTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	return outage.Finish(ctx, settleTimeout)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -165,7 +166,7 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 	if err := errors.Join(broken...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	if err := r.reportResults(ctx, b, done, left); err != nil {
 		return err

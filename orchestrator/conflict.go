@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 const (
@@ -23,7 +25,7 @@ func (d *driver) catchUp(ctx context.Context) error {
 	d.conflicts++
 	d.rt.count(func(c *Counts) { c.Conflicts++ })
 	_ = pause(ctx, rand.N(conflictPause<<(d.conflicts-1)))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -106,7 +107,7 @@ func (r *Runtime) noteUnnamedDamage(ctx context.Context, partition string, cause
 
 func (r *Runtime) recordDamage(ctx context.Context, d Damage) {
 	r.count(func(c *Counts) { c.Damaged++ })
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	if d.Reason = redact.Text(cleanText(d.Reason)); len(d.Reason) > maxReason {
 		d.Reason = cleanText(d.Reason[:maxReason])

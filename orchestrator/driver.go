@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // driver runs one orchestration from the end of its committed rounds as far as it can go. A process has at most one
@@ -188,7 +190,7 @@ func (d *driver) finishEnded(ctx context.Context) (Outcome, error) {
 	if out.Status != Retrying || d.committed == 0 || d.lateSignal || out.Parent != "" || d.rt.config.Queues == nil {
 		return out, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	return out, d.rt.addParked(ctx, d.rt.recheckLater(d.start.ID))
 }

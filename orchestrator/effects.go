@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // emit carries out the effects of a round outside of the orchestration: it sends messages and starts orchestrations.
@@ -16,7 +18,7 @@ func (d *driver) emit(ctx context.Context, r round) error {
 	if !r.hasEffects() && (end == nil || d.start.Parent == "" && !d.mayHaveOpenCalls()) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	var errs []error
 	for _, events := range [][]event{r.Decided, r.Learned} {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -93,7 +94,7 @@ func changedMeanwhile(err error) bool {
 // markForced begins the purge of damaged rows, provided that they are unchanged. From then on nobody can add a round,
 // because there is no status row, and nobody can start the orchestration anew, because there is a first round.
 func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entity, status tables.Entity) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	columns, _, err := r.journal.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -222,7 +223,7 @@ func (d *driver) learnAnswers(ctx context.Context) error {
 	if len(d.execution.humanTasks) == 0 || d.execution.ended || d.execution.held {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	service := d.rt.Tasks()
 	for i := 0; i < len(d.execution.humanTasks); i++ { // an answer can cancel other tasks, which shortens the list

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -53,7 +54,7 @@ func roundKey(execution, number int) string {
 // whether the round has blobs.
 func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) (blobs bool, err error) {
 	// The end of the invocation does not interrupt a commit, because its outcome decides what may run next.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	columns, blobs, err := j.encode(ctx, id, execution, r)
 	if err != nil {

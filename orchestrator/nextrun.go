@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // startsNextRun reports whether runs follow each other under the id, and the latest run is another one than the
@@ -63,7 +65,7 @@ func (d *driver) settlePreviousRun(ctx context.Context, out Outcome, latest stor
 	if err := d.rt.repeatLastEffects(ctx, d.start.ID, []storedExecution{latest}, (*driver).emit); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	if d.rt.config.Ended == nil || out.Parent != "" {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -17,7 +18,7 @@ const purgeSlice = 99
 // markPurge inserts a round that says that the rows are being deleted. It takes the place of the next execution and of
 // the status row, provided that the status row has this ETag.
 func (j *journal) markPurge(ctx context.Context, id string, latest storedExecution, etag string, at time.Time) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	columns, _, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
 	if err == nil {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // reportOutcome calls the hooks of the configuration (Stalled, Ended) for the outcome of a driver that a signal woke.
 func (r *Runtime) reportOutcome(ctx context.Context, d *driver) (Outcome, error) {
 	out := d.outcome
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	switch {
 	case errors.Is(d.err, ErrStalled) && r.config.Stalled != nil:

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // isStall reports whether an error means that the code cannot go on until it is fixed.
@@ -15,7 +17,7 @@ func isStall(err error) bool {
 // stall records that the code cannot go on, and keeps what signals bring for when it can. The sweeper tries again. An
 // orchestration without rounds is not stalled: whoever starts it gets the cause as an error.
 func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	for try := 0; ; try++ {
 		err := d.recordStall(ctx, cause)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // These are the pauses between two looks of Wait, the first and the longest.
@@ -29,7 +31,7 @@ func (r *Runtime) Wait(ctx context.Context, id string) (Outcome, error) {
 		if err := pause(ctx, next/2+rand.N(next)); err == nil {
 			continue
 		}
-		look, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+		look, cancel := outage.Finish(ctx, storeTimeout)
 		defer cancel()
 		out, err := r.Get(look, id)
 		return out, errors.Join(fmt.Errorf("wait for orchestration %s: %w", id, context.Cause(ctx)), err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -14,7 +15,7 @@ import (
 // wake makes sure that a parked orchestration is driven again when it has something to do: it sends a message for that
 // time, and adds an entry to the index, by which the sweeper finds the orchestration should the message be lost.
 func (d *driver) wake(ctx context.Context, at time.Time) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	var entries []parkedEntry
 	if d.waitsWithin() {
@@ -107,7 +108,7 @@ func (d *driver) indexForSweeper(ctx context.Context) {
 	if d.rt.config.Queues == nil || d.ended() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	now := d.rt.config.Now()
 	if err := d.rt.addParked(ctx, parkedEntry{id: d.start.ID, due: now, since: now}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -97,7 +98,7 @@ func (b *batchDelivery) flush(ctx context.Context) {
 	if len(b.ready) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	ctx, cancel := outage.Finish(ctx, settleTimeout)
 	defer cancel()
 	b.errs = append(b.errs, b.d.settle(ctx, b.ready))
 	b.payLetters(ctx)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -150,7 +151,7 @@ func (s *Scheduler) write(ctx context.Context, some []*entry, now time.Time) (wr
 	if len(ops) == 0 {
 		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit) // what was sent is noted
+	ctx, cancel := outage.Finish(ctx, writeLimit) // what was sent is noted
 	defer cancel()
 	err = s.tables.Apply(ctx, Table, ops...)
 	for _, e := range some {
