@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
 	"github.com/vibedata/roundhouse/handler/settings"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/certificates"
@@ -82,12 +83,13 @@ func (p *Platform) Identity() (azcore.TokenCredential, error) { return p.identit
 
 // openPlatform opens the stores of an app. It sends nothing; prepare makes what they need.
 func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p Platform, prepare func(context.Context) error, err error) {
-	t, tablesErr := azure.NewTables(s.Storage)
-	q, queuesErr := azure.NewQueues(s.Storage)
-	b, blobsErr := azure.NewBlobs(s.Storage)
+	inTables, tablesErr := azure.NewTables(s.Storage)
+	inQueues, queuesErr := azure.NewQueues(s.Storage)
+	inBlobs, blobsErr := azure.NewBlobs(s.Storage)
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return Platform{}, nil, err
 	}
+	t, q, b := waiting(inTables, inQueues, inBlobs, log)
 	if s.KeyVaultURL == "" { // settings.Load lets this happen with the emulator only
 		if p, prepare, err = developmentPlatform(t, q, b, s.PayloadKey); err != nil {
 			return Platform{}, nil, err
@@ -111,6 +113,12 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 	return p, prepare, err
 }
 
+// waiting puts around the stores that invocations wait for them while they do not answer, and requests do not.
+func waiting(t tables.Store, q queues.Store, b blobs.Store, log *slog.Logger) (tables.Store, queues.Store, blobs.Store) {
+	c := outage.Config{Log: log}
+	return outage.Tables(t, c), outage.Queues(q, c), outage.Blobs(b, c)
+}
+
 // developmentPlatform keeps secrets, certificates and the key of payloads in tables.
 func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store, payloadKey string) (Platform, func(context.Context) error, error) {
 	kept := secrets.NewDevelopment(t)
@@ -124,6 +132,7 @@ func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store, payloadK
 // over is the platform over other stores, with secrets and certificates in tables, and the key of payloads there, too, unless
 // wrapping is given.
 func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store, payloadKey string, wrapping codec.Keys) (other Platform, prepare func(context.Context) error, err error) {
+	t, q, b = waiting(t, q, b, p.Log)
 	if other, prepare, err = developmentPlatform(t, q, b, payloadKey); err != nil {
 		return other, prepare, err
 	}

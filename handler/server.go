@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
@@ -38,6 +39,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	e.Use(answerPanics(log))
 	e.Pre(wholeBodies)
 	e.Pre(paths)
+	e.Pre(hurried)
 	if a.API != nil {
 		if err := a.API(e); err != nil {
 			return nil, err
@@ -53,6 +55,15 @@ func paths(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		urlpath.Restore(c.Request().URL)
 		c.SetRequest(access.Machine(c.Request()))
+		return next(c)
+	}
+}
+
+// hurried makes requests fail at once while storage does not answer: whoever sent one is to come again. Invocations of queue and
+// timer functions wait.
+func hurried(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.SetRequest(c.Request().WithContext(outage.Hurry(c.Request().Context())))
 		return next(c)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 // Gate lets the work of a process in, while the app is not drained. Make it with NewGate; it is safe for concurrent use.
@@ -139,7 +141,7 @@ func (g *Gate) watch() {
 	for {
 		select {
 		case <-tick.C:
-			g.refresh(context.Background())
+			g.refresh(outage.Hurry(context.Background()))
 		case <-g.emptied:
 		}
 		flag, drained, running := g.stop()

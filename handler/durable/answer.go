@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/payload"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 // answer is what a request gets: a body as JSON, or none.
@@ -79,7 +80,9 @@ func (s *server) failed(in *call, err error) answer {
 		out.header = map[string]string{"Retry-After": "5"}
 		return out
 	case errors.Is(err, audit.ErrNotRecorded):
-		return message(http.StatusServiceUnavailable, "It could not be recorded who does this, so nothing was done.", nil)
+		out := message(http.StatusServiceUnavailable, "It could not be recorded who does this, so nothing was done.", nil)
+		out.header = map[string]string{"Retry-After": "5"}
+		return out
 	case errors.Is(err, codec.ErrKey):
 		out := message(http.StatusServiceUnavailable, "The payload's key cannot be used at present, so nothing can be shown that is encrypted. Repeat the request later.", nil)
 		out.header = map[string]string{"Retry-After": "30"}
@@ -99,6 +102,10 @@ func (s *server) failed(in *call, err error) answer {
 	case errors.As(err, &conflict):
 		out := message(http.StatusConflict, conflict.Error(), nil)
 		out.header = map[string]string{"Retry-After": strconv.Itoa(int(math.Ceil(max(1, conflict.RetryAfter.Seconds()))))}
+		return out
+	case errors.Is(err, tables.ErrThrottled), errors.Is(err, tables.ErrOutcomeUnknown):
+		out := message(http.StatusServiceUnavailable, "Storage did not answer in time. Repeat the request later.", nil)
+		out.header = map[string]string{"Retry-After": "5"}
 		return out
 	case errors.Is(err, orchestrator.ErrActive), errors.Is(err, orchestrator.ErrExists):
 		return message(http.StatusConflict, "An orchestration of this instance id exists already and has not ended.", nil)

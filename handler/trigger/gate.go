@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 const (
@@ -38,11 +39,12 @@ func (stopping) Error() string { return "the program stops" }
 
 func (stopping) Unwrap() error { return ErrClosed }
 
-// gated is the work of an invocation behind the gate. What is not let in, and what the closing of the gate made fail, is put back
-// without using up an attempt.
+// gated is the work of an invocation behind the gate. It waits for storage, because the host keeps the message for it meanwhile.
+// What is not let in, and what the closing of the gate made fail, is put back without using up an attempt.
 func (r router) gated(inv invocation) func(context.Context) error {
+	run := func(ctx context.Context) error { return inv.run(outage.Wait(ctx)) }
 	if r.gate == nil || inv.ungated {
-		return inv.run
+		return run
 	}
 	return func(ctx context.Context) error {
 		work, leave, err := r.gate.Enter(ctx)
@@ -50,7 +52,7 @@ func (r router) gated(inv invocation) func(context.Context) error {
 			return inv.turnAway(ctx, err, err, passOn)
 		}
 		defer leave()
-		err = inv.run(work)
+		err = run(work)
 		cause := context.Cause(work)
 		if err == nil || !errors.Is(cause, engine.ErrDrained) {
 			return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/vibedata/roundhouse/queues"
 )
 
 const (
@@ -15,22 +17,34 @@ const (
 	putBackLimit = 20 * time.Second
 )
 
-// whenReady is the work of an invocation, begun when the program is ready.
+// whenReady is the work of an invocation, begun when the program is ready. What is not, for longer than the invocation's patience,
+// is put back. If that is not possible either, because storage does not answer, it goes on waiting: the host could
+// not put the message back, too.
 func (r router) whenReady(inv invocation) func(context.Context) error {
 	if r.ready == nil {
 		return inv.run
 	}
 	return func(ctx context.Context) error {
-		err := r.await(ctx, inv.patience)
-		if err == nil {
-			return inv.run(ctx)
+		for {
+			err := r.await(ctx, inv.patience)
+			if err == nil {
+				return inv.run(ctx)
+			}
+			away := awayFor
+			if errors.Is(err, ErrStopping) {
+				away = 0
+			}
+			err = inv.putBackFor(ctx, fmt.Errorf("%w: %w", errNotReady, err), away)
+			if away == 0 || inv.patience == 0 || !unanswered(err) || ctx.Err() != nil {
+				return err
+			}
 		}
-		away := awayFor
-		if errors.Is(err, ErrStopping) {
-			away = 0
-		}
-		return inv.putBackFor(ctx, fmt.Errorf("%w: %w", errNotReady, err), away)
 	}
+}
+
+// unanswered says whether a message could not be put back because storage does not answer.
+func unanswered(err error) bool {
+	return !errors.Is(err, errPutBack) && (errors.Is(err, queues.ErrThrottled) || errors.Is(err, queues.ErrOutcomeUnknown))
 }
 
 // putBackFor puts the message of an invocation back that cannot be handled for a reason, and says so. It is away for a while. Where

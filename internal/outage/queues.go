@@ -48,6 +48,22 @@ func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, vis
 	return receipt, err
 }
 
+func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, receipt string, err error) {
+	err = s.watch.do(ctx, func(ctx context.Context) error {
+		id, receipt, err = s.inner.SendHidden(ctx, queue, body, hidden)
+		return err
+	})
+	return id, receipt, err
+}
+
+func (s queueStore) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (receipt string, err error) {
+	err = s.watch.do(ctx, func(ctx context.Context) error {
+		receipt, err = s.inner.Update(ctx, queue, id, popReceipt, body, visibility)
+		return err
+	})
+	return receipt, err
+}
+
 func (s queueStore) Delete(ctx context.Context, queue, id, popReceipt string) error {
 	return s.watch.do(ctx, func(ctx context.Context) error { return s.inner.Delete(ctx, queue, id, popReceipt) })
 }
