@@ -64,7 +64,8 @@ type Config struct {
 	MinPolling time.Duration
 	// KillGrace is how long after functionTimeout the handler is killed. Default 2 seconds.
 	KillGrace time.Duration
-	// StopGrace is how long running invocations may go on when the host stops. Default 2 seconds.
+	// StopGrace is how long the handler may take to end when the host stops, and running invocations may go on. Default 3 seconds:
+	// activities that do not look at their contexts have 2.
 	StopGrace time.Duration
 	// CrashWindow is how close to each other crashes have to be to count together. Default 30 minutes. A test that
 	// kills the handler more than twice sets it to 1 ns.
@@ -104,7 +105,7 @@ func (c Config) withDefaults() Config {
 		&c.Visibility:      10 * time.Minute,
 		&c.MinPolling:      100 * time.Millisecond,
 		&c.KillGrace:       2 * time.Second,
-		&c.StopGrace:       2 * time.Second,
+		&c.StopGrace:       3 * time.Second,
 		&c.CrashWindow:     30 * time.Minute,
 		&c.ActivityTimeout: 240 * time.Second,
 	} {

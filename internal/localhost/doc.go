@@ -5,8 +5,8 @@
 // one direct child folder a function), starts the handler, listens to the queues, keeps the timers and serves HTTP on
 // loopback. What production depends on is reproduced, traps included: the double encoding of queue text, message
 // members that overwrite the metadata, chunked bodies, the ten minutes for which a received message is hidden, poison
-// queues, the exit codes that restart the handler or do not, the process that is killed two seconds after a function
-// timed out, and stopping with SIGKILL and nothing before it.
+// queues, the exit codes that restart the handler or do not, and the process that is killed two seconds after a function
+// timed out.
 //
 // A proxied request arrives as the real host's proxy sends it. Its path is decoded and encoded again, so that an escaped
 // slash is escaped twice; dot segments are resolved; headers of one name are joined, and those of the host take the
@@ -18,6 +18,9 @@
 // It differs where the real host helps nobody:
 //   - A response that would make the real host hang (an empty body, or null) is reported at once as a [Violation].
 //   - A handler that cannot be kept alive ends [Host.Run] with an error, and not with exit code 0.
+//   - When it stops, it sends the handler SIGTERM, so that what runs is handed back, and SIGKILL a moment later. The real host
+//     sends SIGKILL and nothing before it. The handler has a process group of its own, where there are any, so that Ctrl-C does not
+//     reach it twice.
 //   - While storage is away it tries on. The real host ends itself after 10 to 25 seconds, and its platform starts it again;
 //     what that does to messages is the same: those that were received come back when their ten minutes are over.
 //   - The landing page is a line, and the admin endpoints have no keys, no files and no deletion of functions: nothing

@@ -23,13 +23,15 @@ import (
 
 // playHandler is a custom handler that behaves in every good and bad way, by the name of the function.
 func playHandler() {
-	// A handler that hears SIGTERM before it dies would say so: the host must not send one.
-	terminated := make(chan os.Signal, 1)
+	terminated := make(chan os.Signal, 2)
 	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
-		<-terminated
-		fmt.Println("handler heard a signal")
-		os.Exit(0)
+		for sig := range terminated {
+			fmt.Println("handler heard " + sig.String())
+			if os.Getenv("TEST_DEAF") == "" {
+				os.Exit(128 + int(syscall.SIGTERM))
+			}
+		}
 	}()
 	fmt.Println("handler starts")
 	if flag := os.Getenv("TEST_EXIT_AT_START"); flag != "" {

@@ -195,7 +195,7 @@ func (h *Host) connect() error {
 		executable: executable, arguments: h.host.arguments, dir: h.workingDirectory(),
 		initTimeout: h.host.initTimeout, crashWindow: h.config.CrashWindow, now: h.config.Now, log: h.config.Log,
 		console:   &console{out: h.config.Output, log: h.config.Log, errorsOnStderr: h.host.errorsOnStderr},
-		transport: transport, changed: make(chan struct{}),
+		transport: transport, ended: make(chan struct{}), changed: make(chan struct{}),
 	}
 	h.invoker = &invoker{supervisor: h.supervisor, client: newClient(transport), chunked: h.config.Chunked,
 		timeout: h.host.functionTimeout, killGrace: h.config.KillGrace}

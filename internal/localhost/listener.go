@@ -160,6 +160,10 @@ func (l *listener) settle(ctx context.Context, m queues.Message, receipt string,
 		// Left hidden: without a place to move it to, this keeps a failing message from spinning.
 		return Failed
 	}
+	if errors.Is(failure, ErrStopped) {
+		l.release(ctx, m, receipt, 0) // no handler has seen it
+		return Failed
+	}
 	final := m.DequeueCount >= int64(l.options.maxDequeue) || errors.Is(failure, errNotBase64)
 	if !final {
 		l.release(ctx, m, receipt, l.options.retryVisibility)

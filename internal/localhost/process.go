@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,23 +51,26 @@ type supervisor struct {
 	console     *console
 	transport   *http.Transport
 
+	ended      chan struct{} // closed when run has returned
 	mu         sync.Mutex
 	changed    chan struct{} // closed, and replaced, when state changes
 	state      processState
 	generation int         // counts starts
 	process    *os.Process // nil while none runs
+	asked      bool        // the process was asked to end, and is not started again
 	timedOut   bool        // the process is killed because a function timed out
 	crashes    []time.Time // each less than crashWindow after the one before
 }
 
-// run starts the handler and starts it again until ctx ends, when it kills it, or until it crashes too often, which
-// is the error.
+// run starts the handler and starts it again until ctx ends, when it kills it, until the handler has ended because it was asked
+// to, or until it crashes too often, which is the error.
 func (s *supervisor) run(ctx context.Context) error {
+	defer close(s.ended)
 	defer s.set(closed)
 	for {
 		end, err := s.runOnce(ctx)
 		s.transport.CloseIdleConnections()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || s.toEnd() {
 			return nil
 		}
 		if err != nil {
@@ -150,7 +154,6 @@ func (s *supervisor) runOnce(ctx context.Context) (ending, error) {
 	select {
 	case <-finished:
 	case <-ctx.Done():
-		// No signal before: that is how the real host stops a handler.
 		_ = cmd.Process.Kill()
 		<-finished
 	}
@@ -227,6 +230,9 @@ func (s *supervisor) begin(process *os.Process) {
 	s.mu.Lock()
 	s.generation++
 	s.process, s.timedOut = process, false
+	if s.asked {
+		_ = process.Signal(syscall.SIGTERM)
+	}
 	s.mu.Unlock()
 	s.set(starting)
 }
@@ -283,6 +289,21 @@ func (s *supervisor) killTimedOut(generation int) {
 		_ = s.process.Kill()
 		s.setLocked(starting)
 	}
+}
+
+// terminate asks the handler to end, which is not started again then. It reports whether there is one that was asked; ended tells
+// when it has ended.
+func (s *supervisor) terminate() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = true
+	return s.process != nil && s.process.Signal(syscall.SIGTERM) == nil
+}
+
+func (s *supervisor) toEnd() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
 }
 
 // pid of the running handler; 0 if none runs.

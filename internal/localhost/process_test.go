@@ -167,36 +167,46 @@ func TestHandlerIsKilledWhenAFunctionTimesOut(t *testing.T) {
 	}
 }
 
-func TestStoppingKillsWithoutASignalBefore(t *testing.T) {
+// A handler is asked to end when the host stops, and is killed when it does not. It is not started again.
+func TestStoppingAsksBeforeItKills(t *testing.T) {
 	t.Parallel()
-	a := newApp(t)
-	a.manual(t, "hang")
-	a.config.StopGrace = time.Millisecond
-	host, stop, ended := a.start(t)
-	body := strings.NewReader(`{"input":""}`)
-	request(t, http.MethodPost, host.URL()+"/admin/functions/hang", body, "Content-Type", "application/json")
-	a.output.wait(t, "handler hangs", 1)
-	handler := handlerURL(host.supervisor.port)
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	if i := a.next(t); i.Err == nil || i.Outcome != Failed {
-		t.Errorf("the invocation that ran: %+v", i)
-	}
-	if host.HandlerPID() != 0 || !errors.Is(host.KillHandler(), ErrNoHandler) {
-		t.Error("the host still has a handler")
-	}
-	if answers(t.Context(), handler) {
-		t.Error("the handler still answers")
-	}
-	a.output.mu.Lock()
-	defer a.output.mu.Unlock()
-	if strings.Contains(a.output.text.String(), "heard a signal") {
-		t.Error("the handler was sent a signal that it could hear")
-	}
-	if err := host.Run(t.Context()); !errors.Is(err, ErrStopped) {
-		t.Errorf("a second Run: %v", err)
+	for name, env := range map[string][]string{"it ends": nil, "it does not": {"TEST_DEAF=1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newApp(t)
+			a.manual(t, "hang")
+			a.config.StopGrace = time.Minute
+			if env != nil {
+				a.config.StopGrace, a.config.Env = time.Millisecond, env
+			}
+			host, stop, ended := a.start(t)
+			body := strings.NewReader(`{"input":""}`)
+			request(t, http.MethodPost, host.URL()+"/admin/functions/hang", body, "Content-Type", "application/json")
+			a.output.wait(t, "handler hangs", 1)
+			handler := handlerURL(host.supervisor.port)
+			stop()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+			if i := a.next(t); i.Err == nil || i.Outcome != Failed {
+				t.Errorf("the invocation that ran: %+v", i)
+			}
+			if host.HandlerPID() != 0 || !errors.Is(host.KillHandler(), ErrNoHandler) {
+				t.Error("the host still has a handler")
+			}
+			if answers(t.Context(), handler) {
+				t.Error("the handler still answers")
+			}
+			a.output.mu.Lock()
+			defer a.output.mu.Unlock()
+			text := a.output.text.String()
+			if heard := strings.Count(text, "handler heard terminated"); heard != 1 && env == nil || strings.Count(text, "handler starts") != 1 {
+				t.Errorf("the handler was asked to end %d times:\n%s", heard, text)
+			}
+			if err := host.Run(t.Context()); !errors.Is(err, ErrStopped) {
+				t.Errorf("a second Run: %v", err)
+			}
+		})
 	}
 }
 

@@ -63,13 +63,15 @@ func (h *Host) serverLog() *log.Logger {
 	return slog.NewLogLogger(h.config.Log.Handler(), slog.LevelWarn)
 }
 
-// stop lets running invocations end for a moment, then kills the handler, which ends them all.
+// stop asks the handler to end, and lets it and the running invocations do so for a moment. Then it kills the handler, which ends
+// them all.
 func (h *Host) stop(server *http.Server, triggers *sync.WaitGroup, killHandler func()) {
 	grace, cancel := context.WithTimeout(context.Background(), h.config.StopGrace)
 	defer cancel()
 	h.mu.Lock()
 	h.stopping = true
 	h.mu.Unlock()
+	asked := h.supervisor.terminate()
 	quiet := make(chan struct{})
 	go func() {
 		triggers.Wait()
@@ -80,6 +82,12 @@ func (h *Host) stop(server *http.Server, triggers *sync.WaitGroup, killHandler f
 	select {
 	case <-quiet:
 	case <-grace.Done():
+	}
+	if asked { // its answers are not the last that it has to do
+		select {
+		case <-h.supervisor.ended:
+		case <-grace.Done():
+		}
 	}
 	killHandler()
 	_ = server.Close()
