@@ -55,7 +55,7 @@ func (t *leaseManager) startHolding(ctx context.Context, doc *Document, etag str
 	l.expiry = time.AfterFunc(l.remaining(), func() {
 		l.cancel(fmt.Errorf("%w: token %d was not renewed in time", ErrLost, l.acquisition.Token))
 	})
-	go l.run()
+	go l.run(t.node.Hold("")) // others learn that the node is gone only while it has work in hand
 	return l
 }
 
@@ -89,8 +89,9 @@ func (l *lease) request(change func(*Document), last bool) (*Document, error) {
 }
 
 // run is the goroutine: it makes writes and heartbeats.
-func (l *lease) run() {
+func (l *lease) run(letGo func()) {
 	defer close(l.done)
+	defer letGo()
 	defer l.expiry.Stop()
 	beat := l.ttl / 3
 	timer := time.NewTimer(beat)

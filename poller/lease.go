@@ -17,7 +17,9 @@ const acquireTries = 5
 type leaseManager struct {
 	store  Store
 	poller string
-	owner  string
+	node   Node
+	// owner names this process in leases, as of now.
+	owner func() string
 	// ttl is how long a lease lasts without a heartbeat. Its owner stops a margin before that, and others take it a
 	// margin after that. The two margins allow for the store's precision and for clocks that run at different speeds.
 	ttl, margin time.Duration
@@ -81,7 +83,7 @@ func (t *leaseManager) callTimeout() time.Duration { return t.ttl / 6 }
 // lasts.
 func (t *leaseManager) checkHeld(doc *Document, state State, seen observedVersion) error {
 	l := doc.Lease
-	if l.Owner == "" || l.Owner == t.owner || !state.Time.Before(l.Expires.Add(t.margin)) {
+	if l.Owner == "" || l.Owner == t.owner() || !state.Time.Before(l.Expires.Add(t.margin)) {
 		return nil
 	}
 	lasts := l.Expires.Sub(l.Heartbeat)
@@ -112,7 +114,7 @@ func (t *leaseManager) acquire(ctx context.Context, doc *Document, state State, 
 		}
 		meant := doc.clone()
 		now := t.clock.time()
-		meant.Lease = Lease{Owner: t.owner, Nonce: uuid.NewString(), Token: doc.Lease.Token + 1,
+		meant.Lease = Lease{Owner: t.owner(), Nonce: uuid.NewString(), Token: doc.Lease.Token + 1,
 			Acquired: now, Heartbeat: now, Expires: now.Add(t.ttl), extra: doc.Lease.extra}
 		if err := prepare(meant); err != nil {
 			return nil, err

@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/redact"
 )
@@ -97,9 +94,11 @@ type RunnerConfig struct {
 	// for ever, and nothing behind it is delivered.
 	Quarantine func(ctx context.Context, q Quarantined) error
 	Options    Options
-	// Owner names this process; the default is made of host name, process id and a random part. Runners that run at the
-	// same time must have different owners, because one takes the lease of another with the same owner without waiting.
+	// Owner names this process; the default is made of Node and a random part. Runners that run at the same time must have
+	// different owners, because one takes the lease of another with the same owner without waiting.
 	Owner string
+	// Node is the node of this process, when others can take over from it; the default is named after host and process id.
+	Node Node
 	// Now is a clock of which only differences are used; the default is time.Now.
 	Now func() time.Time
 	// Log is the log, which gets no secrets; the default is none.
@@ -143,13 +142,12 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Log = redact.Logger(c.Log)
-	if c.Owner == "" {
-		host, _ := os.Hostname() // without a host name, the random part has to do
-		c.Owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), uuid.NewString()[:8])
+	if c.Node == nil {
+		c.Node = process{}
 	}
 	o := c.Options
 	r := &Runner{config: c, options: o, fingerprint: fingerprint, definition: text,
-		leases: &leaseManager{store: c.Store, poller: c.Name, owner: c.Owner, ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
+		leases: &leaseManager{store: c.Store, poller: c.Name, node: c.Node, owner: ownerOf(c), ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
 		size:   batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
 	r.counters.c.Lag = -1
 	return r, nil

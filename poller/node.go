@@ -1,0 +1,61 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Node is the node of an app that a Runner works on, when others can take over from it. Implementations are safe for
+// concurrent use.
+type Node interface {
+	// Name is the node's name as of now; it gets another one when others have taken over from it.
+	Name() string
+	// Hold says that work is in hand until release is called. The work has no orchestration: the name is "".
+	Hold(orchestration string) (release func())
+}
+
+// process is a node that nobody takes over from.
+type process struct{}
+
+func (process) Name() string {
+	host, _ := os.Hostname() // without a host name, the random part of an owner has to do
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
+
+func (process) Hold(string) func() { return func() {} }
+
+// ownerOf returns what names a Runner in its leases: the node, and what tells it from other runners there.
+func ownerOf(c RunnerConfig) func() string {
+	if c.Owner != "" {
+		return func() string { return c.Owner }
+	}
+	random := uuid.NewString()[:8]
+	return func() string { return c.Node.Name() + "/" + random }
+}
+
+// ReleaseNode frees the lease of a poller if it is that of a node that is taken over from, and reports whether it was. If
+// the node lives on, it is fenced: it cannot commit any more, and its batch is delivered again. It may be repeated.
+func (o Operator) ReleaseNode(ctx context.Context, poller, node string) (bool, error) {
+	const what = "release the lease of a lost node"
+	if node == "" {
+		return false, wrap(poller, what, fmt.Errorf("%w: the node has no name", ErrInvalid))
+	}
+	change, err := o.write(ctx, poller, what, ChangeOptions{Force: true}, func(doc *Document, _ State) (*Document, error) {
+		if doc == nil || !strings.HasPrefix(doc.Lease.Owner, node+"/") {
+			return nil, errNotOwner
+		}
+		return doc.clone(), nil
+	})
+	if errors.Is(err, errNotOwner) {
+		return false, nil
+	}
+	return change.Applied, err
+}
+
+// errNotOwner: somebody else has the lease, or nobody.
+var errNotOwner = errors.New("the lease is not that of the node")
