@@ -12,6 +12,7 @@ import (
 // HandleActivities handles one delivery of the runtime's activity queue: activities of an orchestration that any
 // process may run. A message that cannot be understood becomes a dead letter at once.
 func (p *Pipeline) HandleActivities(ctx context.Context, d Delivery) error {
+	defer p.holdMessage(d)()
 	m := p.runtimeMessage(d)
 	err := p.config.Runtime.RunActivities(ctx, m.body)
 	if errors.Is(err, orchestrator.ErrBatch) {

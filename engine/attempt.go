@@ -71,6 +71,7 @@ func (a *attempt) handle(ctx context.Context) {
 		return
 	}
 	if a.checkFree(ctx) {
+		defer a.config.Runtime.Hold(a.orchestrationID())() // until the end is in the history
 		a.run(ctx)
 	}
 }

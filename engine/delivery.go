@@ -15,6 +15,8 @@ type Delivery struct {
 	Queue string
 	// ID is the message id that storage gave.
 	ID string
+	// PopReceipt is what the host received the message with; "" when the host does not say. The host's renewals make it invalid.
+	PopReceipt string
 	// Body is the message as its sender sent it.
 	Body []byte
 	// DequeueCount is how often storage has delivered the message, this delivery included; at least 1.

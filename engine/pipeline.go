@@ -21,7 +21,7 @@ const (
 	defaultConflictDelay  = 30 * time.Second
 )
 
-// Config configures a Pipeline. All fields but the last seven are required.
+// Config configures a Pipeline. All fields but the last eight are required.
 type Config struct {
 	Definitions []Definition
 	Runtime     *orchestrator.Runtime
@@ -42,6 +42,9 @@ type Config struct {
 	// ConflictDelay is the delay with which a message is put back whose instance another run works on, or until the
 	// lock expires if that is sooner; the default is 30 s.
 	ConflictDelay time.Duration
+	// Nodes is the place of this process among those of the app. Without it, work of a process that dies goes on when its messages
+	// come again.
+	Nodes Nodes
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// Log gets one line for every delivery; the default is slog.Default().

@@ -88,6 +88,9 @@ const earlyDelay = 5 * time.Second
 // understood becomes a dead letter at once.
 func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
+	if handled, err := p.receiveSign(ctx, m.body); handled {
+		return err
+	}
 	s, err := orchestrator.DecodeSignal(m.body)
 	if err != nil {
 		return m.deadLetter(ctx, ReasonUndecodable, err)
@@ -116,6 +119,10 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 // HandleSignalPoison tries a signal once more that the host gave up, and makes it a dead letter if that fails, too.
 func (p *Pipeline) HandleSignalPoison(ctx context.Context, d Delivery) error {
 	m := p.runtimeMessage(d)
+	handled, err := p.receiveSign(ctx, m.body)
+	if handled {
+		return err
+	}
 	s, err := orchestrator.DecodeSignal(m.body)
 	if err == nil {
 		_, err = p.config.Runtime.Deliver(ctx, s)

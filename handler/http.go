@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/function"

@@ -32,6 +32,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
@@ -65,6 +66,8 @@ type parts struct {
 	// names are what history and dead letters are of: the engines, and what else has rows there.
 	names []string
 
+	// node is this process among those of the app.
+	node       *nodes.Node
 	runtime    *orchestrator.Runtime
 	operations *bulk.Operations
 	probe      *queueprobe.Probe
@@ -94,7 +97,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	sealed, platform := p.sealed, p.platform
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
 	p.locks, p.claims, p.audit = hostlock.Locks{Tables: platform.Tables}, engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
-	for _, part := range []func() error{p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
+	for _, part := range []func() error{p.wireEngines, p.wireSchedules, p.wireNode, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
 		}
@@ -159,7 +162,7 @@ func (p *parts) wireRuntime() (err error) {
 	if p.list, err = catalog.New(catalog.Config{Tables: p.platform.Tables, Runtime: runtime, Log: p.log}); err != nil {
 		return err
 	}
-	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, StatusChanged: p.list.Record, Publish: p.events.publish,
+	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, Nodes: p.node, StatusChanged: p.list.Record, Publish: p.events.publish,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error {
 			return errors.Join(p.pipeline.Ended(ctx, out), p.operationEnded(ctx, out))
 		},
@@ -189,7 +192,7 @@ func (p *parts) wireRuntime() (err error) {
 // wirePipeline makes the way of a message.
 func (p *parts) wirePipeline() (err error) {
 	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: p.definitions, Runtime: p.runtime, History: p.history, DeadLetters: p.letters, Queues: p.platform.Queues,
-		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Log: p.log})
+		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Nodes: p.node, Log: p.log})
 	return err
 }
 
@@ -274,7 +277,7 @@ func (p *parts) preparations() *preparation.Preparation {
 			create = append(create, func(ctx context.Context) error { return p.platform.Tables.CreateTable(ctx, table) })
 		}
 	}
-	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register, p.registerOwn, p.announceTables, p.missInstances})
+	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register, p.registerOwn, p.announceTables, p.missInstances, p.node.Start})
 }
 
 // register leaves in storage what the command line has to know when the app does not run.
@@ -283,6 +286,7 @@ func (p *parts) register(ctx context.Context) error {
 }
 
 func (p *parts) close() {
+	p.node.Close()
 	p.list.Close()
 	p.pollers.close()
 	p.events.transports.close()

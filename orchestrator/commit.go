@@ -56,6 +56,9 @@ func (d *driver) commitRound(ctx context.Context) error {
 
 // commitPart commits one part as a round, deletes what the round made obsolete, and carries out the effects.
 func (d *driver) commitPart(ctx context.Context, p roundPart) error {
+	if err := d.confirm(ctx); err != nil {
+		return err
+	}
 	r := d.buildRound(p)
 	d.execution.partial = !p.whole
 	people := d.taskOps(p)

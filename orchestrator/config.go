@@ -13,6 +13,9 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
+// DefaultScheduleQueue is the default of Config.ScheduleQueue.
+const DefaultScheduleQueue = "orchestration-schedules"
+
 // Config configures a Runtime. Tables and Blobs are required.
 type Config struct {
 	Tables tables.Store
@@ -59,7 +62,10 @@ type Config struct {
 	// durable. It runs on the goroutine that commits rounds, so it must not block. A change that a crash keeps from
 	// being reported is never reported. Optional.
 	StatusChanged func(n StatusChange)
-	// Node is the name of this process in what it writes; the default is made of host name and process id.
+	// Nodes lets other processes go on at once with what this one has in hand when it dies. Without it, they go on when its
+	// messages come again.
+	Nodes Nodes
+	// Node is the name of this process in what it writes, without Nodes; the default is made of host name and process id.
 	Node string
 	// ProgressInterval is how often the progress that heartbeats report is recorded; the default is 30 s.
 	ProgressInterval time.Duration
@@ -92,7 +98,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.IndexTable, defaultIndexTable)
 	setDefault(&c.TaskTable, defaultTaskTable)
 	setDefault(&c.SignalQueue, "orchestration-signals")
-	setDefault(&c.ScheduleQueue, "orchestration-schedules")
+	setDefault(&c.ScheduleQueue, DefaultScheduleQueue)
 	setDefault(&c.ActivityQueue, "orchestration-activities")
 	setDefault(&c.MaxInlineActivities, 1000)
 	setDefault(&c.ProgressInterval, 30*time.Second)

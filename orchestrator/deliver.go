@@ -100,6 +100,14 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, er
 	}
 }
 
+// apply says that the signal is applied.
+func (v *delivery) apply() {
+	close(v.applied)
+	if v.signal.applied != nil {
+		v.signal.applied()
+	}
+}
+
 func (v *delivery) isApplied() bool {
 	select {
 	case <-v.applied:
@@ -127,7 +135,7 @@ func (d *driver) readInbox() error {
 		if v.lost = class == signalNew && v.gone; v.lost {
 			continue
 		}
-		if class == signalNew || class == signalWakes || class == signalOfChild {
+		if class == signalNew || class == signalWakes || class == signalOfChild || class == signalTakesOver {
 			d.lastSignal = v.signal.SignalID
 		}
 		switch class {
@@ -136,12 +144,17 @@ func (d *driver) readInbox() error {
 			if err := d.learnSignal(v.signal); err != nil {
 				return err
 			}
+		case signalTakesOver:
+			d.unacknowledged = append(d.unacknowledged, v)
+			if err := d.learnTakeover(v.signal); err != nil {
+				return err
+			}
 		case signalEarly:
 			v.early = true
 		case signalStale:
 			d.rt.count(func(c *Counts) { c.Stale++ })
 			d.staleTimer = d.staleTimer || v.signal.DueAtUtc != nil
-			close(v.applied)
+			v.apply()
 		case signalKnown:
 			d.rt.count(func(c *Counts) { c.Duplicates++ })
 			d.wakeAll(v)
@@ -149,7 +162,7 @@ func (d *driver) readInbox() error {
 			d.wakeAll(v)
 		case signalOfChild:
 			d.executor.recheckChild(v.signal.Payload.Child)
-			close(v.applied)
+			v.apply()
 		}
 	}
 	return nil
@@ -162,7 +175,7 @@ func (d *driver) wakeAll(v *delivery) {
 	if v.signal.Payload.Lost {
 		d.executor.resend()
 	}
-	close(v.applied)
+	v.apply()
 }
 
 // learnSignal learns what a signal brings.
@@ -195,7 +208,7 @@ func (d *driver) requeue(deliveries []*delivery) {
 // acknowledge marks the signals as applied whose events are in a committed round.
 func (d *driver) acknowledge() {
 	for _, v := range d.unacknowledged {
-		close(v.applied)
+		v.apply()
 	}
 	d.unacknowledged = nil
 }

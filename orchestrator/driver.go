@@ -38,6 +38,9 @@ type driver struct {
 	matched        []matchedResult // prior results that calls are about to get
 	known          int             // how many calls of this execution are committed
 	conflicts      int             // how many rounds other processes committed first
+	node           string          // name of this process when the driver was made
+	release        func()          // lets go of the orchestration
+	responsible    string          // node that was responsible for the open calls in the status row that was loaded
 	requiredETag   string          // ETag that the status row must have at the first commit; "" for any
 	unconfirmed    *round          // the last round that was loaded: its effects may be missing
 
@@ -75,7 +78,7 @@ type driver struct {
 }
 
 func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
-	return &driver{rt: r, request: s, start: s, orchestrator: o, finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
+	return &driver{rt: r, request: s, start: s, orchestrator: o, node: r.Node(), finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
 }
 
 // run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it

@@ -43,6 +43,8 @@ const (
 	// executionStalled: the code cannot go on, because of Failure. Events are kept until executionRecovered.
 	executionStalled   eventKind = "ExecutionStalled"
 	executionRecovered eventKind = "ExecutionRecovered"
+	// executionTakenOver: this process goes on in place of the node Name, which is gone.
+	executionTakenOver eventKind = "ExecutionTakenOver"
 	// executionGivenUp: no further attempt is made.
 	executionGivenUp eventKind = "ExecutionGivenUp"
 

@@ -89,6 +89,7 @@ func (x *execution) applyCommon(e event) error {
 	case executionRecovered:
 		x.stalled = false
 		x.turn()
+	case executionTakenOver: // only the round counts, which refuses the rounds of the node before
 	default:
 		return unknownKind(e)
 	}

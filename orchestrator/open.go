@@ -220,7 +220,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 // noteStatus remembers the status row that was loaded with the rounds.
 func (d *driver) noteStatus(status tables.Entity) {
 	d.statusETag, d.storedCustomStatus = status.ETag, status.String("CustomStatus")
-	d.lastSignal = status.String("LastSignalId")
+	d.lastSignal, d.responsible = status.String("LastSignalId"), status.String(columnResponsible)
 }
 
 // rules is the version of the rules by which this code writes rounds. An execution keeps the rules under which it

@@ -159,9 +159,16 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 	if r.config.Queues == nil {
 		return 0, fmt.Errorf("sweep: %w", ErrNoSignals)
 	}
+	damage := r.reviewDamage(ctx)
+	woken, err := r.sweep(ctx, limit, r.config.LateAfter)
+	return woken, errors.Join(damage, err)
+}
+
+// sweep wakes what is overdue by more than late.
+func (r *Runtime) sweep(ctx context.Context, limit int, late time.Duration) (int, error) {
 	woken := 0
-	failed := []error{r.reviewDamage(ctx)}
-	before := r.config.Now().Add(-r.config.LateAfter)
+	var failed []error
+	before := r.config.Now().Add(-late)
 	q := tables.Query{Partition: indexPartition, To: fmt.Sprintf("%016x", before.UnixMicro()+1), Limit: min(limit, 1000)}
 	for {
 		page, err := r.config.Tables.Query(ctx, r.config.IndexTable, q)
@@ -170,7 +177,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 		}
 		var done []tables.Op
 		for _, e := range page.Entities {
-			late, err := r.checkParked(ctx, parkedEntryOf(e))
+			overdue, err := r.checkParked(ctx, parkedEntryOf(e), late)
 			if err != nil && (ctx.Err() != nil || isStorageOutage(err)) {
 				return woken, errors.Join(err, r.deleteParked(ctx, done))
 			}
@@ -178,7 +185,7 @@ func (r *Runtime) Sweep(ctx context.Context, limit int) (int, error) {
 				failed = append(failed, fmt.Errorf("row %s: %w", e.Row, err))
 				continue
 			}
-			if late {
+			if overdue {
 				woken++
 			}
 			done = append(done, tables.Delete(e.Key, ""))
@@ -199,7 +206,7 @@ func isStorageOutage(err error) bool {
 
 // checkParked wakes the orchestration of an entry, unless somebody has driven it since the due time. Before the caller
 // deletes the entry, an orchestration that still has to be watched has a new one.
-func (r *Runtime) checkParked(ctx context.Context, p parkedEntry) (late bool, err error) {
+func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Duration) (overdue bool, err error) {
 	s, state, err := r.statusState(ctx, p.id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, fmt.Errorf("sweep: %w", err)
@@ -213,12 +220,12 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry) (late bool, er
 	p.childUnreported = p.child != "" && state.waitsFor(p.child)
 	switch {
 	case err == nil && s.Ended() && s.Parent != "" && p.child == "":
-		return r.checkParked(ctx, parkedEntry{id: s.Parent, child: p.id, due: p.due, since: now}) // its caller may not have been told of its end
+		return r.checkParked(ctx, parkedEntry{id: s.Parent, child: p.id, due: p.due, since: now}, late) // its caller may not have been told of its end
 	case err != nil:
 		return false, r.FindDamage(ctx, p.id)
 	case s.Ended():
 		return false, nil
-	case !s.overdue(p, now.Add(-r.config.LateAfter)):
+	case !s.overdue(p, now.Add(-late)):
 		return false, r.keepParked(ctx, p, s)
 	case s.Status == Retrying && s.UpdatedAt.After(now.Add(-r.config.LostAfter)):
 		return false, r.addParked(ctx, r.recheckLater(p.id)) // the message that causes the next attempt can still come

@@ -115,8 +115,13 @@ func (r *Runtime) ScheduleQueue() string { return r.config.ScheduleQueue }
 // ActivityQueue is the name of the queue of activities that any process may run.
 func (r *Runtime) ActivityQueue() string { return r.config.ActivityQueue }
 
-// Node is the name of this process in what it writes.
-func (r *Runtime) Node() string { return r.config.Node }
+// Node is the name of this process in what it writes. It may change, see Nodes.
+func (r *Runtime) Node() string {
+	if r.config.Nodes != nil {
+		return r.config.Nodes.Name()
+	}
+	return r.config.Node
+}
 
 // Prepare creates the tables, the container and the queues if they are missing.
 func (r *Runtime) Prepare(ctx context.Context) error {
@@ -289,6 +294,7 @@ func (r *Runtime) join(ctx context.Context, s Start, o AnyOrchestrator, v *deliv
 		return d, true
 	}
 	d = newDriver(r, s, o)
+	d.release = r.Hold(s.ID)
 	d.blocked = r.blocked[s.ID]
 	d.enqueue(v)
 	r.active[s.ID] = d
@@ -304,6 +310,7 @@ func (r *Runtime) finish(d *driver, out Outcome, err error) {
 		return
 	}
 	delete(r.active, d.request.ID)
+	d.release()
 	d.outcome, d.err = out, err
 	close(d.finished)
 }

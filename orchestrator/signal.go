@@ -47,6 +47,8 @@ type Signal struct {
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
 	Payload       Payload    `json:"payload,omitzero"`
+
+	applied func() // called when it is applied; nil for nothing
 }
 
 // Payload is what a signal brings, such as an event or the command of an operator.
@@ -72,6 +74,9 @@ type Payload struct {
 	Previous *time.Time `json:"previous,omitempty"`
 	// Lost says that messages may be lost: what was sent is sent again.
 	Lost bool `json:"lost,omitempty"`
+	// TakenFrom is the node that is gone and that had the orchestration in hand. Held says that it had said so itself.
+	TakenFrom string `json:"takenFrom,omitempty"`
+	Held      bool   `json:"held,omitempty"`
 }
 
 // caller says enough about a call to stop a sub-orchestration before it has begun.
@@ -229,7 +234,7 @@ func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error
 		return err
 	}
 	queue := r.config.SignalQueue
-	if delay > 0 {
+	if delay > 0 || s.Payload.TakenFrom != "" { // the queue in which the host has just found that a node is gone: it looks there again at once
 		queue = r.config.ScheduleQueue
 	}
 	body, err := r.pack(ctx, s)

@@ -8,12 +8,13 @@ import (
 type signalClass int
 
 const (
-	signalWakes   signalClass = iota // it brings nothing itself
-	signalNew                        // it brings something new
-	signalKnown                      // what it brings was applied before
-	signalStale                      // what it is about is over
-	signalOfChild                    // an awaited sub-orchestration has ended
-	signalEarly                      // it came before an event that its sender had sent earlier
+	signalWakes     signalClass = iota // it brings nothing itself
+	signalNew                          // it brings something new
+	signalKnown                        // what it brings was applied before
+	signalStale                        // what it is about is over
+	signalOfChild                      // an awaited sub-orchestration has ended
+	signalTakesOver                    // this process takes over from a node that is gone
+	signalEarly                        // it came before an event that its sender had sent earlier
 )
 
 func (d *driver) classify(s Signal) signalClass {
@@ -28,6 +29,8 @@ func (d *driver) classify(s Signal) signalClass {
 		return signalStale
 	case x.ended && !brings:
 		return signalWakes
+	case s.Payload.TakenFrom != "":
+		return d.classifyTakeover(s)
 	case len(s.Payload.Results) > 0:
 		return x.classifyResults(s.Payload.Results)
 	case s.Payload.Child != "" && x.openChild(s.Payload.Child) != nil:
@@ -95,7 +98,7 @@ func (d *driver) inboxBringsOnlyNew() bool {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
 	for _, v := range d.inbox {
-		if j := d.classify(v.signal); j == signalKnown || j == signalWakes {
+		if j := d.classify(v.signal); j == signalKnown || j == signalWakes || j == signalTakesOver {
 			return false
 		}
 	}

@@ -13,7 +13,13 @@ const provider = "roundhouse"
 // snapshotSchema is the version of the status columns.
 const snapshotSchema = 1
 
-const columnCreated = "CreatedAtUtc"
+const (
+	columnCreated    = "CreatedAtUtc"
+	columnExecutedOn = "LastExecutedOnUtc"
+	// columnResponsible is the node that is responsible for the open calls. That is not the one that has executed last if that one
+	// only brought a signal.
+	columnResponsible = "ResponsibleNode"
+)
 
 // constant returns the columns that no round of an execution changes. They are made only once, because the commit of a
 // round is what everything waits for.
@@ -28,7 +34,7 @@ func (d *driver) constant() map[string]any {
 			"Execution":             int64(x.number),
 			"SnapshotSchemaVersion": int64(snapshotSchema),
 			columnCreated:           d.createdAt,
-			"LastExecutedBy":        d.rt.config.Node,
+			"LastExecutedBy":        d.node,
 		}
 	}
 	return x.columns
@@ -48,7 +54,8 @@ func (d *driver) status(now time.Time) map[string]any {
 	columns["Round"] = int64(round)
 	columns["StateVersion"] = int64(d.version + 1)
 	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
-	columns["LastExecutedOnUtc"] = now
+	columns[columnExecutedOn] = now
+	columns[columnResponsible] = d.responsibleNode()
 	setText(columns, "LastSignalId", cmp.Or(d.lastSignal, x.received.last))
 	if failure != nil {
 		setText(columns, "LastErrorCode", failure.Code)

@@ -82,6 +82,8 @@ type Settings struct {
 	Instance Instance
 	// Pollers are the pollers of databases (ROUNDHOUSE_POLLERS, a JSON document).
 	Pollers []poller.Setting
+	// Node is how the processes of the app see that one of them has died (what begins with ROUNDHOUSE_NODE_).
+	Node Node
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host HostFile
 }
@@ -89,7 +91,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [16]error
+	var errs [17]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -109,6 +111,7 @@ func Load(r *Reader) (Settings, error) {
 	s.PayloadKey, errs[13] = keySetting(r)
 	s.Access, errs[14] = accessFrom(r)
 	s.Instance, errs[15] = instanceFrom(r)
+	s.Node, errs[16] = nodeFrom(r)
 	return s, errors.Join(errs[:]...)
 }
 

@@ -53,6 +53,7 @@ func decodeDelivery(q Queue, body []byte, invocationID string) (engine.Delivery,
 	return engine.Delivery{
 		Queue:        q.Queue,
 		ID:           valueOr(meta.text("Id"), invocationID),
+		PopReceipt:   meta.text("PopReceipt"),
 		Body:         queues.Decode(text),
 		DequeueCount: meta.count("DequeueCount"),
 		InsertedAt:   meta.time("InsertionTime"),

@@ -1,0 +1,68 @@
+package nodes
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// maxHand bounds a Hand, in bytes of JSON: it is in a message of 48 KiB, and in a property of 32 Ki characters.
+const maxHand = 24 << 10
+
+// Hand is what a node has in hand.
+type Hand struct {
+	// At is when the node wrote this, by its own clock, and Since when it took the oldest of it in hand.
+	At    time.Time `json:"at"`
+	Since time.Time `json:"since"`
+	// Count is how much it is. Orchestrations are those that the node drives; More says that there are others, which have no place
+	// here.
+	Count          int      `json:"count"`
+	Orchestrations []string `json:"orchestrations,omitempty"`
+	More           bool     `json:"more,omitempty"`
+	// Messages are those that the host keeps hidden, and that nothing but their return tells of.
+	Messages []Message `json:"messages,omitempty"`
+}
+
+// Message is a message that a host has received.
+type Message struct {
+	Queue      string `json:"queue"`
+	ID         string `json:"id"`
+	PopReceipt string `json:"popReceipt"`
+}
+
+// held is one piece of work in hand; without orchestration and message, it only keeps the node alive to the others.
+type held struct {
+	orchestration string
+	message       Message
+	since         time.Time
+}
+
+// handOf lists what is in hand, the oldest first, as far as there is room.
+func handOf(all map[int]held, now time.Time) Hand {
+	h := Hand{At: now, Since: now, Count: len(all)}
+	work := make([]held, 0, len(all))
+	for _, one := range all {
+		work = append(work, one)
+	}
+	slices.SortFunc(work, func(a, b held) int { return a.since.Compare(b.since) })
+	seen := map[string]bool{}
+	size := 0
+	for i, one := range work {
+		if i == 0 && one.since.Before(now) {
+			h.Since = one.since
+		}
+		text, _ := json.Marshal(one.message) // strings can be marshaled
+		if size += len(one.orchestration) + len(text); size > maxHand {
+			h.More = true
+			return h
+		}
+		if id := one.orchestration; id != "" && !seen[id] {
+			seen[id] = true
+			h.Orchestrations = append(h.Orchestrations, id)
+		}
+		if one.message.ID != "" {
+			h.Messages = append(h.Messages, one.message)
+		}
+	}
+	return h
+}

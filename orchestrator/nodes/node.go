@@ -1,0 +1,225 @@
+package nodes
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+// The defaults of a Config.
+const (
+	DefaultInterval = 10 * time.Second
+	DefaultDeath    = 15 * time.Second
+)
+
+// ErrFenced: another node has taken over what this one had in hand, or this one has left. What is not committed is not committed
+// any more.
+var ErrFenced = errors.New("another node has taken over")
+
+// Config configures a Node. Tables, Queues, Queue and TakeOver are required.
+type Config struct {
+	Tables tables.Store
+	// Table defaults to that of package hostlock.
+	Table  string
+	Queues queues.Store
+	// Queue is where the sign of life is. All nodes listen to it.
+	Queue string
+	// Name names the process to people; by default host name and process id. A node adds to it what tells it from all others.
+	Name string
+	// Host names the host of the process: a process that follows another one under the same host takes over from it at once.
+	// "" takes over from nobody in this way.
+	Host string
+	// PID is the process id; by default that of this process. Alive says whether a process of this machine lives; by default the
+	// system is asked.
+	PID   int
+	Alive func(pid int) bool
+	// Version is that of the program, for people.
+	Version string
+	// Interval is how often a node with work renews its sign of life, and Death how long the sign stays hidden without that; by
+	// default 10 s and 15 s. Death is at least one and a half intervals.
+	Interval, Death time.Duration
+	// TakeOver goes on with what a dead node had in hand. It calls begun when all of it goes on, or will without this process, with
+	// the number of orchestrations, and may work on it longer. It may be called again for the same node.
+	TakeOver func(ctx context.Context, lost Lost, begun func(orchestrations int)) error
+	// Now is the clock; default time.Now.
+	Now func() time.Time
+	// Log defaults to no log.
+	Log *slog.Logger
+}
+
+// Counts is what a Node has counted since it was made.
+type Counts struct {
+	// Takeovers is how many nodes this one took over from, TakenOver how many orchestrations that were, and Fenced how often others
+	// took over from this one although it lived.
+	Takeovers, TakenOver, Fenced int
+}
+
+// Node is this process among those of the app. Make it with New; it is safe for concurrent use.
+type Node struct {
+	config Config
+
+	mu      sync.Mutex
+	name    string
+	started time.Time
+	held    map[int]held
+	next    int
+	idle    time.Time // since when nothing is in hand
+	beating bool      // a goroutine renews the sign of life
+	renewed time.Time // when the last renewal that succeeded began; zero without a sign of life
+	left    bool
+	counts  Counts
+
+	signing chan struct{} // guards sign
+	sign    sign
+
+	work   context.Context // ends with Close
+	stop   context.CancelFunc
+	beats  sync.WaitGroup
+	ending chan struct{} // closed by Leave and Close: no renewal begins any more
+	once   sync.Once
+}
+
+// New makes a Node. It makes no request.
+func New(c Config) (*Node, error) {
+	if c.Tables == nil || c.Queues == nil || c.Queue == "" || c.TakeOver == nil {
+		return nil, errors.New("node: Tables, Queues, Queue and TakeOver are required")
+	}
+	if c.Table == "" {
+		c.Table = hostlock.DefaultTable
+	}
+	if c.Interval == 0 {
+		c.Interval = DefaultInterval
+	}
+	if c.Death == 0 {
+		c.Death = max(DefaultDeath, c.Interval*3/2)
+	}
+	if c.Interval < time.Second || c.Death < c.Interval*3/2 || c.Death > time.Hour {
+		return nil, fmt.Errorf("node: an interval of 1 s or more and an age of death of one and a half intervals to an hour are required, not %v and %v", c.Interval, c.Death)
+	}
+	if c.PID == 0 {
+		c.PID = os.Getpid()
+	}
+	if c.Name == "" {
+		host, _ := os.Hostname()
+		c.Name = fmt.Sprintf("%s-%d", host, c.PID)
+	}
+	if c.Alive == nil {
+		c.Alive = processLives
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{config: c, name: newName(c.Name), held: map[int]held{}, signing: make(chan struct{}, 1), ending: make(chan struct{})}
+	n.started = c.Now().UTC()
+	n.work, n.stop = context.WithCancel(context.Background())
+	return n, nil
+}
+
+// newName is a name that no other node has, even a process with the same id on a host with the same name.
+func newName(base string) string {
+	return base + "-" + strings.ToLower(rand.Text()[:6])
+}
+
+// Name is the name of this node in what it writes. It gets another one when it is fenced.
+func (n *Node) Name() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.name
+}
+
+// Counts returns what the node has counted.
+func (n *Node) Counts() Counts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.counts
+}
+
+// Hold takes an orchestration in hand, until release is called, once. It does not wait for storage.
+func (n *Node) Hold(orchestration string) (release func()) {
+	return n.hold(held{orchestration: orchestration})
+}
+
+// HoldMessage takes a message in hand that nothing but its return tells of.
+func (n *Node) HoldMessage(m Message) (release func()) { return n.hold(held{message: m}) }
+
+func (n *Node) hold(h held) (release func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h.since = n.config.Now().UTC()
+	n.next++
+	key := n.next
+	n.held[key] = h
+	if !n.beating && !n.left {
+		n.beating = true
+		n.beats.Go(n.beat)
+	}
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.held, key)
+		n.idle = time.Now()
+	}
+}
+
+// Confirm says that the node of that name is alive to the others, and makes sure of it if necessary. ErrFenced says that it is
+// not, and never will be; other errors are those of storage.
+func (n *Node) Confirm(ctx context.Context, name string) error {
+	n.mu.Lock()
+	current, fresh, left := n.name, n.isFresh(), n.left
+	n.mu.Unlock()
+	switch {
+	case current != name || left:
+		return fmt.Errorf("node %s: %w", name, ErrFenced)
+	case fresh:
+		return nil
+	}
+	if err := n.renew(ctx); err != nil {
+		return fmt.Errorf("node %s: %w", name, err)
+	}
+	if n.Name() != name {
+		return fmt.Errorf("node %s: %w", name, ErrFenced)
+	}
+	return nil
+}
+
+// isFresh says that the sign of life stays hidden for a while still. The caller holds mu.
+func (n *Node) isFresh() bool {
+	return !n.renewed.IsZero() && elapsed(n.renewed) < n.config.Death-n.config.Death/8
+}
+
+// elapsed is how long ago a time was. The monotonic clock may stand still while the machine does, the other one may be set: the
+// later counts.
+func elapsed(since time.Time) time.Duration {
+	now := time.Now()
+	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
+}
+
+// Close ends what the node does. Its sign of life stays, so that others take over what is left; see Leave.
+func (n *Node) Close() {
+	n.end()
+	n.beats.Wait()
+}
+
+// end keeps the node from beginning anything.
+func (n *Node) end() {
+	n.once.Do(func() {
+		n.mu.Lock()
+		n.left = true
+		n.mu.Unlock()
+		close(n.ending)
+		n.stop()
+	})
+}

@@ -1,0 +1,404 @@
+package nodes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+const queue = "schedules"
+
+// world is what some nodes share.
+type world struct {
+	tables tables.Store
+	queues queues.Store
+
+	mu    sync.Mutex
+	taken []nodes.Lost
+	fail  error // what takeovers give
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{tables: tables.NewMemory(), queues: queues.NewMemory()}
+	if err := errors.Join((hostlock.Locks{Tables: w.tables}).CreateTable(t.Context()), w.queues.CreateQueue(t.Context(), queue)); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// process is a node whose requests can be counted and kept from storage.
+type process struct {
+	*nodes.Node
+	mu      sync.Mutex
+	calls   int
+	refused error
+}
+
+func (p *process) intercept(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
+	p.mu.Lock()
+	refused := p.refused
+	p.calls++
+	p.mu.Unlock()
+	if refused != nil {
+		return refused
+	}
+	return do(ctx)
+}
+
+// refuse keeps the process from storage; nil lets it go there again.
+func (p *process) refuse(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused = err
+}
+
+// count is how many requests it has made since it was asked last.
+func (p *process) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.calls
+	p.calls = 0
+	return n
+}
+
+func (w *world) process(t *testing.T, name string, change ...func(*nodes.Config)) *process {
+	t.Helper()
+	p := &process{}
+	c := nodes.Config{Tables: faults.Tables(w.tables, p.intercept), Queues: faults.Queues(w.queues, p.intercept), Queue: queue, Name: name,
+		TakeOver: func(_ context.Context, l nodes.Lost, begun func(int)) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.fail != nil {
+				return w.fail
+			}
+			w.taken = append(w.taken, l)
+			begun(len(l.Hand.Orchestrations))
+			return nil
+		}}
+	for _, f := range change {
+		f(&c)
+	}
+	var err error
+	if p.Node, err = nodes.New(c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// deliver gives what is visible in the queue to a node, as its host does, and deletes what it has handled.
+func (w *world) deliver(t *testing.T, p *process) (delivered int) {
+	t.Helper()
+	found, err := w.queues.Receive(t.Context(), queue, queues.MaxReceive, 10*time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range found {
+		handled, err := p.Receive(t.Context(), queues.Decode(m.Text))
+		if !handled {
+			t.Fatalf("%s is no sign of life to node %s", queues.Decode(m.Text), p.Name())
+		}
+		if err != nil {
+			_, err = w.queues.Renew(t.Context(), queue, m.ID, m.PopReceipt, 30*time.Second)
+		} else {
+			err = w.queues.Delete(t.Context(), queue, m.ID, m.PopReceipt)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return len(found)
+}
+
+// takenFrom are the nodes that were taken over, in order.
+func (w *world) takenFrom() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var names []string
+	for _, l := range w.taken {
+		names = append(names, l.Node)
+	}
+	return names
+}
+
+func hold(t *testing.T, p *process, id string) {
+	t.Helper()
+	p.Hold(id)
+	if err := p.Confirm(t.Context(), p.Name()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var errDown = tables.ErrOutcomeUnknown
+
+// Another node takes over from one that does not renew its sign of life, once, and knows what that had in hand.
+func TestTakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, b := w.process(t, "a"), w.process(t, "b")
+		hold(t, a, "order-1")
+		hold(t, a, "order-2")
+		a.HoldMessage(nodes.Message{Queue: queue, ID: "none", PopReceipt: "none"})
+		name := a.Name()
+		time.Sleep(25 * time.Second)
+		if n := w.deliver(t, b); n != 0 {
+			t.Fatalf("%d messages although the node lives", n)
+		}
+		a.refuse(errDown)
+		began := time.Now()
+		for w.deliver(t, b) == 0 {
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took > nodes.DefaultDeath+2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if diff := cmp.Diff([]string{name}, w.takenFrom()); diff != "" {
+			t.Fatalf("taken over (-want +got):\n%s", diff)
+		}
+		l := w.taken[0]
+		if diff := cmp.Diff([]string{"order-1", "order-2"}, l.Hand.Orchestrations); diff != "" || l.By != b.Name() || l.HostLives || l.Hand.Count != 3 || len(l.Hand.Messages) != 1 {
+			t.Errorf("%+v", l)
+		}
+		a.refuse(nil)
+		if err := a.Confirm(t.Context(), name); !errors.Is(err, nodes.ErrFenced) {
+			t.Errorf("the node that was taken over goes on: %v", err)
+		}
+		if err := a.Confirm(t.Context(), a.Name()); err != nil || a.Name() == name || a.Counts().Fenced != 1 {
+			t.Errorf("with new work as %s: %v, %+v", a.Name(), err, a.Counts())
+		}
+		if c := b.Counts(); c.Takeovers != 1 || c.TakenOver != 2 {
+			t.Errorf("%+v", c)
+		}
+		infos, err := nodes.List(t.Context(), w.tables, "")
+		at := slices.IndexFunc(infos, func(i nodes.Info) bool { return i.Name == name })
+		if err != nil || at < 0 || infos[at].State != nodes.StateTaken || infos[at].TakenBy != b.Name() || !infos[at].Finished || infos[at].TakenOver != 2 {
+			t.Errorf("%+v, %v", infos, err)
+		}
+	})
+}
+
+// After an outage all nodes are late. Those that live make themselves seen, and nobody takes over.
+func TestOutageIsNoDeath(t *testing.T) {
+	for seconds := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.process(t, "a"), w.process(t, "b")
+			hold(t, a, "order-1")
+			hold(t, b, "order-2")
+			time.Sleep(5 * time.Second)
+			a.refuse(errDown)
+			b.refuse(errDown)
+			time.Sleep(time.Duration(seconds) * time.Second)
+			a.refuse(nil)
+			b.refuse(nil)
+			for range 30 {
+				var both sync.WaitGroup
+				for _, p := range []*process{a, b} {
+					both.Go(func() { w.deliver(t, p) })
+				}
+				both.Wait()
+				time.Sleep(time.Second)
+			}
+			if taken := w.takenFrom(); len(taken) != 0 {
+				t.Errorf("an outage of %d s: %v", seconds, taken)
+			}
+		})
+	}
+}
+
+// What a node may cost: 8 requests a minute with work, however it comes, and none without.
+func TestRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a := w.process(t, "a")
+		if err := a.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		a.count()
+		time.Sleep(time.Hour)
+		if n := a.count(); n != 0 {
+			t.Errorf("%d requests in an hour without work", n)
+		}
+		var minutes []int // requests in each second
+		for second := range 3600 {
+			if second%7 == 0 && second/600%2 == 0 || second%97 == 0 { // often, and now and then
+				release := a.Hold(fmt.Sprint("order-", second))
+				if err := a.Confirm(t.Context(), a.Name()); err != nil {
+					t.Fatal(err)
+				}
+				time.AfterFunc(time.Duration(second%5)*time.Second, release)
+			}
+			time.Sleep(time.Second)
+			minutes = append(minutes, a.count())
+		}
+		most := 0
+		for i := range len(minutes) - 60 {
+			sum := 0
+			for _, n := range minutes[i : i+60] {
+				sum += n
+			}
+			most = max(most, sum)
+		}
+		if most < 6 || most > 8 {
+			t.Errorf("%d requests in a minute", most)
+		}
+		time.Sleep(2 * time.Minute)
+		a.count()
+		time.Sleep(time.Hour)
+		if n := a.count(); n != 0 {
+			t.Errorf("%d requests in an hour after the work", n)
+		}
+		if n, err := w.queues.Length(t.Context(), queue); n != 0 || err != nil {
+			t.Errorf("%d messages are left, %v", n, err)
+		}
+	})
+}
+
+// A takeover that is broken off is finished by whoever takes over next, again and again.
+func TestTakeoverOfATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.fail = errors.New("the process dies")
+		var chain []*process
+		for i := range 4 {
+			p := w.process(t, fmt.Sprint("node-", i))
+			hold(t, p, fmt.Sprint("order-", i))
+			if i > 0 {
+				w.deliver(t, p) // and it dies over it
+			}
+			p.refuse(errDown)
+			chain = append(chain, p)
+			time.Sleep(20 * time.Second)
+		}
+		w.fail = nil
+		last := w.process(t, "last")
+		w.deliver(t, last)
+		got := w.takenFrom()
+		slices.Sort(got)
+		var want []string
+		for _, p := range chain {
+			want = append(want, p.Name())
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+			t.Errorf("taken over (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A node that leaves lets others take over at once what it has not handed back, and commits nothing any more.
+func TestLeave(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.process(t, "a"), w.process(t, "b")
+			release := a.Hold("order-1")
+			name := a.Name()
+			if err := a.Confirm(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			if !busy {
+				release()
+			}
+			if err := a.Leave(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Confirm(t.Context(), name); !errors.Is(err, nodes.ErrFenced) {
+				t.Errorf("it commits: %v", err)
+			}
+			began := time.Now()
+			delivered := w.deliver(t, b)
+			if taken := w.takenFrom(); (delivered == 1) != busy || len(taken) != delivered || time.Since(began) > 0 {
+				t.Errorf("busy %v: %d messages, taken over %v after %v", busy, delivered, taken, time.Since(began))
+			}
+			infos, err := nodes.List(t.Context(), w.tables, "")
+			if err != nil || len(infos) == 0 || busy == (infos[0].State == nodes.StateGone) && infos[0].Name == name {
+				t.Errorf("busy %v: %+v, %v", busy, infos, err)
+			}
+		})
+	}
+}
+
+// A process takes over at once from the one that its host had started before, and leaves those alone that live.
+func TestSameHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		under := func(host string, pid int, alive ...int) func(*nodes.Config) {
+			return func(c *nodes.Config) {
+				c.Host, c.PID, c.Alive = host, pid, func(pid int) bool { return slices.Contains(alive, pid) }
+			}
+		}
+		dead, living, elsewhere := w.process(t, "dead", under("h", 10)), w.process(t, "living", under("h", 11)), w.process(t, "elsewhere", under("g", 12))
+		for _, p := range []*process{dead, living, elsewhere} {
+			hold(t, p, "order-"+p.Name())
+			if err := p.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dead.refuse(errDown)
+		next := w.process(t, "next", under("h", 13, 11, 13))
+		if err := next.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if diff := cmp.Diff([]string{dead.Name()}, w.takenFrom()); diff != "" {
+			t.Errorf("taken over (-want +got):\n%s", diff)
+		}
+		if !w.taken[0].HostLives {
+			t.Error("it is not said that the host lives")
+		}
+		time.Sleep(20 * time.Second)
+		w.deliver(t, next)
+		if n := len(w.takenFrom()); n != 1 {
+			t.Errorf("taken over %d times", n)
+		}
+	})
+}
+
+// The sweep takes over when the message is lost, and not from a node without work.
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		a, idle, b := w.process(t, "a"), w.process(t, "idle"), w.process(t, "b")
+		hold(t, a, "order-1")
+		time.Sleep(2 * time.Minute)
+		a.refuse(errDown)
+		if err := idle.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if found, err := w.queues.Receive(t.Context(), queue, 1, time.Hour); err != nil || len(found) != 1 {
+			t.Fatal(found, err)
+		}
+		for range 3 {
+			if err := b.Sweep(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Minute)
+		}
+		if diff := cmp.Diff([]string{a.Name()}, w.takenFrom()); diff != "" {
+			t.Errorf("taken over (-want +got):\n%s", diff)
+		}
+		a.Close()
+		time.Sleep(25 * time.Hour)
+		if err := b.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if infos, err := nodes.List(t.Context(), w.tables, ""); err != nil || len(infos) != 1 || infos[0].Name != b.Name() {
+			t.Errorf("rows a day later: %+v, %v", infos, err)
+		}
+	})
+}

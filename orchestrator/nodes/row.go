@@ -1,0 +1,174 @@
+package nodes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+// The keys of the rows.
+const (
+	partition  = "nodes"
+	nodePrefix = "node-"
+	signPrefix = "sign-"
+)
+
+// The columns of the rows.
+const (
+	columnNode     = "Node"
+	columnHost     = "Host"
+	columnPID      = "PID"
+	columnVersion  = "Version"
+	columnState    = "State"
+	columnSince    = "SinceUtc"
+	columnSeen     = "SeenUtc"
+	columnNumber   = "Number"
+	columnHand     = "Hand"
+	columnBy       = "TakenBy"
+	columnAt       = "AtUtc"
+	columnFinished = "Finished"
+	columnTaken    = "Taken"
+)
+
+// State is that of a node.
+type State string
+
+// These are the states of nodes.
+const (
+	StateAlive State = "alive" // as of its last sign of life; a node without work gives none
+	StateGone  State = "gone"  // it has left
+	StateTaken State = "taken" // another node has taken over from it
+
+	stateDropped State = "dropped" // of a sign of life: the node goes on with the next one
+)
+
+// Info is a node as others see it.
+type Info struct {
+	Name    string
+	Host    string
+	PID     int
+	Version string
+	State   State
+	// Since is when it began to work under this name, Seen its last sign of life that is in its row: with work, it writes one a
+	// minute. Both are by its own clock.
+	Since, Seen time.Time
+	// Hand is what it had in hand then.
+	Hand Hand
+	// TakenBy is who took over from it, TakenAt when, and TakenOver how many orchestrations that were. Finished says that all of
+	// them go on.
+	TakenBy   string
+	TakenAt   time.Time
+	TakenOver int
+	Finished  bool
+
+	number int
+}
+
+// writeRow writes what others see of this node. The caller holds signing.
+func (n *Node) writeRow(ctx context.Context, state State) error {
+	s := n.note()
+	hand, err := json.Marshal(s.Hand)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	since := n.started
+	n.mu.Unlock()
+	err = n.config.Tables.Apply(ctx, n.config.Table, tables.Upsert(tables.Entity{Key: tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + s.Name)},
+		Properties: map[string]any{columnNode: s.Name, columnHost: n.config.Host, columnPID: int64(n.config.PID), columnVersion: n.config.Version,
+			columnState: string(state), columnSince: since, columnSeen: s.Hand.At, columnNumber: int64(s.Number), columnHand: string(hand)}}))
+	if err != nil {
+		return fmt.Errorf("write the row of node %s: %w", s.Name, err)
+	}
+	n.sign.row = time.Now()
+	return nil
+}
+
+func infoOf(e tables.Entity) Info {
+	return Info{Name: e.String(columnNode), Host: e.String(columnHost), PID: int(e.Int(columnPID)), Version: e.String(columnVersion), State: State(e.String(columnState)),
+		Since: e.Time(columnSince), Seen: e.Time(columnSeen), Hand: parseHand(e.String(columnHand)), number: int(e.Int(columnNumber))}
+}
+
+func parseHand(text string) (h Hand) {
+	_ = json.Unmarshal([]byte(text), &h) // what is damaged tells nothing; the scan by name finds what was committed
+	return h
+}
+
+// ended is the end of a sign of life.
+type ended struct {
+	Node     string
+	Number   int
+	State    State // StateTaken or stateDropped
+	By       string
+	At       time.Time
+	Hand     Hand
+	Finished bool
+	Taken    int
+
+	etag string
+}
+
+func (e ended) key() tables.Key {
+	return tables.Key{Partition: partition, Row: tables.EscapeKey(fmt.Sprintf("%s%s-%08d", signPrefix, e.Node, e.Number))}
+}
+
+func (e ended) entity() tables.Entity {
+	properties := map[string]any{columnNode: e.Node, columnNumber: int64(e.Number), columnState: string(e.State), columnBy: e.By, columnAt: e.At, columnFinished: e.Finished, columnTaken: int64(e.Taken)}
+	if hand, err := json.Marshal(e.Hand); err == nil && e.State == StateTaken {
+		properties[columnHand] = string(hand)
+	}
+	return tables.Entity{Key: e.key(), ETag: e.etag, Properties: properties}
+}
+
+func endedOf(e tables.Entity) ended {
+	return ended{Node: e.String(columnNode), Number: int(e.Int(columnNumber)), State: State(e.String(columnState)), By: e.String(columnBy), At: e.Time(columnAt),
+		Hand: parseHand(e.String(columnHand)), Finished: e.Bool(columnFinished), Taken: int(e.Int(columnTaken)), etag: e.ETag}
+}
+
+// rows reads all rows of the partition; they are few, because Sweep deletes old ones.
+func rows(ctx context.Context, store tables.Store, table string) (nodes []Info, signs []ended, err error) {
+	q := tables.Query{Partition: partition}
+	for {
+		page, err := store.Query(ctx, table, q)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the nodes: %w", err)
+		}
+		for _, e := range page.Entities {
+			if strings.HasPrefix(e.Row, tables.EscapeKey(nodePrefix)) {
+				nodes = append(nodes, infoOf(e))
+			} else {
+				signs = append(signs, endedOf(e))
+			}
+		}
+		if q.Continuation = page.Next; page.Next == "" {
+			break
+		}
+	}
+	for i, info := range nodes {
+		for _, e := range signs {
+			if e.Node == info.Name && e.State == StateTaken {
+				nodes[i].State, nodes[i].TakenBy, nodes[i].TakenAt, nodes[i].TakenOver, nodes[i].Finished = StateTaken, e.By, e.At, e.Taken, e.Finished
+			}
+		}
+	}
+	return nodes, signs, nil
+}
+
+// List returns the nodes that have been seen within the last day, the latest first. table is Config.Table; "" is its default.
+func List(ctx context.Context, store tables.Store, table string) ([]Info, error) {
+	if table == "" {
+		table = hostlock.DefaultTable
+	}
+	nodes, _, err := rows(ctx, store, table)
+	slices.SortFunc(nodes, func(a, b Info) int {
+		return cmp.Or(b.Seen.Compare(a.Seen), strings.Compare(a.Name, b.Name))
+	})
+	return nodes, err
+}

@@ -1,0 +1,244 @@
+package nodes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// linger is for how long a node without work keeps its sign of life: work often comes soon again.
+	linger = time.Minute
+	// rowEvery is how often a node with work writes its row: not twice in a minute.
+	rowEvery = time.Minute + time.Second
+	// retryPause is about how long a renewal that failed waits.
+	retryPause = 500 * time.Millisecond
+	// renewTimeout bounds one renewal.
+	renewTimeout = 10 * time.Second
+)
+
+// sign is this node's sign of life.
+type sign struct {
+	id, receipt string // of the message; "" without one
+	number      int    // tells the signs of a node apart
+	doubtful    bool   // there may be a message with this number whose receipt nobody has
+	row         time.Time
+}
+
+// body is the message. It has the form of a signal to an orchestration that does not exist, which earlier versions of this
+// program drop.
+type body struct {
+	SignalID   string `json:"signalId"`
+	InstanceID string `json:"workflowInstanceId"`
+	Provider   string `json:"runtimeProvider"`
+	Type       string `json:"signalType"`
+	Node       *note  `json:"node"`
+}
+
+// note is what the message says.
+type note struct {
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+	// Gone says that the node has left.
+	Gone bool `json:"gone,omitempty"`
+	Hand Hand `json:"hand"`
+}
+
+func (s note) encode() ([]byte, error) {
+	return json.Marshal(body{SignalID: fmt.Sprintf("node:%s:%d", s.Name, s.Number), InstanceID: "node:" + s.Name, Provider: "roundhouse", Type: "InternalContinue", Node: &s})
+}
+
+// decode says whether a message is a sign of life.
+func decode(text []byte) (note, bool) {
+	var b body
+	if json.Unmarshal(text, &b) != nil || b.Node == nil || b.Node.Name == "" {
+		return note{}, false
+	}
+	return *b.Node, true
+}
+
+// beat renews the sign of life until nothing has been in hand for a while, and then deletes it.
+func (n *Node) beat() {
+	for {
+		ctx, cancel := context.WithTimeout(n.work, renewTimeout)
+		err := n.renew(ctx)
+		cancel()
+		wait := n.config.Interval
+		if err != nil && n.work.Err() == nil {
+			n.config.Log.Warn("the sign of life of this node cannot be renewed", "node", n.Name(), "reason", err.Error())
+			wait = retryPause/2 + rand.N(retryPause)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-n.ending:
+			timer.Stop()
+			return
+		}
+		if n.rest() {
+			return
+		}
+	}
+}
+
+// rest deletes the sign of life of a node that has had nothing in hand for a while, and says whether it did.
+func (n *Node) rest() bool {
+	n.signing <- struct{}{}
+	defer func() { <-n.signing }()
+	n.mu.Lock()
+	idle := len(n.held) == 0 && elapsed(n.idle) >= linger
+	if idle {
+		n.renewed = time.Time{} // whoever commits from now on makes a new one before
+	}
+	n.mu.Unlock()
+	if !idle || n.deleteSign(n.work) != nil {
+		return false // one that could not be deleted is renewed, and deleted later
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.beating = len(n.held) > 0
+	return !n.beating
+}
+
+// deleteSign deletes the message. The caller holds signing.
+func (n *Node) deleteSign(ctx context.Context) error {
+	if n.sign.id == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	err := n.config.Queues.Delete(ctx, n.config.Queue, n.sign.id, n.sign.receipt)
+	if isLost(err) {
+		return n.dropSign(ctx)
+	}
+	if err == nil {
+		n.sign.id = ""
+	}
+	return err
+}
+
+// isLost says that somebody else has the message.
+func isLost(err error) bool {
+	return errors.Is(err, queues.ErrPopReceipt) || errors.Is(err, queues.ErrNotFound)
+}
+
+// renew keeps the sign of life hidden, unless that was done just now, and makes it if there is none.
+func (n *Node) renew(ctx context.Context) error {
+	select {
+	case n.signing <- struct{}{}:
+		defer func() { <-n.signing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	n.mu.Lock()
+	done := n.left || !n.renewed.IsZero() && elapsed(n.renewed) < n.config.Interval/2
+	n.mu.Unlock()
+	if done {
+		return nil
+	}
+	began := time.Now()
+	if err := n.show(ctx); err != nil {
+		return fmt.Errorf("renew the sign of life: %w", err)
+	}
+	n.mu.Lock()
+	n.renewed = began
+	n.mu.Unlock()
+	if elapsed(n.sign.row) < rowEvery {
+		return nil
+	}
+	if err := n.writeRow(ctx, StateAlive); err != nil { // the message is what counts
+		n.config.Log.Warn("the row of this node cannot be written", "node", n.Name(), "reason", err.Error())
+	}
+	return nil
+}
+
+// show updates the message, or sends it. The caller holds signing.
+func (n *Node) show(ctx context.Context) error {
+	if n.sign.doubtful {
+		if err := n.dropSign(ctx); err != nil {
+			return err
+		}
+	}
+	if n.sign.id != "" {
+		text, err := n.note().encode()
+		if err != nil {
+			return err
+		}
+		receipt, err := n.config.Queues.Update(ctx, n.config.Queue, n.sign.id, n.sign.receipt, text, n.config.Death)
+		if err == nil {
+			n.sign.receipt = receipt
+		}
+		if !isLost(err) {
+			return err
+		}
+		if err := n.dropSign(ctx); err != nil {
+			return err
+		}
+	}
+	text, err := n.note().encode()
+	if err != nil {
+		return err
+	}
+	id, receipt, err := n.config.Queues.SendHidden(ctx, n.config.Queue, text, n.config.Death)
+	n.sign.id, n.sign.receipt, n.sign.doubtful = id, receipt, err != nil && !errors.Is(err, queues.ErrThrottled)
+	return err
+}
+
+// note is what the message says now. The caller holds signing.
+func (n *Node) note() note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return note{Name: n.name, Number: n.sign.number, Hand: handOf(n.held, n.config.Now().UTC())}
+}
+
+// dropSign ends a sign of life that the node does not hold any more, so that nobody takes over when it is received. When somebody
+// has taken over already, the node is fenced. The caller holds signing.
+func (n *Node) dropSign(ctx context.Context) error {
+	name := n.Name()
+	by, err := n.endSign(ctx, ended{Node: name, Number: n.sign.number, State: stateDropped, At: n.config.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	if by.State == stateDropped {
+		n.sign = sign{number: n.sign.number + 1}
+		return nil
+	}
+	n.mu.Lock()
+	n.name = newName(n.config.Name)
+	n.started, n.renewed = n.config.Now().UTC(), time.Time{}
+	n.counts.Fenced++
+	now := n.name
+	n.mu.Unlock()
+	n.sign = sign{}
+	n.config.Log.Error("this node was taken for dead, and another one goes on with what it had in hand: it goes on with new work under another name. "+
+		"Look at what kept it from its storage: a frozen machine or container, a lack of CPU, the network", "node", name, "by", by.By, "name", now)
+	return nil
+}
+
+// endSign inserts the row that ends a sign of life, and returns the row that is there then.
+func (n *Node) endSign(ctx context.Context, e ended) (ended, error) {
+	var err error
+	for range endTries {
+		err = n.config.Tables.Apply(ctx, n.config.Table, tables.Insert(e.entity()))
+		if err == nil {
+			return e, nil
+		}
+		row, readErr := n.config.Tables.Get(ctx, n.config.Table, e.key())
+		if readErr == nil {
+			return endedOf(row), nil
+		}
+		if !errors.Is(readErr, tables.ErrNotFound) {
+			return e, fmt.Errorf("end sign of life %d of node %s: %w", e.Number, e.Node, errors.Join(err, readErr))
+		}
+	}
+	return e, fmt.Errorf("end sign of life %d of node %s: %w", e.Number, e.Node, err)
+}
+
+// endTries bounds how often the end of a sign of life is inserted.
+const endTries = 3

@@ -1,0 +1,316 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// grace is what a node gets whose sign of life has been shown: after an outage of storage, all nodes are late.
+	grace = time.Second
+	// unseen is how long a node with work may go without writing its row before Sweep takes it for dead, and how long a takeover
+	// may be unfinished. Clocks may differ by a minute.
+	unseen = 5 * time.Minute
+	// rowKeep is how long rows are kept.
+	rowKeep = 24 * time.Hour
+	// sweepSlice bounds how many nodes one Sweep takes over from, and how many rows it deletes.
+	sweepSlice = 100
+)
+
+// Lost is a node that has died, or has left.
+type Lost struct {
+	// Node is its name, By that of the node that takes over.
+	Node, By string
+	// Hand is what it had in hand when it was last seen: there may be more since.
+	Hand Hand
+	// HostLives says that only the process is gone: the host delivers its messages again by itself.
+	HostLives bool
+}
+
+// Receive takes a message of the queue. handled is false for one that is no sign of life. After an error, the message has to be
+// delivered again.
+func (n *Node) Receive(ctx context.Context, message []byte) (handled bool, err error) {
+	s, ok := decode(message)
+	if !ok {
+		return false, nil
+	}
+	own, err := n.receiveOwn(ctx, s)
+	if own || err != nil {
+		return true, err
+	}
+	if !s.Gone {
+		if err := pause(ctx, grace); err != nil {
+			return true, err
+		}
+	}
+	return true, n.takeOver(ctx, ended{Node: s.Name, Number: s.Number, Hand: s.Hand}, false)
+}
+
+// receiveOwn makes a new sign of life when this node receives its own: it lives, though late.
+func (n *Node) receiveOwn(ctx context.Context, s note) (own bool, err error) {
+	select {
+	case n.signing <- struct{}{}:
+		defer func() { <-n.signing }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	if n.Name() != s.Name || n.sign.number != s.Number || n.isLeft() {
+		return false, nil
+	}
+	if err := n.dropSign(ctx); err != nil {
+		return true, err
+	}
+	began := time.Now()
+	if err := n.show(ctx); err != nil {
+		return true, err
+	}
+	n.mu.Lock()
+	n.renewed = began
+	n.mu.Unlock()
+	return true, nil
+}
+
+func (n *Node) isLeft() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.left
+}
+
+// takeOver takes over from a node whose sign of life has ended, and finishes what that one had taken over itself.
+func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool) error {
+	release := n.hold(held{}) // so that others finish it if this node dies, too
+	defer release()
+	by := n.Name()
+	if err := n.Confirm(ctx, by); err != nil {
+		return err
+	}
+	mine, err := n.claim(ctx, &e, by)
+	if err != nil || !mine {
+		return err
+	}
+	n.config.Log.Warn("a node is gone: this one goes on with what it had in hand", "node", e.Node, "by", by, "seen", e.Hand.At, "inHand", e.Hand.Count)
+	if err := n.finishOthers(ctx, e.Node); err != nil {
+		return err
+	}
+	return n.carryOut(ctx, e, by, hostLives)
+}
+
+// carryOut goes on with what a node had in hand, and notes that when all of it does.
+func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool) error {
+	messages := 0
+	if !hostLives {
+		messages = n.showMessages(ctx, e.Hand.Messages)
+	}
+	err := n.config.TakeOver(ctx, Lost{Node: e.Node, By: by, Hand: e.Hand, HostLives: hostLives}, func(orchestrations int) {
+		n.mu.Lock()
+		n.counts.Takeovers++
+		n.counts.TakenOver += orchestrations
+		n.mu.Unlock()
+		e.Finished, e.Taken, e.etag = true, orchestrations, ""
+		if err := n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(e.entity())); err != nil {
+			n.config.Log.Warn("it cannot be noted that a takeover is finished: it may be repeated", "node", e.Node, "reason", err.Error())
+		}
+		n.config.Log.Info("what a node had in hand goes on", "node", e.Node, "by", by, "orchestrations", orchestrations, "messages", messages)
+	})
+	if err != nil {
+		return fmt.Errorf("take over from node %s: %w", e.Node, err)
+	}
+	return nil
+}
+
+// showMessages makes the messages visible that a dead host keeps hidden, and says how many. Those that somebody else has by now, and
+// those that cannot be shown, come when their time is over.
+func (n *Node) showMessages(ctx context.Context, messages []Message) (shown int) {
+	for _, m := range messages {
+		if _, err := n.config.Queues.Renew(ctx, m.Queue, m.ID, m.PopReceipt, 0); err == nil {
+			shown++
+		} else if !isLost(err) {
+			n.config.Log.Warn("a message that a dead host had received cannot be shown", "queue", m.Queue, "messageId", m.ID, "reason", err.Error())
+		}
+	}
+	return shown
+}
+
+// claim makes this node the one that takes over. mine is false if nothing is to be done: the node has gone on with another sign of
+// life, or somebody has taken over.
+func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err error) {
+	e.State, e.By, e.At = StateTaken, by, n.config.Now().UTC()
+	found, err := n.endSign(ctx, *e)
+	switch {
+	case err != nil:
+		return false, err
+	case found.State != StateTaken || found.Finished:
+		return false, nil
+	case found.By == by:
+		return true, nil
+	}
+	// Who had begun it has not finished: its message came again.
+	return n.reclaim(ctx, e, found, by)
+}
+
+// reclaim takes an unfinished takeover from another node.
+func (n *Node) reclaim(ctx context.Context, e *ended, found ended, by string) (bool, error) {
+	found.By, found.At = by, n.config.Now().UTC()
+	err := n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(found.entity()))
+	*e = found
+	if errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("take over from node %s: %w", e.Node, err)
+	}
+	return true, nil
+}
+
+// finishOthers finishes the takeovers that a node had begun.
+func (n *Node) finishOthers(ctx context.Context, lost string) error {
+	_, signs, err := rows(ctx, n.config.Tables, n.config.Table)
+	if err != nil {
+		return err
+	}
+	for _, e := range signs {
+		if e.State != StateTaken || e.Finished || e.By != lost {
+			continue
+		}
+		if err := n.finish(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish goes on with a takeover that another node had begun.
+func (n *Node) finish(ctx context.Context, e ended) error {
+	by := n.Name()
+	var mine ended
+	if ok, err := n.reclaim(ctx, &mine, e, by); err != nil || !ok {
+		return err
+	}
+	if err := n.finishOthers(ctx, e.Node); err != nil {
+		return err
+	}
+	return n.carryOut(ctx, mine, by, false)
+}
+
+// Start writes the row of this node, and takes over from processes that the same host had started, and that are gone. The
+// takeovers go on when it returns, until Close.
+func (n *Node) Start(ctx context.Context) error {
+	n.signing <- struct{}{}
+	err := n.writeRow(ctx, StateAlive)
+	<-n.signing
+	if err != nil || n.config.Host == "" {
+		return err
+	}
+	all, _, err := rows(ctx, n.config.Tables, n.config.Table)
+	if err != nil {
+		return err
+	}
+	for _, info := range all {
+		dead := info.State == StateAlive && !n.config.Alive(info.PID) || info.State == StateGone && info.Hand.Count > 0
+		if dead && info.Host == n.config.Host && info.PID != n.config.PID {
+			n.inBackground(ended{Node: info.Name, Number: info.number, Hand: info.Hand})
+		}
+	}
+	return nil
+}
+
+// inBackground takes over from a process of the same host.
+func (n *Node) inBackground(e ended) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.left {
+		return
+	}
+	n.beats.Go(func() {
+		if err := n.takeOver(n.work, e, true); err != nil && n.work.Err() == nil {
+			n.config.Log.Warn("the takeover from the process before failed: another node does it when its sign of life is shown", "node", e.Node, "reason", err.Error())
+		}
+	})
+}
+
+// Leave is the end of a node that is told to end: others take over at once what it could not hand back. It commits nothing any
+// more.
+func (n *Node) Leave(ctx context.Context) error {
+	n.end()
+	select {
+	case n.signing <- struct{}{}:
+		defer func() { <-n.signing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s := n.note()
+	s.Gone = true
+	var err error
+	if s.Hand.Count == 0 {
+		err = n.deleteSign(ctx)
+	} else {
+		err = n.showGone(ctx, s)
+	}
+	return errors.Join(err, n.writeRow(ctx, StateGone))
+}
+
+// showGone shows the sign of life, so that somebody takes over. The caller holds signing.
+func (n *Node) showGone(ctx context.Context, s note) error {
+	text, err := s.encode()
+	if err != nil {
+		return err
+	}
+	if n.sign.id != "" {
+		_, err := n.config.Queues.Update(ctx, n.config.Queue, n.sign.id, n.sign.receipt, text, 0)
+		if !isLost(err) {
+			return err
+		}
+	}
+	_, err = n.config.Queues.Send(ctx, n.config.Queue, text, 0)
+	return err
+}
+
+// Sweep takes over from nodes whose message is lost, finishes takeovers that nobody finishes, and deletes old rows. It is enough
+// that one node calls it every few minutes; several do no harm.
+func (n *Node) Sweep(ctx context.Context) error {
+	nodes, signs, err := rows(ctx, n.config.Tables, n.config.Table)
+	if err != nil {
+		return err
+	}
+	now := n.config.Now()
+	var errs []error
+	var old []tables.Key
+	for _, info := range nodes {
+		switch {
+		case info.State != StateTaken && info.Hand.Count > 0 && info.Name != n.Name() && now.Sub(info.Seen) > unseen && len(errs) < sweepSlice:
+			errs = append(errs, n.takeOver(ctx, ended{Node: info.Name, Number: info.number, Hand: info.Hand}, false))
+		case now.Sub(info.Seen) > rowKeep && info.Name != n.Name():
+			old = append(old, tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + info.Name)})
+		}
+	}
+	for _, e := range signs {
+		switch {
+		case e.State == StateTaken && !e.Finished && now.Sub(e.At) > unseen && len(errs) < sweepSlice:
+			errs = append(errs, n.finish(ctx, e))
+		case now.Sub(e.At) > rowKeep:
+			old = append(old, e.key())
+		}
+	}
+	for _, key := range old[:min(len(old), sweepSlice)] {
+		if err := n.config.Tables.Apply(ctx, n.config.Table, tables.Delete(key, "")); err != nil && !errors.Is(err, tables.ErrNotFound) {
+			errs = append(errs, fmt.Errorf("delete the old row %s: %w", key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,160 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// takeoverInline is how many orchestrations of a lost node the process that takes over drives itself. Signals spread the others
+	// over all processes.
+	takeoverInline = 64
+	// takeoverSends is how many signals are sent at a time.
+	takeoverSends = 16
+	// takeoverMargin is for what a clock may have been set back by, and signalMargin for a signal that another process has brought
+	// meanwhile, by a clock that may differ.
+	takeoverMargin = 5 * time.Second
+	signalMargin   = clockSkew + takeoverMargin
+)
+
+// Lost is a process that is gone, and what is known of what it had in hand.
+type Lost struct {
+	// Node is its name.
+	Node string
+	// Orchestrations are those that it had in hand at some time, and Since is that time by its own clock: what it has worked on
+	// since then is found.
+	Orchestrations []string
+	Since          time.Time
+	// KeepEnds says that the messages of orchestrations that have ended come again soon, and see to what follows their ends.
+	KeepEnds bool
+}
+
+// TakeOver goes on with the orchestrations that a lost process was responsible for. It calls begun when all of them go on, or will by
+// signals, with their number, and returns when those that it drives itself have come to rest. The first round of each says that
+// it was taken over, and makes that a late round of the lost process is refused. Repeating it does no harm.
+func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestrations int)) error {
+	if r.config.Queues == nil {
+		return fmt.Errorf("take over from %s: %w", l.Node, ErrNoSignals)
+	}
+	ids, err := r.inHandOf(ctx, l)
+	if err != nil {
+		return fmt.Errorf("take over from %s: %w", l.Node, err)
+	}
+	mine := ids[:min(len(ids), takeoverInline)]
+	var sends errgroup.Group
+	sends.SetLimit(takeoverSends)
+	for _, s := range ids[len(mine):] {
+		sends.Go(func() error { return r.send(ctx, s, 0) })
+	}
+	if err := sends.Wait(); err != nil {
+		return fmt.Errorf("take over from %s: %w", l.Node, err)
+	}
+	if _, err := r.sweep(ctx, sweepAtTakeover, takeoverMargin); err != nil { // its host had received messages of timers, too
+		r.config.Log.Warn("not all timers that are overdue were looked for", "reason", err.Error())
+	}
+	return r.driveTaken(ctx, mine, func() { begun(len(ids)) })
+}
+
+// sweepAtTakeover bounds how many overdue timers a takeover wakes.
+const sweepAtTakeover = 1000
+
+// driveTaken delivers signals at the same time, and calls begun when each is applied, or was sent to others instead.
+func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()) error {
+	going := taking{errs: make([]error, len(signals))}
+	for i, s := range signals {
+		going.applied.Add(1)
+		s.applied = sync.OnceFunc(going.applied.Done)
+		s.RuntimeProvider, s.OccurredAtUtc = provider, r.config.Now().UTC()
+		going.rested.Go(func() {
+			defer s.applied()
+			_, err := r.Deliver(ctx, s)
+			if err == nil || errors.Is(err, ErrElsewhere) || errors.Is(err, ErrNotFound) {
+				return
+			}
+			if other := r.send(context.WithoutCancel(ctx), s, 0); other != nil {
+				going.errs[i] = fmt.Errorf("orchestration %s: %w", s.InstanceID, errors.Join(err, other))
+			}
+		})
+	}
+	going.applied.Wait()
+	begun()
+	going.rested.Wait()
+	return errors.Join(going.errs...)
+}
+
+// taking is how far orchestrations are that a process takes over.
+type taking struct {
+	applied, rested sync.WaitGroup
+	errs            []error // by place; set before applied
+}
+
+// inHandOf returns the signals for what a lost process was responsible for, what ran first.
+func (r *Runtime) inHandOf(ctx context.Context, l Lost) ([]Signal, error) {
+	var running, resting, ended []Signal
+	known := map[string]bool{}
+	for _, id := range l.Orchestrations {
+		if validID(id) && !known[id] {
+			known[id] = true
+			running = append(running, l.signal(id, true))
+		}
+	}
+	scan := tables.Scan{Row: statusRow, Where: map[string]any{columnResponsible: l.Node}, NotBefore: map[string]time.Time{columnExecutedOn: l.Since.Add(-signalMargin)}}
+	for {
+		page, err := r.config.Tables.Scan(ctx, r.config.Table, scan)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page.Entities {
+			s, err := summaryOf(e)
+			switch {
+			case err != nil:
+				r.noteUnnamedDamage(ctx, e.Partition, err)
+			case known[s.ID], l.KeepEnds && s.Status == Retrying:
+			case !s.Ended() && s.Running:
+				running = append(running, l.signal(s.ID, false))
+			case !s.Ended():
+				resting = append(resting, l.signal(s.ID, false))
+			case !l.KeepEnds && !s.UpdatedAt.Before(l.Since.Add(-takeoverMargin)):
+				ended = append(ended, l.signal(s.ID, false))
+			}
+		}
+		if scan.Continuation = page.Next; page.Next == "" {
+			return append(append(running, resting...), ended...), nil
+		}
+	}
+}
+
+// signal makes another process go on with an orchestration. held says that the lost one had it in hand when it was last seen.
+func (l Lost) signal(id string, held bool) Signal {
+	return Signal{SignalID: "takeover:" + l.Node + ":" + id, InstanceID: id, Type: InternalContinue, Payload: Payload{TakenFrom: l.Node, Held: held}}
+}
+
+// classifyTakeover classifies the signal of a takeover to an execution that has not ended. When another process is responsible by
+// now, there is nothing to take over, unless the lost one had said itself that it had the orchestration in hand: it may have taken
+// it over without having committed a round.
+func (d *driver) classifyTakeover(s Signal) signalClass {
+	switch {
+	case d.execution.received.contains(s.SignalID):
+		return signalKnown
+	case d.responsible != s.Payload.TakenFrom && !s.Payload.Held:
+		return signalStale
+	case d.codeless:
+		return signalWakes
+	default:
+		return signalTakesOver
+	}
+}
+
+// learnTakeover learns that this process is responsible now, and looks after all that is open.
+func (d *driver) learnTakeover(s Signal) error {
+	d.executor.recheckAll()
+	d.checkTasks = true
+	return d.learn(event{Kind: executionTakenOver, Name: s.Payload.TakenFrom, Signal: s.SignalID, Reason: "in place of node " + s.Payload.TakenFrom + ", which is gone"})
+}
