@@ -12,8 +12,9 @@ import (
 type delivery struct {
 	signal Signal
 	// applied is closed when a committed round holds what the signal brings, or when the signal turns out to bring
-	// nothing.
+	// nothing. tell is called then, if it is not nil.
 	applied chan struct{}
+	tell    func()
 	early   bool // the signal has to be delivered again later
 	gone    bool // the blob with the payload is gone
 	lost    bool // the blob is gone, and the payload was needed
@@ -37,11 +38,16 @@ func (d *driver) enqueue(v *delivery) {
 // the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound says
 // that there is no such orchestration, or not yet: deliver the signal again later.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
+	return r.deliverAndTell(ctx, s, nil)
+}
+
+// deliverAndTell is Deliver. It calls applied once, or more often, when what the signal brings is in a committed round.
+func (r *Runtime) deliverAndTell(ctx context.Context, s Signal, applied func()) (Outcome, error) {
 	s, gone, err := r.unpack(ctx, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	out, err := r.deliver(ctx, s, gone)
+	out, err := r.deliver(ctx, s, gone, applied)
 	if by := s.Payload.Caller; by != nil && errors.Is(err, ErrNotFound) {
 		if _, gone := r.Status(ctx, by.ID); errors.Is(gone, ErrNotFound) {
 			r.count(func(c *Counts) { c.Stale++ })
@@ -53,7 +59,7 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 		b := plannedExecution{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
 			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, TenantID: by.TenantID, Parent: by.ID, call: &call}}
 		if err = r.commitHeld(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
-			out, err = r.deliver(ctx, s, gone)
+			out, err = r.deliver(ctx, s, gone, applied)
 		}
 	}
 	switch {
@@ -71,9 +77,9 @@ func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	return out, err
 }
 
-func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, error) {
+func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool, applied func()) (Outcome, error) {
 	for {
-		v := &delivery{signal: s, gone: gone, applied: make(chan struct{})}
+		v := &delivery{signal: s, gone: gone, applied: make(chan struct{}), tell: applied}
 		d, joined := r.join(ctx, Start{ID: s.InstanceID, deliver: true}, nil, v)
 		if joined {
 			select {
@@ -103,8 +109,8 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool) (Outcome, er
 // apply says that the signal is applied.
 func (v *delivery) apply() {
 	close(v.applied)
-	if v.signal.applied != nil {
-		v.signal.applied()
+	if v.tell != nil {
+		v.tell()
 	}
 }
 

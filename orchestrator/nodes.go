@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
@@ -33,7 +34,7 @@ func (d *driver) confirm(ctx context.Context) error {
 	if d.rt.config.Nodes == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
 	err := d.rt.config.Nodes.Confirm(ctx, d.node)
 	if errors.Is(err, nodes.ErrFenced) {

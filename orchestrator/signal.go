@@ -47,8 +47,6 @@ type Signal struct {
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
 	Payload       Payload    `json:"payload,omitzero"`
-
-	applied func() // called when it is applied; nil for nothing
 }
 
 // Payload is what a signal brings, such as an event or the command of an operator.
@@ -234,7 +232,7 @@ func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error
 		return err
 	}
 	queue := r.config.SignalQueue
-	if delay > 0 || s.Payload.TakenFrom != "" { // the queue in which the host has just found that a node is gone: it looks there again at once
+	if delay > 0 {
 		queue = r.config.ScheduleQueue
 	}
 	body, err := r.pack(ctx, s)

@@ -70,11 +70,11 @@ func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()
 	going := taking{errs: make([]error, len(signals))}
 	for i, s := range signals {
 		going.applied.Add(1)
-		s.applied = sync.OnceFunc(going.applied.Done)
+		applied := sync.OnceFunc(going.applied.Done)
 		s.RuntimeProvider, s.OccurredAtUtc = provider, r.config.Now().UTC()
 		going.rested.Go(func() {
-			defer s.applied()
-			_, err := r.Deliver(ctx, s)
+			defer applied()
+			_, err := r.deliverAndTell(ctx, s, applied)
 			if err == nil || errors.Is(err, ErrElsewhere) || errors.Is(err, ErrNotFound) {
 				return
 			}

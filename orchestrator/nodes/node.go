@@ -189,7 +189,7 @@ func (n *Node) Confirm(ctx context.Context, name string) error {
 	if err := n.renew(ctx); err != nil {
 		return fmt.Errorf("node %s: %w", name, err)
 	}
-	if n.Name() != name {
+	if n.Name() != name || n.isLeft() {
 		return fmt.Errorf("node %s: %w", name, ErrFenced)
 	}
 	return nil

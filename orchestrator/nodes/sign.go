@@ -92,7 +92,8 @@ func (n *Node) rest() bool {
 	n.signing <- struct{}{}
 	defer func() { <-n.signing }()
 	n.mu.Lock()
-	idle := len(n.held) == 0 && elapsed(n.idle) >= linger
+	// A row that was written since says that nothing is in hand: without it, Sweep would take this node for dead.
+	idle := len(n.held) == 0 && elapsed(n.idle) >= linger && elapsed(n.sign.row) < elapsed(n.idle)
 	if idle {
 		n.renewed = time.Time{} // whoever commits from now on makes a new one before
 	}
