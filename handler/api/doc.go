@@ -76,7 +76,7 @@
 //   - openapi.json is written by hand; the tests hold it and every answer of theirs against each other.
 //   - A message that is being delivered is answered with 409 and Retry-After: its claim has an end.
 //   - Health is application/health+json, or Healthy, Degraded or Unhealthy to who accepts text/plain; it is 503 when it
-//     fails. Who may call live and ready learns no more than that.
+//     fails. Who may call live and ready learns no more than that, and what kind of trouble storage is in.
 //
 // HEAD works like GET. The package owns no storage keys.
 package api

@@ -31,7 +31,7 @@ func (a *api) live(_ context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Live(), false)
 }
 
-// ready may be asked by anybody, so it tells no more than whether, and whether the program has only begun.
+// ready may be asked by anybody, so it tells no more than whether, and of what kind the trouble with storage is.
 func (a *api) ready(ctx context.Context, r *request) (reply, error) {
 	return probe(r, a.health.Ready(ctx), false)
 }

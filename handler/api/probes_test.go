@@ -82,7 +82,11 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%s %s: %d %+v %q", when, path, gotCode, report, words(path))
 		}
 		if path != "full" {
-			if diff := cmp.Diff(health.Report{Status: status}, report); diff != "" {
+			want := health.Report{Status: status}
+			if status == health.Fail {
+				want.Output = "Storage cannot be used. Queues: Too busy."
+			}
+			if diff := cmp.Diff(want, report); diff != "" {
 				t.Errorf("%s %s tells too much: %s", when, path, diff)
 			}
 		}

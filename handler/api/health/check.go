@@ -12,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api/fresh"
 	"github.com/vibedata/roundhouse/handler/preparation"
+	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -72,6 +73,8 @@ func (h *Checks) guarded(ctx context.Context, c check) (found map[string]Measure
 // trouble says what kind of trouble an error is, and nothing that storage has said.
 func trouble(err error) string {
 	switch {
+	case errors.Is(err, outage.ErrUnavailable):
+		return "No answer; the log has the reason."
 	case errors.Is(err, context.DeadlineExceeded):
 		return "No answer in time."
 	case errors.Is(err, context.Canceled):

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,8 +136,21 @@ func (h *Checks) Live() Report {
 	return Report{Status: Pass, ReleaseID: h.config.ReleaseID}
 }
 
-// Ready is whether storage is prepared, and answers. A report is always complete; the end of ctx shows as checks that fail.
-func (h *Checks) Ready(ctx context.Context) Report { return h.report(ctx, h.storage) }
+// Ready is whether storage is prepared, and answers; its Output says which part does not, and what kind of trouble that is. A report
+// is always complete; the end of ctx shows as checks that fail.
+func (h *Checks) Ready(ctx context.Context) Report {
+	r := h.report(ctx, h.storage)
+	if r.Status == Fail && r.Output == "" {
+		r.Output = "Storage cannot be used."
+		for _, name := range slices.Sorted(maps.Keys(r.Checks)) {
+			if m := r.Checks[name][0]; m.Status == Fail {
+				part, _, _ := strings.Cut(name, ":")
+				r.Output += " " + strings.ToUpper(part[:1]) + part[1:] + ": " + m.Output
+			}
+		}
+	}
+	return r
+}
 
 // Full is Ready, the outbox and the orchestrations.
 func (h *Checks) Full(ctx context.Context) Report { return h.report(ctx, h.storage, h.work) }
