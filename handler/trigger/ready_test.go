@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 var errMissing = errors.New("storage is missing")
@@ -88,6 +89,44 @@ func TestInvocationsWaitForTheProgram(t *testing.T) {
 				}
 				if tt.status == http.StatusServiceUnavailable && !strings.Contains(rec.Body.String(), errMissing.Error()) {
 					t.Errorf("the answer does not say why: %s", rec.Body)
+				}
+			})
+		})
+	}
+}
+
+// A message that cannot be put back because storage does not answer goes on waiting: the host could not put it back, too.
+func TestAMessageThatCannotBePutBackWaits(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ready    time.Duration
+		outage   time.Duration
+		outcome  string
+		status   int
+		took     time.Duration
+		putBacks int
+	}{
+		"program in time":      {95 * time.Second, time.Hour, "done", http.StatusOK, 95 * time.Second, 3},
+		"queue before program": {time.Hour, 70 * time.Second, "put back", http.StatusOK, 90 * time.Second, 3},
+		"neither":              {time.Hour, time.Hour, "not ready", http.StatusServiceUnavailable, 100 * time.Second, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				putBacks := 0
+				c := Config{Ready: readyAfter(tt.ready), Budget: 100 * time.Second, Queues: map[string]Queue{"rotate": {Queue: "q", Parameter: "message",
+					Handle: func(context.Context, engine.Delivery) error { return nil },
+					PutBack: func(context.Context, engine.Delivery, time.Duration) error {
+						if putBacks++; time.Since(began) < tt.outage {
+							return queues.ErrOutcomeUnknown
+						}
+						return nil
+					}}}}
+				e, logged := mount(t, c)
+				rec := invoke(e, "rotate", goodBody)
+				if rec.Code != tt.status || time.Since(began) != tt.took || putBacks != tt.putBacks || !strings.Contains(logged.String(), `"outcome":"`+tt.outcome+`"`) {
+					t.Errorf("%d after %v, put back %d times: %s\n%s", rec.Code, time.Since(began), putBacks, rec.Body, logged)
 				}
 			})
 		})
