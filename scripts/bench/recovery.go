@@ -42,28 +42,28 @@ type load struct {
 }
 
 // mixed is in the midst of long activities, of timers and of what an event has woken when something breaks; steady commits a round
-// every half second.
-func mixed() []load {
+// every half second. Both leave a host room for more: it asks for no messages while it has nine of a queue in hand.
+func mixed(n int) []load {
 	return []load{
-		{6, hosts.Work{Calls: 30, Lasts: 3 * time.Second}},
-		{4, hosts.Work{Naps: 10, Nap: 20 * time.Second}},
-		{4, hosts.Work{Event: true, Calls: 30, Lasts: 3 * time.Second}},
+		{3 * n, hosts.Work{Calls: 30, Lasts: 3 * time.Second}},
+		{2 * n, hosts.Work{Naps: 10, Nap: 20 * time.Second}},
+		{3 * n, hosts.Work{Event: true, Calls: 30, Lasts: 3 * time.Second}},
 	}
 }
 
-func steady() []load {
-	return []load{{14, hosts.Work{Calls: 300, Lasts: 500 * time.Millisecond}}}
+func steady(n int) []load {
+	return []load{{6 * n, hosts.Work{Calls: 300, Lasts: 500 * time.Millisecond}}}
 }
 
 // breakages lists the ways in which hosts are broken.
 func breakages() []breakage {
 	return []breakage{
-		{"host_killed", "goal 30", 2, mixed(), killFuller, hosts.FurtherOn},
-		{"handler_killed", "goal 5", 1, mixed(), killHandler, hosts.FurtherOn},
-		{"clean_end", "goal 2", 2, steady(), endFuller, hosts.Elsewhere},
-		{"storage_gone", "goal 10", 2, steady(), storageGone, hosts.FurtherOn},
-		{"storage_gone/hosts_end", "goal 30", 2, steady(), storageAndHostsGone, hosts.FurtherOn},
-		{"all_killed", "goal 30", 2, mixed(), killAll, hosts.FurtherOn},
+		{"host_killed", "goal 30", 2, mixed(2), killFuller, hosts.FurtherOn},
+		{"handler_killed", "goal 5", 1, mixed(1), killHandler, hosts.FurtherOn},
+		{"clean_end", "goal 2", 2, steady(2), endFuller, hosts.Elsewhere},
+		{"storage_gone", "goal 10", 2, steady(2), storageGone, hosts.FurtherOn},
+		{"storage_gone/hosts_end", "goal 30", 2, steady(2), storageAndHostsGone, hosts.FurtherOn},
+		{"all_killed", "goal 30", 2, mixed(2), killAll, hosts.FurtherOn},
 	}
 }
 

@@ -52,13 +52,19 @@ func (b breakage) repeat(ctx context.Context) ([]result, error) {
 	return results, err
 }
 
-// withAccounts has work done over so many accounts of an Azurite, and with a folder.
+// withAccounts has work done over so many accounts of an Azurite, and with a folder, which stays when the work fails.
 func withAccounts(ctx context.Context, n int, work func(dir string, accounts []azure.Account) error) (err error) {
 	dir, err := os.MkdirTemp("", "roundhouse-recovery-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w (the logs of hosts and handlers are in %s)", err, dir)
+			return
+		}
+		err = os.RemoveAll(dir)
+	}()
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprintf("recovery%d", i))
