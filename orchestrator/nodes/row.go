@@ -73,6 +73,7 @@ type Info struct {
 
 // writeRow writes what others see of this node. The caller holds signing.
 func (n *Node) writeRow(ctx context.Context, state State) error {
+	began := time.Now() // what is released from now on may be in the row
 	s := n.note()
 	hand, err := json.Marshal(s.Hand)
 	if err != nil {
@@ -87,7 +88,7 @@ func (n *Node) writeRow(ctx context.Context, state State) error {
 	if err != nil {
 		return fmt.Errorf("write the row of node %s: %w", s.Name, err)
 	}
-	n.sign.row = time.Now()
+	n.sign.row = began
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (n *Node) deleteSign(ctx context.Context) error {
 		return n.dropSign(ctx)
 	}
 	if err == nil {
-		n.sign.id = ""
+		n.sign.id, n.sign.number = "", n.sign.number+1 // whatever becomes of the sign that is gone says nothing about the next
 	}
 	return err
 }

@@ -110,8 +110,7 @@ func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool)
 		n.counts.Takeovers++
 		n.counts.TakenOver += orchestrations
 		n.mu.Unlock()
-		e.Finished, e.Taken, e.etag = true, orchestrations, ""
-		if err := n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(e.entity())); err != nil {
+		if err := n.finished(ctx, e, orchestrations); err != nil {
 			n.config.Log.Warn("it cannot be noted that a takeover is finished: it may be repeated", "node", e.Node, "reason", err.Error())
 		}
 		n.config.Log.Info("what a node had in hand goes on", "node", e.Node, "by", by, "orchestrations", orchestrations, "messages", messages)
@@ -120,6 +119,20 @@ func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool)
 		return fmt.Errorf("take over from node %s: %w", e.Node, err)
 	}
 	return nil
+}
+
+// finished notes that all of a takeover goes on, unless another node has taken the takeover over.
+func (n *Node) finished(ctx context.Context, e ended, orchestrations int) error {
+	row, err := n.config.Tables.Get(ctx, n.config.Table, e.key())
+	if err != nil {
+		return err
+	}
+	found := endedOf(row)
+	if found.By != e.By {
+		return nil
+	}
+	found.Finished, found.Taken = true, orchestrations
+	return n.config.Tables.Apply(ctx, n.config.Table, tables.Replace(found.entity()))
 }
 
 // showMessages makes the messages visible that a dead host keeps hidden, and says how many. Those that somebody else has by now, and
