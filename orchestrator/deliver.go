@@ -95,7 +95,9 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool, applied func
 		case v.lost:
 			return d.outcome, fmt.Errorf("the payload of signal %s to orchestration %s is gone: raise the event again: %w", s.SignalID, s.InstanceID, ErrNotFound)
 		}
-		strange := joined && errors.Is(d.err, ErrConflict) // the driver was made for another run than the signal's
+		// The driver was made for another run than the signal's, for a message that others have, too, or under a name from which
+		// others have taken over since.
+		strange := joined && (errors.Is(d.err, ErrConflict) || errors.Is(d.err, ErrElsewhere))
 		if v.isApplied() || (d.err != nil && !strange) {
 			return r.reportOutcome(ctx, d)
 		}

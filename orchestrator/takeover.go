@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -67,32 +68,54 @@ const sweepAtTakeover = 1000
 
 // driveTaken delivers signals at the same time, and calls begun when each is applied, or was sent to others instead.
 func (r *Runtime) driveTaken(ctx context.Context, signals []Signal, begun func()) error {
-	going := taking{errs: make([]error, len(signals))}
-	for i, s := range signals {
+	var going taking
+	for _, s := range signals {
 		going.applied.Add(1)
 		applied := sync.OnceFunc(going.applied.Done)
 		s.RuntimeProvider, s.OccurredAtUtc = provider, r.config.Now().UTC()
 		going.rested.Go(func() {
 			defer applied()
 			_, err := r.deliverAndTell(ctx, s, applied)
-			if err == nil || errors.Is(err, ErrElsewhere) || errors.Is(err, ErrNotFound) {
+			switch {
+			case err == nil, errors.Is(err, ErrNotFound):
 				return
+			case errors.Is(err, nodes.ErrFenced): // who takes over from this process finishes the takeover
+			default:
+				other := r.send(context.WithoutCancel(ctx), s, 0)
+				if other == nil {
+					return
+				}
+				err = errors.Join(err, other)
 			}
-			if other := r.send(context.WithoutCancel(ctx), s, 0); other != nil {
-				going.errs[i] = fmt.Errorf("orchestration %s: %w", s.InstanceID, errors.Join(err, other))
-			}
+			going.fail(fmt.Errorf("orchestration %s: %w", s.InstanceID, err))
 		})
 	}
 	going.applied.Wait()
-	begun()
+	if going.failed() == nil {
+		begun()
+	}
 	going.rested.Wait()
-	return errors.Join(going.errs...)
+	return going.failed()
 }
 
 // taking is how far orchestrations are that a process takes over.
 type taking struct {
 	applied, rested sync.WaitGroup
-	errs            []error // by place; set before applied
+
+	mu   sync.Mutex
+	errs []error
+}
+
+func (t *taking) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.errs = append(t.errs, err)
+}
+
+func (t *taking) failed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(t.errs...)
 }
 
 // inHandOf returns the signals for what a lost process was responsible for, what ran first.
