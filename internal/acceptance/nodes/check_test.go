@@ -1,0 +1,172 @@
+package nodes
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// bound is how long it takes until work of a dead node goes on, when nothing else happens meanwhile.
+const bound = 30 * time.Second
+
+// check looks at what has happened, and stops the machines.
+func (s *simulation) check() {
+	for _, m := range s.machines {
+		m.unfreeze()
+		m.disconnect(false)
+	}
+	s.checkEnds()
+	s.checkDuties()
+	s.checkFence()
+	if s.nodes {
+		s.checkRequests()
+	}
+	for _, m := range s.machines {
+		m.kill()
+	}
+	for _, m := range s.machines {
+		m.work.Wait()
+	}
+}
+
+// checkEnds checks that each orchestration has its one result, and that every effect that counts was had.
+func (s *simulation) checkEnds() {
+	rt, err := orchestrator.New(s.reader())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, id := range s.ids() {
+		out, err := rt.Get(s.t.Context(), id)
+		if want := fmt.Sprint(sum(s.subjects[id].steps)); err != nil || out.Status != orchestrator.Completed || string(out.Output) != want {
+			s.t.Errorf("%s: %s with %s, not %s: %v %v", id, out.Status, out.Output, want, out.Failure, err)
+			continue
+		}
+		s.checkEffects(rt, id)
+	}
+}
+
+func (s *simulation) checkEffects(rt *orchestrator.Runtime, id string) {
+	rounds, _, err := rt.Rounds(s.t.Context(), id, 1000, "")
+	if err != nil {
+		s.t.Errorf("%s: %v", id, err)
+	}
+	for _, r := range rounds {
+		for _, e := range r.Learned {
+			if key := fmt.Sprintf("%s/%d/%d", id, r.Execution, e.Call); e.Kind == "ActivityCompleted" && s.ledger.count(key) == 0 {
+				s.t.Errorf("%s: the result of an activity is known that was never done", key)
+			}
+		}
+		for _, e := range r.Decided {
+			if e.Kind == "OrchestrationScheduled" {
+				s.checkEffects(rt, e.Child)
+			}
+		}
+	}
+}
+
+func (s *simulation) reader() orchestrator.Config {
+	return orchestrator.Config{Tables: s.storage.tables, Blobs: s.storage.blobs, Queues: s.storage.queues}
+}
+
+// checkDuties checks that what a machine had in hand went on elsewhere in time.
+func (s *simulation) checkDuties() {
+	late := s.late()
+	for _, one := range late {
+		s.t.Error(one)
+	}
+}
+
+// late are the duties that nobody took over in time.
+func (s *simulation) late() []error {
+	var all []error
+	for _, d := range s.duties {
+		if d.of.kind != killed && d.of.end.Sub(d.of.begin) < 2*bound {
+			continue // it may go on itself
+		}
+		limit := s.quiet(d.silent()).Add(bound)
+		if at, swallowed := s.storage.swallowed(d.of.begin, limit); swallowed {
+			limit = s.quiet(at.Add(hostLease)).Add(bound)
+		}
+		if d.of.kind != killed && limit.After(d.of.end) {
+			continue
+		}
+		if d.message != "" {
+			limit = limit.Add(pollingTo) // of another queue
+		}
+		at, how, ok := s.wentOn(d)
+		if !ok && time.Now().Before(limit) {
+			continue
+		}
+		if !ok || at.After(limit) {
+			all = append(all, fmt.Errorf("%s %s, which %s had in hand when it was %s at %s, went on at %s (%s), not by %s: %w", d.subject, d.message, d.of.hit, d.of.kind,
+				clock(d.of.begin), clock(at), how, clock(limit), errLate))
+		}
+	}
+	return all
+}
+
+// silent is when the machine gave its last sign of life: one that is cut off may have given some of which it does not know.
+func (d duty) silent() time.Time {
+	at := d.of.begin
+	if d.of.kind == cutOff && d.of.hit.member != nil {
+		if last := d.of.hit.member.renewedBefore(at.Add(bound)); last.After(at) {
+			return last
+		}
+	}
+	return at
+}
+
+// wentOn says when somebody else went on with what a machine had in hand.
+func (s *simulation) wentOn(d duty) (at time.Time, how string, ok bool) {
+	if d.message == "" {
+		next, ok := s.storage.wentOn(d.subject, d.of.begin, func(c commit) bool { return c.by != d.of.hit || c.status.Ended() })
+		return next.at, next.String(), ok
+	}
+	if at, ok = s.storage.cameAgain(d.message, d.of.begin, d.of.hit); ok {
+		return at, "it came again", true
+	}
+	end, ok := s.storage.wentOn(d.subject, d.of.begin, func(c commit) bool { return c.status.Ended() })
+	return end.at, "it has ended", ok
+}
+
+func clock(at time.Time) string { return at.Format("15:04:05.000") }
+
+var errLate = errors.New("too late")
+
+// quiet is the first time from which nothing new happens for as long as a takeover takes, and some machine is healthy.
+func (s *simulation) quiet(from time.Time) time.Time {
+	for moved := true; moved; {
+		moved = false
+		for _, one := range s.troubles {
+			if one.hit != nil && !one.begin.Before(from) && one.begin.Before(from.Add(bound)) && one.begin != from {
+				from, moved = one.begin, true
+			}
+		}
+		if at := s.healthyFrom(from); at.After(from) {
+			from, moved = at, true
+		}
+	}
+	return from
+}
+
+// healthyFrom is the first time from which on there is a slot without trouble.
+func (s *simulation) healthyFrom(from time.Time) time.Time {
+	var first time.Time
+	for slot := range s.machines {
+		at := from
+		for again := true; again; {
+			again = false
+			for _, one := range s.troubles {
+				if one.hit != nil && one.slot == slot && !one.begin.After(at) && one.end.After(at) {
+					at, again = one.end, true
+				}
+			}
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+	}
+	return first
+}

@@ -1,0 +1,26 @@
+package nodes
+
+// checkFence checks that nothing was committed by a node that had been taken over: not by a call that it made after that, and
+// nothing at all after a round by whoever goes on.
+func (s *simulation) checkFence() {
+	s.storage.mu.Lock()
+	defer s.storage.mu.Unlock()
+	other := map[string]commit{} // by subject and node that was taken over: the first round by another one since
+	for _, c := range s.storage.commits {
+		if lost, ok := s.storage.taken[c.node]; ok && c.at.After(lost.at) {
+			if c.issued.After(lost.at) {
+				s.t.Errorf("%s was issued at %s, after the node had been taken over at %s", c, c.issued.Format("15:04:05.000"), lost.at.Format("15:04:05.000"))
+			}
+			if by, ok := other[c.subject+" "+c.node]; ok {
+				s.t.Errorf("%s was committed at %s, although %s had gone on", c, c.at.Format("15:04:05.000"), by)
+			}
+		}
+		for name, lost := range s.storage.taken {
+			if key := c.subject + " " + name; name != c.node && c.at.After(lost.at) {
+				if _, known := other[key]; !known {
+					other[key] = c
+				}
+			}
+		}
+	}
+}

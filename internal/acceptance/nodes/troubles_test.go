@@ -1,0 +1,194 @@
+package nodes
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
+)
+
+// troubleKind is what happens to a machine.
+type troubleKind string
+
+const sweepEvery = 5 * time.Minute
+
+const (
+	killed troubleKind = "killed" // another machine boots in its slot at the end
+	frozen troubleKind = "frozen"
+	cutOff troubleKind = "cut off"
+)
+
+// trouble is drawn for a slot, and hits whatever machine is in it.
+type trouble struct {
+	kind       troubleKind
+	slot       int
+	begin, end time.Time
+	hit        *machine
+	over       bool
+}
+
+// duty is work that a machine had in hand when something happened to it.
+type duty struct {
+	subject string
+	message string // of the activity queue; "" when the orchestration itself was in hand
+	of      *trouble
+}
+
+func (s *simulation) drawTroubles() {
+	n := s.script.IntN(16)
+	for range n {
+		one := &trouble{kind: []troubleKind{killed, frozen, cutOff}[s.script.IntN(3)], slot: s.script.IntN(len(s.machines))}
+		one.begin = s.began.Add(upTo(s.script, horizon))
+		most := []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, 30 * time.Minute}[s.script.IntN(4)]
+		one.end = one.begin.Add(time.Second + upTo(s.script, most))
+		s.troubles = append(s.troubles, one)
+	}
+	if s.script.IntN(4) == 0 { // all at once
+		at := s.began.Add(upTo(s.script, horizon))
+		for slot := range s.machines {
+			s.troubles = append(s.troubles, &trouble{kind: killed, slot: slot, begin: at.Add(upTo(s.script, 2*time.Second)), end: at.Add(upTo(s.script, 10*time.Minute))})
+		}
+	}
+	slices.SortFunc(s.troubles, func(a, b *trouble) int { return cmp.Compare(a.begin.UnixNano(), b.begin.UnixNano()) })
+}
+
+// advance lets troubles begin and end whose time has come, and the sweepers run.
+func (s *simulation) advance() {
+	if time.Since(s.swept) >= sweepEvery {
+		s.swept = time.Now()
+		s.sweep()
+	}
+	for _, one := range s.troubles {
+		now := time.Now()
+		if one.hit == nil && !one.over && !now.Before(one.begin) {
+			one.begin = now
+			s.strike(one)
+		}
+		if one.hit != nil && !one.over && !now.Before(one.end) {
+			one.over, one.end = true, now
+			s.relieve(one)
+		}
+	}
+}
+
+// strike lets a trouble begin. A machine has one at a time, except that one in trouble can be killed.
+func (s *simulation) strike(one *trouble) {
+	m := s.machines[one.slot]
+	if !m.alive() || one.kind != killed && !m.healthy() {
+		one.over = true
+		return
+	}
+	one.hit = m
+	for _, before := range s.troubles { // what it was in already goes on
+		if before != one && before.hit == m && !before.over {
+			before.over, before.end = true, one.end
+			s.tell("%s is %s, too", m, one.kind)
+			m.kill()
+			return
+		}
+	}
+	in := m.inHand()
+	s.tell("%s is %s until %s with %v in hand", m, one.kind, clock(one.end), in)
+	for _, subject := range in {
+		s.duties = append(s.duties, duty{subject, "", one})
+	}
+	for _, v := range m.activities() {
+		s.duties = append(s.duties, duty{v.subject, v.message, one})
+	}
+	switch one.kind {
+	case killed:
+		m.kill()
+	case frozen:
+		m.freeze()
+	case cutOff:
+		m.disconnect(true)
+	}
+}
+
+func (s *simulation) relieve(one *trouble) {
+	switch one.kind {
+	case killed:
+		s.machines[one.slot] = s.boot(one.slot)
+		s.tell("%s boots", s.machines[one.slot])
+	case frozen:
+		one.hit.unfreeze()
+		s.tell("%s is thawed", one.hit)
+	case cutOff:
+		one.hit.disconnect(false)
+		s.tell("%s is connected", one.hit)
+	}
+}
+
+// inHand are the orchestrations that a machine is in the middle of: it has committed rounds in invocations that go on.
+func (m *machine) inHand() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for v := range m.hand {
+		if v.queue != activityQueue && m.drives(v.subject, v.since) && !slices.Contains(all, v.subject) {
+			all = append(all, v.subject)
+		}
+	}
+	for _, id := range m.member.driven() {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// activities are the messages of spread activities that a machine has in hand, and has had time to tell of.
+func (m *machine) activities() []*invocation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []*invocation
+	for v := range m.hand {
+		if v.queue == activityQueue && time.Since(v.since) > nodes.DefaultInterval+2*time.Second && m.storage.lastHanded(v.message) == m {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// drives says that the machine has committed the last round of an orchestration, since it took it in hand.
+func (m *machine) drives(subject string, since time.Time) bool {
+	last := m.storage.status(subject)
+	return last.by == m && !last.at.Before(since) && !last.status.Ended()
+}
+
+// driven are the orchestrations that the runtime has told the node of.
+func (b *member) driven() []string {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []string
+	for one := range b.held {
+		if b.of.drives(one.subject, one.since) {
+			all = append(all, one.subject)
+		}
+	}
+	return all
+}
+
+// sweep is what the timer of the sweepers does, on one of the machines.
+func (s *simulation) sweep() {
+	m := s.machines[s.script.IntN(len(s.machines))]
+	if !m.healthy() || m.member == nil {
+		return
+	}
+	m.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithValue(m.ctx, sweeping{}, true), budget)
+		defer cancel()
+		m.member.helps()
+		defer m.member.helps()
+		woken, err := m.runtime.Sweep(ctx, 1000)
+		m.tell("%s sweeps: %d, %v, %v", m, woken, err, m.member.Sweep(ctx))
+	})
+}
+
+type sweeping struct{}
