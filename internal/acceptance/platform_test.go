@@ -32,6 +32,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/services/secrets"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -76,6 +77,8 @@ type setup struct {
 	hostLog *slog.Logger
 	// visibility is the host's lease of a message; its default when it is 0.
 	visibility time.Duration
+	// hostQueues is what the host takes messages from, given those of the account; nil leaves them.
+	hostQueues func(*azure.Queues) queues.Store
 }
 
 func start(t *testing.T) *platform {
@@ -103,9 +106,13 @@ func startWith(t *testing.T, s setup) *platform {
 	p.proxy = newProxy(t, p.account)
 	log := newLog(t)
 	p.log = log.Name()
+	var hostQueues queues.Store = p.queues
+	if s.hostQueues != nil {
+		hostQueues = s.hostQueues(p.queues)
+	}
 	var err error
 	p.host, err = localhost.New(localhost.Config{
-		ScriptRoot: dist, Queues: p.queues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog, Visibility: s.visibility,
+		ScriptRoot: dist, Queues: hostQueues, CrashWindow: 1, Output: log, OnInvocation: p.observe, FunctionKey: p.key, Log: s.hostLog, Visibility: s.visibility,
 		Env: append([]string{
 			"ROUNDHOUSE_CONTEXT=" + s.context, "ROUNDHOUSE_POLLERS=" + s.pollers, "ROUNDHOUSE_SCHEDULES=" + yearly(t, s.context),
 			"AzureWebJobsStorage=" + p.proxy.account.ConnectionString(),

@@ -2,6 +2,9 @@ package acceptance
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/localhost"
 	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 // ownStorage is an Azurite that no other test uses, for what looks at everything that is in storage.
@@ -29,12 +33,12 @@ func ownStorage(t *testing.T) azure.Account {
 	return server.Account()
 }
 
-// TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
-// handler are those that were there before, and every rotation leaves what one run leaves.
-func TestStorageGoesAndComes(t *testing.T) {
+// passingStorage is an Azurite that can be ended, and begun again with its data.
+func passingStorage(t *testing.T) (account azure.Account, begin, end func()) {
+	t.Helper()
 	config := azurite.Config{DataDir: t.TempDir(), BlobPort: testenv.Port(t), QueuePort: testenv.Port(t), TablePort: testenv.Port(t)}
 	var server *azurite.Server
-	begin := func() {
+	begin = func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
@@ -43,15 +47,22 @@ func TestStorageGoesAndComes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	end := func() {
+	end = func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	begin()
 	t.Cleanup(func() { end() })
-	// What the host cannot release while storage is away comes again when its lease ends.
-	p := startWith(t, setup{account: server.Account(), visibility: 10 * time.Second})
+	return server.Account(), begin, end
+}
+
+// TestStorageGoesAndComes stops Azurite while rotations are under way, and starts it again with its data. The host and the
+// handler are those that were there before, and every rotation leaves what one run leaves.
+func TestStorageGoesAndComes(t *testing.T) {
+	account, begin, end := passingStorage(t)
+	// What the host had received by an answer that was lost comes again when its lease ends.
+	p := startWith(t, setup{account: account, visibility: 10 * time.Second})
 	pid := p.host.HandlerPID()
 	var ids []string
 	for range 12 {
@@ -69,6 +80,69 @@ func TestStorageGoesAndComes(t *testing.T) {
 		p.succeeded(t, id, "instance-"+id)
 	}
 	t.Logf("%d rotations have succeeded %.1f s after storage was back, which was away for %.1f s", len(ids), time.Since(back).Seconds(), back.Sub(stopped).Seconds())
+	if now := p.host.HandlerPID(); now != pid {
+		t.Error("the handler was started again")
+	}
+}
+
+// receiver notes which messages of a queue the host has received: those whose invocations begin.
+type receiver struct {
+	*azure.Queues
+	queue string
+
+	mu       sync.Mutex
+	received map[string]bool
+}
+
+func (r *receiver) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
+	got, err := r.Queues.Receive(ctx, queue, limit, visibility)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range got {
+		if queue == r.queue {
+			r.received[m.ID] = true
+		}
+	}
+	return got, err
+}
+
+func (r *receiver) begun() int { return len(r.messages()) }
+
+func (r *receiver) messages() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Keys(r.received))
+}
+
+// TestInvocationsWaitForStorage stops Azurite for 12 s while the host has many messages in hand, under the lease of the real host,
+// which is ten minutes: every invocation that had begun waits, and ends with success. None is delivered again.
+func TestInvocationsWaitForStorage(t *testing.T) {
+	account, begin, end := passingStorage(t)
+	r := &receiver{queue: hmac.Queue, received: map[string]bool{}}
+	p := startWith(t, setup{account: account, hostQueues: func(q *azure.Queues) queues.Store { r.Queues = q; return r }})
+	pid := p.host.HandlerPID()
+	ids := map[string]string{} // correlation ids by message id
+	for range 60 {
+		id := uuid.NewString()
+		ids[p.send(t, hmac.Queue, rotation(id, "instance-"+id))] = id
+	}
+	rotated := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
+	until(t, "some rotations, and others under way", func() bool { return p.seen(rotated) >= 5 && r.begun() > p.seen(rotated)+5 })
+	end()
+	stopped := time.Now()
+	running := r.begun() - p.seen(rotated)
+	until(t, "12 s without storage", func() bool { return time.Since(stopped) > 12*time.Second })
+	begin()
+	back := time.Now()
+	until(t, "what had begun", func() bool { return p.seen(rotated) >= r.begun() })
+	t.Logf("%d messages were in hand when storage went; all of %d that had begun have ended %.1f s after it was back, which was away for %.1f s",
+		running, r.begun(), time.Since(back).Seconds(), back.Sub(stopped).Seconds())
+	if n := p.seen(func(i localhost.Invocation) bool { return rotated(i) && (i.Err != nil || i.DequeueCount != 1) }); n != 0 {
+		t.Errorf("%d invocations failed, or were of messages that came again", n)
+	}
+	for _, message := range r.messages() {
+		p.succeeded(t, ids[message], "instance-"+ids[message])
+	}
 	if now := p.host.HandlerPID(); now != pid {
 		t.Error("the handler was started again")
 	}
