@@ -20,7 +20,7 @@ const (
 // ids, names, states and places. They have to stay as they are where queries compare them. All other texts may be payloads.
 func ClearColumns() map[string][]string {
 	rounds := []string{columnEncoding, columnBlob, columnCommit}
-	status := []string{"Name", "CorrelationId", "TenantId", "RuntimeProvider", "RuntimeInstanceId", "RuntimeStatus", "LastExecutedBy", "ResumePointerJson",
+	status := []string{"Name", "CorrelationId", "TenantId", "RuntimeProvider", "RuntimeInstanceId", "RuntimeStatus", "LastExecutedBy", columnResponsible, "ResumePointerJson",
 		"LastSignalId", "LastErrorCode", "Version", "ParentId", "WaitingKind", "WaitingToken", "ActiveTaskId"}
 	rows, index := tasks.ClearColumns()
 	return map[string][]string{

@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,18 +12,8 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/handler"
-	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
-
-// hostFile is the host.json of the app. A test holds it against the one that is deployed.
-//
-//go:embed host.json
-var hostFile []byte
-
-// localSettings says what the local host has to be told in a file.
-const localSettings = `{"IsEncrypted": false, "Values": {"FUNCTIONS_WORKER_RUNTIME": "custom"}}`
 
 // Config says over what hosts run.
 type Config struct {
@@ -70,24 +59,6 @@ func New(c Config) (*Cluster, error) {
 }
 
 func (c *Cluster) root() string { return filepath.Join(c.config.Dir, "dist") }
-
-// stage lays out what a host runs; the program is this one.
-func stage(root string) error {
-	manifest, err := handler.Describe(app(), func(name string) (string, bool) {
-		if name == settings.Storage {
-			return "UseDevelopmentStorage=true", true
-		}
-		return "", false
-	})
-	if err == nil {
-		err = os.MkdirAll(root, 0o755)
-	}
-	for _, f := range manifest.Functions {
-		err = errors.Join(err, f.Write(root))
-	}
-	return errors.Join(err, os.WriteFile(filepath.Join(root, "host.json"), hostFile, 0o600),
-		os.WriteFile(filepath.Join(root, "local.settings.json"), []byte(localSettings), 0o600))
-}
 
 // Start starts a host, and waits until its app is ready.
 func (c *Cluster) Start(ctx context.Context) (*Host, error) {
