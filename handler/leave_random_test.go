@@ -1,0 +1,401 @@
+package handler_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// hostLease is how long the host hides a message that it has received, and hostPoll how often it looks.
+	hostLease = 10 * time.Minute
+	hostPoll  = time.Second
+	// hostRetry is how long a message is away whose invocation failed.
+	hostRetry = 30 * time.Second
+	// passes is how long it may take until what was handed back goes on: it may come to a process that stops as well, which
+	// passes it on for a second.
+	passes = 4 * time.Second
+	// eventAfter is how long events come after all has begun: one that comes before is tried again later.
+	eventAfter = 10 * time.Second
+	// calls is how many activities a part of an orchestration makes, one after the other.
+	calls = 3
+)
+
+// how a process ends.
+type ending string
+
+const (
+	restarts ending = "its host lives, and starts another one"
+	moves    ending = "its host ends with it, when it has put its messages to rest"
+	isLost   ending = "its host is gone already, and puts nothing to rest"
+)
+
+// part is what an orchestration does.
+type part struct {
+	Kind  string // call, fan, child, nap, event
+	Lasts time.Duration
+}
+
+// fleet is an app in several processes, each below a host of its own, over the same stores.
+type fleet struct {
+	t      *testing.T
+	tables *tables.Memory
+	queues *queues.Memory
+	blobs  *blobs.Memory
+	client *orchestrator.Runtime
+	hosts  sync.WaitGroup
+
+	mu   sync.Mutex
+	lost map[string]time.Duration // work that was cut off, by orchestration
+	cut  map[string]time.Time     // when, by activity that is to begin again
+}
+
+func newFleet(t *testing.T) *fleet {
+	f := &fleet{t: t, tables: tables.NewMemory(), queues: queues.NewMemory(), blobs: blobs.NewMemory(), lost: map[string]time.Duration{}, cut: map[string]time.Time{}}
+	var err error
+	if f.client, err = orchestrator.New(orchestrator.Config{Tables: f.tables, Queues: f.queues, Blobs: f.blobs}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// job is the input of an orchestration and of its activities.
+type job struct {
+	Run   string
+	Parts []part
+	Lasts time.Duration
+	Key   string
+}
+
+// app has an engine whose activities may be tried once.
+func (f *fleet) app() handler.App {
+	work := orchestrator.NewActivity("work", f.work, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 1}))
+	do := func(ctx *orchestrator.Context, j job, p part, key string) error {
+		call := func(i int) *orchestrator.Future[int] {
+			return work.Call(ctx, job{Run: j.Run, Lasts: p.Lasts / calls, Key: fmt.Sprint(key, "/", i)})
+		}
+		if p.Kind == "fan" {
+			_, err := orchestrator.All(call(0), call(1), call(2))
+			return err
+		}
+		for i := range calls {
+			if _, err := call(i).Await(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	child := orchestrator.NewOrchestrator("child", func(ctx *orchestrator.Context, j job) (int, error) {
+		return 1, do(ctx, j, part{"call", j.Lasts}, j.Key)
+	})
+	run := func(ctx *orchestrator.Context, r engine.Request[job]) (done int, err error) {
+		for i, p := range r.Input.Parts {
+			key := fmt.Sprint(r.Input.Run, "/", i)
+			switch p.Kind {
+			case "nap":
+				err = ctx.Sleep(p.Lasts)
+			case "event":
+				_, err = orchestrator.Event[bool](ctx, fmt.Sprint("go-", i)).Await()
+			case "child":
+				_, err = child.Call(ctx, job{Run: r.Input.Run, Lasts: p.Lasts, Key: key}).Await()
+			default:
+				err = do(ctx, r.Input, p, key)
+			}
+			if err != nil {
+				return done, err
+			}
+			done++
+		}
+		return done, nil
+	}
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		return []engine.Definition{{Name: "job", Queue: "job-queue", Orchestrator: engine.Orchestrate("job", run),
+			Children: []orchestrator.AnyOrchestrator{child}, Operations: []orchestrator.AnyActivity{work}}}, nil
+	}}
+}
+
+// work takes its time, and notes when it is cut off and when it goes on.
+func (f *fleet) work(ctx context.Context, j job) (int, error) {
+	began := time.Now()
+	f.mu.Lock()
+	if at, again := f.cut[j.Key]; again {
+		delete(f.cut, j.Key)
+		if gap := began.Sub(at); gap > passes {
+			f.t.Errorf("%s went on after %v", j.Key, gap)
+		}
+	}
+	f.mu.Unlock()
+	select {
+	case <-time.After(j.Lasts):
+		return 1, nil
+	case <-ctx.Done():
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut[j.Key] = time.Now()
+	f.lost[j.Run] += time.Since(began)
+	return 0, ctx.Err()
+}
+
+// process is one of the app's, which the host has started.
+type process struct {
+	*handler.Handler
+	f       *fleet
+	listens map[string]string // functions by queue
+}
+
+func (f *fleet) start() *process {
+	settings := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureWebJobsStorage": "UseDevelopmentStorage=true",
+		"FUNCTIONS_CUSTOMHANDLER_PORT": "0", "AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"}
+	h, err := handler.New(f.app(), handler.Config{Tables: f.tables, Queues: f.queues, Blobs: f.blobs,
+		Lookup: func(name string) (string, bool) { value, ok := settings[name]; return value, ok }})
+	if err == nil {
+		err = h.Start(context.Background())
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p := &process{h, f, map[string]string{}}
+	for name, f := range h.Manifest().Functions {
+		if queue := f.Bindings[0].QueueName; queue != "" {
+			p.listens[queue] = name
+		}
+	}
+	return p
+}
+
+// invoke delivers a message, and says whether the app has taken it.
+func (p *process) invoke(name, text string, m queues.Message) bool {
+	body, _ := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: text},
+		"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
+	req := httptest.NewRequest(http.MethodPost, "/"+name, strings.NewReader(string(body)))
+	rec := httptest.NewRecorder()
+	p.ServeHTTP(rec, req)
+	if rec.Code != http.StatusOK {
+		p.f.t.Errorf("%s: %s", name, rec.Body)
+	}
+	return rec.Code == http.StatusOK
+}
+
+// host is a Functions host: it has a process, and the leases of the messages that it has received.
+type host struct {
+	f       *fleet
+	pulls   context.Context
+	stop    context.CancelFunc
+	working sync.WaitGroup
+
+	mu      sync.Mutex
+	process *process
+	dead    bool
+}
+
+func (f *fleet) host() *host {
+	h := &host{f: f, process: f.start()}
+	h.pulls, h.stop = context.WithCancel(context.Background())
+	f.hosts.Go(h.pull)
+	return h
+}
+
+func (h *host) pull() {
+	for h.pulls.Err() == nil {
+		h.mu.Lock()
+		p := h.process
+		h.mu.Unlock()
+		for queue, name := range p.listens {
+			received, err := h.f.queues.Receive(context.Background(), queue, 16, hostLease)
+			if err != nil && !errors.Is(err, queues.ErrNotFound) {
+				h.f.t.Error(err)
+			}
+			for _, m := range received {
+				h.working.Go(func() { h.handle(p, queue, name, m) })
+			}
+		}
+		select {
+		case <-time.After(hostPoll):
+		case <-h.pulls.Done():
+		}
+	}
+}
+
+func (h *host) handle(p *process, queue, name string, m queues.Message) {
+	taken := p.invoke(name, base64.StdEncoding.EncodeToString([]byte(m.Text)), m)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.dead:
+	case taken:
+		_ = h.f.queues.Delete(context.Background(), queue, m.ID, m.PopReceipt)
+	default:
+		h.f.t.Errorf("a delivery of %s failed", queue)
+		_, _ = h.f.queues.Renew(context.Background(), queue, m.ID, m.PopReceipt, hostRetry)
+	}
+}
+
+// end ends the process as a signal does.
+func (h *host) end(how ending) {
+	h.mu.Lock()
+	p := h.process
+	h.dead = how == isLost
+	h.mu.Unlock()
+	if how != restarts {
+		h.stop()
+	}
+	began := time.Now()
+	if err := p.Leave(context.Background()); err != nil {
+		h.f.t.Error(err)
+	}
+	if took := time.Since(began); took > 0 {
+		h.f.t.Errorf("it took %v to hand back", took)
+	}
+	if how == restarts {
+		h.mu.Lock()
+		h.process = h.f.start()
+		h.mu.Unlock()
+	}
+	p.Close()
+}
+
+// Processes are told to end at random moments, in all ways that a host ends. Every orchestration has exactly one result, no activity
+// and no message uses up an attempt, and what was cut off goes on at once: nothing waits for a lease, and nothing for a failure.
+func TestProcessesLeaveAtRandom(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		runs := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) part {
+			return part{rapid.SampledFrom([]string{"call", "call", "fan", "child", "nap", "event"}).Draw(rt, "kind"), time.Duration(rapid.IntRange(1, 60).Draw(rt, "seconds")) * time.Second}
+		}), 1, 4), 1, 10).Draw(rt, "runs")
+		ends := rapid.SliceOfN(rapid.SampledFrom([]ending{restarts, moves, isLost}), 1, 4).Draw(rt, "ends")
+		pauses := rapid.SliceOfN(rapid.IntRange(0, 40_000), len(ends), len(ends)).Draw(rt, "pauses")
+		synctest.Test(t, func(t *testing.T) {
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("runs %v, ends %v after pauses of %v", runs, ends, pauses)
+				}
+			})
+			f := newFleet(t)
+			hosts := []*host{f.host(), f.host()}
+			for i, parts := range runs {
+				f.send(fmt.Sprint("r", i), parts)
+			}
+			for i, how := range ends {
+				time.Sleep(time.Duration(pauses[i]) * time.Millisecond)
+				at := i % len(hosts)
+				hosts[at].end(how)
+				if how != restarts {
+					hosts = append(append(hosts[:at:at], hosts[at+1:]...), f.host())
+				}
+			}
+			for i, parts := range runs {
+				f.check(fmt.Sprint("r", i), parts, len(ends))
+			}
+			time.Sleep(hostLease + time.Minute) // what a host had that was lost comes again
+			f.checkAll(len(runs))
+			for _, h := range hosts {
+				h.stop()
+			}
+			f.hosts.Wait()
+			for _, h := range hosts {
+				h.working.Wait()
+				h.process.Close()
+			}
+			synctest.Wait()
+		})
+	})
+}
+
+// send starts an orchestration, and sends the events that it waits for.
+func (f *fleet) send(run string, parts []part) {
+	body, err := json.Marshal(map[string]any{"correlationId": run, "input": job{Run: run, Parts: parts}})
+	if err == nil {
+		_, err = f.queues.Send(context.Background(), "job-queue", body, 0)
+	}
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for i, p := range parts {
+		if p.Kind == "event" {
+			f.hosts.Go(func() {
+				time.Sleep(eventAfter + p.Lasts)
+				if err := f.client.Raise(context.Background(), "job-"+run, fmt.Sprint("go-", i), true, fmt.Sprint(run, "-", i)); err != nil {
+					f.t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// check waits for the end of a run, for no longer than its work takes.
+func (f *fleet) check(run string, parts []part, ends int) {
+	limit := time.Duration(len(parts)+ends+1) * passes
+	for _, p := range parts {
+		if limit += p.Lasts; p.Kind == "event" {
+			limit += eventAfter
+		}
+	}
+	for {
+		out, err := f.client.Get(context.Background(), "job-"+run)
+		if err == nil && out.Ended() {
+			if out.Status != orchestrator.Completed || string(out.Output) != fmt.Sprint(len(parts)) {
+				f.t.Errorf("%s: %s %s %v", run, out.Status, out.Output, out.Failure)
+			}
+			return
+		}
+		f.mu.Lock()
+		late := time.Since(synctestBegan) - f.lost[run] - limit
+		f.mu.Unlock()
+		if late > 0 {
+			f.t.Errorf("%s has not ended %v after it could have: %+v, %v", run, late, out, err)
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// synctestBegan is when time begins in a bubble.
+var synctestBegan = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// checkAll looks whether each run has one result and nothing else.
+func (f *fleet) checkAll(runs int) {
+	page, err := engine.NewHistory(f.tables, "").List(context.Background(), engine.HistoryFilter{Engines: []string{"job"}, Limit: engine.MaxLimit})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	results := map[string]int{}
+	for _, e := range page.Entries {
+		if e.Status != engine.StatusSucceeded {
+			f.t.Errorf("history: %+v", e)
+		}
+		results[e.CorrelationID]++
+	}
+	if len(results) != runs {
+		f.t.Errorf("%d runs of %d are in the history", len(results), runs)
+	}
+	for _, name := range []string{"job", engine.SignalEngine} {
+		if letters, err := engine.NewDeadLetters(f.tables, "").List(context.Background(), engine.DeadLetterFilter{Engines: []string{name}, Limit: engine.MaxLimit}); err != nil || len(letters.DeadLetters) > 0 {
+			f.t.Errorf("dead letters: %+v, %v", letters.DeadLetters, err)
+		}
+	}
+	for _, queue := range []string{"job-queue", "orchestration-signals", "orchestration-schedules", "orchestration-activities"} {
+		if n, err := f.queues.Length(context.Background(), queue); err != nil || n > 0 {
+			f.t.Errorf("%d messages are left in %s, %v", n, queue, err)
+		}
+	}
+}
