@@ -39,7 +39,7 @@ func (p *parts) onQueue(out *program, name, queue string, handle trigger.QueueHa
 // onTimers adds the functions of what is done on schedule.
 func (p *parts) onTimers(out *program) {
 	s := p.settings
-	sweeps := sweeper{runtime: p.runtime, list: p.list, probe: p.probe, locks: p.locks, log: p.log}
+	sweeps := sweeper{runtime: p.runtime, list: p.list, probe: p.probe, node: p.node, locks: p.locks, log: p.log}
 	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
 	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
 	out.onTimer("orchestration-sweep-timer", "0 */5 * * * *", sweeps.handle)

@@ -128,6 +128,7 @@ func runOrder(t *testing.T, g *gone) (calls, deliveries int) {
 		left(t, h, "before the timer", 2)
 		time.Sleep(delay + 5*time.Second)
 		deliveries += h.Deliver()
+		time.Sleep(3 * time.Minute) // then the process gives no sign of life any more
 		left(t, h, "at the end", 0)
 	})
 	got := h.Outcome("order-c1")
@@ -178,8 +179,9 @@ func TestAnOutageAtEveryCall(t *testing.T) {
 				for from := 1; from <= calls && !t.Failed(); from++ {
 					synctest.Test(t, func(t *testing.T) {
 						g := &gone{from: from, length: length, first: first}
-						if _, took := runOrder(t, g); took > deliveries && first != faults.Applied {
-							t.Errorf("%d deliveries, at most %d are right", took, deliveries)
+						// The process's sign of life may be delivered once, when it could not be renewed.
+						if _, took := runOrder(t, g); took > deliveries+1 && first != faults.Applied {
+							t.Errorf("%d deliveries, at most %d are right", took, deliveries+1)
 						}
 						if limit := 40 + int(length/time.Second); g.vain > limit {
 							t.Errorf("%d calls in vain", g.vain)

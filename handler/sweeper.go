@@ -10,6 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
@@ -29,6 +30,7 @@ type sweeper struct {
 	runtime *orchestrator.Runtime
 	list    *catalog.Catalog  // nil for none
 	probe   *queueprobe.Probe // nil for none
+	node    *nodes.Node       // nil for none
 	locks   hostlock.Locks
 	log     *slog.Logger
 }
@@ -40,6 +42,9 @@ func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
 		if s.probe != nil { // first: a sweep may take all the time there is
 			err = s.probe.Look(ctx)
+		}
+		if s.node != nil {
+			err = errors.Join(err, s.node.Sweep(ctx))
 		}
 		var lost error
 		woken, lost = s.runtime.Sweep(ctx, sweepLimit)

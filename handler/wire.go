@@ -105,6 +105,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	p.preparation = p.preparations()
 	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close, Leave: p.node.Leave,
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
+	out.Leave = p.node.Leave
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out, p.sealed.asItCame(outbox.DefaultQueue))

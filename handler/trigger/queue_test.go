@@ -32,6 +32,7 @@ func delivery(body string) engine.Delivery {
 	return engine.Delivery{
 		Queue:        "hmac-rotation-queue",
 		ID:           "800ae4b3-bdd2-4c08-badd-f08e5a34b865",
+		PopReceipt:   "AgAAAAMAAAAAAAAAAgtnj8x+1QE=",
 		Body:         []byte(body),
 		DequeueCount: 3,
 		InsertedAt:   time.Date(2019, 10, 9, 17, 58, 31, 0, time.UTC),
@@ -139,7 +140,7 @@ func TestDecodeDeliveryIgnoresOverwrittenMetadata(t *testing.T) {
 	const message = `{"a":1,"dequeueCount":99,"Id":"x","nested":{"b":2}}`
 	const meta = `{"a":"\"1\"","DequeueCount":"\"99\"","Id":"\"x\"","nested":{"b":2},"InsertionTime":"2019-10-09T17:58:31+00:00"}`
 	want := delivery(message)
-	want.ID, want.DequeueCount = testInvocation, 1
+	want.ID, want.PopReceipt, want.DequeueCount = testInvocation, "", 1
 	for name, data := range map[string]string{
 		"encoded twice": quoted(quoted(message)),
 		"encoded once":  quoted(message),
