@@ -47,6 +47,7 @@ const (
 	restarts ending = "its host lives, and starts another one"
 	moves    ending = "its host ends with it, when it has put its messages to rest"
 	isLost   ending = "its host is gone already, and puts nothing to rest"
+	isFrozen ending = "its host stands still, and puts nothing to rest"
 )
 
 // part is what an orchestration does.
@@ -184,10 +185,10 @@ func (f *fleet) start() *process {
 }
 
 // invoke delivers a message, and says whether the app has taken it.
-func (p *process) invoke(name, text string, m queues.Message) bool {
+func (p *process) invoke(ctx context.Context, name, text string, m queues.Message) bool {
 	body, _ := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: text},
-		"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
-	req := httptest.NewRequest(http.MethodPost, "/"+name, strings.NewReader(string(body)))
+		"Metadata": map[string]any{"Id": m.ID, "PopReceipt": m.PopReceipt, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/"+name, strings.NewReader(string(body)))
 	rec := httptest.NewRecorder()
 	p.ServeHTTP(rec, req)
 	if rec.Code != http.StatusOK {
@@ -201,6 +202,8 @@ type host struct {
 	f       *fleet
 	pulls   context.Context
 	stop    context.CancelFunc
+	waits   context.Context // for answers
+	hangUp  context.CancelFunc
 	working sync.WaitGroup
 
 	mu      sync.Mutex
@@ -211,6 +214,7 @@ type host struct {
 func (f *fleet) host() *host {
 	h := &host{f: f, process: f.start()}
 	h.pulls, h.stop = context.WithCancel(context.Background())
+	h.waits, h.hangUp = context.WithCancel(context.Background())
 	f.hosts.Go(h.pull)
 	return h
 }
@@ -237,7 +241,7 @@ func (h *host) pull() {
 }
 
 func (h *host) handle(p *process, queue, name string, m queues.Message) {
-	taken := p.invoke(name, base64.StdEncoding.EncodeToString([]byte(m.Text)), m)
+	taken := p.invoke(h.waits, name, base64.StdEncoding.EncodeToString([]byte(m.Text)), m)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -254,10 +258,14 @@ func (h *host) handle(p *process, queue, name string, m queues.Message) {
 func (h *host) end(how ending) {
 	h.mu.Lock()
 	p := h.process
-	h.dead = how == isLost
+	h.dead = how == isLost || how == isFrozen
 	h.mu.Unlock()
 	if how != restarts {
 		h.stop()
+	}
+	if how == isLost {
+		h.hangUp()
+		synctest.Wait()
 	}
 	began := time.Now()
 	if err := p.Leave(context.Background()); err != nil {
@@ -282,7 +290,7 @@ func TestProcessesLeaveAtRandom(t *testing.T) {
 		runs := rapid.SliceOfN(rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) part {
 			return part{rapid.SampledFrom([]string{"call", "call", "fan", "child", "nap", "event"}).Draw(rt, "kind"), time.Duration(rapid.IntRange(1, 60).Draw(rt, "seconds")) * time.Second}
 		}), 1, 4), 1, 10).Draw(rt, "runs")
-		ends := rapid.SliceOfN(rapid.SampledFrom([]ending{restarts, moves, isLost}), 1, 4).Draw(rt, "ends")
+		ends := rapid.SliceOfN(rapid.SampledFrom([]ending{restarts, moves, isLost, isFrozen}), 1, 4).Draw(rt, "ends")
 		pauses := rapid.SliceOfN(rapid.IntRange(0, 40_000), len(ends), len(ends)).Draw(rt, "pauses")
 		synctest.Test(t, func(t *testing.T) {
 			t.Cleanup(func() {

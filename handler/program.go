@@ -6,10 +6,12 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
 )
 
 // program is what is behind the server: what wire has built out of the settings.
@@ -46,6 +48,16 @@ type program struct {
 func (p *program) onQueue(name, queue string, handle trigger.QueueHandler) {
 	p.Functions = append(p.Functions, function.Queue(name, queue))
 	p.Queues[name] = trigger.Queue{Queue: queue, Parameter: function.QueueParameter, Handle: handle}
+}
+
+// acknowledgeIn lets queue functions delete messages themselves, where their host cannot any more.
+func (p *program) acknowledgeIn(store queues.Store) {
+	for name, q := range p.Queues {
+		q.Acknowledge = func(ctx context.Context, d engine.Delivery) error {
+			return store.Delete(ctx, d.Queue, d.ID, d.PopReceipt)
+		}
+		p.Queues[name] = q
+	}
 }
 
 // onTimer adds a function that runs when an NCRONTAB expression says so.

@@ -115,6 +115,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		out.onHTTP(engineFunctions(d)...)
 	}
 	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
+	out.acknowledgeIn(p.platform.Queues)
 	out.Functions = function.Sorted(out.Functions)
 	out.Manifest = func() Manifest { return p.manifest(out.Functions) }
 	if err := function.Check(out.Functions); err != nil {

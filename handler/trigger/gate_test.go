@@ -83,27 +83,57 @@ func TestGate(t *testing.T) {
 	}
 }
 
-// When the host hangs up, nobody takes an answer: what runs ends, and its message is there for others at once.
+// When the host hangs up, nobody takes an answer: what runs ends, its message is there for others at once, and the one that the host
+// had is deleted, unless the others do not have it.
 func TestTheHostHangsUp(t *testing.T) {
 	t.Parallel()
-	host, hangUp := context.WithCancel(t.Context())
-	away := time.Hour
-	c := queueConfig(func(ctx context.Context, _ engine.Delivery) error {
-		hangUp()
-		<-ctx.Done()
-		if cause := context.Cause(ctx); !errors.Is(cause, engine.ErrDrained) || !errors.Is(cause, context.Canceled) {
-			t.Errorf("the cause is %v", cause)
+	broken := errors.New("storage is down")
+	for name, tt := range map[string]struct {
+		hangsUp bool
+		err     error // of the handler
+		back    error // of putting it back
+		deleted int
+		putBack int
+	}{
+		"it does not":             {},
+		"when all is done":        {hangsUp: true, deleted: 1},
+		"half-way":                {hangsUp: true, err: broken, putBack: 1, deleted: 1},
+		"nothing can be put back": {hangsUp: true, err: broken, back: broken, putBack: 1},
+	} {
+		host, hangUp := context.WithCancel(t.Context())
+		deleted, putBack := 0, 0
+		c := queueConfig(func(ctx context.Context, _ engine.Delivery) error {
+			if !tt.hangsUp {
+				return ctx.Err()
+			}
+			hangUp()
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, engine.ErrDrained) || !errors.Is(cause, context.Canceled) {
+				t.Errorf("%s: the cause is %v", name, cause)
+			}
+			return tt.err
+		})
+		q := c.Queues["rotate"]
+		q.PutBack = func(_ context.Context, _ engine.Delivery, away time.Duration) error {
+			if putBack++; away != 0 {
+				t.Errorf("%s: put back for %v", name, away)
+			}
+			return tt.back
 		}
-		return ctx.Err()
-	})
-	q := c.Queues["rotate"]
-	q.PutBack = func(_ context.Context, _ engine.Delivery, d time.Duration) error { away = d; return nil }
-	c.Queues["rotate"], c.Gate = q, &door{}
-	e, _ := mount(t, c)
-	r := httptest.NewRequestWithContext(host, http.MethodPost, "/rotate", strings.NewReader(`{"Data": {"message": "e30="}, "Metadata": {}}`))
-	e.ServeHTTP(httptest.NewRecorder(), r)
-	if away != 0 {
-		t.Errorf("put back for %v", away)
+		q.Acknowledge = func(ctx context.Context, d engine.Delivery) error {
+			if deleted++; d.PopReceipt != "receipt" || ctx.Err() != nil {
+				t.Errorf("%s: %+v, %v", name, d, ctx.Err())
+			}
+			return broken // it does not matter
+		}
+		c.Queues["rotate"], c.Gate = q, &door{}
+		e, _ := mount(t, c)
+		r := httptest.NewRequestWithContext(host, http.MethodPost, "/rotate", strings.NewReader(`{"Data": {"message": "e30="}, "Metadata": {"PopReceipt": "receipt"}}`))
+		e.ServeHTTP(httptest.NewRecorder(), r)
+		if deleted != tt.deleted || putBack != tt.putBack {
+			t.Errorf("%s: deleted %d times, put back %d times", name, deleted, putBack)
+		}
+		hangUp()
 	}
 }
 

@@ -46,6 +46,8 @@ type invocation struct {
 	patience time.Duration
 	// putBack is what becomes of it when that takes longer; nil means that it fails.
 	putBack func(ctx context.Context, away time.Duration) error
+	// acknowledge deletes its message; nil means that there is none.
+	acknowledge func(ctx context.Context) error
 	// expendable: it can be left out. ungated: the gate is not asked.
 	expendable, ungated bool
 }
@@ -92,6 +94,7 @@ func (r router) serve(c echo.Context) error {
 
 	inv.run = r.gated(inv)
 	err = r.run(c.Request().Context(), log, r.whenReady(inv))
+	inv.acknowledgeFor(c.Request().Context(), log, err)
 	return r.answer(c, log, append(inv.describe(), slog.Int64("durationMs", time.Since(started).Milliseconds())), err)
 }
 
@@ -144,20 +147,6 @@ func (r router) run(parent context.Context, log *slog.Logger, work func(context.
 		return err
 	case <-overrun.C:
 		return errOverrun
-	}
-}
-
-// limited is the context of an invocation. It ends with the budget, and when nobody waits for the answer any more: the host has hung
-// up, which it does when it dies, or the program does not wait any longer. The message comes again then, but maybe only when the
-// host's lease ends, so it is put back like that of a program that stops.
-func (r router) limited(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, hangUp := context.WithCancelCause(context.WithoutCancel(parent))
-	unhook := context.AfterFunc(parent, func() { hangUp(fmt.Errorf("%w: %w", ErrStopping, context.Cause(parent))) })
-	ctx, cancel := context.WithTimeoutCause(ctx, r.budget, ErrBudget)
-	return ctx, func() {
-		unhook()
-		cancel()
-		hangUp(nil)
 	}
 }
 

@@ -32,6 +32,9 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 	if q.PutBack != nil {
 		inv.putBack = func(ctx context.Context, away time.Duration) error { return q.PutBack(ctx, d, away) }
 	}
+	if q.Acknowledge != nil && d.PopReceipt != "" {
+		inv.acknowledge = func(ctx context.Context) error { return q.Acknowledge(ctx, d) }
+	}
 	return inv, nil
 }
 

@@ -61,6 +61,9 @@ type Queue struct {
 	// It is called when the program is not ready, when the gate is closed, and for a delivery that fails because the gate was
 	// closed meanwhile. Without it, such a delivery fails.
 	PutBack func(ctx context.Context, d engine.Delivery, away time.Duration) error
+	// Acknowledge deletes the message of a delivery in the place of the host. It is called when the delivery has succeeded, or was put
+	// back, and the host has hung up. Without it, the message comes again when the host's lease ends.
+	Acknowledge QueueHandler
 	// Expendable says that what a message announces is found without it, too: while the app is drained, it is dropped, and when
 	// the program stops, it need not be possible to put it back.
 	Expendable bool
