@@ -15,6 +15,7 @@ import (
 
 	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/hosts"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables/hostlock"
@@ -39,6 +40,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	hosts.Main()
 	if document, ok := os.LookupEnv(nodeEnv); ok {
 		if err := beNode(document); err != nil {
 			fmt.Fprintln(os.Stderr, err)

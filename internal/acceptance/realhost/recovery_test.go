@@ -1,0 +1,96 @@
+package realhost
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/hosts"
+	"github.com/vibedata/roundhouse/internal/testenv"
+)
+
+// TestHostIsKilled kills one of two hosts that have orchestrations in hand. The other one goes on with them, although the host's
+// leases on their messages last for ten minutes. It tells after what time the last one went on.
+func TestHostIsKilled(t *testing.T) {
+	testenv.RealHost(t)
+	testenv.RealHostQueues(t)
+	c, all := twoHosts(t)
+	work := map[string]hosts.Work{
+		"calls": {Calls: 20, Lasts: 3 * time.Second},
+		"naps":  {Naps: 3, Nap: 20 * time.Second},
+		"short": {Calls: 100, Lasts: 500 * time.Millisecond},
+	}
+	var ids []string
+	for kind, w := range work {
+		for i := range 5 {
+			id := fmt.Sprint(kind, i)
+			if err := c.Send(t.Context(), id, w); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, hosts.ID(id))
+		}
+	}
+	progress := func() map[string]hosts.Progress {
+		now, err := c.Progress(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	until(t, "all are under way", func() bool { return len(progress()) == len(ids) })
+	victim := 0
+	if len(inHandOf(progress(), all[1].handler())) > len(inHandOf(progress(), all[0].handler())) {
+		victim = 1
+	}
+	handler := all[victim].handler()
+	since := time.Now()
+	all[victim].kill(t)
+	lost := inHandOf(progress(), handler)
+	if len(lost) == 0 {
+		t.Fatal("the host had nothing in hand")
+	}
+	ctx, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	left, err := c.Await(ctx, lost, hosts.FurtherOn)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%d of %d orchestrations of the host that was killed do not go on within %v: %v, %v", len(left), len(lost), patience, left, err)
+	}
+	t.Logf("%d orchestrations were in hand of the host that was killed; the last one went on %.1f s after", len(lost), time.Since(since).Seconds())
+	for _, id := range ids {
+		until(t, "the end of "+id, func() bool { return progress()[id].Ended() })
+	}
+}
+
+// twoHosts starts two hosts over one storage, with the app of package hosts, and the settings that are deployed.
+func twoHosts(t *testing.T) (*hosts.Cluster, []*real) {
+	t.Helper()
+	one := app{dist: filepath.Join(t.TempDir(), "dist"), account: storage(t), key: newKey(), id: "killed", env: []string{hosts.HandlerRole}}
+	if err := hosts.Stage(one.dist); err != nil {
+		t.Fatal(err)
+	}
+	editJSON(t, filepath.Join(one.dist, "host.json"), func(host map[string]any) { delete(host, "extensionBundle") })
+	withQueues(t, one.dist)
+	two := one
+	two.dist = filepath.Join(t.TempDir(), "copy")
+	copyDir(t, two.dist, one.dist)
+	c, err := hosts.New(hosts.Config{Dir: t.TempDir(), Account: one.account})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c, []*real{startReal(t, one), startReal(t, two)}
+}
+
+// inHandOf are the orchestrations that a process drives: their status names it, by its process id.
+func inHandOf(all map[string]hosts.Progress, pid int) map[string]hosts.Progress {
+	mine := map[string]hosts.Progress{}
+	for id, p := range all {
+		if !p.Ended() && strings.Contains(p.Node+"/", fmt.Sprintf("/%d/", pid)) {
+			mine[id] = p
+		}
+	}
+	return mine
+}
