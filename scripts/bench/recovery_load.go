@@ -46,7 +46,7 @@ func (t *trial) fill(ctx context.Context, work []load) error {
 	}
 	streaming, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	t.streams = func() { cancel(); <-ended }
+	t.endStream = func() { cancel(); <-ended }
 	go func() { defer close(ended); t.stream(streaming) }()
 	return pause(ctx, settled)
 }
@@ -69,7 +69,10 @@ func (t *trial) underWay(ctx context.Context, ids []string, as func(hosts.Progre
 // stream sends short orchestrations until ctx ends.
 func (t *trial) stream(ctx context.Context) {
 	for n := 0; pause(ctx, streamEvery) == nil; n++ {
-		_ = t.Send(ctx, fmt.Sprintf("short-%d", n), hosts.Work{Calls: 2, Lasts: 500 * time.Millisecond}) // the next one will do as well
+		id := fmt.Sprintf("short-%d", n)
+		if err := t.Send(ctx, id, hosts.Work{Calls: 2, Lasts: 500 * time.Millisecond}); err == nil { // else the next one will do as well
+			t.streamed = append(t.streamed, hosts.ID(id))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/hosts"
@@ -54,26 +55,22 @@ func killAll(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 }
 
 // storageGone takes storage away for a while; hosts and handlers live. What had been received by then counts, whether it had
-// committed something or not.
+// committed something or not. What nobody knows to have received had not begun: the answer that brought it may be lost.
 func storageGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
-	if err := t.gate.Shut(); err != nil {
-		return time.Time{}, hosts.Hand{}, err
-	}
-	hand, err := t.struck(ctx, t.hosts...)
+	hand, err := t.withoutStorage(ctx)
 	for _, id := range hand.NotBegun {
 		hand.Begun[id] = hosts.Progress{}
 	}
 	hand.NotBegun = nil
 	err = errors.Join(err, pause(ctx, away), t.gate.Open())
-	return time.Now(), hand, err
+	since := time.Now()
+	hand.NotBegun, err = t.unreceived(ctx, hand, err)
+	return since, hand, err
 }
 
 // storageAndHostsGone takes storage away, and the hosts end for it; they are started again when it is back.
 func storageAndHostsGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
-	if err := t.gate.Shut(); err != nil {
-		return time.Time{}, hosts.Hand{}, err
-	}
-	hand, err := t.struck(ctx, t.hosts...)
+	hand, err := t.withoutStorage(ctx)
 	if err = errors.Join(err, pause(ctx, hostsGiveUp)); err != nil {
 		return time.Time{}, hand, err
 	}
@@ -82,8 +79,34 @@ func storageAndHostsGone(ctx context.Context, t *trial) (time.Time, hosts.Hand, 
 	}
 	err = errors.Join(pause(ctx, away-hostsGiveUp), t.gate.Open())
 	since := time.Now()
+	unreceived, err := t.unreceived(ctx, hand, err)
+	hand.NotBegun = append(hand.NotBegun, unreceived...)
 	for range t.hosts {
 		err = errors.Join(err, t.start(ctx))
 	}
 	return since, hand, err
+}
+
+// withoutStorage takes storage away, and reads what was in hand.
+func (t *trial) withoutStorage(ctx context.Context) (hosts.Hand, error) {
+	t.endStream()
+	if err := t.gate.Shut(); err != nil {
+		return hosts.Hand{}, err
+	}
+	return t.struck(ctx, t.hosts...)
+}
+
+// unreceived are the short ones that were sent, have committed nothing, and are in no hand.
+func (t *trial) unreceived(ctx context.Context, hand hosts.Hand, before error) ([]string, error) {
+	if before != nil {
+		return nil, before
+	}
+	all, err := t.Progress(ctx)
+	var left []string
+	for _, id := range t.streamed {
+		if _, held := hand.Begun[id]; !held && !all[id].Begun() && !slices.Contains(hand.NotBegun, id) {
+			left = append(left, id)
+		}
+	}
+	return left, err
 }

@@ -25,10 +25,12 @@ type result struct {
 // trial is one run: hosts over an account of their own, behind a gate.
 type trial struct {
 	*hosts.Cluster
-	gate    *hosts.Gate
-	hosts   []*hosts.Host
-	sent    int
-	streams context.CancelFunc
+	gate  *hosts.Gate
+	hosts []*hosts.Host
+	sent  int // long ones
+	// endStream ends the stream of short ones; streamed are those that it has sent, to be read after that.
+	endStream func()
+	streamed  []string
 }
 
 // repeat runs all runs of a breakage, some at once.
@@ -85,7 +87,7 @@ func withAccounts(ctx context.Context, n int, work func(dir string, accounts []a
 
 // open starts so many hosts over an account.
 func open(ctx context.Context, dir string, account azure.Account, n int) (t *trial, err error) {
-	t = &trial{streams: func() {}}
+	t = &trial{endStream: func() {}}
 	if t.gate, err = hosts.NewGate(account, nil); err != nil {
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func (t *trial) start(ctx context.Context) error {
 }
 
 func (t *trial) close() {
-	t.streams()
+	t.endStream()
 	t.Close()
 	_ = t.gate.Close() // nobody is left who would ask
 }
