@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 )
@@ -41,10 +42,10 @@ type held struct {
 func handOf(all map[int]held, now time.Time) Hand {
 	h := Hand{At: now, Since: now, Count: len(all)}
 	work := make([]held, 0, len(all))
-	for _, one := range all {
-		work = append(work, one)
+	for _, key := range slices.Sorted(maps.Keys(all)) { // in the order in which it was taken in hand
+		work = append(work, all[key])
 	}
-	slices.SortFunc(work, func(a, b held) int { return a.since.Compare(b.since) })
+	slices.SortStableFunc(work, func(a, b held) int { return a.since.Compare(b.since) })
 	seen := map[string]bool{}
 	size := 0
 	for i, one := range work {

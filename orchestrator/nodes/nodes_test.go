@@ -341,7 +341,7 @@ func TestSameHost(t *testing.T) {
 				c.Host, c.PID, c.Alive = host, pid, func(pid int) bool { return slices.Contains(alive, pid) }
 			}
 		}
-		dead, living, elsewhere := w.process(t, "dead", under("h", 10)), w.process(t, "living", under("h", 11)), w.process(t, "elsewhere", under("g", 12))
+		dead, living, elsewhere := w.process(t, "dead", under("h", 10)), w.process(t, "living", under("h", 11, 10)), w.process(t, "elsewhere", under("g", 12))
 		for _, p := range []*process{dead, living, elsewhere} {
 			hold(t, p, "order-"+p.Name())
 			if err := p.Start(t.Context()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/vibedata/roundhouse/tables"
@@ -93,10 +94,21 @@ func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool) error {
 		return err
 	}
 	n.config.Log.Warn("a node is gone: this one goes on with what it had in hand", "node", e.Node, "by", by, "seen", e.Hand.At, "inHand", e.Hand.Count)
-	if err := n.finishOthers(ctx, e.Node); err != nil {
-		return err
+	return atOnce([]func() error{
+		func() error { return n.carryOut(ctx, e, by, hostLives) },
+		func() error { return n.finishOthers(ctx, e.Node) },
+	})
+}
+
+// atOnce does all of it at the same time: a takeover lasts as long as what it drives, and none may wait for another.
+func atOnce(takeovers []func() error) error {
+	errs := make([]error, len(takeovers))
+	var going sync.WaitGroup
+	for i, one := range takeovers {
+		going.Go(func() { errs[i] = one() })
 	}
-	return n.carryOut(ctx, e, by, hostLives)
+	going.Wait()
+	return errors.Join(errs...)
 }
 
 // carryOut goes on with what a node had in hand, and notes that when all of it does.
@@ -185,15 +197,13 @@ func (n *Node) finishOthers(ctx context.Context, lost string) error {
 	if err != nil {
 		return err
 	}
+	var others []func() error
 	for _, e := range signs {
-		if e.State != StateTaken || e.Finished || e.By != lost {
-			continue
-		}
-		if err := n.finish(ctx, e); err != nil {
-			return err
+		if e.State == StateTaken && !e.Finished && e.By == lost {
+			others = append(others, func() error { return n.finish(ctx, e) })
 		}
 	}
-	return nil
+	return atOnce(others)
 }
 
 // finish goes on with a takeover that another node had begun.
@@ -203,10 +213,10 @@ func (n *Node) finish(ctx context.Context, e ended) error {
 	if ok, err := n.reclaim(ctx, &mine, e, by); err != nil || !ok {
 		return err
 	}
-	if err := n.finishOthers(ctx, e.Node); err != nil {
-		return err
-	}
-	return n.carryOut(ctx, mine, by, false)
+	return atOnce([]func() error{
+		func() error { return n.carryOut(ctx, mine, by, false) },
+		func() error { return n.finishOthers(ctx, e.Node) },
+	})
 }
 
 // Start writes the row of this node, and takes over from processes that the same host had started, and that are gone. The
@@ -290,24 +300,27 @@ func (n *Node) Sweep(ctx context.Context) error {
 		return err
 	}
 	now := n.config.Now()
-	var errs []error
+	var takeovers []func() error
 	var old []tables.Key
 	for _, info := range nodes {
 		switch {
-		case info.State != StateTaken && info.Hand.Count > 0 && info.Name != n.Name() && now.Sub(info.Seen) > unseen && len(errs) < sweepSlice:
-			errs = append(errs, n.takeOver(ctx, ended{Node: info.Name, Number: info.number, Hand: info.Hand}, false))
+		case info.State != StateTaken && info.Hand.Count > 0 && info.Name != n.Name() && now.Sub(info.Seen) > unseen && len(takeovers) < sweepSlice:
+			takeovers = append(takeovers, func() error {
+				return n.takeOver(ctx, ended{Node: info.Name, Number: info.number, Hand: info.Hand}, false)
+			})
 		case now.Sub(info.Seen) > rowKeep && info.Name != n.Name():
 			old = append(old, tables.Key{Partition: partition, Row: tables.EscapeKey(nodePrefix + info.Name)})
 		}
 	}
 	for _, e := range signs {
 		switch {
-		case e.State == StateTaken && !e.Finished && now.Sub(e.At) > unseen && len(errs) < sweepSlice:
-			errs = append(errs, n.finish(ctx, e))
+		case e.State == StateTaken && !e.Finished && now.Sub(e.At) > unseen && len(takeovers) < sweepSlice:
+			takeovers = append(takeovers, func() error { return n.finish(ctx, e) })
 		case now.Sub(e.At) > rowKeep:
 			old = append(old, e.key())
 		}
 	}
+	errs := []error{atOnce(takeovers)}
 	for _, key := range old[:min(len(old), sweepSlice)] {
 		if err := n.config.Tables.Apply(ctx, n.config.Table, tables.Delete(key, "")); err != nil && !errors.Is(err, tables.ErrNotFound) {
 			errs = append(errs, fmt.Errorf("delete the old row %s: %w", key, err))
