@@ -25,6 +25,7 @@ type machine struct {
 	member     *member // what nodes.Node is to the machine; nil when the simulation runs without
 	work       sync.WaitGroup
 	booted     time.Time
+	slow       time.Duration // how many times as long as others it takes
 
 	mu          sync.Mutex
 	thaw        chan struct{} // closed when the machine is not frozen
@@ -42,7 +43,7 @@ type invocation struct {
 // boot starts a machine in a slot.
 func (s *simulation) boot(slot int) *machine {
 	s.lives++
-	m := &machine{simulation: s, slot: slot, life: s.lives, booted: time.Now(), hand: map[*invocation]bool{}, thaw: make(chan struct{})}
+	m := &machine{simulation: s, slot: slot, life: s.lives, booted: time.Now(), slow: 1, hand: map[*invocation]bool{}, thaw: make(chan struct{})}
 	close(m.thaw)
 	m.ctx, m.die = context.WithCancel(s.t.Context())
 	if s.skew > 0 {

@@ -83,7 +83,7 @@ func (m *machine) programs() ([]orchestrator.AnyOrchestrator, []orchestrator.Any
 		select {
 		case <-ctx.Done():
 			return 0, ctx.Err()
-		case <-time.After(w.For):
+		case <-time.After(w.For * m.slow):
 		}
 		if err := m.pass(); err != nil {
 			return 0, err

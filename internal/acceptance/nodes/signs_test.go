@@ -42,6 +42,7 @@ func (s *storage) signed(from origin, ops []tables.Op) {
 			now.at = before.at
 		}
 		if before.by != now.by {
+			s.takers = append(s.takers, now.by)
 			from.by.tell("%s is taken over by %s", now.node, now.by)
 		}
 		s.taken[now.node] = now

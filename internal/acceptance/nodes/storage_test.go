@@ -28,6 +28,7 @@ type storage struct {
 	commits  []commit
 	latest   map[string]commit   // by orchestration
 	taken    map[string]taking   // by node
+	takers   []string            // names, in order
 	machines map[string]*machine // all that have ever been
 	receipts []receipt
 	handed   map[string][]handing // by message

@@ -1,10 +1,14 @@
 package nodes
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
 // Without signs of life, what a killed machine had in hand waits for the host's lease: the simulation and its check see it.
@@ -58,4 +62,123 @@ func (s *simulation) strikeNow(kind troubleKind, slot int) {
 	one := &trouble{kind: kind, slot: slot, begin: now, end: now.Add(10 * longest)}
 	s.troubles = append(s.troubles, one)
 	s.strike(one)
+}
+
+// Whoever takes over is killed, again and again, sooner or later after it has begun: the work of all of them goes on within the
+// bound of the last death, and each result is there once.
+func TestTakeoversOfTakeovers(t *testing.T) {
+	t.Parallel()
+	for after := range 8 {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulation(t, uint64(after))
+				s.populate(5)
+				for i := range 50 {
+					s.add(fmt.Sprint("s", i), step{Kind: "activity", For: 5 * time.Minute}, step{Kind: "spread", Wide: 3, For: time.Second})
+				}
+				pause(bound)
+				busy := slices.IndexFunc(s.machines, func(m *machine) bool { return len(m.inHand()) > 0 })
+				s.strikeNow(killed, busy)
+				for range 3 {
+					lost := s.storage.takings()
+					s.until(2*bound, func() bool { return s.storage.takings() > lost })
+					pause(time.Duration(after*after) * 40 * time.Millisecond) // in the middle of it, or after it
+					s.strikeNow(killed, s.storage.lastTaker().slot)
+				}
+				s.until(longest, s.ended)
+				if len(s.duties) < 20 {
+					t.Errorf("only %d were in hand", len(s.duties))
+				}
+				s.check()
+			})
+		})
+	}
+}
+
+// A thousand orchestrations in the hands of one dead machine are taken over within a minute: all of them go on, or have a signal
+// in the queue, from which no machine takes more at once than its host lets it. Those with little left to do go on within the
+// minute, too.
+func TestThousandInHand(t *testing.T) {
+	t.Parallel()
+	for _, work := range []time.Duration{time.Second, 20 * time.Second} {
+		t.Run(work.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { killThousand(t, work) })
+		})
+	}
+}
+
+func killThousand(t *testing.T, work time.Duration) {
+	const many = 1000
+	s := newSimulation(t, 18)
+	s.populate(1)
+	first := s.machines[0]
+	first.slow = 1000
+	for i := range many {
+		one := &subject{fmt.Sprint("s", i), []step{{Kind: "activity", For: work}}}
+		s.subjects[one.id] = one
+		first.work.Go(func() { first.invoke(one) })
+	}
+	s.until(time.Minute, func() bool { return len(first.inHand()) == many })
+	for range 3 {
+		s.machines = append(s.machines, s.boot(len(s.machines)))
+	}
+	pause(nodes.DefaultInterval + time.Second)
+	killedAt := time.Now()
+	s.strikeNow(killed, 0)
+	if len(s.duties) != many {
+		t.Errorf("%d were in hand, want %d", len(s.duties), many)
+	}
+	s.until(time.Minute, func() bool { return s.storage.finished(first) })
+	finished := time.Since(killedAt)
+	s.until(longest, s.ended)
+	var last time.Time
+	for id := range s.subjects {
+		if next, ok := s.storage.wentOn(id, killedAt, func(c commit) bool { return c.by != first }); ok && next.at.After(last) {
+			last = next.at
+		}
+	}
+	t.Logf("with %v of work left for each, they were taken over after %v, and the last one went on after %v", work, finished, last.Sub(killedAt))
+	if work == time.Second && last.Sub(killedAt) > time.Minute {
+		t.Errorf("the last one went on after %v", last.Sub(killedAt))
+	}
+	s.duties = nil // hosts that have as much as they take come later to the rest
+	s.check()
+}
+
+// invoke drives an orchestration whose message some host has in hand for ten minutes.
+func (m *machine) invoke(one *subject) {
+	ctx, cancel := context.WithTimeout(m.ctx, budget)
+	defer cancel()
+	v := &invocation{queue: startQueue, subject: one.id, since: time.Now()}
+	m.track(v, true)
+	defer m.track(v, false)
+	_ = m.begin(ctx, request{one.id, one.steps}) // the machine dies before it is over
+}
+
+// takings is how often a takeover has been begun, or taken over.
+func (s *storage) takings() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.takers)
+}
+
+// lastTaker is the machine that did so last.
+func (s *storage) lastTaker() *machine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owner(s.takers[len(s.takers)-1])
+}
+
+// finished says that a takeover from the machine is.
+func (s *storage) finished(lost *machine) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, one := range s.taken {
+		if s.owner(name) == lost && one.finished {
+			return true
+		}
+	}
+	return false
 }
