@@ -59,7 +59,7 @@ func steady(n int) []load {
 func breakages() []breakage {
 	return []breakage{
 		{"host_killed", "goal 30", 2, mixed(2), killFuller, hosts.FurtherOn},
-		{"handler_killed", "goal 5", 1, mixed(1), killHandler, hosts.FurtherOn},
+		{"handler_killed", "goal 5", 1, mixed(1), killHandler, hosts.Elsewhere},
 		{"clean_end", "goal 2", 2, steady(2), endFuller, hosts.Elsewhere},
 		{"storage_gone", "goal 10", 2, steady(2), storageGone, hosts.FurtherOn},
 		{"storage_gone/hosts_end", "goal 30", 2, steady(2), storageAndHostsGone, hosts.FurtherOn},
