@@ -37,6 +37,7 @@ func httpFunctions() []function.Function {
 		function.HTTP("orchestrations", "orchestrations/{*path}", function.Anonymous, "get", "post", "delete"),
 		function.HTTP("registry", "registry/{*path}", function.Anonymous, "get", "post", "patch", "delete"),
 		function.HTTP("schedules", "schedules/{*path}", function.Anonymous, "get", "post"),
+		function.HTTP("nodes", "nodes", function.Anonymous, "get"),
 		function.HTTP("operations", "operations/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("outbox", "workflow/outbox/{*path}", function.Anonymous, "get", "post"),
 		// The host refuses a route that begins with runtime, and a parameter begins with anything.

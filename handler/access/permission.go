@@ -10,7 +10,7 @@ const (
 	Public Permission = "public" // for what anybody may have: the endpoint asks for nobody
 	Self   Permission = "self"   // to ask who one is, and what one may do
 
-	PlatformRead             Permission = "platform.read" // engines, metrics, health
+	PlatformRead             Permission = "platform.read" // engines, nodes, metrics, health
 	HistoryRead              Permission = "history.read"
 	TimelineRead             Permission = "timeline.read"
 	DeadLettersRead          Permission = "deadletters.read"

@@ -20,6 +20,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -49,6 +50,8 @@ type Config struct {
 	// what they sent, as engine.Pipeline.Result does.
 	Schedules *schedule.Scheduler
 	Result    func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
+	// Nodes lists the processes of the app, as nodes.List does; without it, their path does not exist.
+	Nodes func(ctx context.Context) ([]nodes.Info, error)
 	// InstanceTenant says whose a managed instance is. Callers of one tenant start engines for its own instances only; without
 	// it, for none.
 	InstanceTenant InstanceTenant
@@ -132,6 +135,7 @@ type api struct {
 	registry       *registry.Registry
 	placement      *engine.Placement
 	schedules      *schedule.Scheduler
+	nodes          func(ctx context.Context) ([]nodes.Info, error)
 	result         func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
 	door           access.Door
 }
@@ -150,6 +154,7 @@ const (
 	humanTasks
 	credentials
 	scheduled
+	fleet
 	orchestrations
 	instances
 	instanceRuns // what has to know which orchestrations run, too
@@ -159,7 +164,7 @@ const (
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, credentials: c.Consumers != nil,
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil,
 		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
@@ -195,6 +200,7 @@ func Register(e *echo.Echo, c Config) error {
 		registry:       c.Registry,
 		placement:      c.Placement,
 		schedules:      c.Schedules,
+		nodes:          c.Nodes,
 		result:         c.Result,
 		door:           c.Door,
 	}

@@ -44,6 +44,9 @@
 //	POST   /api/orchestrations/purge          purge all that have ended {"endedBefore"} or {"olderThanDays"} ago, and that the
 //	                                          filter of the list selects: an operation
 //
+//	GET  /api/nodes                       the processes that have run the app within a day: what they have in hand, who took over
+//	                                      from whom
+//
 //	GET  /api/operations/{id}             an operation: its status and its progress
 //	POST /api/operations/{id}/cancel      end it early
 //

@@ -30,9 +30,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 // lease is held or not.
@@ -186,7 +188,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	}
 	b.metrics.Collect(lease(true), snapshot)
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
-	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()))
+	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.tables.CreateTable(t.Context(), hostlock.DefaultTable))
 	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.schedules.CreateTable(t.Context()), b.queues.CreateQueue(t.Context(), "hmac-queue"), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))
 	rotating, err := rotating(t, b.tables, admin, b.now)
 	if err != nil {
@@ -196,7 +198,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
+		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Nodes: b.listNodes, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)
@@ -204,6 +206,11 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		t.Fatal(err)
 	}
 	return b
+}
+
+// listNodes lists nodes, as far as storage answers.
+func (b *outboxBench) listNodes(ctx context.Context) ([]nodes.Info, error) {
+	return nodes.List(ctx, b.tables, "")
 }
 
 // runs are all orchestrations of an engine under a correlation id.

@@ -78,6 +78,7 @@ func (a *api) resources() []resource {
 		{"/api/registry/:instance/unlock", instanceRuns, post(access.RegistryWrite, a.unlockInstance)},
 		{"/api/schedules", scheduled, get(access.PlatformRead, a.listSchedules)},
 		{"/api/schedules/:engine/run", scheduled, post(access.SchedulesRun, a.runSchedule)},
+		{"/api/nodes", fleet, get(access.PlatformRead, a.listNodes)},
 		{"/api/operations/:operation", operations, get(access.OperationsRead, a.getOperation)},
 		{"/api/operations/:operation/cancel", operations, post(access.OperationsCancel, a.cancelOperation)},
 		{"/api/metrics", scrapes, get(access.PlatformRead, a.scrape)},

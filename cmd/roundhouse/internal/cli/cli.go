@@ -132,7 +132,7 @@ Exit codes:
 	root.SetErr(a.Stderr)
 	wrapHelp(root)
 	a.flags.register(root.PersistentFlags())
-	root.AddCommand(a.enginesCommand(), a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(), a.scheduleCommands(),
+	root.AddCommand(a.enginesCommand(), a.nodesCommand(), a.sendCommand(), a.historyCommands(), a.deadLetterCommands(), a.orchestrationCommands(), a.taskCommands(), a.scheduleCommands(),
 		a.acknowledgeCommand(), a.consumersCommand(), a.registryCommands(),
 		a.outboxCommands(), a.timelineCommand(), a.operationCommands(), a.pollerCommands(), a.auditCommands(), a.whoamiCommand(), a.drainCommand(), a.doctorCommand(), a.versionCommand(), a.completionCommand(root))
 	for _, c := range a.Commands {

@@ -75,6 +75,7 @@ func needs() map[string]need {
 		"registry resume":  one(access.RegistryWrite),
 		"registry unlock":  one(access.RegistryRead, access.RegistryWrite),
 		"registry remove":  one(access.RegistryRead, access.RegistryWrite),
+		"nodes":            one(access.PlatformRead),
 		"schedule list":    one(access.PlatformRead),
 		"schedule run":     {always: some(access.SchedulesRun), all: some(access.SchedulesRun)},
 		"operation show":   one(access.OperationsRead),

@@ -69,7 +69,7 @@ func TestCommandsStateTheirPermissions(t *testing.T) {
 		"orchestration purge --all --older-than-days 0 --status failed --yes", "operation show nobody", "operation wait nobody", "operation cancel nobody", "doctor",
 		"registry add i-1", "registry list", "registry show i-1", "registry set i-1 --ring early", "registry drain i-1 --yes", "registry resume i-1",
 		"registry unlock i-1 --yes", "registry remove i-1 --yes",
-		"schedule list", "schedule run hmac payments", "schedule run hmac --all --yes",
+		"nodes", "schedule list", "schedule run hmac payments", "schedule run hmac --all --yes",
 	} {
 		w.called(t, called, line)
 	}

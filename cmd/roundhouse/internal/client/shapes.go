@@ -152,6 +152,20 @@ type ScheduleItem struct {
 	Failures int       `json:"failures"`
 }
 
+// NodeItem is a process that runs the app, as lists show it.
+type NodeItem struct {
+	Node      string    `json:"node"`
+	Version   string    `json:"version"`
+	State     string    `json:"state"`
+	Since     time.Time `json:"sinceUtc"`
+	Seen      time.Time `json:"seenUtc"`
+	InHand    int       `json:"inHand"`
+	TakenBy   string    `json:"takenBy"`
+	TakenAt   time.Time `json:"takenAtUtc"`
+	TakenOver int       `json:"takenOver"`
+	Finished  bool      `json:"finished"`
+}
+
 // OutboxItem is a message of the outbox as lists show it.
 type OutboxItem struct {
 	ID         string    `json:"id"`
