@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"sync"
 
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -31,6 +32,9 @@ func (p *parts) takeOver(ctx context.Context, lost nodes.Lost, begun func(orches
 	if lost.Hand.More {
 		l.Since = lost.Hand.Since
 	}
+	var released sync.WaitGroup
+	defer released.Wait()
+	released.Go(func() { p.release(ctx, lost) })
 	return p.runtime.TakeOver(ctx, l, begun)
 }
 

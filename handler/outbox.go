@@ -38,8 +38,8 @@ type events struct {
 }
 
 // wireOutbox builds the outbox out of its settings. It does not go to the network.
-func wireOutbox(s settings.Settings, with Platform, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
-	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Letters: deadevent.NewLetters(letters), Observer: observer, Logger: log})
+func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
+	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Nodes: node, Letters: deadevent.NewLetters(letters), Observer: observer, Logger: log})
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func newEvents(t *testing.T, st Platform, document string) (*events, *engine.Dea
 	t.Helper()
 	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
-	e, err := wireOutbox(s, st, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
+	e, err := wireOutbox(s, st, nil, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

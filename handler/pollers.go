@@ -40,7 +40,7 @@ type pollers struct {
 }
 
 // wirePollers makes the jobs. Errors are those of definitions; nothing is sent.
-func wirePollers(s settings.Settings, with Platform, definitions []engine.Definition, claims *engine.Claims, letters *engine.DeadLetters,
+func wirePollers(s settings.Settings, with Platform, node poller.Node, definitions []engine.Definition, claims *engine.Claims, letters *engine.DeadLetters,
 	log *slog.Logger) (*pollers, error) {
 	p := &pollers{starts: map[string]engine.RetryFunc{}, stores: map[string]poller.Store{
 		poller.StateBlob: poller.BlobStore{Blobs: with.Blobs}, poller.StateTable: poller.TableStore{Tables: with.Tables}}}
@@ -57,7 +57,7 @@ func wirePollers(s settings.Settings, with Platform, definitions []engine.Defini
 			errs = append(errs, err)
 			continue
 		}
-		j.config = poller.RunnerConfig{Name: setting.Name, Store: p.stores[setting.State], Handler: handler, Options: setting.Options, Log: log}
+		j.config = poller.RunnerConfig{Name: setting.Name, Store: p.stores[setting.State], Handler: handler, Options: setting.Options, Node: node, Log: log}
 		if !setting.NoQuarantine {
 			j.config.Quarantine = sink.DeadLetters(letters, setting)
 		}

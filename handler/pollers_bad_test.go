@@ -156,7 +156,7 @@ func newPolledTable(t *testing.T, name string, bad badInput) *polledTable {
 	e, letters := newEvents(t, st, "")
 	st.Outbox, w.letters = e.writer, letters
 	var err error
-	w.pollers, err = wirePollers(s, st, []engine.Definition{{Name: "work", Queue: "work"}}, engine.NewClaims(st.Blobs, ""), letters, slog.New(slog.DiscardHandler))
+	w.pollers, err = wirePollers(s, st, nil, []engine.Definition{{Name: "work", Queue: "work"}}, engine.NewClaims(st.Blobs, ""), letters, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = errors.Join(w.pollers.prepare(t.Context()), st.Queues.CreateQueue(t.Context(), "work"))
 	}

@@ -65,7 +65,7 @@ func TestPollersRun(t *testing.T) {
 	s := load(t, emulator.With(settings.Pollers, someOrders).With("ORDERS_DSN", dsn), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
 	definitions := []engine.Definition{{Name: "work", Queue: "work-queue"}}
-	p, err := wirePollers(s, st, definitions, engine.NewClaims(st.Blobs, ""), letters, slog.New(slog.DiscardHandler))
+	p, err := wirePollers(s, st, nil, definitions, engine.NewClaims(st.Blobs, ""), letters, slog.New(slog.DiscardHandler))
 	if err == nil {
 		err = errors.Join(p.prepare(ctx), st.Queues.CreateQueue(ctx, "work-queue"), letters.CreateTable(ctx))
 	}
@@ -150,7 +150,7 @@ func TestPollerSettings(t *testing.T) {
 	} {
 		st := memoryPlatform(t, &faults.Plan{})
 		s := load(t, emulator.With(settings.Pollers, document), &st)
-		_, err := wirePollers(s, st, []engine.Definition{{Name: "work", Queue: "q"}}, nil, nil, nil)
+		_, err := wirePollers(s, st, nil, []engine.Definition{{Name: "work", Queue: "q"}}, nil, nil, nil)
 		if err == nil || !strings.Contains(err.Error(), complaint) {
 			t.Errorf("%q: %v", complaint, err)
 		}

@@ -96,8 +96,9 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	}
 	sealed, platform := p.sealed, p.platform
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
-	p.locks, p.claims, p.audit = hostlock.Locks{Tables: platform.Tables}, engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
-	for _, part := range []func() error{p.wireEngines, p.wireSchedules, p.wireNode, p.wireRuntime, p.wirePipeline} {
+	p.locks = hostlock.Locks{Tables: platform.Tables, Node: func() string { return p.node.Name() }}
+	p.claims, p.audit = engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
+	for _, part := range []func() error{p.wireNode, p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
 		}
@@ -129,7 +130,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 
 // wireEngines makes what there is to run, where its events go, and what of it can be retried.
 func (p *parts) wireEngines() (err error) {
-	if p.events, err = wireOutbox(p.settings, p.platform, p.letters, p.counted.Outbox(), p.log); err != nil {
+	if p.events, err = wireOutbox(p.settings, p.platform, p.node, p.letters, p.counted.Outbox(), p.log); err != nil {
 		return err
 	}
 	p.platform.Outbox, p.platform.Events = p.events.writer, Events{p.events.admin, p.events.writer, p.settings.Outbox.Retention}
@@ -146,7 +147,7 @@ func (p *parts) wireEngines() (err error) {
 	if err = errors.Join(errs...); err != nil {
 		return err
 	}
-	if p.pollers, err = wirePollers(p.settings, p.platform, p.definitions, p.claims, p.letters, p.log); err != nil {
+	if p.pollers, err = wirePollers(p.settings, p.platform, p.node, p.definitions, p.claims, p.letters, p.log); err != nil {
 		return err
 	}
 	p.pollers.starts[deadevent.Engine] = p.events.owner.Retry
@@ -209,6 +210,9 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
 		return nil, err
 	}
+	if err := p.counted.Nodes(p.node.Counts); err != nil {
+		return nil, err
+	}
 	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
 	p.counted.Orchestrations(census, p.orchestrators)
 	p.counted.Damaged(damaged(p.runtime))
@@ -222,7 +226,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
 		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
-		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
+		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Nodes: p.listNodes, Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {
 		for _, d := range p.definitions {

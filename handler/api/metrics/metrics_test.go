@@ -15,6 +15,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -68,6 +69,7 @@ func full(t *testing.T) *Metrics {
 			return orchestrator.Counts{Stale: 1, Duplicates: 2, Conflicts: 3, Woken: 4, Damaged: 5}
 		}),
 		m.Engines(func(f engine.Fate) int { return len(f) }),
+		m.Nodes(func() nodes.Counts { return nodes.Counts{Takeovers: 2, TakenOver: 7, Fenced: 1} }),
 		m.Pollers(func() map[string]poller.Counters {
 			return map[string]poller.Counters{
 				"orders": {Rows: 1, Batches: 2, Quarantined: 3, Ticks: 4, Failures: 5, LeasesLost: 6, Unconfirmed: 7, Idle: 91, Skipped: 92, Failed: 93,
@@ -107,6 +109,9 @@ func TestNamesAndValues(t *testing.T) {
 		`roundhouse_runtime_signals_dropped_total{reason="duplicate"}`:              "2",
 		"roundhouse_runtime_conflicts_total":                                        "3",
 		"roundhouse_runtime_woken_total":                                            "4",
+		"roundhouse_node_takeovers_total":                                           "2",
+		"roundhouse_node_taken_over_total":                                          "7",
+		"roundhouse_node_fenced_total":                                              "1",
 		"roundhouse_runtime_damaged_total":                                          "5",
 		`roundhouse_engine_attempts_total{outcome="succeeded"}`:                     "9",
 		`roundhouse_engine_attempts_total{outcome="duplicate"}`:                     "9",
@@ -139,7 +144,7 @@ func TestNamesAndValues(t *testing.T) {
 	if diff := cmp.Diff(want, ours(t, m)); diff != "" {
 		t.Error(diff)
 	}
-	if m.Runtime(nil) == nil || m.Engines(nil) == nil || m.Pollers(nil) == nil {
+	if m.Runtime(nil) == nil || m.Engines(nil) == nil || m.Pollers(nil) == nil || m.Nodes(nil) == nil {
 		t.Error("a second registration is no error")
 	}
 }
