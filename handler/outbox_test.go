@@ -62,9 +62,15 @@ func load(t *testing.T, env settingstest.Environment, st *Platform) settings.Set
 // newEvents is an outbox with the destinations of a document, and the dead letters beside it.
 func newEvents(t *testing.T, st Platform, document string) (*events, *engine.DeadLetters) {
 	t.Helper()
+	return newEventsOn(t, st, nil, document)
+}
+
+// newEventsOn is newEvents of a node.
+func newEventsOn(t *testing.T, st Platform, node outbox.Nodes, document string) (*events, *engine.DeadLetters) {
+	t.Helper()
 	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
-	e, err := wireOutbox(s, st, nil, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
+	e, err := wireOutbox(s, st, node, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
