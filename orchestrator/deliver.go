@@ -27,6 +27,11 @@ func (d *driver) enqueue(v *delivery) {
 		return
 	}
 	d.inbox = append(d.inbox, v)
+	d.notify()
+}
+
+// notify tells the driver that its inbox is not empty.
+func (d *driver) notify() {
 	select {
 	case d.inboxReady <- struct{}{}:
 	default: // the driver is notified already
@@ -210,7 +215,9 @@ func (d *driver) hasSignals() bool {
 func (d *driver) requeue(deliveries []*delivery) {
 	d.rt.mu.Lock()
 	defer d.rt.mu.Unlock()
-	d.inbox = append(slices.Clone(deliveries), d.inbox...)
+	if d.inbox = append(slices.Clone(deliveries), d.inbox...); len(d.inbox) > 0 {
+		d.notify()
+	}
 }
 
 // acknowledge marks the signals as applied whose events are in a committed round.
