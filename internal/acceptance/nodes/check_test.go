@@ -92,15 +92,18 @@ func (s *simulation) late() []error {
 		if d.of.kind != killed && limit.After(d.of.end) {
 			continue
 		}
-		if d.message != "" {
+		if d.spread != nil {
 			limit = limit.Add(pollingTo) // of another queue
+			if d.of.kind == cutOff && !d.spread.gaveUp.IsZero() && d.spread.gaveUp.Before(limit) {
+				continue // its host has released it, or has tried to
+			}
 		}
 		at, how, ok := s.wentOn(d)
 		if !ok && time.Now().Before(limit) {
 			continue
 		}
 		if !ok || at.After(limit) {
-			all = append(all, fmt.Errorf("%s %s, which %s had in hand when it was %s at %s, went on at %s (%s), not by %s: %w", d.subject, d.message, d.of.hit, d.of.kind,
+			all = append(all, fmt.Errorf("%s, which %s had in hand when it was %s at %s, went on at %s (%s), not by %s: %w", d, d.of.hit, d.of.kind,
 				clock(d.of.begin), clock(at), how, clock(limit), errLate))
 		}
 	}
@@ -118,13 +121,21 @@ func (d duty) silent() time.Time {
 	return at
 }
 
+// String names what was in hand.
+func (d duty) String() string {
+	if d.spread != nil {
+		return "message " + d.spread.message + " with activities of " + d.subject
+	}
+	return d.subject
+}
+
 // wentOn says when somebody else went on with what a machine had in hand.
 func (s *simulation) wentOn(d duty) (at time.Time, how string, ok bool) {
-	if d.message == "" {
+	if d.spread == nil {
 		next, ok := s.storage.wentOn(d.subject, d.of.begin, func(c commit) bool { return c.by != d.of.hit || c.status.Ended() })
 		return next.at, next.String(), ok
 	}
-	if at, ok = s.storage.cameAgain(d.message, d.of.begin, d.of.hit); ok {
+	if at, ok = s.storage.cameAgain(d.spread.message, d.of.begin, d.of.hit); ok {
 		return at, "it came again", true
 	}
 	end, ok := s.storage.wentOn(d.subject, d.of.begin, func(c commit) bool { return c.status.Ended() })

@@ -122,10 +122,13 @@ func (m *machine) handle(ctx context.Context, queue string, message queues.Messa
 		m.t.Errorf("a message of %s: %v", queue, err)
 		return nil
 	}
-	v := &invocation{queue, message.ID, subject, time.Now()}
+	v := &invocation{queue: queue, message: message.ID, subject: subject, since: time.Now()}
 	m.track(v, true)
 	err = run(ctx)
 	m.track(v, false)
+	if err != nil {
+		v.gaveUp = time.Now()
+	}
 	m.tell("%s handled %s of %s: %v", m, queue, subject, err)
 	for _, wrong := range []error{orchestrator.ErrCorrupt, orchestrator.ErrSignal, orchestrator.ErrUnknownOrchestrator, orchestrator.ErrUnknownActivity, orchestrator.ErrConflict, orchestrator.ErrStalled} {
 		if errors.Is(err, wrong) {

@@ -38,6 +38,7 @@ type machine struct {
 type invocation struct {
 	queue, message, subject string
 	since                   time.Time
+	gaveUp                  time.Time // when its handler failed
 }
 
 // boot starts a machine in a slot.

@@ -109,6 +109,9 @@ func (s *storage) applied(from origin, ops []tables.Op) {
 	if c.round == 0 {
 		return
 	}
+	if from.by != nil {
+		from.by.tell("commits %s: %s", c, c.status)
+	}
 	before, known := s.latest[c.subject]
 	next := c.execution == before.execution && c.round == before.round+1 || c.execution == before.execution+1 && c.round == 1
 	if !next {

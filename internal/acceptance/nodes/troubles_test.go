@@ -32,7 +32,7 @@ type trouble struct {
 // duty is work that a machine had in hand when something happened to it.
 type duty struct {
 	subject string
-	message string // of the activity queue; "" when the orchestration itself was in hand
+	spread  *invocation // of activities; nil when the orchestration itself was in hand
 	of      *trouble
 }
 
@@ -92,10 +92,10 @@ func (s *simulation) strike(one *trouble) {
 	in := m.inHand()
 	s.tell("%s is %s until %s with %v in hand", m, one.kind, clock(one.end), in)
 	for _, subject := range in {
-		s.duties = append(s.duties, duty{subject, "", one})
+		s.duties = append(s.duties, duty{subject, nil, one})
 	}
 	for _, v := range m.activities() {
-		s.duties = append(s.duties, duty{v.subject, v.message, one})
+		s.duties = append(s.duties, duty{v.subject, v, one})
 	}
 	switch one.kind {
 	case killed:
