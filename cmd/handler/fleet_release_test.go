@@ -76,8 +76,9 @@ func TestKilledWhileAReleaseTravels(t *testing.T) {
 	var counts [2]faults.Plan
 	synctest.Test(t, func(t *testing.T) { travel(t, &counts[0], &counts[1]) })
 	for which := range counts {
-		// What is behind the first calls are sweeps that find nothing.
-		for at := 0; at < min(200, len(counts[which].Calls())); at += 4 {
+		// What is behind the first calls are sweeps that find nothing. One run makes some more calls than another, since a process
+		// renews its sign of life beside what it does.
+		for at := 0; at < min(200, len(counts[which].Calls())*9/10); at += 4 {
 			fault := []faults.Fault{faults.CrashBefore, faults.CrashAfter}[at/4%2]
 			t.Run(fmt.Sprintf("%d-%s-%d", which, fault, at+1), func(t *testing.T) {
 				t.Parallel()
@@ -85,7 +86,7 @@ func TestKilledWhileAReleaseTravels(t *testing.T) {
 					plans := [2]*faults.Plan{{}, {}}
 					plans[which] = &faults.Plan{At: at + 1, Fault: fault}
 					travel(t, plans[0], plans[1])
-					if !plans[which].Crashed() {
+					if !plans[which].Done() { // who was to die after a call that storage refuses lives on
 						t.Error("nobody died")
 					}
 				})
