@@ -104,7 +104,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		}
 	}
 	p.preparation = p.preparations()
-	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close, Leave: p.node.Leave,
+	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close,
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	out.Leave = p.node.Leave
 	p.onQueues(&out)

@@ -139,6 +139,14 @@ func (h *Host) KillHandler() error {
 	return nil
 }
 
+// EndHandler asks the handler alone to end; the host starts another one.
+func (h *Host) EndHandler() error {
+	if _, err := fmt.Fprintln(h.input, endHandler); err != nil {
+		return fmt.Errorf("end the handler: %w", err)
+	}
+	return nil
+}
+
 // Terminate asks the host to end, as a platform does that moves an app.
 func (h *Host) Terminate() error {
 	if err := h.command.Process.Signal(syscall.SIGTERM); err != nil {

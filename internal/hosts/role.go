@@ -27,6 +27,8 @@ const (
 	roleHandler    = "handler"
 	// killHandler is the line that has a host kill its handler.
 	killHandler = "kill handler"
+	// endHandler is the line that has a host's handler end.
+	endHandler = "end handler"
 	// readyTimeout bounds the start of a host.
 	readyTimeout = 2 * time.Minute
 )
@@ -96,12 +98,14 @@ func announce(ctx context.Context, host *localhost.Host, out *teller) {
 	}
 }
 
-// obey kills the handler when it is told to, and this process when nobody is left who could tell. The handler is killed from
-// outside, so the host finds out as it does after a crash.
+// obey ends the handler when it is told to, and this process when nobody is left who could tell. The handler is ended from outside,
+// so the host finds out as it does after a crash.
 func obey(host *localhost.Host, in io.Reader) {
+	orders := map[string]os.Signal{killHandler: syscall.SIGKILL, endHandler: syscall.SIGTERM}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		if process, err := os.FindProcess(host.HandlerPID()); lines.Text() == killHandler && err == nil {
-			_ = process.Kill() // one that is gone already is as well
+		process, err := os.FindProcess(host.HandlerPID())
+		if signal, known := orders[lines.Text()]; known && err == nil {
+			_ = process.Signal(signal) // one that is gone already is as well
 		}
 	}
 	os.Exit(1)

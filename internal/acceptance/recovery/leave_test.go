@@ -1,0 +1,135 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/hosts"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// laden gives hosts long orchestrations, of which some were woken by an event and some have children, and short ones beside them
+// until the test ends. It waits until the long ones are under way. Those that commit a round every half second come first, in steady.
+func laden(t *testing.T, c *hosts.Cluster) (steady map[string]bool, ids []string) {
+	t.Helper()
+	steady = map[string]bool{}
+	for i := range 12 {
+		id, w := fmt.Sprint("long", i), hosts.Work{Event: i%3 == 1, Calls: 40, Lasts: 500 * time.Millisecond}
+		if i%6 == 5 {
+			w.Children = 3
+		}
+		if err := c.Send(t.Context(), id, w); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, hosts.ID(id))
+		steady[hosts.ID(id)] = w.Children == 0
+		if w.Event {
+			underWay(t, c, hosts.ID(id), func(p hosts.Progress) bool { return p.Waiting == "Event" })
+			if err := c.Raise(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, id := range ids {
+		underWay(t, c, id, func(p hosts.Progress) bool { return p.Begun() && p.Waiting != "Event" })
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			_ = c.Send(ctx, fmt.Sprint("short", n), hosts.Work{Calls: 2, Lasts: 100 * time.Millisecond}) // the next one will do as well
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	return steady, ids
+}
+
+// fuller is the host that has more in hand.
+func fuller(all []*hosts.Host) *hosts.Host {
+	if len(all[1].Held()) > len(all[0].Held()) {
+		return all[1]
+	}
+	return all[0]
+}
+
+// checkHandedBack waits until all that a process had in hand has gone on, and all have completed: each once, and without a failure.
+func checkHandedBack(t *testing.T, c *hosts.Cluster, ids []string, since time.Time, hand hosts.Hand) {
+	t.Helper()
+	if len(hand.Begun) == 0 {
+		t.Fatal("what ended had nothing in hand")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	left, err := c.Await(ctx, hand.Begun, hosts.Elsewhere)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v have not gone on elsewhere: %v", left, err)
+	}
+	t.Logf("%d orchestrations were in hand; the last went on elsewhere after %v", len(hand.Begun), time.Since(since).Round(time.Millisecond))
+	for _, id := range ids {
+		until(t, "the end of "+id, func() bool {
+			all, err := c.Progress(t.Context())
+			return err == nil && all[id].Ended()
+		})
+		in, err := c.Inspect(t.Context(), id)
+		if err != nil || in.Status != orchestrator.Completed || in.Execution != 1 {
+			t.Errorf("%s: execution %d is %s: %v, %v", id, in.Execution, in.Status, in.Outcome.Failure, err)
+		}
+		for _, call := range in.Outcome.Calls {
+			if call.Attempts > 1 {
+				t.Errorf("%s: %s took %d attempts", id, call.Name, call.Attempts)
+			}
+		}
+	}
+}
+
+// TestHostEnds: a host is asked to end under load. What it had in hand is put back for the other one, which goes on with it at once:
+// neither a lease nor a takeover is waited for.
+func TestHostEnds(t *testing.T) {
+	t.Parallel()
+	c, all := newCluster(t, 2)
+	steady, ids := laden(t, c)
+	victim := fuller(all)
+	hand, err := c.InHand(t.Context(), victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(hand.Begun, func(id string, _ hosts.Progress) bool { return !steady[id] })
+	since := time.Now()
+	if err := victim.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	checkHandedBack(t, c, ids, since, hand)
+	<-victim.Ended()
+	if left := victim.Held(); len(left) > 0 {
+		t.Errorf("the host has ended with the messages of %v", left)
+	}
+}
+
+// TestHandlerEnds: a handler is asked to end under load, and its host lives. The other host, or the handler that is started in its
+// place, goes on.
+func TestHandlerEnds(t *testing.T) {
+	t.Parallel()
+	c, all := newCluster(t, 2)
+	steady, ids := laden(t, c)
+	victim := fuller(all)
+	hand, err := c.InHand(t.Context(), victim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(hand.Begun, func(id string, _ hosts.Progress) bool { return !steady[id] })
+	since := time.Now()
+	if err := victim.EndHandler(); err != nil {
+		t.Fatal(err)
+	}
+	checkHandedBack(t, c, ids, since, hand)
+}
