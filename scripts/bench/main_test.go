@@ -37,7 +37,7 @@ func TestNames(t *testing.T) {
 			want = append(want, "recovery/"+broken+"/"+figure)
 		}
 	}
-	want = append(want, "recovery/thousand/s", "recovery/thousand/in_hand", "recovery/thousand/late", "recovery/requests/idle", "recovery/requests/busy")
+	want = append(want, "recovery/thousand/taken_over_s", "recovery/thousand/s", "recovery/thousand/in_hand", "recovery/thousand/taken_over", "recovery/thousand/late", "recovery/requests/idle", "recovery/requests/busy")
 	var got []string
 	for _, s := range scenarios() {
 		for _, m := range s.metrics {
