@@ -97,12 +97,12 @@ func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Du
 	return *answer.Messages[0], nil
 }
 
-// SendHidden puts a message that the sender keeps hidden.
+// SendHidden puts a message that the sender keeps hidden. It is not repeated: of two messages, the sender would know one.
 func (a *Queues) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
 	text, err := queues.Encode(body)
 	var sent azqueue.EnqueuedMessage
 	if err = cmp.Or(err, queues.CheckHidden(hidden)); err == nil {
-		sent, err = a.sendText(ctx, queue, text, hidden)
+		sent, err = a.sendText(storage.WithSingleTry(ctx), queue, text, hidden)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("send to %s: %w", queue, err)

@@ -14,17 +14,27 @@ const maxUnknown = 8
 
 // do makes a call as its context wants it.
 func (w *watch) do(ctx context.Context, call func(context.Context) error) error {
+	return w.make(ctx, call, false)
+}
+
+// doOnce is do for a call that must not be repeated once it may have been applied. Then it waits for storage all the same, so that
+// the caller can find out what has become of it.
+func (w *watch) doOnce(ctx context.Context, call func(context.Context) error) error {
+	return w.make(ctx, call, true)
+}
+
+func (w *watch) make(ctx context.Context, call func(context.Context) error, once bool) error {
 	switch m := modeOf(ctx); {
 	case m.hurries:
 		return w.hurriedly(ctx, call)
 	case m.waits():
-		return w.patiently(ctx, m.until, call)
+		return w.patiently(ctx, m.until, call, once)
 	}
 	return call(ctx)
 }
 
 // patiently makes a call until it is answered. Once ctx may not wait any more, what the last try said is the answer.
-func (w *watch) patiently(ctx context.Context, until time.Time, call func(context.Context) error) error {
+func (w *watch) patiently(ctx context.Context, until time.Time, call func(context.Context) error, once bool) error {
 	var last error
 	pause, unknown := w.config.FirstPause, 0
 	for {
@@ -47,7 +57,14 @@ func (w *watch) patiently(ctx context.Context, until time.Time, call func(contex
 		if last = worse(last, err); ctx.Err() != nil || !time.Now().Before(until) {
 			return last
 		}
-		if w.isOut(ctx) {
+		out, unclear := w.isOut(ctx), once && errors.Is(err, storage.ErrOutcomeUnknown)
+		switch {
+		case out && unclear:
+			_, _ = w.await(ctx)
+			return last
+		case unclear:
+			return last
+		case out:
 			continue
 		}
 		// The service answers, and this call is not: it is late, or the outage was short.

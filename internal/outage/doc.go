@@ -15,7 +15,8 @@
 //
 // A call that waits is repeated as the adapter in package azure repeats one: its request may have been applied although the answer
 // was lost. The promises of the stores allow for it: an insert may report ErrExists, and a change with an ETag ErrPrecondition or
-// ErrNotFound, for what an earlier try did. Nothing that compares is ever applied twice. An error that says that nothing was applied
+// ErrNotFound, for what an earlier try did. Nothing that compares is ever applied twice. One call is not repeated, SendHidden: who
+// keeps a message hidden has to know of it. An error that says that nothing was applied
 // (ErrThrottled) is given only if that holds for all tries.
 //
 // It stores nothing and owns no storage keys; its reads are of rows, queues and blobs that need not exist.

@@ -49,7 +49,7 @@ func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, vis
 }
 
 func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, receipt string, err error) {
-	err = s.watch.do(ctx, func(ctx context.Context) error {
+	err = s.watch.doOnce(ctx, func(ctx context.Context) error {
 		id, receipt, err = s.inner.SendHidden(ctx, queue, body, hidden)
 		return err
 	})

@@ -159,8 +159,17 @@ func (n *Node) renew(ctx context.Context) error {
 	return nil
 }
 
-// show updates the message, or sends it. The caller holds signing.
+// show updates the message, or sends it. One that may have been sent without an answer is ended, and another one is sent. The caller
+// holds signing.
 func (n *Node) show(ctx context.Context) error {
+	err := n.tryShow(ctx)
+	if err != nil && n.sign.doubtful && ctx.Err() == nil {
+		err = n.tryShow(ctx)
+	}
+	return err
+}
+
+func (n *Node) tryShow(ctx context.Context) error {
 	if n.sign.doubtful {
 		if err := n.dropSign(ctx); err != nil {
 			return err

@@ -59,8 +59,11 @@ func (n *Node) receiveOwn(ctx context.Context, s note) (own bool, err error) {
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
-	if n.Name() != s.Name || n.sign.number != s.Number || n.isLeft() {
+	switch {
+	case n.Name() != s.Name || n.isLeft():
 		return false, nil
+	case n.sign.number != s.Number:
+		return true, nil // one that was sent without an answer, and that another one has followed
 	}
 	if err := n.dropSign(ctx); err != nil {
 		return true, err
