@@ -65,12 +65,18 @@ func newPlant(t *testing.T) *plant {
 // process is one process; with a plan that has crashed, nothing of it reaches storage any more.
 func (p *plant) process(t *testing.T, plan *faults.Plan) (*engine.Pipeline, *orchestrator.Runtime) {
 	t.Helper()
+	return p.node(t, "", plan)
+}
+
+// node is a process of this name.
+func (p *plant) node(t *testing.T, name string, plan *faults.Plan) (*engine.Pipeline, *orchestrator.Runtime) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	store, messages := faults.Tables(p.tables, plan.Intercept), faults.Queues(p.queues, plan.Intercept)
 	reg := registry.New(store, "")
 	d := update.Definition(p.steps(t, reg))
 	var pipeline *engine.Pipeline
-	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(p.blobs, plan.Intercept), Queues: messages, Log: log,
+	rt, err := orchestrator.New(orchestrator.Config{Tables: store, Blobs: faults.Blobs(p.blobs, plan.Intercept), Queues: messages, Node: name, Log: log,
 		Orchestrators: []orchestrator.AnyOrchestrator{d.Orchestrator}, Activities: append(d.Operations, d.Activities...),
 		Publish: p.publish, Ended: func(ctx context.Context, out orchestrator.Outcome) error { return pipeline.Ended(ctx, out) }})
 	if err != nil {
