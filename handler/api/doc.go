@@ -6,7 +6,7 @@
 //	                                      succeeded after all, unless superseded=true
 //	GET  /api/history/{engine}/{rowKey}   one entry, with its input, output and error
 //	GET  /api/timeline/{correlationId}    what all engines did under a correlation id, oldest first: history, dead letters,
-//	                                      orchestrations and their stalls, attempts, suspensions and cancellations
+//	                                      orchestrations and their stalls, attempts, takeovers, suspensions and cancellations
 //
 //	GET   /api/dlq                        list dead letters, newest failure first
 //	GET   /api/dlq/groups                 the same by error signature, the largest group first: of the 5,000 newest at most

@@ -172,7 +172,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		t.Fatal(err)
 	}
 	t.Cleanup(b.list.Close)
-	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Log: quiet, StatusChanged: b.list.Record,
+	b.runtime, errs[2] = orchestrator.New(orchestrator.Config{Tables: b.tables, Blobs: store, Queues: b.queues, Node: "lost", Log: quiet, StatusChanged: b.list.Record,
 		Orchestrators: append(bulk.Orchestrators(kinds...), other, people, approval(), b.turns(), b.takes(), b.flaky(), leaves(), holder()), Activities: append(bulk.Activities(kinds...), order())})
 	if err := errors.Join(errs[:]...); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ type changeItem struct {
 	Execution       int    `json:"execution"`
 	// Attempt is the attempt at its work that it is about, from 1.
 	Attempt int `json:"attempt"`
-	// What is AttemptFailed, AttemptBegan, Stalled, Recovered, Suspended, Resumed, CancelRequested, Canceled, Terminated or
-	// GivenUp.
+	// What is AttemptFailed, AttemptBegan, Stalled, Recovered, Suspended, Resumed, TakenOver, CancelRequested, Canceled,
+	// Terminated or GivenUp.
 	What   string       `json:"what"`
 	Reason string       `json:"reason,omitempty"`
 	Error  *failureItem `json:"error,omitempty"`
@@ -92,6 +92,8 @@ func (t *changeTeller) learned(e orchestrator.RoundEvent) {
 		t.add(e, "Suspended")
 	case "ExecutionResumed":
 		t.add(e, "Resumed")
+	case "ExecutionTakenOver":
+		t.add(e, "TakenOver")
 	case "ExecutionCanceled":
 		t.add(e, "CancelRequested")
 	case "ExecutionGivenUp":

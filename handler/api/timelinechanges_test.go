@@ -71,6 +71,13 @@ func TestTimelineOfChanges(t *testing.T) {
 			b.tell(t, id, "/suspend", `{"reason":"lunch"}`)
 			b.tell(t, id, "/resume", `{"reason":"back"}`)
 		}, []string{"1/1 Suspended: lunch" + by, "1/1 Resumed: back" + by}},
+		"a takeover": {func(b *outboxBench) {
+			b.attempt(t, id)
+			lost := orchestrator.Lost{Node: b.runtime.Node(), Orchestrations: []string{id}, Since: b.now()}
+			if err := b.runtime.TakeOver(t.Context(), lost, func(int) {}); err != nil {
+				t.Error(err)
+			}
+		}, []string{"1/1 TakenOver: in place of node lost, which is gone"}},
 		"a cancellation": {func(b *outboxBench) {
 			b.attempt(t, id)
 			b.tell(t, id, "/cancel", `{"reason":"no"}`)
