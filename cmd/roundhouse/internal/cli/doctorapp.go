@@ -42,6 +42,7 @@ func (a *app) examineApp(ctx context.Context, p *patient) {
 		return
 	}
 	a.examineHealth(ctx, c, p)
+	a.examineNodes(ctx, c, p)
 }
 
 // examineHealth takes over what the app says about itself.

@@ -157,6 +157,12 @@ func unauthenticated(err error) bool {
 
 func forbidden(err error) bool { return refusedWith(err, "Forbidden") }
 
+// refusedWithStatus says whether an answer of the app has this status.
+func refusedWithStatus(err error, status int) bool {
+	refusal, ok := errors.AsType[*client.Error](err)
+	return ok && refusal.Status == status
+}
+
 func refusedWith(err error, codes ...string) bool {
 	refusal, ok := errors.AsType[*client.Error](err)
 	return ok && slices.Contains(codes, refusal.Code)

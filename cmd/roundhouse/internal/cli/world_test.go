@@ -165,7 +165,7 @@ func (w *world) nodes(context.Context) ([]nodes.Info, error) {
 	began := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	lost := nodes.Info{Name: "web-1-398", State: nodes.StateTaken, Since: began, Seen: began.Add(time.Hour), Hand: nodes.Hand{Count: 3},
 		TakenBy: "web-2-411", TakenAt: began.Add(2 * time.Hour), TakenOver: 3, Finished: true}
-	begun := nodes.Info{Name: "web-1-399", State: nodes.StateTaken, Since: began, Seen: began.Add(time.Hour), TakenBy: "web-2-411", TakenAt: began.Add(2 * time.Hour)}
+	begun := nodes.Info{Name: "web-1-399", State: nodes.StateTaken, Since: began, Seen: began.Add(time.Hour), TakenBy: "web-2-411", TakenAt: time.Now()}
 	return []nodes.Info{lost, begun, {Name: "web-2-411", Version: "4f0c2d9", State: nodes.StateAlive, Since: began, Seen: began.Add(3 * time.Hour)}}, nil
 }
 
