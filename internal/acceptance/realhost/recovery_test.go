@@ -2,14 +2,15 @@ package realhost
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/hosts"
 	"github.com/vibedata/roundhouse/internal/testenv"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 )
 
 // TestHostIsKilled kills one of two hosts that have orchestrations in hand. The other one goes on with them, although the host's
@@ -42,13 +43,13 @@ func TestHostIsKilled(t *testing.T) {
 	}
 	until(t, "all are under way", func() bool { return len(progress()) == len(ids) })
 	victim := 0
-	if len(inHandOf(progress(), all[1].handler())) > len(inHandOf(progress(), all[0].handler())) {
+	if len(inHandOf(t, c, all[1].handler())) > len(inHandOf(t, c, all[0].handler())) {
 		victim = 1
 	}
 	handler := all[victim].handler()
 	since := time.Now()
 	all[victim].kill(t)
-	lost := inHandOf(progress(), handler)
+	lost := inHandOf(t, c, handler)
 	if len(lost) == 0 {
 		t.Fatal("the host had nothing in hand")
 	}
@@ -84,12 +85,20 @@ func twoHosts(t *testing.T) (*hosts.Cluster, []*real) {
 	return c, []*real{startReal(t, one), startReal(t, two)}
 }
 
-// inHandOf are the orchestrations that a process drives: their status names it, by its process id.
-func inHandOf(all map[string]hosts.Progress, pid int) map[string]hosts.Progress {
+// inHandOf are the orchestrations that a process drives, by its process id: their status has the name of its node.
+func inHandOf(t *testing.T, c *hosts.Cluster, pid int) map[string]hosts.Progress {
+	t.Helper()
+	known, err1 := nodes.List(t.Context(), c.Tables, "")
+	all, err2 := c.Progress(t.Context())
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
 	mine := map[string]hosts.Progress{}
-	for id, p := range all {
-		if !p.Ended() && strings.Contains(p.Node+"/", fmt.Sprintf("/%d/", pid)) {
-			mine[id] = p
+	for _, n := range known {
+		for id, p := range all {
+			if n.PID == pid && p.Node == n.Name && !p.Ended() {
+				mine[id] = p
+			}
 		}
 	}
 	return mine
