@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/outage"
 )
 
 const (
@@ -39,8 +40,8 @@ func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	if running > 0 {
 		errs = append(errs, fmt.Errorf("%d invocations still run after %v", running, handBackTime))
 	}
-	if p.Leave != nil {
-		ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	if p.Leave != nil { // nobody waits for a storage that is away: the others find out in time
+		ctx, cancel := context.WithTimeout(outage.Hurry(ctx), leaveTime)
 		defer cancel()
 		errs = append(errs, p.Leave(ctx))
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/vibedata/roundhouse/azure"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
@@ -416,6 +417,81 @@ func TestProcessStopsOnSignals(t *testing.T) {
 				t.Errorf("exit code %d, want %d: %v", code, want, err)
 			}
 		})
+	}
+}
+
+// startProcess starts the real process, and gives where it listens and its log, line by line.
+func startProcess(t *testing.T, env settingstest.Environment) (cmd *exec.Cmd, address string, log *bufio.Scanner) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
+	t.Cleanup(cancel)
+	cmd = exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = childEnv(env)
+	output, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = bufio.NewScanner(output)
+	return cmd, awaitLog(t, log, "listening").Address, log
+}
+
+// awaitLog reads a log until a message is in it.
+func awaitLog(t *testing.T, log *bufio.Scanner, message string) (record logRecord) {
+	t.Helper()
+	for log.Scan() {
+		if json.Unmarshal(log.Bytes(), &record) == nil && record.Msg == message {
+			return record
+		}
+	}
+	t.Fatalf("the log has ended without %q: %v", message, log.Err())
+	return record
+}
+
+// A process that waits for somebody ends at once at the second signal.
+func TestProcessEndsAtTheSecondSignal(t *testing.T) {
+	t.Parallel()
+	cmd, address, log := startProcess(t, emulator.With(settings.Storage, storage.Account(t).ConnectionString()))
+	conn, err := net.Dial("tcp4", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	// A request whose body does not come keeps the server from ending.
+	if _, err := io.WriteString(conn, "POST /outbox-wake-trigger HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil { // 100 Continue: it is read
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		for log.Scan() && !strings.Contains(log.Text(), "the work is handed back") { // it waits for the request then, or has ended
+		}
+	}
+	_ = cmd.Wait() // it was killed
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGINT {
+		t.Errorf("the process ended with %v", cmd.ProcessState)
+	}
+}
+
+// Neither does a process that has no storage wait for it at its end.
+func TestProcessStopsWithoutStorage(t *testing.T) {
+	t.Parallel()
+	account := azure.EmulatorAccount(1, 1, 1) // nobody listens there
+	cmd, _, log := startProcess(t, emulator.With(settings.Storage, account.ConnectionString()))
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if record := awaitLog(t, log, "stopped"); record.ExitCode != 128+int(syscall.SIGINT) {
+		t.Errorf("last record %+v", record)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 128+int(syscall.SIGINT) {
+		t.Errorf("exit code %d: %v", cmd.ProcessState.ExitCode(), err)
 	}
 }
 

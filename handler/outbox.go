@@ -77,14 +77,16 @@ func (e *events) prepare(ctx context.Context) error {
 }
 
 // wake delivers what is due of the tenant that a wake-up message names. One that cannot be read is dropped: the sweep
-// finds what it was to announce.
+// finds what it was to announce. One whose time is over because the program stops is handed on, for what is left of its events.
 func (e *events) wake(ctx context.Context, d engine.Delivery) error {
 	w, err := outbox.DecodeWake(string(d.Body))
 	if err != nil {
 		e.log.WarnContext(ctx, "outbox wake-up dropped", "messageId", d.ID, "bytes", len(d.Body), "reason", err.Error())
 		return nil
 	}
-	_, err = e.dispatcher.Dispatch(ctx, w.Tenant)
+	if _, err = e.dispatcher.Dispatch(ctx, w.Tenant); err == nil && errors.Is(context.Cause(ctx), trigger.ErrStopping) {
+		return trigger.ErrStopping
+	}
 	return err
 }
 

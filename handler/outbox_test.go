@@ -122,6 +122,22 @@ func TestAWakeUpDelivers(t *testing.T) {
 	}
 }
 
+// A program that stops hands a wake-up on: what it has not delivered is due at once, and another one delivers it.
+func TestAWakeUpIsHandedOn(t *testing.T) {
+	t.Parallel()
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
+	added := add(t, e, `{}`)
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(trigger.ErrStopping)
+	wake := engine.Delivery{Body: []byte(`{"tenant":"contoso"}`)}
+	if err := e.wake(ctx, wake); !errors.Is(err, trigger.ErrStopping) || status(t, e, added.ID) == outbox.StatusProcessed {
+		t.Errorf("%v, %s", err, status(t, e, added.ID))
+	}
+	if err := e.wake(t.Context(), wake); err != nil || status(t, e, added.ID) != outbox.StatusProcessed {
+		t.Errorf("handed on: %v, %s", err, status(t, e, added.ID))
+	}
+}
+
 // What cannot be read, and what the host has given up on, is dropped: nothing hangs on a wake-up.
 func TestBadWakeUpsAreDropped(t *testing.T) {
 	t.Parallel()
