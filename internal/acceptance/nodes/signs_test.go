@@ -33,7 +33,7 @@ func (s *storage) signed(from origin, ops []tables.Op) {
 			s.checkLost(s.owner(now.node), now)
 		case before.number != now.number:
 			s.t.Errorf("%s was taken over twice: %+v, %+v", now.node, before, now)
-		case before.finished && !now.finished:
+		case before.finished && (before.by != now.by || !now.finished):
 			s.t.Errorf("a takeover is begun again that was finished: %+v, %+v", before, now)
 		case before.by != now.by && s.owner(before.by).wasWell(before.at, now.at):
 			s.t.Errorf("%s took over from %s, and was well, but %s took over, too", before.by, now.node, now.by)
