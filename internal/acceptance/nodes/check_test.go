@@ -11,6 +11,9 @@ import (
 // bound is how long it takes until work of a dead node goes on, when nothing else happens meanwhile.
 const bound = 30 * time.Second
 
+// boundOfHandler is the same for a handler whose host lives, from when the host has started another one.
+const boundOfHandler = 3 * time.Second
+
 // check looks at what has happened, and stops the machines.
 func (s *simulation) check() {
 	for _, m := range s.machines {
@@ -82,15 +85,18 @@ func (s *simulation) checkDuties() {
 func (s *simulation) late() []error {
 	var all []error
 	for _, d := range s.duties {
-		if d.of.kind != killed && d.of.end.Sub(d.of.begin) < 2*bound {
+		if !d.of.kind.ends() && d.of.end.Sub(d.of.begin) < 2*bound {
 			continue // it may go on itself
 		}
 		limit := s.quiet(d.silent()).Add(bound)
 		if at, swallowed := s.storage.swallowed(d.of.begin, limit); swallowed {
 			limit = s.quiet(at.Add(hostLease)).Add(bound)
 		}
-		if d.of.kind != killed && limit.After(d.of.end) {
+		if !d.of.kind.ends() && limit.After(d.of.end) {
 			continue
+		}
+		if d.of.kind == crashed && d.spread == nil && limit.Equal(d.of.begin.Add(bound)) {
+			limit = d.of.end.Add(boundOfHandler)
 		}
 		if d.spread != nil {
 			limit = limit.Add(pollingTo) // of another queue

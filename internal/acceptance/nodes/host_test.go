@@ -95,6 +95,10 @@ func (m *machine) hold(store queues.Store, queue string, message queues.Message)
 	cancel()
 	close(over)
 	<-stopped
+	if m.hostLives && !m.alive() {
+		_, _ = m.storage.queues.Renew(context.WithoutCancel(m.ctx), queue, message.ID, receipt, visibilityTimeout) // the handler is gone, the host is not
+		return
+	}
 	if err == nil {
 		_ = store.Delete(m.ctx, queue, message.ID, receipt) // it may be another delivery's by now
 		return

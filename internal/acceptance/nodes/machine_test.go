@@ -18,6 +18,9 @@ import (
 type machine struct {
 	*simulation
 	slot, life int
+	host       string
+	hostLives  bool // when the machine has been killed
+	leaving    bool // it was told to end
 	skew       time.Duration
 	ctx        context.Context // ends when the machine is killed
 	die        context.CancelFunc
@@ -42,11 +45,17 @@ type invocation struct {
 }
 
 // boot starts a machine in a slot.
-func (s *simulation) boot(slot int) *machine {
+func (s *simulation) boot(slot int) *machine { return s.bootUnder(slot, "") }
+
+// bootUnder starts a handler under a host that lives, or else a machine.
+func (s *simulation) bootUnder(slot int, host string) *machine {
 	s.lives++
-	m := &machine{simulation: s, slot: slot, life: s.lives, booted: time.Now(), slow: 1, hand: map[*invocation]bool{}, thaw: make(chan struct{})}
+	m := &machine{host: host, simulation: s, slot: slot, life: s.lives, booted: time.Now(), slow: 1, hand: map[*invocation]bool{}, thaw: make(chan struct{})}
 	close(m.thaw)
 	m.ctx, m.die = context.WithCancel(s.t.Context())
+	if host == "" {
+		m.host = m.String()
+	}
 	if s.skew > 0 {
 		m.skew = time.Duration(s.script.Int64N(2*int64(s.skew))) - s.skew
 	}
@@ -106,6 +115,25 @@ func (m *machine) kill() {
 	}
 }
 
+// leave ends a machine that is told to.
+func (m *machine) leave() {
+	m.mu.Lock()
+	m.leaving, m.ill = true, append(m.ill, span{begin: time.Now()})
+	m.mu.Unlock()
+	m.work.Go(func() {
+		err := m.member.Leave(m.ctx)
+		m.tell("%s leaves: %v", m, err)
+		pause(time.Second)
+		m.kill()
+	})
+}
+
+func (m *machine) isLeaving() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leaving
+}
+
 // freeze stops the machine: none of its calls leaves, and none returns.
 func (m *machine) freeze() {
 	m.mu.Lock()
@@ -142,7 +170,7 @@ func (m *machine) alive() bool { return m.ctx.Err() == nil }
 func (m *machine) healthy() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.alive() && !m.frozen && !m.cut
+	return m.alive() && !m.frozen && !m.cut && !m.leaving
 }
 
 func (m *machine) isCut() bool {

@@ -39,12 +39,26 @@ func (m *machine) enroll() *member {
 	b.Node, err = nodes.New(nodes.Config{
 		Tables: stamped{faults.Tables(observed{m.storage.tables, m.storage}, b.intercept), m}, Table: nodesTable,
 		Queues: faults.Queues(m.storage.queues, b.intercept), Queue: scheduleQueue,
-		Name: m.String(), Host: m.String(), PID: m.life, Alive: func(int) bool { return true }, Version: "simulated",
+		Name: m.String(), Host: m.host, PID: m.life, Alive: m.lives(), Version: "simulated",
 		TakeOver: m.takeOver, Now: m.now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		m.t.Fatal(err)
 	}
 	return b
+}
+
+// lives says whether the process of a machine is there.
+func (m *machine) lives() func(pid int) bool {
+	return func(pid int) bool {
+		m.storage.mu.Lock()
+		defer m.storage.mu.Unlock()
+		for _, other := range m.storage.machines {
+			if other.life == pid {
+				return other.alive()
+			}
+		}
+		return false
+	}
 }
 
 // intercept counts the requests of the node, and notes when its sign of life was renewed.

@@ -51,7 +51,7 @@ func (s *storage) signed(from origin, ops []tables.Op) {
 
 // checkLost checks that a node that is taken for dead had not kept its sign of life.
 func (s *storage) checkLost(lost *machine, now taking) {
-	if lost == nil || !lost.alive() {
+	if lost == nil || !lost.alive() || lost.isLeaving() {
 		return
 	}
 	if age := time.Since(lost.member.renewedBefore(now.at)); age < nodes.DefaultDeath {

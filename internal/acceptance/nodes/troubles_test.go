@@ -12,13 +12,24 @@ import (
 // troubleKind is what happens to a machine.
 type troubleKind string
 
-const sweepEvery = 5 * time.Minute
+const (
+	sweepEvery = 5 * time.Minute
+	// restart is after what time a host has another handler.
+	restart = 2 * time.Second
+)
 
 const (
 	killed troubleKind = "killed" // another machine boots in its slot at the end
 	frozen troubleKind = "frozen"
 	cutOff troubleKind = "cut off"
+	// crashed is a handler that dies while its host lives: the host puts back what it has in hand, and starts another one.
+	crashed troubleKind = "crashed"
+	// told is a machine that is told to end: its node leaves, and what it has in hand is not put back.
+	told troubleKind = "told to end"
 )
+
+// ends says that the machine does not live on.
+func (k troubleKind) ends() bool { return k == killed || k == crashed || k == told }
 
 // trouble is drawn for a slot, and hits whatever machine is in it.
 type trouble struct {
@@ -39,10 +50,12 @@ type duty struct {
 func (s *simulation) drawTroubles() {
 	n := s.script.IntN(16)
 	for range n {
-		one := &trouble{kind: []troubleKind{killed, frozen, cutOff}[s.script.IntN(3)], slot: s.script.IntN(len(s.machines))}
+		one := &trouble{kind: []troubleKind{killed, frozen, cutOff, crashed, told}[s.script.IntN(5)], slot: s.script.IntN(len(s.machines))}
 		one.begin = s.began.Add(upTo(s.script, horizon))
 		most := []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, 30 * time.Minute}[s.script.IntN(4)]
-		one.end = one.begin.Add(time.Second + upTo(s.script, most))
+		if one.end = one.begin.Add(time.Second + upTo(s.script, most)); one.kind == crashed {
+			one.end = one.begin.Add(restart)
+		}
 		s.troubles = append(s.troubles, one)
 	}
 	if s.script.IntN(4) == 0 { // all at once
@@ -76,7 +89,7 @@ func (s *simulation) advance() {
 // strike lets a trouble begin. A machine has one at a time, except that one in trouble can be killed.
 func (s *simulation) strike(one *trouble) {
 	m := s.machines[one.slot]
-	if !m.alive() || one.kind != killed && !m.healthy() {
+	if !m.alive() || !one.kind.ends() && !m.healthy() || one.kind == told && !m.healthy() {
 		one.over = true
 		return
 	}
@@ -85,6 +98,7 @@ func (s *simulation) strike(one *trouble) {
 		if before != one && before.hit == m && !before.over {
 			before.over, before.end = true, one.end
 			s.tell("%s is %s, too", m, one.kind)
+			m.hostLives = one.kind == crashed
 			m.kill()
 			return
 		}
@@ -100,6 +114,11 @@ func (s *simulation) strike(one *trouble) {
 	switch one.kind {
 	case killed:
 		m.kill()
+	case crashed:
+		m.hostLives = true
+		m.kill()
+	case told:
+		m.leave()
 	case frozen:
 		m.freeze()
 	case cutOff:
@@ -109,8 +128,12 @@ func (s *simulation) strike(one *trouble) {
 
 func (s *simulation) relieve(one *trouble) {
 	switch one.kind {
-	case killed:
-		s.machines[one.slot] = s.boot(one.slot)
+	case killed, crashed, told:
+		host := ""
+		if one.kind == crashed {
+			host = one.hit.host
+		}
+		s.machines[one.slot] = s.bootUnder(one.slot, host)
 		s.tell("%s boots", s.machines[one.slot])
 	case frozen:
 		one.hit.unfreeze()
