@@ -166,6 +166,9 @@ func (n *Node) showMessages(ctx context.Context, messages []Message) (shown int)
 // claim makes this node the one that takes over. mine is false if nothing is to be done: the node has gone on with another sign of
 // life, or somebody has taken over.
 func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err error) {
+	if taken, err := n.isTakenOtherwise(ctx, *e); taken || err != nil {
+		return false, err
+	}
 	e.State, e.By, e.At = StateTaken, by, n.config.Now().UTC()
 	found, err := n.endSign(ctx, *e)
 	switch {
@@ -178,6 +181,22 @@ func (n *Node) claim(ctx context.Context, e *ended, by string) (mine bool, err e
 	}
 	// Who had begun it has not finished: its message came again.
 	return n.reclaim(ctx, e, found, by)
+}
+
+// isTakenOtherwise says whether somebody has taken over from the node by another of its signs of life: the process that follows under the
+// same host knows the number in the row, and the node may have gone on with another sign since.
+func (n *Node) isTakenOtherwise(ctx context.Context, e ended) (bool, error) {
+	prefix := tables.EscapeKey(signPrefix + e.Node + "-")
+	q := tables.Query{Partition: partition, From: prefix, To: tables.PrefixEnd(prefix)}
+	for row, err := range tables.All(ctx, n.config.Tables, n.config.Table, q) {
+		if err != nil {
+			return false, fmt.Errorf("read what ended the signs of life of node %s: %w", e.Node, err)
+		}
+		if found := endedOf(row); found.State == StateTaken && found.Number != e.Number {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // reclaim takes an unfinished takeover from another node.
