@@ -9,10 +9,10 @@ func (s *simulation) checkFence() {
 	for _, c := range s.storage.commits {
 		if lost, ok := s.storage.taken[c.node]; ok && c.at.After(lost.at) {
 			if c.issued.After(lost.at) {
-				s.t.Errorf("%s was issued at %s, after the node had been taken over at %s", c, c.issued.Format("15:04:05.000"), lost.at.Format("15:04:05.000"))
+				s.t.Errorf("%s was issued at %s, after the node had been taken over at %s", c, clock(c.issued), clock(lost.at))
 			}
 			if by, ok := other[c.subject+" "+c.node]; ok {
-				s.t.Errorf("%s was committed at %s, although %s had gone on", c, c.at.Format("15:04:05.000"), by)
+				s.t.Errorf("%s was committed at %s, although %s had gone on", c, clock(c.at), by)
 			}
 		}
 		for name, lost := range s.storage.taken {

@@ -20,7 +20,7 @@ func (s *simulation) checkRequests() {
 				continue
 			}
 			if !worked(work, at.Add(-lull), at) {
-				s.t.Errorf("%s asks for something at %s without having work", m, at.Format("15:04:05.000"))
+				s.t.Errorf("%s asks for something at %s without having work", m, clock(at))
 			}
 			n := 0
 			for _, other := range calls[i:] {
@@ -29,7 +29,7 @@ func (s *simulation) checkRequests() {
 				}
 			}
 			if n > requestsPerMinute {
-				s.t.Errorf("%s asks %d times in the minute from %s on", m, n, at.Format("15:04:05.000"))
+				s.t.Errorf("%s asks %d times in the minute from %s on", m, n, clock(at))
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +20,10 @@ type taking struct {
 	finished bool
 }
 
+func (t taking) String() string {
+	return fmt.Sprintf("%s/%d by %s at %s, finished %v", t.node, t.number, t.by, clock(t.at), t.finished)
+}
+
 // signed checks the rows of nodes: who is taken for dead has not kept its sign of life, and one node at a time takes over.
 func (s *storage) signed(from origin, ops []tables.Op) {
 	for _, op := range ops {
@@ -32,9 +37,9 @@ func (s *storage) signed(from origin, ops []tables.Op) {
 		case !again:
 			s.checkLost(s.owner(now.node), now)
 		case before.number != now.number:
-			s.t.Errorf("%s was taken over twice: %+v, %+v", now.node, before, now)
+			s.t.Errorf("%s was taken over twice: %s, %s", now.node, before, now)
 		case before.finished && (before.by != now.by || !now.finished):
-			s.t.Errorf("a takeover is begun again that was finished: %+v, %+v", before, now)
+			s.t.Errorf("a takeover is begun again that was finished: %s, %s", before, now)
 		case before.by != now.by && s.owner(before.by).wasWell(before.at, now.at):
 			s.t.Errorf("%s took over from %s, and was well, but %s took over, too", before.by, now.node, now.by)
 		}
@@ -55,10 +60,10 @@ func (s *storage) checkLost(lost *machine, now taking) {
 		return
 	}
 	if age := time.Since(lost.member.renewedBefore(now.at)); age < nodes.DefaultDeath {
-		s.t.Errorf("%s is taken for dead by %s at %s, %v after it had renewed its sign of life", now.node, now.by, now.at.Format("15:04:05.000"), age)
+		s.t.Errorf("%s is taken for dead by %s at %s, %v after it had renewed its sign of life", now.node, now.by, clock(now.at), age)
 	}
 	if lost.wasWell(now.at.Add(-time.Minute), now.at) {
-		s.t.Errorf("%s is taken for dead by %s at %s, although nothing is the matter with it", now.node, now.by, now.at.Format("15:04:05.000"))
+		s.t.Errorf("%s is taken for dead by %s at %s, although nothing is the matter with it", now.node, now.by, clock(now.at))
 	}
 }
 

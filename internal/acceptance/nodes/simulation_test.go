@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	seeds = flag.Int("seeds", 30, "how many seeds TestNodes runs, from 1")
+	seeds = flag.Int("seeds", 25, "how many seeds TestNodes runs, from 1")
 	seed  = flag.Int("seed", 0, "the only seed that TestNodes runs, with a trace; 0: all")
 )
 
@@ -175,6 +175,6 @@ func (s *simulation) ids() []string { return slices.Sorted(maps.Keys(s.subjects)
 // tell traces a single seed.
 func (s *simulation) tell(format string, args ...any) {
 	if *seed != 0 {
-		s.t.Logf("%s "+format, append([]any{time.Now().Format("15:04:05.000")}, args...)...)
+		s.t.Logf("%s "+format, append([]any{clock(time.Now())}, args...)...)
 	}
 }
