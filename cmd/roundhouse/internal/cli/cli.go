@@ -102,7 +102,7 @@ func (a *app) root() *cobra.Command {
 messages to engines, shows what became of them, and changes what needs a person.
 For that it asks the HTTP API of the app, or goes straight to
 storage for what has to work when the app is down (send, poller, doctor, and
-with --storage history, dlq, timeline and audit, too).
+with --storage history, dlq, timeline, nodes and audit, too).
 
 Without settings it is for "make run" on this machine.
 

@@ -21,8 +21,9 @@ A process writes its row when it starts, once a minute while it has work in
 hand, and when it comes to rest or ends. One that is idle makes no requests, so
 its last sign of life may be old, and "alive" means that nothing else is known.
 Times are those of the process, whose clock may be wrong.`,
-			example: "  roundhouse nodes\n  roundhouse nodes --state taken"},
+			example: "  roundhouse nodes\n  roundhouse nodes --state taken\n  roundhouse nodes --storage \"$AzureWebJobsStorage\""},
 		path:    []string{"nodes"},
+		open:    a.either,
 		none:    "No such process is known. An app writes its rows when it starts.",
 		filters: []filter{{flag: "state", param: "state", usage: "only those in this `state`: alive, gone, taken", values: []string{"alive", "gone", "taken"}}},
 		columns: []column[client.NodeItem]{

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/internal/appservice"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
 // nowhere is a storage account that nobody can reach.
@@ -50,6 +53,8 @@ func TestStraightToStorage(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	entry := w.record(t, "down-1", now)
 	letter := w.deadLetter(t, "down-2", "vault said no", now)
+	w.want(t, 0, []string{"No such process"}, "nodes", "--state", "gone", "--storage", connection)
+	started(t, "down-node", store)
 	for _, step := range []struct {
 		args  string
 		code  int
@@ -72,6 +77,7 @@ func TestStraightToStorage(t *testing.T) {
 		{"registry set down-i --ring late", 0, []string{"late"}},
 		{"registry resume down-i", 0, nil},
 		{"registry show down-i", 0, []string{"late"}},
+		{"nodes --state alive", 0, []string{"down-node", "alive"}},
 	} {
 		w.want(t, step.code, step.texts, append(strings.Fields(step.args), "--storage", connection)...)
 		check(t, w.runWith(t, map[string]string{storageSetting: connection}, append(strings.Fields(step.args), "--storage", "settings")...), step.code, step.texts)
@@ -87,6 +93,16 @@ func TestStraightToStorage(t *testing.T) {
 		t.Error(r.err)
 	}
 	w.want(t, 2, []string{storageSetting}, "history", "list", "--storage", "settings")
+}
+
+// started leaves the row of a process in storage.
+func started(t *testing.T, name string, store *azure.Tables) {
+	t.Helper()
+	n, err := nodes.New(nodes.Config{Tables: store, Queues: queues.NewMemory(), Queue: "q", Name: name,
+		TakeOver: func(context.Context, nodes.Lost, func(int)) error { return nil }})
+	must(t, err, store.CreateTable(t.Context(), hostlock.DefaultTable))
+	defer n.Close()
+	must(t, n.Start(t.Context()))
 }
 
 func TestSend(t *testing.T) {

@@ -5,6 +5,7 @@ package direct
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -22,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/deadevent"
 	"github.com/vibedata/roundhouse/internal/urlpath"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -71,8 +73,18 @@ func New(c Config) (*Transport, error) {
 	deadevent.NewOwner(letters, outbox.NewAdmin(events))
 	return t, api.Register(t.echo, api.Config{
 		History: engine.NewHistory(store, ""), DeadLetters: letters, Engines: c.Engines, Registry: instances, Placement: placement,
-		Door: access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
+		Nodes: func(ctx context.Context) ([]nodes.Info, error) { return listNodes(ctx, store) },
+		Door:  access.Door{Control: access.Control{Fixed: &who}, Audit: t.audit, Name: "cli", Log: c.Log}, Now: c.Now, Log: c.Log,
 	})
+}
+
+// listNodes lists the processes that have run the app; none, if it has never run.
+func listNodes(ctx context.Context, store tables.Store) ([]nodes.Info, error) {
+	all, err := nodes.List(ctx, store, "")
+	if errors.Is(err, tables.ErrNotFound) {
+		return nil, nil
+	}
+	return all, err
 }
 
 // RoundTrip answers a request. It fails only when its context has ended.
