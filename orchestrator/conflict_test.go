@@ -53,6 +53,48 @@ func TestAnEventElsewhereDoesNotDisturbAnActivity(t *testing.T) {
 	})
 }
 
+// An event that comes here after another process has committed a round loses the race for the next one, and is applied then,
+// whatever runs here meanwhile.
+func TestAnEventThatLosesARaceWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		long := NewActivity("long", func(ctx context.Context, n int) (int, error) { return n, pause(ctx, 10*time.Minute) })
+		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
+			work := long.Call(ctx, n)
+			for range 3 {
+				if _, err := Event[int](ctx, "number").Await(); err != nil {
+					return 0, err
+				}
+			}
+			return work.Await()
+		})
+		here := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{long})
+		there := w.signalling(t, nil, []AnyOrchestrator{o}, []AnyActivity{long})
+		done := runInBackground(t.Context(), here, startOf("a", 1))
+		time.Sleep(time.Minute)
+		if _, err := there.Deliver(t.Context(), eventSignal("a", "e1", "number", "1")); err != nil {
+			t.Fatal(err)
+		}
+		delivered := make(chan error, 1)
+		go func() {
+			_, err := here.Deliver(t.Context(), eventSignal("a", "e2", "number", "2"))
+			delivered <- err
+		}()
+		time.Sleep(time.Second)
+		in, err := there.Inspect(t.Context(), "a")
+		if err != nil || in.LastSignal != "e2" || here.Counts().Conflicts != 1 {
+			t.Errorf("the last signal is %s, after %d conflicts: %v", in.LastSignal, here.Counts().Conflicts, err)
+		}
+		if _, err := there.Deliver(t.Context(), eventSignal("a", "e3", "number", "3")); err != nil {
+			t.Error(err)
+		}
+		if err, r := <-delivered, <-done; err != nil || r.err != nil || r.out.Status != Completed {
+			t.Errorf("%v, %s %v", err, r.out.Status, r.err)
+		}
+	})
+}
+
 // A race for a round that is lost with results in hand loses none of them, whatever the winner has learned.
 func TestARaceLostWithResultsInHand(t *testing.T) {
 	t.Parallel()

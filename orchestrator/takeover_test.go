@@ -1,0 +1,132 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
+)
+
+// seat is where a process is among the nodes; a test says who is taken over.
+type seat struct {
+	mu   sync.Mutex
+	name string
+	gone bool
+}
+
+func (p *seat) Name() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.name
+}
+
+func (p *seat) Hold(string) func() { return func() {} }
+
+func (p *seat) Confirm(_ context.Context, name string) error {
+	if p.mu.Lock(); p.gone || name != p.name {
+		defer p.mu.Unlock()
+		return nodes.ErrFenced
+	}
+	p.mu.Unlock()
+	return nil
+}
+
+// fence has others take over from the process, which goes on under another name, or not at all.
+func (p *seat) fence(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.name, p.gone = name, name == ""
+}
+
+// takeovers are an orchestration with an activity that takes ten minutes, and two processes.
+type takeovers struct {
+	here, there         *Runtime
+	seatHere, seatThere *seat
+}
+
+func newTakeovers(t *testing.T) *takeovers {
+	t.Helper()
+	w := newWorld(t)
+	long := NewActivity("long", func(ctx context.Context, n int) (int, error) { return n, pause(ctx, 10*time.Minute) })
+	o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) { return long.Call(ctx, n).Await() })
+	x := &takeovers{seatHere: &seat{name: "here-1"}, seatThere: &seat{name: "there-1"}}
+	under := func(p *seat) *Runtime {
+		return w.configured(t, nil, Config{Orchestrators: []AnyOrchestrator{o}, Activities: []AnyActivity{long}, Queues: w.queues, ScheduleQueue: signalQueue, Nodes: p})
+	}
+	x.here, x.there = under(x.seatHere), under(x.seatThere)
+	return x
+}
+
+// takeOver has a runtime take over the orchestration in the background. The channel gets the error; begun counts.
+func (x *takeovers) takeOver(t *testing.T, rt *Runtime, lost string, begun *int) chan error {
+	done := make(chan error, 1)
+	go func() {
+		done <- rt.TakeOver(t.Context(), Lost{Node: lost, Orchestrations: []string{"a"}, Since: time.Now()}, func(int) { *begun++ })
+	}()
+	time.Sleep(2 * time.Second) // all that has to wait for nothing has happened then
+	return done
+}
+
+func (x *takeovers) drivenBy(t *testing.T) string {
+	t.Helper()
+	in, err := x.there.Inspect(context.WithoutCancel(t.Context()), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in.Node
+}
+
+// A process that was taken for dead, and lives, can take over in its turn, although it still drives the orchestration under its
+// lost name.
+func TestTakeoverByWhoWasTakenOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := newTakeovers(t)
+		first := runInBackground(t.Context(), x.here, startOf("a", 1))
+		time.Sleep(time.Minute)
+		x.seatHere.fence("here-2")
+		begun := 0
+		second := x.takeOver(t, x.there, "here-1", &begun)
+		if by := x.drivenBy(t); by != "there-1" || begun != 1 {
+			t.Fatalf("driven by %s, %d takeovers", by, begun)
+		}
+		x.seatThere.fence("")
+		third := x.takeOver(t, x.here, "there-1", &begun)
+		if by := x.drivenBy(t); by != "here-2" || begun != 2 {
+			t.Errorf("driven by %s, %d takeovers", by, begun)
+		}
+		if r := <-first; !errors.Is(r.err, ErrElsewhere) {
+			t.Errorf("under the lost name: %v", r.err)
+		}
+		if err := <-third; err != nil {
+			t.Error(err)
+		}
+		if err := <-second; !errors.Is(err, nodes.ErrFenced) {
+			t.Errorf("there: %v", err)
+		}
+		if out, err := x.here.Get(t.Context(), "a"); err != nil || out.Status != Completed {
+			t.Errorf("%s %v", out.Status, err)
+		}
+	})
+}
+
+// A process that is taken over itself finishes no takeover: who takes over from it does.
+func TestTakeoverByWhoIsFenced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := newTakeovers(t)
+		first := runInBackground(t.Context(), x.here, startOf("a", 1))
+		time.Sleep(time.Minute)
+		x.seatHere.fence("")
+		x.seatThere.fence("")
+		begun := 0
+		if err := <-x.takeOver(t, x.there, "here-1", &begun); !errors.Is(err, nodes.ErrFenced) || begun != 0 {
+			t.Errorf("%v, %d takeovers begun", err, begun)
+		}
+		<-first
+	})
+}
