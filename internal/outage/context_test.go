@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/internal/outage"
+	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -158,4 +159,47 @@ func TestALostTryIsNotForgotten(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
+}
+
+// A message that its sender keeps hidden is not sent twice: when its answer is lost, the sender is told once storage is back. Any
+// other message is repeated.
+func TestAHiddenMessageIsSentOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		hidden   bool
+		want     error
+		messages int
+	}{"hidden": {true, queues.ErrOutcomeUnknown, 1}, "other": {false, nil, 2}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, lost := time.Now(), false
+				inner := newWorld(t, 1).inQueues
+				s := outage.Queues(faults.Queues(inner, func(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
+					if time.Since(began) > 12*time.Second {
+						return next(ctx)
+					}
+					if !lost {
+						lost = true
+						if err := next(ctx); err != nil {
+							return err
+						}
+					}
+					return queues.ErrOutcomeUnknown
+				}), outage.Config{})
+				var err error
+				if ctx := invocation(t, budget); tt.hidden {
+					_, _, err = s.SendHidden(ctx, queue, []byte("sign"), time.Minute)
+				} else {
+					_, err = s.Send(ctx, queue, []byte("sign"), time.Minute)
+				}
+				if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || time.Since(began) < 12*time.Second {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if n, err := inner.Length(t.Context(), queue); err != nil || n != tt.messages {
+					t.Errorf("%d messages, want %d: %v", n, tt.messages, err)
+				}
+			})
+		})
+	}
 }
