@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,10 +63,10 @@ func newTakeovers(t *testing.T) *takeovers {
 }
 
 // takeOver has a runtime take over the orchestration in the background. The channel gets the error; begun counts.
-func (x *takeovers) takeOver(t *testing.T, rt *Runtime, lost string, begun *int) chan error {
+func (x *takeovers) takeOver(t *testing.T, rt *Runtime, lost string, begun *atomic.Int32) chan error {
 	done := make(chan error, 1)
 	go func() {
-		done <- rt.TakeOver(t.Context(), Lost{Node: lost, Orchestrations: []string{"a"}, Since: time.Now()}, func(int) { *begun++ })
+		done <- rt.TakeOver(t.Context(), Lost{Node: lost, Orchestrations: []string{"a"}, Since: time.Now()}, func(int) { begun.Add(1) })
 	}()
 	time.Sleep(2 * time.Second) // all that has to wait for nothing has happened then
 	return done
@@ -89,15 +90,15 @@ func TestTakeoverByWhoWasTakenOver(t *testing.T) {
 		first := runInBackground(t.Context(), x.here, startOf("a", 1))
 		time.Sleep(time.Minute)
 		x.seatHere.fence("here-2")
-		begun := 0
+		var begun atomic.Int32
 		second := x.takeOver(t, x.there, "here-1", &begun)
-		if by := x.drivenBy(t); by != "there-1" || begun != 1 {
-			t.Fatalf("driven by %s, %d takeovers", by, begun)
+		if by := x.drivenBy(t); by != "there-1" || begun.Load() != 1 {
+			t.Fatalf("driven by %s, %d takeovers", by, begun.Load())
 		}
 		x.seatThere.fence("")
 		third := x.takeOver(t, x.here, "there-1", &begun)
-		if by := x.drivenBy(t); by != "here-2" || begun != 2 {
-			t.Errorf("driven by %s, %d takeovers", by, begun)
+		if by := x.drivenBy(t); by != "here-2" || begun.Load() != 2 {
+			t.Errorf("driven by %s, %d takeovers", by, begun.Load())
 		}
 		if r := <-first; !errors.Is(r.err, ErrElsewhere) {
 			t.Errorf("under the lost name: %v", r.err)
@@ -123,9 +124,9 @@ func TestTakeoverByWhoIsFenced(t *testing.T) {
 		time.Sleep(time.Minute)
 		x.seatHere.fence("")
 		x.seatThere.fence("")
-		begun := 0
-		if err := <-x.takeOver(t, x.there, "here-1", &begun); !errors.Is(err, nodes.ErrFenced) || begun != 0 {
-			t.Errorf("%v, %d takeovers begun", err, begun)
+		var begun atomic.Int32
+		if err := <-x.takeOver(t, x.there, "here-1", &begun); !errors.Is(err, nodes.ErrFenced) || begun.Load() != 0 {
+			t.Errorf("%v, %d takeovers begun", err, begun.Load())
 		}
 		<-first
 	})
