@@ -15,6 +15,9 @@ const (
 	// handBackTime is how long the work that runs gets to be committed and put back when the program stops. It is more than
 	// activities get to return; what takes longer is left to whoever takes over.
 	handBackTime = 5 * time.Second
+	// linger is how long the server still answers after that: a host that lives takes at once what was put back, and an invocation
+	// that cannot reach the process any more has failed.
+	linger = 300 * time.Millisecond
 	// leaveTime bounds how long telling the others may take.
 	leaveTime = 3 * time.Second
 )

@@ -195,6 +195,8 @@ func (m runner) stop(a program, srv *server, reason error, log *slog.Logger) {
 	}
 	if errors.Is(reason, errParentGone) {
 		wait = 0 // nobody is left to take an answer
+	} else if a.Gate != nil {
+		<-time.After(linger)
 	}
 	srv.shutdown(max(0, wait-time.Since(began)))
 }
