@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
-	"path/filepath"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -26,8 +20,6 @@ const (
 	manyLimit = 5 * time.Minute
 	// survivors are those that are left then.
 	survivors = 2
-	// watched is for how long requests are counted.
-	watched = time.Minute
 )
 
 // takeoverOfMany measures how long it takes until all go on that one node had in hand, when these are many. Each is in a timer, which
@@ -121,79 +113,5 @@ func (t *trial) awaitBegun(ctx context.Context, n int) error {
 		if err := pause(ctx, streamEvery); err != nil {
 			return fmt.Errorf("%d of %d orchestrations have begun within %v", len(all), n, fillTimeout)
 		}
-	}
-}
-
-// signsOfLife counts the requests with which a node says that it lives, in a minute.
-func signsOfLife() scenario {
-	metrics := []metric{
-		{"recovery/requests/idle", "requests/min", "goal 0"},
-		{"recovery/requests/busy", "requests/min", "goal 8 or less"},
-	}
-	return scenario{metrics, func(ctx context.Context, _ time.Duration) ([]float64, error) {
-		values := make([]float64, len(metrics))
-		err := withAccounts(ctx, len(metrics), func(dir string, accounts []azure.Account) error {
-			group, ctx := errgroup.WithContext(ctx)
-			for i, work := range [][]load{nil, {{10, hosts.Work{Naps: 10, Nap: 20 * time.Second}}}} {
-				group.Go(func() error {
-					n, err := countSigns(ctx, filepath.Join(dir, fmt.Sprint(i)), accounts[i], work)
-					values[i] = float64(n)
-					return err
-				})
-			}
-			return group.Wait()
-		})
-		return values, err
-	}}
-}
-
-// countSigns counts the requests of a handler about its sign of life while it works.
-func countSigns(ctx context.Context, dir string, account azure.Account, work []load) (int64, error) {
-	var n atomic.Int64
-	gate, err := hosts.NewGate(account, func(r *http.Request) {
-		if isSign(r) {
-			n.Add(1)
-		}
-	})
-	if err != nil {
-		return 0, err
-	}
-	defer gate.Close()
-	c, err := hosts.New(hosts.Config{Dir: dir, Account: account, Handler: gate.Account(account.Name)})
-	if err != nil {
-		return 0, err
-	}
-	defer c.Close()
-	if _, err := c.Start(ctx); err != nil {
-		return 0, err
-	}
-	for i, l := range work {
-		for j := range l.count {
-			if err := c.Send(ctx, fmt.Sprintf("busy-%d-%d", i, j), l.work); err != nil {
-				return 0, err
-			}
-		}
-	}
-	if err := pause(ctx, settled); err != nil {
-		return 0, err
-	}
-	before := n.Load()
-	err = pause(ctx, watched)
-	return n.Load() - before, err
-}
-
-// isSign says whether a request is about the message or the row of a node. Work of this kind puts nothing else into the queue.
-func isSign(r *http.Request) bool {
-	switch path := r.URL.Path; {
-	case strings.Contains(path, "/orchestration-schedules/messages"):
-		return true
-	case strings.Contains(path, "/hostLocks("):
-		return strings.Contains(path, "'nodes'")
-	case r.Method == http.MethodPost && (strings.HasSuffix(path, "/hostLocks") || strings.HasSuffix(path, "/$batch")):
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		return err == nil && bytes.Contains(body, []byte("nodes")) && bytes.Contains(append(body, path...), []byte("hostLocks"))
-	default:
-		return false
 	}
 }
