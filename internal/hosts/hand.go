@@ -69,23 +69,16 @@ type Hand struct {
 
 // InHand reads what these hosts have in hand. Of a host that is dead, it is what it had when it died.
 func (c *Cluster) InHand(ctx context.Context, all ...*Host) (Hand, error) {
-	var held []string
-	for _, h := range all {
-		held = append(held, h.Held()...)
-	}
-	return c.HandOf(ctx, held)
-}
-
-// HandOf reads how far these orchestrations are.
-func (c *Cluster) HandOf(ctx context.Context, held []string) (Hand, error) {
 	progress, err := c.Progress(ctx)
 	hand := Hand{Begun: map[string]Progress{}}
-	for _, id := range held {
-		switch p := progress[id]; {
-		case !p.Begun():
-			hand.NotBegun = append(hand.NotBegun, id)
-		case !p.Ended():
-			hand.Begun[id] = p
+	for _, h := range all {
+		for _, id := range h.Held() {
+			switch p := progress[id]; {
+			case !p.Begun():
+				hand.NotBegun = append(hand.NotBegun, id)
+			case !p.Ended():
+				hand.Begun[id] = p
+			}
 		}
 	}
 	return hand, err

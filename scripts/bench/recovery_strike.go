@@ -18,16 +18,16 @@ func killFuller(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	return since, hand, err
 }
 
-// killHandler kills the handler alone; its host lives, and starts it again.
+// killHandler kills the handler alone; its host lives, and starts it again. What was in hand is read before, since the next handler
+// takes over at once.
 func killHandler(ctx context.Context, t *trial) (time.Time, hosts.Hand, error) {
 	victim := t.hosts[0]
-	held := victim.Held() // the host gives back what the dead handler had
-	since := time.Now()
-	if err := victim.KillHandler(); err != nil {
-		return since, hosts.Hand{}, err
+	hand, err := t.struck(ctx, victim)
+	if err != nil {
+		return time.Time{}, hand, err
 	}
-	hand, err := t.HandOf(ctx, held)
-	return since, hand, err
+	since := time.Now()
+	return since, hand, victim.KillHandler()
 }
 
 // endFuller asks the host that has most in hand to end; the other one lives.

@@ -107,7 +107,7 @@ func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[strin
 			}
 		}
 		if before, ok := lost[id]; ok && (taken == 0 || in.Node == before.Node) {
-			t.Errorf("%s was taken over %d times, and ended at %s, in whose hand it was when that died", id, taken, in.Node)
+			t.Errorf("%s was in hand of %s when that died, was taken over %d times, and ended at %s", id, before.Node, taken, in.Node)
 		}
 	}
 	t.Logf("%d of %d orchestrations were in hand, and were taken over", len(lost), len(ids))
@@ -135,12 +135,11 @@ func TestHandlerKilled(t *testing.T) {
 	t.Parallel()
 	c, all := newCluster(t, 1)
 	ids := inHand(t, c)
-	held := all[0].Held() // the host puts back what it cannot see through
-	if err := all[0].KillHandler(); err != nil {
+	hand, err := c.InHand(t.Context(), all[0]) // before, since the next handler takes over at once
+	if err != nil {
 		t.Fatal(err)
 	}
-	hand, err := c.HandOf(t.Context(), held)
-	if err != nil {
+	if err := all[0].KillHandler(); err != nil {
 		t.Fatal(err)
 	}
 	checkTakenOver(t, c, ids, hand.Begun)
