@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,15 +19,16 @@ import (
 
 // silence is storage that does not answer while it lasts: it refuses connections, or takes requests and says nothing.
 type silence struct {
-	on, hangs bool
-	requests  int
+	hangs    bool
+	on       atomic.Bool
+	requests atomic.Int64
 }
 
 func (s *silence) intercept(ctx context.Context, _ faults.Call, next func(context.Context) error) error {
-	if !s.on {
+	if !s.on.Load() {
 		return next(ctx)
 	}
-	s.requests++
+	s.requests.Add(1)
 	limit := 2 * time.Second // as the adapter repeats a request whose connection is refused
 	switch {
 	case s.hangs:
@@ -69,7 +71,7 @@ func TestRequestsDuringAnOutage(t *testing.T) {
 					c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, s.intercept), faults.Queues(c.Queues, s.intercept), faults.Blobs(c.Blobs, s.intercept)
 				})
 				time.Sleep(time.Minute) // what is kept for a while is old
-				s.on = true
+				s.on.Store(true)
 				for _, r := range []struct{ method, path, body string }{
 					{http.MethodGet, "/api/history?engine=hello", ""},
 					{http.MethodPost, "/api/hello", `{"correlationId": "c1", "input": "ada"}`},
@@ -104,14 +106,14 @@ func TestRequestsDuringAnOutage(t *testing.T) {
 						t.Errorf("the probe does not say why: %s", rec.Body)
 					}
 				}
-				before := s.requests
+				before := s.requests.Load()
 				for range 1000 {
 					ask(t, h, http.MethodGet, "/api/history?engine=hello", "")
 				}
-				if more := s.requests - before; more > 1 {
+				if more := s.requests.Load() - before; more > 1 {
 					t.Errorf("a thousand requests made %d calls of storage", more)
 				}
-				s.on = false
+				s.on.Store(false)
 				time.Sleep(10 * time.Second)
 				for _, path := range []string{"/api/history?engine=hello", "/api/health/ready"} {
 					if rec, took := ask(t, h, http.MethodGet, path, ""); rec.Code != http.StatusOK || took > time.Second {
@@ -134,17 +136,17 @@ func TestAnOutageLongerThanTheBudget(t *testing.T) {
 		h := handlertest.NewWith(t, handler.App{Engines: engines}, map[string]string{"GREETING": "Hello", "ROUNDHOUSE_INVOCATION_BUDGET": "3m"}, func(c *handler.Config) {
 			c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, s.intercept), faults.Queues(c.Queues, s.intercept), faults.Blobs(c.Blobs, s.intercept)
 		})
-		s.on = true
+		s.on.Store(true)
 		began := time.Now()
 		message := `{"Data":{"message":"{\"correlationId\": \"c1\", \"input\": \"ada\"}"},"Metadata":{"Id":"\"11111111-1111-4111-8111-111111111111\"","DequeueCount":"1"}}`
 		rec, took := ask(t, h, http.MethodPost, "/hello-queue-trigger", message)
 		if rec.Code != http.StatusInternalServerError || took < 3*time.Minute || took > 3*time.Minute+5*time.Second {
 			t.Errorf("%d after %v: %s", rec.Code, took, rec.Body)
 		}
-		if time.Sleep(time.Until(began.Add(20 * time.Minute))); s.requests > 200 {
-			t.Errorf("%d calls of storage in vain", s.requests)
+		if time.Sleep(time.Until(began.Add(20 * time.Minute))); s.requests.Load() > 200 {
+			t.Errorf("%d calls of storage in vain", s.requests.Load())
 		}
-		s.on = false
+		s.on.Store(false)
 		time.Sleep(10 * time.Second)
 		if rec, took := ask(t, h, http.MethodPost, "/hello-queue-trigger", message); rec.Code != http.StatusOK || took > time.Second {
 			t.Errorf("%d after %v: %s", rec.Code, took, rec.Body)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,10 +63,12 @@ func TestReleaseOfALostNode(t *testing.T) {
 
 func releaseOfALostNode(t *testing.T) {
 	st := memoryPlatform(t, &faults.Plan{})
-	dead := false
+	var dead atomic.Bool
 	kill := func(ctx context.Context, c faults.Call, next func(context.Context) error) error {
-		dead = dead || c.Operation == "Send" && c.Target == "events"
-		if dead {
+		if c.Operation == "Send" && c.Target == "events" {
+			dead.Store(true)
+		}
+		if dead.Load() {
 			return faults.ErrCrashed
 		}
 		return next(ctx)
@@ -81,7 +84,7 @@ func releaseOfALostNode(t *testing.T) {
 		_, err := lost.events.dispatcher.Dispatch(t.Context(), "contoso")
 		return err
 	})
-	if !dead {
+	if !dead.Load() {
 		t.Fatal("the process has delivered nothing")
 	}
 	deliver := func() outbox.Result {
