@@ -401,8 +401,13 @@ func (p *platform) checkEvent(t *testing.T, notify engine.Entry) {
 	p.published = append(p.published, out.EventID)
 }
 
+// empty says whether a queue has no message, but for the handler's sign of life.
 func (p *platform) empty(t *testing.T, queue string) bool {
 	t.Helper()
+	most := 0
+	if queue == scheduleQueue {
+		most = 1
+	}
 	n, err := p.queues.Length(t.Context(), queue)
-	return err == nil && n == 0
+	return err == nil && n <= most
 }
