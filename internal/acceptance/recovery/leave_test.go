@@ -92,23 +92,33 @@ func checkHandedBack(t *testing.T, c *hosts.Cluster, ids []string, since time.Ti
 	}
 }
 
-// TestHostEnds: a host is asked to end under load. What it had in hand is put back for the other one, which goes on with it at once:
-// neither a lease nor a takeover is waited for.
-func TestHostEnds(t *testing.T) {
-	t.Parallel()
+// victimUnderLoad is the one of two hosts that has more in hand, and what checks, once it was asked to end, that all of that goes on.
+func victimUnderLoad(t *testing.T) (victim *hosts.Host, handedBack func()) {
+	t.Helper()
 	c, all := newCluster(t, 2)
 	steady, ids := laden(t, c)
-	victim := fuller(all)
+	victim = fuller(all)
 	hand, err := c.InHand(t.Context(), victim)
 	if err != nil {
 		t.Fatal(err)
 	}
 	maps.DeleteFunc(hand.Begun, func(id string, _ hosts.Progress) bool { return !steady[id] })
 	since := time.Now()
+	return victim, func() {
+		t.Helper()
+		checkHandedBack(t, c, ids, since, hand)
+	}
+}
+
+// TestHostEnds: a host is asked to end under load. What it had in hand is put back for the other one, which goes on with it at once:
+// neither a lease nor a takeover is waited for.
+func TestHostEnds(t *testing.T) {
+	t.Parallel()
+	victim, handedBack := victimUnderLoad(t)
 	if err := victim.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	checkHandedBack(t, c, ids, since, hand)
+	handedBack()
 	<-victim.Ended()
 	if left := victim.Held(); len(left) > 0 {
 		t.Errorf("the host has ended with the messages of %v", left)
@@ -119,17 +129,9 @@ func TestHostEnds(t *testing.T) {
 // place, goes on.
 func TestHandlerEnds(t *testing.T) {
 	t.Parallel()
-	c, all := newCluster(t, 2)
-	steady, ids := laden(t, c)
-	victim := fuller(all)
-	hand, err := c.InHand(t.Context(), victim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	maps.DeleteFunc(hand.Begun, func(id string, _ hosts.Progress) bool { return !steady[id] })
-	since := time.Now()
+	victim, handedBack := victimUnderLoad(t)
 	if err := victim.EndHandler(); err != nil {
 		t.Fatal(err)
 	}
-	checkHandedBack(t, c, ids, since, hand)
+	handedBack()
 }
