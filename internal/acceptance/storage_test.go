@@ -128,6 +128,10 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 	}
 	rotated := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
 	until(t, "some rotations, and others under way", func() bool { return p.seen(rotated) >= 5 && r.begun() > p.seen(rotated)+5 })
+	// Those that are parked already wait for the message of their timer. The host may receive that by an answer that is lost with
+	// storage, and then it is hidden for the lease: nothing is said here of how they go on.
+	parked := map[string]bool{}
+	p.seen(func(i localhost.Invocation) bool { parked[i.MessageID] = rotated(i); return false })
 	end()
 	stopped := time.Now()
 	running := r.begun() - p.seen(rotated)
@@ -141,6 +145,9 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 		t.Errorf("%d invocations failed, or were of messages that came again", n)
 	}
 	for _, message := range r.messages() {
+		if parked[message] {
+			continue
+		}
 		p.succeeded(t, ids[message], "instance-"+ids[message])
 	}
 	if now := p.host.HandlerPID(); now != pid {

@@ -84,11 +84,10 @@ func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress)
 }
 
 // checkTakenOver waits until all have completed, and checks that those that were in hand of what died say that they were taken over.
+// A message that a host holds while its orchestration goes on at the node that ended it was only about to be deleted: it is not counted.
 func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[string]hosts.Progress) {
 	t.Helper()
-	if len(lost) == 0 {
-		t.Fatal("what died had nothing in hand")
-	}
+	over := 0
 	for _, id := range ids {
 		until(t, "the end of "+id, func() bool {
 			all, err := c.Progress(t.Context())
@@ -106,11 +105,18 @@ func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[strin
 				}
 			}
 		}
-		if before, ok := lost[id]; ok && (taken == 0 || in.Node == before.Node) {
-			t.Errorf("%s was in hand of %s when that died, was taken over %d times, and ended at %s", id, before.Node, taken, in.Node)
+		before, ok := lost[id]
+		if !ok || in.Node == before.Node {
+			continue
+		}
+		if over++; taken == 0 {
+			t.Errorf("%s was in hand of %s when that died, and ended at %s without a takeover", id, before.Node, in.Node)
 		}
 	}
-	t.Logf("%d of %d orchestrations were in hand, and were taken over", len(lost), len(ids))
+	if over == 0 {
+		t.Fatal("what died had nothing in hand")
+	}
+	t.Logf("%d of %d orchestrations were in hand, and were taken over", over, len(ids))
 }
 
 // TestHostKilled: a host is killed with its handler. The other one goes on with what was in hand.
