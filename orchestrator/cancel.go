@@ -57,21 +57,17 @@ func (x *execution) cancelCoroutine(t *task) {
 	if t.done || t.canceled {
 		return // canceled is set because coroutines can wait for each other
 	}
-	for _, f := range x.coroutines {
-		if f.task != t {
-			continue
-		}
-		if len(f.waiting) == 0 && f != x.current {
-			f.ended = true
-			x.interrupt(t)
-			return
-		}
-		t.canceled = true
-		for _, w := range f.waiting {
-			x.cancel(w)
-		}
-		t.canceled = false
+	f := t.body
+	if len(f.waiting) == 0 && f != x.current {
+		f.ended = true
+		x.interrupt(t)
+		return
 	}
+	t.canceled = true
+	for _, w := range f.waiting {
+		x.cancel(w)
+	}
+	t.canceled = false
 }
 
 // interrupt ends a call for the orchestration. Stopping the work behind it is up to the driver.

@@ -15,6 +15,7 @@ type coroutine struct {
 	until     func() bool // lets it go on, too, when it returns true
 	waits     int         // how often it has waited
 	scheduled bool        // it is in the queue of the scheduler
+	noted     bool        // it is among those that may wait for a call
 	ended     bool
 	goroutine int64 // id of its goroutine, for the watchdog; 0 without one
 }

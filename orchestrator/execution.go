@@ -30,6 +30,7 @@ type execution struct {
 	spawned         int
 	scheduler       scheduler
 	receivers       receivers
+	waiting         waiting
 	current         *coroutine // the coroutine that is running
 	doneCount       int        // how many tasks are done
 
@@ -189,6 +190,7 @@ func (x *execution) start(input json.RawMessage) {
 func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then func(*task)) {
 	x.spawned++
 	f := &coroutine{task: t, number: x.spawned}
+	t.body = f
 	f.body = newResumable(func() {
 		if x.watchdog != nil {
 			f.goroutine = goroutineID()

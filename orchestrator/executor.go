@@ -253,6 +253,7 @@ func (c *executor) attemptReturned(r result) *task {
 	if r.parked {
 		t.remote = r.resumeAt.IsZero() && !t.endedMeanwhile
 		t.due = max(0, r.resumeAt.UnixMicro())
+		c.execution.waiting.noteDue(t)
 	}
 	t.endedMeanwhile = false
 	c.waiting = append(c.waiting, t)

@@ -34,6 +34,7 @@ func (x *execution) apply(e event) error {
 			t.sent = false
 			x.sentCount--
 		}
+		x.waiting.noteDue(t)
 	case activityProgressed:
 		t.progress = e.Payload
 	default:

@@ -1,13 +1,24 @@
 package orchestrator
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
+
+// openWork finds work that has to be waited for at the end of an orchestrator's function. It begins each search where the last one
+// ended, so that work which ends in the order in which it began is not looked at over and over.
+type openWork struct {
+	tasks     int // this many of the first tasks are done, awaited, or no work
+	coroutine int // number of the coroutine that was found last
+}
 
 // awaitOpenWork waits, once the orchestrator's function has returned, for activities and sub-orchestrations that were
 // called but never awaited, and for coroutines that wait for such calls: a call that was made is completed. Coroutines
 // that wait for anything else end with the function.
 func (x *execution) awaitOpenWork(ctx *Context) {
 	f := x.current
-	x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.hasOpenWork(f) })
+	var found openWork
+	x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.hasOpenWork(&found, f) })
 	for _, t := range x.tasks {
 		if t.err != nil && !t.awaited && !t.canceled {
 			ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "reason", t.err)
@@ -16,13 +27,22 @@ func (x *execution) awaitOpenWork(ctx *Context) {
 }
 
 // hasOpenWork reports whether a coroutine other than the asking one has such work.
-func (x *execution) hasOpenWork(asking *coroutine) bool {
-	if x.openCount > 0 && slices.ContainsFunc(x.tasks, func(t *task) bool { return t.isOpenWork() && !t.awaited }) {
-		return true
+func (x *execution) hasOpenWork(found *openWork, asking *coroutine) bool {
+	for ; found.tasks < len(x.tasks); found.tasks++ {
+		if t := x.tasks[found.tasks]; t.isOpenWork() && !t.awaited {
+			return true
+		}
 	}
-	return slices.ContainsFunc(x.coroutines, func(f *coroutine) bool {
-		return f != asking && !f.ended && !f.task.awaited && x.leadsToOpenWork(f, len(x.coroutines))
-	})
+	all := x.coroutines
+	from, _ := slices.BinarySearchFunc(all, found.coroutine, func(f *coroutine, number int) int { return cmp.Compare(f.number, number) })
+	for i := range all {
+		f := all[(from+i)%len(all)]
+		if f != asking && !f.ended && !f.task.awaited && leadsToOpenWork(f, len(all)) {
+			found.coroutine = f.number
+			return true
+		}
+	}
+	return false
 }
 
 // isOpenWork reports whether the task is an activity or a sub-orchestration that has not ended.
@@ -30,7 +50,7 @@ func (t *task) isOpenWork() bool { return !t.done && (t.kind == activityTask || 
 
 // leadsToOpenWork reports whether the coroutine can run, or waits for open work, itself or through other coroutines.
 // depth ends the search among coroutines that wait for each other.
-func (x *execution) leadsToOpenWork(f *coroutine, depth int) bool {
+func leadsToOpenWork(f *coroutine, depth int) bool {
 	if f.ended || depth == 0 {
 		return false
 	}
@@ -38,7 +58,6 @@ func (x *execution) leadsToOpenWork(f *coroutine, depth int) bool {
 		if t.kind != coroutineTask {
 			return t.isOpenWork()
 		}
-		i := slices.IndexFunc(x.coroutines, func(other *coroutine) bool { return other.task == t })
-		return i >= 0 && x.leadsToOpenWork(x.coroutines[i], depth-1)
+		return leadsToOpenWork(t.body, depth-1)
 	})
 }

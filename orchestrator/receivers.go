@@ -28,6 +28,7 @@ func (x *execution) waitFor(f *coroutine, tasks []*task) {
 		if t.done {
 			continue
 		}
+		x.waiting.note(f, t)
 		w := wait{f, f.waits, t, i}
 		if n := len(t.waits); n > 0 && t.waits[n-1].coroutine == f {
 			t.waits[n-1] = w // the coroutine has waited for this task before, perhaps in a loop

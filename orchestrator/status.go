@@ -161,38 +161,6 @@ func (f *Failure) text() string {
 	return ""
 }
 
-// waitingFor returns the open call that the execution waits for, the first one of the first coroutine that waits for a
-// call; nil when there is none.
-func (x *execution) waitingFor() *task {
-	if x.ended {
-		return nil
-	}
-	for _, f := range x.coroutines {
-		for _, t := range f.waiting {
-			if !f.ended && t.open() {
-				return t
-			}
-		}
-	}
-	return nil
-}
-
-// waitingUntil returns the earliest time that the execution waits for, in microseconds; 0 for none.
-func (x *execution) waitingUntil() int64 {
-	if x.ended {
-		return 0
-	}
-	until := x.deadline
-	for _, f := range x.coroutines {
-		for _, t := range f.waiting {
-			if !f.ended && t.open() && t.due != 0 && (until == 0 || t.due < until) {
-				until = t.due
-			}
-		}
-	}
-	return until
-}
-
 // token returns the waiting token of a call.
 func (x *execution) token(t *task) string {
 	return token(x.number, t.number)

@@ -64,7 +64,8 @@ type task struct {
 	number int // 0 for a coroutine, which is not a decision
 	name   string
 	input  json.RawMessage
-	child  string // the id of the orchestration that a childTask waits for
+	child  string     // the id of the orchestration that a childTask waits for
+	body   *coroutine // the coroutine that a coroutineTask stands for
 
 	options  callOptions
 	shielded bool  // from cancellation
@@ -74,6 +75,7 @@ type task struct {
 	attempts int   // how many attempts have failed
 	due      int64 // when a timer fires, or when the next attempt after a failure is due; microseconds
 
+	dueNoted       int64           // the due that is noted among the times that the execution may wait for; 0 for none
 	begun          bool            // a sub-orchestration that has rounds
 	remote         bool            // a sub-orchestration whose end comes as a signal
 	endedMeanwhile bool            // a sub-orchestration that ended while this process was still driving it

@@ -1,0 +1,93 @@
+package orchestrator
+
+import (
+	"container/heap"
+	"slices"
+)
+
+// waiting finds what an execution waits for, which every round says. Its cost does not depend on how many coroutines there are.
+type waiting struct {
+	coroutines coroutineHeap // all that wait for a call, and some that do not
+	due        dueHeap       // the times of all calls that a coroutine waits for, and some others
+}
+
+// note takes note of a coroutine that waits for a call.
+func (w *waiting) note(f *coroutine, t *task) {
+	if t.number > 0 && !f.noted {
+		f.noted = true
+		heap.Push(&w.coroutines, f)
+	}
+	w.noteDue(t)
+}
+
+// noteDue takes note of the time of a call.
+func (w *waiting) noteDue(t *task) {
+	if t.open() && t.due != 0 && t.dueNoted != t.due {
+		t.dueNoted = t.due
+		heap.Push(&w.due, dueCall{t.due, t})
+	}
+}
+
+// waitingFor returns the open call that the execution waits for, the first one of the first coroutine that waits for a
+// call; nil when there is none.
+func (x *execution) waitingFor() *task {
+	all := &x.waiting.coroutines
+	for !x.ended && len(*all) > 0 {
+		f := (*all)[0]
+		if i := slices.IndexFunc(f.waiting, (*task).open); i >= 0 && !f.ended {
+			return f.waiting[i]
+		}
+		f.noted = false
+		heap.Pop(all)
+	}
+	return nil
+}
+
+// waitingUntil returns the earliest time that the execution waits for, in microseconds; 0 for none.
+func (x *execution) waitingUntil() int64 {
+	if x.ended {
+		return 0
+	}
+	all := &x.waiting.due
+	for len(*all) > 0 {
+		first := (*all)[0]
+		if first.task.due == first.due && first.task.isWaitedFor() {
+			if x.deadline == 0 || first.due < x.deadline {
+				return first.due
+			}
+			break
+		}
+		first.task.dueNoted = 0
+		heap.Pop(all)
+	}
+	return x.deadline
+}
+
+// isWaitedFor reports whether a coroutine waits for the call.
+func (t *task) isWaitedFor() bool {
+	return t.open() && slices.ContainsFunc(t.waits, func(w wait) bool { return w.coroutine.waits == w.count && !w.coroutine.ended })
+}
+
+// dueCall is a call with the time for which it waits, in microseconds.
+type dueCall struct {
+	due  int64
+	task *task
+}
+
+// dueHeap is a heap of calls by their times.
+type dueHeap []dueCall
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h dueHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push and Pop are for package heap.
+func (h *dueHeap) Push(c any) { *h = append(*h, c.(dueCall)) }
+
+// Pop gives the last.
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	*h = (*h)[:last]
+	return c
+}
