@@ -60,7 +60,7 @@ const messageBytes = 16 << 20
 // sendActivities hands activities to other processes, many in a message.
 func (d *driver) sendActivities(ctx context.Context, e event) error {
 	var calls []activityCall
-	for _, number := range e.Tasks {
+	for _, number := range e.target().Tasks {
 		if t := d.execution.task(number); t != nil && t.sent && t.open() {
 			calls = append(calls, activityCall{Task: number, Name: t.name, Input: t.input, Attempt: t.attempts + 1,
 				Timeout: t.options.timeout.Microseconds(), Heartbeat: t.options.heartbeat.Microseconds(), Progress: t.progress})

@@ -119,10 +119,10 @@ func (w *world) onlyStalled(t *testing.T, id string, before []storedExecution, s
 	want = append(want, signals...)
 	for _, r := range is.rounds[len(was.rounds):] {
 		for _, e := range r.Learned {
-			if e.Signal == "" {
+			if e.signal().ID == "" {
 				got = append(got, string(e.Kind))
 			} else {
-				got = append(got, e.Signal)
+				got = append(got, e.signal().ID)
 			}
 		}
 		if len(r.Decided) > 0 {

@@ -80,8 +80,8 @@ func TestMultiExecution(t *testing.T) {
 			mustRun(t, w.process(t, nil, o, activities...), startOf("a", 1))
 		}
 		for i, g := range w.stored(t, "a") {
-			if started, ok := g.start(); g.number != i+1 || !ok || started.Base != 1 {
-				t.Errorf("%dth execution: %d, base %d", i+1, g.number, started.Base)
+			if started, ok := g.start(); g.number != i+1 || !ok || started.start().Base != 1 {
+				t.Errorf("%dth execution: %d, base %d", i+1, g.number, started.start().Base)
 			}
 			calls := 0
 			for _, r := range g.rounds {
@@ -113,8 +113,8 @@ func TestMultiExecution(t *testing.T) {
 		}
 		for i, g := range w.stored(t, "a") {
 			started, _ := g.start()
-			if string(started.Payload) != fmt.Sprint(i+1) || started.Base != i+1 || len(g.rounds) != 1 {
-				t.Errorf("execution %d began with %s, base %d, in %d rounds", g.number, started.Payload, started.Base, len(g.rounds))
+			if string(started.Payload) != fmt.Sprint(i+1) || started.start().Base != i+1 || len(g.rounds) != 1 {
+				t.Errorf("execution %d began with %s, base %d, in %d rounds", g.number, started.Payload, started.start().Base, len(g.rounds))
 			}
 		}
 	})

@@ -27,8 +27,16 @@ func (x *execution) schedule(t *task) *task {
 	x.add(t)
 	t.running = true
 	x.runningCount++
-	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Undoes: t.undoes, Shielded: t.shielded})
+	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Shielded: t.shielded, Target: t.undoesTarget()})
 	return t
+}
+
+// undoesTarget is the target of the call of an activity; nil when it undoes no other.
+func (t *task) undoesTarget() *target {
+	if t.undoes == 0 {
+		return nil
+	}
+	return &target{Undoes: t.undoes}
 }
 
 // callChild decides the call of a sub-orchestration.
@@ -40,10 +48,11 @@ func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, 
 	}
 	t := x.add(&task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child})
 	x.openChildren = append(x.openChildren, t)
-	e := event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Child: t.child, Shielded: t.shielded}
+	aim := target{Child: t.child}
 	if options.close != CancelChild {
-		e.Close = options.close
+		aim.Close = options.close
 	}
+	e := event{Kind: childScheduled, Task: t.number, Name: name, Payload: input, Shielded: t.shielded, Target: &aim}
 	if options.retry.MaxAttempts > 1 {
 		e.Attempt = options.retry.MaxAttempts
 	}
@@ -73,7 +82,7 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 	if id == "" {
 		id = x.childID(name, input)
 	}
-	x.decide(event{Kind: childDetached, Name: name, Payload: input, Child: id})
+	x.decide(event{Kind: childDetached, Name: name, Payload: input, Target: &target{Child: id}})
 	return id
 }
 

@@ -93,7 +93,7 @@ func TestRestart(t *testing.T) {
 				t.Errorf("created at %v, then %v", created, again.Time("CreatedAtUtc"))
 			}
 			started, _ := o.stored(t, "a")[3].start()
-			wants(t, "timeout", started.Timeout, time.Hour.Microseconds())
+			wants(t, "timeout", started.start().Timeout, time.Hour.Microseconds())
 		},
 		"everything runs again": func(t *testing.T) {
 			o := flakyOffice(1)(t)

@@ -71,11 +71,11 @@ func (d *driver) catchUp(ctx context.Context) error {
 // superseded reports whether another run has begun under the id since; then this driver's run is over for good.
 func (d *driver) superseded(all []storedExecution) bool {
 	first := d.execution.first
-	if _, latest := latestOf(all); max(latest.First, 1) == first {
+	if _, latest := latestOf(all); max(latest.start().First, 1) == first {
 		return false
 	}
 	for _, g := range slices.Backward(all) {
-		if started, ok := g.start(); ok && max(started.First, 1) == first && !g.old {
+		if started, ok := g.start(); ok && max(started.start().First, 1) == first && !g.old {
 			out := summarize(d.start.ID, g)
 			out.Rounds = d.committed
 			d.pastOutcome = &out

@@ -61,7 +61,7 @@ func (r *Runtime) deliverAndTell(ctx context.Context, s Signal, applied func()) 
 		// The sub-orchestration is stopped before it begins, so that a process which is about to begin it finds that it has ended.
 		call := by.Call
 		call.Attempt = 1
-		b := plannedExecution{number: 1, event: event{Base: 1, First: 1, Payload: json.RawMessage("null")},
+		b := plannedExecution{number: 1, event: event{Start: &startDetails{Base: 1, First: 1}, Payload: json.RawMessage("null")},
 			start: Start{ID: s.InstanceID, Orchestrator: by.Orchestrator, CorrelationID: by.CorrelationID, TenantID: by.TenantID, Parent: by.ID, call: &call}}
 		if err = r.commitHeld(ctx, b, nil, ""); err == nil || errors.Is(err, errLostRace) {
 			out, err = r.deliver(ctx, s, gone, applied)

@@ -263,9 +263,9 @@ func (d *driver) proceed(ctx context.Context, fired, excess []*task, next time.T
 		return d.waitForResults(ctx, next)
 	}
 	if len(excess) > 0 {
-		sent := event{Kind: activitiesSent}
+		sent := event{Kind: activitiesSent, Target: &target{}}
 		for _, t := range excess {
-			sent.Tasks = append(sent.Tasks, t.number)
+			sent.Target.Tasks = append(sent.Target.Tasks, t.number)
 		}
 		if err := d.learn(sent); err != nil {
 			return err

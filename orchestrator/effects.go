@@ -100,21 +100,22 @@ func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []stored
 	d := newDriver(r, startFrom(id, started), r.orchestrators[started.Name])
 	d.executor = newExecutor(ctx, r, d.start)
 	defer d.executor.close()
-	d.resetExecution(latest.number, max(started.Base, 1))
+	d.resetExecution(latest.number, max(started.start().Base, 1))
 	d.rounds, d.notifiesParent = latest.rounds, true
 	return emit(d, ctx, latest.rounds[len(latest.rounds)-1])
 }
 
 // startDetached starts a detached orchestration. If its id is taken, nothing is started.
 func (d *driver) startDetached(ctx context.Context, e event) error {
-	s := Start{ID: e.Child, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID}
+	id := e.target().Child
+	s := Start{ID: id, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
-		d.rt.config.Log.Warn("a detached orchestration was not started: its id is taken", "orchestration", d.start.ID, "id", e.Child, "reason", err.Error())
+		d.rt.config.Log.Warn("a detached orchestration was not started: its id is taken", "orchestration", d.start.ID, "id", id, "reason", err.Error())
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("start of orchestration %s by %s: %w", e.Child, d.start.ID, err)
+		return fmt.Errorf("start of orchestration %s by %s: %w", id, d.start.ID, err)
 	}
 	return nil
 }

@@ -91,10 +91,10 @@ func (x *execution) applyBetweenAttempts(e event) {
 	case executionSuspended, executionResumed:
 		x.applyCommand(e)
 	case executionCanceled:
-		x.stop(canceledFailure(e.Reason))
+		x.stop(canceledFailure(e.signal().Reason))
 		return
 	case executionTerminated:
-		x.stop(terminatedFailure(e.Reason))
+		x.stop(terminatedFailure(e.signal().Reason))
 		return
 	case executionGivenUp:
 		x.giveUp(e.Failure)

@@ -73,93 +73,133 @@ const (
 	executionStopped   eventKind = "ExecutionStopped" // because it was terminated or canceled
 )
 
-// event is one entry of a round, as it is stored. Fields are added, never renamed.
+// event is one entry of a round. Orchestrations hold many thousands of events, so what few of them carry is behind
+// pointers. What these point at is shared by copies of the event: who changes it replaces it by a changed copy. How
+// events are stored is in storedevent.go.
 type event struct {
-	Kind eventKind `json:"kind"`
+	Kind eventKind
 	// At is when, in microseconds of Unix time. Times strictly increase within an orchestration, so they can be keys.
-	At int64 `json:"at"`
+	At int64
 	// Task is the number of the call that the event is about, from 1.
-	Task int `json:"task,omitempty"`
+	Task int
 	// Name is the name of the orchestrator, activity or event.
-	Name string `json:"name,omitempty"`
+	Name string
 	// Payload is the input of what starts and the output of what completes. Blob names the blob that holds the payload
 	// instead.
-	Payload json.RawMessage `json:"payload,omitempty"`
-	Blob    string          `json:"blob,omitempty"`
+	Payload json.RawMessage
+	Blob    string
 	// Failure is the error of what failed.
-	Failure *Failure `json:"failure,omitempty"`
+	Failure *Failure
 	// Attempt is the attempt that failed, and Due when the next one is due; of a timer, Due is when it fires. In a
 	// start, Attempt is the number of the attempt that the execution is, from 1. In a call of a sub-orchestration, it
 	// is how many attempts the call has, 0 for one.
-	Attempt int   `json:"attempt,omitempty"`
-	Due     int64 `json:"due,omitempty"`
-	// CorrelationID is set in a start.
-	CorrelationID string `json:"correlationId,omitempty"`
+	Attempt int
+	Due     int64
+	// Retrying says of a failure that another attempt follows. Keeps says of an end that the next attempt may keep the
+	// results.
+	Retrying bool
+	Keeps    bool
+	// Shielded says that a cancellation does not reach the call.
+	Shielded bool
+	// Start is what only a start carries, Target what a decision is aimed at, and Signal what is known of the signal
+	// that brought the event or that it becomes. The methods start, target and signal read them, nil or not.
+	Start  *startDetails
+	Target *target
+	Signal *signalDetails
+	// Inherited is what an execution took over from the one before it.
+	Inherited *inheritance
+	// Origin is set on a result that was taken over from an earlier execution, which holds its payload and its times.
+	Origin *origin
+}
+
+// startDetails is what the start of an execution carries besides what all events have.
+type startDetails struct {
+	CorrelationID string
 	// Base is the execution whose results a start builds on: itself, or an earlier attempt whose results it keeps.
 	// First is the execution that was started from outside: itself, or an earlier one that continued as new or was
 	// retried.
-	Base  int `json:"base,omitempty"`
-	First int `json:"first,omitempty"`
+	Base  int
+	First int
 	// Series says of a start from outside that runs follow each other under the id (ReuseEnded), so its rows are not
 	// kept for ever.
-	Series bool `json:"series,omitempty"`
+	Series bool
 	// Before counts the rounds of all executions before, and Created is when the first of them began, in microseconds.
-	Before  int   `json:"before,omitempty"`
-	Created int64 `json:"created,omitempty"`
+	Before  int
+	Created int64
 	// Version is the orchestrator's version that a start picked. Held says that the first turn waits for
 	// executionReleased, and Drop that events which nobody waits for are dropped. Reference is the business reference.
-	Version   string     `json:"version,omitempty"`
-	Held      bool       `json:"held,omitempty"`
-	Drop      bool       `json:"drop,omitempty"`
-	Reference *Reference `json:"reference,omitempty"`
+	Version   string
+	Held      bool
+	Drop      bool
+	Reference *Reference
 	// Rules is the version of the runtime's rules under which an execution began. Publishes says that there was a
 	// publisher then, Signals that there were queues, and WillRetry that another attempt follows a failure.
-	Rules     int  `json:"rules,omitempty"`
-	Publishes bool `json:"publishes,omitempty"`
-	Signals   bool `json:"signals,omitempty"`
-	WillRetry bool `json:"willRetry,omitempty"`
-	// Revived says of a start that the attempt before had ended for good: commands that were given before the start do
-	// not count.
-	Revived bool `json:"revived,omitempty"`
+	Rules     int
+	Publishes bool
+	Signals   bool
+	WillRetry bool
+	// Revived says that the attempt before had ended for good: commands that were given before the start do not count.
+	Revived bool
 	// Call is the call for which a sub-orchestration was started. Errors names the types of errors that its caller can
 	// decode.
-	Call   *callRef `json:"call,omitempty"`
-	Errors []string `json:"errors,omitempty"`
-	// Retrying says of a failure that another attempt follows. Keeps says of an end that the next attempt may keep the
-	// results.
-	Retrying bool `json:"retrying,omitempty"`
-	Keeps    bool `json:"keeps,omitempty"`
-	// Undoes is the number of the call that this one undoes. Shielded says that a cancellation does not reach the call.
-	Undoes   int  `json:"undoes,omitempty"`
-	Shielded bool `json:"shielded,omitempty"`
+	Call   *callRef
+	Errors []string
+	// Parent is the id of the caller, and Tenant the tenant that the orchestration belongs to.
+	Parent string
+	Tenant string
+	// Carry is Start.Carry. Timeout is Start.Timeout in microseconds.
+	Carry   []byte
+	Timeout int64
+}
+
+// target says at what a decision is aimed, where a name does not say it.
+type target struct {
+	// Undoes is the number of the call that this one undoes.
+	Undoes int
+	// Child is the id of the orchestration that a call started or that an event is for, and the key of a publication.
+	Child string
 	// Close is what happens to a sub-orchestration when its caller ends before it; "" is CancelChild.
-	Close ParentClose `json:"close,omitempty"`
+	Close ParentClose
+	// Tenant is the tenant of a publication, and Order its order key.
+	Tenant string
+	Order  string
+	// Tasks are the calls of activitiesSent.
+	Tasks []int
+}
+
+// signalDetails is what is known of a signal.
+type signalDetails struct {
+	// ID is the id of the signal that brought the event, or, in a start, that of the request.
+	ID string
+	// Reason is the reason that an operator gave.
+	Reason string
 	// Accepted is when a command was given, in microseconds.
-	Accepted int64 `json:"accepted,omitempty"`
+	Accepted int64
 	// Stream and Sequence order the events that one orchestration sends to another. Previous is when the event before
 	// was sent, in microseconds.
-	Stream   string `json:"stream,omitempty"`
-	Sequence int    `json:"sequence,omitempty"`
-	Previous int64  `json:"previous,omitempty"`
-	// Tasks are the calls of activitiesSent.
-	Tasks []int `json:"tasks,omitempty"`
-	// Child is the id of the orchestration that a call started, and Parent the id of the caller.
-	Child  string `json:"child,omitempty"`
-	Parent string `json:"parent,omitempty"`
-	// Tenant is the tenant of a publication, or, in a start, the one that the orchestration belongs to. Order is the order
-	// key of a publication, and its key is in Child.
-	Tenant string `json:"tenant,omitempty"`
-	Order  string `json:"order,omitempty"`
-	// Carry is Start.Carry. Timeout is Start.Timeout in microseconds.
-	Carry   []byte `json:"carry,omitempty"`
-	Timeout int64  `json:"timeout,omitempty"`
-	// Signal is the id of the signal that brought the event, and Reason the reason that an operator gave.
-	Signal string `json:"signal,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	// Inherited is what an execution took over from the one before it.
-	Inherited *inheritance `json:"inherited,omitempty"`
-	// Origin is set on a result that was taken over from an earlier execution, which holds its payload and its times.
-	Origin *origin `json:"origin,omitempty"`
+	Stream   string
+	Sequence int
+	Previous int64
+}
+
+func (e event) start() startDetails   { return valueOf(e.Start) }
+func (e event) target() target        { return valueOf(e.Target) }
+func (e event) signal() signalDetails { return valueOf(e.Signal) }
+
+// valueOf is what p points at, the zero value for nil.
+func valueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// broughtBy is the signal of an event about which only its id is known; nil when there is none.
+func broughtBy(id string) *signalDetails {
+	if id == "" {
+		return nil
+	}
+	return &signalDetails{ID: id}
 }
 
 // reused reports whether e is a result that was taken over from an earlier execution.
@@ -176,13 +216,13 @@ type origin struct {
 // sameDecision reports whether the replay decided what is recorded: kind, call, name and input. Times do not count, and
 // neither does the result with which an execution ends, because newer code may word it better.
 func sameDecision(recorded, decided event) bool {
-	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name || recorded.Undoes != decided.Undoes {
+	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name || recorded.target().Undoes != decided.target().Undoes {
 		return false
 	}
 	switch recorded.Kind {
 	case activityScheduled, childScheduled, timerScheduled, eventAwaited, taskCreated:
 	case childDetached, eventPublished, eventSent:
-		if recorded.Child != decided.Child {
+		if recorded.target().Child != decided.target().Child {
 			return false
 		}
 	default:
@@ -212,11 +252,11 @@ func (e event) describe() string {
 	case callCanceled:
 		return fmt.Sprintf("cancelling call %d", e.Task)
 	case childDetached:
-		return fmt.Sprintf("the start of orchestrator %s as %q with input %s", e.Name, e.Child, excerpt(e.Payload))
+		return fmt.Sprintf("the start of orchestrator %s as %q with input %s", e.Name, e.target().Child, excerpt(e.Payload))
 	case eventPublished:
 		return fmt.Sprintf("the event %s with payload %s", e.Name, excerpt(e.Payload))
 	case eventSent:
-		return fmt.Sprintf("the event %s to orchestration %q with payload %s", e.Name, e.Child, excerpt(e.Payload))
+		return fmt.Sprintf("the event %s to orchestration %q with payload %s", e.Name, e.target().Child, excerpt(e.Payload))
 	case sideEffectRecorded:
 		return fmt.Sprintf("side effect %q", e.Name)
 	case patchRecorded:
@@ -280,7 +320,12 @@ func (r round) names() bool {
 // clean makes the event's texts what they are after being stored and read back, and removes secrets from those that come
 // from outside. Payloads are so already, because marshal or compact made them, and keep what they hold.
 func (e event) clean() event {
-	e.Name, e.Reason, e.Failure = cleanText(e.Name), redact.Text(cleanText(e.Reason)), e.Failure.clean()
+	e.Name, e.Failure = cleanText(e.Name), e.Failure.clean()
+	if e.signal().Reason != "" {
+		s := *e.Signal
+		s.Reason = redact.Text(cleanText(s.Reason))
+		e.Signal = &s
+	}
 	return e
 }
 

@@ -28,7 +28,7 @@ type executionMarker struct {
 
 func (g storedExecution) marker() executionMarker {
 	started, ok := g.start()
-	return executionMarker{g.number, ok && max(started.First, 1) == g.number && !started.Series}
+	return executionMarker{g.number, ok && max(started.start().First, 1) == g.number && !started.start().Series}
 }
 
 func executionKey(execution int) string { return fmt.Sprintf("%s%08d", executionPrefix, execution) }

@@ -31,7 +31,7 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 	out := exported{ID: id}
 	for _, g := range all {
 		if started, ok := g.start(); ok {
-			out.CorrelationID = started.CorrelationID
+			out.CorrelationID = started.start().CorrelationID
 		}
 		if !g.complete() {
 			continue
@@ -95,7 +95,9 @@ func Replay(o AnyOrchestrator, history []byte) error {
 		if !ok {
 			return fmt.Errorf("exported history of %s: execution %d does not begin with a start: %w", h.ID, e.Execution, ErrCorrupt)
 		}
-		started.CorrelationID = h.CorrelationID
+		details := started.start()
+		details.CorrelationID = h.CorrelationID
+		started.Start = &details
 		if err := replayOnly(o, h.ID, started, e); err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func Replay(o AnyOrchestrator, history []byte) error {
 
 // replayOnly replays an execution that began with started, in no process.
 func replayOnly(o AnyOrchestrator, id string, started event, e exportedRounds) error {
-	x := &execution{id: id, number: e.Execution, base: max(started.Base, 1), correlationID: started.CorrelationID,
+	x := &execution{id: id, number: e.Execution, base: max(started.start().Base, 1), correlationID: started.start().CorrelationID,
 		orchestrator: o, log: slog.New(slog.DiscardHandler), now: time.Now, publishes: true, signals: true}
 	return x.replayAll(e.Rounds)
 }

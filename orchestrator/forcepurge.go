@@ -140,13 +140,13 @@ func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entit
 			continue
 		}
 		for _, e := range round.Decided {
-			if e.Kind != childScheduled || p.seen[e.Child] {
+			if e.Kind != childScheduled || p.seen[e.target().Child] {
 				continue
 			}
-			if s, err := r.Status(ctx, e.Child); err == nil && s.Parent != id {
+			if s, err := r.Status(ctx, e.target().Child); err == nil && s.Parent != id {
 				continue // the call has failed, because the id belongs to another orchestration
 			}
-			if err := r.purgeChild(ctx, e.Child, e.Close, p); err != nil {
+			if err := r.purgeChild(ctx, e.target().Child, e.target().Close, p); err != nil {
 				return err
 			}
 		}
@@ -156,7 +156,7 @@ func (r *Runtime) purgeFound(ctx context.Context, id string, rows []tables.Entit
 
 // terminate ends a sub-orchestration at once, for the forced purge of its caller.
 func (r *Runtime) terminate(ctx context.Context, id string, latest storedExecution) error {
-	err := r.endWithoutCode(ctx, id, latest, event{Kind: executionTerminated, Reason: "its caller is purged by force"})
+	err := r.endWithoutCode(ctx, id, latest, event{Kind: executionTerminated, Signal: &signalDetails{Reason: "its caller is purged by force"}})
 	if err != nil {
 		return fmt.Errorf("orchestration %s: %w", id, asElsewhere(err))
 	}

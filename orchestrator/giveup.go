@@ -39,8 +39,8 @@ func (r *Runtime) GiveUp(ctx context.Context, id, correlationID string, cause er
 		}
 		latest, started := latestOf(all)
 		out := summarize(id, latest)
-		if started.CorrelationID != correlationID {
-			return fmt.Errorf("orchestration %s runs for correlation id %s: %w", id, started.CorrelationID, ErrConflict)
+		if at := started.start().CorrelationID; at != correlationID {
+			return fmt.Errorf("orchestration %s runs for correlation id %s: %w", id, at, ErrConflict)
 		}
 		if out.Ended() || out.Status == Stalled || out.Status == Suspended {
 			return nil

@@ -242,7 +242,7 @@ func (d *driver) learnAnswers(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the answer to task %s of %s: %w", t.name, d.start.ID, err) // unreachable: answers are JSON
 		}
-		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: said, Reason: end.By}); err != nil {
+		if err := d.learn(event{Kind: taskCompleted, Task: t.number, Payload: said, Signal: &signalDetails{Reason: end.By}}); err != nil {
 			return err
 		}
 	}

@@ -133,12 +133,12 @@ func (w *world) stored(t *testing.T, id string) []storedExecution {
 	}
 	want := map[string]any{"RuntimeStatus": string(summarize(id, latest).Status), "Execution": int64(latest.number),
 		"Round": int64(len(latest.rounds)), "StateVersion": int64(roundCount(all))}
-	if started, ok := latest.start(); ok && started.Tenant != "" {
-		want["TenantId"] = started.Tenant
+	if started, ok := latest.start(); ok && started.start().Tenant != "" {
+		want["TenantId"] = started.start().Tenant
 	}
 	for _, g := range all {
-		if started, ok := g.start(); ok && (started.Tenant == "") != (summarize(id, latest).TenantID == "") {
-			t.Errorf("execution %d is of the tenant %q, the latest of %q", g.number, started.Tenant, summarize(id, latest).TenantID)
+		if started, ok := g.start(); ok && (started.start().Tenant == "") != (summarize(id, latest).TenantID == "") {
+			t.Errorf("execution %d is of the tenant %q, the latest of %q", g.number, started.start().Tenant, summarize(id, latest).TenantID)
 		}
 	}
 	for name, v := range want {

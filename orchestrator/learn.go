@@ -52,7 +52,7 @@ func unknownKind(e event) error {
 
 // applyCommon applies an event that is not about a call.
 func (x *execution) applyCommon(e event) error {
-	if x.received.contains(e.Signal) || x.ended && !x.end.Retrying {
+	if x.received.contains(e.signal().ID) || x.ended && !x.end.Retrying {
 		return nil
 	}
 	x.setClock(e)
@@ -78,11 +78,11 @@ func (x *execution) applyCommon(e event) error {
 		x.applyCommand(e)
 		x.turn()
 	case executionCanceled:
-		x.cancelAll(e.Reason)
+		x.cancelAll(e.signal().Reason)
 	case executionTimedOut:
 		x.timeOut()
 	case executionTerminated:
-		x.stop(terminatedFailure(e.Reason))
+		x.stop(terminatedFailure(e.signal().Reason))
 	case executionGivenUp:
 		x.giveUp(e.Failure)
 	case executionStalled:
@@ -100,7 +100,7 @@ func (x *execution) applyCommon(e event) error {
 // applyCommand suspends or resumes the execution. Commands count in the order in which they were given: one that
 // arrives after a later one does nothing.
 func (x *execution) applyCommand(e event) {
-	given := e.Accepted
+	given := e.signal().Accepted
 	if given == 0 {
 		given = e.At
 	}
@@ -111,7 +111,7 @@ func (x *execution) applyCommand(e event) {
 
 // markSent marks the activities that were handed to other processes.
 func (x *execution) markSent(e event) error {
-	for _, number := range e.Tasks {
+	for _, number := range e.target().Tasks {
 		t := x.task(number)
 		if t == nil {
 			return fmt.Errorf("%s of call %d, which nobody made: %w", e.Kind, number, ErrCorrupt)
@@ -127,20 +127,21 @@ func (x *execution) markSent(e event) error {
 
 // applyStart sets the state with which the execution begins.
 func (x *execution) applyStart(e event) {
-	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, e.Held, e.Drop, e.Version, e.Reference
-	x.first, x.willRetry, x.call = max(e.First, 1), e.WillRetry, e.Call
-	x.errors, x.tenant = e.Errors, e.Tenant
-	if e.Rules > 0 {
-		x.publishes, x.signals = e.Publishes, e.Signals
+	s := e.start()
+	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, s.Held, s.Drop, s.Version, s.Reference
+	x.first, x.willRetry, x.call = max(s.First, 1), s.WillRetry, s.Call
+	x.errors, x.tenant = s.Errors, s.Tenant
+	if s.Rules > 0 {
+		x.publishes, x.signals = s.Publishes, s.Signals
 	}
-	if e.Timeout > 0 {
-		x.deadline = e.At + e.Timeout
+	if s.Timeout > 0 {
+		x.deadline = e.At + s.Timeout
 	}
 	if h := e.Inherited; h != nil {
 		x.unread.put(h.Unread...)
 		x.suspended, x.commandedAt, x.outgoing = h.Suspended, h.Commanded, maps.Clone(h.Sent)
 	}
-	if e.Revived {
+	if s.Revived {
 		x.commandedAt = e.At
 	}
 }
@@ -149,7 +150,7 @@ func (x *execution) applyStart(e event) {
 // were numbered kept the results of all executions since Base.
 func (e event) attempt(number int) int {
 	if e.Attempt == 0 {
-		return number - max(e.Base, 1) + 1
+		return number - max(e.start().Base, 1) + 1
 	}
 	return e.Attempt
 }

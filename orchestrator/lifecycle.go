@@ -39,7 +39,7 @@ func (r *Runtime) Start(ctx context.Context, s Start) (Outcome, error) {
 	}
 	return r.startNext(ctx, s.ID, func(all []storedExecution) (*plannedExecution, error) {
 		if len(all) == 0 {
-			return &plannedExecution{start: s, number: 1, event: event{Base: 1, First: 1, Payload: s.Input, Signal: s.RequestID}}, nil
+			return &plannedExecution{start: s, number: 1, event: event{Start: &startDetails{Base: 1, First: 1}, Payload: s.Input, Signal: broughtBy(s.RequestID)}}, nil
 		}
 		return r.applyReuse(ctx, s, all)
 	})
@@ -115,7 +115,9 @@ func (r *Runtime) commitHeld(ctx context.Context, b plannedExecution, all []stor
 		d.earlier = append(d.earlier, summarize(b.start.ID, latest))
 		d.prior = b.event.priorResults(b.start.ID, latest)
 	}
-	b.event.Held = true
+	held := b.event.start()
+	held.Held = true
+	b.event.Start = &held
 	defer func() { d.execution.close() }()
 	return d.begin(ctx, b.number, b.event)
 }
@@ -125,8 +127,8 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	latest, started := latestOf(all)
 	for _, g := range all {
 		e, _ := g.start()
-		if e.Name == s.Orchestrator && e.CorrelationID == s.CorrelationID && e.Signal == s.RequestID && tenant.Sees(s.TenantID, e.Tenant) && (s.RequestID != "" || s.Reuse == ReuseNever) {
-			if err := s.checkSame(e.Carry); err != nil {
+		if e.Name == s.Orchestrator && e.start().CorrelationID == s.CorrelationID && e.signal().ID == s.RequestID && tenant.Sees(s.TenantID, e.start().Tenant) && (s.RequestID != "" || s.Reuse == ReuseNever) {
+			if err := s.checkSame(e.start().Carry); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrExists, err)
 			}
 			return nil, nil
@@ -135,12 +137,12 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 	active := latest.active()
 	switch {
 	case s.Reuse == ReuseNever:
-		return nil, fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w", s.ID, started.Name, started.CorrelationID, ErrExists)
+		return nil, fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w", s.ID, started.Name, started.start().CorrelationID, ErrExists)
 	case active && s.Reuse == ReuseEnded:
 		return nil, fmt.Errorf("orchestration %s: %w", s.ID, ErrActive)
 	case active:
 		reason := "another orchestration was started under its id"
-		if err := r.endWithoutCode(ctx, s.ID, latest, event{Kind: executionTerminated, Reason: reason}); err != nil {
+		if err := r.endWithoutCode(ctx, s.ID, latest, event{Kind: executionTerminated, Signal: &signalDetails{Reason: reason}}); err != nil {
 			return nil, err
 		}
 		return nil, errTerminated
@@ -152,7 +154,7 @@ func (r *Runtime) applyReuse(ctx context.Context, s Start, all []storedExecution
 // again.
 func freshExecution(s Start, latest storedExecution, requestID string) *plannedExecution {
 	number := latest.number + 1
-	e := event{Base: number, First: number, Payload: s.Input, Signal: requestID}
+	e := event{Start: &startDetails{Base: number, First: number}, Payload: s.Input, Signal: broughtBy(requestID)}
 	e.Inherited = e.Inherited.with(latest.received(), latest.lastEventAt())
 	return &plannedExecution{start: s, number: number, event: e}
 }
@@ -161,7 +163,7 @@ func freshExecution(s Start, latest storedExecution, requestID string) *plannedE
 func hasRequest(all []storedExecution, requestID string) bool {
 	return requestID != "" && slices.ContainsFunc(all, func(g storedExecution) bool {
 		started, _ := g.start()
-		return started.Signal == requestID
+		return started.signal().ID == requestID
 	})
 }
 
@@ -175,7 +177,7 @@ func (r *Runtime) Rewind(ctx context.Context, id, requestID string) (Outcome, er
 			return nil, fmt.Errorf("orchestration %s has not failed: %w", id, ErrEnded)
 		}
 		e := nextAttempt(latest, started)
-		e.Signal = requestID
+		e.Signal = broughtBy(requestID)
 		return &plannedExecution{start: startFrom(id, started), number: latest.number + 1, event: e}, nil
 	})
 }
@@ -187,7 +189,7 @@ func (r *Runtime) Restart(ctx context.Context, id, requestID string) (Outcome, e
 		latest, started := latestOf(all)
 		s := startFrom(id, started)
 		for _, g := range all {
-			if first, _ := g.start(); g.number == max(started.First, 1) {
+			if first, _ := g.start(); g.number == max(started.start().First, 1) {
 				s.Input = first.Payload
 			}
 		}
@@ -214,9 +216,10 @@ func (r *Runtime) startAfterEnd(ctx context.Context, id, requestID string, next 
 
 // startFrom returns the Start with which an execution began.
 func startFrom(id string, started event) Start {
-	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: started.CorrelationID, TenantID: started.Tenant, Carry: started.Carry,
-		Timeout: time.Duration(started.Timeout) * time.Microsecond, Parent: started.Parent, Reference: started.Reference,
-		WillRetry: started.WillRetry, call: started.Call, errors: started.Errors}
+	s := started.start()
+	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: s.CorrelationID, TenantID: s.Tenant, Carry: s.Carry,
+		Timeout: time.Duration(s.Timeout) * time.Microsecond, Parent: s.Parent, Reference: s.Reference,
+		WillRetry: s.WillRetry, call: s.Call, errors: s.Errors}
 }
 
 // latestOf returns the latest execution and its start.

@@ -9,13 +9,13 @@ import (
 // nextAttempt returns the start event of the attempt that follows one that has ended. The end of that one says whether
 // its results are kept.
 func nextAttempt(before storedExecution, started event) event {
-	e := event{Base: before.number + 1, First: max(started.First, 1), Attempt: started.attempt(before.number) + 1,
-		Payload: started.Payload, Inherited: before.forNextAttempt()}
+	next := startDetails{Base: before.number + 1, First: max(started.start().First, 1)}
+	e := event{Attempt: started.attempt(before.number) + 1, Start: &next, Payload: started.Payload, Inherited: before.forNextAttempt()}
 	end := before.end()
 	if end != nil && end.Keeps {
-		e.Base = max(started.Base, 1)
+		next.Base = max(started.start().Base, 1)
 	}
-	if e.Revived = end != nil && !end.Retrying; e.Revived && e.Inherited != nil {
+	if next.Revived = end != nil && !end.Retrying; next.Revived && e.Inherited != nil {
 		e.Inherited.Suspended = false // whoever retries an orchestration that has ended wants it to run
 	}
 	return e
@@ -23,7 +23,7 @@ func nextAttempt(before storedExecution, started event) event {
 
 // priorResults returns the results of the attempt before that the execution which starts with e may reuse.
 func (e event) priorResults(id string, before storedExecution) priorResults {
-	if e.Base > before.number {
+	if e.start().Base > before.number {
 		return priorResults{}
 	}
 	return newPriorResults(id, before)
@@ -61,14 +61,14 @@ func (d *driver) retryOverdue(end event) bool {
 // execution.
 func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) error {
 	latest, started := latestOf(all)
-	if started.Name != d.start.Orchestrator || started.Parent != d.start.Parent || started.Parent == "" {
-		return fmt.Errorf("orchestration %s was started by %s for %q: %w", d.start.ID, started.Name, started.Parent, ErrConflict)
+	if started.Name != d.start.Orchestrator || started.start().Parent != d.start.Parent || d.start.Parent == "" {
+		return fmt.Errorf("orchestration %s was started by %s for %q: %w", d.start.ID, started.Name, started.start().Parent, ErrConflict)
 	}
 	first, _ := all[0].start()
 	d.createdAt = createdOf(first)
 	own, known := *d.start.call, callRef{}
-	if started.Call != nil {
-		known = *started.Call
+	if call := started.start().Call; call != nil {
+		known = *call
 	}
 	usable := known.Execution >= own.Since
 	end := latest.end()
@@ -88,7 +88,9 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 		return d.startNextAttempt(ctx, all, nextAttempt(latest, started))
 	}
 	next := freshExecution(d.start, latest, "").event
-	next.First = max(started.First, 1) // the orchestration was not started from outside again
+	details := next.start()
+	details.First = max(started.start().First, 1) // the orchestration was not started from outside again
+	next.Start = &details
 	return d.startNextAttempt(ctx, all, next)
 }
 

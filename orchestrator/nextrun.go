@@ -12,7 +12,7 @@ import (
 // requested.
 func (d *driver) startsNextRun(all []storedExecution) bool {
 	_, latest := latestOf(all)
-	return d.start.Reuse == ReuseEnded && !d.start.deliver && latest.Name == d.start.Orchestrator && latest.CorrelationID != d.start.CorrelationID
+	return d.start.Reuse == ReuseEnded && !d.start.deliver && latest.Name == d.start.Orchestrator && latest.start().CorrelationID != d.start.CorrelationID
 }
 
 // beginNextRun starts the requested run under the id, unless it has ended for good before. While the latest run goes
@@ -27,7 +27,7 @@ func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error 
 		return nil
 	}
 	if latest.active() {
-		return fmt.Errorf("orchestration %s runs for correlation id %s: %w", d.start.ID, started.CorrelationID, ErrConflict)
+		return fmt.Errorf("orchestration %s runs for correlation id %s: %w", d.start.ID, started.start().CorrelationID, ErrConflict)
 	}
 	d.readEarlier(all)
 	before := summarize(d.start.ID, latest)
@@ -47,7 +47,7 @@ func (d *driver) beginNextRun(ctx context.Context, all []storedExecution) error 
 func (d *driver) findPastRun(all []storedExecution) (Outcome, bool) {
 	for _, g := range slices.Backward(all) {
 		started, ok := g.start()
-		if !ok || started.CorrelationID != d.start.CorrelationID || started.Name != d.start.Orchestrator {
+		if !ok || started.start().CorrelationID != d.start.CorrelationID || started.Name != d.start.Orchestrator {
 			continue
 		}
 		end := g.end()

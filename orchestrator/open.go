@@ -54,7 +54,7 @@ func (d *driver) open(ctx context.Context) error {
 
 // externalStart is the start event of an execution that is started from outside.
 func (d *driver) externalStart(number int) event {
-	return event{Base: number, First: number, Payload: d.start.Input}
+	return event{Start: &startDetails{Base: number, First: number}, Payload: d.start.Input}
 }
 
 // continueAsNew starts the next execution after a decision to continue as new.
@@ -69,7 +69,7 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 		}
 		previous = g.rows()
 	}
-	if err := d.begin(ctx, number, event{Base: number, First: first, Payload: end.Payload, Inherited: end.Inherited.with(d.execution.received, d.execution.last)}); err != nil {
+	if err := d.begin(ctx, number, event{Start: &startDetails{Base: number, First: first}, Payload: end.Payload, Inherited: end.Inherited.with(d.execution.received, d.execution.last)}); err != nil {
 		return err
 	}
 	d.obsoleteRows, d.previousRows = append(d.obsoleteRows, d.previousRows...), previous
@@ -82,36 +82,38 @@ func (d *driver) continueAsNew(ctx context.Context, end event) error {
 // begin starts an execution and commits its first round. It has no effect outside before the commit.
 func (d *driver) begin(ctx context.Context, number int, started event) error {
 	wanted := Start{Orchestrator: d.orchestrator.Name()}
-	if started.First == number {
+	details := started.start()
+	if details.First == number {
 		wanted.Version = d.start.Version
 	}
 	if current := d.rt.versionFor(wanted); current != nil {
 		d.orchestrator = current
 	}
-	d.resetExecution(number, started.Base)
-	started.Series = d.start.Reuse == ReuseEnded && started.First == number && number > 1 && !started.Held
-	d.previousMarker, d.marker = d.marker, executionMarker{number, started.First == number && !started.Series}
+	d.resetExecution(number, details.Base)
+	details.Series = d.start.Reuse == ReuseEnded && details.First == number && number > 1 && !details.Held
+	d.previousMarker, d.marker = d.marker, executionMarker{number, details.First == number && !details.Series}
 	if started.Attempt == 0 {
 		started.Attempt = 1
 	}
 	if started.Attempt == 1 {
 		d.earlier = nil
 	}
-	if number == started.Base {
+	if number == details.Base {
 		d.prior = priorResults{}
 	}
 	d.execution.takeOverPrior(d.prior, d.earlier)
 	options := d.orchestrator.configured()
-	started.Kind, started.Name, started.CorrelationID = executionStarted, d.orchestrator.Name(), d.start.CorrelationID
-	started.Tenant = d.start.TenantID
-	started.Parent, started.Carry, started.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
-	started.Version, started.Drop, started.Reference = options.version, options.drop, d.start.Reference
-	started.Rules, started.Publishes, started.Signals = rules, d.rt.config.Publish != nil, d.rt.config.Queues != nil
-	started.WillRetry, started.Call, started.Errors = d.start.WillRetry, d.start.call, d.start.errors
+	started.Kind, started.Name = executionStarted, d.orchestrator.Name()
+	details.CorrelationID, details.Tenant = d.start.CorrelationID, d.start.TenantID
+	details.Parent, details.Carry, details.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
+	details.Version, details.Drop, details.Reference = options.version, options.drop, d.start.Reference
+	details.Rules, details.Publishes, details.Signals = rules, d.rt.config.Publish != nil, d.rt.config.Queues != nil
+	details.WillRetry, details.Call, details.Errors = d.start.WillRetry, d.start.call, d.start.errors
 	started.Payload = compact(started.Payload)
-	if started.Before = d.version; number > 1 {
-		started.Created = d.createdAt.UnixMicro()
+	if details.Before = d.version; number > 1 {
+		details.Created = d.createdAt.UnixMicro()
 	}
+	started.Start = &details
 	if err := d.learn(started); err != nil {
 		return err
 	}
@@ -182,7 +184,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 	latest := all[len(all)-1]
 	started, _ := latest.start()
 	pinned := d.pinVersion(started)
-	d.resetExecution(latest.number, max(started.Base, 1))
+	d.resetExecution(latest.number, max(started.start().Base, 1))
 	d.rounds, d.blobs = latest.rounds, latest.blobs
 	d.unconfirmed = &latest.rounds[len(latest.rounds)-1]
 	if latest.end() != nil || d.codeless {
@@ -229,8 +231,8 @@ const rules = 2
 
 // createdOf returns when the orchestration was created, given one of its starts.
 func createdOf(started event) time.Time {
-	if started.Created != 0 {
-		return fromMicros(started.Created)
+	if created := started.start().Created; created != 0 {
+		return fromMicros(created)
 	}
 	return fromMicros(started.At)
 }
@@ -260,15 +262,16 @@ func (d *driver) identify(all []storedExecution) error {
 		d.executor.start = d.start
 		return nil
 	}
-	d.start.call = started.Call
-	if !mayRepeat(d.start.TenantID, started.Tenant) {
+	details := started.start()
+	d.start.call = details.Call
+	if !mayRepeat(d.start.TenantID, details.Tenant) {
 		return otherTenant(d.start.ID)
 	}
-	d.start.TenantID = started.Tenant // also "", so that nobody makes a run of the platform his own
-	d.executor.start.TenantID = started.Tenant
-	if started.Name != d.start.Orchestrator || started.CorrelationID != d.start.CorrelationID {
+	d.start.TenantID = details.Tenant // also "", so that nobody makes a run of the platform his own
+	d.executor.start.TenantID = details.Tenant
+	if started.Name != d.start.Orchestrator || details.CorrelationID != d.start.CorrelationID {
 		return fmt.Errorf("orchestration %s was started by %s for correlation id %s: %w",
-			d.start.ID, started.Name, started.CorrelationID, ErrConflict)
+			d.start.ID, started.Name, details.CorrelationID, ErrConflict)
 	}
-	return d.start.checkSame(started.Carry)
+	return d.start.checkSame(details.Carry)
 }

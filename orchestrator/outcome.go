@@ -149,11 +149,12 @@ func (o *Outcome) applyDecided(execution int, e event) {
 		o.interrupted(e)
 	}
 	if kind := callKind(e.Kind); kind != "" {
-		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: e.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: blobHash(e.Blob),
-			Undoes: e.Undoes, Close: e.Close, attempts: e.Attempt, shielded: e.Shielded, origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
+		to := e.target()
+		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: to.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: blobHash(e.Blob),
+			Undoes: to.Undoes, Close: to.Close, attempts: e.Attempt, shielded: e.Shielded, origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
 	}
-	if e.Undoes > 0 && e.Undoes <= len(o.Calls) {
-		o.Calls[e.Undoes-1].Undone = true
+	if undone := e.target().Undoes; undone > 0 && undone <= len(o.Calls) {
+		o.Calls[undone-1].Undone = true
 	}
 }
 
@@ -204,11 +205,12 @@ func activeStatus(suspended bool) Status {
 
 func (o *Outcome) applyLearned(e event, suspended bool) {
 	if e.Kind == executionStarted {
-		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, e.CorrelationID, fromMicros(e.At)
-		o.Input, o.Carry, o.Parent, o.Reference, o.Version, o.TenantID = e.Payload, e.Carry, e.Parent, e.Reference, e.Version, e.Tenant
+		s := e.start()
+		o.Orchestrator, o.CorrelationID, o.StartedAt = e.Name, s.CorrelationID, fromMicros(e.At)
+		o.Input, o.Carry, o.Parent, o.Reference, o.Version, o.TenantID = e.Payload, s.Carry, s.Parent, s.Reference, s.Version, s.Tenant
 		switch {
 		case !o.EndedAt.IsZero():
-		case e.Held:
+		case s.Held:
 			o.Status = Pending
 		default:
 			o.Status = activeStatus(suspended)

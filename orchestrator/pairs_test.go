@@ -21,7 +21,7 @@ import (
 // madeEvent is an event as this program makes them: its texts are clean, its payloads JSON.
 func madeEvent(s *fuzzvalue.Source, levels int) event {
 	kinds := []eventKind{executionStarted, activityCompleted, activityFailed, eventRaised, activityScheduled, childDetached, sideEffectRecorded, executionCompleted, executionFailed}
-	e := event{Kind: kinds[s.Int(len(kinds)-1)], At: s.Int64(), Task: s.Int(1000), Name: s.Text(300), CorrelationID: s.Text(100), Attempt: s.Int(9), Due: s.Int64(),
+	e := storedEvent{Kind: kinds[s.Int(len(kinds)-1)], At: s.Int64(), Task: s.Int(1000), Name: s.Text(300), CorrelationID: s.Text(100), Attempt: s.Int(9), Due: s.Int64(),
 		Version: s.Text(20), Held: s.Bool(), WillRetry: s.Bool(), Child: s.Text(100), Parent: s.Text(100), Signal: s.Text(100), Reason: s.Text(1000), Stream: s.Text(50), Sequence: s.Int(9)}
 	if s.Bool() {
 		e.Payload = compact(s.JSON())
@@ -45,7 +45,7 @@ func madeEvent(s *fuzzvalue.Source, levels int) event {
 			e.Inherited.Unread = append(e.Inherited.Unread, madeEvent(s, levels-1))
 		}
 	}
-	return e.clean()
+	return e.event().clean()
 }
 
 func madeRound(s *fuzzvalue.Source) round {
@@ -192,7 +192,7 @@ func FuzzHeard(f *testing.F) {
 		for range s.Int(40) {
 			id, at := s.Text(60), now-int64(s.Int(100*3600))*1_000_000
 			if id != "" {
-				m.record(event{Kind: eventRaised, Signal: id, At: at})
+				m.record(event{Kind: eventRaised, Signal: broughtBy(id), At: at})
 				ids[id] = max(ids[id], at)
 			}
 		}

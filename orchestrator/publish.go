@@ -76,7 +76,7 @@ func (x *execution) publish(p Publication) {
 		p.Key = x.childID(p.Type, append(json.RawMessage(p.TenantID+"\n"), p.Payload...))
 	}
 	p.Payload = compact(p.Payload)
-	x.decide(event{Kind: eventPublished, Name: p.Type, Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey, Payload: p.Payload})
+	x.decide(event{Kind: eventPublished, Name: p.Type, Payload: p.Payload, Target: &target{Child: p.Key, Tenant: p.TenantID, Order: p.OrderKey}})
 }
 
 // publishEvents hands the events that a round published to Config.Publish.
@@ -84,7 +84,8 @@ func (d *driver) publishEvents(ctx context.Context, r round) error {
 	var all []Publication
 	for _, e := range r.Decided {
 		if e.Kind == eventPublished {
-			all = append(all, Publication{TenantID: e.Tenant, Type: e.Name, Payload: e.Payload, Key: e.Child, OrderKey: e.Order, CorrelationID: d.start.CorrelationID})
+			to := e.target()
+			all = append(all, Publication{TenantID: to.Tenant, Type: e.Name, Payload: e.Payload, Key: to.Child, OrderKey: to.Order, CorrelationID: d.start.CorrelationID})
 		}
 	}
 	if len(all) == 0 {

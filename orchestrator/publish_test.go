@@ -85,7 +85,7 @@ func TestPublishedWithItsRound(t *testing.T) {
 			for _, g := range w.stored(t, "a") {
 				for _, r := range g.rounds {
 					for _, e := range r.Decided {
-						keys[e.Child] = keys[e.Child] || e.Kind == eventPublished
+						keys[e.target().Child] = keys[e.target().Child] || e.Kind == eventPublished
 					}
 				}
 			}

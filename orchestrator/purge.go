@@ -128,7 +128,7 @@ func parentIn(first tables.Entity) string {
 	if err != nil || len(r.Learned) == 0 {
 		return ""
 	}
-	return r.Learned[0].Parent
+	return r.Learned[0].start().Parent
 }
 
 // scanChildren finds sub-orchestrations by the beginning of their ids, and by a row that names their caller.

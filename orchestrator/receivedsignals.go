@@ -45,13 +45,14 @@ func (m *receivedSignals) record(e event) {
 	if e.Inherited != nil {
 		m.restore(e.Inherited, e.At)
 	}
-	if e.Signal == "" || e.Kind == executionStarted { // the id in a start is a request id, and not that of a signal
+	s := e.Signal
+	if s == nil || s.ID == "" || e.Kind == executionStarted { // the id in a start is a request id, and not that of a signal
 		return
 	}
-	m.add(digestOf(e.Signal), e.At)
-	m.last = e.Signal
-	if e.Stream != "" {
-		m.advanceStream(e.Stream, sender{e.Sequence, e.At})
+	m.add(digestOf(s.ID), e.At)
+	m.last = s.ID
+	if s.Stream != "" {
+		m.advanceStream(s.Stream, sender{s.Sequence, e.At})
 	}
 }
 

@@ -29,7 +29,7 @@ func TestErrorTextsHaveNoSecrets(t *testing.T) {
 // TestEventsFromOutsideHaveNoSecrets: a signal can come from a program that redacts nothing.
 func TestEventsFromOutsideHaveNoSecrets(t *testing.T) {
 	t.Parallel()
-	e := event{Reason: "password=abc", Failure: &Failure{Message: "password=abc", Code: "password=abc", Stack: "password=abc", Detail: json.RawMessage(`{"password":"abc"}`)},
+	e := event{Signal: &signalDetails{Reason: "password=abc"}, Failure: &Failure{Message: "password=abc", Code: "password=abc", Stack: "password=abc", Detail: json.RawMessage(`{"password":"abc"}`)},
 		Payload: json.RawMessage(`{"password":"abc"}`)}
 	got := e.clean()
 	text, err := marshal(got)
@@ -39,7 +39,7 @@ func TestEventsFromOutsideHaveNoSecrets(t *testing.T) {
 	if strings.Count(string(text), "abc") != 1 || string(got.Payload) != string(e.Payload) {
 		t.Errorf("the event is %s", text)
 	}
-	if e.Failure.Message != "password=abc" {
-		t.Error("the failure that it was made of has changed")
+	if e.Failure.Message != "password=abc" || e.Signal.Reason != "password=abc" {
+		t.Error("what it was made of has changed")
 	}
 }

@@ -127,7 +127,8 @@ func (x *execution) callsAfter(decided int) int {
 // size estimates how many bytes of JSON an event takes in its round.
 func (e event) size() int {
 	const least = 400
-	n := least + len(e.Name) + len(e.Child) + len(e.Reason) + 2*len(e.Carry) + 8*len(e.Tasks)
+	to := e.target()
+	n := least + len(e.Name) + len(to.Child) + len(e.signal().Reason) + 2*len(e.start().Carry) + 8*len(to.Tasks)
 	if len(e.Payload) < spillFrom {
 		n += len(e.Payload)
 	}

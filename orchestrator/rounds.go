@@ -154,7 +154,7 @@ func (r round) shown(execution, number int) Round {
 
 func (e event) shown() RoundEvent {
 	s := RoundEvent{Kind: string(e.Kind), At: fromMicros(e.At), Call: e.Task, Name: e.Name, Payload: e.Payload, InBlob: e.Blob != "", Failure: e.Failure,
-		Attempt: e.Attempt, Child: e.Child, Signal: e.Signal, Reason: e.Reason, Reused: e.reused()}
+		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused()}
 	if e.Due != 0 {
 		s.Due = fromMicros(e.Due)
 	}

@@ -150,12 +150,13 @@ func (r *Runtime) Preparations() []func(context.Context) error {
 
 // pinned returns the orchestrator in the version with which an execution began.
 func (r *Runtime) pinned(started event) (AnyOrchestrator, error) {
-	o := r.versions[version{started.Name, started.Version}]
+	pinned := started.start().Version
+	o := r.versions[version{started.Name, pinned}]
 	switch {
 	case o != nil:
 		return o, nil
-	case started.Version != "" && r.orchestrators[started.Name] != nil:
-		return nil, fmt.Errorf("%q began in the version %q, register that, too: %w", started.Name, started.Version, ErrUnknownOrchestrator)
+	case pinned != "" && r.orchestrators[started.Name] != nil:
+		return nil, fmt.Errorf("%q began in the version %q, register that, too: %w", started.Name, pinned, ErrUnknownOrchestrator)
 	default:
 		return nil, fmt.Errorf("%q: %w", started.Name, ErrUnknownOrchestrator)
 	}

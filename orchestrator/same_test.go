@@ -3,10 +3,11 @@ package orchestrator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A Start for other work than that of the run under its ids changes nothing: whether the run waits, has ended, is driven at this
@@ -48,10 +49,10 @@ func TestOtherWork(t *testing.T) {
 		mustRun(t, rt, work("waits", "c", "wait", "one"))
 		mustRun(t, rt, work("ended", "c", "end", "one"))
 		for _, id := range []string{"waits", "ended"} {
-			before := fmt.Sprint(w.stored(t, id))
+			before := w.stored(t, id)
 			refused(id, work(id, "c", "wait", "two"))
-			if after := fmt.Sprint(w.stored(t, id)); after != before {
-				t.Errorf("%s has changed: %s", id, after)
+			if diff := cmp.Diff(before, w.stored(t, id), cmp.AllowUnexported(storedExecution{})); diff != "" {
+				t.Errorf("%s has changed (-before +after):\n%s", id, diff)
 			}
 			mustRun(t, rt, work(id, "c", "wait", "one"))
 		}

@@ -62,20 +62,21 @@ func (x *execution) sendEvent(id, name string, payload json.RawMessage) {
 	}
 	s.Count++
 	key := x.childID("event "+name, append(json.RawMessage(id+"\n"), payload...))
-	x.decide(event{Kind: eventSent, Name: name, Child: id, Payload: payload, Signal: "sent:" + hashOf([]byte(key))[:32],
-		Stream: s.Stream, Sequence: s.Count, Previous: s.At})
+	x.decide(event{Kind: eventSent, Name: name, Payload: payload, Target: &target{Child: id},
+		Signal: &signalDetails{ID: "sent:" + hashOf([]byte(key))[:32], Stream: s.Stream, Sequence: s.Count, Previous: s.At}})
 	s.At = x.last
 	x.outgoing[id] = s
 }
 
 // sendEvent sends an event that RaiseEvent has decided.
 func (d *driver) sendEvent(ctx context.Context, e event) error {
-	p := Payload{Event: e.Name, Data: e.Payload, Stream: e.Stream, Sequence: e.Sequence}
-	if e.Previous > 0 {
-		at := fromMicros(e.Previous)
+	s := e.signal()
+	p := Payload{Event: e.Name, Data: e.Payload, Stream: s.Stream, Sequence: s.Sequence}
+	if s.Previous > 0 {
+		at := fromMicros(s.Previous)
 		p.Previous = &at
 	}
-	return d.rt.signal(ctx, e.Child, p, e.Signal)
+	return d.rt.signal(ctx, e.target().Child, p, s.ID)
 }
 
 // isEarly reports whether an event has to wait for the event that its sender sent before it.

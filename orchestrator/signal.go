@@ -155,10 +155,11 @@ func (s Signal) event() (event, bool) {
 		return event{}, false
 	}
 	if kind, ok := commands()[s.Payload.Command]; ok {
-		e := event{Kind: kind, Signal: s.SignalID, Reason: s.Payload.Reason}
+		by := signalDetails{ID: s.SignalID, Reason: s.Payload.Reason}
+		e := event{Kind: kind, Signal: &by}
 		switch kind {
 		case executionSuspended, executionResumed:
-			e.Accepted = max(0, s.OccurredAtUtc.UnixMicro())
+			by.Accepted = max(0, s.OccurredAtUtc.UnixMicro())
 		case executionGivenUp:
 			e.Failure = &Failure{Message: s.Payload.Reason, Code: codeGivenUp}
 		}
@@ -168,8 +169,8 @@ func (s Signal) event() (event, bool) {
 	if len(data) == 0 {
 		data = json.RawMessage("null")
 	}
-	e := event{Kind: eventRaised, Name: s.Payload.Event, Payload: compact(data), Signal: s.SignalID, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}
-	return e, true
+	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: compact(data),
+		Signal: &signalDetails{ID: s.SignalID, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}}, true
 }
 
 // Raise sends an event to an orchestration, with data as its value. It does not wait: the event is kept until the

@@ -129,7 +129,7 @@ func TestSizesOfRounds(t *testing.T) {
 			rt := prepared(t, open())
 			noise := incompressible(2 << 20)
 			of := func(n int) round { // of so many bytes of reasons, which no blob holds by themselves
-				return round{Learned: []event{{Kind: executionStarted, Reason: noise[:n]}}}
+				return round{Learned: []event{{Kind: executionStarted, Signal: &signalDetails{Reason: noise[:n]}}}}
 			}
 			low, high := 0, len(noise)
 			for low+1 < high {
@@ -150,7 +150,7 @@ func TestSizesOfRounds(t *testing.T) {
 					t.Errorf("%d bytes: in a blob %v, %v", n, inBlob, err)
 				}
 				all, err := rt.journal.load(t.Context(), id)
-				if err != nil || len(all) != 1 || all[0].rounds[0].Learned[0].Reason != noise[:n] {
+				if err != nil || len(all) != 1 || all[0].rounds[0].Learned[0].signal().Reason != noise[:n] {
 					t.Errorf("%d bytes: %d executions, %v", n, len(all), err)
 				}
 			}

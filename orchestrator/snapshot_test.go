@@ -184,8 +184,8 @@ func (w *world) columns(t *testing.T, row tables.Entity) string {
 		if e.Inherited != nil {
 			signal = e.Inherited.Signals[len(e.Inherited.Signals)-1]
 		}
-		if e.Signal != "" {
-			signal = e.Signal
+		if e.signal().ID != "" {
+			signal = e.Signal.ID
 		}
 		if e.Kind == attemptFailed && open != nil && open.Kind == ActivityCall {
 			due = fromMicros(e.Due)

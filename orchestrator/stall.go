@@ -23,7 +23,7 @@ func (d *driver) stall(ctx context.Context, cause error) (Outcome, error) {
 		err := d.recordStall(ctx, cause)
 		if _, blocked := errors.AsType[*BlockedError](cause); blocked && errors.Is(err, ErrNotFound) && !d.request.deliver {
 			// An orchestration that blocks in its first turn has to be started before it can be stalled.
-			err = d.rt.commitHeld(ctx, plannedExecution{start: d.request, number: 1, event: event{Base: 1, First: 1, Payload: d.request.Input}}, nil, "")
+			err = d.rt.commitHeld(ctx, plannedExecution{start: d.request, number: 1, event: event{Start: &startDetails{Base: 1, First: 1}, Payload: d.request.Input}}, nil, "")
 			if err == nil {
 				err = d.recordStall(ctx, cause)
 			}

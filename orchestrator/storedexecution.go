@@ -49,7 +49,7 @@ func (g storedExecution) forNextAttempt() *inheritance {
 			case eventRaised:
 				h.Unread = append(h.Unread, e)
 			case executionSuspended, executionResumed:
-				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.Accepted, h.Commanded)
+				h.Suspended, h.Commanded = e.Kind == executionSuspended, max(e.signal().Accepted, h.Commanded)
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func roundCount(all []storedExecution) int {
 	}
 	latest := all[len(all)-1]
 	started, _ := latest.start()
-	return started.Before + len(latest.rounds)
+	return started.start().Before + len(latest.rounds)
 }
 
 // decodeExecutions decodes rows of rounds.

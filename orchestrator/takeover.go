@@ -179,5 +179,5 @@ func (d *driver) classifyTakeover(s Signal) signalClass {
 func (d *driver) learnTakeover(s Signal) error {
 	d.executor.recheckAll()
 	d.checkTasks = true
-	return d.learn(event{Kind: executionTakenOver, Name: s.Payload.TakenFrom, Signal: s.SignalID, Reason: "in place of node " + s.Payload.TakenFrom + ", which is gone"})
+	return d.learn(event{Kind: executionTakenOver, Name: s.Payload.TakenFrom, Signal: &signalDetails{ID: s.SignalID, Reason: "in place of node " + s.Payload.TakenFrom + ", which is gone"}})
 }
