@@ -16,12 +16,6 @@ type figure struct {
 	Unit  string  `json:"unit"`
 
 	note string // what to compare it with, for people
-	of   string // the metric that it tells about
-}
-
-// asked says whether -only prefix wants to see the figure: a comparison is seen with the figure that it compares.
-func (f figure) asked(prefix string) bool {
-	return strings.HasPrefix(f.Name, prefix) || strings.HasPrefix(f.of, prefix)
 }
 
 // jsonLine prints a figure for programs.

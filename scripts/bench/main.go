@@ -7,6 +7,10 @@
 //	go run ./scripts/bench --json           one JSON object a line: {"name":"tx/sequence/3","value":8,"unit":"transactions"}
 //	go run ./scripts/bench --only memory/   the figures whose names begin so
 //
+// What compares with other Go libraries of its kind (--only peers/) builds the program in the folder peers, a module of its
+// own, and runs it in turns with this one, each sample in a new process. Where their modules cannot be had, it compares with
+// what they did on another day on another machine, and says so in each line.
+//
 // The garbage collector is set as the handler sets it (GOGC=200, unless the environment says otherwise).
 //
 // It judges nothing: a figure that misses its goal is no error. Azurite runs in memory on free ports, PostgreSQL in a
@@ -25,6 +29,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,9 +38,10 @@ import (
 
 // options are the command line.
 type options struct {
-	json bool
-	only string
-	time time.Duration
+	json   bool
+	only   string
+	time   time.Duration
+	sample string
 }
 
 // gcPercent is the handler's: what is timed is the runtime as it is deployed.
@@ -79,6 +85,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.BoolVar(&o.json, "json", false, "print one JSON object a line")
 	flags.StringVar(&o.only, "only", "", "measure only what has a name that begins with `PREFIX`")
 	flags.DurationVar(&o.time, "time", 2*time.Second, "for how long each timed figure is measured, over all its rounds")
+	flags.StringVar(&o.sample, "sample", "", "take one sample of `NAME` in this process and print its values as JSON, as a comparison with peers does: "+sampleNames())
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -100,6 +107,9 @@ func parse(args []string, out io.Writer) (options, error) {
 
 // run measures what was asked for and prints each figure as soon as it is there.
 func (o options) run(ctx context.Context, out io.Writer) error {
+	if o.sample != "" {
+		return sample(ctx, o.sample, o.time, out)
+	}
 	show := table
 	if o.json {
 		show = jsonLine
@@ -110,7 +120,7 @@ func (o options) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		for _, f := range figures {
-			if !f.asked(o.only) {
+			if !strings.HasPrefix(f.Name, o.only) {
 				continue
 			}
 			if err := show(out, f); err != nil {

@@ -1,46 +1,139 @@
 package main
 
-import "fmt"
-
-// peer is the best figure that a Go library of this kind has for a metric, in the metric's unit.
-type peer struct {
-	value  float64
-	of     string
-	higher bool // more is better
-}
-
-// The configurations of the peers that hold the best figures, as they were measured on two shared cores with
-// Go 1.26; each figure is the median of three runs. A ratio means something on a machine of that kind only.
-const (
-	dbosMemory  = "dbos, SQLite in memory"
-	dbosFile    = "dbos, SQLite in a file"
-	durableTask = "durabletask-go, SQLite with WAL, tuned"
+import (
+	"context"
+	"fmt"
+	"time"
 )
 
-// peers gives the best peer of each column of the comparison that has a metric here. The metric that counts the bytes of
-// a parked orchestration has none: the best peers keep nothing either, and nothing is no divisor.
-func peers() map[string]peer {
-	return map[string]peer{
-		"memory/sequence3/orchestrations_per_s/1":   {564, dbosMemory, true},   // column "seq3 x1"
-		"memory/sequence3/orchestrations_per_s/10":  {631, dbosMemory, true},   // column "x10"
-		"memory/sequence3/orchestrations_per_s/100": {641, dbosMemory, true},   // column "x100"
-		"memory/fanout/100/activities_per_s":        {1811, durableTask, true}, // column "fan100"
-		"memory/fanout/1000/activities_per_s":       {2259, dbosFile, true},    // column "fan1000"
-		"memory/hello/latency_us/p50":               {1700, dbosFile, false},   // columns "p50", "p50 own wait": 1.7 ms
-		"memory/hello/latency_us/p99":               {3700, dbosFile, false},   // column "p99": 3.7 ms
-		"memory/sequence/100/us_per_activity":       {200, dbosMemory, false},  // column "seq100": 0.02 s
-		"memory/sequence/1000/us_per_activity":      {260, dbosFile, false},    // column "seq1000": 0.26 s
+// peerRounds is how often each of those that are compared is sampled, in turns.
+const peerRounds = 3
+
+// contest is a sample that is taken of the runtime and of its peers alike, and what is compared of it.
+type contest struct {
+	sample string // its name for the programs that take it
+	// durableTask says that durabletask-go takes part. In the others it is far behind: each turn costs it a poll.
+	durableTask bool
+	duels       []duel
+}
+
+// duel compares one value of the samples. The ratio says how many times better the runtime is than the best peer.
+type duel struct {
+	name         string
+	unit         string
+	higher       bool // more is better
+	goal         float64
+	ours, theirs int // which of the values
+	// known is the best peer's value where none can be measured, and whose it is.
+	known   float64
+	knownOf string
+}
+
+// Where the values come from that stand in for peers which cannot be measured.
+const (
+	knownDate    = "2026-11-22"
+	knownMachine = "another machine of 2 cores, quiet, Go 1.26.8"
+	knownShm     = "dbos, SQLite WAL on tmpfs"
+	knownMemory  = "dbos, SQLite in memory"
+	knownDurable = "durabletask-go, SQLite, a fan-out's history"
+)
+
+// contests lists what is compared.
+func contests() []contest {
+	return []contest{
+		{"sequence3/1", false, []duel{{"sequence3/1", "orchestrations/s", true, 12, 0, 0, 1003, knownShm}}},
+		{"sequence3/10", false, []duel{{"sequence3/10", "orchestrations/s", true, 20, 0, 0, 820, knownMemory}}},
+		{"sequence3/100", false, []duel{{"sequence3/100", "orchestrations/s", true, 20, 0, 0, 749, knownMemory}}},
+		{"fanout/100", true, []duel{{"fanout/100", "activities/s", true, 20, 0, 0, 4278, knownMemory}}},
+		{"fanout/1000", true, []duel{{"fanout/1000", "activities/s", true, 20, 0, 0, 4759, knownMemory}}},
+		{"hello", false, []duel{
+			{"hello/p50", "us", false, 12, 0, 0, 733, knownShm},
+			{"hello/p99", "us", false, 8, 1, 1, 1265, knownShm},
+		}},
+		{"sequence/1000", false, []duel{{"sequence/1000", "us/activity", false, 10, 0, 0, 145, knownMemory}}},
+		{"sequence/10000", false, []duel{{"sequence/10000", "us/activity", false, 10, 0, 0, 159, knownMemory}}},
+		{"replay", true, []duel{
+			{"replay/sequence", "ms", false, 4, 0, 0, 43.6, knownDurable},
+			{"replay/fanout", "ms", false, 4, 1, 0, 43.6, knownDurable},
+		}},
 	}
 }
 
-func ratioName(metric string) string { return "peers/" + metric + "/ratio" }
-
-// compare divides our value by the peer's. So 10 is ten times better where more is better, and 0.1 where less is.
-func (p peer) compare(m metric, ours float64) figure {
-	goal := "ten times better: 0.1 or less"
-	if p.higher {
-		goal = "ten times better: 10 or more"
+// peers compares the runtime with the best form of each peer, measured in the same run.
+func peers() []scenario {
+	var out []scenario
+	for _, c := range contests() {
+		out = append(out, c.scenario(arena{}.enter))
 	}
-	return figure{Name: ratioName(m.name), Value: rounded(ours / p.value), Unit: "ratio", of: m.name,
-		note: fmt.Sprintf("best peer %g (%s); %s", p.value, p.of, goal)}
+	return out
+}
+
+func (d duel) names() (ours, best, ratio string) {
+	return "peers/" + d.name + "/ours", "peers/" + d.name + "/best", "peers/" + d.name + "/ratio"
+}
+
+// scenario measures a contest among those who enter.
+func (c contest) scenario(enter func(context.Context, contest) (field, error)) scenario {
+	var metrics []metric
+	for _, d := range c.duels {
+		ours, best, ratio := d.names()
+		metrics = append(metrics, metric{ours, d.unit, ""}, metric{best, d.unit, ""}, metric{ratio, "ratio", ""})
+	}
+	measure := func(ctx context.Context, limit time.Duration) ([]float64, error) {
+		f, err := enter(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		defer f.leave()
+		results, err := f.fight(ctx, c, limit/peerRounds)
+		if err != nil {
+			return nil, err
+		}
+		var out []float64
+		for _, d := range c.duels {
+			for _, v := range d.decide(results, f.missing) {
+				metrics[len(out)].goal = v.note
+				out = append(out, v.value)
+			}
+		}
+		return out, nil
+	}
+	return scenario{metrics, measure}
+}
+
+// verdict is a value that came out of a duel, and what it is.
+type verdict struct {
+	value float64
+	note  string
+}
+
+// decide compares the medians of the rounds: the first contestant's with the best of the others', or with the known value
+// where there are no others. missing says why there are none. It gives our value, the best peer's, and the ratio.
+func (d duel) decide(results []sampled, missing error) [3]verdict {
+	ours := median(column(results[0].rounds, d.ours))
+	best, bestNote, whom := d.measured(results[1:])
+	if bestNote == "" {
+		best = d.known
+		whom = fmt.Sprintf("%s as of %s on %s, NOT measured in this run", d.knownOf, knownDate, knownMachine)
+		bestNote = fmt.Sprintf("%s; here: %v", whom, missing)
+	}
+	ratio := best / ours
+	if d.higher {
+		ratio = ours / best
+	}
+	return [3]verdict{
+		{ours, fmt.Sprintf("memory store; median of %d rounds, each in a new process", peerRounds)},
+		{best, bestNote},
+		{ratio, fmt.Sprintf("goal %g or more: times better than %s", d.goal, whom)},
+	}
+}
+
+// measured gives the best of the peers that were measured, if any was.
+func (d duel) measured(results []sampled) (best float64, note, whom string) {
+	for _, r := range results {
+		if m := median(column(r.rounds, d.theirs)); note == "" || (m > best) == d.higher {
+			best, note, whom = m, r.name+"; measured in this run, in turns", r.name+", the best peer in this run"
+		}
+	}
+	return best, note, whom
 }

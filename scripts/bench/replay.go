@@ -98,7 +98,8 @@ func (c *cutOff) process() (*orchestrator.Runtime, error) {
 	})
 	var err error
 	runtime, err = orchestrator.New(orchestrator.Config{Tables: c.tables, Blobs: c.blobs, Queues: c.queues, Log: slog.New(slog.DiscardHandler),
-		Activities: []orchestrator.AnyActivity{step, wait, last},
+		MaxInlineActivities: max(1, c.n), // none goes to the queue, however many are called at once
+		Activities:          []orchestrator.AnyActivity{step, wait, last},
 		Orchestrators: []orchestrator.AnyOrchestrator{orchestrator.NewOrchestrator("cut-off", func(ctx *orchestrator.Context, n int) (int, error) {
 			return c.code(ctx, n, step, wait, last)
 		})}})

@@ -18,7 +18,7 @@ type scenario struct {
 type metric struct {
 	name string
 	unit string
-	goal string // what the value should be, for people
+	goal string // what the value should be, for people. A comparison sets it when it knows whom it compared with.
 }
 
 // scenarios lists everything that can be measured, in the order in which it is.
@@ -29,6 +29,7 @@ func scenarios() []scenario {
 	}
 	all = append(all, lists())
 	all = append(all, speeds()...)
+	all = append(all, peers()...)
 	all = append(all, encryption())
 	all = append(all, replays(), events(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	all = append(all, outboxes()...)
@@ -42,7 +43,7 @@ func selected(all []scenario, prefix string) []scenario {
 	var out []scenario
 	for _, s := range all {
 		for _, m := range s.metrics {
-			if asked(m.name, prefix) {
+			if strings.HasPrefix(m.name, prefix) {
 				out = append(out, s)
 				break
 			}
@@ -51,16 +52,7 @@ func selected(all []scenario, prefix string) []scenario {
 	return out
 }
 
-// asked says whether a metric, or its comparison with the peers, has a name that begins with prefix.
-func asked(name, prefix string) bool {
-	if strings.HasPrefix(name, prefix) {
-		return true
-	}
-	_, compared := peers()[name]
-	return compared && strings.HasPrefix(ratioName(name), prefix)
-}
-
-// figures measures. Behind each figure that the peers have too stands the comparison.
+// figures measures.
 func (s scenario) figures(ctx context.Context, d time.Duration) ([]figure, error) {
 	values, err := s.measure(ctx, d)
 	if err != nil {
@@ -69,12 +61,9 @@ func (s scenario) figures(ctx context.Context, d time.Duration) ([]figure, error
 	if len(values) != len(s.metrics) {
 		return nil, fmt.Errorf("measure %s: %d values for %d figures", s.metrics[0].name, len(values), len(s.metrics))
 	}
-	var out []figure
+	out := make([]figure, len(values))
 	for i, m := range s.metrics {
-		out = append(out, figure{Name: m.name, Value: rounded(values[i]), Unit: m.unit, note: m.goal, of: m.name})
-		if p, ok := peers()[m.name]; ok {
-			out = append(out, p.compare(m, values[i]))
-		}
+		out[i] = figure{Name: m.name, Value: rounded(values[i]), Unit: m.unit, note: m.goal}
 	}
 	return out, nil
 }
