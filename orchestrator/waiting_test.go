@@ -107,7 +107,7 @@ func endOrFail(t *rapid.T, x *execution, open []*task) event {
 	e := event{Kind: of.kind.completion(), At: x.tick(), Task: of.number, Payload: json.RawMessage("0")}
 	switch {
 	case of.kind == eventTask && rapid.Bool().Draw(t, "raised"):
-		return event{Kind: eventRaised, At: e.At, Name: "event", Payload: e.Payload, Signal: fmt.Sprint(e.At)}
+		return event{Kind: eventRaised, At: e.At, Name: "event", Payload: e.Payload, Signal: broughtBy(fmt.Sprint(e.At))}
 	case of.kind == activityTask && rapid.Bool().Draw(t, "attempt failed"):
 		e.Kind, e.Attempt, e.Failure = attemptFailed, of.attempts+1, failureOf(errors.New("failed"))
 		e.Due = e.At + int64(rapid.IntRange(-5, 5).Draw(t, "due"))*1e6
