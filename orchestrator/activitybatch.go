@@ -142,7 +142,7 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 		all.Go(func() {
 			ctx, stop := context.WithCancelCause(ctx)
 			defer stop(nil)
-			res := r.attempt(ctx, b.attempt(call, func(json.RawMessage) {
+			res := r.attempt(b.attempt(ctx, call, func(json.RawMessage) {
 				if err := r.checkWanted(ctx, b); err != nil {
 					stop(err)
 				}
@@ -271,12 +271,19 @@ func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 
 // attempt returns an attempt at one of the activities. Its progress is not recorded, because another process has the
 // rounds; a failure and a message that is sent again carry it instead.
-func (b activityBatch) attempt(c activityCall, beat func(progress json.RawMessage)) attempt {
-	return attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
-		record: beat,
+func (b activityBatch) attempt(ctx context.Context, c activityCall, beat func(progress json.RawMessage)) *attempt {
+	a := &attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
+		recorder: recorderFunc(beat),
 		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
 			CorrelationID: b.CorrelationID, TenantID: b.TenantID, Progress: c.Progress}}
+	a.init(ctx)
+	return a
 }
+
+// recorderFunc is a function that takes the progress of an attempt.
+type recorderFunc func(progress json.RawMessage)
+
+func (f recorderFunc) record(_ *attempt, progress json.RawMessage) { f(progress) }
 
 func (r *Runtime) resultOf(b activityBatch, c activityCall, res result) activityResult {
 	out := activityResult{Execution: b.Execution, Task: c.Task, Attempt: c.Attempt, Output: res.output, Progress: res.progress}

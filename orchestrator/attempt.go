@@ -6,71 +6,101 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
-// attempt is one try to run an activity.
+// errGoexit is the failure of an attempt whose activity ended its goroutine.
+var errGoexit = errors.New("the activity called runtime.Goexit")
+
+// attempt is one try to run an activity, or to drive a sub-orchestration. It is the context that the activity gets, and
+// Info and Heartbeat find it there.
 type attempt struct {
-	info      ActivityInfo
-	name      string
-	input     json.RawMessage
-	timeout   time.Duration
-	heartbeat time.Duration
-	record    func(progress json.RawMessage)
+	context.Context // cancelable, or one with a time-out made from it
+	cancelable      lazyctx.Context
+	info            ActivityInfo
+	name            string
+	input           json.RawMessage
+	timeout         time.Duration
+	heartbeat       time.Duration
+	child           *Start // of a sub-orchestration; nil for an activity
+	recorder        progressRecorder
+	monitor         heartbeatMonitor
 }
 
-// attempt runs an activity once, as soon as this process has a free slot for it.
-func (r *Runtime) attempt(ctx context.Context, a attempt) result {
-	activity := r.activities[a.name]
-	if activity == nil {
-		return result{broken: true, err: fmt.Errorf("orchestration %s calls activity %q: %w", a.info.Orchestration, a.name, ErrUnknownActivity)}
-	}
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return result{err: ctx.Err()}
-	}
-	if a.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, a.timeout, &timeoutError{a.timeout})
-		defer cancel()
-	}
-	a.info.Deadline, _ = ctx.Deadline()
-	p := &heartbeatMonitor{record: a.record, interval: r.config.ProgressInterval, now: r.config.Now, recorded: r.config.Now()}
-	ctx, stop := p.watch(&attemptContext{ctx, a.info, p}, a.heartbeat)
-	defer stop()
-	output, err := r.invoke(ctx, activity, a)
-	if err == nil {
-		return result{output: output}
-	}
-	return result{err: withTimeoutCause(ctx, err), progress: p.last()}
+// progressRecorder takes the progress that an attempt reports.
+type progressRecorder interface {
+	record(a *attempt, progress json.RawMessage)
 }
 
-// attemptContext is the context of an attempt. Info and Heartbeat find the attempt through it.
-type attemptContext struct {
-	context.Context
-	info    ActivityInfo
-	monitor *heartbeatMonitor
+// init makes the attempt a context that ends with ctx. It comes before every other use.
+func (a *attempt) init(ctx context.Context) {
+	a.cancelable.Init(ctx, time.Time{})
+	a.Context = &a.cancelable
 }
 
 type attemptKey struct{}
 
 // Value returns the attempt for attemptKey, and what the parent context holds for every other key.
-func (c *attemptContext) Value(key any) any {
+func (a *attempt) Value(key any) any {
 	if key == (attemptKey{}) {
-		return c
+		return a
 	}
-	return c.Context.Value(key)
+	return a.Context.Value(key)
 }
 
-func attemptOf(ctx context.Context) *attemptContext {
-	a, _ := ctx.Value(attemptKey{}).(*attemptContext)
+func attemptOf(ctx context.Context) *attempt {
+	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
+}
+
+// attempt runs an activity once, as soon as this process has a free slot for it.
+func (r *Runtime) attempt(a *attempt) result {
+	activity := r.activities[a.name]
+	if activity == nil {
+		return result{broken: true, err: fmt.Errorf("orchestration %s calls activity %q: %w", a.info.Orchestration, a.name, ErrUnknownActivity)}
+	}
+	if err := r.occupySlot(a); err != nil {
+		return result{err: err}
+	}
+	defer func() { <-r.slots }()
+	if a.timeout > 0 {
+		var cancel context.CancelFunc
+		a.Context, cancel = context.WithTimeoutCause(a.Context, a.timeout, &timeoutError{a.timeout})
+		defer cancel()
+	}
+	a.info.Deadline, _ = a.Deadline()
+	a.monitor.begin(r.config)
+	ctx, stop := a.monitor.watch(a, a.heartbeat)
+	defer stop()
+	output, err := r.invoke(ctx, activity, a)
+	if err == nil {
+		return result{output: output}
+	}
+	return result{err: withTimeoutCause(ctx, err), progress: a.monitor.last()}
+}
+
+// occupySlot waits for a free slot of this process, or for the end of ctx.
+func (r *Runtime) occupySlot(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return nil
+	default: // only who has to wait asks the context for a channel, which it then has to make
+	}
+	select {
+	case r.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // invoke calls the activity's function. It stops waiting for a function that ignores the end of its own time-out. The
 // executor does the same for functions that ignore the end of the invocation.
-func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a attempt) (json.RawMessage, error) {
+func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a *attempt) (json.RawMessage, error) {
 	if a.timeout == 0 && a.heartbeat == 0 {
 		return activity.invoke(ctx, a.input)
 	}
@@ -80,7 +110,7 @@ func (r *Runtime) invoke(ctx context.Context, activity AnyActivity, a attempt) (
 	}
 	done := make(chan returned, 1)
 	go func() {
-		out := returned{err: errors.New("the activity called runtime.Goexit")}
+		out := returned{err: errGoexit}
 		defer func() { done <- out }()
 		out.output, out.err = activity.invoke(ctx, a.input)
 	}()

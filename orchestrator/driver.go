@@ -307,9 +307,12 @@ func (d *driver) mustCommit() bool {
 		(len(d.learned) >= d.rt.config.LingerResults || !d.rt.config.Now().Before(d.commitBy))
 }
 
-// waitForResults waits for results until next, or until what was learned has to be committed, and learns all results
-// that are there.
+// waitForResults learns all results that are there. If there are none, it waits for one until next, or until what was
+// learned has to be committed.
 func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
+	if any, err := d.learnResults(); any || err != nil {
+		return err
+	}
 	wake := next
 	if len(d.learned) > 0 && (wake.IsZero() || d.commitBy.Before(wake)) {
 		wake = d.commitBy
@@ -322,27 +325,25 @@ func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
 	}
 	select {
 	case <-ctx.Done():
-		return nil
 	case <-timer:
-		return nil
 	case <-d.inboxReady:
-		return nil
-	case r := <-d.executor.results:
-		if err := d.learnResult(r); err != nil {
-			return err
-		}
-	}
-	for len(d.learned) < d.rt.config.LingerResults {
-		select {
-		case r := <-d.executor.results:
-			if err := d.learnResult(r); err != nil {
-				return err
-			}
-		default:
-			return nil
-		}
+	case <-d.executor.results.waiting():
+		_, err := d.learnResults()
+		return err
 	}
 	return nil
+}
+
+// learnResults learns the results that are there, as many as one round takes, and reports whether there were any.
+func (d *driver) learnResults() (any bool, err error) {
+	for err == nil && (!any || len(d.learned) < d.rt.config.LingerResults) {
+		r, ok := d.executor.results.take()
+		if !ok {
+			return any, nil
+		}
+		any, err = true, d.learnResult(r)
+	}
+	return any, err
 }
 
 // learnResult learns how an attempt ended, or its progress.

@@ -7,29 +7,26 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
 // elsewhereDelay is after what time a sub-orchestration that runs in another process is looked at again.
 const elsewhereDelay = 5 * time.Second
-
-// resultBuffer is how many results may wait for the driver before the attempts that bring more have to wait.
-const resultBuffer = 64
 
 // executor runs the activities and sub-orchestrations that one driver's orchestration has called, in this process.
 // Everything but the attempts themselves runs on the driver's goroutine.
 type executor struct {
 	rt      *Runtime
 	start   Start
-	ctx     context.Context // parent of the attempts' contexts
-	cancel  context.CancelFunc
-	results chan result
-	closed  chan struct{} // closed when nobody reads results any more
+	ctx     lazyctx.Context // parent of the attempts' contexts
+	results resultQueue
 
 	execution *execution
-	seen      int                         // how many calls of the execution dispatch has looked at
-	waiting   []*task                     // calls that are not started, and timers that have not fired
-	inFlight  map[call]context.CancelFunc // cancels the attempts that are running
-	idle      chan func()                 // takes work for goroutines that are idle
+	seen      int               // how many calls of the execution dispatch has looked at
+	waiting   []*task           // calls that are not started, and timers that have not fired
+	inFlight  map[call]*attempt // the attempts that are running; nil before the first
+	idle      chan *attempt     // takes work for goroutines that are idle; nil when there are none
 }
 
 // call identifies a call. The execution is part of it because consecutive executions use the same numbers.
@@ -37,37 +34,21 @@ type call struct{ execution, number int }
 
 func (c *executor) call(t *task) call { return call{c.execution.number, t.number} }
 
-// result is how an attempt ended, or the progress of one that is still running.
-type result struct {
-	execution, number int // the call
-	attempt           int
-	output            json.RawMessage
-	err               error
-	// running says that the attempt goes on; progress is how far it is. After a failure, progress is how far the
-	// attempt came.
-	running  bool
-	progress json.RawMessage
-	// interrupted says that the attempt did not fail, but was canceled.
-	interrupted bool
-	// broken says that the attempt could not be made at all; err is then an error of the driver.
-	broken bool
-	// parked says that a sub-orchestration is parked, until resumeAt or, when that is zero, until a signal comes.
-	parked   bool
-	resumeAt time.Time
-}
-
 func newExecutor(ctx context.Context, rt *Runtime, s Start) *executor {
-	c := &executor{rt: rt, start: s, results: make(chan result, resultBuffer), closed: make(chan struct{}), idle: make(chan func()), inFlight: map[call]context.CancelFunc{}}
-	c.ctx, c.cancel = context.WithCancel(ctx)
+	c := &executor{rt: rt, start: s}
+	c.ctx.Init(ctx, time.Time{})
 	return c
 }
+
+// cancel ends the attempts that are running, and those that are begun later.
+func (c *executor) cancel() { c.ctx.Cancel() }
 
 // attach switches to another execution of the orchestration, or to a new copy of the same one after other rounds were
 // taken over. Attempts of the same execution go on; those of another one are canceled.
 func (c *executor) attach(x *execution) {
 	if c.execution != nil && c.execution.number != x.number {
-		for _, cancel := range c.inFlight {
-			cancel()
+		for _, a := range c.inFlight {
+			a.cancelable.Cancel()
 		}
 	}
 	c.execution, c.seen, c.waiting = x, 0, nil
@@ -117,9 +98,9 @@ func (c *executor) cancelInterrupted() {
 	if len(c.inFlight) == 0 || !c.execution.interrupts {
 		return
 	}
-	for running, cancel := range c.inFlight {
+	for running, a := range c.inFlight {
 		if t := c.execution.task(running.number); running.execution == c.execution.number && (t == nil || t.done) {
-			cancel()
+			a.cancelable.Cancel()
 		}
 	}
 }
@@ -140,60 +121,73 @@ func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
 	return bounded && next.After(deadline)
 }
 
-func (c *executor) launch(t *task) {
-	ctx, cancel := context.WithCancel(c.ctx)
-	c.inFlight[c.call(t)] = cancel
-	info, execution := c.info(t), c.execution.number
-	var child Start
+func (c *executor) launch(t *task) { c.runPooled(c.begin(t)) }
+
+// begin notes that an attempt runs from here on.
+func (c *executor) begin(t *task) *attempt {
+	a := &attempt{info: c.info(t), name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat, recorder: c}
+	a.init(&c.ctx)
 	if t.kind == childTask {
-		child, t.begun = c.childStart(t), true
+		child := c.childStart(t)
+		a.child, t.begun = &child, true
 	}
-	c.runPooled(func() {
-		r := result{err: errors.New("the activity called runtime.Goexit")}
-		defer func() {
-			cancel()
-			r.execution, r.number, r.attempt = execution, info.Task, info.Attempt
-			r.interrupted = r.err != nil && c.ctx.Err() != nil
-			c.post(r)
-		}()
-		if t.kind == childTask {
-			r = c.runChild(ctx, child)
-			return
-		}
-		r = c.rt.attempt(ctx, attempt{info: info, name: t.name, input: t.input, timeout: t.options.timeout, heartbeat: t.options.heartbeat,
-			record: func(progress json.RawMessage) {
-				c.post(result{execution: execution, number: info.Task, running: true, progress: progress})
-			}})
-	})
+	if c.inFlight == nil {
+		c.inFlight = map[call]*attempt{}
+	}
+	c.inFlight[c.call(t)] = a
+	return a
 }
 
-// runPooled runs f on an idle goroutine, or on a new one. Goroutines are reused because the stack of one that has run
-// an attempt is large enough for the next.
-func (c *executor) runPooled(f func()) {
+// run runs an attempt and posts its result.
+func (c *executor) run(a *attempt) {
+	r := result{err: errGoexit}
+	defer func() { c.post(c.conclude(a, r)) }()
+	r = c.perform(a)
+}
+
+func (c *executor) perform(a *attempt) result {
+	if a.child != nil {
+		return c.runChild(a, *a.child)
+	}
+	return c.rt.attempt(a)
+}
+
+// conclude ends the context of an attempt that has returned, and completes its result.
+func (c *executor) conclude(a *attempt, r result) result {
+	a.cancelable.Cancel()
+	r.execution, r.number, r.attempt = a.info.Execution, a.info.Task, a.info.Attempt
+	r.interrupted = r.err != nil && c.ctx.Err() != nil
+	return r
+}
+
+// record posts the progress of an attempt that is running.
+func (c *executor) record(a *attempt, progress json.RawMessage) {
+	c.post(result{execution: a.info.Execution, number: a.info.Task, running: true, progress: progress})
+}
+
+// runPooled runs an attempt on an idle goroutine, or on a new one. Goroutines are reused because the stack of one that
+// has run an attempt is large enough for the next.
+func (c *executor) runPooled(a *attempt) {
+	if c.idle == nil {
+		c.idle = make(chan *attempt)
+	}
 	select {
-	case c.idle <- f:
+	case c.idle <- a:
 		return
 	default:
 	}
-	go func() {
-		for {
-			f()
-			select {
-			case f = <-c.idle:
-			case <-c.closed:
-				return
-			}
-		}
-	}()
+	go c.work(a, c.idle)
+}
+
+// work runs attempts, one after the other.
+func (c *executor) work(a *attempt, more <-chan *attempt) {
+	for ok := true; ok; a, ok = <-more {
+		c.run(a)
+	}
 }
 
 // post hands a result to the driver, unless the executor is closed.
-func (c *executor) post(r result) {
-	select {
-	case c.results <- r:
-	case <-c.closed:
-	}
-}
+func (c *executor) post(r result) { c.results.put(r) }
 
 // runChild drives a sub-orchestration within its caller's time. A sub-orchestration that parks is woken by its own
 // messages and tells its caller when it ends.
@@ -301,15 +295,20 @@ func (c *executor) recheckAll() {
 // function that does not return in time is abandoned; its result is dropped.
 func (c *executor) drain() iter.Seq[result] {
 	return func(yield func(result) bool) {
-		c.cancel()
+		if c.cancel(); len(c.inFlight) == 0 {
+			return
+		}
 		grace := time.NewTimer(c.rt.config.Grace)
 		defer grace.Stop()
 		for len(c.inFlight) > 0 {
-			select {
-			case r := <-c.results:
+			if r, ok := c.results.take(); ok {
 				if !yield(r) {
 					return
 				}
+				continue
+			}
+			select {
+			case <-c.results.waiting():
 			case <-grace.C:
 				return
 			}
@@ -323,5 +322,8 @@ func (c *executor) close() {
 	for r := range c.drain() {
 		c.attemptReturned(r)
 	}
-	close(c.closed)
+	c.results.close()
+	if c.idle != nil {
+		close(c.idle)
+	}
 }

@@ -23,7 +23,7 @@ func Heartbeat(ctx context.Context, progress any) error {
 	if a == nil {
 		return fmt.Errorf("heartbeat: %w", errNoActivity)
 	}
-	p := a.monitor
+	p := &a.monitor
 	text, err := encodePayload(progress)
 	if err == nil && len(text) > maxProgress {
 		err = fmt.Errorf("%w: progress has at most %d bytes of JSON, not %d", ErrPayload, maxProgress, len(text))
@@ -32,7 +32,7 @@ func Heartbeat(ctx context.Context, progress any) error {
 		return fmt.Errorf("heartbeat: %w", err)
 	}
 	if p.beat(text) {
-		p.record(text)
+		a.recorder.record(a, text)
 	}
 	return context.Cause(ctx)
 }
@@ -43,7 +43,6 @@ const maxProgress = 1 << 20
 
 // heartbeatMonitor watches the heartbeats of one attempt.
 type heartbeatMonitor struct {
-	record   func(progress json.RawMessage)
 	interval time.Duration // between two records of progress
 	now      func() time.Time
 	late     *time.Timer // cancels the attempt; nil without a limit
@@ -52,6 +51,11 @@ type heartbeatMonitor struct {
 	mu       sync.Mutex
 	progress json.RawMessage
 	recorded time.Time
+}
+
+// begin begins to watch.
+func (p *heartbeatMonitor) begin(c Config) {
+	p.interval, p.now, p.recorded = c.ProgressInterval, c.Now, c.Now()
 }
 
 // beat stores progress and reports whether it is time to record it.

@@ -3,6 +3,8 @@ package outage
 import (
 	"context"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/lazyctx"
 )
 
 // mode is what a call does while storage does not answer.
@@ -41,7 +43,8 @@ func Finish(ctx context.Context, d time.Duration) (context.Context, context.Canc
 	work := context.WithoutCancel(ctx)
 	m := modeOf(ctx)
 	if !m.waits() || ctx.Err() != nil {
-		return context.WithTimeout(work, d)
+		work := lazyctx.New(work, time.Now().Add(d))
+		return work, work.Cancel
 	}
 	work, cancel := context.WithDeadline(work, m.until.Add(d))
 	stop := context.AfterFunc(ctx, func() {
