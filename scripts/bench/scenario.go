@@ -32,6 +32,7 @@ func scenarios() []scenario {
 	all = append(all, peers()...)
 	all = append(all, encryption())
 	all = append(all, replays(), events(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
+	all = append(all, starts(), idleNode())
 	all = append(all, outboxes()...)
 	all = append(all, taskCompletion(), taskLists(), eternal())
 	all = append(all, pollers()...)
