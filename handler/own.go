@@ -34,6 +34,7 @@ func (p *parts) registerOwn(ctx context.Context) error {
 	found, err := p.platform.Registry.Get(ctx, own)
 	switch {
 	case err == nil && p.platform.TenantID != "" && !strings.EqualFold(found.TenantID, p.platform.TenantID):
+		p.toBeTold.Store(true)
 		p.log.WarnContext(ctx, "the registry says another tenant of this app's instance than the settings, and counts: change one of them",
 			"instanceId", own, "registry", found.TenantID, "settings", p.platform.TenantID)
 		return nil
@@ -60,6 +61,7 @@ func (p *parts) registerOwn(ctx context.Context) error {
 func (p *parts) announceTables(ctx context.Context) error {
 	left, err := p.placement.Announce(ctx, p.names)
 	for _, table := range left {
+		p.toBeTold.Store(true)
 		p.log.WarnContext(ctx, "a table that the app worked with before still holds history or dead letters, which are neither shown nor deleted: "+
 			"name it in engineTablesConfig again to see to them, or delete the table (docs/registry.md)", "table", table)
 	}
@@ -87,6 +89,7 @@ func (p *parts) missInstances(ctx context.Context) error {
 	}
 	some, err := p.hasInstances(ctx)
 	if err == nil && !some {
+		p.toBeTold.Store(true)
 		p.log.WarnContext(ctx, "no instance is registered: the engines have nothing to work on; set ROUNDHOUSE_INSTANCE_ID, or add one with roundhouse registry add (docs/registry.md)")
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/codec"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/registry"
+	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/outage"
 	"github.com/vibedata/roundhouse/outbox"
@@ -67,6 +68,7 @@ type Platform struct {
 	identity func() (azcore.TokenCredential, error)
 	keys     codec.Keys // wrap the keys that payloads are encrypted with
 	dial     dialer     // nil for the network
+	keeper   *preparation.Keeper
 }
 
 // dialer makes connections.
@@ -89,7 +91,8 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 	if err := errors.Join(tablesErr, queuesErr, blobsErr); err != nil {
 		return Platform{}, nil, err
 	}
-	t, q, b := waiting(inTables, inQueues, inBlobs, log)
+	keeper := preparation.NewKeeper()
+	t, q, b := kept(keeper, inTables, inQueues, inBlobs, log)
 	if s.KeyVaultURL == "" { // settings.Load lets this happen with the emulator only
 		if p, prepare, err = developmentPlatform(t, q, b, s.PayloadKey); err != nil {
 			return Platform{}, nil, err
@@ -108,15 +111,16 @@ func openPlatform(r *settings.Reader, s settings.Settings, log *slog.Logger) (p 
 		}
 		p.Secrets, p.Certificates, p.keys = kept, issued, wrapping
 	}
-	p.Settings, p.VaultURL, p.Registry, p.Log, p.identity = r, s.KeyVaultURL, registry.New(t, ""), log, s.Storage.Identity
+	p.Settings, p.VaultURL, p.Registry, p.Log, p.identity, p.keeper = r, s.KeyVaultURL, registry.New(t, ""), log, s.Storage.Identity, keeper
 	p.Outbound, err = outbound.New(outbound.Config{Identity: p.identity, Vault: p.Secrets, Development: r.Development, Log: log})
 	return p, prepare, err
 }
 
-// waiting puts around the stores that invocations wait for them while they do not answer, and requests do not.
-func waiting(t tables.Store, q queues.Store, b blobs.Store, log *slog.Logger) (tables.Store, queues.Store, blobs.Store) {
+// kept puts around the stores that invocations wait for them while they do not answer, and requests do not; and that what turns out to
+// be missing in them is made again.
+func kept(k *preparation.Keeper, t tables.Store, q queues.Store, b blobs.Store, log *slog.Logger) (tables.Store, queues.Store, blobs.Store) {
 	c := outage.Config{Log: log}
-	return outage.Tables(t, c), outage.Queues(q, c), outage.Blobs(b, c)
+	return k.Tables(outage.Tables(t, c)), k.Queues(outage.Queues(q, c)), k.Blobs(outage.Blobs(b, c))
 }
 
 // developmentPlatform keeps secrets, certificates and the key of payloads in tables.
@@ -132,11 +136,12 @@ func developmentPlatform(t tables.Store, q queues.Store, b blobs.Store, payloadK
 // over is the platform over other stores, with secrets and certificates in tables, and the key of payloads there, too, unless
 // wrapping is given.
 func (p Platform) over(t tables.Store, q queues.Store, b blobs.Store, payloadKey string, wrapping codec.Keys) (other Platform, prepare func(context.Context) error, err error) {
-	t, q, b = waiting(t, q, b, p.Log)
+	keeper := preparation.NewKeeper()
+	t, q, b = kept(keeper, t, q, b, p.Log)
 	if other, prepare, err = developmentPlatform(t, q, b, payloadKey); err != nil {
 		return other, prepare, err
 	}
-	other.Settings, other.Registry, other.Log, other.identity, other.dial = p.Settings, registry.New(t, ""), p.Log, p.identity, p.dial
+	other.Settings, other.Registry, other.Log, other.identity, other.dial, other.keeper = p.Settings, registry.New(t, ""), p.Log, p.identity, p.dial, keeper
 	if wrapping != nil {
 		other.keys = wrapping
 	}

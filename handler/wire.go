@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -51,12 +52,14 @@ type parts struct {
 	makeVault func(context.Context) error
 	// preparation is what has to be done before anything can work.
 	preparation *preparation.Preparation
-	history     *engine.History
-	letters     *engine.DeadLetters
-	counted     *metrics.Metrics
-	locks       hostlock.Locks
-	claims      *engine.Claims
-	audit       *audit.Log
+	// toBeTold: something was met that an operator is to be told of at each start.
+	toBeTold atomic.Bool
+	history  *engine.History
+	letters  *engine.DeadLetters
+	counted  *metrics.Metrics
+	locks    hostlock.Locks
+	claims   *engine.Claims
+	audit    *audit.Log
 
 	events      *events
 	definitions []engine.Definition
@@ -104,6 +107,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		}
 	}
 	p.preparation = p.preparations()
+	p.platform.keeper.Use(p.preparation.Again)
 	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close,
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	out.Leave = p.node.Leave
@@ -271,24 +275,6 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 		return "", false, nil
 	}
 	return i.TenantID, err == nil, err
-}
-
-// preparations are what creates what is missing in storage. The key comes before what writes: without it, nothing can be written.
-func (p *parts) preparations() *preparation.Preparation {
-	create := []preparation.Step{p.makeVault, p.list.Prepare, p.audit.CreateTable, p.locks.CreateTable, p.platform.Registry.CreateTable,
-		p.events.prepare, p.pollers.prepare, p.schedules.CreateTable}
-	create = append(append(create, p.runtime.Preparations()...), p.pipeline.Preparations()...)
-	for _, d := range p.definitions {
-		for _, table := range d.Tables {
-			create = append(create, func(ctx context.Context) error { return p.platform.Tables.CreateTable(ctx, table) })
-		}
-	}
-	return preparation.New(p.log, create, []preparation.Step{p.sealed.prepare}, []preparation.Step{p.register, p.registerOwn, p.announceTables, p.missInstances, p.node.Start})
-}
-
-// register leaves in storage what the command line has to know when the app does not run.
-func (p *parts) register(ctx context.Context) error {
-	return p.history.Register(ctx, p.descriptions(), p.names)
 }
 
 func (p *parts) close() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,6 +16,9 @@ const (
 	parallel = 16
 	// roundLimit bounds a round when storage takes requests and does not answer them.
 	roundLimit = 30 * time.Second
+
+	// againPause is how long what Again has found counts.
+	againPause = 5 * time.Second
 
 	firstDelay = time.Second
 	maxDelay   = 15 * time.Second
@@ -40,16 +44,38 @@ type Preparation struct {
 	ended    chan struct{} // closed when Run has given up, because the program stops
 	why      error         // why it has; read after ended is closed
 
+	work   Work
 	round  sync.Mutex // held by the one round that runs
+	asked  bool       // Known has said what it knows; guarded by round
 	stages [][]Step   // what is left, of the first stage; guarded by round
+	// madeAt is when the last call of Again ended, and madeErr how; guarded by round.
+	madeAt  time.Time
+	madeErr error
 
 	mu   sync.Mutex
 	last error // why the last round has failed
 }
 
-// New makes a preparation that has done nothing yet. The log is required.
+// Work is what a Preparation does.
+type Work struct {
+	// Known says whether Make was done before, by any process, for just this program: then it is left out. nil does not know, and an
+	// error knows nothing.
+	Known func(ctx context.Context) (bool, error)
+	// Make are the stages of what has to be there, and Mark is the last of them: what lets Known know, nil for nothing.
+	Make [][]Step
+	Mark Step
+	// Always is what every process does, when the rest is there.
+	Always []Step
+}
+
+// New makes a preparation of stages that has done nothing yet. The log is required.
 func New(log *slog.Logger, stages ...[]Step) *Preparation {
-	return &Preparation{log: log, stages: stages, last: ErrUntried, prepared: make(chan struct{}), ended: make(chan struct{})}
+	return NewOf(log, Work{Make: stages})
+}
+
+// NewOf makes a preparation that has done nothing yet. The log is required.
+func NewOf(log *slog.Logger, w Work) *Preparation {
+	return &Preparation{log: log, work: w, last: ErrUntried, prepared: make(chan struct{}), ended: make(chan struct{})}
 }
 
 // Run tries until everything is prepared (nil), or ctx ends (its cause). From then on, nobody waits any more. It is called once.
@@ -90,20 +116,72 @@ func (p *Preparation) Try(ctx context.Context) error {
 	}
 	p.round.Lock()
 	defer p.round.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, making, true), roundLimit)
 	defer cancel()
-	for len(p.stages) > 0 {
-		tried := len(p.stages[0])
-		left, errs := p.all(ctx, p.stages[0])
-		if len(left) > 0 {
-			p.stages[0] = left
-			err := &RoundError{Tried: tried, Failures: errs}
-			p.failed(err)
-			return err
-		}
-		p.stages = p.stages[1:]
+	if !p.asked {
+		p.asked = true
+		p.stages = p.needed(ctx)
 	}
-	p.failed(nil)
+	var err error
+	p.stages, err = p.through(ctx, p.stages)
+	p.failed(err)
+	return err
+}
+
+// needed are the stages that there are to do: all of them, when it cannot be found out.
+func (p *Preparation) needed(ctx context.Context) [][]Step {
+	known := false
+	if p.work.Known != nil {
+		err := p.guarded(ctx, func(ctx context.Context) (err error) {
+			known, err = p.work.Known(ctx)
+			return err
+		})
+		known = known && err == nil
+	}
+	if known {
+		return [][]Step{p.work.Always}
+	}
+	return append(p.made(), p.work.Always)
+}
+
+// made are the stages of what has to be there.
+func (p *Preparation) made() [][]Step {
+	stages := slices.Clone(p.work.Make)
+	if p.work.Mark != nil {
+		stages = append(stages, []Step{p.work.Mark})
+	}
+	return stages
+}
+
+// through does stage after stage, and gives what is left. The error is a *RoundError.
+func (p *Preparation) through(ctx context.Context, stages [][]Step) (left [][]Step, err error) {
+	for len(stages) > 0 {
+		failed, errs := p.all(ctx, stages[0])
+		if len(failed) > 0 {
+			return append([][]Step{failed}, stages[1:]...), &RoundError{Tried: len(stages[0]), Failures: errs}
+		}
+		stages = stages[1:]
+	}
+	return nil, nil
+}
+
+// Again makes everything once more, whatever is known, because something has turned out to be missing. Calls at the same time, and
+// those of a moment later, share what the first has found.
+func (p *Preparation) Again(ctx context.Context) error {
+	p.round.Lock()
+	defer p.round.Unlock()
+	if !p.madeAt.IsZero() && time.Since(p.madeAt) < againPause {
+		return p.madeErr
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, making, true), roundLimit)
+	defer cancel()
+	_, err := p.through(ctx, p.made())
+	p.madeAt, p.madeErr = time.Now(), err
+	if err != nil {
+		p.log.ErrorContext(ctx, "what is missing in storage could not be made again", "reason", err.Error())
+		return err
+	}
+	p.log.InfoContext(ctx, "storage is prepared again")
 	return nil
 }
 

@@ -244,14 +244,15 @@ func (n *Node) finish(ctx context.Context, e ended) error {
 // Start writes the row of this node, and takes over from processes that the same host had started, and that are gone. The
 // takeovers go on when it returns, until Close.
 func (n *Node) Start(ctx context.Context) error {
-	n.signing <- struct{}{}
-	err := n.writeRow(ctx, StateAlive)
-	<-n.signing
-	if err != nil || n.config.Host == "" {
-		return err
+	var all []Info
+	steps := []func() error{func() error { return n.announce(ctx) }}
+	if n.config.Host != "" {
+		steps = append(steps, func() (err error) {
+			all, _, err = rows(ctx, n.config.Tables, n.config.Table)
+			return err
+		})
 	}
-	all, _, err := rows(ctx, n.config.Tables, n.config.Table)
-	if err != nil {
+	if err := atOnce(steps); err != nil {
 		return err
 	}
 	for _, info := range all {
@@ -261,6 +262,13 @@ func (n *Node) Start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// announce writes the row of this node.
+func (n *Node) announce(ctx context.Context) error {
+	n.signing <- struct{}{}
+	defer func() { <-n.signing }()
+	return n.writeRow(ctx, StateAlive)
 }
 
 // inBackground takes over from a process of the same host.

@@ -19,9 +19,8 @@ func starts() scenario {
 			if err != nil {
 				return err
 			}
-			_, err = w.rest(ctx)
-			first.kill()
-			if err != nil {
+			first.stop() // it hands back its work: the next one has nothing to take over
+			if _, err = w.rest(ctx); err != nil {
 				return err
 			}
 			w.reset()
@@ -31,7 +30,7 @@ func starts() scenario {
 			}
 			defer second.kill()
 			seen, err := w.rest(ctx)
-			values = []float64{float64(len(seen)), float64(oneAfterAnother(seen))}
+values = []float64{float64(len(seen)), float64(oneAfterAnother(seen))}
 			return err
 		})
 		return values, err

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/vibedata/roundhouse/azure"
@@ -186,6 +187,12 @@ func (p program) start(ctx context.Context, w *wire) (*deployed, error) {
 		text.Write(lines.Bytes())
 	}
 	return nil, errors.Join(fmt.Errorf("the handler ended before storage was prepared: %.2000s", &text), cmd.Wait())
+}
+
+// stop ends a handler as a signal does.
+func (c *deployed) stop() {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	_ = c.cmd.Wait() // the error is that it was stopped
 }
 
 // kill ends a handler as the host does.
