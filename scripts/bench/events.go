@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strconv"
-	"sync"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -28,7 +26,7 @@ func events() scenario {
 
 // newBuffered is an orchestration that has read n events, all of which came before it asked.
 func newBuffered(ctx context.Context, n int) (*cutOff, error) {
-	c := newCutOff(n, func(ctx *orchestrator.Context, n int, _, wait, last *orchestrator.Activity[int, int]) (int, error) {
+	c := receiving(n, true, func(ctx *orchestrator.Context, n int, _, wait, last *orchestrator.Activity[int, int]) (int, error) {
 		if _, err := wait.Call(ctx, n).Await(); err != nil {
 			return 0, err
 		}
@@ -39,25 +37,7 @@ func newBuffered(ctx context.Context, n int) (*cutOff, error) {
 		}
 		return last.Call(ctx, n).Await()
 	})
-	c.besides = 2
-	var deliveries sync.WaitGroup
-	c.before = func(ctx context.Context, runtime *orchestrator.Runtime) error {
-		for i := range n {
-			deliveries.Go(func() { // which last as long as the process
-				_, _ = runtime.Deliver(ctx, orchestrator.Signal{SignalID: strconv.Itoa(i), InstanceID: cutOffID, RuntimeProvider: "roundhouse", Type: orchestrator.ExternalSignal,
-					Payload: orchestrator.Payload{Event: "event", Data: []byte("1")}})
-			})
-		}
-		for {
-			if came, err := raised(ctx, runtime); err != nil || came == n {
-				return err
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	err := c.begin(ctx)
-	deliveries.Wait()
-	return c, err
+	return c, c.begin(ctx)
 }
 
 // raised is how many events the orchestration has been given.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,13 +36,23 @@ func TestNames(t *testing.T) {
 		"peers/replay/sequence/ours", "peers/replay/sequence/best", "peers/replay/sequence/ratio",
 		"peers/replay/fanout/ours", "peers/replay/fanout/best", "peers/replay/fanout/ratio",
 		"memory/sequence3/encryption_on/ratio", "memory/sequence3/encryption_off/ratio",
-		"memory/replay/10000/ms", "events/10000/us_per_event", "memory/parked/bytes", "memory/list/ratio",
+		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "events/parked/2000/tx", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
+		"start/requests", "start/sequence", "idle/host/polls", "idle/host/leases", "idle/handler", "idle/requests",
 		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",
 		"task/complete_tx", "task/wake_tx", "task/list/10000/ratio",
 		"storage/eternal/1000/rows", "storage/eternal/1000/blobs",
 		"poller/tx_per_batch", "poller/idle_tx_per_hour", "poller/postgres/rows_per_s", "poller/lag_ms/p99",
 	}
+	var linear []string
+	for _, shape := range []string{"fanout", "sequence", "buffered", "coroutines", "delivered"} {
+		for _, kind := range []string{"run", "replay"} {
+			for _, size := range []string{"500", "5000", "50000", "ratio"} {
+				linear = append(linear, "linear/"+kind+"/"+shape+"/"+size)
+			}
+		}
+	}
+	want = slices.Insert(want, slices.Index(want, "memory/sequence3/encryption_on/ratio"), linear...)
 	for _, broken := range []string{"host_killed", "handler_killed", "clean_end", "storage_gone", "storage_gone/hosts_end", "all_killed"} {
 		for _, figure := range []string{"p50_s", "p99_s", "in_hand", "late", "not_begun", "not_begun_late"} {
 			want = append(want, "recovery/"+broken+"/"+figure)
@@ -63,7 +74,7 @@ func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
 		"": len(scenarios()), "tx/": 12, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
-		"peers/fanout": 2, "peers/hello/p99": 1, "peers/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "events": 1, "poller/": 3, "poller/postgres": 1, "recovery/": 8, "recovery/storage_gone": 2, "sequence": 0, "tx/sequence/1/": 0,
+		"peers/fanout": 2, "peers/hello/p99": 1, "peers/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "events": 2, "linear/run": 5, "linear/replay/buffered": 1, "poller/": 3, "poller/postgres": 1, "recovery/": 8, "recovery/storage_gone": 2, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {
 			t.Errorf("%q: %d scenarios, want %d", prefix, got, want)

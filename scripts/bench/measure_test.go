@@ -107,9 +107,35 @@ func TestReplayChangesNothing(t *testing.T) {
 			t.Fatalf("replay: %v, %v", took, err)
 		}
 	}
-	c.n = 6 // the code that would call one activity less
+	c.calls = 6 // of code that would call one activity less
 	if _, err := c.replay(t.Context()); err == nil {
 		t.Error("a replay that differs from the history was measured")
+	}
+}
+
+// Each shape does its units in the run, and nothing but replays them after it.
+func TestLinear(t *testing.T) {
+	t.Parallel()
+	for _, g := range growths() {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			run, replay, err := linear(t.Context(), 7, 3, g.make)
+			if err != nil || run < 0 || replay < 0 {
+				t.Errorf("%v, %v, %v", run, replay, err)
+			}
+		})
+	}
+}
+
+// An event that wakes an orchestration with a history is told to the transaction.
+func TestParkedEvents(t *testing.T) {
+	t.Parallel()
+	values, err := parkedEvents().measure(t.Context(), 0)
+	if err != nil || len(values) != 3 || values[0] <= 0 || values[1] <= 0 {
+		t.Fatalf("%v, %v", values, err)
+	}
+	if got := values[2]; got < 3 || got > 6 {
+		t.Errorf("%v transactions, want 6 or less: send, receive, two pages, commit, delete", got)
 	}
 }
 

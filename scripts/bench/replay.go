@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -44,13 +45,17 @@ func (c *cutOff) median(ctx context.Context, d time.Duration) (float64, error) {
 // cutOff is an orchestration whose processes all end while its last activity runs. It can be replayed any number of times.
 type cutOff struct {
 	n       int
-	besides int // calls that are not among the n
+	calls   int // that it makes, waits for events included
 	code    code
 	tables  *tables.Memory
 	blobs   *blobs.Memory
 	queues  *queues.Memory
-	reached chan time.Time                                                 // when the last activity began
+	reached chan time.Duration                                             // when the last activity began
 	before  func(ctx context.Context, runtime *orchestrator.Runtime) error // the activity that waits goes on; nil for at once
+	// deliveries go on in the process that they were begun in. timedFrom is since when its run is timed, if not since its start.
+	deliveries sync.WaitGroup
+	timedFrom  time.Duration
+	clock      func() time.Duration // by which it is timed
 }
 
 const cutOffID = "cut-off"
@@ -70,20 +75,33 @@ func calls(ctx *orchestrator.Context, n int, step, _, last *orchestrator.Activit
 }
 
 func newCutOff(n int, code code) *cutOff {
-	return &cutOff{n: n, code: code, tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), reached: make(chan time.Time, 1)}
+	return &cutOff{n: n, calls: n, code: code, tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), reached: make(chan time.Duration, 1), clock: wall(time.Now())}
+}
+
+// wall is a clock that began then.
+func wall(then time.Time) func() time.Duration {
+	return func() time.Duration { return time.Since(then) }
 }
 
 // begin runs the orchestration up to its last activity.
 func (c *cutOff) begin(ctx context.Context) error {
+	_, err := c.live(ctx)
+	return err
+}
+
+// live is begin, and tells how long that took.
+func (c *cutOff) live(ctx context.Context) (time.Duration, error) {
 	runtime, err := c.process()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := runtime.Prepare(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	_, _, err = c.drive(ctx, runtime, false)
-	return err
+	took, _, err := c.drive(ctx, runtime, false)
+	c.deliveries.Wait()
+	c.timedFrom = 0
+	return took, err
 }
 
 // process is a runtime that knows nothing yet.
@@ -92,7 +110,7 @@ func (c *cutOff) process() (*orchestrator.Runtime, error) {
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	wait := orchestrator.NewActivity("wait", func(ctx context.Context, n int) (int, error) { return n, c.before(ctx, runtime) })
 	last := orchestrator.NewActivity("last", func(ctx context.Context, n int) (int, error) {
-		c.reached <- time.Now()
+		c.reached <- c.clock()
 		<-ctx.Done()
 		return n, ctx.Err()
 	})
@@ -113,8 +131,8 @@ func (c *cutOff) replay(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	took, out, err := c.drive(ctx, runtime, true)
-	if err == nil && (out.Rounds != 0 || len(out.Calls) != c.n+c.besides) {
-		err = fmt.Errorf("it was not replayed only: %d new rounds, %d calls of %d", out.Rounds, len(out.Calls), c.n)
+	if err == nil && (out.Rounds != 0 || len(out.Calls) != c.calls) {
+		err = fmt.Errorf("it was not replayed only: %d new rounds, %d calls of %d", out.Rounds, len(out.Calls), c.calls)
 	}
 	return took, err
 }
@@ -126,7 +144,7 @@ func (c *cutOff) drive(ctx context.Context, runtime *orchestrator.Runtime, resum
 	var out orchestrator.Outcome
 	var err error
 	ended := make(chan struct{})
-	began := time.Now()
+	began := c.clock()
 	go func() {
 		defer close(ended)
 		out, err = runtime.Run(ctx, orchestrator.Start{ID: cutOffID, Orchestrator: "cut-off", Input: []byte(strconv.Itoa(c.n)), Resume: resume})
@@ -135,7 +153,7 @@ func (c *cutOff) drive(ctx context.Context, runtime *orchestrator.Runtime, resum
 	case at := <-c.reached:
 		cancel()
 		<-ended
-		return at.Sub(began), out, err
+		return at - max(began, c.timedFrom), out, err
 	case <-ended:
 		return 0, out, errors.Join(err, fmt.Errorf("orchestration cut-off ended as %s before its last activity", out.Status))
 	}

@@ -30,7 +30,7 @@ func starts() scenario {
 			}
 			defer second.kill()
 			seen, err := w.rest(ctx)
-values = []float64{float64(len(seen)), float64(oneAfterAnother(seen))}
+			values = []float64{float64(len(seen)), float64(oneAfterAnother(seen))}
 			return err
 		})
 		return values, err

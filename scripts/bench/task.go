@@ -38,7 +38,7 @@ func taskCompletion() scenario {
 		_, err = rt.Tasks().Complete(ctx, tasks.Ref{Orchestration: "a", ID: "1-1"}, clerk(), []byte(`"done"`), "", "")
 		completed := len(w.count.Calls())
 		if err == nil {
-			err = w.signal(ctx, rt.SignalQueue())
+			err = w.signal(ctx, rt.SignalQueue(), orchestrator.Completed)
 		}
 		return []float64{float64(completed - began), float64(len(w.count.Calls()) - completed)}, err
 	}}

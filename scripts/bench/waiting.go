@@ -55,7 +55,9 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 	call := orchestrator.NewOrchestrator("call", func(ctx *orchestrator.Context, what string) (string, error) {
 		return wait.Call(ctx, what).Await()
 	})
-	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call}, Now: w.now, Log: slog.New(slog.DiscardHandler),
+	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
+	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call, mailbox(step)},
+		Activities: []orchestrator.AnyActivity{step}, Now: w.now, Log: slog.New(slog.DiscardHandler),
 		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
 }
 
@@ -79,8 +81,9 @@ func (w *waitingRoom) start(ctx context.Context, name, what string) (*orchestrat
 	return rt, err
 }
 
-// signal hands the one signal that is due in a queue to a new process, as the host does.
-func (w *waitingRoom) signal(ctx context.Context, name string) error {
+// signal hands the one signal that is due in a queue to a new process, as the host does, and says as what the orchestration
+// has to come to rest.
+func (w *waitingRoom) signal(ctx context.Context, name string, want orchestrator.Status) error {
 	rt, err := w.process()
 	if err != nil {
 		return err
@@ -95,8 +98,8 @@ func (w *waitingRoom) signal(ctx context.Context, name string) error {
 		return err
 	}
 	out, err := rt.Deliver(ctx, s)
-	if err == nil && out.Status != orchestrator.Completed {
-		err = fmt.Errorf("the orchestration did not complete: %+v", out)
+	if err == nil && out.Status != want {
+		err = fmt.Errorf("the orchestration is %s, and not %s: %+v", out.Status, want, out)
 	}
 	return errors.Join(err, queue.Delete(ctx, name, received[0].ID, received[0].PopReceipt))
 }
@@ -114,7 +117,7 @@ func timer(ctx context.Context, _ *house) (int, error) {
 		return 0, err
 	}
 	w.ahead = 2 * time.Hour
-	err = w.signal(ctx, rt.ScheduleQueue())
+	err = w.signal(ctx, rt.ScheduleQueue(), orchestrator.Completed)
 	return len(w.count.Calls()) - len(without.count.Calls()), err
 }
 
@@ -129,6 +132,6 @@ func event(ctx context.Context, _ *house) (int, error) {
 	if err := rt.Raise(ctx, "a", "go", "data", ""); err != nil {
 		return 0, err
 	}
-	err = w.signal(ctx, rt.SignalQueue())
+	err = w.signal(ctx, rt.SignalQueue(), orchestrator.Completed)
 	return len(w.count.Calls()) - before, err
 }
