@@ -98,16 +98,17 @@ func (a *Queues) sendText(ctx context.Context, queue, text string, delay time.Du
 }
 
 // SendHidden puts a message that the sender keeps hidden. It is not repeated: of two messages, the sender would know one.
-func (a *Queues) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
+func (a *Queues) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (queues.Message, error) {
 	text, err := queues.Encode(body)
 	var sent azqueue.EnqueuedMessage
 	if err = cmp.Or(err, queues.CheckHidden(hidden)); err == nil {
 		sent, err = a.sendText(storage.WithSingleTry(ctx), queue, text, hidden)
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("send to %s: %w", queue, err)
+		return queues.Message{}, fmt.Errorf("send to %s: %w", queue, err)
 	}
-	return deref(sent.MessageID), deref(sent.PopReceipt), nil
+	return queues.Message{ID: deref(sent.MessageID), PopReceipt: deref(sent.PopReceipt), InsertedAt: deref(sent.InsertionTime).UTC(),
+		ExpiresAt: deref(sent.ExpirationTime).UTC(), NextVisibleAt: deref(sent.TimeNextVisible).UTC()}, nil
 }
 
 // Receive takes visible messages and hides them.

@@ -26,17 +26,42 @@ type queueStore struct {
 }
 
 func (s *queueStore) Send(ctx context.Context, queue string, body []byte, delay time.Duration) (string, error) {
-	if s.config.ReadOnly || !s.config.Queue(queue) {
-		return s.Store.Send(ctx, queue, body, delay)
-	}
-	if _, err := queues.Encode(body); err != nil { // what is refused in clear is refused
-		return "", fmt.Errorf("send to %s: %w", queue, err)
-	}
-	sealed, err := s.config.Codec.Encode(ctx, squeeze(body, deflateFrom), queuePlace)
+	sealed, err := s.seal(ctx, queue, body)
 	if err != nil {
 		return "", fmt.Errorf("send to %s: %w", queue, err)
 	}
-	return s.Store.Send(ctx, queue, frame(sealed), delay)
+	return s.Store.Send(ctx, queue, sealed, delay)
+}
+
+func (s *queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (queues.Message, error) {
+	sealed, err := s.seal(ctx, queue, body)
+	if err != nil {
+		return queues.Message{}, fmt.Errorf("send to %s: %w", queue, err)
+	}
+	return s.Store.SendHidden(ctx, queue, sealed, hidden)
+}
+
+func (s *queueStore) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {
+	sealed, err := s.seal(ctx, queue, body)
+	if err != nil {
+		return "", fmt.Errorf("update %s/%.64s: %w", queue, id, err)
+	}
+	return s.Store.Update(ctx, queue, id, popReceipt, sealed, visibility)
+}
+
+// seal encrypts what is sent to one of the queues of Config.Queue.
+func (s *queueStore) seal(ctx context.Context, queue string, body []byte) ([]byte, error) {
+	if s.config.ReadOnly || !s.config.Queue(queue) {
+		return body, nil
+	}
+	if _, err := queues.Encode(body); err != nil { // what is refused in clear is refused
+		return nil, err
+	}
+	sealed, err := s.config.Codec.Encode(ctx, squeeze(body, deflateFrom), queuePlace)
+	if err != nil {
+		return nil, err
+	}
+	return frame(sealed), nil
 }
 
 func (s *queueStore) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {

@@ -13,12 +13,13 @@ import (
 )
 
 // wireNode makes this process's place among those of the app. The queue of what is due later is one that every host listens to.
+// Signs of life are sent in clear: they hold no payloads, and have to be there without the vault, too.
 func (p *parts) wireNode() (err error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("the name of this machine: %w", err)
 	}
-	p.node, err = nodes.New(nodes.Config{Tables: p.platform.Tables, Queues: p.platform.Queues, Queue: orchestrator.DefaultScheduleQueue,
+	p.node, err = nodes.New(nodes.Config{Tables: p.platform.Tables, Queues: p.sealed.queues, Queue: orchestrator.DefaultScheduleQueue,
 		Host: fmt.Sprintf("%s/%d", host, os.Getppid()), Version: builtFrom(), Interval: p.settings.Node.Interval, Death: p.settings.Node.Death,
 		TakeOver: p.takeOver, Log: p.log})
 	return err

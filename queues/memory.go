@@ -119,21 +119,22 @@ func (m *Memory) Renew(ctx context.Context, queue, id, popReceipt string, visibi
 }
 
 // SendHidden sends a message that the sender keeps hidden.
-func (m *Memory) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
+func (m *Memory) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (Message, error) {
+	var sent Message
 	text, err := Encode(body)
 	if err == nil {
 		err = m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
-			id = q.push(text, now, now.Add(WholeSeconds(hidden)))
-			msg := q.byID[id]
+			msg := q.byID[q.push(text, now, now.Add(WholeSeconds(hidden)))]
 			q.hide(msg, msg.visibleAt)
-			popReceipt = msg.PopReceipt
+			sent = msg.Message
 			return nil
 		}, CheckHidden(hidden))
 	}
 	if err != nil {
-		return "", "", fmt.Errorf("send to %s: %w", queue, err)
+		return Message{}, fmt.Errorf("send to %s: %w", queue, err)
 	}
-	return id, popReceipt, nil
+	sent.Text = ""
+	return sent, nil
 }
 
 // Update hides a received message for longer, and gives it another body.

@@ -69,9 +69,9 @@ type Store interface {
 	// Renew hides a received message for the given time (0 to MaxDelay), counted from now, and returns its new pop
 	// receipt; the old one becomes invalid. Zero makes the message visible at once.
 	Renew(ctx context.Context, queue, id, popReceipt string, visibility time.Duration) (string, error)
-	// SendHidden is Send for a sender that goes on to keep the message hidden: it also returns the pop receipt, with which the
-	// sender may Renew, Update and Delete it. It is hidden for more than 0, to MaxDelay.
-	SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error)
+	// SendHidden is Send for a sender that goes on to keep the message hidden: it returns the message as if it had been received
+	// by the sender, who may Renew, Update and Delete it, but without its text, and never received yet. It is hidden for more than 0, to MaxDelay.
+	SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (Message, error)
 	// Update is Renew with another body of 1 to MaxBody bytes.
 	Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error)
 	// Delete removes a received message.

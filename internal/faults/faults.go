@@ -102,13 +102,10 @@ func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, vis
 	})
 }
 
-func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
-	type sent struct{ id, receipt string }
-	m, err := value(ctx, s.intercept, Call{"queues", "SendHidden", queue}, func(ctx context.Context) (m sent, err error) {
-		m.id, m.receipt, err = s.inner.SendHidden(ctx, queue, body, hidden)
-		return m, err
+func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (queues.Message, error) {
+	return value(ctx, s.intercept, Call{"queues", "SendHidden", queue}, func(ctx context.Context) (queues.Message, error) {
+		return s.inner.SendHidden(ctx, queue, body, hidden)
 	})
-	return m.id, m.receipt, err
 }
 
 func (s queueStore) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error) {

@@ -189,7 +189,7 @@ func TestAHiddenMessageIsSentOnce(t *testing.T) {
 				}), outage.Config{})
 				var err error
 				if ctx := invocation(t, budget); tt.hidden {
-					_, _, err = s.SendHidden(ctx, queue, []byte("sign"), time.Minute)
+					_, err = s.SendHidden(ctx, queue, []byte("sign"), time.Minute)
 				} else {
 					_, err = s.Send(ctx, queue, []byte("sign"), time.Minute)
 				}

@@ -48,12 +48,12 @@ func (s queueStore) Renew(ctx context.Context, queue, id, popReceipt string, vis
 	return receipt, err
 }
 
-func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (id, receipt string, err error) {
+func (s queueStore) SendHidden(ctx context.Context, queue string, body []byte, hidden time.Duration) (sent queues.Message, err error) {
 	err = s.watch.doOnce(ctx, func(ctx context.Context) error {
-		id, receipt, err = s.inner.SendHidden(ctx, queue, body, hidden)
+		sent, err = s.inner.SendHidden(ctx, queue, body, hidden)
 		return err
 	})
-	return id, receipt, err
+	return sent, err
 }
 
 func (s queueStore) Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (receipt string, err error) {

@@ -195,8 +195,8 @@ func (n *Node) tryShow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	id, receipt, err := n.config.Queues.SendHidden(ctx, n.config.Queue, text, n.config.Death)
-	n.sign.id, n.sign.receipt, n.sign.doubtful = id, receipt, err != nil && !errors.Is(err, queues.ErrThrottled)
+	sent, err := n.config.Queues.SendHidden(ctx, n.config.Queue, text, n.config.Death)
+	n.sign.id, n.sign.receipt, n.sign.doubtful = sent.ID, sent.PopReceipt, err != nil && !errors.Is(err, queues.ErrThrottled)
 	return err
 }
 

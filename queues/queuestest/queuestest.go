@@ -287,10 +287,11 @@ func testRenew(t *testing.T, e env) {
 
 // The sender of a hidden message is who has received it, as it were.
 func testSendHidden(t *testing.T, e env) {
-	id, receipt, err := e.store.SendHidden(t.Context(), e.queue, []byte("hidden"), queues.MaxDelay)
+	sent, err := e.store.SendHidden(t.Context(), e.queue, []byte("hidden"), queues.MaxDelay)
 	if err != nil {
 		t.Fatal(err)
 	}
+	id, receipt := sent.ID, sent.PopReceipt
 	if got, err := e.store.Receive(t.Context(), e.queue, 1, time.Minute); err != nil || len(got) != 0 {
 		t.Errorf("hidden, and received: %v, %v", got, err)
 	}
@@ -298,18 +299,18 @@ func testSendHidden(t *testing.T, e env) {
 		t.Fatal(err)
 	}
 	shown := e.receiveOne(t)
-	if got := queues.Decode(shown.Text); string(got) != "hidden" || shown.ID != id || shown.DequeueCount != 1 {
-		t.Errorf("%q of message %s, received for the %d. time", got, shown.ID, shown.DequeueCount)
+	if got := queues.Decode(shown.Text); string(got) != "hidden" || shown.ID != id || shown.DequeueCount != 1 || !shown.InsertedAt.Equal(sent.InsertedAt) {
+		t.Errorf("%q of message %s, received for the %d. time, inserted at %v: sent %+v", got, shown.ID, shown.DequeueCount, shown.InsertedAt, sent)
 	}
 	wantLost(t, "delete with the sender's receipt", e.store.Delete(t.Context(), e.queue, id, receipt))
-	if id, receipt, err = e.store.SendHidden(t.Context(), e.queue, []byte("deleted"), time.Hour); err != nil {
+	if sent, err = e.store.SendHidden(t.Context(), e.queue, []byte("deleted"), time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.store.Delete(t.Context(), e.queue, id, receipt); err != nil {
+	if err := e.store.Delete(t.Context(), e.queue, sent.ID, sent.PopReceipt); err != nil {
 		t.Errorf("delete by the sender: %v", err)
 	}
 	for _, hidden := range []time.Duration{-1, 0, queues.MaxDelay + 1} {
-		_, _, err := e.store.SendHidden(t.Context(), e.queue, []byte("x"), hidden)
+		_, err := e.store.SendHidden(t.Context(), e.queue, []byte("x"), hidden)
 		wantError(t, "hidden for "+hidden.String(), err, queues.ErrInvalid)
 	}
 }
