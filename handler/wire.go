@@ -23,6 +23,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/deadevent"
+	"github.com/vibedata/roundhouse/handler/direct"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
@@ -45,6 +46,8 @@ type parts struct {
 	reader   *settings.Reader
 	log      *slog.Logger
 	platform Platform
+	// direct takes the place of the platform's queues for what the process is to take at once that it sends.
+	direct *direct.Store
 	// placement is what is beneath the platform's tables: it knows where history and dead letters are.
 	placement *engine.Placement
 	sealed    *payloads
@@ -98,6 +101,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		return program{}, err
 	}
 	sealed, platform := p.sealed, p.platform
+	p.direct = direct.New(direct.Config{Queues: platform.Queues, Limit: s.Direct, Log: platform.Log})
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
 	p.locks = hostlock.Locks{Tables: platform.Tables, Node: func() string { return p.node.Name() }}
 	p.claims, p.audit = engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
@@ -119,6 +123,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	for _, d := range p.definitions {
 		out.onHTTP(engineFunctions(d)...)
 	}
+	p.serveDirect(&out)
 	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
 	out.acknowledgeIn(p.platform.Queues)
 	out.Functions = function.Sorted(out.Functions)
@@ -159,7 +164,7 @@ func (p *parts) wireEngines() (err error) {
 	for _, d := range p.definitions {
 		p.names = append(p.names, d.Name)
 	}
-	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.platform.Queues, Starts: p.pollers.starts})
+	p.retrier, err = engine.NewRetrier(engine.RetrierConfig{DeadLetters: p.letters, Queues: p.direct, Starts: p.pollers.starts})
 	return err
 }
 
@@ -169,7 +174,7 @@ func (p *parts) wireRuntime() (err error) {
 	if p.list, err = catalog.New(catalog.Config{Tables: p.platform.Tables, Runtime: runtime, Log: p.log}); err != nil {
 		return err
 	}
-	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.platform.Queues, Log: p.log, Nodes: p.node, StatusChanged: p.list.Record, Publish: p.events.publish,
+	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.direct, Log: p.log, Nodes: p.node, StatusChanged: p.list.Record, Publish: p.events.publish,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error {
 			return errors.Join(p.pipeline.Ended(ctx, out), p.operationEnded(ctx, out))
 		},
@@ -237,7 +242,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 			mount(e, d.Endpoints, timeout, p.ready)
 		}
 		return errors.Join(api.Register(e, config),
-			intake.Register(e, intake.Config{Queues: p.platform.Queues, Claims: p.claims, Engines: p.definitions, Ready: p.ready, Log: p.log}),
+			intake.Register(e, intake.Config{Queues: p.direct, Claims: p.claims, Engines: p.definitions, Ready: p.ready, Log: p.log}),
 			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
 	}, nil
 }
@@ -278,6 +283,7 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 }
 
 func (p *parts) close() {
+	p.direct.Close()
 	p.node.Close()
 	p.list.Close()
 	p.pollers.close()

@@ -6,6 +6,8 @@
 //	h.Deliver()
 //	entries := h.History("backup")
 //
+// An app takes at once what it sends to itself; here it does not, unless a test sets ROUNDHOUSE_DIRECT, because Deliver delivers.
+//
 // In a bubble of testing/synctest, time is virtual: time.Sleep lets timers of any length become due, which Deliver then delivers.
 package handlertest
 
@@ -99,6 +101,7 @@ func (h *Host) Leave() {
 // lookup finds the settings of a test, with what the host and its host.json say.
 func lookup(settings map[string]string) func(string) (string, bool) {
 	host := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true", "AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
+		"ROUNDHOUSE_DIRECT": "0", // the test says when messages are delivered
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "100"}
 	return func(name string) (string, bool) {
 		if value, ok := settings[name]; ok {

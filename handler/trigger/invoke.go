@@ -111,16 +111,21 @@ func (inv invocation) describe() []slog.Attr {
 
 // answer logs how an invocation ended, and tells the host.
 func (r router) answer(c echo.Context, log *slog.Logger, attrs []slog.Attr, err error) error {
+	if end := report(log, attrs, err); end.status != http.StatusOK {
+		return fail(c, end.status, err)
+	}
+	return c.JSONBlob(http.StatusOK, success)
+}
+
+// report logs how an invocation ended.
+func report(log *slog.Logger, attrs []slog.Attr, err error) end {
 	end := endOf(err)
 	attrs = append(attrs, slog.String("outcome", end.outcome))
 	if err != nil && !errors.Is(err, ErrIdle) {
 		attrs = append(attrs, slog.String("reason", publicText(err)))
 	}
 	log.LogAttrs(context.Background(), end.level, "invocation", attrs...)
-	if end.status != http.StatusOK {
-		return fail(c, end.status, err)
-	}
-	return c.JSONBlob(http.StatusOK, success)
+	return end
 }
 
 // run calls work in a goroutine of its own, so that the host gets an answer in time even from a handler that does not

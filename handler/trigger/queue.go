@@ -20,6 +20,11 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 	if err != nil {
 		return invocation{}, err
 	}
+	return q.invocation(d), nil
+}
+
+// invocation is what is done with a delivery.
+func (q Queue) invocation(d engine.Delivery) invocation {
 	inv := invocation{
 		attrs:       []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)},
 		correlation: &atomic.Value{},
@@ -35,7 +40,7 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 	if q.Acknowledge != nil && d.PopReceipt != "" {
 		inv.acknowledge = func(ctx context.Context) error { return q.Acknowledge(ctx, d) }
 	}
-	return inv, nil
+	return inv
 }
 
 // decodeDelivery reads the invocation of a queue function. The metadata may lack anything: a delivery without a count

@@ -142,6 +142,22 @@ func Mount(e *echo.Echo, c Config) error {
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("mount the functions: %w", err)
 	}
+	r := c.router()
+	for function, q := range c.Queues {
+		r.decoders[function] = q.decode
+	}
+	for function, t := range c.Timers {
+		r.decoders[function] = func(body []byte, invocationID string) (invocation, error) {
+			return t.decode(function, body, invocationID)
+		}
+	}
+	e.GET("/", probe)
+	e.POST("/:function", r.serve)
+	return nil
+}
+
+// router is the configuration with its defaults, without functions.
+func (c Config) router() router {
 	r := router{
 		decoders: make(map[string]decoder, len(c.Queues)+len(c.Timers)),
 		budget:   valueOr(c.Budget, DefaultBudget),
@@ -154,17 +170,7 @@ func Mount(e *echo.Echo, c Config) error {
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
-	for function, q := range c.Queues {
-		r.decoders[function] = q.decode
-	}
-	for function, t := range c.Timers {
-		r.decoders[function] = func(body []byte, invocationID string) (invocation, error) {
-			return t.decode(function, body, invocationID)
-		}
-	}
-	e.GET("/", probe)
-	e.POST("/:function", r.serve)
-	return nil
+	return r
 }
 
 // probe answers the host's readiness probe, which it repeats every 25 ms: it must not do anything.

@@ -1,0 +1,117 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// callTime bounds a request for a message. The work is over then, or goes on beside it.
+const callTime = 10 * time.Second
+
+// message is a message that the process keeps hidden.
+type message struct {
+	store *Store
+	queue string
+	body  []byte
+
+	mu      sync.Mutex
+	sent    queues.Message
+	renewal *time.Timer
+	settled bool // somebody else sees to it
+}
+
+// delivery is what a host would send when it had received the message for the first time.
+func (m *message) delivery() engine.Delivery {
+	return engine.Delivery{Queue: m.queue, ID: m.sent.ID, Body: m.body, DequeueCount: 1, InsertedAt: m.sent.InsertedAt}
+}
+
+// keep renews the time for which the message is hidden, the first time after a while, until it is put to rest.
+func (m *message) keep(first time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.renewal = time.AfterFunc(first, m.renew)
+}
+
+func (m *message) renew() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.settled {
+		return
+	}
+	c, next := m.store.config, m.store.config.Insurance/2
+	err := m.call(func(ctx context.Context) error {
+		receipt, err := m.store.Renew(ctx, m.queue, m.sent.ID, m.sent.PopReceipt, c.Insurance)
+		if err == nil {
+			m.sent.PopReceipt = receipt
+		}
+		return err
+	})
+	switch {
+	case isLost(err):
+		m.settled = true
+		c.Log.Warn("a message could not be kept hidden while it was worked on: another process takes it, too", "queue", m.queue, "messageId", m.sent.ID)
+		return
+	case err != nil:
+		next = c.Insurance / 10
+	}
+	m.renewal.Reset(next)
+}
+
+// putBack shows the message after a while.
+func (m *message) putBack(_ context.Context, away time.Duration) error {
+	return m.rest("put back", func(ctx context.Context) error {
+		_, err := m.store.Renew(ctx, m.queue, m.sent.ID, m.sent.PopReceipt, away)
+		return err
+	})
+}
+
+// settle deletes the message when its work is done, and else leaves it for another attempt.
+func (m *message) settle(failure error) {
+	if failure == nil {
+		_ = m.rest("deleted", func(ctx context.Context) error { return m.store.Delete(ctx, m.queue, m.sent.ID, m.sent.PopReceipt) })
+		return
+	}
+	_ = m.rest("given back", func(ctx context.Context) error {
+		failed := m.delivery()
+		failed.DequeueCount++ // the failed attempt was one
+		body, err := engine.Again(failed)
+		if err != nil || len(body) > queues.MaxBody { // there is no room for the number: this attempt does not count
+			body = m.body
+		}
+		_, err = m.store.Update(ctx, m.queue, m.sent.ID, m.sent.PopReceipt, body, m.store.config.Retry)
+		return err
+	})
+}
+
+// rest does what puts the message to rest, once. What fails is done by the queue, which shows the message when it is not hidden any more.
+func (m *message) rest(what string, do func(ctx context.Context) error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.renewal.Stop()
+	if m.settled {
+		return nil
+	}
+	m.settled = true
+	err := m.call(do)
+	if err != nil && !isLost(err) {
+		m.store.config.Log.Warn("a message could not be "+what+": it comes again when it is visible", "queue", m.queue, "messageId", m.sent.ID, "reason", err.Error())
+	}
+	return err
+}
+
+// call makes a request that does not end with the program.
+func (m *message) call(do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.store.base), callTime)
+	defer cancel()
+	return do(ctx)
+}
+
+// isLost says that somebody else has received the message, or deleted it.
+func isLost(err error) bool {
+	return errors.Is(err, queues.ErrPopReceipt) || errors.Is(err, queues.ErrNotFound)
+}

@@ -1,0 +1,359 @@
+package direct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/queues/queuestest"
+)
+
+const queue = "served"
+
+var errWork = errors.New("the work failed")
+
+// world is a queue, what was worked on, and what its requests were.
+type world struct {
+	t      *testing.T
+	memory *queues.Memory
+	plan   faults.Plan
+	began  time.Time
+
+	mu   sync.Mutex
+	done []string // bodies and when, since the world began
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, memory: queues.NewMemory(), began: time.Now()}
+	if err := w.memory.CreateQueue(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// open makes a store that serves the queue.
+func (w *world) open(c Config, work Work) *Store {
+	c.Queues = faults.Queues(w.memory, w.plan.Intercept)
+	s := New(c)
+	s.Serve(queue, work)
+	w.t.Cleanup(s.Close)
+	return s
+}
+
+func (w *world) send(s *Store, body string, delay time.Duration) {
+	w.t.Helper()
+	if _, err := s.Send(w.t.Context(), queue, []byte(body), delay); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// note remembers a body that was worked on.
+func (w *world) note(d engine.Delivery) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.done = append(w.done, fmt.Sprintf("%s after %v", engine.Original(d), time.Since(w.began)))
+}
+
+func (w *world) worked() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string{}, w.done...)
+}
+
+// shown are the messages that a host would receive.
+func (w *world) shown() []queues.Message {
+	w.t.Helper()
+	found, err := w.memory.Receive(w.t.Context(), queue, queues.MaxReceive, time.Hour)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return found
+}
+
+// length is how many messages the queue has, hidden ones included.
+func (w *world) length() int {
+	w.t.Helper()
+	n, err := w.memory.Length(w.t.Context(), queue)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func (w *world) operations() (names []string) {
+	for _, c := range w.plan.Calls() {
+		names = append(names, c.Operation)
+	}
+	return names
+}
+
+type putBack = func(ctx context.Context, away time.Duration) error
+
+// A store that serves a queue is a store like any other to who receives from others.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	queuestest.Run(t, func(t *testing.T) queues.Store {
+		s := New(Config{Queues: queues.NewMemory()})
+		t.Cleanup(s.Close)
+		return s
+	})
+}
+
+// What is sent is worked on at once or when it is due, with two requests, and by what a host would be told of it.
+func TestAtOnceAndWhenDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
+			if d.Queue != queue || d.ID == "" || d.DequeueCount != 1 || !d.InsertedAt.Equal(w.began) && d.InsertedAt.Sub(w.began).Abs() > time.Second {
+				t.Errorf("delivery %+v", d)
+			}
+			w.note(d)
+			return nil
+		})
+		w.send(s, "now", 0)
+		w.send(s, "soon", 1500*time.Millisecond)
+		w.send(s, "later", DefaultNear)
+		w.send(s, "too late", DefaultNear+1)
+		if _, err := s.Send(t.Context(), queue, []byte("x"), -1); !errors.Is(err, queues.ErrInvalid) {
+			t.Errorf("a negative delay: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if diff := cmp.Diff([]string{"now after 0s", "soon after 1.5s", "later after 10m0s"}, w.worked()); diff != "" {
+			t.Errorf("worked on (-want +got):\n%s", diff)
+		}
+		// In the order of their ends; the two Sends are what was too late, and what was refused.
+		want := "SendHidden SendHidden SendHidden Send Send Delete Delete Delete"
+		got := w.operations()
+		if strings.Count(strings.Join(got, " "), "Delete") != 3 || len(got) != len(strings.Fields(want)) {
+			t.Errorf("requests %v, want those of %s", got, want)
+		}
+		if shown := w.shown(); len(shown) != 1 || string(queues.Decode(shown[0].Text)) != "too late" {
+			t.Errorf("left: %+v", shown)
+		}
+	})
+}
+
+// What is beyond the limits is sent for the hosts, and there is room again when something has ended.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := w.open(Config{Limit: 2, Timers: 1}, func(_ context.Context, d engine.Delivery, _ putBack) error {
+			time.Sleep(time.Second)
+			w.note(d)
+			return nil
+		})
+		for i := range 3 {
+			w.send(s, fmt.Sprint("burst ", i), 0)
+		}
+		if n := len(w.shown()); n != 1 {
+			t.Errorf("%d messages of the burst are left to hosts", n)
+		}
+		time.Sleep(2 * time.Second)
+		w.send(s, "after", 0)
+		w.send(s, "a timer", 10*time.Second)
+		w.send(s, "a timer too many", 10*time.Second)
+		time.Sleep(10*time.Second - 1)
+		w.send(s, "full again", 0)
+		w.send(s, "full again", 0)
+		time.Sleep(time.Second + 1)
+		if got := w.worked(); len(got) != 5 {
+			t.Errorf("worked on %v", got)
+		}
+		if n := len(w.shown()); n != 1 { // the timer that had a place to wait in, but none to run
+			t.Errorf("%d timers are left to hosts by now", n)
+		}
+		time.Sleep(DefaultLate)
+		if n := len(w.shown()); n != 1 {
+			t.Errorf("%d more are left to hosts some seconds later", n)
+		}
+	})
+}
+
+// Long work keeps its message hidden, for as long as storage lets it.
+func TestLongWork(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]bool{"it is renewed": false, "it cannot be renewed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.plan.Refuse = func(c faults.Call) bool { return refuse && c.Operation == "Renew" }
+				s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
+					time.Sleep(5*time.Minute + time.Second)
+					w.note(d)
+					return nil
+				})
+				w.send(s, "now", 0)
+				w.send(s, "due", time.Minute)
+				shown := 0
+				for range 10 * 60 {
+					time.Sleep(time.Second)
+					shown += len(w.shown())
+				}
+				if n := len(w.worked()); n != 2 {
+					t.Errorf("%d were worked on", n)
+				}
+				want := map[bool]int{true: 2}[refuse]
+				if n := w.length(); n != want || shown != want { // who has received them has them
+					t.Errorf("%d messages were shown, %d are left, want %d", shown, n, want)
+				}
+				renewals := strings.Count(strings.Join(w.operations(), " "), "Renew")
+				if !refuse && renewals != 2*20 {
+					t.Errorf("%d renewals", renewals)
+				}
+			})
+		})
+	}
+}
+
+// What fails comes again after a while, with the attempt counted; what is put back, when it was said, without.
+func TestComesAgain(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", queues.MaxBody)
+	for name, tt := range map[string]struct {
+		body     string
+		work     Work
+		after    time.Duration
+		attempts int // of the host's delivery, this one included
+	}{
+		"it failed": {"x", func(context.Context, engine.Delivery, putBack) error { return errWork }, DefaultRetry, 2},
+		"it failed, and is too large for a number": {large, func(context.Context, engine.Delivery, putBack) error { return errWork }, DefaultRetry, 1},
+		"it was put back": {"x", func(ctx context.Context, _ engine.Delivery, back putBack) error {
+			return errors.Join(errWork, back(ctx, time.Minute))
+		}, time.Minute, 1},
+		"it was put back at once": {"x", func(ctx context.Context, _ engine.Delivery, back putBack) error { return back(ctx, 0) }, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				s := w.open(Config{}, tt.work)
+				w.send(s, tt.body, 0)
+				synctest.Wait()
+				if tt.after > 0 {
+					time.Sleep(tt.after - time.Second)
+					if n := len(w.shown()); n != 0 {
+						t.Error("it is shown early")
+					}
+					time.Sleep(time.Second)
+				}
+				shown := w.shown()
+				if len(shown) != 1 {
+					t.Fatalf("%d messages are shown after %v", len(shown), tt.after)
+				}
+				d := engine.Delivery{ID: shown[0].ID, Body: queues.Decode(shown[0].Text), DequeueCount: int(shown[0].DequeueCount), InsertedAt: shown[0].InsertedAt}
+				if body := string(engine.Original(d)); body != tt.body {
+					t.Errorf("its body is %.100q", body)
+				}
+				again, err := engine.Again(d)
+				if err != nil || tt.attempts > 1 && !strings.Contains(string(again), fmt.Sprintf(`"attempts":%d`, tt.attempts-1)) ||
+					tt.attempts == 1 && !strings.Contains(string(again), `"attempts":0`) {
+					t.Errorf("it is not attempt %d: %.200s, %v", tt.attempts, again, err)
+				}
+			})
+		})
+	}
+}
+
+// A process that ends tells its work, and begins nothing more; the queue shows what waits for its time.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := w.open(Config{}, func(ctx context.Context, d engine.Delivery, back putBack) error {
+			w.note(d)
+			<-ctx.Done()
+			return back(ctx, 0)
+		})
+		w.send(s, "running", 0)
+		w.send(s, "waiting", time.Minute)
+		synctest.Wait()
+		s.Close()
+		if n := len(w.shown()); n != 1 {
+			t.Errorf("%d messages are shown at once", n)
+		}
+		w.send(s, "afterwards", 0)
+		if n := len(w.shown()); n != 1 {
+			t.Errorf("%d messages that were sent afterwards are shown", n)
+		}
+		time.Sleep(time.Minute + DefaultLate)
+		if n := len(w.shown()); n != 1 {
+			t.Errorf("%d messages that waited for their time are shown", n)
+		}
+		if n := len(w.worked()); n != 1 {
+			t.Errorf("%d were worked on", n)
+		}
+	})
+}
+
+// Whatever happens at any request, a message that Send has taken is worked on by the process, or shown to a host in time, and one whose
+// work was done is not shown but for a fault.
+func TestEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, fault := range faults.Faults() {
+		for at := 1; at <= 6; at++ {
+			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { faulty(t, fault, at) })
+			})
+		}
+	}
+}
+
+func faulty(t *testing.T, fault faults.Fault, at int) {
+	w := newWorld(t)
+	w.plan.At, w.plan.Fault = at, fault
+	work := map[string]time.Duration{"quick": 0, "slow": 40 * time.Second, "due": 0} // how long it takes
+	failed := map[string]bool{}
+	s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
+		body := string(engine.Original(d))
+		time.Sleep(work[body])
+		if w.plan.Crashed() {
+			return errWork // the process is gone, and its work with it
+		}
+		w.note(d)
+		return nil
+	})
+	for _, body := range []string{"quick", "slow", "due"} {
+		delay := map[bool]time.Duration{true: time.Minute}[body == "due"]
+		if _, err := s.Send(t.Context(), queue, []byte(body), delay); err != nil {
+			failed[body] = true // its sender knows
+		}
+	}
+	seen := map[string]bool{}
+	for range 5 * 60 { // a host, which looks every second
+		time.Sleep(time.Second)
+		for _, m := range w.shown() {
+			body := string(engine.Original(engine.Delivery{ID: m.ID, Body: queues.Decode(m.Text)}))
+			if passed := time.Since(w.began); !seen[body] && passed > 2*time.Minute+faults.Slowness {
+				t.Errorf("%s is shown after %v only", body, passed)
+			}
+			seen[body] = true
+		}
+	}
+	w.plan.Wait()
+	for _, one := range w.worked() {
+		body, _, _ := strings.Cut(one, " ")
+		seen[body] = true
+	}
+	for body := range work {
+		if !seen[body] && !failed[body] {
+			t.Errorf("%q is lost", body)
+		}
+	}
+	if w.plan.Done() && fault == faults.Throttled && len(failed) > 0 {
+		t.Errorf("%v were refused, although the queue was busy once only", failed)
+	}
+}

@@ -1,0 +1,266 @@
+package handler_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+)
+
+// errand is what a run of the engine "errand" does.
+type errand struct {
+	Event, Ask bool
+	Nap        time.Duration
+}
+
+// errands is an app whose activity fails while broken is set.
+type errands struct {
+	broken atomic.Bool
+	ran    atomic.Int64
+}
+
+func (e *errands) app() handler.App {
+	work := orchestrator.NewActivity("work", func(context.Context, string) (string, error) {
+		e.ran.Add(1)
+		if e.broken.Load() {
+			return "", orchestrator.Permanent(errors.New("it is broken"))
+		}
+		return "done", nil
+	})
+	child := orchestrator.NewOrchestrator("child", func(ctx *orchestrator.Context, s string) (string, error) { return work.Call(ctx, s).Await() })
+	run := func(ctx *orchestrator.Context, r engine.Request[errand]) (string, error) {
+		if r.Input.Event {
+			if _, err := orchestrator.Event[bool](ctx, "go").Await(); err != nil {
+				return "", err
+			}
+		}
+		if r.Input.Ask {
+			if _, err := orchestrator.AskPerson[bool](ctx, orchestrator.HumanTask{Name: "approve"}).Await(); err != nil {
+				return "", err
+			}
+		}
+		if r.Input.Nap > 0 {
+			if err := ctx.Sleep(r.Input.Nap); err != nil {
+				return "", err
+			}
+		}
+		return child.Call(ctx, "x").Await()
+	}
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		return []engine.Definition{{Name: "errand", Queue: "errand-queue", Orchestrator: engine.Orchestrate("errand", run), Children: []orchestrator.AnyOrchestrator{child},
+			Operations: []orchestrator.AnyActivity{work}, Intakes: []engine.Intake{{Function: "errand-intake", Route: "errands"}}}}, nil
+	}}
+}
+
+// queueCalls counts requests by operation and queue.
+type queueCalls struct {
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (q *queueCalls) intercept(ctx context.Context, c faults.Call, do func(context.Context) error) error {
+	q.mu.Lock()
+	q.calls[c.Operation+" "+c.Target]++
+	q.mu.Unlock()
+	return do(ctx)
+}
+
+// take gives what was counted since it was called last.
+func (q *queueCalls) take() map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	taken := q.calls
+	q.calls = map[string]int{}
+	return taken
+}
+
+// eager is an app that takes at once what it sends; nothing is delivered to it.
+func eager(t *testing.T, a handler.App) (*handlertest.Host, *queueCalls) {
+	calls := &queueCalls{calls: map[string]int{}}
+	h := handlertest.NewWith(t, a, map[string]string{"ROUNDHOUSE_DIRECT": "64"}, func(c *handler.Config) { c.Queues = faults.Queues(c.Queues, calls.intercept) })
+	calls.take()
+	return h, calls
+}
+
+// post sends a request that is taken, and lets the app do what follows of it.
+func post(t *testing.T, h *handlertest.Host, path, body string) string {
+	t.Helper()
+	status, answer := h.Do(http.MethodPost, path, body)
+	if status < 200 || status > 299 {
+		t.Fatalf("%s: %d %s", path, status, answer)
+	}
+	synctest.Wait()
+	return answer
+}
+
+const durableBase = "/api/runtime/webhooks/durabletask"
+
+// What an app takes by HTTP it does at once, without a delivery, whatever it is.
+func TestTakenAtOnce(t *testing.T) {
+	t.Parallel()
+	intake := func(c, input string) [2]string {
+		return [2]string{"/api/errands", `{"correlationId": "` + c + `", "input": ` + input + `}`}
+	}
+	command := func(operation string) [2]string {
+		return [2]string{"/api/orchestrations/errand-c1/" + operation, `{"reason": "so"}`}
+	}
+	waits := intake("c1", `{"Event": true}`)
+	goes := [2]string{"/api/orchestrations/errand-c1/events/go", `true`}
+	for name, tt := range map[string]struct {
+		steps [][2]string // path and body
+		want  orchestrator.Status
+	}{
+		"a message":               {[][2]string{intake("c1", `{}`)}, orchestrator.Completed},
+		"a start":                 {[][2]string{{"/api/orchestrations", `{"orchestrator": "errand", "correlationId": "c1", "input": null}`}}, orchestrator.Completed},
+		"a start of Durable":      {[][2]string{{durableBase + "/orchestrators/errand", `{"correlationId": "c1"}`}}, orchestrator.Completed},
+		"a run that waits":        {[][2]string{waits}, orchestrator.Running},
+		"an event":                {[][2]string{waits, goes}, orchestrator.Completed},
+		"an event of Durable":     {[][2]string{waits, {durableBase + "/instances/errand-c1/raiseEvent/go", `true`}}, orchestrator.Completed},
+		"a suspension":            {[][2]string{waits, command("suspend"), goes}, orchestrator.Suspended},
+		"a resumption":            {[][2]string{waits, command("suspend"), goes, command("resume")}, orchestrator.Completed},
+		"a cancellation":          {[][2]string{waits, command("cancel")}, orchestrator.Canceled},
+		"a termination":           {[][2]string{waits, command("terminate")}, orchestrator.Terminated},
+		"a termination (Durable)": {[][2]string{waits, {durableBase + "/instances/errand-c1/terminate?reason=so", ""}}, orchestrator.Terminated},
+		"a restart":               {[][2]string{waits, goes, command("restart")}, orchestrator.Running},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var e errands
+				h, calls := eager(t, e.app())
+				began := time.Now()
+				for _, step := range tt.steps {
+					post(t, h, step[0], step[1])
+				}
+				if got := h.Outcome("errand-c1").Status; got != tt.want {
+					t.Errorf("it is %s, want %s", got, tt.want)
+				}
+				if passed := time.Since(began); passed != 0 {
+					t.Errorf("it took %v", passed)
+				}
+				for call, n := range calls.take() {
+					if !strings.Contains(call, "schedules") && (strings.HasPrefix(call, "Send ") || strings.HasPrefix(call, "Re")) {
+						t.Errorf("%d times %s: a host would have to bring it", n, call)
+					}
+				}
+				for _, queue := range []string{"errand-queue", "orchestration-signals"} {
+					if n, err := h.Queues.Length(t.Context(), queue); err != nil || n != 0 {
+						t.Errorf("%d messages are left in %s, %v", n, queue, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// An answer to a person's task, and a dead letter that is sent again, go on at once, too.
+func TestAnswersAndRetriesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e errands
+		h, calls := eager(t, e.app())
+		post(t, h, "/api/errands", `{"correlationId": "c1", "input": {"Ask": true}}`)
+		_, list := h.Do(http.MethodGet, "/api/tasks", "")
+		var page struct {
+			Data struct {
+				Items []struct{ OrchestrationID, TaskID string }
+			}
+		}
+		if err := json.Unmarshal([]byte(list), &page); err != nil || len(page.Data.Items) != 1 {
+			t.Fatalf("%v: %s", err, list)
+		}
+		task := "/api/tasks/" + page.Data.Items[0].OrchestrationID + "/" + page.Data.Items[0].TaskID
+		post(t, h, task+"/claim", "{}")
+		post(t, h, task+"/complete", `{"output": true}`)
+		if got := h.Outcome("errand-c1").Status; got != orchestrator.Completed {
+			t.Errorf("after the answer it is %s", got)
+		}
+
+		e.broken.Store(true)
+		calls.take()
+		post(t, h, "/api/errands", `{"correlationId": "c2", "input": {}}`)
+		if diff := cmp.Diff(map[string]int{"SendHidden errand-queue": 1, "Delete errand-queue": 1}, engineCalls(calls.take())); diff != "" {
+			t.Errorf("requests of a message (-want +got):\n%s", diff)
+		}
+		letters := h.DeadLetters("errand")
+		if len(letters) != 1 {
+			t.Fatalf("%d dead letters", len(letters))
+		}
+		e.broken.Store(false)
+		post(t, h, "/api/dlq/errand/"+letters[0].RowKey+"/retry", "{}")
+		if got := h.Outcome("errand-c2").Status; got != orchestrator.Completed {
+			t.Errorf("after the retry it is %s", got)
+		}
+	})
+}
+
+func engineCalls(all map[string]int) map[string]int {
+	own := map[string]int{}
+	for call, n := range all {
+		if strings.HasSuffix(call, "errand-queue") {
+			own[call] = n
+		}
+	}
+	return own
+}
+
+// A timer of up to ten minutes goes off when it is due, in the process that parked its orchestration. When that is gone, the queue
+// shows its message some seconds later.
+func TestTimersWithoutAHost(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		nap   time.Duration
+		dies  bool
+		late  time.Duration
+		ended bool
+	}{
+		"near":                {90 * time.Second, false, 100 * time.Millisecond, true},
+		"very near":           {200 * time.Millisecond, false, 100 * time.Millisecond, true},
+		"far":                 {time.Hour, false, time.Minute, false},
+		"the process is gone": {90 * time.Second, true, 3 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var e errands
+				h, _ := eager(t, e.app())
+				body, err := json.Marshal(errand{Nap: tt.nap})
+				if err != nil {
+					t.Fatal(err)
+				}
+				post(t, h, "/api/errands", `{"correlationId": "c1", "input": `+string(body)+`}`)
+				if tt.dies {
+					h.Restart(nil, func(*handler.Config) {})
+				}
+				time.Sleep(tt.nap - time.Millisecond)
+				if e.ran.Load() > 0 {
+					t.Error("it went off early")
+				}
+				time.Sleep(tt.late + time.Millisecond)
+				synctest.Wait()
+				if ended := h.Outcome("errand-c1").Ended(); ended != tt.ended {
+					t.Errorf("%v after its time it has ended: %v", tt.late, ended)
+				}
+				time.Sleep(time.Minute)
+				h.Deliver()
+				if !h.Outcome("errand-c1").Ended() {
+					t.Error("the queue does not show the message of its timer")
+				}
+			})
+		})
+	}
+}
