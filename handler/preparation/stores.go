@@ -77,12 +77,12 @@ func (s queueStore) Send(ctx context.Context, name string, body []byte, delay ti
 }
 
 // SendHidden sends a message that its sender keeps hidden.
-func (s queueStore) SendHidden(ctx context.Context, name string, body []byte, hidden time.Duration) (id, popReceipt string, err error) {
+func (s queueStore) SendHidden(ctx context.Context, name string, body []byte, hidden time.Duration) (sent queues.Message, err error) {
 	err = s.keeper.kept(ctx, queue(name), notFound, func(ctx context.Context) error {
-		id, popReceipt, err = s.Store.SendHidden(ctx, name, body, hidden)
+		sent, err = s.Store.SendHidden(ctx, name, body, hidden)
 		return err
 	})
-	return id, popReceipt, err
+	return sent, err
 }
 
 // Blobs puts the keeper around s: who writes a blob that need not be there finds out that a container is missing.
