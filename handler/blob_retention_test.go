@@ -113,7 +113,7 @@ func TestBlobRetentionRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Timers["blob-retention-timer"].Handle(t.Context(), trigger.TimerDelivery{}); err != nil {
+	if err := a.Timers[retentionTimer].Handle(t.Context(), trigger.TimerDelivery{}); err != nil {
 		t.Fatal(err)
 	}
 	for n, body := range bodies {

@@ -36,29 +36,34 @@ func (p *parts) onQueue(out *program, name, queue string, handle trigger.QueueHa
 	out.Queues[name] = q
 }
 
-// onTimers adds the functions of what is done on schedule.
+// onTimers adds the functions of what is done on schedule. Each of them costs its host two requests a minute, for a lease, so what
+// bears to wait for others shares one.
 func (p *parts) onTimers(out *program) {
-	s := p.settings
 	sweeps := sweeper{runtime: p.runtime, list: p.list, probe: p.probe, node: p.node, locks: p.locks, log: p.log}
-	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
-	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
 	out.onTimer("orchestration-sweep-timer", "0 */5 * * * *", sweeps.handle)
-	out.onTimer(purgeTimer, "0 37 * * * *", ended.handle)
-	p.onRetention(out, "dlq-retention-timer", "0 20 3 * * *", rows(p.rules, p.letters.Retention))
-	p.onRetention(out, "task-retention-timer", "0 23 3 * * *", func(ctx context.Context) (int, bool, error) {
-		return p.runtime.Tasks().Retention(ctx, time.Now().Add(-s.Tasks.Retention), retentionSlice)
-	})
-	p.onRetention(out, "audit-retention-timer", "0 27 3 * * *", func(ctx context.Context) (int, bool, error) {
-		return p.audit.Retention(ctx, time.Now().Add(-s.Access.AuditKeep), retentionSlice)
-	})
-	p.onRetention(out, "history-retention-timer", "0 40 3 * * *", rows(p.rules, p.history.Retention))
-	p.onRetention(out, "blob-retention-timer", "0 50 3 * * *", blobs.slice)
+	out.onTimer(retentionTimer, "0 17 * * * *", p.retentions().handle)
 	out.Functions = append(out.Functions, function.Unmonitored(schedulesTimer, "0 * * * * *"))
 	out.Timers[schedulesTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: p.onSchedules, Ungated: true} // it would ask every minute, and what it sends waits
 	out.Slot = p.sendSlot
 }
 
-// onRetention adds a timer function that deletes what was kept long enough, slice by slice.
-func (p *parts) onRetention(out *program, name, schedule string, slice func(context.Context) (int, bool, error)) {
-	out.onTimer(name, schedule, retention{job: name, slice: slice, locks: p.locks, log: p.log}.handle)
+// retentions are what deletes what was kept long enough. What looks at whole containers is last: it may take all the time there is.
+func (p *parts) retentions() *retentions {
+	s := p.settings
+	ended := &purger{runtime: p.runtime, locks: p.locks, log: p.log, now: time.Now, keep: s.Retention}
+	blobs := &blobSweeps{keep: s.BlobAge, now: time.Now, sweeps: []blobSweep{p.pipeline.SweepClaims, p.pipeline.SweepPayloads, p.events.admin.SweepPayloads, p.events.sweepData}}
+	nightly := func(job string, slice func(context.Context) (int, bool, error)) retention {
+		return retention{job: job, slice: slice, locks: p.locks, log: p.log}
+	}
+	return &retentions{tables: p.placement, now: time.Now, hourly: []trigger.TimerHandler{ended.handle, p.events.retain}, nightly: []retention{
+		nightly("dlq-retention", rows(p.rules, p.letters.Retention)),
+		nightly("task-retention", func(ctx context.Context) (int, bool, error) {
+			return p.runtime.Tasks().Retention(ctx, time.Now().Add(-s.Tasks.Retention), retentionSlice)
+		}),
+		nightly("audit-retention", func(ctx context.Context) (int, bool, error) {
+			return p.audit.Retention(ctx, time.Now().Add(-s.Access.AuditKeep), retentionSlice)
+		}),
+		nightly("history-retention", rows(p.rules, p.history.Retention)),
+		nightly("blob-retention", blobs.slice),
+	}}
 }

@@ -68,7 +68,6 @@ func (e *events) register(out *program, putBack func(context.Context, engine.Del
 	wakes.Expendable, wakes.PutBack = true, putBack // the sweep finds what it announces, if a little later
 	out.Queues["outbox-wake-trigger"] = wakes
 	out.onTimer("outbox-sweep-timer", "*/15 * * * * *", e.sweep)
-	out.onTimer("outbox-retention-timer", "0 17 * * * *", e.retain)
 }
 
 // prepare makes what the outbox and its destinations need, where it is missing.

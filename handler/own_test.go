@@ -292,10 +292,8 @@ func TestRetentionOfTheDocument(t *testing.T) {
 				if status, answer := h.Do(http.MethodPatch, "/api/registry/publisher", `{"engineTablesConfig":`+c.config+`}`); status != http.StatusOK {
 					t.Fatalf("%d %s", status, answer)
 				}
-				for _, timer := range []string{"history-retention-timer", "dlq-retention-timer"} {
-					if !h.Tick(timer, time.Now()) {
-						t.Fatalf("%s failed", timer)
-					}
+				if !h.Tick("retention-timer", time.Now()) {
+					t.Fatal("the retention failed")
 				}
 				for engineName, days := range c.kept {
 					want := 0
@@ -327,7 +325,7 @@ func TestNothingIsDeletedByADamagedDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Tick("history-retention-timer", time.Now()) || len(h.History("visit")) != 1 {
+	if h.Tick("retention-timer", time.Now()) || len(h.History("visit")) != 1 {
 		t.Error("it was deleted")
 	}
 }

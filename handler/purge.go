@@ -14,8 +14,6 @@ import (
 )
 
 const (
-	// purgeTimer is the timer function that purges orchestrations.
-	purgeTimer = "orchestration-retention-timer"
 	// purgeJob is the lock that one purger at a time holds, purgeLease how long others wait when it dies at work.
 	purgeJob   = "retention"
 	purgeLease = time.Minute
@@ -23,7 +21,7 @@ const (
 	purgeSlice = 100
 )
 
-// purger is the timer function that purges orchestrations that ended long enough ago: rounds, payloads in blobs, and
+// purger is what purges orchestrations that ended long enough ago: rounds, payloads in blobs, and
 // the records of bulk operations, which are orchestrations, too.
 type purger struct {
 	runtime *orchestrator.Runtime

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 )
 
@@ -18,7 +17,7 @@ const (
 	retentionSlice = 500
 )
 
-// retention is a timer function that deletes what was kept long enough.
+// retention deletes what was kept long enough, for a job.
 type retention struct {
 	job   string
 	slice func(ctx context.Context) (removed int, more bool, err error)
@@ -44,25 +43,26 @@ func rows(rules func(context.Context) ([]engine.Retention, error), slice func(co
 	}
 }
 
-// handle deletes slice after slice until nothing is left or the invocation's time is over; the next run goes on. When
+// run deletes slice after slice until nothing is left (complete) or the invocation's time is over; the next run goes on. When
 // another is at work, there is nothing to do.
-func (r retention) handle(ctx context.Context, _ trigger.TimerDelivery) error {
+func (r retention) run(ctx context.Context) (complete bool, err error) {
 	removed := 0
-	err := r.locks.Do(ctx, r.job, retentionLease, func(ctx context.Context) error {
+	err = r.locks.Do(ctx, r.job, retentionLease, func(ctx context.Context) error {
 		for more := true; more && ctx.Err() == nil; {
 			var n int
 			var err error
 			if n, more, err = r.slice(ctx); err != nil {
 				return err
 			}
-			removed += n
+			removed, complete = removed+n, !more
 		}
 		return nil
 	})
 	if errors.Is(err, hostlock.ErrHeld) {
 		r.log.Info("retention left to another", "job", r.job, "reason", err.Error())
-		return nil
+		return false, nil
 	}
-	r.log.Info("retention", "job", r.job, "removed", removed, "complete", err == nil)
-	return err
+	complete = complete && err == nil
+	r.log.Info("retention", "job", r.job, "removed", removed, "complete", complete)
+	return complete, err
 }

@@ -65,10 +65,8 @@ func TestUnifiedTables(t *testing.T) {
 			}
 		}
 		functions := manifest(t, in).Functions
-		for _, name := range []string{"dlq-retention-timer", "history-retention-timer"} {
-			if f, ok := functions[name]; !ok || f.Bindings[0].Type != "timerTrigger" {
-				t.Errorf("%s: %s is %+v", in, name, f.Bindings)
-			}
+		if f, ok := functions["retention-timer"]; !ok || f.Bindings[0].Type != "timerTrigger" {
+			t.Errorf("%s: the retention is %+v", in, f.Bindings)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func newSite(t testing.TB, o *outside, p part, engines func(*handler.Platform) (
 
 // sparse are timers that are fired less often than they want to be, because they look at everything that there is, and nothing here
 // depends on how often.
-var sparse = map[string]time.Duration{"orchestration-sweep-timer": 6 * time.Hour, "orchestration-retention-timer": day}
+var sparse = map[string]time.Duration{"orchestration-sweep-timer": 6 * time.Hour, "retention-timer": day}
 
 // step does what the host does: it fires the timers that are due, once however often they were, and delivers messages.
 func (s *site) step() {
