@@ -32,6 +32,7 @@ type driver struct {
 	previousRows   []string        // rows that become obsolete when this execution continues as new
 	obsoleteBlobs  []int           // executions with obsolete rows that have blobs
 	blobs          bool            // this execution has blobs
+	row            statusColumns
 	earlier        []Outcome
 	prior          priorResults
 	lookedUp       int             // how many calls of this execution were compared with prior
@@ -290,7 +291,7 @@ func (d *driver) learn(e event) error {
 	if len(d.learned) == 0 {
 		d.commitBy = d.rt.config.Now().Add(d.rt.config.Linger)
 	}
-	d.learned = append(d.learned, e)
+	d.learned = appendEvent(d.learned, e)
 	d.commitNow = d.commitNow || e.Kind == activitiesSent
 	err := d.execution.apply(e)
 	d.decisionsAfter = append(d.decisionsAfter, len(d.execution.decided))

@@ -61,21 +61,20 @@ type execution struct {
 	held              bool // the first turn waits for executionReleased
 	stalled           bool // the code cannot go on
 	suspended         bool
-	commandedAt       int64          // when the latest suspend or resume was given, microseconds
-	sawFailure        bool           // the code was given the error of a call, or was canceled
-	actedAfterFailure bool           // the code did something after that
-	interrupts        bool           // a call has been interrupted
-	canceled          *string        // the reason; nil when it was not canceled
-	publishes         bool           // there is a publisher
-	signals           bool           // there are queues, so signals reach it
-	openChildren      []*task        // calls of sub-orchestrations that have not ended
-	sentCount         int            // how many activities other processes run
-	openCount         int            // how many calls are not done, events and human tasks apart
-	runningCount      int            // how many of these are activities for this process, without a failure
-	columns           map[string]any // columns of the status row that no round changes; nil until the first round
-	openHumanTasks    int            // how many human tasks are open
-	humanTasks        []*task        // human tasks whose end is not committed
-	failure           *Failure       // the latest failure that it learned of
+	commandedAt       int64    // when the latest suspend or resume was given, microseconds
+	sawFailure        bool     // the code was given the error of a call, or was canceled
+	actedAfterFailure bool     // the code did something after that
+	interrupts        bool     // a call has been interrupted
+	canceled          *string  // the reason; nil when it was not canceled
+	publishes         bool     // there is a publisher
+	signals           bool     // there are queues, so signals reach it
+	openChildren      []*task  // calls of sub-orchestrations that have not ended
+	sentCount         int      // how many activities other processes run
+	openCount         int      // how many calls are not done, events and human tasks apart
+	runningCount      int      // how many of these are activities for this process, without a failure
+	openHumanTasks    int      // how many human tasks are open
+	humanTasks        []*task  // human tasks whose end is not committed
+	failure           *Failure // the latest failure that it learned of
 
 	patches          map[string]bool
 	children         map[string]int               // how often sub-orchestrations were called, by name and input
@@ -101,14 +100,15 @@ func (x *execution) decide(e event) {
 
 // record appends a decision to those that are to be committed.
 func (x *execution) record(e event) {
-	x.decided = append(x.decided, e)
+	x.decided = appendEvent(x.decided, e)
 	x.decisions++
 }
 
 // wait returns when the task is done. Only the running coroutine may call it.
 func (x *execution) wait(t *task) {
 	for !t.done {
-		x.waitAny([]*task{t})
+		t.alone[0] = t
+		x.waitAny(t.alone[:])
 	}
 }
 

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,10 +41,13 @@ type journal struct {
 	table     string
 	container string
 	codec     codec
+	tokens    commitTokens
 }
 
 func roundKey(execution, number int) string {
-	return fmt.Sprintf("%s%08d-%08d", roundPrefix, execution, number)
+	b := append(make([]byte, 0, len(roundPrefix)+2*roundDigits+1), roundPrefix...)
+	b = append(appendPadded(b, execution), '-')
+	return string(appendPadded(b, number))
 }
 
 // commit inserts a round and replaces the status row in one transaction, together with the operations in more.
@@ -65,8 +67,9 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 		snapshot = tables.Insert // a status row without a first round is damage, and must not be overwritten
 	}
 	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
-	more = append([]tables.Op{snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag})}, more...)
-	err = j.insert(ctx, tables.Entity{Key: key, Properties: columns}, more...)
+	ops := append(make([]tables.Op, 0, 2+len(more)), tables.Insert(tables.Entity{Key: key, Properties: columns}),
+		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag}))
+	err = j.apply(ctx, append(ops, more...))
 	if err != nil {
 		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
@@ -75,9 +78,13 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 
 // insert applies the transaction that inserts a round's row, until its outcome is known.
 func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.Op) error {
-	token := rand.Text()
+	return j.apply(ctx, append([]tables.Op{tables.Insert(row)}, with...))
+}
+
+// apply applies a transaction whose first operation inserts a round's row, until its outcome is known.
+func (j *journal) apply(ctx context.Context, ops []tables.Op) error {
+	row, token := ops[0].Entity, j.tokens.next()
 	row.Properties[columnCommit] = token
-	ops := append([]tables.Op{tables.Insert(row)}, with...)
 	for try := 1; ; try++ {
 		err := j.tables.Apply(ctx, j.table, ops...)
 		if err != nil && (errors.Is(err, tables.ErrExists) || errors.Is(err, tables.ErrOutcomeUnknown) || errors.Is(err, tables.ErrNotFound)) {

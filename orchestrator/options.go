@@ -65,10 +65,18 @@ func (o callOptions) forChild() error {
 	return nil
 }
 
+// with returns the options with more applied. It is apart from prepareCall because what it does puts them on the heap.
+func (o callOptions) with(more []CallOption) callOptions {
+	for _, option := range more {
+		option.applyCall(&o)
+	}
+	return o
+}
+
 // prepareCall merges and validates the options of a call, and encodes its input.
 func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessage, callOptions, error) {
-	for _, o := range more {
-		o.applyCall(&options)
+	if len(more) > 0 {
+		options = options.with(more)
 	}
 	if err := options.validate(); err != nil {
 		return nil, options, err

@@ -33,6 +33,9 @@ func (x *execution) waitFor(f *coroutine, tasks []*task) {
 		if n := len(t.waits); n > 0 && t.waits[n-1].coroutine == f {
 			t.waits[n-1] = w // the coroutine has waited for this task before, perhaps in a loop
 		} else {
+			if n == 0 {
+				t.waits = t.firstWait[:0]
+			}
 			t.waits = append(t.waits, w)
 		}
 		if t.kind == eventTask {

@@ -89,7 +89,7 @@ func (p roundPart) indivisible() bool { return p.learned+p.decided <= 1 }
 // buildRound returns the round for a part. When a driver without code continues after a divided turn, the rest of that
 // turn is left for a driver with code.
 func (d *driver) buildRound(p roundPart) round {
-	r := round{Learned: d.learned[:p.learned], Decided: d.execution.decided[:p.decided], More: p.more}
+	r := round{Learned: d.learned[:p.learned:p.learned], Decided: d.execution.decided[:p.decided:p.decided], More: p.more}
 	if n := len(d.rounds); d.codeless && n > 0 && d.rounds[n-1].More {
 		r.More = true
 	}
@@ -99,13 +99,23 @@ func (d *driver) buildRound(p roundPart) round {
 // dropCommitted removes what a committed round holds from what is still to be committed.
 func (d *driver) dropCommitted(p roundPart) {
 	d.leftoverDecisions = d.decisionsUpTo(p.learned-1) - p.decided
+	room := d.decisionsAfter[:0]
 	d.learned, d.decisionsAfter, d.execution.decided = d.learned[p.learned:], d.decisionsAfter[p.learned:], d.execution.decided[p.decided:]
 	for i := range d.decisionsAfter {
 		d.decisionsAfter[i] -= p.decided
 	}
 	if p.whole {
-		d.dropUncommitted()
+		d.decisionsAfter, d.leftoverDecisions = room, 0
 	}
+}
+
+// appendEvent appends an event that a round will keep. Several rounds share an array: none reaches beyond its own part.
+func appendEvent(events []event, e event) []event {
+	const together = 4
+	if cap(events) == 0 {
+		events = make([]event, 0, together)
+	}
+	return append(events, e)
 }
 
 // dropUncommitted discards everything that was learned and decided but not committed.

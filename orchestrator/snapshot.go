@@ -41,10 +41,9 @@ const engineSchema = 1
 // shownInState bounds the length of each list in the state.
 const shownInState = 20
 
-// state returns the snapshot for people and other programs (persistence document, section 4). The runtime itself
+// appendState appends the snapshot for people and other programs (persistence document, section 4). The runtime itself
 // resumes from the rounds. The JSON is written by hand because every round writes it.
-func (x *execution) state(status Status, wait *task, token string) string {
-	b := make([]byte, 0, 384)
+func (x *execution) appendState(b []byte, status Status, wait *task, token []byte) []byte {
 	b = append(b, `{"engineSchemaVersion":`...)
 	b = strconv.AppendInt(b, engineSchema, 10)
 	b = append(b, `,"workflowState":`...)
@@ -85,7 +84,7 @@ func (x *execution) state(status Status, wait *task, token string) string {
 	for i, e := range x.unread.list(shownInState) {
 		b = appendText(comma(b, i), clipName(e.Name))
 	}
-	return string(append(b, "]}"...))
+	return append(b, "]}"...)
 }
 
 // clipName shortens a name for the state, so that all names fit a column even with every byte escaped.

@@ -264,7 +264,7 @@ func TestStateIsJSONWhateverTheNames(t *testing.T) {
 			x.openChildren = append(x.openChildren, &task{child: name.Draw(rt, fmt.Sprint("child", i))})
 			x.unread.put(event{Name: name.Draw(rt, fmt.Sprint("event", i))})
 		}
-		text := x.state(Running, wait, x.token(wait))
+		text := string(x.appendState(nil, Running, wait, []byte(x.token(wait))))
 		state, err := decodeState(text)
 		if err != nil || state.Waiting.Token != "1-1" || len(state.SubWorkflowFrames) > shownInState || len(state.ContinuationBuffer) > shownInState {
 			rt.Fatalf("%s: %v", text, err)

@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"cmp"
-	"maps"
 	"strconv"
 	"time"
 )
@@ -21,88 +20,92 @@ const (
 	columnResponsible = "ResponsibleNode"
 )
 
-// constant returns the columns that no round of an execution changes. They are made only once, because the commit of a
-// round is what everything waits for.
-func (d *driver) constant() map[string]any {
+// constant sets the columns that no round of an execution changes.
+func (d *driver) constant() {
 	x := d.execution
-	if created, ok := x.columns[columnCreated].(time.Time); !ok || !created.Equal(d.createdAt) { // another process may have started the orchestration
-		x.columns = map[string]any{
-			"Name":                  x.name,
-			"CorrelationId":         x.correlationID,
-			"RuntimeProvider":       provider,
-			"RuntimeInstanceId":     x.id + "/" + strconv.Itoa(x.number),
-			"Execution":             int64(x.number),
-			"SnapshotSchemaVersion": int64(snapshotSchema),
-			columnCreated:           d.createdAt,
-			"LastExecutedBy":        d.node,
-		}
+	if d.row.of == x && d.row.createdAt.Equal(d.createdAt) { // another process may have started the orchestration
+		return
 	}
-	return x.columns
+	d.row = statusColumns{of: x, createdAt: d.createdAt, columns: map[string]any{
+		"Name":                  x.name,
+		"CorrelationId":         x.correlationID,
+		"RuntimeProvider":       provider,
+		"RuntimeInstanceId":     x.id + "/" + strconv.Itoa(x.number),
+		"Execution":             int64(x.number),
+		"SnapshotSchemaVersion": int64(snapshotSchema),
+		columnCreated:           d.createdAt,
+		"LastExecutedBy":        d.node,
+	}}
+	d.row.text("ParentId", d.start.Parent)
+	d.row.text("TenantId", d.start.TenantID)
+	d.row.text("BusinessReference", x.reference.text())
+	d.row.text("Version", x.version)
 }
 
 // status returns the columns of the status row after the round that is about to be committed (persistence document,
 // section 3). StateVersion counts the rounds of all executions. Only the code knows what an execution waits for, so a
-// row written without the code does not say that.
+// row written without the code does not say that. The columns are valid until the next call.
 func (d *driver) status(now time.Time) map[string]any {
-	x := d.execution
+	d.constant()
+	x, row := d.execution, &d.row
 	round := len(d.rounds) + 1
 	status, failure := x.currentStatus()
-	columns := make(map[string]any, 24)
-	maps.Copy(columns, d.constant())
-	d.describe(columns, status)
-	columns["RuntimeStatus"] = string(status)
-	columns["Round"] = int64(round)
-	columns["StateVersion"] = int64(d.version + 1)
-	columns["ResumePointerJson"] = `{"execution":` + strconv.Itoa(x.number) + `,"round":` + strconv.Itoa(round) + `}`
-	columns[columnExecutedOn] = now
-	columns[columnResponsible] = d.responsibleNode()
-	setText(columns, "LastSignalId", cmp.Or(d.lastSignal, x.received.last))
+	d.describe(row, status)
+	row.text("RuntimeStatus", string(status))
+	row.number("Round", int64(round))
+	row.number("StateVersion", int64(d.version+1))
+	row.columns[columnExecutedOn] = now
+	setColumn(row, columnResponsible, d.responsibleNode())
+	row.text("LastSignalId", cmp.Or(d.lastSignal, x.received.last))
+	code, text := "", ""
 	if failure != nil {
-		setText(columns, "LastErrorCode", failure.Code)
-		setText(columns, "LastErrorJson", failure.text())
+		code, text = failure.Code, failure.text()
 	}
-	return columns
+	row.text("LastErrorCode", code)
+	row.text("LastErrorJson", text)
+	return row.columns
 }
 
-// describe adds the columns that say what the execution is and what it waits for.
-func (d *driver) describe(columns map[string]any, status Status) {
+// describe sets the columns that say what the execution is and what it waits for. Their longer texts are made as one.
+func (d *driver) describe(row *statusColumns, status Status) {
 	x := d.execution
-	setText(columns, "CustomStatus", x.customStatus)
-	setText(columns, "Version", x.version)
-	setText(columns, "ParentId", d.start.Parent)
-	setText(columns, "TenantId", d.start.TenantID)
-	setText(columns, "BusinessReference", x.reference.text())
-	wait, token := x.waitingFor(), ""
+	row.text("CustomStatus", x.customStatus)
+	wait, kind := x.waitingFor(), ""
+	b := row.buffer[:0]
 	if wait != nil {
-		token = x.token(wait)
-		columns["WaitingKind"], columns["WaitingToken"] = wait.waitingKind(), token
+		kind = wait.waitingKind()
+		b = x.appendToken(b, wait)
 	}
-	if t := x.activeTask(); t != nil {
-		columns["ActiveTaskId"] = x.token(t)
+	toState := len(b)
+	b = x.appendState(b, status, wait, b)
+	toPointer := len(b)
+	b = append(b, `{"execution":`...)
+	b = strconv.AppendInt(b, int64(x.number), 10)
+	b = append(b, `,"round":`...)
+	b = append(strconv.AppendInt(b, int64(len(d.rounds)+1), 10), '}')
+	row.buffer = b
+	all := string(b)
+	row.text("WaitingKind", kind)
+	row.text("WaitingToken", all[:toState])
+	row.text("StateJson", all[toState:toPointer])
+	row.text("ResumePointerJson", all[toPointer:])
+	switch active := x.activeTask(); active {
+	case nil:
+		row.text("ActiveTaskId", "")
+	case wait:
+		row.columns["ActiveTaskId"] = row.columns["WaitingToken"]
+	default:
+		row.text("ActiveTaskId", x.token(active))
 	}
-	columns["StateJson"] = x.state(status, wait, token)
-	if due := x.waitingUntil(); due != 0 {
-		columns["WaitingUntilUtc"] = fromMicros(due)
-	}
-	if x.sentCount > 0 {
-		columns["WaitingWithin"] = true // for activities in other processes
-	}
-	if x.openCount > 0 && !x.ended || x.partial {
-		columns["Busy"] = true
-	}
-	if x.runningCount > 0 && !x.ended && !x.suspended {
-		columns["Running"] = true
-	}
+	row.time("WaitingUntilUtc", x.waitingUntil())
+	row.flag("WaitingWithin", x.sentCount > 0) // for activities in other processes
+	row.flag("Busy", x.openCount > 0 && !x.ended || x.partial)
+	row.flag("Running", x.runningCount > 0 && !x.ended && !x.suspended)
+	var completed int64
 	if x.ended && status.Ended() {
-		columns["CompletedAtUtc"] = fromMicros(x.end.At)
+		completed = x.end.At
 	}
-}
-
-// setText sets a column, unless the value is empty.
-func setText(columns map[string]any, name, value string) {
-	if value != "" {
-		columns[name] = value
-	}
+	row.time("CompletedAtUtc", completed)
 }
 
 // currentStatus returns the status of the execution, and the failure with which it ended or the last one that it
@@ -166,7 +169,14 @@ func (x *execution) token(t *task) string {
 	return token(x.number, t.number)
 }
 
-func token(execution, number int) string { return strconv.Itoa(execution) + "-" + strconv.Itoa(number) }
+func token(execution, number int) string { return string(appendToken(nil, execution, number)) }
+
+func (x *execution) appendToken(b []byte, t *task) []byte { return appendToken(b, x.number, t.number) }
+
+func appendToken(b []byte, execution, number int) []byte {
+	b = append(strconv.AppendInt(b, int64(execution), 10), '-')
+	return strconv.AppendInt(b, int64(number), 10)
+}
 
 // waitingForPerson is the persistence document's name for a wait for a human task.
 const waitingForPerson = "TaskCompletion"

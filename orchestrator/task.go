@@ -87,6 +87,8 @@ type task struct {
 	canceledAt     int             // how many decisions there were then
 	progress       json.RawMessage // progress in the last recorded heartbeat
 	waits          []wait          // waits of coroutines for the task
+	firstWait      [1]wait         // room for the first of them, most tasks have no other
+	alone          [1]*task        // the task, as the list of what a coroutine waits for that waits for nothing else
 	done           bool
 	doneOrder      int  // position in the order in which the execution's tasks were done
 	awaited        bool // the orchestrator has waited for it

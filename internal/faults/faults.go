@@ -5,6 +5,8 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -21,7 +23,8 @@ type Call struct {
 }
 
 // Interceptor decides what becomes of a call: next carries it out, in ctx or in a context of the Interceptor's. It may be
-// carried out after the caller has had its answer, so what is handed to a call must not be changed afterwards.
+// carried out after the caller has had its answer. The operations of an Apply are copied for that; what else is handed to a
+// call must not be changed afterwards.
 //
 // An answer of tables.ErrExists or tables.ErrPrecondition to Apply, not wrapped, blames the first operation that the
 // service can answer so; when there is none, the caller gets tables.ErrThrottled.
@@ -58,11 +61,21 @@ func (s tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (t
 }
 
 func (s tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) error {
+	ops = copied(ops)
 	err := s.intercept(ctx, Call{"tables", "Apply", table}, func(ctx context.Context) error { return s.inner.Apply(ctx, table, ops...) })
 	if err == tables.ErrExists || err == tables.ErrPrecondition { // a store wraps them, so it is the Interceptor's answer
 		return blame(err, table, ops)
 	}
 	return err
+}
+
+// copied returns the operations with properties of their own.
+func copied(ops []tables.Op) []tables.Op {
+	ops = slices.Clone(ops)
+	for i := range ops {
+		ops[i].Entity.Properties = maps.Clone(ops[i].Entity.Properties)
+	}
+	return ops
 }
 
 // blame gives an answer the form that the service gives it.

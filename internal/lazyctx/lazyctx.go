@@ -16,6 +16,7 @@ import (
 type Context struct {
 	parent   context.Context
 	deadline time.Time // zero for none
+	detached bool      // the end of the parent does not end it
 
 	mu       sync.Mutex
 	canceled bool            // before anything else ended it, and before anybody waited
@@ -30,6 +31,11 @@ func New(parent context.Context, deadline time.Time) *Context {
 	return c
 }
 
+// Detached makes a context that ends at the deadline, whatever becomes of parent, whose values it has.
+func Detached(parent context.Context, deadline time.Time) *Context {
+	return &Context{parent: parent, deadline: deadline, detached: true}
+}
+
 // Init makes c a context that ends with parent, or at the deadline unless that is zero. It is for contexts that are part
 // of something larger, and comes before every other use.
 func (c *Context) Init(parent context.Context, deadline time.Time) {
@@ -40,11 +46,18 @@ func (c *Context) Init(parent context.Context, deadline time.Time) {
 func (c *Context) Cancel() {
 	c.mu.Lock()
 	cancel := c.cancel
-	c.canceled = c.canceled || cancel == nil && c.parent.Err() == nil && !c.late()
+	c.canceled = c.canceled || cancel == nil && c.parentErr() == nil && !c.late()
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel()
 	}
+}
+
+func (c *Context) parentErr() error {
+	if c.detached {
+		return nil
+	}
+	return c.parent.Err()
 }
 
 // late reports whether the deadline has passed.
@@ -52,6 +65,9 @@ func (c *Context) late() bool { return !c.deadline.IsZero() && !time.Now().Befor
 
 // Deadline returns the earlier one of the context's own deadline and its parent's.
 func (c *Context) Deadline() (time.Time, bool) {
+	if c.detached {
+		return c.deadline, !c.deadline.IsZero()
+	}
 	of, ok := c.parent.Deadline()
 	if c.deadline.IsZero() || ok && of.Before(c.deadline) {
 		return of, ok
@@ -73,21 +89,15 @@ func (c *Context) Err() error {
 	case canceled || c.late():
 		return c.inner().Err()
 	}
-	return c.parent.Err()
+	return c.parentErr()
 }
 
-// Value returns what the parent holds for a key. That of a context which has ended also knows why, for context.Cause.
+// Value returns what the parent holds for a key.
 func (c *Context) Value(key any) any {
-	if c.hasInner() || c.Err() != nil {
+	if _, internal := key.(*int); internal { // by such a key, package context finds what can be canceled, and why it was
 		return c.inner().Value(key)
 	}
 	return c.parent.Value(key)
-}
-
-func (c *Context) hasInner() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.real != nil
 }
 
 // inner returns the context of package context that does the work.
@@ -97,14 +107,17 @@ func (c *Context) inner() context.Context {
 	if c.real != nil {
 		return c.real
 	}
-	switch {
-	case c.canceled: // what became of the parent since does not count
-		c.real, c.cancel = context.WithCancel(context.WithoutCancel(c.parent))
+	parent := c.parent
+	if c.detached || c.canceled { // what becomes of the parent does not count, or does not any more
+		parent = context.WithoutCancel(parent)
+	}
+	if c.deadline.IsZero() || c.canceled {
+		c.real, c.cancel = context.WithCancel(parent)
+	} else {
+		c.real, c.cancel = context.WithDeadline(parent, c.deadline)
+	}
+	if c.canceled {
 		c.cancel()
-	case c.deadline.IsZero():
-		c.real, c.cancel = context.WithCancel(c.parent)
-	default:
-		c.real, c.cancel = context.WithDeadline(c.parent, c.deadline)
 	}
 	return c.real
 }

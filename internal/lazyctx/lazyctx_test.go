@@ -52,7 +52,8 @@ func TestAsContext(t *testing.T) {
 	for name, step := range steps {
 		for _, limit := range []time.Duration{0, time.Second} {
 			for _, waited := range []bool{false, true} {
-				for _, asksDone := range []bool{false, true} {
+				for _, asks := range []int{0, 1, 2, 3} {
+					asksDone, detached := asks%2 == 1, asks >= 2
 					synctest.Test(t, func(t *testing.T) {
 						run := func(lazy bool) what {
 							parent, cancelParent := context.WithCancelCause(context.WithValue(t.Context(), key{}, 1))
@@ -61,11 +62,7 @@ func TestAsContext(t *testing.T) {
 							if limit > 0 {
 								deadline = time.Now().Add(limit)
 							}
-							ctx, cancel := standard(parent, deadline)
-							if lazy {
-								c := lazyctx.New(parent, deadline)
-								ctx, cancel = c, c.Cancel
-							}
+							ctx, cancel := pair(parent, deadline, detached, lazy)
 							defer cancel()
 							if waited {
 								_ = ctx.Done()
@@ -79,7 +76,7 @@ func TestAsContext(t *testing.T) {
 							return w
 						}
 						if want, got := run(false), run(true); want != got {
-							t.Errorf("%s, limit %v, waited %v: got %+v, want %+v", name, limit, waited, got, want)
+							t.Errorf("%s, limit %v, waited %v, detached %v: got %+v, want %+v", name, limit, waited, detached, got, want)
 						}
 					})
 				}
@@ -88,7 +85,18 @@ func TestAsContext(t *testing.T) {
 	}
 }
 
-func standard(parent context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+// pair returns a lazy context, or the one of package context that it has to be like.
+func pair(parent context.Context, deadline time.Time, detached, lazy bool) (context.Context, context.CancelFunc) {
+	switch {
+	case lazy && detached:
+		c := lazyctx.Detached(parent, deadline)
+		return c, c.Cancel
+	case lazy:
+		c := lazyctx.New(parent, deadline)
+		return c, c.Cancel
+	case detached:
+		parent = context.WithoutCancel(parent)
+	}
 	if deadline.IsZero() {
 		return context.WithCancel(parent)
 	}

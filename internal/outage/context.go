@@ -40,13 +40,12 @@ func (m mode) waits() bool { return !m.until.IsZero() && time.Now().Before(m.unt
 // context.WithTimeout does. If ctx waits for storage (Wait), the work has what is left of ctx's time, too, and d counts from
 // the end of ctx.
 func Finish(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	work := context.WithoutCancel(ctx)
 	m := modeOf(ctx)
 	if !m.waits() || ctx.Err() != nil {
-		work := lazyctx.New(work, time.Now().Add(d))
+		work := lazyctx.Detached(ctx, time.Now().Add(d))
 		return work, work.Cancel
 	}
-	work, cancel := context.WithDeadline(work, m.until.Add(d))
+	work, cancel := context.WithDeadline(context.WithoutCancel(ctx), m.until.Add(d))
 	stop := context.AfterFunc(ctx, func() {
 		timer := time.AfterFunc(d, cancel)
 		context.AfterFunc(work, func() { timer.Stop() })

@@ -45,6 +45,10 @@ func Check(text []byte) error {
 // Marshal is json.Marshal without the escapes for HTML, which make a value up to six times as long as it was, so that it
 // breaks limits that it was held against before.
 func Marshal(v any) (json.RawMessage, error) {
+	text, err := json.Marshal(v)
+	if err != nil || !bytes.Contains(text, []byte(`\u00`)) { // the escapes for HTML begin like this; few values have any
+		return text, err
+	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

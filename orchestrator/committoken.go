@@ -1,0 +1,33 @@
+package orchestrator
+
+import (
+	"crypto/rand"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// roundDigits is to how many digits the numbers in the keys of rounds are padded, so that they are in order.
+const roundDigits = 8
+
+// appendPadded appends a number with zeros before it, if it has fewer digits.
+func appendPadded(b []byte, n int) []byte {
+	for least := 10_000_000; least > max(n, 1); least /= 10 {
+		b = append(b, '0')
+	}
+	return strconv.AppendInt(b, int64(n), 10)
+}
+
+// commitTokens makes texts by which a commit recognises its own row. No two are equal, of whatever process. The zero
+// value is ready to use.
+type commitTokens struct {
+	once  sync.Once
+	first string // random; all of this process begin with it
+	count atomic.Int64
+}
+
+func (t *commitTokens) next() string {
+	t.once.Do(func() { t.first = rand.Text() + "-" })
+	var room [48]byte
+	return string(strconv.AppendInt(append(room[:0], t.first...), t.count.Add(1), 36))
+}
