@@ -133,9 +133,10 @@ type DeadLetterPage struct {
 
 // DeadLetters is the dead-letter table (standard, sections 2 and 3). It is safe for concurrent use.
 type DeadLetters struct {
-	store tables.Store
-	table string
-	added func(ctx context.Context, letter DeadLetter) error
+	store     tables.Store
+	table     string
+	instances *instances
+	added     func(ctx context.Context, letter DeadLetter) error
 	// owners decide on the dead letters of their engines.
 	owners map[string]OwnerFunc
 }
@@ -146,7 +147,8 @@ func (d *DeadLetters) OnAdd(fn func(ctx context.Context, letter DeadLetter) erro
 
 // NewDeadLetters uses a table of the store; "" means DefaultDeadLetterTable.
 func NewDeadLetters(store tables.Store, table string) *DeadLetters {
-	return &DeadLetters{store: store, table: cmp.Or(table, DefaultDeadLetterTable)}
+	table = cmp.Or(table, DefaultDeadLetterTable)
+	return &DeadLetters{store: store, table: table, instances: newInstances(store, table)}
 }
 
 // CreateTable makes sure that the table exists.
@@ -155,6 +157,12 @@ func (d *DeadLetters) CreateTable(ctx context.Context) error {
 		return fmt.Errorf("create the dead-letter table: %w", err)
 	}
 	return nil
+}
+
+// Register declares the index by instance complete for those of the engines that have no dead letters yet, so that lists need not
+// wait for Retention to look.
+func (d *DeadLetters) Register(ctx context.Context, engines []string) error {
+	return d.instances.begin(ctx, engines, time.Now())
 }
 
 // Add writes a dead letter (standard, section 1.3) exactly once: the first writer for a message wins. created is false
@@ -239,10 +247,11 @@ func (d *DeadLetters) Get(ctx context.Context, engine, rowKey string) (DeadLette
 }
 
 // List reads one page of dead letters, newest failure first (standard, section 3). With filters by engine, status,
-// tenant and time, or by correlation id, the cost depends on the page and not on the length of the table. A filter by instance is
-// applied by the store, over the index rows of the period. The errors are ErrFilter, ErrToken and those of the store.
+// tenant and time, or by correlation id, the cost depends on the page and not on the length of the table; with one by instance, on
+// the dead letters of that instance in the period, as soon as the index has those of before it was kept (Retention adds them). A
+// filter by signature is applied by the store, over the index rows that the others select. The errors are ErrFilter, ErrToken and those of the store.
 func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterPage, error) {
-	q := f.query()
+	q := d.query(f)
 	rows, token, err := q.read(ctx, d.store, d.table, func(l listing, engine string) *rowStream {
 		return l.indexStream(engine, correlationPrefix(f.CorrelationID))
 	})
@@ -260,7 +269,7 @@ func (d *DeadLetters) List(ctx context.Context, f DeadLetterFilter) (DeadLetterP
 	return page, nil
 }
 
-func (f DeadLetterFilter) query() listQuery {
+func (d *DeadLetters) query(f DeadLetterFilter) listQuery {
 	return listQuery{
 		engines:  f.Engines,
 		tenant:   f.TenantID,
@@ -271,5 +280,6 @@ func (f DeadLetterFilter) query() listQuery {
 		to:       f.To,
 		limit:    f.Limit,
 		token:    f.Token,
+		complete: d.instances.complete,
 	}
 }

@@ -38,12 +38,15 @@ type DeadLetterGroups struct {
 // there are more, Complete is false. The errors are ErrFilter and those of the store.
 func (d *DeadLetters) Groups(ctx context.Context, f DeadLetterFilter) (DeadLetterGroups, error) {
 	f.Limit, f.Token = 0, ""
-	q, err := f.query().normalised()
+	q, err := d.query(f).normalised()
 	if err != nil {
 		return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)
 	}
 	const page = 1000
-	l := q.listing(d.store, d.table)
+	l, err := q.listing(ctx, d.store, d.table)
+	if err != nil {
+		return DeadLetterGroups{}, fmt.Errorf("group dead letters: %w", err)
+	}
 	l.limit = page - 1 // a stream asks for one more
 	rows, err := merge(ctx, q.streams(l, func(l listing, engine string) *rowStream {
 		return l.indexStream(engine, correlationPrefix(f.CorrelationID))

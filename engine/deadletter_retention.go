@@ -48,7 +48,7 @@ func (r Retention) removeEach(ctx context.Context, store tables.Store, table, pr
 	}
 	for _, engine := range r.Engines {
 		from, to := indexRange(prefix, time.Time{}, cutoff)
-		q := tables.Query{Partition: tables.EscapeKey(engine), From: from, To: to, Select: []string{targetColumn, tenantColumn}, Limit: removedAtOnce}
+		q := tables.Query{Partition: tables.EscapeKey(engine), From: from, To: to, Select: []string{targetColumn, tenantColumn, "InstanceId", byInstanceColumn}, Limit: removedAtOnce}
 		for first := true; first || q.Continuation != ""; first = false {
 			if removed >= limit {
 				return removed, true, nil
@@ -71,12 +71,23 @@ func (r Retention) removeEach(ctx context.Context, store tables.Store, table, pr
 	return removed, false, nil
 }
 
+// index adds what the index by instance lacks of the engines' rows.
+func (r Retention) index(ctx context.Context, i *instances, lists []string, now time.Time) error {
+	for _, engine := range r.Engines {
+		if err := i.update(ctx, engine, lists, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Retention deletes dead letters that were resolved or expired longer ago than they are kept (standard, section 2). The
 // time counts from that decision; pending dead letters are kept for ever. It deletes up to limit of them, each with its
 // index rows and its count in one transaction, and reports whether there may be more; another call continues, also
-// after a crash. It reads only index rows of what may be deleted.
+// after a crash. It reads only index rows of what may be deleted. When there are no more, it adds to the index by instance what that
+// lacks.
 func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
-	return r.removeEach(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
+	removed, more, err = r.removeEach(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(parallelQueries)
 		for _, row := range page {
@@ -91,6 +102,10 @@ func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time,
 		}
 		return group.Wait()
 	})
+	if err != nil || more {
+		return removed, more, err
+	}
+	return removed, false, r.index(ctx, d.instances, []string{string(StatusPending), string(StatusResolved), string(StatusExpired)}, now)
 }
 
 // remove deletes the dead letter that an index row of its end refers to. If somebody has changed the dead letter

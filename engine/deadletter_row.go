@@ -74,7 +74,7 @@ func deadLetterListColumns() []string {
 	}
 }
 
-// indexRows returns the index rows of a main row: for lists by status, by tenant and by correlation id, and for
+// indexRows returns the index rows of a main row: for lists by status, by tenant, by correlation id and by instance, and for
 // retention.
 func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 	var rows []tables.Entity
@@ -83,6 +83,7 @@ func (d DeadLetter) indexRows(main tables.Entity) []tables.Entity {
 		row.Properties["ErrorMessage"] = clip(d.ErrorMessage, maxListText)
 		rows = append(rows, row)
 	}
+	rows = withInstance(rows)
 	if at := d.endedAt(); !at.IsZero() {
 		rows = append(rows, indexRow(main, endedPrefix, at, nil))
 	}

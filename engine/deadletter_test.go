@@ -63,8 +63,9 @@ func TestAddStoresRowAndIndexRows(t *testing.T) {
 			"MessageId": "msg#1", "InsertedAtUtc": noon().Add(-time.Hour).Truncate(time.Second),
 			"OriginalMessage": `{"secretText": "kept"}`, "DetectedReason": "AttemptsExhausted",
 		})},
-		{Key: tables.Key{Partition: "hmac", Row: "~P-251607038399876543-" + digest(row)}, Properties: index},
+		{Key: tables.Key{Partition: "hmac", Row: "~P-251607038399876543-" + digest(row)}, Properties: with(map[string]any{"TargetRowKey": row, "ByInstance": true})},
 		{Key: tables.Key{Partition: "hmac", Row: "~c-" + digest("run/1") + "-251607038399876543-" + digest(row)}, Properties: index},
+		{Key: tables.Key{Partition: "hmac", Row: "~i-" + digest("publisher") + "-P-251607038399876543-" + digest(row)}, Properties: index},
 		{Key: tables.Key{Partition: "hmac", Row: "~n-" + digest(row)[:1]}, Properties: map[string]any{"Pending": int64(1)}},
 	}
 	if diff := cmp.Diff(want, allRows(t, store, DefaultDeadLetterTable, "hmac")); diff != "" {
@@ -93,8 +94,8 @@ func TestAddOnce(t *testing.T) {
 	}
 	wait.Wait()
 	before := allRows(t, store, DefaultDeadLetterTable, "hmac")
-	if created.Load() != 1 || len(before) != 4 {
-		t.Errorf("%d created, %d rows, want 1 and 4", created.Load(), len(before))
+	if created.Load() != 1 || len(before) != 5 {
+		t.Errorf("%d created, %d rows, want 1 and 5", created.Load(), len(before))
 	}
 	late := pendingLetter()
 	late.ErrorMessage = "another error"

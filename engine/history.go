@@ -89,13 +89,15 @@ type HistoryPage struct {
 
 // History is the history table (standard, sections 4 and 5). It is safe for concurrent use.
 type History struct {
-	store tables.Store
-	table string
+	store     tables.Store
+	table     string
+	instances *instances
 }
 
 // NewHistory uses a table of the store; "" means DefaultHistoryTable.
 func NewHistory(store tables.Store, table string) *History {
-	return &History{store: store, table: cmp.Or(table, DefaultHistoryTable)}
+	table = cmp.Or(table, DefaultHistoryTable)
+	return &History{store: store, table: table, instances: newInstances(store, table)}
 }
 
 // CreateTable makes sure that the table exists.
@@ -106,7 +108,7 @@ func (h *History) CreateTable(ctx context.Context) error {
 	return nil
 }
 
-// Record writes entries of one run of one engine (standard, section 1.6). Up to 50 entries of moderate size, or 33 of a
+// Record writes entries of one run of one engine (standard, section 1.6). Up to 33 entries of moderate size, or 25 of a
 // tenant, are one transaction. If there are more, the entry with the RunStatus is written last, so a run never looks finished while
 // entries are missing. Recording the same entries again changes nothing, as long as their times and statuses are the
 // same.
@@ -188,8 +190,9 @@ func (h *History) Get(ctx context.Context, engine, rowKey string) (Entry, error)
 }
 
 // List reads one page of entries, newest first (standard, section 5). With filters by engine, status, tenant and time, the cost
-// depends on the page and not on the length of the table. Other filters are applied by the store, over the index rows
-// of the period. The errors are ErrFilter, ErrToken and those of the store.
+// depends on the page and not on the length of the table; with one by instance, on the entries of that instance in the period, as
+// soon as the index has those of before it was kept (Retention adds them). A filter by operation is applied by the store, over
+// the index rows that the others select. The errors are ErrFilter, ErrToken and those of the store.
 func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error) {
 	q := listQuery{
 		engines:  f.Engines,
@@ -203,6 +206,7 @@ func (h *History) List(ctx context.Context, f HistoryFilter) (HistoryPage, error
 		to:       f.To,
 		limit:    f.Limit,
 		token:    f.Token,
+		complete: h.instances.complete,
 	}
 	rows, token, err := q.read(ctx, h.store, h.table, func(l listing, engine string) *rowStream {
 		return l.runStream(engine, f.CorrelationID)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -19,7 +21,8 @@ const (
 )
 
 // Register leaves in storage which engines an app has, and under what other names it writes history or dead letters, for tools
-// that work when the app does not run. What other apps have registered with the same storage account stays.
+// that work when the app does not run, and declares the index by instance complete for those without rows. What other apps have
+// registered with the same storage account stays.
 func (h *History) Register(ctx context.Context, engines []Description, others []string) error {
 	described := map[string]any{}
 	for _, d := range engines {
@@ -44,7 +47,7 @@ func (h *History) Register(ctx context.Context, engines []Description, others []
 			return fmt.Errorf("register the engines: %w", err)
 		}
 	}
-	return nil
+	return h.instances.begin(ctx, slices.Sorted(maps.Keys(described)), time.Now())
 }
 
 // Registered gives what was registered: the descriptions of engines, and all names. Without the table, there is none.

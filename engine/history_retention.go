@@ -11,16 +11,20 @@ import (
 
 // Retention deletes entries that are older than they are kept (standard, section 4), whatever their status: up to limit
 // of them, each with its index rows in one transaction. It reports whether there may be more; another call continues,
-// also after a crash. A message whose entries are deleted runs again if somebody sends it again.
+// also after a crash. When there are no more, it adds to the index by instance what that lacks. A message whose entries are deleted runs again if somebody sends it again.
 func (h *History) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
-	for _, list := range []string{string(StatusSucceeded), string(StatusFailed), supersededList} {
+	lists := []string{string(StatusSucceeded), string(StatusFailed), supersededList}
+	for _, list := range lists {
 		n, left, err := r.removeEach(ctx, h.store, h.table, statusPrefix(list), now, limit-removed, h.remove)
 		removed, more = removed+n, more || left
 		if err != nil {
 			return removed, true, err
 		}
 	}
-	return removed, more, nil
+	if more {
+		return removed, true, nil
+	}
+	return removed, false, r.index(ctx, h.instances, lists, now)
 }
 
 // remove deletes the entries of one page of index rows: in one transaction, or one by one when another process has
@@ -47,6 +51,9 @@ func rowsOfIndex(index tables.Entity) []tables.Op {
 	if id := index.String(tenantColumn); id != "" {
 		status, place := index.Row[len(indexMark):], index.Row[len(statusPrefix("?")):]
 		ops = append(ops, tables.Delete(key(tenantPrefix(id, status)+place), ""))
+	}
+	if marked, _ := index.Properties[byInstanceColumn].(bool); marked {
+		ops = append(ops, tables.Delete(byInstance(index).Key, ""))
 	}
 	return ops
 }

@@ -106,11 +106,15 @@ func transactions(op func(tables.Entity) tables.Op, entries []Entry) [][]tables.
 // rows returns the main row and its index rows.
 func (e Entry) rows() []tables.Entity {
 	main := e.entity()
-	rows := []tables.Entity{main}
+	return append([]tables.Entity{main}, e.indexRows(main)...)
+}
+
+// indexRows returns the index rows of a main row: by status, by tenant and by instance.
+func (e Entry) indexRows(main tables.Entity) (rows []tables.Entity) {
 	for _, prefix := range listPrefixes(e.list(), e.TenantID) {
 		rows = append(rows, indexRow(main, prefix, e.CreatedAtUtc, historyListColumns()))
 	}
-	return rows
+	return withInstance(rows)
 }
 
 // historyListColumns are the columns that a list shows or filters by.

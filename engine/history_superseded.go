@@ -15,8 +15,8 @@ const (
 	supersededColumn = "SupersededBy"
 	// supersededList stands for such entries where lists are told apart by status: its initial is that of no status.
 	supersededList = "Overcome"
-	// maxSupersedeOps is how many rows an entry has to change: its own, and two index rows that move.
-	maxSupersedeOps = 5
+	// maxSupersedeOps is how many rows an entry has to change: its own, and three index rows that move.
+	maxSupersedeOps = 7
 )
 
 // list is the list that the entry is in: that of its status, or of those that nobody has to look after any more.
@@ -133,13 +133,13 @@ func markOps(e tables.Entity, by string) []tables.Op {
 	main.Properties[supersededColumn] = by
 	ops := make([]tables.Op, 0, maxSupersedeOps)
 	ops = append(ops, tables.Replace(main))
-	for _, prefix := range listPrefixes(before.list(), before.TenantID) {
-		ops = append(ops, tables.Delete(indexRow(main, prefix, before.CreatedAtUtc, nil).Key, ""))
+	for _, row := range before.indexRows(main) {
+		ops = append(ops, tables.Delete(row.Key, ""))
 	}
 	after := before
 	after.SupersededBy = by
-	for _, prefix := range listPrefixes(after.list(), after.TenantID) {
-		ops = append(ops, tables.Upsert(indexRow(main, prefix, after.CreatedAtUtc, historyListColumns())))
+	for _, row := range after.indexRows(main) {
+		ops = append(ops, tables.Upsert(row))
 	}
 	return ops
 }

@@ -63,7 +63,7 @@ func TestSupersede(t *testing.T) {
 				t.Errorf("%s is not superseded", row.Row)
 			}
 		}
-		if got := fmt.Sprint(lists); got != fmt.Sprint(map[string]int{"entries": failures + 1, "O": failures, "S": 1, "O of the tenant": failures, "S of the tenant": 1}) {
+		if got := fmt.Sprint(lists); got != fmt.Sprint(map[string]int{"entries": failures + 1, "i": failures + 1, "O": failures, "S": 1, "O of the tenant": failures, "S of the tenant": 1}) {
 			t.Errorf("rows by list: %v", got)
 		}
 		for more := true; more; {

@@ -17,6 +17,7 @@ import (
 //	~P-{place}  ~R-{place}  ~E-{place}  dead letters, by status: Pending, Resolved, Expired
 //	~t-{digest of the tenant}-{S, F, O, P, R, E}-{place}   the same of one tenant: rows of both tables that have a tenant
 //	~c-{digest of the correlation id}-{place}   dead letters, by correlation id
+//	~i-{digest of the instance id}-{S, F, O, P, R, E}-{place}   the same of one instance: rows of both tables that have one
 //	~x-{place}                          dead letters that are resolved or expired, by the time of that
 //	~n-{a hexadecimal digit}            how many dead letters have which status, counted in 16 rows
 //

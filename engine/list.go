@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -36,11 +37,13 @@ type listQuery struct {
 	from, to time.Time
 	limit    int
 	token    string
+	// complete returns those engines for which the index by instance has all rows.
+	complete func(ctx context.Context, engines []string) (map[string]bool, error)
 }
 
 // read returns one page of a table, newest row first, and the token of the next page, "" on the last page. When the
-// query names a correlation id, byCorrelation makes the stream of an engine's rows; otherwise there is one stream of
-// index rows for every status. The errors are ErrFilter, ErrToken and those of the store.
+// query names a correlation id, byCorrelation makes the stream of an engine's rows; when it names an instance, there is one
+// stream of index rows for an engine whose index by instance is complete; otherwise there is one for every status. The errors are ErrFilter, ErrToken and those of the store.
 func (q listQuery) read(ctx context.Context, store tables.Store, table string, byCorrelation func(l listing, engine string) *rowStream) (rows []listedRow, token string, err error) {
 	q, err = q.normalised()
 	if err != nil {
@@ -51,7 +54,10 @@ func (q listQuery) read(ctx context.Context, store tables.Store, table string, b
 	if err != nil {
 		return nil, "", err
 	}
-	l := q.listing(store, table)
+	l, err := q.listing(ctx, store, table)
+	if err != nil {
+		return nil, "", err
+	}
 	l.after = after
 	// One row more than the page holds tells whether another page follows, so that a token never leads to an empty one.
 	rows, err = merge(ctx, q.streams(l, byCorrelation), q.limit+1)
@@ -78,36 +84,43 @@ func (q listQuery) fingerprint(table string) string {
 }
 
 // listing returns the query in the form that streams need.
-func (q listQuery) listing(store tables.Store, table string) listing {
-	l := listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, tenant: cleanText(q.tenant), hidden: q.hidden, limit: q.limit}
+func (q listQuery) listing(ctx context.Context, store tables.Store, table string) (l listing, err error) {
+	l = listing{store: store, table: table, from: q.from, to: q.to, where: map[string]any{}, tenant: cleanText(q.tenant), hidden: q.hidden, limit: q.limit}
 	for column, value := range q.equal {
 		if value != "" {
 			l.where[column] = cleanText(value)
 		}
 	}
-	return l
+	if q.equal["InstanceId"] != "" && q.equal["CorrelationId"] == "" {
+		l.indexed, err = q.complete(ctx, q.engines)
+	}
+	return l, err
 }
 
 func (q listQuery) streams(l listing, byCorrelation func(l listing, engine string) *rowStream) []*rowStream {
 	var lanes []*rowStream
 	for _, engine := range q.engines {
 		if q.equal["CorrelationId"] != "" {
-			if q.status != "" {
-				l.where["Status"] = q.status
-			}
-			lanes = append(lanes, byCorrelation(l, engine))
+			lanes = append(lanes, byCorrelation(l.withStatus(q.status), engine))
 			continue
 		}
-		for _, status := range q.statuses {
-			if q.status == "" || q.status == status {
-				lanes = append(lanes, l.indexStream(engine, listPrefix(status, l.tenant)))
-			}
+		if l.indexed[engine] {
+			lanes = append(lanes, q.instanceStreams(l, engine)...)
+			continue
 		}
-		for _, list := range q.more {
+		for _, list := range q.lists() {
 			lanes = append(lanes, l.indexStream(engine, listPrefix(list, l.tenant)))
 		}
 	}
 	return lanes
+}
+
+// lists are the lists of index rows that the query selects.
+func (q listQuery) lists() []string {
+	if q.status != "" {
+		return append([]string{q.status}, q.more...)
+	}
+	return append(slices.Clone(q.statuses), q.more...)
 }
 
 // normalised validates the query and brings it into the canonical form on which tokens and streams depend.
@@ -158,6 +171,17 @@ type listing struct {
 	hidden   func(e tables.Entity) bool
 	limit    int
 	after    *position
+	// indexed are the engines for which the index by instance is to be read; nil: none.
+	indexed map[string]bool
+}
+
+// withStatus is the listing of rows that have the status, "" being any.
+func (l listing) withStatus(status string) listing {
+	if status != "" {
+		l.where = maps.Clone(l.where)
+		l.where["Status"] = status
+	}
+	return l
 }
 
 // sees reports whether the row is one of the tenant's, and not to be left out.
@@ -165,12 +189,18 @@ func (l listing) sees(e tables.Entity) bool {
 	return tenant.Sees(l.tenant, e.String(tenantColumn)) && (l.hidden == nil || !l.hidden(e))
 }
 
-// indexStream reads the index rows with one prefix.
-func (l listing) indexStream(engine, prefix string) *rowStream {
-	from, to := indexRange(prefix, l.from, l.to)
+// bounds returns the key range of the index rows with one prefix.
+func (l listing) bounds(engine, prefix string) (from, to string) {
+	from, to = indexRange(prefix, l.from, l.to)
 	if l.after != nil {
 		from = max(from, prefix+l.after.bound(engine))
 	}
+	return from, to
+}
+
+// indexStream reads the index rows with one prefix.
+func (l listing) indexStream(engine, prefix string) *rowStream {
+	from, to := l.bounds(engine, prefix)
 	q := tables.Query{
 		Partition: tables.EscapeKey(engine),
 		From:      from,

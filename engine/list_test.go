@@ -291,7 +291,7 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		_, history, _ := newTables(t)
+		store, history, _ := newTables(t)
 		engines := []string{"alerts", "hmac", "tls"}
 		correlations := []string{"run", "run-20261121T120000.123456Z", "rün/2", "r"}
 		rows := map[string]listModel{}
@@ -313,9 +313,17 @@ func TestHistoryWalkEqualsFilteredSort(t *testing.T) {
 				continue
 			}
 			record(e)
+			if rapid.Bool().Draw(t, "by an older program") {
+				forgetInstance(t, store, DefaultHistoryTable, e.Engine, key)
+			}
 			rows[e.Engine+"/"+key] = listModel{
 				position: position{place(e.CreatedAtUtc, key), e.Engine}, row: key, at: e.CreatedAtUtc,
 				instance: e.InstanceID, operation: e.Operation, status: string(e.Status), correlation: e.CorrelationID, tenant: e.TenantID,
+			}
+		}
+		if rapid.Bool().Draw(t, "indexed") {
+			if _, _, err := history.Retention(ctx, Retention{Engines: engines[:2]}, noon(), 1); err != nil {
+				t.Fatalf("retention: %v", err)
 			}
 		}
 		f := HistoryFilter{
@@ -364,7 +372,7 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		ctx := context.Background()
-		_, _, letters := newTables(t)
+		store, _, letters := newTables(t)
 		engines := []string{"alerts", "hmac", "tls"}
 		rows := map[string]listModel{}
 		add := func(d DeadLetter) {
@@ -382,9 +390,17 @@ func TestDeadLetterWalkEqualsFilteredSort(t *testing.T) {
 			d.Status = DeadLetterStatus(drawOne(t, "status", "Pending", "Resolved", "Expired"))
 			add(d)
 			key := rowKey(d.MessageID, d.InsertedAtUtc)
+			if rapid.Bool().Draw(t, "by an older program") {
+				forgetInstance(t, store, DefaultDeadLetterTable, d.Engine, key)
+			}
 			rows[d.Engine+"/"+key] = listModel{
 				position: position{place(d.LastFailureAtUtc, key), d.Engine}, row: key, at: d.LastFailureAtUtc,
 				instance: d.InstanceID, status: string(d.Status), correlation: d.CorrelationID, tenant: d.TenantID,
+			}
+		}
+		if rapid.Bool().Draw(t, "indexed") {
+			if _, _, err := letters.Retention(ctx, Retention{Engines: engines[:2]}, noon(), 1); err != nil {
+				t.Fatalf("retention: %v", err)
 			}
 		}
 		f := DeadLetterFilter{

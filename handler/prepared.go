@@ -45,7 +45,7 @@ func (p *parts) preparations() *preparation.Preparation {
 
 // register leaves in storage what the command line has to know when the app does not run.
 func (p *parts) register(ctx context.Context) error {
-	return p.history.Register(ctx, p.descriptions(), p.names)
+	return errors.Join(p.history.Register(ctx, p.descriptions(), p.names), p.letters.Register(ctx, p.names))
 }
 
 // made is the note of what was made.
