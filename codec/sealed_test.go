@@ -383,3 +383,29 @@ func TestOpaque(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A message that its sender keeps hidden is encrypted like any other, also when it gets another body.
+func TestHiddenMessagesAreSealed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	p := h.program(t, false).Queues(h.queues)
+	sent, err := p.SendHidden(t.Context(), queue, []byte(marker), time.Hour)
+	if err == nil {
+		_, err = p.Update(t.Context(), queue, sent.ID, sent.PopReceipt, []byte(marker+marker), 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.SendHidden(t.Context(), queue, nil, time.Hour); !errors.Is(err, queues.ErrInvalid) {
+		t.Errorf("an empty body: %v", err)
+	}
+	raw, err := h.queues.Receive(t.Context(), queue, 32, time.Second)
+	if err != nil || len(raw) != 1 {
+		t.Fatalf("%d messages, %v", len(raw), err)
+	}
+	if body := queues.Decode(raw[0].Text); bytes.Contains(body, []byte(marker)) {
+		t.Errorf("in storage there is %q", body)
+	} else if plain, err := h.program(t, true).Message(t.Context(), body); err != nil || string(plain) != marker+marker {
+		t.Errorf("it says %q, %v", plain, err)
+	}
+}

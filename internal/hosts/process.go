@@ -93,6 +93,13 @@ func (h *Host) Ready(ctx context.Context) error {
 	}
 }
 
+// URL is where the host serves, once it is ready.
+func (h *Host) URL() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.url
+}
+
 // Held are the orchestrations of the messages that the host has received and not put to rest: those of the engine's queue, and
 // those that a signal is for.
 func (h *Host) Held() []string {

@@ -39,6 +39,7 @@ func TestNames(t *testing.T) {
 		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "events/parked/2000/tx", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"start/requests", "start/sequence", "idle/host/polls", "idle/host/leases", "idle/handler", "idle/requests",
+		"direct/start/p50_ms", "direct/start/p99_ms", "direct/event/p50_ms", "direct/event/p99_ms", "direct/command/p50_ms", "direct/command/p99_ms", "direct/timer/p50_ms", "direct/timer/p99_ms",
 		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",
 		"task/complete_tx", "task/wake_tx", "task/list/10000/ratio",
 		"storage/eternal/1000/rows", "storage/eternal/1000/blobs",

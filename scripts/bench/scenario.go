@@ -33,7 +33,7 @@ func scenarios() []scenario {
 	all = append(all, linears()...)
 	all = append(all, encryption())
 	all = append(all, replays(), events(), parkedEvents(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
-	all = append(all, starts(), idleNode())
+	all = append(all, starts(), idleNode(), takenAtOnce())
 	all = append(all, outboxes()...)
 	all = append(all, taskCompletion(), taskLists(), eternal())
 	all = append(all, pollers()...)
