@@ -96,8 +96,8 @@ func crashed(t *testing.T, plan *faults.Plan) {
 
 // slowWork is an app whose activity takes an hour, unless quick is set.
 type slowWork struct {
-	begun atomic.Int64
-	quick atomic.Bool
+	begun, running atomic.Int64
+	quick          atomic.Bool
 }
 
 func (s *slowWork) app() handler.App {
@@ -106,6 +106,8 @@ func (s *slowWork) app() handler.App {
 		if s.quick.Load() {
 			return true, nil
 		}
+		s.running.Add(1)
+		defer s.running.Add(-1)
 		<-ctx.Done()
 		return false, ctx.Err()
 	}, orchestrator.WithRetry(orchestrator.Retry{MaxAttempts: 1}))
@@ -137,6 +139,10 @@ func TestTakenAtOnceAndGivenBack(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(drain.Notice)
+				synctest.Wait()
+				if n := s.running.Load(); n != 0 {
+					t.Errorf("%d run", n)
+				}
 				h.Restart(nil, func(*handler.Config) {})
 				s.quick.Store(true)
 				if time.Sleep(away); h.Deliver() == 0 {
