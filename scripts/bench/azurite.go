@@ -27,7 +27,7 @@ func overAzurite() scenario {
 	metrics := []metric{
 		{"azurite/sequence3/orchestrations_per_s", "orchestrations/s", ""},
 		{"azurite/raw/transactions_per_s", "transactions/s", ""},
-		{"azurite/ratio", "ratio", "goal 0.6 or more: the orchestrations' transactions in a second, divided by the raw ones"},
+		{"azurite/ratio", "ratio", "goal 0.85 or more: the orchestrations' transactions in a second, divided by the raw ones"},
 	}
 	return scenario{metrics, func(ctx context.Context, d time.Duration) (values []float64, err error) {
 		startCtx, cancel := context.WithTimeout(ctx, azuriteStart)

@@ -88,33 +88,39 @@ func (h *house) definition() engine.Definition {
 // deliver sends a message, hands it over as the host does and gives the number of storage transactions from the host's
 // get to its delete. Messages with one plan are one message: the second is a duplicate.
 func (h *house) deliver(ctx context.Context, p plan) (int, error) {
+	calls, err := h.calls(ctx, p)
+	return len(calls), err
+}
+
+// calls is deliver, and gives the transactions.
+func (h *house) calls(ctx context.Context, p plan) ([]faults.Call, error) {
 	if err := h.send(ctx, p); err != nil {
-		return 0, err
+		return nil, err
 	}
 	count := &faults.Plan{}
 	_, pipeline, err := h.process(count)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	queue := faults.Queues(h.queues, count.Intercept)
 	received, err := queue.Receive(ctx, engineQueue, 1, time.Minute)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if len(received) != 1 {
-		return 0, fmt.Errorf("%d messages were received from %s", len(received), engineQueue)
+		return nil, fmt.Errorf("%d messages were received from %s", len(received), engineQueue)
 	}
 	m := received[0]
 	err = pipeline.Handle(ctx, engine.Delivery{Queue: engineQueue, ID: m.ID, Body: queues.Decode(m.Text),
 		DequeueCount: int(m.DequeueCount), InsertedAt: m.InsertedAt})
 	if err != nil {
-		return 0, fmt.Errorf("handle the message: %w", err)
+		return nil, fmt.Errorf("handle the message: %w", err)
 	}
 	if pipeline.Count(engine.Succeeded)+pipeline.Count(engine.Duplicate) != 1 {
-		return 0, errors.New("the message neither succeeded nor was a duplicate")
+		return nil, errors.New("the message neither succeeded nor was a duplicate")
 	}
 	err = queue.Delete(ctx, engineQueue, m.ID, m.PopReceipt)
-	return len(count.Calls()), err
+	return count.Calls(), err
 }
 
 // send puts a plan into the engine's queue.

@@ -28,6 +28,7 @@ func scenarios() []scenario {
 		all = append(all, m.scenario())
 	}
 	all = append(all, lists(), listsByInstance())
+	all = append(all, prices()...)
 	all = append(all, speeds()...)
 	all = append(all, peers()...)
 	all = append(all, linears()...)

@@ -104,34 +104,46 @@ func (w *waitingRoom) signal(ctx context.Context, name string, want orchestrator
 	return errors.Join(err, queue.Delete(ctx, name, received[0].ID, received[0].PopReceipt))
 }
 
-// timer counts what an orchestration costs that waits for an hour, from its start to its end, beyond one that does not wait:
-// all that storage sees of a timer, the look-out of the sweeper included.
+// timer counts what timerTally does.
 func timer(ctx context.Context, _ *house) (int, error) {
+	t, err := timerTally(ctx)
+	return t.total(), err
+}
+
+// timerTally counts what an orchestration costs that waits for an hour, from its start to its end, beyond one that does not
+// wait: all that storage sees of a timer, the look-out of the sweeper included.
+func timerTally(ctx context.Context) (tally, error) {
 	without := newWaitingRoom()
 	if _, err := without.start(ctx, "wait", nothing); err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	w := newWaitingRoom()
 	rt, err := w.start(ctx, "wait", anHour)
 	if err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	w.ahead = 2 * time.Hour
 	err = w.signal(ctx, rt.ScheduleQueue(), orchestrator.Completed)
-	return len(w.count.Calls()) - len(without.count.Calls()), err
+	return tallied(w.count.Calls()).minus(tallied(without.count.Calls())), err
 }
 
-// event counts what it takes to wake a parked orchestration by an event.
+// event counts what eventTally does.
 func event(ctx context.Context, _ *house) (int, error) {
+	t, err := eventTally(ctx)
+	return t.total(), err
+}
+
+// eventTally counts what it takes to wake a parked orchestration by an event.
+func eventTally(ctx context.Context) (tally, error) {
 	w := newWaitingRoom()
 	rt, err := w.start(ctx, "wait", "go")
 	if err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	before := len(w.count.Calls())
 	if err := rt.Raise(ctx, "a", "go", "data", ""); err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	err = w.signal(ctx, rt.SignalQueue(), orchestrator.Completed)
-	return len(w.count.Calls()) - before, err
+	return tallied(w.count.Calls()[before:]), err
 }
