@@ -181,7 +181,7 @@ func (d *DeadLetters) Add(ctx context.Context, letter DeadLetter) (created bool,
 	for _, row := range letter.indexRows(main) {
 		ops = append(ops, tables.Insert(row))
 	}
-	err = d.applyCounted(ctx, main.Key, "", letter.Status, ops...)
+	err = d.applyCounted(ctx, main.Key, letter, "", letter.Status, ops...)
 	switch {
 	case errors.Is(err, tables.ErrExists):
 		if _, err := d.store.Get(ctx, d.table, main.Key); err != nil { // the row is read, so that no dead letter is lost because of a wrong answer
@@ -274,7 +274,7 @@ func (d *DeadLetters) query(f DeadLetterFilter) listQuery {
 		engines:  f.Engines,
 		tenant:   f.TenantID,
 		status:   string(f.Status),
-		statuses: []string{string(StatusPending), string(StatusResolved), string(StatusExpired)},
+		statuses: deadLetterStatuses(),
 		equal:    map[string]string{"InstanceId": f.InstanceID, "CorrelationId": f.CorrelationID, "ErrorSignature": f.ErrorSignature},
 		from:     f.From,
 		to:       f.To,

@@ -192,5 +192,5 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 	for _, row := range slices.Sorted(maps.Keys(old)) {
 		ops = append(ops, tables.Delete(tables.Key{Partition: e.Partition, Row: row}, ""))
 	}
-	return d.applyCounted(ctx, e.Key, before.Status, after.Status, ops...)
+	return d.applyCounted(ctx, e.Key, before, before.Status, after.Status, ops...)
 }

@@ -32,11 +32,11 @@ func (d *DeadLetters) Counts(ctx context.Context, engines []string) ([]DeadLette
 	counts := make([]DeadLetterCounts, 0, len(engines))
 	for _, engine := range engines {
 		c := DeadLetterCounts{Engine: engine}
-		q := tables.Query{Partition: tables.EscapeKey(engine), From: countPrefix, To: tables.PrefixEnd(countPrefix)}
-		for e, err := range tables.All(ctx, d.store, d.table, q) {
-			if err != nil {
-				return nil, fmt.Errorf("count dead letters of %s: %w", engine, err)
-			}
+		rows, err := d.countRows(ctx, engine)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range rows {
 			c.Pending += e.Int(string(StatusPending))
 			c.Resolved += e.Int(string(StatusResolved))
 			c.Expired += e.Int(string(StatusExpired))
@@ -73,9 +73,9 @@ func (d *DeadLetters) TenantCounts(ctx context.Context, engines []string, tenant
 // its count row, in one transaction; "" stands for no dead letter. It retries when others change the count row at the
 // same time, and when an index row is missing that is to be deleted: a program that does not know the index by tenant
 // has changed the dead letter then. All other errors are the caller's to handle.
-func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, from, to DeadLetterStatus, ops ...tables.Op) error {
+func (d *DeadLetters) applyCounted(ctx context.Context, main tables.Key, letter DeadLetter, from, to DeadLetterStatus, ops ...tables.Op) error {
 	for try := 1; ; try++ {
-		count, err := d.countOp(ctx, main, from, to)
+		count, err := d.countOp(ctx, main, letter, from, to)
 		if err != nil {
 			return err
 		}
@@ -105,10 +105,10 @@ func withoutMissing(ops []tables.Op, err error) (rest []tables.Op, missing bool)
 	return slices.Delete(slices.Clone(ops), blamed.Index, blamed.Index+1), true
 }
 
-// countOp returns the change of the count row that a dead letter belongs to. The number of the count row is derived
-// from the row key, so that a dead letter is always counted in the same row.
-func (d *DeadLetters) countOp(ctx context.Context, main tables.Key, from, to DeadLetterStatus) (tables.Op, error) {
-	key := tables.Key{Partition: main.Partition, Row: countPrefix + digest(main.Row)[:1]}
+// countOp returns the change of the count row that a dead letter belongs to, its causes included. A row that does not account for
+// all of them is left without: recount finds them.
+func (d *DeadLetters) countOp(ctx context.Context, main tables.Key, letter DeadLetter, from, to DeadLetterStatus) (tables.Op, error) {
+	key := tables.Key{Partition: main.Partition, Row: countRow(main.Row)}
 	e, err := d.store.Get(ctx, d.table, key)
 	change := tables.Replace
 	if errors.Is(err, tables.ErrNotFound) {
@@ -117,6 +117,13 @@ func (d *DeadLetters) countOp(ctx context.Context, main tables.Key, from, to Dea
 	if err != nil {
 		return tables.Op{}, fmt.Errorf("count dead letters in %s: %w", key, err)
 	}
+	causes, ok := causesOf(e)
+	if ok {
+		causes, _ = moveCause(causes, letter, from, to)
+	} else {
+		causes = nil
+	}
+	putCauses(e, causes)
 	if from != "" {
 		e.Properties[string(from)] = max(0, e.Int(string(from))-1)
 	}

@@ -84,8 +84,8 @@ func (r Retention) index(ctx context.Context, i *instances, lists []string, now 
 // Retention deletes dead letters that were resolved or expired longer ago than they are kept (standard, section 2). The
 // time counts from that decision; pending dead letters are kept for ever. It deletes up to limit of them, each with its
 // index rows and its count in one transaction, and reports whether there may be more; another call continues, also
-// after a crash. It reads only index rows of what may be deleted. When there are no more, it adds to the index by instance what that
-// lacks.
+// after a crash. It reads only index rows of what may be deleted. When there are no more, it adds to the index by instance, and to the
+// counts of causes, what these lack.
 func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time, limit int) (removed int, more bool, err error) {
 	removed, more, err = r.removeEach(ctx, d.store, d.table, endedPrefix, now, limit, func(ctx context.Context, page []tables.Entity) error {
 		group, ctx := errgroup.WithContext(ctx)
@@ -105,7 +105,15 @@ func (d *DeadLetters) Retention(ctx context.Context, r Retention, now time.Time,
 	if err != nil || more {
 		return removed, more, err
 	}
-	return removed, false, r.index(ctx, d.instances, []string{string(StatusPending), string(StatusResolved), string(StatusExpired)}, now)
+	if err := r.index(ctx, d.instances, deadLetterStatuses(), now); err != nil {
+		return removed, false, err
+	}
+	for _, engine := range r.Engines {
+		if err := d.recount(ctx, engine); err != nil {
+			return removed, false, err
+		}
+	}
+	return removed, false, nil
 }
 
 // remove deletes the dead letter that an index row of its end refers to. If somebody has changed the dead letter
@@ -136,7 +144,7 @@ func (d *DeadLetters) remove(ctx context.Context, index tables.Entity) error {
 	if !named {
 		return nil
 	}
-	err = d.applyCounted(ctx, key, letter.Status, "", ops...)
+	err = d.applyCounted(ctx, key, letter, letter.Status, "", ops...)
 	if errors.Is(err, tables.ErrPrecondition) || errors.Is(err, tables.ErrNotFound) {
 		return nil
 	}

@@ -66,7 +66,8 @@ func TestAddStoresRowAndIndexRows(t *testing.T) {
 		{Key: tables.Key{Partition: "hmac", Row: "~P-251607038399876543-" + digest(row)}, Properties: with(map[string]any{"TargetRowKey": row, "ByInstance": true})},
 		{Key: tables.Key{Partition: "hmac", Row: "~c-" + digest("run/1") + "-251607038399876543-" + digest(row)}, Properties: index},
 		{Key: tables.Key{Partition: "hmac", Row: "~i-" + digest("publisher") + "-P-251607038399876543-" + digest(row)}, Properties: index},
-		{Key: tables.Key{Partition: "hmac", Row: "~n-" + digest(row)[:1]}, Properties: map[string]any{"Pending": int64(1)}},
+		{Key: tables.Key{Partition: "hmac", Row: "~n-" + digest(row)[:1]}, Properties: map[string]any{"Pending": int64(1),
+			"Causes": `[{"signature":"` + ErrorSignature("vault said no: password=[redacted]") + `","pending":1,"first":"2026-11-21T11:59:00.123456Z"}]`}},
 	}
 	if diff := cmp.Diff(want, allRows(t, store, DefaultDeadLetterTable, "hmac")); diff != "" {
 		t.Errorf("stored rows (-want +got):\n%s", diff)

@@ -20,7 +20,8 @@ type groupItem struct {
 	Sample            deadLetterItem `json:"sample"`
 }
 
-// groups are the largest first. When the newest engine.MaxGrouped dead letters are not all, Complete is false.
+// groups are the largest first. Where the dead letters are looked at one by one, and the newest engine.MaxGrouped are not all,
+// Complete is false.
 type groups struct {
 	Items    []groupItem `json:"items"`
 	Examined int         `json:"examined"`

@@ -27,7 +27,7 @@ func scenarios() []scenario {
 	for _, m := range messages() {
 		all = append(all, m.scenario())
 	}
-	all = append(all, lists(), listsByInstance())
+	all = append(all, lists(), listsByInstance(), deadLetterGroups())
 	all = append(all, prices()...)
 	all = append(all, speeds()...)
 	all = append(all, peers()...)
