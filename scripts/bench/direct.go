@@ -19,9 +19,10 @@ const (
 	directPause   = 100 * time.Millisecond
 	// directRest is how long a host takes to come to rest: each poll that finds nothing is later than the one before.
 	directRest = 25 * time.Second
-	// directNap is how long the timers are, and directLimit how long is waited for what is not taken at once.
-	directNap   = 20 * time.Second
-	directLimit = 40 * time.Second
+	// directNap is how long the timers are: for less than half a minute, an orchestration is not parked. directLimit is how long is waited
+	// for what is not taken at once.
+	directNap   = 45 * time.Second
+	directLimit = time.Minute
 )
 
 // directKind is a kind of request, and how long it took from the request to its effect, which the orchestration's own record says.
@@ -109,7 +110,7 @@ func (k directKind) measure(ctx context.Context, cluster *hosts.Cluster, url str
 				return nil, err
 			}
 		}
-		if err := pause(ctx, directRest*3/5); err != nil { // less than a timer's nap
+		if err := pause(ctx, directRest); err != nil {
 			return nil, err
 		}
 	}
