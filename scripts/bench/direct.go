@@ -109,6 +109,9 @@ func (k directKind) measure(ctx context.Context, cluster *hosts.Cluster, url str
 			if err := k.before(ctx, url, name(i)); err != nil {
 				return nil, err
 			}
+			if err := pause(ctx, directPause); err != nil { // timers that are set at once are due at once
+				return nil, err
+			}
 		}
 		if err := pause(ctx, directRest); err != nil {
 			return nil, err
