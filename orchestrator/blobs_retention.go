@@ -119,8 +119,8 @@ func (r *Runtime) needs(ctx context.Context, id string, payloads []payloadBlob) 
 		if err != nil {
 			return n, fmt.Errorf("rounds of orchestration %s: %w", id, err)
 		}
-		var execution, number int
-		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+		execution, _, ok := parseRoundKey(e.Row)
+		if !ok {
 			n.damaged = true
 		}
 		n.executions[execution] = true

@@ -3,7 +3,6 @@ package orchestrator
 import (
 	"bytes"
 	"compress/flate"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -45,7 +44,7 @@ type codec struct {
 // encode returns the columns for r. For a round that does not fit its row, it also returns the data that the caller has
 // to put into a blob. A round over the size limit is tables.ErrTooLarge.
 func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error) {
-	text, err := marshal(r)
+	text, err := appendRound(nil, r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +52,7 @@ func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error)
 		return nil, nil, fmt.Errorf("a round of %d events and %d decisions takes %d bytes of JSON, %d are allowed: %w",
 			len(r.Learned), len(r.Decided), len(text), maxText, tables.ErrTooLarge)
 	}
-	encoding, data := encodingJSON, []byte(text)
+	encoding, data := encodingJSON, text
 	if len(data) >= compressFrom {
 		encoding, data = encodingDeflate, c.deflate(data)
 	}
@@ -72,10 +71,13 @@ func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error)
 
 // decodeRound is the inverse of encode. For a round in a blob, the caller has put its data into columnData before
 // (journal.fillBlobs). A round that cannot be decoded is ErrCorrupt.
-func decodeRound(e tables.Entity) (round, error) {
+func decodeRound(e tables.Entity) (round, error) { return new(roundReader).decode(e) }
+
+// decode is decodeRound, with what the reader has from rounds before.
+func (d *roundReader) decode(e tables.Entity) (round, error) {
 	var r round
-	var data []byte
-	for i := 1; i <= maxChunks; i++ {
+	data := e.Bytes(columnData)
+	for i := 2; i <= maxChunks; i++ {
 		chunk := e.Bytes(chunkColumn(i))
 		if len(chunk) == 0 {
 			break
@@ -91,11 +93,12 @@ func decodeRound(e tables.Entity) (round, error) {
 	}
 	if encoding == encodingDeflate {
 		var err error
-		if data, err = inflate(data); err != nil {
+		if data, err = d.inflate(data); err != nil {
 			return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
 		}
 	}
-	if err := json.Unmarshal(data, &r); err != nil {
+	r, err := d.read(data)
+	if err != nil {
 		return r, fmt.Errorf("row %s of %s: %w: %w", e.Row, e.Partition, ErrCorrupt, err)
 	}
 	if err := r.check(); err != nil {
@@ -105,13 +108,24 @@ func decodeRound(e tables.Entity) (round, error) {
 }
 
 // inflate decompresses what deflate wrote. It allocates no more than the largest round takes.
-func inflate(data []byte) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(data)), maxText+1))
-	if err == nil && len(text) > maxText {
+func (d *roundReader) inflate(data []byte) ([]byte, error) {
+	from := bytes.NewReader(data)
+	if d.inflater == nil {
+		d.inflater = flate.NewReader(from)
+	} else if err := d.inflater.(flate.Resetter).Reset(from, nil); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	text.Grow(min(usualRatio*len(data), maxText))
+	n, err := text.ReadFrom(io.LimitReader(d.inflater, maxText+1))
+	if err == nil && n > maxText {
 		err = fmt.Errorf("more than %d bytes", maxText)
 	}
-	return text, err
+	return text.Bytes(), err
 }
+
+// usualRatio is how much smaller rounds usually become by compressing.
+const usualRatio = 6
 
 func chunkColumn(i int) string {
 	if i == 1 {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -215,7 +214,7 @@ type origin struct {
 
 // sameDecision reports whether the replay decided what is recorded: kind, call, name and input. Times do not count, and
 // neither does the result with which an execution ends, because newer code may word it better.
-func sameDecision(recorded, decided event) bool {
+func sameDecision(recorded, decided *event) bool {
 	if recorded.Kind != decided.Kind || recorded.Task != decided.Task || recorded.Name != decided.Name || recorded.target().Undoes != decided.target().Undoes {
 		return false
 	}
@@ -289,8 +288,8 @@ func excerpt(b []byte) string {
 // check reports what no round written by this program contains.
 func (r round) check() error {
 	for _, events := range [][]event{r.Learned, r.Decided} {
-		for _, e := range events {
-			switch e.Kind {
+		for i := range events {
+			switch e := &events[i]; e.Kind {
 			case activityFailed, attemptFailed, childFailed, executionFailed, executionStopped, executionStalled, executionGivenUp:
 				if e.Failure == nil {
 					return fmt.Errorf("%s without an error: %w", e.describe(), ErrCorrupt)
@@ -311,10 +310,16 @@ type round struct {
 
 // names reports whether the round names blobs.
 func (r round) names() bool {
-	named := func(e event) bool {
-		return e.Blob != "" || slices.ContainsFunc(e.Inherited.unread(), func(e event) bool { return e.Blob != "" })
+	return anyNamesBlob(r.Learned) || anyNamesBlob(r.Decided)
+}
+
+func anyNamesBlob(events []event) bool {
+	for i := range events {
+		if e := &events[i]; e.Blob != "" || anyNamesBlob(e.Inherited.unread()) {
+			return true
+		}
 	}
-	return slices.ContainsFunc(r.Learned, named) || slices.ContainsFunc(r.Decided, named)
+	return false
 }
 
 // clean makes the event's texts what they are after being stored and read back, and removes secrets from those that come

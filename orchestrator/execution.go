@@ -225,13 +225,12 @@ func protect(body func() (json.RawMessage, error)) (output json.RawMessage, err 
 func (x *execution) replay(number int, r round) error {
 	x.replaying, x.recorded, x.more = true, r.Decided, r.More
 	defer func() { x.replaying, x.recorded, x.more = false, nil, false }()
-	for _, e := range r.Learned {
-		if err := x.apply(e); err != nil {
+	for i := range r.Learned {
+		if err := x.apply(r.Learned[i]); err != nil {
 			return fmt.Errorf("replay of execution %d, round %d of orchestration %s: %w", x.number, number, x.id, err)
 		}
 	}
 	for i := range max(len(r.Decided), len(x.decided)) {
-		recorded, decided := "nothing", "nothing"
 		if i == len(r.Decided) && r.More {
 			x.decided = slices.Clone(x.decided[i:])
 			return nil
@@ -239,18 +238,21 @@ func (x *execution) replay(number int, r round) error {
 		if i < len(r.Decided) && r.Decided[i].tooLarge() {
 			break // the recorded end stands for a decision that could not be stored
 		}
-		if i < len(r.Decided) {
-			recorded = r.Decided[i].describe()
-		}
-		if i < len(x.decided) {
-			decided = x.decided[i].describe()
-		}
-		if i >= len(r.Decided) || i >= len(x.decided) || !sameDecision(r.Decided[i], x.decided[i]) {
-			return &DeterminismError{Orchestration: x.id, Execution: x.number, Round: number, Recorded: recorded, Decided: decided}
+		if i >= len(r.Decided) || i >= len(x.decided) || !sameDecision(&r.Decided[i], &x.decided[i]) {
+			return &DeterminismError{Orchestration: x.id, Execution: x.number, Round: number, Recorded: describeAt(r.Decided, i), Decided: describeAt(x.decided, i)}
 		}
 	}
-	x.decided = nil
+	clear(x.decided)
+	x.decided = x.decided[:0]
 	return nil
+}
+
+// describeAt describes the decision at index i, which may be behind the last.
+func describeAt(decisions []event, i int) string {
+	if i >= len(decisions) {
+		return "nothing"
+	}
+	return decisions[i].describe()
 }
 
 // close ends the coroutines that still wait.

@@ -122,11 +122,11 @@ func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entit
 // nextRounds returns the keys of the rounds that somebody could add when there is no status row: the status row may
 // have been restored meanwhile, and the orchestration may have gone on.
 func nextRounds(rows []tables.Entity, status tables.Entity) []string {
-	var execution, number int
 	if status.Row != "" || len(rows) == 0 {
 		return nil
 	}
-	if _, err := fmt.Sscanf(rows[len(rows)-1].Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
+	execution, number, ok := parseRoundKey(rows[len(rows)-1].Row)
+	if !ok {
 		return nil
 	}
 	return []string{roundKey(execution, number+1), roundKey(execution+1, 1)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +49,14 @@ func roundKey(execution, number int) string {
 	b := append(make([]byte, 0, len(roundPrefix)+2*roundDigits+1), roundPrefix...)
 	b = append(appendPadded(b, execution), '-')
 	return string(appendPadded(b, number))
+}
+
+// parseRoundKey is the inverse of roundKey.
+func parseRoundKey(key string) (execution, number int, ok bool) {
+	first, second, found := strings.Cut(strings.TrimPrefix(key, roundPrefix), "-")
+	execution, errExecution := strconv.Atoi(first)
+	number, errNumber := strconv.Atoi(second)
+	return execution, number, found && errExecution == nil && errNumber == nil
 }
 
 // commit inserts a round and replaces the status row in one transaction, together with the operations in more.

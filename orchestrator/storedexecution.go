@@ -140,16 +140,17 @@ func roundCount(all []storedExecution) int {
 // decodeExecutions decodes rows of rounds.
 func decodeExecutions(rows []tables.Entity) ([]storedExecution, error) {
 	var all []storedExecution
+	var reader roundReader
 	for _, e := range rows {
-		var execution, number int
-		if _, err := fmt.Sscanf(e.Row, roundPrefix+"%08d-%08d", &execution, &number); err != nil {
-			return nil, fmt.Errorf("row %s: %w: %w", e.Row, ErrCorrupt, err)
+		execution, number, ok := parseRoundKey(e.Row)
+		if !ok {
+			return nil, fmt.Errorf("row %s: not the key of a round: %w", e.Row, ErrCorrupt)
 		}
 		if n := len(all); n == 0 || all[n-1].number != execution {
 			all = append(all, storedExecution{number: execution})
 		}
 		g := &all[len(all)-1]
-		r, err := decodeRound(e)
+		r, err := reader.decode(e)
 		if err != nil {
 			return nil, err
 		}

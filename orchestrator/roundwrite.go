@@ -1,0 +1,147 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// appendRound appends a round as encoding/json writes it. Rounds are written with every step, and most of what they hold
+// are the few fields of calls and results, so these are written here, and what few events carry by encoding/json.
+func appendRound(b []byte, r round) ([]byte, error) {
+	w := eventWriter{text: append(b, '{')}
+	w.events("learned", r.Learned)
+	w.events("decided", r.Decided)
+	if w.flag("more", r.More); w.err != nil {
+		return nil, w.err
+	}
+	return append(w.text, '}'), nil
+}
+
+// eventWriter appends JSON. After an error it does nothing.
+type eventWriter struct {
+	text []byte
+	err  error
+}
+
+// key appends the name of a field, behind a comma unless it is the first.
+func (w *eventWriter) key(name string) {
+	if w.text[len(w.text)-1] != '{' {
+		w.text = append(w.text, ',')
+	}
+	w.text = append(append(append(w.text, '"'), name...), '"', ':')
+}
+
+func (w *eventWriter) events(name string, events []event) {
+	if len(events) == 0 {
+		return
+	}
+	w.key(name)
+	for i := range events {
+		sep := byte(',')
+		if i == 0 {
+			sep = '['
+		}
+		w.text = append(w.text, sep)
+		w.event(&events[i])
+	}
+	w.text = append(w.text, ']')
+}
+
+// event appends an event, with the fields in the order of storedEvent.
+func (w *eventWriter) event(e *event) {
+	if e.Start != nil || e.Failure != nil || e.Inherited != nil || e.Origin != nil {
+		w.other(e.stored())
+		return
+	}
+	w.text = append(w.text, '{')
+	w.key("kind")
+	w.quoted(string(e.Kind))
+	w.key("at")
+	w.text = strconv.AppendInt(w.text, e.At, 10)
+	w.number("task", int64(e.Task))
+	w.string("name", e.Name)
+	w.payload(e.Payload)
+	w.string("blob", e.Blob)
+	w.number("attempt", int64(e.Attempt))
+	w.number("due", e.Due)
+	w.flag("retrying", e.Retrying)
+	w.flag("keeps", e.Keeps)
+	to, by := e.Target, e.Signal
+	if to == nil {
+		to = &target{}
+	}
+	if by == nil {
+		by = &signalDetails{}
+	}
+	w.number("undoes", int64(to.Undoes))
+	w.flag("shielded", e.Shielded)
+	w.string("close", string(to.Close))
+	w.number("accepted", by.Accepted)
+	w.string("stream", by.Stream)
+	w.number("sequence", int64(by.Sequence))
+	w.number("previous", by.Previous)
+	if len(to.Tasks) > 0 {
+		w.key("tasks")
+		w.other(to.Tasks)
+	}
+	w.string("child", to.Child)
+	w.string("tenant", to.Tenant)
+	w.string("order", to.Order)
+	w.string("signal", by.ID)
+	w.string("reason", by.Reason)
+	w.text = append(w.text, '}')
+}
+
+func (w *eventWriter) number(name string, n int64) {
+	if n != 0 {
+		w.key(name)
+		w.text = strconv.AppendInt(w.text, n, 10)
+	}
+}
+
+func (w *eventWriter) flag(name string, on bool) {
+	if on {
+		w.key(name)
+		w.text = append(w.text, "true"...)
+	}
+}
+
+func (w *eventWriter) string(name, s string) {
+	if s != "" {
+		w.key(name)
+		w.quoted(s)
+	}
+}
+
+// quoted appends a string, by encoding/json unless all of it stands for itself.
+func (w *eventWriter) quoted(s string) {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			w.other(s)
+			return
+		}
+	}
+	w.text = append(append(append(w.text, '"'), s...), '"')
+}
+
+// payload appends a payload, which is JSON; white space between its tokens is removed.
+func (w *eventWriter) payload(text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	w.key("payload")
+	if end, ok := jsonEnd(text, 0); ok && end == len(text) {
+		w.text = append(w.text, text...)
+		return
+	}
+	w.other(json.RawMessage(text))
+}
+
+// other appends what encoding/json makes of a value.
+func (w *eventWriter) other(v any) {
+	text, err := marshal(v)
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	w.text = append(w.text, text...)
+}
