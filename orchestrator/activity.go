@@ -61,7 +61,7 @@ func (a *Activity[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Fu
 	if ctx.isCanceled() {
 		return failedFuture[Out](ctx, canceledError(a.name))
 	}
-	input, merged, err := prepareCall(in, a.options, options)
+	input, merged, err := prepareCall(in, &a.options, options)
 	if err == nil {
 		err = merged.forActivity()
 	}

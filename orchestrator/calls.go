@@ -6,10 +6,21 @@ import (
 	"time"
 )
 
+// maxTaskSlab is how many calls one slab has at most.
+const maxTaskSlab = 64
+
 // add registers a call and numbers it.
-func (x *execution) add(t *task) *task {
+func (x *execution) add(call task) *task {
+	if len(x.taskSlab) == cap(x.taskSlab) {
+		x.taskSlab = make([]task, 0, max(1, min(2*cap(x.taskSlab), maxTaskSlab)))
+	}
+	x.taskSlab = append(x.taskSlab, call)
+	t := &x.taskSlab[len(x.taskSlab)-1]
 	t.number = len(x.tasks) + 1
 	t.began = x.clock.UnixMicro()
+	if t.options == nil {
+		t.options = &x.noOptions
+	}
 	x.tasks = append(x.tasks, t)
 	if !t.kind.outside() {
 		x.openCount++
@@ -17,14 +28,14 @@ func (x *execution) add(t *task) *task {
 	return t
 }
 
-func (x *execution) callActivity(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
+func (x *execution) callActivity(ctx *Context, name string, input json.RawMessage, options *callOptions) *task {
 	x.noteAction()
-	return x.schedule(&task{kind: activityTask, name: name, input: input, options: options, shielded: ctx.shielded})
+	return x.schedule(task{kind: activityTask, name: name, input: input, options: options, shielded: ctx.shielded})
 }
 
 // schedule decides the call of an activity.
-func (x *execution) schedule(t *task) *task {
-	x.add(t)
+func (x *execution) schedule(call task) *task {
+	t := x.add(call)
 	t.running = true
 	x.runningCount++
 	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Shielded: t.shielded, Target: t.undoesTarget()})
@@ -40,13 +51,13 @@ func (t *task) undoesTarget() *target {
 }
 
 // callChild decides the call of a sub-orchestration.
-func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, options callOptions) *task {
+func (x *execution) callChild(ctx *Context, name string, input json.RawMessage, options *callOptions) *task {
 	x.noteAction()
 	child := options.id
 	if child == "" {
 		child = x.childID(name, input)
 	}
-	t := x.add(&task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child})
+	t := x.add(task{kind: childTask, name: name, input: input, options: options, shielded: ctx.shielded, child: child})
 	x.openChildren = append(x.openChildren, t)
 	aim := target{Child: t.child}
 	if options.close != CancelChild {
@@ -89,7 +100,7 @@ func (x *execution) detach(name, id string, input json.RawMessage) string {
 // timer decides a timer. Its recorded input is the duration, so that an attempt that keeps results recognises it as the
 // same.
 func (x *execution) timer(ctx *Context, d time.Duration) *task {
-	t := x.add(&task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
+	t := x.add(task{kind: timerTask, name: "timer", input: fmt.Appendf(nil, "%q", d), due: x.clock.Add(d).UnixMicro(), shielded: ctx.shielded})
 	x.decide(event{Kind: timerScheduled, Task: t.number, Name: t.name, Payload: t.input, Due: t.due, Shielded: t.shielded})
 	return t
 }

@@ -202,7 +202,7 @@ func broughtBy(id string) *signalDetails {
 }
 
 // reused reports whether e is a result that was taken over from an earlier execution.
-func (e event) reused() bool { return e.Origin != nil }
+func (e *event) reused() bool { return e.Origin != nil }
 
 // origin identifies a call of an earlier execution, with its times in microseconds.
 type origin struct {

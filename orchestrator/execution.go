@@ -25,6 +25,8 @@ type execution struct {
 	now           func() time.Time
 
 	tasks           []*task      // the calls, by number from 1
+	taskSlab        []task       // where the next calls are
+	noOptions       callOptions  // of calls that have none
 	coroutines      []*coroutine // those that have ended included, until they are many
 	endedCoroutines int          // how many of them have ended
 	spawned         int

@@ -15,7 +15,7 @@ func Event[T any](ctx *Context, name string) *Future[T] {
 
 func (x *execution) awaitEvent(ctx *Context, name string) *task {
 	name = cleanText(name)
-	t := x.add(&task{kind: eventTask, name: name, shielded: ctx.shielded})
+	t := x.add(task{kind: eventTask, name: name, shielded: ctx.shielded})
 	x.decide(event{Kind: eventAwaited, Task: t.number, Name: name, Shielded: t.shielded})
 	return t
 }

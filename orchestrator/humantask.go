@@ -126,7 +126,7 @@ func (x *execution) ask(ctx *Context, h HumanTask) (*task, error) {
 		return nil, fmt.Errorf("%w: %d tasks are open, which is the most", tasks.ErrInvalid, maxOpenTasks)
 	}
 	x.openHumanTasks++
-	t := x.add(&task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
+	t := x.add(task{kind: humanTask, name: strings.ToValidUTF8(h.Name, "\ufffd"), input: input, shielded: ctx.shielded})
 	x.humanTasks = append(x.humanTasks, t)
 	x.decide(event{Kind: taskCreated, Task: t.number, Name: t.name, Payload: input, Shielded: t.shielded})
 	return t, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -110,19 +111,19 @@ func (j *journal) fillBlobs(ctx context.Context, id string, rows []tables.Entity
 // resolveReused sets the payloads of results that an execution took over from an earlier one. When the earlier result
 // is deleted, an execution that is kept for information only is marked as old.
 func resolveReused(all []storedExecution) error {
-	if len(all) == 0 {
+	if !slices.ContainsFunc(all, storedExecution.reuses) {
 		return nil
 	}
 	chain := all[len(all)-1].firstAttempt()
 	type call struct{ execution, task int }
-	results := map[call]event{}
+	results := map[call]*event{}
 	for n := range all {
 		g := &all[n]
 		for _, r := range g.rounds {
 			for i := range r.Learned {
 				e := &r.Learned[i]
 				if !e.reused() {
-					results[call{g.number, e.Task}] = *e
+					results[call{g.number, e.Task}] = e
 					continue
 				}
 				from, ok := results[call{e.Origin.Execution, e.Origin.Task}]
@@ -139,6 +140,18 @@ func resolveReused(all []storedExecution) error {
 		}
 	}
 	return nil
+}
+
+// reuses reports whether the execution has taken over results.
+func (g storedExecution) reuses() bool {
+	for _, r := range g.rounds {
+		for i := range r.Learned {
+			if r.Learned[i].reused() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // fetch loads spilled payloads from blobs. The inputs of calls are left out, because a replay makes them again and

@@ -65,18 +65,15 @@ func (o callOptions) forChild() error {
 	return nil
 }
 
-// with returns the options with more applied. It is apart from prepareCall because what it does puts them on the heap.
-func (o callOptions) with(more []CallOption) callOptions {
-	for _, option := range more {
-		option.applyCall(&o)
-	}
-	return o
-}
-
-// prepareCall merges and validates the options of a call, and encodes its input.
-func prepareCall(in any, options callOptions, more []CallOption) (json.RawMessage, callOptions, error) {
+// prepareCall merges and validates the options of a call, and encodes its input. Calls without options of their own share
+// those of what they call, which nobody changes.
+func prepareCall(in any, options *callOptions, more []CallOption) (json.RawMessage, *callOptions, error) {
 	if len(more) > 0 {
-		options = options.with(more)
+		merged := *options
+		for _, option := range more {
+			option.applyCall(&merged)
+		}
+		options = &merged
 	}
 	if err := options.validate(); err != nil {
 		return nil, options, err

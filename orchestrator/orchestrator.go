@@ -79,7 +79,7 @@ func (o *Orchestrator[In, Out]) Call(ctx *Context, in In, options ...CallOption)
 	if ctx.isCanceled() {
 		return failedFuture[Out](ctx, canceledError(o.name))
 	}
-	input, merged, err := prepareCall(in, callOptions{}, options)
+	input, merged, err := prepareCall(in, &callOptions{}, options)
 	if err == nil {
 		err = merged.forChild()
 	}

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 )
@@ -21,6 +22,9 @@ type roundReader struct {
 
 // maxSlab is how many events one slab has at most.
 const maxSlab = 512
+
+// usualEvent is how many bytes of JSON an event usually takes.
+const usualEvent = 80
 
 // read decodes a round.
 func (d *roundReader) read(text []byte) (round, error) {
@@ -65,6 +69,9 @@ func (d *roundReader) events() ([]event, bool) {
 		return nil, false
 	}
 	d.found = d.found[:0]
+	if left := len(d.text) - d.at; left > maxSlab*usualEvent {
+		d.found = make([]event, 0, min(bytes.Count(d.text[d.at:], []byte(`{"kind":`)), left/usualEvent))
+	}
 	for {
 		e, ok := d.event()
 		if !ok {
@@ -80,8 +87,12 @@ func (d *roundReader) events() ([]event, bool) {
 	}
 }
 
-// kept copies the events that were found to where they stay.
+// kept copies the events that were found to where they stay, unless they are so many that they stay where they are.
 func (d *roundReader) kept() []event {
+	if all := d.found; len(all) > maxSlab {
+		d.found = nil
+		return all[:len(all):len(all)]
+	}
 	if n := len(d.found); cap(d.slab)-len(d.slab) < n {
 		d.slab = make([]event, 0, max(n, min(2*cap(d.slab), maxSlab)))
 	}

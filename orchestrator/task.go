@@ -67,7 +67,7 @@ type task struct {
 	child  string     // the id of the orchestration that a childTask waits for
 	body   *coroutine // the coroutine that a coroutineTask stands for
 
-	options  callOptions
+	options  *callOptions // shared, and never changed; nil for what is not a call
 	shielded bool  // from cancellation
 	undoes   int   // the number of the call that this one takes back
 	undone   bool  // another call takes it back

@@ -11,14 +11,14 @@ import (
 type undoCall struct {
 	name    string
 	input   json.RawMessage
-	options callOptions
+	options *callOptions
 }
 
 // WithUndo sets the activity that undoes the call, and its input; Undo calls it. The activity must be harmless when the
 // call that it undoes has happened in part, or not at all.
 func WithUndo[In, Out any](undo *Activity[In, Out], in In) CallOption {
 	return callOption(func(o *callOptions) {
-		input, options, err := prepareCall(in, undo.options, nil)
+		input, options, err := prepareCall(in, &undo.options, nil)
 		if err != nil {
 			err = fmt.Errorf("undo by activity %s: %w", undo.name, err)
 		}
@@ -47,7 +47,7 @@ func Undo(ctx *Context, calls ...Waitable) error {
 		}
 		t.undone, t.awaited = true, true
 		x.wait(t)
-		undo := x.schedule(&task{kind: activityTask, name: t.options.undo.name, input: t.options.undo.input, options: t.options.undo.options,
+		undo := x.schedule(task{kind: activityTask, name: t.options.undo.name, input: t.options.undo.input, options: t.options.undo.options,
 			shielded: true, undoes: t.number, awaited: true})
 		x.wait(undo)
 		if x.noteResultSeen(undo); undo.err != nil {

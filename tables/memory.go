@@ -84,7 +84,7 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 		RecordResponse(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
-	RecordResponse(ctx, time.Now(), row.etag())
+	RecordResponse(ctx, time.Now(), row.etag)
 	return row.entity(key.Partition, nil), nil
 }
 
@@ -108,7 +108,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	news := make([]*row, len(ops))
 	for i := range ops {
 		if e := &ops[i].Entity; ops[i].Kind != OpDelete {
-			news[i] = &row{key: e.Row, version: m.version.Add(1), props: stored(e.Properties)}
+			news[i] = &row{key: e.Row, etag: `W/"` + strconv.FormatUint(m.version.Add(1), 10) + `"`, props: stored(e.Properties)}
 		}
 	}
 	p := t.makePartition(ops[0].Entity.Partition)
@@ -129,7 +129,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	}
 	etag := ""
 	if len(ops) == 1 && news[0] != nil {
-		etag = news[0].etag()
+		etag = news[0].etag
 	}
 	RecordResponse(ctx, time.Now(), etag)
 	return nil
@@ -149,7 +149,7 @@ func (p *memoryPartition) allows(op *Op) error {
 		return nil
 	case old == nil:
 		return ErrNotFound
-	case op.Entity.ETag != "" && op.Entity.ETag != old.etag():
+	case op.Entity.ETag != "" && op.Entity.ETag != old.etag:
 		return ErrPrecondition
 	}
 	return nil
@@ -188,12 +188,10 @@ func (t *memoryTable) makePartition(key string) *memoryPartition {
 func (r *row) entity(partition string, selected []string) Entity {
 	return Entity{
 		Key:        Key{Partition: partition, Row: r.key},
-		ETag:       r.etag(),
+		ETag:       r.etag,
 		Properties: copied(r.props, selected),
 	}
 }
-
-func (r *row) etag() string { return `W/"` + strconv.FormatUint(r.version, 10) + `"` }
 
 func (r *row) matches(where map[string]any) bool {
 	for name, want := range where {

@@ -15,9 +15,9 @@ type rows struct {
 }
 
 type row struct {
-	key     string
-	version uint64
-	props   []property
+	key   string
+	etag  string
+	props []property
 }
 
 // find returns the position of the first row whose key is not below key, and whether it has that key. The position may
