@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -78,12 +79,15 @@ func checkRead(t *testing.T, text []byte) {
 	case (errGot == nil) != (errWant == nil):
 		t.Errorf("%q is read with %v, not %v", before, errGot, errWant)
 	case errGot == nil:
+		if reflect.DeepEqual(want, got) {
+			break
+		}
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", before, diff)
 		}
-		for _, e := range slices.Concat(got.Learned, got.Decided) {
-			_ = append(e.Payload, "behind"...)
-		}
+	}
+	for _, e := range slices.Concat(got.Learned, got.Decided) {
+		_ = append(e.Payload, "behind"...)
 	}
 	if string(text) != before {
 		t.Errorf("%q has become %q", before, text)

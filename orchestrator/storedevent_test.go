@@ -33,6 +33,13 @@ func TestStoredEventsKeepAllFields(t *testing.T) {
 			if diff := cmp.Diff(string(text), string(again)); err != nil || diff != "" {
 				t.Errorf("%v, (-stored +stored again):\n%s", err, diff)
 			}
+			read.Start, read.Failure, read.Inherited, read.Origin = nil, nil, nil, nil // what is left, appendRound writes by itself
+			r := round{Decided: []event{read}}
+			text, errPlain := marshal(plain(r))
+			again, err = appendRound(nil, r)
+			if diff := cmp.Diff(string(text), string(again)); errors.Join(err, errPlain) != nil || diff != "" {
+				t.Errorf("%v, %v, (-encoding/json +appendRound):\n%s", err, errPlain, diff)
+			}
 		})
 	}
 }

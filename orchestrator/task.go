@@ -68,12 +68,12 @@ type task struct {
 	body   *coroutine // the coroutine that a coroutineTask stands for
 
 	options  *callOptions // shared, and never changed; nil for what is not a call
-	shielded bool  // from cancellation
-	undoes   int   // the number of the call that this one takes back
-	undone   bool  // another call takes it back
-	began    int64 // when the call was made, microseconds
-	attempts int   // how many attempts have failed
-	due      int64 // when a timer fires, or when the next attempt after a failure is due; microseconds
+	shielded bool         // from cancellation
+	undoes   int          // the number of the call that this one takes back
+	undone   bool         // another call takes it back
+	began    int64        // when the call was made, microseconds
+	attempts int          // how many attempts have failed
+	due      int64        // when a timer fires, or when the next attempt after a failure is due; microseconds
 
 	dueNoted       int64           // the due that is noted among the times that the execution may wait for; 0 for none
 	begun          bool            // a sub-orchestration that has rounds
