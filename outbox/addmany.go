@@ -9,10 +9,10 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// addManyChunk is how many messages one transaction adds: each has two rows.
-const addManyChunk = 50
+// addManyChunk is how many messages one transaction adds: each has two rows, and one more operation keeps the tenant open.
+const addManyChunk = 49
 
-// AddMany adds messages of one tenant, each as Add does, up to 50 in one transaction. Messages with an order key are
+// AddMany adds messages of one tenant, each as Add does, up to 49 in one transaction. Messages with an order key are
 // added one after another, in the given order. The results are in the order of the messages. After an error, some of
 // the messages may have been added. Add all of them again with the same keys, which is why every message needs a Key
 // here.
@@ -35,20 +35,21 @@ func (w *Writer) AddMany(ctx context.Context, tenantID string, messages []Messag
 	if len(messages) == 0 {
 		return nil, nil
 	}
-	if err := w.o.register(ctx, tenantID); err != nil {
-		return nil, fmt.Errorf("add messages: %w", err)
-	}
 	out := make([]Added, len(messages))
-	single := make([]bool, len(messages))
+	single, tickets := make([]bool, len(messages)), make([]*ticket, len(messages))
 	for _, chunk := range chunked(prepared, single) {
-		if w.addChunk(ctx, prepared, chunk) {
+		for _, i := range chunk {
+			tickets[i] = w.direct.reserve(prepared[i])
+		}
+		if w.addChunk(ctx, prepared, tickets, chunk) {
 			for _, i := range chunk {
 				out[i] = Added{ID: prepared[i].ID, Key: prepared[i].IdempotencyKey}
-				w.announceAdded(ctx, prepared[i])
+				w.handOver(ctx, prepared[i], tickets[i])
 			}
 			continue
 		}
 		for _, i := range chunk {
+			tickets[i].drop()
 			single[i] = true
 		}
 	}
@@ -91,14 +92,14 @@ func chunked(messages []*message, single []bool) [][]int {
 
 // addChunk adds messages in one transaction. On any error it returns false, and each message is added by itself, which
 // finds out what is a duplicate, and whether the transaction was applied although its answer was lost.
-func (w *Writer) addChunk(ctx context.Context, messages []*message, chunk []int) bool {
+func (w *Writer) addChunk(ctx context.Context, messages []*message, tickets []*ticket, chunk []int) bool {
 	ops := make([]tables.Op, 0, 2*len(chunk))
 	for _, i := range chunk {
-		more, err := w.o.enqueue(ctx, messages[i])
+		more, err := w.o.enqueue(ctx, messages[i], tickets[i], true)
 		if err != nil {
 			return false
 		}
 		ops = append(append(ops, tables.Insert(messages[i].entity())), more...)
 	}
-	return w.o.tables.Apply(ctx, w.o.table, ops...) == nil
+	return w.o.applyOpen(ctx, messages[chunk[0]].TenantID, ops...) == nil
 }

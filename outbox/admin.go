@@ -138,7 +138,7 @@ func (a *Admin) tryAct(ctx context.Context, action Action, tenant, id string, d 
 	m.settlement = token
 	row := m.entity()
 	row.ETag = etag
-	err = a.o.tables.Apply(ctx, a.o.table, append(ops, tables.Replace(row))...)
+	err = a.o.applyOpen(ctx, tenant, append(ops, tables.Replace(row))...)
 	if err != nil && needsReread(err) {
 		return false, nil
 	}
@@ -191,7 +191,7 @@ func (a *Admin) makeDue(ctx context.Context, m *message, action Action, d Decisi
 	m.Status, m.IsProcessed, m.ProcessedAt, m.DeadAt = StatusPending, false, time.Time{}, time.Time{}
 	m.RetryCount, m.givenUp, m.SkippedBy = 0, "", ""
 	m.NextAttemptAt = a.o.now()
-	more, err := a.o.enqueue(ctx, m)
+	more, err := a.o.enqueue(ctx, m, nil, false)
 	return append(ops, more...), err
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// backfillChunk is how many rows one transaction backfills: each is changed, and gets at most two index rows.
+// backfillChunk is how many rows one transaction backfills: each is changed, and gets at most two index rows. One more operation
+// keeps the tenant open.
 const backfillChunk = 33
 
 // BackfillProgress is the result of one slice of a backfill.
@@ -38,7 +39,7 @@ func (a *Admin) Backfill(ctx context.Context, tenant, continuation string, limit
 		err = errors.Join(err, fmt.Errorf("%w: it is damaged", ErrToken))
 	}
 	if err == nil {
-		err = a.o.register(ctx, tenant)
+		_, err = a.o.register(ctx, tenant)
 	}
 	if err != nil {
 		return BackfillProgress{}, fmt.Errorf("backfill: %w", err)
@@ -84,7 +85,7 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 	}
 	for len(old) > 0 {
 		n := min(len(old), backfillChunk)
-		if err := a.backfillRows(ctx, old[:n], &progress); err != nil {
+		if err := a.backfillRows(ctx, tenant, old[:n], &progress); err != nil {
 			return progress, err
 		}
 		old = old[n:]
@@ -100,7 +101,7 @@ func (a *Admin) backfill(ctx context.Context, tenant, after string, limit int) (
 }
 
 // backfillRows changes rows in one transaction or, when somebody else changes them too, each in its own.
-func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress *BackfillProgress) error {
+func (a *Admin) backfillRows(ctx context.Context, tenant string, rows []tables.Entity, progress *BackfillProgress) error {
 	var ops []tables.Op
 	assigned := 0
 	for _, e := range rows {
@@ -117,7 +118,7 @@ func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress
 	if len(ops) == 0 {
 		return nil
 	}
-	err := a.o.tables.Apply(ctx, a.o.table, ops...)
+	err := a.o.applyOpen(ctx, tenant, ops...)
 	switch {
 	case err == nil:
 		progress.Assigned += assigned
@@ -131,7 +132,7 @@ func (a *Admin) backfillRows(ctx context.Context, rows []tables.Entity, progress
 		return err
 	}
 	for i := range rows {
-		if err := a.backfillRows(ctx, rows[i:i+1], progress); err != nil {
+		if err := a.backfillRows(ctx, tenant, rows[i:i+1], progress); err != nil {
 			return err
 		}
 	}

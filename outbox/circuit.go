@@ -93,3 +93,10 @@ func (c *circuit) record(now time.Time, worked bool) {
 	c.probing = false
 	c.openUntil = now.Add(c.pause)
 }
+
+// open reports whether the circuit is open, or lets one message try.
+func (c *circuit) open() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.openUntil.IsZero()
+}

@@ -74,7 +74,7 @@ func (b *batchDelivery) settleAll(ctx context.Context, n int) (result Result, pr
 			if b.ready = append(b.ready, s); len(b.ready) == 1 {
 				timer.Reset(settleLinger)
 			}
-			if n == 0 || len(b.done) == 0 && b.inFlight.Load() == 0 && b.noFreeSlot() {
+			if n == 0 || len(b.done) == 0 && b.inFlight.Load() == 0 && b.to.noFreeSlot() {
 				b.flush(ctx)
 			}
 		case <-timer.C:
@@ -85,9 +85,9 @@ func (b *batchDelivery) settleAll(ctx context.Context, n int) (result Result, pr
 }
 
 // noFreeSlot reports whether the destination has no slot for another delivery.
-func (b *batchDelivery) noFreeSlot() bool {
-	if b.to.slots.TryAcquire(1) {
-		b.to.slots.Release(1)
+func (t *destination) noFreeSlot() bool {
+	if t.slots.TryAcquire(1) {
+		t.slots.Release(1)
 		return false
 	}
 	return true

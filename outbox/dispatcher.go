@@ -2,11 +2,9 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -48,7 +46,7 @@ type DispatcherConfig struct {
 }
 
 // Dispatcher delivers messages that are due (outbox document, "Dispatcher Behavior"). Any number of dispatchers may
-// work on one outbox. A Dispatcher is safe for concurrent use, and does nothing between calls.
+// work on one outbox. A Dispatcher is safe for concurrent use, and does nothing between calls, except for what its Writer adds.
 type Dispatcher struct {
 	o      *Outbox
 	router *Router
@@ -58,6 +56,9 @@ type Dispatcher struct {
 	destinations map[string]*destination
 	// running holds the tenants that are being worked on.
 	running map[string]*rerun
+
+	round  round
+	direct *direct
 }
 
 // rerun says that another call for the tenant came while it was being worked on.
@@ -83,6 +84,7 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 		destinations: map[string]*destination{},
 		running:      map[string]*rerun{},
 	}
+	d.direct = newDirect(d)
 	return d, nil
 }
 
@@ -121,48 +123,6 @@ func (d *Dispatcher) Dispatch(ctx context.Context, tenant string) (Result, error
 		more.wanted = false
 		d.mu.Unlock()
 	}
-}
-
-// Sweep delivers everything that is due, of all tenants. Call it from a timer. It finds what no wake-up announces:
-// retries, messages that a crashed process had claimed, lost wake-ups, and what dead letters do not show yet. Tenants take turns. Registered tenants with
-// rows from before idempotency keys are backfilled (Backfill).
-func (d *Dispatcher) Sweep(ctx context.Context) (Result, error) {
-	var (
-		group errgroup.Group
-		mu    sync.Mutex
-		total Result
-		errs  []error
-	)
-	group.SetLimit(sweepWidth)
-	for from, more := "", true; more && ctx.Err() == nil; more = from != "" {
-		list, next, err := d.o.listTenants(ctx, from, sweepWidth)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("sweep: %w", err))
-			break
-		}
-		for _, t := range list {
-			group.Go(func() error {
-				result, err := d.sweepTenant(ctx, t)
-				mu.Lock()
-				defer mu.Unlock()
-				total.add(result)
-				errs = append(errs, err)
-				return nil
-			})
-		}
-		from = next
-	}
-	_ = group.Wait() // the functions return none
-	return total, errors.Join(append(errs, ctx.Err())...)
-}
-
-func (d *Dispatcher) sweepTenant(ctx context.Context, t knownTenant) (Result, error) {
-	if !t.indexed {
-		if _, err := NewAdmin(d.o).backfillAll(ctx, t.id); err != nil {
-			return Result{}, err
-		}
-	}
-	return d.Dispatch(ctx, t.id)
 }
 
 // destination returns the state of a destination, and makes it when it is first needed. "" stands for events without a

@@ -645,7 +645,7 @@ func TestDamagedRow(t *testing.T) {
 	}
 	p.add(t, message1(2))
 	plan := &faults.Plan{}
-	if r, err := w.process(t, plan).dispatcher.Sweep(t.Context()); err != nil || r != (Result{Claimed: 1, Delivered: 1}) || len(plan.Calls()) > 6 {
+	if r, err := w.process(t, plan).dispatcher.Sweep(t.Context()); err != nil || r != (Result{Claimed: 1, Delivered: 1}) || len(plan.Calls()) > 9 {
 		t.Errorf("%+v, %v, %d calls", r, err, len(plan.Calls()))
 	}
 	if _, err := p.admin.Get(t.Context(), "acme", key(1).String()); !errors.Is(err, ErrCorrupt) {

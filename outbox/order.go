@@ -16,15 +16,21 @@ import (
 type orderKeyRow struct {
 	entity tables.Entity
 	found  bool
-	// next is the next sequence number.
+	// next is the next sequence number. The first head has none, and counts: while it is 1, nobody has come after the head.
 	next int64
 }
 
-func (o *Outbox) order(ctx context.Context, tenant, orderKey string) (orderKeyRow, error) {
-	key := tables.Key{Partition: partition(tenant), Row: orderRow(orderKey)}
+// orderKey is the key of that row.
+func orderKey(m *message) tables.Key {
+	return tables.Key{Partition: partition(m.TenantID), Row: orderRow(m.OrderKey)}
+}
+
+// order reads the row of a message's order key.
+func (o *Outbox) order(ctx context.Context, m *message) (orderKeyRow, error) {
+	key := orderKey(m)
 	e, err := o.tables.Get(ctx, o.table, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		return orderKeyRow{entity: tables.Entity{Key: key, Properties: map[string]any{"OrderKey": orderKey}}}, nil
+		return orderKeyRow{entity: tables.Entity{Key: key, Properties: map[string]any{"OrderKey": m.OrderKey}}}, nil
 	}
 	if err != nil {
 		return orderKeyRow{}, fmt.Errorf("read order key: %w", err)
@@ -41,22 +47,35 @@ func (r orderKeyRow) write() tables.Op {
 	return tables.Insert(r.entity)
 }
 
-// enqueue returns the operations that add a pending message to the index, besides that on its m- row. It sets the
-// message's indexRow.
-func (o *Outbox) enqueue(ctx context.Context, m *message) ([]tables.Op, error) {
-	m.indexRow = pendingRow(m.NextAttemptAt, m.ID)
-	if m.OrderKey == "" {
-		return []tables.Op{tables.Insert(m.pendingEntity(m.indexRow))}, nil
+// enqueue returns the operations that add a pending message to the index, besides that on its m- row, and sets the message's
+// indexRow. A message that is the head of its order key, or has none, gets the p- row of the ticket, if there is one. guess leaves
+// out to read the row of the order key: most keys have no head, and where there is one, the operations fail.
+func (o *Outbox) enqueue(ctx context.Context, m *message, t *ticket, guess bool) ([]tables.Op, error) {
+	r := orderKeyRow{entity: tables.Entity{Key: orderKey(m), Properties: map[string]any{"OrderKey": m.OrderKey}}}
+	if m.OrderKey != "" && !guess {
+		var err error
+		if r, err = o.order(ctx, m); err != nil {
+			return nil, err
+		}
 	}
-	r, err := o.order(ctx, m.TenantID, m.OrderKey)
-	if err != nil {
-		return nil, err
-	}
-	if r.found {
+	var e tables.Entity
+	switch {
+	case r.found:
 		m.indexRow = waitingRow(m.OrderKey, r.next, m.ID)
+		e = m.pendingEntity(m.indexRow)
+	case t != nil:
+		m.indexRow = t.row
+		e = m.pendingEntity(m.indexRow)
+		e.Properties["ClaimedBy"], e.Properties["ClaimedUntil"] = t.as, t.until
+	default:
+		m.indexRow = pendingRow(m.NextAttemptAt, m.ID)
+		e = m.pendingEntity(m.indexRow)
+	}
+	if m.OrderKey == "" {
+		return []tables.Op{tables.Insert(e)}, nil
 	}
 	r.next++
-	return []tables.Op{tables.Insert(m.pendingEntity(m.indexRow)), r.write()}, nil
+	return []tables.Op{tables.Insert(e), r.write()}, nil
 }
 
 // dequeue returns the operations that make the next message of an order key its head, when the head leaves. promoted
@@ -65,9 +84,18 @@ func (o *Outbox) dequeue(ctx context.Context, m *message) (ops []tables.Op, prom
 	if m.OrderKey == "" {
 		return nil, false, nil
 	}
-	r, err := o.order(ctx, m.TenantID, m.OrderKey)
+	r, err := o.order(ctx, m)
 	if err != nil {
 		return nil, false, err
+	}
+	return o.leave(ctx, m, r)
+}
+
+// leave is dequeue with the row of the order key.
+func (o *Outbox) leave(ctx context.Context, m *message, r orderKeyRow) (ops []tables.Op, promoted bool, err error) {
+	leave := tables.Delete(r.entity.Key, r.entity.ETag)
+	if r.found && r.next == 1 {
+		return []tables.Op{leave}, false, nil
 	}
 	prefix := waitingRange(m.OrderKey)
 	for e, err := range tables.All(ctx, o.tables, o.table, tables.Query{Partition: partition(m.TenantID), From: prefix, To: endOf(prefix), Limit: 1}) {
@@ -84,5 +112,5 @@ func (o *Outbox) dequeue(ctx context.Context, m *message) (ops []tables.Op, prom
 	if !r.found {
 		return nil, false, nil // only if somebody else has removed the row; then nothing waits
 	}
-	return []tables.Op{tables.Delete(r.entity.Key, r.entity.ETag)}, false, nil
+	return []tables.Op{leave}, false, nil
 }

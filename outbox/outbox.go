@@ -94,6 +94,7 @@ type Outbox struct {
 	random    func() float64
 	observe   Observer
 	tenants   tenants
+	openings  openings
 	wake      waker
 	window    *window
 	letters   Letters

@@ -18,7 +18,7 @@ import (
 // its payload.
 func FuzzMessageRows(f *testing.F) {
 	fuzzvalue.Seeds(f)
-	w := &Writer{&Outbox{now: time.Now}}
+	w := &Writer{o: &Outbox{now: time.Now}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := fuzzvalue.New(data)
 		m := Message{TenantID: s.Text(MaxIDLength + 1), EventType: s.Name(MaxIDLength), Payload: s.JSON(), Key: uuid.UUID(append(s.Bytes(16), make([]byte, 16)...)[:16]),

@@ -41,10 +41,14 @@ func (m *message) requestSize() int {
 }
 
 // spill writes a payload that is too large for a row to a blob, before the row that names it. The name belongs to this
-// Add alone, so that the blob can be deleted without taking another one's payload.
+// Add alone, so that the blob can be deleted without taking another one's payload. The tenant comes first: what nobody names is
+// looked for by tenant.
 func (o *Outbox) spill(ctx context.Context, m *message) error {
 	if len(m.Payload) <= spillPayload || m.blob != "" {
 		return nil
+	}
+	if _, err := o.register(ctx, m.TenantID); err != nil {
+		return err
 	}
 	name := digest(m.TenantID) + "/" + m.ID + "/" + m.origin
 	if err := o.blobs.Put(ctx, o.container, name, m.Payload); err != nil {

@@ -14,7 +14,8 @@ import (
 // These are the prefixes of row keys; the package comment has their forms.
 const (
 	messagePrefix   = "m-"
-	owedPrefix      = "o-" // directly before pendingPrefix, so that one query finds both
+	openPrefix      = "n-" // directly before owedPrefix, and this directly before pendingPrefix, so that one query finds them
+	owedPrefix      = "o-"
 	pendingPrefix   = "p-"
 	waitingPrefix   = "w-"
 	failedPrefix    = "f-"
@@ -23,6 +24,7 @@ const (
 	orderPrefix     = "k-"
 
 	tenantsPartition = "~tenants"
+	openPartition    = "~open"
 
 	// lastMicro is the last microsecond of the year 9999 since 1970.
 	lastMicro = 253402300799999999

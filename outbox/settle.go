@@ -30,12 +30,17 @@ func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
 			batch, ops, size = nil, nil, 0
 		}
 	}
+	alone := d.alone(ctx, list)
 	for _, s := range list {
-		if s.h.OrderKey != "" && s.ends() {
+		leave, ok := alone[s]
+		if s.h.OrderKey != "" && s.ends() && !ok {
 			errs = append(errs, d.settleOne(ctx, s))
 			continue
 		}
 		more := d.ops(s)
+		if ok {
+			more = append(more, leave)
+		}
 		if n := s.h.requestSize(); len(ops)+len(more) > maxOps || size+n > maxRequest {
 			flush()
 		}
@@ -43,6 +48,31 @@ func (d *Dispatcher) settle(ctx context.Context, list []*settlement) error {
 	}
 	flush()
 	return errors.Join(errs...)
+}
+
+// alone finds, with one query, messages that end and that nobody waits for, and returns the operations on their order keys. It is
+// for several: of one, the row of its key is read as well.
+func (d *Dispatcher) alone(ctx context.Context, list []*settlement) map[*settlement]tables.Op {
+	ending := map[string]*settlement{}
+	for _, s := range list {
+		if s.h.OrderKey != "" && s.ends() {
+			ending[orderRow(s.h.OrderKey)] = s
+		}
+	}
+	if len(ending) < 2 {
+		return nil
+	}
+	page, err := d.o.tables.Query(ctx, d.o.table, tables.Query{Partition: partition(list[0].h.TenantID), From: orderPrefix, To: endOf(orderPrefix), Limit: scanLimit, Select: []string{"Next"}})
+	if err != nil {
+		return nil // each is settled by itself
+	}
+	found := map[*settlement]tables.Op{}
+	for _, e := range page.Entities {
+		if s := ending[e.Row]; s != nil && e.Int("Next") == 1 {
+			found[s] = tables.Delete(e.Key, e.ETag)
+		}
+	}
+	return found
 }
 
 // ends reports whether the message is not pending any more.

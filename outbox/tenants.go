@@ -9,10 +9,15 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// indexedColumn of a tenant's row says that all of its rows from before idempotency keys have index rows.
-const indexedColumn = "Indexed"
+const (
+	// indexedColumn of a tenant's row says that all of its rows from before idempotency keys have index rows.
+	indexedColumn = "Indexed"
+	// opensColumn of a tenant's row says that it has had a row under "~open" since its first message, or got one later. A
+	// tenant of an older version has none, whatever is pending.
+	opensColumn = "Opens"
+)
 
-// tenants caches which tenants have a row under "~tenants". The sweep reads these rows.
+// tenants caches which tenants have a row under "~tenants", and whether it is indexed.
 type tenants struct {
 	known sync.Map
 }
@@ -21,54 +26,66 @@ func tenantKey(tenant string) tables.Key {
 	return tables.Key{Partition: tenantsPartition, Row: partition(tenant)}
 }
 
-// register makes sure, once in a process, that a tenant has its row. It comes before the first message, so that a crash
-// leaves no message whose tenant the sweep does not know.
-func (o *Outbox) register(ctx context.Context, tenant string) error {
-	if _, ok := o.tenants.known.Load(tenant); ok {
-		return nil
+// register makes sure, once in a process, that a tenant has its row, and says whether it is indexed. It comes before the first
+// message, so that a crash leaves no message whose tenant is in no list.
+func (o *Outbox) register(ctx context.Context, tenant string) (indexed bool, err error) {
+	if known, ok := o.tenants.known.Load(tenant); ok {
+		indexed, _ = known.(bool)
+		return indexed, nil
 	}
 	key := tenantKey(tenant)
-	_, err := o.tables.Get(ctx, o.table, key)
+	row, err := o.tables.Get(ctx, o.table, key)
 	if errors.Is(err, tables.ErrNotFound) {
-		err = o.insertTenant(ctx, tenant, key)
+		row, err = o.insertTenant(ctx, tenant, key)
 	}
 	if err != nil {
-		return fmt.Errorf("register tenant %s: %w", key.Row, err)
+		return false, fmt.Errorf("register tenant %s: %w", key.Row, err)
 	}
-	o.tenants.known.Store(tenant, true)
-	return nil
+	indexed = row.Bool(indexedColumn)
+	o.tenants.known.Store(tenant, indexed)
+	return indexed, nil
 }
 
-func (o *Outbox) insertTenant(ctx context.Context, tenant string, key tables.Key) error {
+func (o *Outbox) insertTenant(ctx context.Context, tenant string, key tables.Key) (row tables.Entity, err error) {
 	// A partition without messages has no rows from before idempotency keys either.
 	page, err := o.tables.Query(ctx, o.table, tables.Query{
 		Partition: partition(tenant), From: messagePrefix, To: endOf(messagePrefix), Limit: 1, Select: []string{"Id"},
 	})
 	if err != nil {
-		return err
+		return row, err
 	}
 	indexed := len(page.Entities) == 0 && page.Next == ""
-	row := tables.Entity{Key: key, Properties: map[string]any{"TenantId": tenant, indexedColumn: indexed}}
+	row = tenantRow(tenant, indexed)
 	err = o.tables.Apply(ctx, o.table, tables.Insert(row))
 	if errors.Is(err, tables.ErrExists) {
-		_, err = o.tables.Get(ctx, o.table, key) // the tenant counts as registered only if the row can be read
+		return o.tables.Get(ctx, o.table, key) // the tenant counts as registered only if the row can be read
 	}
-	return err
+	return row, err
+}
+
+func tenantRow(tenant string, indexed bool) tables.Entity {
+	return tables.Entity{Key: tenantKey(tenant), Properties: map[string]any{"TenantId": tenant, indexedColumn: indexed, opensColumn: true}}
 }
 
 // markIndexed records that the backfill of a tenant is complete.
 func (o *Outbox) markIndexed(ctx context.Context, tenant string) error {
-	row := tables.Entity{Key: tenantKey(tenant), Properties: map[string]any{"TenantId": tenant, indexedColumn: true}}
-	if err := o.tables.Apply(ctx, o.table, tables.Upsert(row)); err != nil {
+	row := tenantRow(tenant, true)
+	err := o.markOpen(ctx, tenant, true) // an older version may have left something pending
+	if err == nil {
+		err = o.tables.Apply(ctx, o.table, tables.Upsert(row))
+	}
+	if err != nil {
 		return fmt.Errorf("mark tenant %s: %w", row.Row, err)
 	}
+	o.tenants.known.Store(tenant, true)
 	return nil
 }
 
 // knownTenant is one row under "~tenants".
 type knownTenant struct {
-	id      string
-	indexed bool
+	id, etag string
+	// opens says that its messages are announced under "~open".
+	indexed, opens bool
 }
 
 // listTenants reads one page of tenants, from the row from on, in the order of their rows. next is the row that
@@ -82,7 +99,7 @@ func (o *Outbox) listTenants(ctx context.Context, from string, limit int) (list 
 		if len(list) == limit {
 			return list, e.Row, nil
 		}
-		list = append(list, knownTenant{id: e.String("TenantId"), indexed: e.Bool(indexedColumn)})
+		list = append(list, knownTenant{id: e.String("TenantId"), etag: e.ETag, indexed: e.Bool(indexedColumn), opens: e.Bool(opensColumn)})
 	}
 	return list, "", nil
 }

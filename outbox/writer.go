@@ -51,10 +51,13 @@ type Added struct {
 // Writer adds messages (outbox document, "Producer Integration Changes"). It is safe for concurrent use.
 type Writer struct {
 	o *Outbox
+	// direct delivers what is added, where it can; nil for a Writer that wakes dispatchers.
+	direct *direct
 }
 
-// NewWriter makes a Writer.
-func NewWriter(o *Outbox) *Writer { return &Writer{o} }
+// NewWriter makes a Writer whose messages are left to dispatchers, which it wakes. Dispatcher.Writer makes one for a process that
+// delivers, too.
+func NewWriter(o *Outbox) *Writer { return &Writer{o: o} }
 
 // Key derives a key in the form that Options.KeyForm selects.
 func (w *Writer) Key(tenant, category, entity, kind, version string) uuid.UUID {
@@ -140,37 +143,43 @@ func payloadHash(payload json.RawMessage) string {
 }
 
 func (w *Writer) add(ctx context.Context, msg *message) (Added, error) {
-	if err := w.o.register(ctx, msg.TenantID); err != nil {
-		return Added{}, err
-	}
 	if err := w.o.spill(ctx, msg); err != nil {
 		return Added{}, err
 	}
-	existing, err := w.insert(ctx, msg)
+	t := w.direct.reserve(msg)
+	existing, err := w.insert(ctx, msg, t)
 	if err != nil {
+		t.drop()
 		return Added{}, err
 	}
-	if existing == nil {
-		w.announceAdded(ctx, msg)
-		return Added{ID: msg.ID, Key: msg.IdempotencyKey}, nil
+	if existing != nil {
+		t.drop()
+		return w.duplicate(ctx, msg, existing), nil
 	}
-	return w.duplicate(ctx, msg, existing), nil
+	w.handOver(ctx, msg, t)
+	return Added{ID: msg.ID, Key: msg.IdempotencyKey}, nil
 }
 
-// insert writes the rows of a message. existing is the message that was there already, nil when this one was inserted.
-func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, err error) {
+// insert writes the rows of a message, claimed for the ticket if there is one. existing is the message that was there already, nil
+// when this one was inserted.
+func (w *Writer) insert(ctx context.Context, msg *message, t *ticket) (existing *message, err error) {
+	guess := true
 	for range addTries {
-		ops, err := w.o.enqueue(ctx, msg)
+		ops, err := w.o.enqueue(ctx, msg, t, guess)
 		if err != nil {
 			return nil, err
 		}
 		ops = append([]tables.Op{tables.Insert(msg.entity())}, ops...)
-		err = w.o.tables.Apply(ctx, w.o.table, ops...)
+		err = w.o.applyOpen(ctx, msg.TenantID, ops...)
 		switch {
 		case err == nil:
 			return nil, nil
 		case !needsReread(err):
 			return nil, err
+		}
+		taken := guess && refused(err, orderKey(msg))
+		if guess = false; taken {
+			continue // the order key has a head
 		}
 		// Another message with this key is there, or this one was inserted after all, or the order key's row changed.
 		e, err := w.o.tables.Get(ctx, w.o.table, msg.key())
@@ -185,11 +194,18 @@ func (w *Writer) insert(ctx context.Context, msg *message) (existing *message, e
 			return nil, err
 		}
 		if there.origin == msg.origin {
+			msg.indexRow = there.indexRow // of the attempt that was applied
 			return nil, nil
 		}
 		return &there, nil
 	}
 	return nil, ErrBusy
+}
+
+// refused reports whether a write failed because this row exists.
+func refused(err error, key tables.Key) bool {
+	var op *tables.OpError
+	return errors.Is(err, tables.ErrExists) && errors.As(err, &op) && op.Key == key
 }
 
 // needsReread reports whether an error of a write leaves open what is stored: somebody else was faster, this write was
@@ -199,9 +215,15 @@ func needsReread(err error) bool {
 		errors.Is(err, tables.ErrNotFound) || errors.Is(err, tables.ErrOutcomeUnknown)
 }
 
-// announceAdded counts a new message and wakes the dispatchers.
-func (w *Writer) announceAdded(ctx context.Context, msg *message) {
+// handOver counts a new message, and has it delivered: by this process if it was inserted for the ticket, otherwise by the
+// dispatchers that it wakes. One that waits for others of its order key is nobody's yet.
+func (w *Writer) handOver(ctx context.Context, msg *message, t *ticket) {
 	w.o.observe.Added()
+	if t != nil && msg.indexRow == t.row {
+		w.direct.run(ctx, msg, t)
+		return
+	}
+	t.drop()
 	w.o.wake.notify(ctx, msg.TenantID)
 }
 

@@ -1,0 +1,206 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Writer returns a Writer whose messages this Dispatcher delivers itself, as soon as they are stored and beside whatever adds them:
+// they are stored already claimed, and nobody has to be woken for them. It takes no more of them at a time than it would claim.
+// Messages for which there is no room, whose destination has an open circuit or is not known, or that wait for others of their
+// order key, are left to the dispatchers that it wakes; so are all of them after Close.
+//
+// Add returns before the delivery. If the process ends before the settlement, the claim runs out, or whoever takes over from the
+// node releases it, and the message is delivered by another.
+func (d *Dispatcher) Writer() *Writer { return &Writer{o: d.o, direct: d.direct} }
+
+// Close stops delivering what the Writer adds, and returns when what was begun is settled, or ctx ends. What had not begun is given
+// back to other dispatchers. It may be called again.
+func (d *Dispatcher) Close(ctx context.Context) error {
+	d.direct.close()
+	select {
+	case <-d.direct.idle():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// direct delivers the messages that this process adds.
+type direct struct {
+	d *Dispatcher
+	// work ends with Close.
+	work context.Context
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	running int
+	ended   chan struct{} // closed when running is 0; nil unless somebody waits for that
+	groups  map[groupName]*group
+}
+
+// ticket is the right to deliver one message directly, with the claim with which it is inserted.
+type ticket struct {
+	x     *direct
+	to    *destination
+	row   string
+	until time.Time
+	as    string
+	letGo func()
+}
+
+func newDirect(d *Dispatcher) *direct {
+	work, end := context.WithCancel(context.Background())
+	return &direct{d: d, work: work, end: end, groups: map[groupName]*group{}}
+}
+
+// reserve returns a ticket for a message, or nil if it has to be left to others.
+func (x *direct) reserve(m *message) *ticket {
+	if x == nil {
+		return nil
+	}
+	name, _, err := x.d.router.Find(m.TenantID, m.EventType)
+	if err != nil {
+		return nil
+	}
+	to := x.d.destination(name)
+	if to.circuit.open() || !to.depth.TryAcquire(1) {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.work.Err() != nil {
+		to.depth.Release(1)
+		return nil
+	}
+	x.running++
+	o := x.d.o
+	until := o.now().Add(o.options.ClaimDuration)
+	letGo := o.nodes.Hold("")
+	return &ticket{x: x, to: to, row: pendingRow(until.Add(claimGrace), m.ID), until: until, as: o.node(), letGo: letGo}
+}
+
+// drop gives a ticket back. There may be none.
+func (t *ticket) drop() {
+	if t == nil {
+		return
+	}
+	t.letGo()
+	t.to.depth.Release(1)
+	t.x.mu.Lock()
+	defer t.x.mu.Unlock()
+	t.x.running--
+	if t.x.running == 0 && t.x.ended != nil {
+		close(t.x.ended)
+		t.x.ended = nil
+	}
+}
+
+// run delivers a message that was inserted for a ticket, beside the caller.
+func (x *direct) run(ctx context.Context, m *message, t *ticket) {
+	h := &claimedMessage{message: *m, row: t.row, until: t.until, as: t.as}
+	x.d.o.observe.Claimed(1)
+	ctx, cancel := x.context(ctx)
+	go func() {
+		defer cancel()
+		b := &batchDelivery{d: x.d, to: t.to}
+		x.settle(ctx, x.d.deliver(ctx, b, h), t)
+	}()
+}
+
+// context is that of a caller, but ends with Close.
+func (x *direct) context(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(x.work, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func (x *direct) close() {
+	x.mu.Lock() // no ticket is handed out from here on
+	defer x.mu.Unlock()
+	x.end()
+}
+
+// idle returns a channel that is closed when nothing is under way.
+func (x *direct) idle() <-chan struct{} {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended == nil {
+		x.ended = make(chan struct{})
+		if x.running == 0 {
+			close(x.ended)
+		}
+	}
+	return x.ended
+}
+
+// groupName is what is settled together: deliveries to one destination, of one tenant, because a transaction is about one tenant.
+type groupName struct{ tenant, destination string }
+
+// group are deliveries that have ended and wait for others to be settled with them.
+type group struct {
+	ready   []*settlement
+	tickets []*ticket
+	full    chan struct{}
+}
+
+// settle settles a delivery together with others that end at about the same time. The first of a group waits for them.
+func (x *direct) settle(ctx context.Context, s *settlement, t *ticket) {
+	name := groupName{s.h.TenantID, t.to.name}
+	x.mu.Lock()
+	g := x.groups[name]
+	first := g == nil
+	if first {
+		g = &group{full: make(chan struct{})}
+		x.groups[name] = g
+	}
+	g.ready, g.tickets = append(g.ready, s), append(g.tickets, t)
+	if len(g.ready) == claimChunk || t.to.noFreeSlot() {
+		delete(x.groups, name)
+		close(g.full)
+	}
+	x.mu.Unlock()
+	if !first {
+		return
+	}
+	timer := time.NewTimer(settleLinger)
+	defer timer.Stop()
+	select {
+	case <-g.full:
+	case <-timer.C:
+	case <-x.work.Done():
+	}
+	x.mu.Lock()
+	if x.groups[name] == g {
+		delete(x.groups, name)
+	}
+	x.mu.Unlock()
+	x.finish(ctx, t.to, g)
+}
+
+// finish settles a group, and sees to what has become due by that.
+func (x *direct) finish(ctx context.Context, to *destination, g *group) {
+	b := &batchDelivery{d: x.d, to: to, ready: g.ready}
+	b.flush(ctx)
+	o, tenant := x.d.o, g.ready[0].h.TenantID
+	if err := errors.Join(b.errs...); err != nil {
+		o.logger.WarnContext(ctx, "outbox deliveries not settled: they are repeated when their claims end", "tenant", tenant, "error", err)
+	}
+	due := b.promoted
+	for _, s := range g.ready {
+		due = due || s.kind == kindPostponed && !s.lost && !s.h.NextAttemptAt.After(o.now())
+	}
+	switch {
+	case due && ctx.Err() != nil:
+		o.wake.notify(context.WithoutCancel(ctx), tenant)
+	case due:
+		if _, err := x.d.Dispatch(ctx, tenant); err != nil {
+			o.logger.WarnContext(ctx, "outbox not dispatched: the sweep finds what is due", "tenant", tenant, "error", err)
+		}
+	}
+	for _, t := range g.tickets {
+		t.drop()
+	}
+}

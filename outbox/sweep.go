@@ -1,0 +1,160 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// roundInterval is how long a round over all tenants takes at the least.
+const roundInterval = time.Hour
+
+// Sweep delivers what is due of open tenants, which are those that may have something pending. Call it from a timer. It finds what
+// no wake-up announces: retries, messages that a crashed process had claimed, lost wake-ups, and what dead letters do not show yet.
+// Tenants take turns. Registered tenants with rows from before idempotency keys are backfilled (Backfill).
+//
+// A sweep reads the list of open tenants, and looks at one other tenant, in case it was closed by mistake or an older version runs
+// beside this one: each gets its turn once in a round of an hour, or of a sweep for each tenant if that is longer.
+func (d *Dispatcher) Sweep(ctx context.Context) (Result, error) {
+	err := d.round.next(ctx, d.o)
+	result, failed := d.sweepOpen(ctx)
+	return result, errors.Join(err, failed)
+}
+
+// sweepOpen sweeps the open tenants.
+func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
+	var (
+		group errgroup.Group
+		mu    sync.Mutex
+		total Result
+		errs  []error
+	)
+	group.SetLimit(sweepWidth)
+	for e, err := range tables.All(ctx, d.o.tables, d.o.table, tables.Query{Partition: openPartition}) {
+		if err != nil {
+			mu.Lock()
+			errs = append(errs, fmt.Errorf("sweep: list open tenants: %w", err))
+			mu.Unlock()
+			break
+		}
+		t := openTenant{id: e.String("TenantId"), etag: e.ETag, indexed: e.Bool(indexedColumn)}
+		group.Go(func() error {
+			result, err := d.sweepTenant(ctx, t)
+			mu.Lock()
+			defer mu.Unlock()
+			total.add(result)
+			errs = append(errs, err)
+			return nil
+		})
+	}
+	_ = group.Wait() // the functions return none
+	return total, errors.Join(append(errs, ctx.Err())...)
+}
+
+// sweepTenant delivers what is due of an open tenant, and closes it when nothing is pending.
+func (d *Dispatcher) sweepTenant(ctx context.Context, t openTenant) (Result, error) {
+	if !t.indexed {
+		if err := d.o.index(ctx, t.id); err != nil {
+			return Result{}, err
+		}
+	}
+	g, err := d.o.look(ctx, t.id)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case g.due:
+		return d.Dispatch(ctx, t.id)
+	case g.pending:
+		return Result{}, nil
+	}
+	return Result{}, d.o.closeTenant(ctx, t, g.openings)
+}
+
+// index backfills a tenant unless that was done since it was opened.
+func (o *Outbox) index(ctx context.Context, tenant string) error {
+	row, err := o.tables.Get(ctx, o.table, tenantKey(tenant))
+	if err != nil && !errors.Is(err, tables.ErrNotFound) {
+		return fmt.Errorf("sweep tenant %s: %w", partition(tenant), err)
+	}
+	if err == nil && row.Bool(indexedColumn) {
+		return nil
+	}
+	_, err = NewAdmin(o).backfillAll(ctx, tenant)
+	return err
+}
+
+// round is a turn of all tenants, open or not.
+type round struct {
+	mu    sync.Mutex
+	left  []knownTenant
+	began time.Time
+}
+
+// next looks at the tenant whose turn it is, and opens it if something is pending.
+func (r *round) next(ctx context.Context, o *Outbox) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.left) == 0 {
+		if now := o.now(); r.began.IsZero() || now.Sub(r.began) >= roundInterval {
+			all, err := o.allTenants(ctx)
+			if err != nil {
+				return err
+			}
+			// Processes that do not live through a round do not all begin with the same tenants.
+			rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+			r.left, r.began = all, now
+		}
+		if len(r.left) == 0 {
+			return nil
+		}
+	}
+	t := r.left[0]
+	r.left = r.left[1:]
+	g, err := o.look(ctx, t.id)
+	if err == nil && g.pending {
+		err = o.markOpen(ctx, t.id, t.indexed)
+	}
+	return err
+}
+
+// allTenants lists all tenants, and opens those that only an older version has worked on.
+func (o *Outbox) allTenants(ctx context.Context) (all []knownTenant, err error) {
+	for from, more := "", true; more; more = from != "" {
+		list, next, err := o.listTenants(ctx, from, MaxLimit)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range list {
+			if !t.opens {
+				err = errors.Join(err, o.adopt(ctx, t))
+			}
+			all = append(all, t)
+		}
+		if err != nil {
+			return nil, err
+		}
+		from = next
+	}
+	return all, nil
+}
+
+// adopt opens a tenant of an older version, once.
+func (o *Outbox) adopt(ctx context.Context, t knownTenant) error {
+	err := o.markOpen(ctx, t.id, t.indexed)
+	if err == nil {
+		row := tenantRow(t.id, t.indexed)
+		row.ETag = t.etag
+		err = o.tables.Apply(ctx, o.table, tables.Replace(row))
+	}
+	if err != nil && !errors.Is(err, tables.ErrPrecondition) && !errors.Is(err, tables.ErrNotFound) {
+		return fmt.Errorf("open tenant %s: %w", partition(t.id), err)
+	}
+	return nil
+}
