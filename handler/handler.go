@@ -91,6 +91,14 @@ func (h *Handler) SendSlot(ctx context.Context, engine, schedule string, slot ti
 // HTTP functions at their own paths. What needs storage waits for Start to succeed, for a while, and is then refused.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.router.ServeHTTP(w, r) }
 
+// Settled waits until the events are settled that this process delivers beside its invocations, because it has added them.
+func (h *Handler) Settled(ctx context.Context) error {
+	if h.program.Settled == nil {
+		return nil
+	}
+	return h.program.Settled(ctx)
+}
+
 // Manifest describes the app.
 func (h *Handler) Manifest() Manifest { return h.program.Manifest() }
 

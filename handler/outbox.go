@@ -16,6 +16,9 @@ import (
 	"github.com/vibedata/roundhouse/outbox"
 )
 
+// eventsTime is how long deliveries that have begun may take when the program stops.
+const eventsTime = 2 * time.Second
+
 // sweepTolerance is how much earlier than the poll interval a sweep may begin: timers do not fire to the millisecond.
 const sweepTolerance = time.Second
 
@@ -56,7 +59,7 @@ func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *
 	if err != nil {
 		return nil, err
 	}
-	return &events{outbox: o, writer: outbox.NewWriter(o), admin: admin, dispatcher: dispatcher, owner: deadevent.NewOwner(letters, admin), transports: to, log: log, now: time.Now,
+	return &events{outbox: o, writer: dispatcher.Writer(), admin: admin, dispatcher: dispatcher, owner: deadevent.NewOwner(letters, admin), transports: to, log: log, now: time.Now,
 		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}, nil
 }
 
@@ -68,6 +71,16 @@ func (e *events) register(out *program, putBack func(context.Context, engine.Del
 	wakes.Expendable, wakes.PutBack = true, putBack // the sweep finds what it announces, if a little later
 	out.Queues["outbox-wake-trigger"] = wakes
 	out.onTimer("outbox-sweep-timer", "*/15 * * * * *", e.sweep)
+}
+
+// close settles what was begun of the events that this process has added, for a while; what is left is claimed until others find it.
+func (e *events) close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, eventsTime)
+	defer cancel()
+	if err := e.dispatcher.Close(ctx); err != nil {
+		return fmt.Errorf("deliveries of events still run after %v: %w", eventsTime, err)
+	}
+	return nil
 }
 
 // prepare makes what the outbox and its destinations need, where it is missing.

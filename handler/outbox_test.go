@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,9 +82,10 @@ func newEventsOn(t *testing.T, st Platform, node outbox.Nodes, document string) 
 	return e, letters
 }
 
+// add adds an event as a process does that delivers none.
 func add(t *testing.T, e *events, payload string) outbox.Added {
 	t.Helper()
-	added, err := e.writer.Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(payload), CorrelationID: "c1"})
+	added, err := outbox.NewWriter(e.outbox).Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(payload), CorrelationID: "c1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +121,28 @@ func TestAWakeUpDelivers(t *testing.T) {
 	}
 	if s := status(t, e, added.ID); s != outbox.StatusProcessed {
 		t.Errorf("it is %s", s)
+	}
+}
+
+// What the program itself adds leaves without a wake-up, and a program that stops waits for it.
+func TestTheProgramDeliversWhatItAdds(t *testing.T) {
+	t.Parallel()
+	st := memoryPlatform(t, &faults.Plan{})
+	e, _ := newEvents(t, st, toQueue)
+	added, err := e.writer.Add(t.Context(), outbox.Message{TenantID: "contoso", EventType: "test.done", Payload: json.RawMessage(`{"n":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(time.Minute); status(t, e, added.ID) != outbox.StatusProcessed && time.Now().Before(until); {
+		runtime.Gosched()
+	}
+	if err := e.close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	sent, sentErr := st.Queues.Length(t.Context(), "events")
+	wakes, err := st.Queues.Length(t.Context(), outbox.DefaultQueue)
+	if sent != 1 || wakes != 0 || errors.Join(sentErr, err) != nil {
+		t.Errorf("%d sent, %d wake-ups, %v", sent, wakes, errors.Join(sentErr, err))
 	}
 }
 

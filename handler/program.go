@@ -32,6 +32,8 @@ type program struct {
 	// Leave tells the other processes that this one is gone, when its gate is closed, and gives up what it still holds; nil means
 	// that there is nothing to tell.
 	Leave func(ctx context.Context) error
+	// Settled waits for the events that the program delivers beside its invocations; nil means that there are none.
+	Settled func(ctx context.Context) error
 	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
 	Close func()
 	// Manifest describes the app.

@@ -150,6 +150,9 @@ func (h *house) do(method, path, body string) (int, string) {
 func (h *house) deliver() {
 	for again := true; again; {
 		again = false
+		if err := h.Settled(h.t.Context()); err != nil {
+			h.t.Fatal(err)
+		}
 		for name, f := range h.Manifest().Functions {
 			queue := f.Bindings[0].QueueName
 			if queue == "" {

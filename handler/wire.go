@@ -114,7 +114,8 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	p.platform.keeper.Use(p.preparation.Again)
 	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close,
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
-	out.Leave = p.node.Leave
+	out.Settled = p.events.dispatcher.Settled
+	out.Leave = func(ctx context.Context) error { return errors.Join(p.events.close(ctx), p.node.Leave(ctx)) }
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out, p.sealed.asItCame(outbox.DefaultQueue))
@@ -284,6 +285,9 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 
 func (p *parts) close() {
 	p.direct.Close()
+	if err := p.events.close(context.Background()); err != nil {
+		p.log.Warn("events are left to others", "error", err)
+	}
 	p.node.Close()
 	p.list.Close()
 	p.pollers.close()

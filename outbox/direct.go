@@ -20,6 +20,11 @@ func (d *Dispatcher) Writer() *Writer { return &Writer{o: d.o, direct: d.direct}
 // back to other dispatchers. It may be called again.
 func (d *Dispatcher) Close(ctx context.Context) error {
 	d.direct.close()
+	return d.Settled(ctx)
+}
+
+// Settled returns when nothing that the Writer has added is under way, or ctx ends.
+func (d *Dispatcher) Settled(ctx context.Context) error {
 	select {
 	case <-d.direct.idle():
 		return nil
@@ -127,11 +132,13 @@ func (x *direct) close() {
 func (x *direct) idle() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if x.running == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
 	if x.ended == nil {
 		x.ended = make(chan struct{})
-		if x.running == 0 {
-			close(x.ended)
-		}
 	}
 	return x.ended
 }

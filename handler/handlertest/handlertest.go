@@ -129,6 +129,9 @@ func (h *Host) Deliver() (taken int) {
 	h.t.Helper()
 	for deliveries := 0; ; {
 		before := deliveries
+		if err := h.handler.Settled(h.t.Context()); err != nil { // events, which may leave wake-ups behind
+			h.t.Fatal(err)
+		}
 		for queue, name := range h.listens {
 			received, err := h.Queues.Receive(h.t.Context(), queue, queues.MaxReceive, visibility)
 			if err != nil && !errors.Is(err, queues.ErrNotFound) { // as the host, it waits for queues that are not there

@@ -36,6 +36,7 @@ func scenarios() []scenario {
 	all = append(all, replays(), events(), parkedEvents(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	all = append(all, starts(), idleNode(), takenAtOnce())
 	all = append(all, outboxes()...)
+	all = append(all, requests()...)
 	all = append(all, taskCompletion(), taskLists(), eternal())
 	all = append(all, pollers()...)
 	return append(all, recoveries()...)

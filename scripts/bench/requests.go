@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/engine/hmac"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// requestLatency is how long each storage request takes while requests are counted, so that work overlaps as it does over a
+	// network.
+	requestLatency = 2 * time.Millisecond
+	// loaded is how many messages make a load, and hostBatch how many the host handles at a time, as in host.json.
+	loaded    = 512
+	hostBatch = 16
+)
+
+// requests lists what is counted over the whole app: the handler as it is deployed, with the host's own requests.
+func requests() []scenario {
+	return []scenario{loneRequests(), hmacRequests(), plainRequests(), apiRequests("start"), apiRequests("event")}
+}
+
+// tally counts storage requests by service, table or queue, and kind.
+type tally struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+// intercept counts a request, which takes its time.
+func (c *tally) intercept(ctx context.Context, call faults.Call, next func(context.Context) error) error {
+	c.note(call)
+	time.Sleep(requestLatency)
+	return next(ctx)
+}
+
+func (c *tally) note(call faults.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[call.Service+"/"+call.Target+"/"+call.Operation]++
+}
+
+// begin counts from here on.
+func (c *tally) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts = map[string]int{}
+}
+
+// sum adds up what has one of the prefixes.
+func (c *tally) sum(prefixes ...string) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, count := range c.counts {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			n += count
+		}
+	}
+	return n
+}
+
+// deployed is the app in one process over storage in memory, and its host.
+type deployed struct {
+	*tally
+	handler *handler.Handler
+	queues  queues.Store
+	polled  *queues.Memory    // the same, not counted
+	listens map[string]string // functions by queue
+	done    atomic.Int64      // messages that were handled
+}
+
+// plainEngine is an engine with one operation and no event.
+const plainEngine = "plain"
+
+// newDeployed starts the app.
+func newDeployed(ctx context.Context) (*deployed, error) {
+	d := &deployed{tally: &tally{counts: map[string]int{}}, polled: queues.NewMemory(), listens: map[string]string{}}
+	c := handler.Config{Tables: faults.Tables(tables.NewMemory(), d.intercept), Queues: faults.Queues(d.polled, d.intercept),
+		Blobs: faults.Blobs(blobs.NewMemory(), d.intercept), Lookup: lookup, Log: slog.New(slog.DiscardHandler)}
+	d.queues = c.Queues
+	var err error
+	if d.handler, err = handler.New(handler.App{Engines: counted}, c); err != nil {
+		return nil, err
+	}
+	for name, f := range d.handler.Manifest().Functions {
+		if queue := f.Bindings[0].QueueName; queue != "" {
+			d.listens[queue] = name
+		}
+	}
+	return d, d.handler.Start(ctx)
+}
+
+// lookup finds the settings of a developer's host.
+func lookup(name string) (string, bool) {
+	value, ok := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true",
+		"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
+		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"}[name]
+	return value, ok
+}
+
+// counted are the engines whose messages are counted. Their publisher is the app's outbox.
+func counted(p *handler.Platform) ([]engine.Definition, error) {
+	var steps *hmac.Steps
+	arrivals, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: p.Tables, Outbox: p.Events, Targets: map[string]consumers.Target{},
+		Knows: func(ctx context.Context, target, version string) (bool, error) {
+			return steps.Knows(ctx, target, version)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	steps, err = hmac.New(hmac.Config{Vault: p.Secrets, Tables: p.Tables, Publisher: hmacEvents{p.Outbox}, Arrivals: arrivals})
+	if err != nil {
+		return nil, err
+	}
+	keys := hmac.Definition(steps)
+	keys.Consumers = arrivals
+	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n, nil })
+	plain := engine.Definition{Name: plainEngine, Queue: plainEngine + "-queue", Operations: []orchestrator.AnyActivity{step},
+		Orchestrator: engine.Orchestrate(plainEngine, func(ctx *orchestrator.Context, _ engine.Request[json.RawMessage]) (int, error) {
+			return step.Call(ctx, 1).Await()
+		})}
+	waits := engine.Definition{Name: "waits", Queue: "waits-queue", Operations: []orchestrator.AnyActivity{orchestrator.NewActivity("none", func(context.Context, int) (int, error) { return 0, nil })},
+		Orchestrator: engine.Orchestrate("waits", func(ctx *orchestrator.Context, _ engine.Request[json.RawMessage]) (int, error) {
+			return orchestrator.Event[int](ctx, "go").Await()
+		})}
+	return []engine.Definition{keys, plain, waits}, nil
+}
+
+// hmacEvents publishes the events of the hmac engine.
+type hmacEvents struct{ *outbox.Writer }
+
+// Publish adds an event.
+func (w hmacEvents) Publish(ctx context.Context, e hmac.Event) (string, error) {
+	added, err := w.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
+		Key: w.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
+	return added.ID, err
+}
+
+// ID is the id of an event.
+func (w hmacEvents) ID(e hmac.Event) string {
+	return w.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version).String()
+}
+
+// host hands out what is due in the queues until nothing is and n messages were handled. Of each queue it takes the next batch when
+// half of the one before is done, as in host.json.
+func (d *deployed) host(ctx context.Context, n int64) error {
+	d.done.Store(0)
+	var group errgroup.Group
+	inFlight := map[string]*atomic.Int64{}
+	for queue := range d.listens {
+		inFlight[queue] = &atomic.Int64{}
+	}
+	for {
+		busy := false
+		for queue, name := range d.listens {
+			now := inFlight[queue].Load()
+			busy = busy || now > 0
+			if now > hostBatch/2 {
+				continue
+			}
+			messages, err := d.polled.Receive(ctx, queue, hostBatch, time.Minute)
+			if errors.Is(err, queues.ErrNotFound) || err == nil && len(messages) == 0 {
+				continue // polls of an empty queue are no message's
+			}
+			if err != nil {
+				return errors.Join(err, group.Wait())
+			}
+			d.note(faults.Call{Service: "queues", Target: queue, Operation: "Receive"})
+			for _, m := range messages {
+				busy = true
+				inFlight[queue].Add(1)
+				group.Go(func() error {
+					defer inFlight[queue].Add(-1)
+					return d.invoke(ctx, queue, name, m)
+				})
+			}
+		}
+		if busy {
+			continue
+		}
+		if err := errors.Join(group.Wait(), d.handler.Settled(ctx)); err != nil || d.done.Load() >= n {
+			return err
+		}
+	}
+}
+
+// invoke hands a message to its function, as the host does, and deletes it.
+func (d *deployed) invoke(ctx context.Context, queue, name string, m queues.Message) error {
+	body, err := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: base64.StdEncoding.EncodeToString([]byte(m.Text))},
+		"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
+	if err != nil {
+		return err
+	}
+	if err := d.do(ctx, "/"+name, body, http.StatusOK); err != nil {
+		return err
+	}
+	d.done.Add(1)
+	return d.queues.Delete(ctx, queue, m.ID, m.PopReceipt)
+}
+
+// do posts to the app.
+func (d *deployed) do(ctx context.Context, path string, body []byte, want int) error {
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
+	req.Host = "localhost"
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	d.handler.ServeHTTP(rec, req)
+	if rec.Code != want {
+		return fmt.Errorf("%s answers %d: %.256s", path, rec.Code, rec.Body)
+	}
+	return nil
+}
+
+// load sends n messages of an engine and has them handled. What sending costs is the sender's.
+func (d *deployed) load(ctx context.Context, name, queue string, from, n int) error {
+	for i := range n {
+		body, err := json.Marshal(engine.Message{CorrelationID: fmt.Sprintf("%s-%d", name, from+i), Engine: name, InstanceID: fmt.Sprintf("instance-%d", from+i)})
+		if err != nil {
+			return err
+		}
+		if _, err := d.queues.Send(ctx, queue, body, 0); err != nil {
+			return err
+		}
+	}
+	d.begin()
+	return d.host(ctx, int64(n))
+}
