@@ -18,8 +18,11 @@
 //	x-{processed}-{id}              processed or skipped, newest first
 //	d-{died}-{id}                   dead, newest first
 //	k-{order key}                   the next sequence of an order key that has a row under p-
+//	n-{nonce}                       a process may add p-, w- and o- rows
 //
-// The partition "~tenants" has one row for each tenant. Rows that belong together change in one transaction. A claim replaces the
+// The partition "~tenants" has one row for each tenant, and "~open" one for each that may have p-, w- or o- rows; sweeps read the
+// latter. Rows that belong together change in one transaction. A claim replaces the
 // p- row of a message by one that is due when the claim ends, under a name that nobody else knows. The settlement deletes the row
-// of that name, which fails if the claim was lost.
+// of that name, which fails if the claim was lost. A process that delivers what it adds (Dispatcher.Writer) inserts the p- row
+// already claimed.
 package outbox

@@ -17,10 +17,11 @@ import (
 // Whatever adds a p- or o- row to a tenant that may have none replaces that n- row in the same transaction, which fails if it is
 // gone.
 //
-// A sweep closes a tenant in the reverse order: it reads the row under "~open", deletes all n- rows, looks for p- and o- rows, and
-// when there are none it deletes the row that it has read, if nobody has written it since. So a transaction that succeeded after
-// that look has an n- row that was inserted after the deletion of the others, and its process writes the row under "~open" later
-// than it was read: either the sweep fails to delete it, or it is there anew.
+// A sweep closes a tenant in the reverse order: it reads the row under "~open", looks for n-, o- and p- rows, and when there are n-
+// rows only it deletes these, and then the row under "~open", each unless it has changed since it was read. Nothing can be added
+// meanwhile: with an n- row that was seen, the addition changes it, so that the sweep fails, or comes too late and fails. With one
+// that was not seen, its process writes the row under "~open" later than it was read: either the sweep fails to delete it, or it is
+// there anew.
 
 const (
 	// quietAfter is for how long nothing must have been added to a tenant before a sweep closes it. It spares tenants that are
@@ -200,18 +201,13 @@ func (o *Outbox) closeTenant(ctx context.Context, t openTenant, openings []table
 			return nil
 		}
 	}
-	if len(openings) > 0 {
-		for rows := range slices.Chunk(openings, maxOps) {
-			ops := make([]tables.Op, 0, len(rows))
-			for _, e := range rows {
-				ops = append(ops, tables.Delete(e.Key, e.ETag))
-			}
-			if err := o.tables.Apply(ctx, o.table, ops...); err != nil {
-				return inUse(err)
-			}
+	for rows := range slices.Chunk(openings, maxOps) {
+		ops := make([]tables.Op, 0, len(rows))
+		for _, e := range rows {
+			ops = append(ops, tables.Delete(e.Key, e.ETag))
 		}
-		if g, err := o.look(ctx, t.id); err != nil || g.pending || len(g.openings) > 0 {
-			return err
+		if err := o.tables.Apply(ctx, o.table, ops...); err != nil {
+			return inUse(err)
 		}
 	}
 	return inUse(o.tables.Apply(ctx, o.table, tables.Delete(openKey(t.id), t.etag)))

@@ -45,34 +45,34 @@ func requests() []scenario {
 	return []scenario{loneRequests(), hmacRequests(), plainRequests(), apiRequests("start"), apiRequests("event")}
 }
 
-// tally counts storage requests by service, table or queue, and kind.
-type tally struct {
+// requestCount counts storage requests by service, table or queue, and kind.
+type requestCount struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
 // intercept counts a request, which takes its time.
-func (c *tally) intercept(ctx context.Context, call faults.Call, next func(context.Context) error) error {
+func (c *requestCount) intercept(ctx context.Context, call faults.Call, next func(context.Context) error) error {
 	c.note(call)
 	time.Sleep(requestLatency)
 	return next(ctx)
 }
 
-func (c *tally) note(call faults.Call) {
+func (c *requestCount) note(call faults.Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts[call.Service+"/"+call.Target+"/"+call.Operation]++
 }
 
 // begin counts from here on.
-func (c *tally) begin() {
+func (c *requestCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts = map[string]int{}
 }
 
 // sum adds up what has one of the prefixes.
-func (c *tally) sum(prefixes ...string) (n int) {
+func (c *requestCount) sum(prefixes ...string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for name, count := range c.counts {
@@ -83,9 +83,9 @@ func (c *tally) sum(prefixes ...string) (n int) {
 	return n
 }
 
-// deployed is the app in one process over storage in memory, and its host.
-type deployed struct {
-	*tally
+// countedApp is the app in one process over storage in memory, and its host.
+type countedApp struct {
+	*requestCount
 	handler *handler.Handler
 	queues  queues.Store
 	polled  *queues.Memory    // the same, not counted
@@ -96,14 +96,14 @@ type deployed struct {
 // plainEngine is an engine with one operation and no event.
 const plainEngine = "plain"
 
-// newDeployed starts the app.
-func newDeployed(ctx context.Context) (*deployed, error) {
-	d := &deployed{tally: &tally{counts: map[string]int{}}, polled: queues.NewMemory(), listens: map[string]string{}}
+// newCountedApp starts the app.
+func newCountedApp(ctx context.Context) (*countedApp, error) {
+	d := &countedApp{requestCount: &requestCount{counts: map[string]int{}}, polled: queues.NewMemory(), listens: map[string]string{}}
 	c := handler.Config{Tables: faults.Tables(tables.NewMemory(), d.intercept), Queues: faults.Queues(d.polled, d.intercept),
-		Blobs: faults.Blobs(blobs.NewMemory(), d.intercept), Lookup: lookup, Log: slog.New(slog.DiscardHandler)}
+		Blobs: faults.Blobs(blobs.NewMemory(), d.intercept), Lookup: countedSettings, Log: slog.New(slog.DiscardHandler)}
 	d.queues = c.Queues
 	var err error
-	if d.handler, err = handler.New(handler.App{Engines: counted}, c); err != nil {
+	if d.handler, err = handler.New(handler.App{Engines: countedEngines}, c); err != nil {
 		return nil, err
 	}
 	for name, f := range d.handler.Manifest().Functions {
@@ -114,16 +114,16 @@ func newDeployed(ctx context.Context) (*deployed, error) {
 	return d, d.handler.Start(ctx)
 }
 
-// lookup finds the settings of a developer's host.
-func lookup(name string) (string, bool) {
+// countedSettings finds the settings of a developer's host.
+func countedSettings(name string) (string, bool) {
 	value, ok := map[string]string{"AZURE_FUNCTIONS_ENVIRONMENT": "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT": "true",
 		"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"}[name]
 	return value, ok
 }
 
-// counted are the engines whose messages are counted. Their publisher is the app's outbox.
-func counted(p *handler.Platform) ([]engine.Definition, error) {
+// countedEngines are the engines whose messages are counted. Their publisher is the app's outbox.
+func countedEngines(p *handler.Platform) ([]engine.Definition, error) {
 	var steps *hmac.Steps
 	arrivals, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: p.Tables, Outbox: p.Events, Targets: map[string]consumers.Target{},
 		Knows: func(ctx context.Context, target, version string) (bool, error) {
@@ -167,7 +167,7 @@ func (w hmacEvents) ID(e hmac.Event) string {
 
 // host hands out what is due in the queues until nothing is and n messages were handled. Of each queue it takes the next batch when
 // half of the one before is done, as in host.json.
-func (d *deployed) host(ctx context.Context, n int64) error {
+func (d *countedApp) host(ctx context.Context, n int64) error {
 	d.done.Store(0)
 	var group errgroup.Group
 	inFlight := map[string]*atomic.Int64{}
@@ -209,7 +209,7 @@ func (d *deployed) host(ctx context.Context, n int64) error {
 }
 
 // invoke hands a message to its function, as the host does, and deletes it.
-func (d *deployed) invoke(ctx context.Context, queue, name string, m queues.Message) error {
+func (d *countedApp) invoke(ctx context.Context, queue, name string, m queues.Message) error {
 	body, err := json.Marshal(map[string]any{"Data": map[string]any{function.QueueParameter: base64.StdEncoding.EncodeToString([]byte(m.Text))},
 		"Metadata": map[string]any{"Id": m.ID, "DequeueCount": m.DequeueCount, "InsertionTime": m.InsertedAt}})
 	if err != nil {
@@ -223,7 +223,7 @@ func (d *deployed) invoke(ctx context.Context, queue, name string, m queues.Mess
 }
 
 // do posts to the app.
-func (d *deployed) do(ctx context.Context, path string, body []byte, want int) error {
+func (d *countedApp) do(ctx context.Context, path string, body []byte, want int) error {
 	req := httptest.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
 	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
@@ -236,7 +236,7 @@ func (d *deployed) do(ctx context.Context, path string, body []byte, want int) e
 }
 
 // load sends n messages of an engine and has them handled. What sending costs is the sender's.
-func (d *deployed) load(ctx context.Context, name, queue string, from, n int) error {
+func (d *countedApp) load(ctx context.Context, name, queue string, from, n int) error {
 	for i := range n {
 		body, err := json.Marshal(engine.Message{CorrelationID: fmt.Sprintf("%s-%d", name, from+i), Engine: name, InstanceID: fmt.Sprintf("instance-%d", from+i)})
 		if err != nil {

@@ -55,7 +55,7 @@ func messageRequests(name, goal, engineName, queue string) scenario {
 		metric{"requests/" + name + "/vault", "requests", "of the development vault; not in the total"},
 		metric{"requests/" + name + "/total", "requests", goal})
 	return scenario{metrics, func(ctx context.Context, _ time.Duration) ([]float64, error) {
-		d, err := newDeployed(ctx)
+		d, err := newCountedApp(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func messageRequests(name, goal, engineName, queue string) scenario {
 }
 
 // lines are the values of parts, of the rest, of the vault and of the total, for each message of a load.
-func (d *deployed) lines(all []part) (values []float64) {
+func (d *countedApp) lines(all []part) (values []float64) {
 	total := d.sum("") - d.sum(vault)
 	rest := total
 	for _, p := range all {
@@ -95,7 +95,7 @@ func plainRequests() scenario {
 func apiRequests(what string) scenario {
 	m := metric{"requests/api/" + what, "requests", ""}
 	return scenario{[]metric{m}, func(ctx context.Context, _ time.Duration) ([]float64, error) {
-		d, err := newDeployed(ctx)
+		d, err := newCountedApp(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func loneRequests() scenario {
 	return scenario{[]metric{m}, func(ctx context.Context, _ time.Duration) ([]float64, error) {
 		var ahead atomic.Int64
 		now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-		c, count := memoryOutbox(), &tally{counts: map[string]int{}}
+		c, count := memoryOutbox(), &requestCount{counts: map[string]int{}}
 		memory := queues.NewMemory()
 		memory.Now, c.Now = now, now
 		c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, count.intercept), faults.Queues(memory, count.intercept), faults.Blobs(c.Blobs, count.intercept)
