@@ -42,7 +42,7 @@ const (
 
 // requests lists what is counted over the whole app: the handler as it is deployed, with the host's own requests.
 func requests() []scenario {
-	return []scenario{loneRequests(), hmacRequests(), plainRequests(), apiRequests("start"), apiRequests("event")}
+	return []scenario{loneRequests(), hmacRequests(), plainRequests()}
 }
 
 // requestCount counts storage requests by service, table or queue, and kind.
@@ -143,11 +143,7 @@ func countedEngines(p *handler.Platform) ([]engine.Definition, error) {
 		Orchestrator: engine.Orchestrate(plainEngine, func(ctx *orchestrator.Context, _ engine.Request[json.RawMessage]) (int, error) {
 			return step.Call(ctx, 1).Await()
 		})}
-	waits := engine.Definition{Name: "waits", Queue: "waits-queue", Operations: []orchestrator.AnyActivity{orchestrator.NewActivity("none", func(context.Context, int) (int, error) { return 0, nil })},
-		Orchestrator: engine.Orchestrate("waits", func(ctx *orchestrator.Context, _ engine.Request[json.RawMessage]) (int, error) {
-			return orchestrator.Event[int](ctx, "go").Await()
-		})}
-	return []engine.Definition{keys, plain, waits}, nil
+	return []engine.Definition{keys, plain}, nil
 }
 
 // hmacEvents publishes the events of the hmac engine.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -88,46 +87,6 @@ func hmacRequests() scenario {
 
 func plainRequests() scenario {
 	return messageRequests("plain", "an engine with one operation", plainEngine, plainEngine+"-queue")
-}
-
-// apiRequests counts what a call by API costs, until its effect and the end of the orchestration: the start of one with an
-// activity, or the event that one waits for, which then ends.
-func apiRequests(what string) scenario {
-	m := metric{"requests/api/" + what, "requests", ""}
-	return scenario{[]metric{m}, func(ctx context.Context, _ time.Duration) ([]float64, error) {
-		d, err := newCountedApp(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer d.handler.Close()
-		const n = hostBatch
-		orchestrator := map[string]string{"start": plainEngine, "event": "waits"}[what]
-		for round := range 2 { // what happens once in a process is not counted
-			d.begin()
-			for i := range n {
-				body := fmt.Appendf(nil, `{"orchestrator":%q,"id":"%s-%d-%d","correlationId":"%d-%d","input":{}}`, orchestrator, orchestrator, round, i, round, i)
-				if err := d.do(ctx, "/api/orchestrations", body, http.StatusAccepted); err != nil {
-					return nil, err
-				}
-			}
-			if err := d.host(ctx, n); err != nil {
-				return nil, err
-			}
-			if what == "start" {
-				continue
-			}
-			d.begin()
-			for i := range n {
-				if err := d.do(ctx, fmt.Sprintf("/api/orchestrations/%s-%d-%d/events/go", orchestrator, round, i), []byte("1"), http.StatusAccepted); err != nil {
-					return nil, err
-				}
-			}
-			if err := d.host(ctx, n); err != nil {
-				return nil, err
-			}
-		}
-		return []float64{float64(d.sum("")) / n}, nil
-	}}
 }
 
 // loneRequests counts what one message costs from its addition until it is settled, in a process that knows its tenant and has
