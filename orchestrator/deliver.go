@@ -28,6 +28,7 @@ func (d *driver) enqueue(v *delivery) {
 	}
 	d.inbox = append(d.inbox, v)
 	d.notify()
+	d.handOver()
 }
 
 // notify tells the driver that its inbox is not empty.
@@ -93,7 +94,7 @@ func (r *Runtime) deliver(ctx context.Context, s Signal, gone bool, applied func
 				return Outcome{}, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ctx.Err())
 			}
 		}
-		<-d.finished
+		d.await(ctx)
 		switch {
 		case v.early:
 			return d.outcome, fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrEarly)
@@ -135,6 +136,10 @@ func (d *driver) readInbox() error {
 	d.rt.mu.Lock()
 	inbox := d.inbox
 	d.inbox = nil
+	select {
+	case <-d.inboxReady: // of what is read here
+	default:
+	}
 	d.rt.mu.Unlock()
 	for i, v := range inbox {
 		if d.execution.continues {

@@ -10,8 +10,8 @@ import (
 )
 
 // driver runs one orchestration from the end of its committed rounds as far as it can go. A process has at most one
-// driver for an orchestration. Until finished is closed, all fields but finished belong to the goroutine that runs the
-// driver.
+// driver for an orchestration. Until finished is closed, all fields but finished and holder belong to the goroutine that
+// runs the driver.
 type driver struct {
 	rt           *Runtime
 	request      Start // the Start that it was made for
@@ -55,6 +55,9 @@ type driver struct {
 	blocked            error  // set when another driver of this process has found the function blocked
 	watchdog           *watchdog
 
+	ctx    context.Context // of whoever made the driver run
+	holder holder          // the goroutine that runs the driver
+
 	inbox          []*delivery   // guarded by rt.mu
 	inboxReady     chan struct{} // receives when the inbox is not empty
 	staleTimer     bool          // a timer signal came that nobody waits for any more
@@ -85,24 +88,40 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 // run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it
 // with Goexit.
 func (d *driver) run(ctx context.Context) {
+	d.executor = newExecutor(ctx, d.rt, d.start)
+	d.executor.driver = d
+	d.watchdog = newWatchdog(d, ctx)
+	d.ctx = ctx
+	d.driveHere(d.drive)
+}
+
+// driveHere drives the orchestration on this goroutine. It finishes the driver, unless another goroutine has taken it
+// over.
+func (d *driver) driveHere(drive func(context.Context) (Outcome, error)) {
 	var out Outcome
 	err := fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+	mine := d.holder.current()
+	defer func() {
+		if d.holder.current() == mine {
+			d.leave(out, err)
+		}
+	}()
+	out, err = drive(d.ctx)
+}
+
+// leave finishes the driver.
+func (d *driver) leave(out Outcome, err error) {
 	defer func() {
 		if err != nil && d.committed > 0 {
-			d.indexForSweeper(ctx)
+			d.indexForSweeper(d.ctx)
 		}
 		d.rt.finish(d, out, err)
 	}()
-	d.executor = newExecutor(ctx, d.rt, d.start)
 	defer d.executor.close()
-	d.watchdog = newWatchdog(d, ctx)
 	defer d.watchdog.stop()
-	defer func() {
-		if d.execution != nil {
-			d.execution.close()
-		}
-	}()
-	out, err = d.drive(ctx)
+	if d.execution != nil {
+		d.execution.close()
+	}
 }
 
 // drive runs the orchestration as far as it goes, and stalls it when its code cannot go on.
@@ -110,14 +129,19 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if d.blocked != nil {
 		return d.stall(ctx, d.blocked)
 	}
-	out, err := d.advance(ctx)
+	return d.orStall(ctx, d.advance)
+}
+
+// orStall stalls the orchestration when its code cannot go on.
+func (d *driver) orStall(ctx context.Context, advance func(context.Context) (Outcome, error)) (Outcome, error) {
+	out, err := advance(ctx)
 	if isStall(err) {
 		return d.stall(ctx, err)
 	}
 	return out, err
 }
 
-// advance runs the orchestration step by step until it comes to rest.
+// advance opens the orchestration and runs it until it comes to rest.
 func (d *driver) advance(ctx context.Context) (Outcome, error) {
 	if err := d.open(ctx); err != nil {
 		return Outcome{}, asElsewhere(err)
@@ -133,6 +157,11 @@ func (d *driver) advance(ctx context.Context) (Outcome, error) {
 	if err := d.takeOver(ctx); err != nil {
 		return Outcome{}, err
 	}
+	return d.steps(ctx)
+}
+
+// steps runs the orchestration step by step until it comes to rest.
+func (d *driver) steps(ctx context.Context) (Outcome, error) {
 	for {
 		out, done, err := d.step(ctx)
 		if done || err != nil {
@@ -311,12 +340,15 @@ func (d *driver) mustCommit() bool {
 // waitForResults learns all results that are there. If there are none, it waits for one until next, or until what was
 // learned has to be committed.
 func (d *driver) waitForResults(ctx context.Context, next time.Time) error {
-	if any, err := d.learnResults(); any || err != nil {
-		return err
-	}
 	wake := next
 	if len(d.learned) > 0 && (wake.IsZero() || d.commitBy.Before(wake)) {
 		wake = d.commitBy
+	}
+	if a := d.executor.takeLone(); a != nil {
+		return d.runHere(ctx, a, wake)
+	}
+	if any, err := d.learnResults(); any || err != nil {
+		return err
 	}
 	var timer <-chan time.Time
 	if !wake.IsZero() {

@@ -15,7 +15,7 @@ import (
 const elsewhereDelay = 5 * time.Second
 
 // executor runs the activities and sub-orchestrations that one driver's orchestration has called, in this process.
-// Everything but the attempts themselves runs on the driver's goroutine.
+// Everything but the attempts themselves runs on the driver's goroutine; an attempt may run there, too, see runHere.
 type executor struct {
 	rt      *Runtime
 	start   Start
@@ -27,6 +27,8 @@ type executor struct {
 	waiting   []*task           // calls that are not started, and timers that have not fired
 	inFlight  map[call]*attempt // the attempts that are running; nil before the first
 	idle      chan *attempt     // takes work for goroutines that are idle; nil when there are none
+	lone      *attempt          // the only one in flight, which runs on the driver's goroutine; nil for none
+	driver    *driver           // sees the progress of attempts; nil for one that runs none
 }
 
 // call identifies a call. The execution is part of it because consecutive executions use the same numbers.
@@ -87,6 +89,9 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 			c.launch(t)
 		}
 	}
+	if len(fired)+len(excess) > 0 { // there is something else to do
+		c.launchLone()
+	}
 	clear(c.waiting[len(later):])
 	c.waiting = later
 	slices.SortStableFunc(fired, func(a, b *task) int { return fromMicros(a.due).Compare(fromMicros(b.due)) })
@@ -121,7 +126,31 @@ func (c *executor) idleUntil(ctx context.Context, next time.Time) bool {
 	return bounded && next.After(deadline)
 }
 
-func (c *executor) launch(t *task) { c.runPooled(c.begin(t)) }
+// launch starts an attempt. An activity that is the only one waits for takeLone, unless another attempt follows.
+func (c *executor) launch(t *task) {
+	c.launchLone()
+	alone := len(c.inFlight) == 0 && t.kind == activityTask && c.driver != nil
+	a := c.begin(t)
+	if alone {
+		c.lone = a
+		return
+	}
+	c.runPooled(a)
+}
+
+// launchLone gives the attempt that waits for takeLone a goroutine of its own.
+func (c *executor) launchLone() {
+	if a := c.takeLone(); a != nil {
+		c.runPooled(a)
+	}
+}
+
+// takeLone returns the attempt that runs on the driver's goroutine; nil when there is none.
+func (c *executor) takeLone() *attempt {
+	a := c.lone
+	c.lone = nil
+	return a
+}
 
 // begin notes that an attempt runs from here on.
 func (c *executor) begin(t *task) *attempt {
@@ -163,6 +192,7 @@ func (c *executor) conclude(a *attempt, r result) result {
 // record posts the progress of an attempt that is running.
 func (c *executor) record(a *attempt, progress json.RawMessage) {
 	c.post(result{execution: a.info.Execution, number: a.info.Task, running: true, progress: progress})
+	c.driver.handOver()
 }
 
 // runPooled runs an attempt on an idle goroutine, or on a new one. Goroutines are reused because the stack of one that

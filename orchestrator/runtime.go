@@ -191,7 +191,7 @@ func (r *Runtime) Run(ctx context.Context, s Start) (Outcome, error) {
 			if joined {
 				return Outcome{ID: s.ID, CorrelationID: s.CorrelationID, Status: Running, Joined: true, ResumeAt: r.config.Now()}, nil
 			}
-			<-d.finished // the driver has the same ctx, so it finishes soon
+			d.await(ctx) // the driver has the same ctx, so it finishes soon
 		}
 		if joined && d.request.deliver && ctx.Err() == nil {
 			continue // a driver for a signal does less than one for a start: it starts nothing and retries nothing
@@ -220,7 +220,7 @@ func (r *Runtime) runChild(ctx context.Context, s Start) (Outcome, error) {
 	for {
 		d, joined := r.join(ctx, s, o, nil)
 		if !joined {
-			<-d.finished
+			d.await(ctx)
 			return d.outcome, d.err
 		}
 		select {
@@ -301,6 +301,17 @@ func (r *Runtime) join(ctx context.Context, s Start, o AnyOrchestrator, v *deliv
 	r.active[s.ID] = d
 	go d.run(ctx)
 	return d, false
+}
+
+// await waits until the driver has finished. ctx is that of the driver, whose end the driver has to see.
+func (d *driver) await(ctx context.Context) {
+	select {
+	case <-d.finished:
+		return
+	case <-ctx.Done():
+		d.handOver()
+	}
+	<-d.finished
 }
 
 // finish removes a driver and publishes its outcome, once.
