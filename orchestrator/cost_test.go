@@ -91,3 +91,26 @@ func BenchmarkDrive(b *testing.B) {
 		})
 	}
 }
+
+// TestCost holds how many allocations it takes to drive an orchestration. The bounds leave room for a few; whoever
+// crosses them has made every orchestration dearer.
+func TestCost(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates, too")
+	}
+	r := newCostRig(t)
+	of := func(n int) float64 {
+		return testing.AllocsPerRun(20, func() {
+			if err := r.run(t.Context(), "sequence", n); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	three, many := of(3), of(103)
+	if most := 260.0; three > most {
+		t.Errorf("an orchestration of 3 activities takes %v allocations, at most %v are allowed", three, most)
+	}
+	if each, most := (many-three)/100, 46.0; each > most {
+		t.Errorf("an activity in a sequence takes %v allocations, at most %v are allowed", each, most)
+	}
+}
