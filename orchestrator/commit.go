@@ -65,11 +65,13 @@ func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	drop := d.obsoleteRows[:min(len(d.obsoleteRows), max(dropSlice-len(people), 0))]
 	emptied, litter := d.emptiedExecutions(drop)
 	old := d.listBlobs(ctx, emptied)
-	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(d.rt.config.Now()), d.requiredETag, append(d.otherRowOps(drop), people...)...)
+	now := d.rt.config.Now()
+	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(now), d.requiredETag, append(d.otherRowOps(drop), people...)...)
 	if err != nil {
 		return err
 	}
 	d.obsoleteRows, d.obsoleteBlobs, d.blobs = d.obsoleteRows[len(drop):], litter, d.blobs || blobs
+	d.writtenAt = now
 	d.roundCommitted(r, p)
 	d.deleteBlobs(ctx, old)
 	return d.emit(ctx, r)

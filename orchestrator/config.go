@@ -62,6 +62,10 @@ type Config struct {
 	// durable. It runs on the goroutine that commits rounds, so it must not block. A change that a crash keeps from
 	// being reported is never reported. Optional.
 	StatusChanged func(n StatusChange)
+	// CachedEvents is how many events the executions hold together that the Runtime keeps in memory after they have come to
+	// rest. A signal for one of them needs no replay, unless another process has driven it since; a coroutine counts as 16
+	// events. The default is 0, which keeps none; with more, call Runtime.Close.
+	CachedEvents int
 	// Nodes lets other processes go on at once with what this one has in hand when it dies. Without it, they go on when its
 	// messages come again.
 	Nodes Nodes

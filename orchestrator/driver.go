@@ -13,37 +13,21 @@ import (
 // driver for an orchestration. Until finished is closed, all fields but finished and holder belong to the goroutine that
 // runs the driver.
 type driver struct {
-	rt           *Runtime
-	request      Start // the Start that it was made for
-	start        Start // the same, or the Start of the orchestration that a signal found
-	orchestrator AnyOrchestrator
-	executor     *executor
+	position
 
-	execution      *execution
-	rounds         []round // of this execution, committed
-	version        int     // number of rounds of all executions
-	reportedStatus Status  // status after the last round, "" before the first
-	committed      int     // number of rounds that this driver has committed
-	createdAt      time.Time
-	latestEventAt  int64 // time of the latest event that was found, in microseconds
-	marker         executionMarker
-	previousMarker executionMarker // marker of the execution before
-	obsoleteRows   []string        // rows of executions that are not needed any more
-	previousRows   []string        // rows that become obsolete when this execution continues as new
-	obsoleteBlobs  []int           // executions with obsolete rows that have blobs
-	blobs          bool            // this execution has blobs
-	row            statusColumns
-	earlier        []Outcome
-	prior          priorResults
-	lookedUp       int             // how many calls of this execution were compared with prior
-	matched        []matchedResult // prior results that calls are about to get
-	known          int             // how many calls of this execution are committed
-	conflicts      int             // how many rounds other processes committed first
-	node           string          // name of this process when the driver was made
-	release        func()          // lets go of the orchestration
-	responsible    string          // node that was responsible for the open calls in the status row that was loaded
-	requiredETag   string          // ETag that the status row must have at the first commit; "" for any
-	unconfirmed    *round          // the last round that was loaded: its effects may be missing
+	rt       *Runtime
+	request  Start // the Start that it was made for
+	start    Start // the same, or the Start of the orchestration that a signal found
+	executor *executor
+
+	row          statusColumns
+	committed    int    // number of rounds that this driver has committed
+	conflicts    int    // how many rounds other processes committed first
+	node         string // name of this process when the driver was made
+	release      func() // lets go of the orchestration
+	responsible  string // node that was responsible for the open calls in the status row that was loaded
+	requiredETag string // ETag that the status row must have at the first commit; "" for any
+	unconfirmed  *round // the last round that was loaded: its effects may be missing
 
 	codeless           bool   // the orchestrator's function does not run
 	statusETag         string // ETag of the status row that was loaded
@@ -82,7 +66,7 @@ type driver struct {
 }
 
 func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
-	return &driver{rt: r, request: s, start: s, orchestrator: o, node: r.Node(), finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
+	return &driver{rt: r, request: s, start: s, position: position{orchestrator: o}, node: r.Node(), finished: make(chan struct{}), inboxReady: make(chan struct{}, 1)}
 }
 
 // run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it
@@ -119,7 +103,7 @@ func (d *driver) leave(out Outcome, err error) {
 	}()
 	defer d.executor.close()
 	defer d.watchdog.stop()
-	if d.execution != nil {
+	if atRest := err == nil && out.Woken; d.execution != nil && !(atRest && d.keep()) {
 		d.execution.close()
 	}
 }

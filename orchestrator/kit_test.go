@@ -32,6 +32,7 @@ type world struct {
 	blobs       blobs.Store
 	queues      queues.Store
 	roundBudget roundBudget // of the rounds of its processes; zero for what they have
+	forgetful   bool        // its processes keep nothing in memory of what has come to rest
 }
 
 // narrow is room for one event or decision a round.
@@ -86,10 +87,14 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	c.Tables, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
 	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	c.ScheduleQueue = signalQueue // one queue is enough to be delivered from
+	if !w.forgetful {
+		c.CachedEvents = 10_000
+	}
 	rt, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(rt.Close)
 	if w.roundBudget != (roundBudget{}) {
 		rt.roundBudget = w.roundBudget
 	}

@@ -35,6 +35,9 @@ func (d *driver) open(ctx context.Context) error {
 			return err
 		}
 	}
+	if d.restore(ctx) {
+		return nil
+	}
 	all, status, err := d.rt.journal.loadWith(ctx, d.start.ID)
 	if err != nil {
 		return err
@@ -221,6 +224,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 
 // noteStatus remembers the status row that was loaded with the rounds.
 func (d *driver) noteStatus(status tables.Entity) {
+	d.writtenAt = status.Time(columnExecutedOn)
 	d.statusETag, d.storedCustomStatus = status.ETag, status.String("CustomStatus")
 	d.lastSignal, d.responsible = status.String("LastSignalId"), status.String(columnResponsible)
 }

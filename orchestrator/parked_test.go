@@ -27,6 +27,7 @@ const perWake = 5
 func TestTenThousandParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.forgetful = true
 		o := NewOrchestrator("test", func(ctx *Context, n int) (int, error) {
 			timer, e := Timer(ctx, 24*time.Hour), Event[int](ctx, "go")
 			if Any(ctx, timer, e) == 0 {

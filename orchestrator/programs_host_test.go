@@ -104,13 +104,14 @@ func (r *trial) newNode() *node {
 		return err
 	}
 	rt, err := New(Config{Tables: faults.Tables(r.world.tables, intercept), Blobs: faults.Blobs(r.world.blobs, intercept),
-		Queues: faults.Queues(r.world.queues, intercept), ScheduleQueue: signalQueue, MaxInlineActivities: r.spread, Now: n.now,
+		Queues: faults.Queues(r.world.queues, intercept), ScheduleQueue: signalQueue, CachedEvents: cachedEvents(r.seed), MaxInlineActivities: r.spread, Now: n.now,
 		Orchestrators: m.orchestrators(), Activities: activities, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Publish: func(_ context.Context, all []Publication) error { return r.publish(n, all) },
 		Ended:   func(_ context.Context, out Outcome) error { return r.ended(n, out) }})
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.t.Cleanup(rt.Close)
 	if r.plan.Narrow {
 		rt.roundBudget = narrow()
 	}

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Runtime runs orchestrations. It is safe for concurrent use. It does nothing between calls, so there is nothing to
-// close.
+// Runtime runs orchestrations. It is safe for concurrent use. It does nothing between calls; Close only matters with
+// Config.CachedEvents.
 type Runtime struct {
 	config        Config
 	journal       *journal
@@ -21,7 +21,8 @@ type Runtime struct {
 
 	mu             sync.Mutex
 	active         map[string]*driver // by orchestration id: at most one driver each
-	blocked        map[string]error   // why the code of an orchestration is blocked, by id
+	cache          cache
+	blocked        map[string]error // why the code of an orchestration is blocked, by id
 	counts         Counts
 	obsoleteParked []string // obsolete rows of the index
 
@@ -68,6 +69,7 @@ func New(c Config) (*Runtime, error) {
 		activities:    map[string]AnyActivity{},
 		slots:         make(chan struct{}, max(c.MaxActivities, 1)),
 		active:        map[string]*driver{},
+		cache:         cache{most: c.CachedEvents},
 		blocked:       map[string]error{},
 		roundBudget:   defaultRoundBudget(),
 	}
@@ -76,7 +78,7 @@ func New(c Config) (*Runtime, error) {
 		errs = append(errs, errors.New("tables and blobs are required"))
 	}
 	if c.MaxActivities < 1 || c.MaxInlineActivities < 1 || c.LingerResults < 1 || c.Linger < 0 || c.Grace < 0 || c.TurnTimeout < 0 ||
-		c.ProgressInterval < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
+		c.ProgressInterval < 0 || c.CachedEvents < 0 || c.LostAfter < 0 || c.LateAfter < 0 {
 		errs = append(errs, errors.New("numbers and times must be positive"))
 	}
 	for _, o := range c.Orchestrators {

@@ -41,11 +41,12 @@ func (s *simulation) newNode() *node {
 			activities[i] = slowActivity{a, s}
 		}
 		rt, err := New(Config{Tables: faults.Tables(s.world.tables, n.intercept), Blobs: faults.Blobs(s.world.blobs, n.intercept),
-			Queues: faults.Queues(s.world.queues, n.intercept), ScheduleQueue: signalQueue, MaxInlineActivities: s.spread, Now: n.now, Orchestrators: orchestrators, Activities: activities,
+			Queues: faults.Queues(s.world.queues, n.intercept), CachedEvents: cachedEvents(s.seed), ScheduleQueue: signalQueue, MaxInlineActivities: s.spread, Now: n.now, Orchestrators: orchestrators, Activities: activities,
 			Ended: n.ended, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 		if err != nil {
 			s.t.Fatal(err)
 		}
+		s.t.Cleanup(rt.Close)
 		if s.narrow {
 			rt.roundBudget = narrow()
 		}
@@ -53,6 +54,9 @@ func (s *simulation) newNode() *node {
 	}
 	return n
 }
+
+// cachedEvents is how much the nodes of a simulation keep in memory: nothing, too little, or everything.
+func cachedEvents(seed uint64) int { return []int{0, 60, 100_000}[seed%3] }
 
 // slowActivity takes its time, the same in every attempt: attempts begin at once, so that their order cannot decide.
 type slowActivity struct {
