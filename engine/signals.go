@@ -74,7 +74,14 @@ func (p *Pipeline) recordRunning(ctx context.Context, out orchestrator.Outcome, 
 		if !a.loadHistory(ctx) {
 			return a.err
 		}
-		return a.recordProgress(ctx, out)
+		whole, err := p.config.Runtime.Get(ctx, out.ID)
+		if errors.Is(err, orchestrator.ErrNotFound) {
+			return nil // it was purged meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		return a.recordProgress(ctx, whole)
 	}
 	since = since.Truncate(time.Microsecond) // the precision of the rounds
 	out.Calls = slices.DeleteFunc(slices.Clone(out.Calls), func(c orchestrator.Call) bool { return c.EndedAt.Before(since) })

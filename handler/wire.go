@@ -169,13 +169,16 @@ func (p *parts) wireEngines() (err error) {
 	return err
 }
 
+// cachedEvents bounds the memory for orchestrations that wait: an event takes some hundred bytes with what belongs to it.
+const cachedEvents = 50_000
+
 // wireRuntime makes what runs it. Some of what it runs works on the runtime itself, which is there when that runs.
 func (p *parts) wireRuntime() (err error) {
 	runtime := func() *orchestrator.Runtime { return p.runtime }
 	if p.list, err = catalog.New(catalog.Config{Tables: p.platform.Tables, Runtime: runtime, Log: p.log}); err != nil {
 		return err
 	}
-	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.direct, Log: p.log, Nodes: p.node, StatusChanged: p.list.Record, Publish: p.events.publish,
+	config := orchestrator.Config{Tables: p.platform.Tables, Blobs: p.platform.Blobs, Queues: p.direct, Log: p.log, Nodes: p.node, CachedEvents: cachedEvents, StatusChanged: p.list.Record, Publish: p.events.publish,
 		Ended: func(ctx context.Context, out orchestrator.Outcome) error {
 			return errors.Join(p.pipeline.Ended(ctx, out), p.operationEnded(ctx, out))
 		},
@@ -287,6 +290,9 @@ func (p *parts) close() {
 	p.direct.Close()
 	if err := p.events.close(context.Background()); err != nil {
 		p.log.Warn("events are left to others", "error", err)
+	}
+	if p.runtime != nil {
+		p.runtime.Close()
 	}
 	p.node.Close()
 	p.list.Close()

@@ -42,7 +42,8 @@ func (d *driver) notify() {
 // Deliver applies a signal and drives its orchestration, as Run does. A nil error means that the signal may be
 // acknowledged: what it brings is in a committed round, the driver has come to rest, and the hooks have been called. So
 // the last message that keeps an orchestration alive stays in its queue until nothing depends on it. ErrNotFound says
-// that there is no such orchestration, or not yet: deliver the signal again later.
+// that there is no such orchestration, or not yet: deliver the signal again later. The outcome of an orchestration that waits again
+// has Calls only if one of them ended meanwhile; Get gives them all.
 func (r *Runtime) Deliver(ctx context.Context, s Signal) (Outcome, error) {
 	return r.deliverAndTell(ctx, s, nil)
 }

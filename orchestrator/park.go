@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -20,10 +21,10 @@ func (d *driver) park(ctx context.Context, resumeAt time.Time) (Outcome, error) 
 	if d.pastOutcome != nil {
 		return *d.pastOutcome, nil
 	}
-	out := d.summary()
 	if d.ended() {
-		return out, nil
+		return d.summary(), nil
 	}
+	out := d.outcomeAtRest()
 	if err := d.checkRival(); err != nil {
 		return out, err
 	}
@@ -53,6 +54,26 @@ func (d *driver) earliest() time.Time {
 		return time.Time{}
 	}
 	return fromMicros(at)
+}
+
+// outcomeAtRest is the outcome of an execution that waits. After a signal it has calls only if one of them ended meanwhile, because to
+// list a long history costs more than to apply a signal.
+func (d *driver) outcomeAtRest() Outcome {
+	if !d.request.deliver || slices.ContainsFunc(d.rounds[max(0, len(d.rounds)-d.committed):], round.endsCall) {
+		return d.summary()
+	}
+	out := summarize(d.start.ID, storedExecution{number: d.execution.number, rounds: []round{{Learned: d.rounds[0].Learned[:1]}}})
+	out.Status, _ = d.execution.currentStatus()
+	out.Earlier, out.Rounds = d.earlier, d.committed
+	return out
+}
+
+// endsCall reports whether a call ended in the round.
+func (r round) endsCall() bool {
+	return slices.ContainsFunc(r.Learned, func(e event) bool {
+		return e.Task > 0 && e.Kind != attemptFailed && e.Kind != activityProgressed || e.Kind == executionCanceled
+	}) ||
+		slices.ContainsFunc(r.Decided, func(e event) bool { return e.Kind == callCanceled })
 }
 
 func (d *driver) summary() Outcome {

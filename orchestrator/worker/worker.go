@@ -76,6 +76,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.ran.Swap(true) {
 		return errors.New("worker: Run was called before: make another Worker")
 	}
+	defer w.runtime.Close()
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var all sync.WaitGroup
 	for _, l := range w.listeners {
