@@ -14,7 +14,8 @@ import (
 
 // Activity is a step that does real work: it may use the network, the clock and everything else that an orchestrator may
 // not. It can run more than once for one call, so it has to be idempotent; ActivityInfo helps. In and Out travel as JSON
-// and are kept in the rounds: they must not hold secrets.
+// and are kept in the rounds: they must not hold secrets. It may run on the goroutine of its orchestration, so it must not
+// return with its goroutine locked to a thread (runtime.LockOSThread).
 type Activity[In, Out any] struct {
 	name    string
 	fn      func(context.Context, In) (Out, error)

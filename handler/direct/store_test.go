@@ -318,8 +318,8 @@ func faulty(t *testing.T, fault faults.Fault, at int) {
 	work := map[string]time.Duration{"quick": 0, "slow": 40 * time.Second, "due": 0} // how long it takes
 	failed := map[string]bool{}
 	s := w.open(Config{}, func(_ context.Context, d engine.Delivery, _ putBack) error {
-		body := string(engine.Original(d))
-		time.Sleep(work[body])
+		original := engine.Original(d)
+		time.Sleep(work[string(original)])
 		if w.plan.Crashed() {
 			return errWork // the process is gone, and its work with it
 		}

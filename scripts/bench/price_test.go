@@ -34,16 +34,16 @@ func TestDurableFunctions(t *testing.T) {
 func TestTally(t *testing.T) {
 	t.Parallel()
 	calls := []faults.Call{{Service: "tables", Operation: "Apply"}, {Service: "tables", Operation: "Query"}, {Service: "queues", Operation: "Get"},
-		{Service: "blobs", Operation: "Get"}, {Service: "blobs", Operation: "Put"}, {Service: "blobs", Operation: "List"}}
+		{Service: "blobs", Operation: "Get"}, {Service: "blobs", Operation: "Put"}, {Service: "blobs", Operation: "PutIf"}, {Service: "blobs", Operation: "List"}}
 	got := tallied(calls)
-	if diff := cmp.Diff(tally{2, 1, 1, 2}, got, cmp.AllowUnexported(tally{})); diff != "" {
+	if diff := cmp.Diff(tally{2, 1, 1, 3}, got, cmp.AllowUnexported(tally{})); diff != "" {
 		t.Errorf("tally (-want +got):\n%s", diff)
 	}
 	if twice := got.plus(got); twice.total() != 2*len(calls) || twice.minus(got) != got {
 		t.Errorf("%v and %v", twice, twice.minus(got))
 	}
-	// A million times two table transactions, one of a queue, a read and two writes of blobs.
-	if want := 0.072 + 0.4 + 0.44 + 11; math.Abs(got.million()-want) > 1e-9 {
+	// A million times two table transactions, one of a queue, a read, two writes and a list of blobs.
+	if want := 0.072 + 0.4 + 0.44 + 16.5; math.Abs(got.million()-want) > 1e-9 {
 		t.Errorf("%v dollars, want %v", got.million(), want)
 	}
 }

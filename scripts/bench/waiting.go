@@ -57,7 +57,7 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 	})
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call, mailbox(step)},
-		Activities: []orchestrator.AnyActivity{step}, Now: w.now, Log: slog.New(slog.DiscardHandler),
+		Activities: []orchestrator.AnyActivity{step}, CachedEvents: 50_000, Now: w.now, Log: slog.New(slog.DiscardHandler),
 		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
 }
 
