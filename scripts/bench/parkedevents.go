@@ -42,6 +42,8 @@ func parkedEvents() scenario {
 	}
 	return scenario{metrics, func(ctx context.Context, _ time.Duration) ([]float64, error) {
 		w := newWaitingRoom()
+		defer w.close()
+		w.cached = 50_000
 		runtime, err := w.start(ctx, "mailbox", "letter")
 		if err != nil {
 			return nil, err
@@ -54,6 +56,9 @@ func parkedEvents() scenario {
 		}
 		elsewhere, err := w.letters(ctx, visitors, &sent, w.process)
 		if err != nil {
+			return nil, err
+		}
+		if runtime, err = w.process(); err != nil {
 			return nil, err
 		}
 		before := len(w.count.Calls())

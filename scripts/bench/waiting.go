@@ -29,6 +29,8 @@ type waitingRoom struct {
 	queues *queues.Memory
 	ahead  time.Duration
 	count  *faults.Plan
+	cached int // how many events its processes keep in memory; close them then
+	open   []*orchestrator.Runtime
 }
 
 func newWaitingRoom() *waitingRoom {
@@ -56,9 +58,19 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 		return wait.Call(ctx, what).Await()
 	})
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
-	return orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call, mailbox(step)},
-		Activities: []orchestrator.AnyActivity{step}, CachedEvents: 50_000, Now: w.now, Log: slog.New(slog.DiscardHandler),
+	rt, err := orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call, mailbox(step)},
+		Activities: []orchestrator.AnyActivity{step}, CachedEvents: w.cached, Now: w.now, Log: slog.New(slog.DiscardHandler),
 		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
+	if err == nil {
+		w.open = append(w.open, rt)
+	}
+	return rt, err
+}
+
+func (w *waitingRoom) close() {
+	for _, rt := range w.open {
+		rt.Close()
+	}
 }
 
 // start starts an orchestration that waits for nothing, for an hour, for a person or for an event, and counts from there.
