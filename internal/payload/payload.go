@@ -46,7 +46,7 @@ func Check(text []byte) error {
 // breaks limits that it was held against before.
 func Marshal(v any) (json.RawMessage, error) {
 	text, err := json.Marshal(v)
-	if err != nil || !bytes.Contains(text, []byte(`\u00`)) { // the escapes for HTML begin like this; few values have any
+	if err != nil || !bytes.Contains(text, []byte(`\u`)) { // all escapes for HTML begin like this; few values have any
 		return text, err
 	}
 	var out bytes.Buffer

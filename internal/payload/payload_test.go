@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -75,4 +76,22 @@ func depth(v any) int {
 		}
 	}
 	return deepest + 1
+}
+
+// What is marshaled is what an encoder without escapes for HTML writes, in texts and in raw JSON.
+func TestMarshal(t *testing.T) {
+	for _, text := range []string{"", "plain", "<a href=\"b&c\">", "\u2028\u2029", "\x00\x1f\x7f", "\xff", `\u003c`, "𝄞 é"} {
+		raw := json.RawMessage(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\x00", "", "\x1f", "").Replace(strings.ToValidUTF8(text, "")) + `"`)
+		for _, v := range []any{text, raw, map[string]any{text: raw}} {
+			var want bytes.Buffer
+			encoder := json.NewEncoder(&want)
+			encoder.SetEscapeHTML(false)
+			if err := encoder.Encode(v); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := Marshal(v); err != nil || string(got)+"\n" != want.String() {
+				t.Errorf("%q: %s, %v, want %s", v, got, err, &want)
+			}
+		}
+	}
 }
