@@ -32,17 +32,27 @@ func (e entrance) message(t *testing.T, m engine.Message) string {
 	return string(body)
 }
 
-// rests waits until the history has how a run ended and nothing is left in the engine's queues: what is done shows before, while
-// the run waits for something. It looks past the handler and the proxy.
-func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engine.Entry {
+// recorded waits until the history has how a run ended: what is done shows before, while the run waits for something. It looks
+// past the handler and the proxy.
+func (p *platform) recorded(t *testing.T, e entrance, correlationID string) []engine.Entry {
 	t.Helper()
 	var entries []engine.Entry
 	until(t, "history of "+correlationID, func() bool {
 		var err error
 		entries, err = engine.NewHistory(p.tables, "").Run(t.Context(), e.engine, correlationID)
-		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != "" && p.empty(t, e.queue) && p.empty(t, e.queue+engine.PoisonSuffix)
+		return err == nil && len(entries) > 0 && entries[len(entries)-1].RunStatus != ""
 	})
 	return entries
+}
+
+// rests waits until the history has how a run ended and nothing is left in the engine's queues.
+func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engine.Entry {
+	t.Helper()
+	until(t, "the end of "+correlationID+" with empty queues", func() bool {
+		p.recorded(t, e, correlationID)
+		return p.empty(t, e.queue) && p.empty(t, e.queue+engine.PoisonSuffix)
+	})
+	return p.recorded(t, e, correlationID)
 }
 
 // ran waits until a run is at rest, and checks that it left what one run leaves: in the history exactly these operations,

@@ -128,10 +128,6 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 	}
 	rotated := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
 	until(t, "some rotations, and others under way", func() bool { return p.seen(rotated) >= 5 && r.begun() > p.seen(rotated)+5 })
-	// Those that are parked already wait for the message of their timer. The host may receive that by an answer that is lost with
-	// storage, and then it is hidden for the lease: nothing is said here of how they go on.
-	parked := map[string]bool{}
-	p.seen(func(i localhost.Invocation) bool { parked[i.MessageID] = rotated(i); return false })
 	end()
 	stopped := time.Now()
 	running := r.begun() - p.seen(rotated)
@@ -144,11 +140,10 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 	if n := p.seen(func(i localhost.Invocation) bool { return rotated(i) && (i.Err != nil || i.DequeueCount != 1) }); n != 0 {
 		t.Errorf("%d invocations failed, or were of messages that came again", n)
 	}
+	// A message that the host has received by an answer that was lost with storage is hidden for the lease, so the queue need not be empty.
 	for _, message := range r.messages() {
-		if parked[message] {
-			continue
-		}
-		p.succeeded(t, ids[message], "instance-"+ids[message])
+		hmacs, id := at(hmac.Engine, hmac.Queue), ids[message]
+		p.checkHistory(t, hmacs, id, p.recorded(t, hmacs, id), []string{"rotate of instance-" + id + " Succeeded", "notify of instance-" + id + " Succeeded Succeeded"})
 	}
 	if now := p.host.HandlerPID(); now != pid {
 		t.Error("the handler was started again")

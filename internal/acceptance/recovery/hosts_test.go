@@ -83,11 +83,12 @@ func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress)
 	})
 }
 
-// checkTakenOver waits until all have completed, and checks that those that were in hand of what died say that they were taken over.
-// A message that a host holds while its orchestration goes on at the node that ended it was only about to be deleted: it is not counted.
+// checkTakenOver waits until all have completed, and checks that those that were in hand of what died went on elsewhere. Some may have
+// been handed back: a handler that sees its host die does so, if it lives long enough. A message that a host holds while its
+// orchestration goes on at the node that ended it was only about to be deleted.
 func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[string]hosts.Progress) {
 	t.Helper()
-	over := 0
+	elsewhere, over := 0, 0
 	for _, id := range ids {
 		until(t, "the end of "+id, func() bool {
 			all, err := c.Progress(t.Context())
@@ -105,18 +106,15 @@ func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[strin
 				}
 			}
 		}
-		before, ok := lost[id]
-		if !ok || in.Node == before.Node {
-			continue
-		}
-		if over++; taken == 0 {
-			t.Errorf("%s was in hand of %s when that died, and ended at %s without a takeover", id, before.Node, in.Node)
+		if before, ok := lost[id]; ok && in.Node != before.Node {
+			elsewhere++
+			over += min(taken, 1)
 		}
 	}
-	if over == 0 {
+	if elsewhere == 0 {
 		t.Fatal("what died had nothing in hand")
 	}
-	t.Logf("%d of %d orchestrations were in hand, and were taken over", over, len(ids))
+	t.Logf("%d of %d orchestrations were in hand, and went on elsewhere; %d of them were taken over", elsewhere, len(ids), over)
 }
 
 // TestHostKilled: a host is killed with its handler. The other one goes on with what was in hand.
