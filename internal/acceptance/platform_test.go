@@ -363,8 +363,17 @@ func (p *platform) list(t *testing.T, path string, query url.Values) []item {
 // usable key, its event, no dead letter and nothing in the queue.
 func (p *platform) succeeded(t *testing.T, correlationID, instance string) {
 	t.Helper()
-	entries := p.ran(t, at(hmac.Engine, hmac.Queue), correlationID,
-		"rotate of "+instance+" Succeeded", "notify of "+instance+" Succeeded Succeeded")
+	p.checkRotated(t, instance, p.ran(t, at(hmac.Engine, hmac.Queue), correlationID, rotated(instance)...))
+}
+
+// rotated is what the history of a rotation holds.
+func rotated(instance string) []string {
+	return []string{"rotate of " + instance + " Succeeded", "notify of " + instance + " Succeeded Succeeded"}
+}
+
+// checkRotated checks that an event told of the new key of an instance, and that it is the only usable one.
+func (p *platform) checkRotated(t *testing.T, instance string, entries []engine.Entry) {
+	t.Helper()
 	if len(entries) == 2 {
 		p.checkEvent(t, entries[1])
 	}

@@ -60,12 +60,18 @@ func (p *platform) rests(t *testing.T, e entrance, correlationID string) []engin
 func (p *platform) ran(t *testing.T, e entrance, correlationID string, want ...string) []engine.Entry {
 	t.Helper()
 	entries := p.rests(t, e, correlationID)
+	p.checkRun(t, e, correlationID, entries, want)
+	return entries
+}
+
+// checkRun checks that the history of a run holds these operations, and that it left no dead letter.
+func (p *platform) checkRun(t *testing.T, e entrance, correlationID string, entries []engine.Entry, want []string) {
+	t.Helper()
 	p.checkHistory(t, e, correlationID, entries, want)
 	dead, err := engine.NewDeadLetters(p.tables, "").Pending(t.Context(), e.engine, correlationID)
 	if err != nil || len(dead) != 0 {
 		t.Errorf("dead letters: %v %v", dead, err)
 	}
-	return entries
 }
 
 // checkHistory holds the history of a run against what it should be, and what the API says of it against both.

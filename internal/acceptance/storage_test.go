@@ -126,24 +126,26 @@ func TestInvocationsWaitForStorage(t *testing.T) {
 		id := uuid.NewString()
 		ids[p.send(t, hmac.Queue, rotation(id, "instance-"+id))] = id
 	}
-	rotated := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
-	until(t, "some rotations, and others under way", func() bool { return p.seen(rotated) >= 5 && r.begun() > p.seen(rotated)+5 })
+	ofRotation := func(i localhost.Invocation) bool { return i.Function == "hmac-queue-trigger" }
+	until(t, "some rotations, and others under way", func() bool { return p.seen(ofRotation) >= 5 && r.begun() > p.seen(ofRotation)+5 })
 	end()
 	stopped := time.Now()
-	running := r.begun() - p.seen(rotated)
+	running := r.begun() - p.seen(ofRotation)
 	until(t, "12 s without storage", func() bool { return time.Since(stopped) > 12*time.Second })
 	begin()
 	back := time.Now()
-	until(t, "what had begun", func() bool { return p.seen(rotated) >= r.begun() })
+	until(t, "what had begun", func() bool { return p.seen(ofRotation) >= r.begun() })
 	t.Logf("%d messages were in hand when storage went; all of %d that had begun have ended %.1f s after it was back, which was away for %.1f s",
 		running, r.begun(), time.Since(back).Seconds(), back.Sub(stopped).Seconds())
-	if n := p.seen(func(i localhost.Invocation) bool { return rotated(i) && (i.Err != nil || i.DequeueCount != 1) }); n != 0 {
+	if n := p.seen(func(i localhost.Invocation) bool { return ofRotation(i) && (i.Err != nil || i.DequeueCount != 1) }); n != 0 {
 		t.Errorf("%d invocations failed, or were of messages that came again", n)
 	}
 	// A message that the host has received by an answer that was lost with storage is hidden for the lease, so the queue need not be empty.
 	for _, message := range r.messages() {
 		hmacs, id := at(hmac.Engine, hmac.Queue), ids[message]
-		p.checkHistory(t, hmacs, id, p.recorded(t, hmacs, id), []string{"rotate of instance-" + id + " Succeeded", "notify of instance-" + id + " Succeeded Succeeded"})
+		entries := p.recorded(t, hmacs, id)
+		p.checkRun(t, hmacs, id, entries, rotated("instance-"+id))
+		p.checkRotated(t, "instance-"+id, entries)
 	}
 	if now := p.host.HandlerPID(); now != pid {
 		t.Error("the handler was started again")

@@ -83,12 +83,11 @@ func underWay(t *testing.T, c *hosts.Cluster, id string, as func(hosts.Progress)
 	})
 }
 
-// checkTakenOver waits until all have completed, and checks that those that were in hand of what died went on elsewhere. Some may have
-// been handed back: a handler that sees its host die does so, if it lives long enough. A message that a host holds while its
-// orchestration goes on at the node that ended it was only about to be deleted.
-func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[string]hosts.Progress) {
+// checkElsewhere waits until all have completed, and counts those that were in hand of what died and went on elsewhere, and those of
+// them that were taken over. The others were handed back: a handler that sees its host die does so, if it lives long enough. A message
+// that a host holds while its orchestration goes on at the node that ended it was only about to be deleted.
+func checkElsewhere(t *testing.T, c *hosts.Cluster, ids []string, lost map[string]hosts.Progress) (elsewhere, over int) {
 	t.Helper()
-	elsewhere, over := 0, 0
 	for _, id := range ids {
 		until(t, "the end of "+id, func() bool {
 			all, err := c.Progress(t.Context())
@@ -115,6 +114,7 @@ func checkTakenOver(t *testing.T, c *hosts.Cluster, ids []string, lost map[strin
 		t.Fatal("what died had nothing in hand")
 	}
 	t.Logf("%d of %d orchestrations were in hand, and went on elsewhere; %d of them were taken over", elsewhere, len(ids), over)
+	return elsewhere, over
 }
 
 // TestHostKilled: a host is killed with its handler. The other one goes on with what was in hand.
@@ -131,7 +131,7 @@ func TestHostKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkTakenOver(t, c, ids, hand.Begun)
+	checkElsewhere(t, c, ids, hand.Begun)
 }
 
 // TestHandlerKilled: a handler is killed, and its host starts another one, which goes on with what was in hand.
@@ -146,5 +146,7 @@ func TestHandlerKilled(t *testing.T) {
 	if err := all[0].KillHandler(); err != nil {
 		t.Fatal(err)
 	}
-	checkTakenOver(t, c, ids, hand.Begun)
+	if elsewhere, over := checkElsewhere(t, c, ids, hand.Begun); elsewhere != len(hand.Begun) || over != elsewhere { // nobody could hand anything back
+		t.Errorf("%d were in hand, %d went on elsewhere, %d were taken over", len(hand.Begun), elsewhere, over)
+	}
 }
