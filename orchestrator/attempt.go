@@ -18,6 +18,7 @@ var errGoexit = errors.New("the activity called runtime.Goexit")
 type attempt struct {
 	context.Context // cancelable, or one with a time-out made from it
 	cancelable      lazyctx.Context
+	call            call // belongs to the driver
 	info            ActivityInfo
 	name            string
 	input           json.RawMessage

@@ -38,16 +38,16 @@ func (x *execution) schedule(call task) *task {
 	t := x.add(call)
 	t.running = true
 	x.runningCount++
-	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Shielded: t.shielded, Target: t.undoesTarget()})
+	x.decide(event{Kind: activityScheduled, Task: t.number, Name: t.name, Payload: t.input, Shielded: t.shielded, Target: t.target()})
 	return t
 }
 
-// undoesTarget is the target of the call of an activity; nil when it undoes no other.
-func (t *task) undoesTarget() *target {
-	if t.undoes == 0 {
+// target is what the decision to call an activity carries beside the call; nil when there is nothing.
+func (t *task) target() *target {
+	if t.undoes == 0 && !t.options.local {
 		return nil
 	}
-	return &target{Undoes: t.undoes}
+	return &target{Undoes: t.undoes, Local: t.options.local}
 }
 
 // callChild decides the call of a sub-orchestration.

@@ -59,7 +59,7 @@ func (d *driver) catchUp(ctx context.Context) error {
 	if err := d.reusePrior(); err != nil { // so that no call is made that has a result already
 		return err
 	}
-	if err := d.relearn(learned); err != nil {
+	if err := d.relearn(learned, known); err != nil {
 		return err
 	}
 	if err := d.learnAnswers(ctx); err != nil {
@@ -100,9 +100,9 @@ func (d *driver) checkRival() error {
 	return nil
 }
 
-// relearn learns the results of attempts again. Everything else is found again anyway: signals are in the inbox, and
-// timers are due.
-func (d *driver) relearn(events []event) error {
+// relearn learns the results of attempts again, those of the first calls, which were committed. Everything else is found
+// again anyway: signals are in the inbox, timers are due, and local activities run again.
+func (d *driver) relearn(events []event, committed int) error {
 	for _, e := range events {
 		switch e.Kind {
 		case activityCompleted, activityFailed, attemptFailed, childCompleted, childFailed, activityProgressed:
@@ -110,7 +110,7 @@ func (d *driver) relearn(events []event) error {
 			continue
 		}
 		t := d.execution.task(e.Task)
-		if t == nil || t.done || e.reused() || e.Failure != nil && e.Attempt != t.attempts+1 {
+		if t == nil || t.done || e.Task > committed || e.reused() || e.Failure != nil && e.Attempt != t.attempts+1 {
 			continue
 		}
 		if err := d.learn(e); err != nil {

@@ -311,10 +311,10 @@ func (d *driver) learn(e event) error {
 	return err
 }
 
-// mustCommit reports whether what was learned has to be committed now. Results that lead to no decision may wait for
-// others.
+// mustCommit reports whether what was learned has to be committed now. Results that lead to no decision, or to calls of
+// local activities only, may wait for others.
 func (d *driver) mustCommit() bool {
-	if len(d.execution.decided) > 0 || len(d.unacknowledged) > 0 || d.commitNow {
+	if d.execution.decidedMore() || len(d.unacknowledged) > 0 || d.commitNow {
 		return true
 	}
 	return len(d.learned) > 0 &&

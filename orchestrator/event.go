@@ -155,6 +155,8 @@ type startDetails struct {
 type target struct {
 	// Undoes is the number of the call that this one undoes.
 	Undoes int
+	// Local says that the call is of a local activity.
+	Local bool
 	// Child is the id of the orchestration that a call started or that an event is for, and the key of a publication.
 	Child string
 	// Close is what happens to a sub-orchestration when its caller ends before it; "" is CancelChild.

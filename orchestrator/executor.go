@@ -26,6 +26,7 @@ type executor struct {
 	seen      int               // how many calls of the execution dispatch has looked at
 	waiting   []*task           // calls that are not started, and timers that have not fired
 	inFlight  map[call]*attempt // the attempts that are running; nil before the first
+	forgotten int               // how many attempts were forgotten
 	idle      chan *attempt     // takes work for goroutines that are idle; nil when there are none
 	lone      *attempt          // the only one in flight, which runs on the driver's goroutine; nil for none
 	driver    *driver           // sees the progress of attempts; nil for one that runs none
@@ -56,6 +57,20 @@ func (c *executor) attach(x *execution) {
 	c.execution, c.seen, c.waiting = x, 0, nil
 }
 
+// forget cancels the attempts of calls that were not committed, those of local activities: when other rounds are taken
+// over, what they were made for may be another call's number.
+func (c *executor) forget(committed int) {
+	for running, a := range c.inFlight {
+		if running.number > committed {
+			delete(c.inFlight, running)
+			c.forgotten++
+			a.call.number = -c.forgotten
+			c.inFlight[a.call] = a // nothing goes on after the driver, so its end is waited for
+			a.cancelable.Cancel()
+		}
+	}
+}
+
 // dispatch starts every attempt that is due, and cancels those whose calls were interrupted. It returns the timers that
 // are due, the activities that are too many for this process, and when the next call is due; zero when none is.
 func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
@@ -83,7 +98,7 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 			}
 		case t.kind == timerTask:
 			fired = append(fired, t)
-		case t.kind == activityTask && len(c.inFlight) >= c.rt.config.MaxInlineActivities && c.rt.config.Queues != nil:
+		case t.kind == activityTask && !t.options.local && len(c.inFlight) >= c.rt.config.MaxInlineActivities && c.rt.config.Queues != nil:
 			excess, later = append(excess, t), append(later, t)
 		default:
 			c.launch(t)
@@ -163,7 +178,8 @@ func (c *executor) begin(t *task) *attempt {
 	if c.inFlight == nil {
 		c.inFlight = map[call]*attempt{}
 	}
-	c.inFlight[c.call(t)] = a
+	a.call = c.call(t)
+	c.inFlight[a.call] = a
 	return a
 }
 
@@ -184,14 +200,14 @@ func (c *executor) perform(a *attempt) result {
 // conclude ends the context of an attempt that has returned, and completes its result.
 func (c *executor) conclude(a *attempt, r result) result {
 	a.cancelable.Cancel()
-	r.execution, r.number, r.attempt = a.info.Execution, a.info.Task, a.info.Attempt
+	r.of, r.attempt = a, a.info.Attempt
 	r.interrupted = r.err != nil && c.ctx.Err() != nil
 	return r
 }
 
 // record posts the progress of an attempt that is running.
 func (c *executor) record(a *attempt, progress json.RawMessage) {
-	c.post(result{execution: a.info.Execution, number: a.info.Task, running: true, progress: progress})
+	c.post(result{of: a, running: true, progress: progress})
 	c.driver.handOver()
 }
 
@@ -262,12 +278,12 @@ func (c *executor) info(t *task) ActivityInfo {
 // dispatch starts the call again when it is neither done nor due later.
 func (c *executor) attemptReturned(r result) *task {
 	if !r.running {
-		delete(c.inFlight, call{r.execution, r.number})
+		delete(c.inFlight, r.of.call)
 	}
-	if r.execution != c.execution.number {
+	if r.of.call.execution != c.execution.number {
 		return nil
 	}
-	t := c.execution.task(r.number)
+	t := c.execution.task(r.of.call.number)
 	if r.running {
 		return t
 	}

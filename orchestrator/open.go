@@ -139,6 +139,7 @@ func (d *driver) resetExecution(number, base int) {
 	d.execution = &execution{id: d.start.ID, number: number, base: base, correlationID: d.start.CorrelationID, last: last,
 		orchestrator: d.orchestrator, log: d.rt.config.Log, now: d.rt.config.Now, publishes: d.rt.config.Publish != nil, signals: d.rt.config.Queues != nil}
 	d.execution.watchdog = d.watchdog
+	d.executor.forget(d.known)
 	d.executor.attach(d.execution)
 	d.rounds, d.lookedUp, d.matched, d.known, d.commitNow = nil, 0, nil, 0, false
 	d.blobs = false

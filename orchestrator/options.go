@@ -30,6 +30,7 @@ type callOptions struct {
 	undoErr   error // why the undo cannot be called
 	id        string
 	close     ParentClose
+	local     bool
 }
 
 type orchestratorOptions struct {
@@ -49,6 +50,9 @@ func (o callOptions) forActivity() error {
 	if o.id != "" || o.close != "" {
 		return errors.New("WithID and WithParentClose are for sub-orchestrations")
 	}
+	if o.local && o.heartbeat > 0 {
+		return errors.New("WithLocal is for short steps, and WithHeartbeat for long ones")
+	}
 	return nil
 }
 
@@ -58,6 +62,9 @@ func (o callOptions) forChild() error {
 	case "", CancelChild, TerminateChild, AbandonChild:
 	default:
 		return fmt.Errorf("the parent close policy %.40q is none of CancelChild, TerminateChild and AbandonChild", o.close)
+	}
+	if o.local {
+		return errors.New("WithLocal is for activities")
 	}
 	if o.id != "" && !validID(o.id) {
 		return fmt.Errorf("the orchestration id needs 1 to 400 bytes of UTF-8, not %d", len(o.id))

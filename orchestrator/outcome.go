@@ -105,6 +105,8 @@ type Call struct {
 	Undone bool
 	// Close is what happens to a sub-orchestration when its caller ends before it.
 	Close ParentClose
+	// Local says that the call is of a local activity (WithLocal).
+	Local bool
 
 	attempts int  // how many attempts the call of a sub-orchestration has, 0 for one
 	shielded bool // from cancellation
@@ -151,7 +153,7 @@ func (o *Outcome) applyDecided(execution int, e event) {
 	if kind := callKind(e.Kind); kind != "" {
 		to := e.target()
 		o.Calls = append(o.Calls, Call{Kind: kind, Name: e.Name, Child: to.Child, Input: e.Payload, ScheduledAt: fromMicros(e.At), spilled: blobHash(e.Blob),
-			Undoes: to.Undoes, Close: to.Close, attempts: e.Attempt, shielded: e.Shielded, origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
+			Undoes: to.Undoes, Close: to.Close, Local: to.Local, attempts: e.Attempt, shielded: e.Shielded, origin: origin{Execution: execution, Task: e.Task, ScheduledAt: e.At}})
 	}
 	if undone := e.target().Undoes; undone > 0 && undone <= len(o.Calls) {
 		o.Calls[undone-1].Undone = true

@@ -70,7 +70,26 @@ func generate(seed uint64) plan {
 	p.Skew = []time.Duration{0, time.Second, 5 * time.Minute}[g.IntN(3)]
 	p.Spread = []int{1, 2, 1000}[g.IntN(3)]
 	p.Narrow = g.IntN(4) == 0
+	localize(p.Program, rand.New(rand.NewPCG(seed, 2)))
 	return p
+}
+
+// localize makes local ones of some activities, of most in some programs.
+func localize(p *program, chance *rand.Rand) {
+	share := chance.IntN(4) // none, a third, two thirds, all
+	var walk func(n *part)
+	walk = func(n *part) {
+		n.Local = n.Op == opActivity && chance.IntN(3) < share
+		for _, k := range n.Kids {
+			walk(k)
+		}
+		if n.Child != nil {
+			localize(n.Child, chance)
+		}
+	}
+	for _, n := range append([]*part{p.Body}, p.Cleanup...) {
+		walk(n)
+	}
 }
 
 // program is what an orchestration runs: always a sequence.

@@ -178,6 +178,9 @@ func (r *interpreter) call(ctx *Context, n *part) *Future[string] {
 	case modeTired:
 		options = append(options, WithRetry(Retry{MaxAttempts: n.Times, FirstInterval: n.For}))
 	}
+	if n.Local {
+		options = append(options, WithLocal())
+	}
 	return r.work.Call(ctx, j, options...)
 }
 

@@ -24,7 +24,9 @@ type part struct {
 	Times int           `json:"times,omitempty"`
 	For   time.Duration `json:"for,omitempty"`
 	Kids  []*part       `json:"kids,omitempty"`
-	Child *program      `json:"child,omitempty"`
+	// Local says of an activity that it is a local one.
+	Local bool     `json:"local,omitempty"`
+	Child *program `json:"child,omitempty"`
 }
 
 // op is what a part does.

@@ -8,10 +8,10 @@ import (
 
 // result is how an attempt ended, or the progress of one that is still running.
 type result struct {
-	execution, number int // the call
-	attempt           int
-	output            json.RawMessage
-	err               error
+	of      *attempt
+	attempt int // its number
+	output  json.RawMessage
+	err     error
 	// running says that the attempt goes on; progress is how far it is. After a failure, progress is how far the
 	// attempt came.
 	running  bool

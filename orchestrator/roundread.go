@@ -123,6 +123,7 @@ func (d *roundReader) event() (event, bool) {
 type plainFields struct {
 	event  event
 	child  string
+	local  bool
 	signal signalDetails
 	seen   int // a bit for each field
 }
@@ -145,8 +146,8 @@ func (d *roundReader) plainEvent() (event, bool) {
 			return p.event, false
 		}
 	}
-	if p.child != "" {
-		p.event.Target = &target{Child: p.child}
+	if p.child != "" || p.local {
+		p.event.Target = &target{Child: p.child, Local: p.local}
 	}
 	if p.signal != (signalDetails{}) {
 		by := p.signal
@@ -203,6 +204,10 @@ func (d *roundReader) otherField(p *plainFields, key []byte) (ok bool) {
 	case "child":
 		bit = 1 << 9
 		p.child, ok = d.string()
+	case "local":
+		bit = 1 << 13
+		ok = d.literal("true")
+		p.local = ok
 	case "signal":
 		bit = 1 << 10
 		p.signal.ID, ok = d.string()

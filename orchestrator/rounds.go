@@ -45,6 +45,8 @@ type RoundEvent struct {
 	Reason string
 	// Reused says that an earlier execution made the call, and that this one took over the result.
 	Reused bool
+	// Local says of a call that it is of a local activity (WithLocal).
+	Local bool
 }
 
 // pageBytes is how many bytes of payloads end a page of Rounds.
@@ -154,7 +156,7 @@ func (r round) shown(execution, number int) Round {
 
 func (e event) shown() RoundEvent {
 	s := RoundEvent{Kind: string(e.Kind), At: fromMicros(e.At), Call: e.Task, Name: e.Name, Payload: e.Payload, InBlob: e.Blob != "", Failure: e.Failure,
-		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused()}
+		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused(), Local: e.target().Local}
 	if e.Due != 0 {
 		s.Due = fromMicros(e.Due)
 	}

@@ -74,6 +74,7 @@ func (w *eventWriter) event(e *event) {
 		by = &signalDetails{}
 	}
 	w.number("undoes", int64(to.Undoes))
+	w.flag("local", to.Local)
 	w.flag("shielded", e.Shielded)
 	w.string("close", string(to.Close))
 	w.number("accepted", by.Accepted)

@@ -53,6 +53,8 @@ func scenarios() map[string]scenario {
 		"recorded values":        {make: withValues, output: `"same"`},
 		"events":                 {make: withEvents, output: `"1 2 3 none"`, outside: raiseEvents},
 		"events and generations": {make: withEventLoop, output: `"1 2 3"`, outside: raiseEvents},
+		"local activities":       {make: withLocals, output: `"6 [8 11] 9"`},
+		"local, divided":         {make: withLocals, output: `"6 [8 11] 9"`, narrow: true},
 		"a divided turn":         {make: mixed, output: `"[3 100 4] 5 true"`, most: map[string]int{"flaky": 4}, narrow: true},
 		"a child that waits":     {make: withWaitingChild, output: `"3"`, outside: raiseForChild},
 	}
@@ -85,6 +87,32 @@ func mixed(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
 		return fmt.Sprint(fan, b, never != nil), err
 	})
 	return []AnyOrchestrator{o}, []AnyActivity{step, flaky, doomed}
+}
+
+// withLocals calls local activities before, beside and behind others.
+func withLocals(l *ledger) ([]AnyOrchestrator, []AnyActivity) {
+	step, local := l.step("step"), l.step("local", WithLocal())
+	o := NewOrchestrator("test", func(ctx *Context, n int) (string, error) {
+		a := n
+		for i := range 5 {
+			next, err := local.Call(ctx, a).Await()
+			if err != nil {
+				return "", err
+			}
+			if a = next; i == 2 {
+				if err := ctx.Sleep(time.Hour); err != nil {
+					return "", err
+				}
+			}
+		}
+		fan, err := All(local.Call(ctx, a+1), step.Call(ctx, a+4))
+		if err != nil {
+			return "", err
+		}
+		b, err := local.Call(ctx, fan[0]).Await()
+		return fmt.Sprint(a, fan, b), err
+	})
+	return []AnyOrchestrator{o}, []AnyActivity{step, local}
 }
 
 // withTimers waits for a timer, and twice for the first of an activity and a timer.

@@ -38,6 +38,7 @@ type storedEvent struct {
 	Retrying      bool            `json:"retrying,omitempty"`
 	Keeps         bool            `json:"keeps,omitempty"`
 	Undoes        int             `json:"undoes,omitempty"`
+	Local         bool            `json:"local,omitempty"`
 	Shielded      bool            `json:"shielded,omitempty"`
 	Close         ParentClose     `json:"close,omitempty"`
 	Accepted      int64           `json:"accepted,omitempty"`
@@ -62,7 +63,7 @@ func (e event) stored() storedEvent {
 	s := storedEvent{Kind: e.Kind, At: e.At, Task: e.Task, Name: e.Name, Payload: e.Payload, Blob: e.Blob, Failure: e.Failure, Attempt: e.Attempt, Due: e.Due,
 		Retrying: e.Retrying, Keeps: e.Keeps, Shielded: e.Shielded, Inherited: e.Inherited, Origin: e.Origin}
 	to, by := e.target(), e.signal()
-	s.Undoes, s.Child, s.Close, s.Tenant, s.Order, s.Tasks = to.Undoes, to.Child, to.Close, to.Tenant, to.Order, to.Tasks
+	s.Undoes, s.Local, s.Child, s.Close, s.Tenant, s.Order, s.Tasks = to.Undoes, to.Local, to.Child, to.Close, to.Tenant, to.Order, to.Tasks
 	s.Signal, s.Reason, s.Accepted, s.Stream, s.Sequence, s.Previous = by.ID, by.Reason, by.Accepted, by.Stream, by.Sequence, by.Previous
 	if e.Start != nil {
 		s.setStart(*e.Start)
@@ -81,7 +82,7 @@ func (s *storedEvent) setStart(d startDetails) {
 // event is the inverse of event.stored.
 func (s storedEvent) event() event {
 	start := s.start()
-	to := target{Undoes: s.Undoes, Child: s.Child, Close: s.Close, Order: s.Order, Tasks: s.Tasks}
+	to := target{Undoes: s.Undoes, Local: s.Local, Child: s.Child, Close: s.Close, Order: s.Order, Tasks: s.Tasks}
 	if s.Kind != executionStarted {
 		start.Tenant, to.Tenant = "", s.Tenant
 	}

@@ -34,6 +34,7 @@ type eventItem struct {
 	SignalID      string       `json:"signalId,omitempty"`
 	Reason        string       `json:"reason,omitempty"`
 	Reused        bool         `json:"reused,omitempty"`
+	Local         bool         `json:"local,omitempty"`
 }
 
 // listRounds shows the rounds of an orchestration, oldest first.
@@ -71,7 +72,7 @@ func roundItemOf(r orchestrator.Round) roundItem {
 		items := make([]eventItem, len(events))
 		for i, e := range events {
 			items[i] = eventItem{Kind: e.Kind, At: e.At, Call: e.Call, Name: e.Name, PayloadInBlob: e.InBlob, Failure: failureItemOf(e.Failure),
-				Attempt: e.Attempt, Due: e.Due, ChildID: e.Child, SignalID: e.Signal, Reason: e.Reason, Reused: e.Reused}
+				Attempt: e.Attempt, Due: e.Due, ChildID: e.Child, SignalID: e.Signal, Reason: e.Reason, Reused: e.Reused, Local: e.Local}
 			items[i].Payload, items[i].PayloadBytes = shownPayload(e.Payload)
 		}
 		return items

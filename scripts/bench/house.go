@@ -22,7 +22,7 @@ const (
 	engineQueue = "bench-queue"
 )
 
-// plan is the input of the engine: n activities, in a "sequence" or a "fanout".
+// plan is the input of the engine: n activities, in a "sequence", in one of "local" ones, or in a "fanout".
 type plan struct {
 	Shape string `json:"shape"`
 	N     int    `json:"n"`
@@ -65,6 +65,7 @@ func (h *house) process(count *faults.Plan) (*orchestrator.Runtime, *engine.Pipe
 func (h *house) definition() engine.Definition {
 	work := func(_ context.Context, n int) (int, error) { h.worked.Add(1); return n + 1, nil }
 	operation, step := orchestrator.NewActivity("operation", work), orchestrator.NewActivity("step", work)
+	local := orchestrator.NewActivity("local", work, orchestrator.WithLocal())
 	activity := func(i int) *orchestrator.Activity[int, int] {
 		if i == 0 {
 			return operation
@@ -75,10 +76,13 @@ func (h *house) definition() engine.Definition {
 		Name:       engineName,
 		Queue:      engineQueue,
 		Operations: []orchestrator.AnyActivity{operation},
-		Activities: []orchestrator.AnyActivity{step},
+		Activities: []orchestrator.AnyActivity{step, local},
 		Orchestrator: engine.Orchestrate(engineName, func(ctx *orchestrator.Context, r engine.Request[plan]) (int, error) {
 			if r.Input.Shape == "fanout" {
 				return fanOut(ctx, r.Input.N, activity)
+			}
+			if r.Input.Shape == "local" {
+				return sequence(ctx, r.Input.N, func(int) *orchestrator.Activity[int, int] { return local })
 			}
 			return sequence(ctx, r.Input.N, activity)
 		}),

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/fanout/100", "tx/fanout/1000", "tx/timer/cold", "tx/event/cold", "tx/child", "tx/child/timer", "tx/duplicate",
+		"tx/sequence/1", "tx/sequence/3", "tx/sequence/5", "tx/sequence/100", "tx/local/5", "tx/fanout/100", "tx/fanout/1000", "tx/timer/cold", "tx/event/cold", "tx/child", "tx/child/timer", "tx/duplicate",
 		"tx/list/100", "tx/list/100000", "list/instance/100", "list/instance/100000",
 		"price/sequence/3", "price/sequence/3/durable_functions", "price/sequence/3/ratio", "price/sequence/5", "price/sequence/5/durable_functions", "price/sequence/5/ratio",
 		"price/fanout/100", "price/fanout/100/durable_functions", "price/fanout/100/ratio", "price/fanout/1000", "price/fanout/1000/durable_functions", "price/fanout/1000/ratio",
@@ -91,7 +91,7 @@ func TestNames(t *testing.T) {
 func TestSelected(t *testing.T) {
 	t.Parallel()
 	for prefix, want := range map[string]int{
-		"": len(scenarios()), "tx/": 12, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
+		"": len(scenarios()), "tx/": 13, "tx/list": 1, "tx/sequence/1": 2, "memory/hello": 1, "memory/hello/latency_us/p99": 1,
 		"peers/fanout": 2, "peers/hello/p99": 1, "peers/parked": 0, "azurite/ratio": 1, "azurite/": 2, "outbox": 4, "outbox/add_to_delivered_ms/p99": 1, "task": 2, "storage/eternal/1000": 1, "events": 2, "linear/run": 5, "price": 6, "price/event/ratio": 1, "linear/replay/buffered": 1, "poller/": 3, "poller/postgres": 1, "recovery/": 8, "recovery/storage_gone": 2, "sequence": 0, "tx/sequence/1/": 0,
 	} {
 		if got := len(selected(scenarios(), prefix)); got != want {

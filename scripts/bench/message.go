@@ -21,6 +21,7 @@ func messages() []message {
 		{"tx/sequence/3", 3 + 5, delivered("sequence", 3)},
 		{"tx/sequence/5", 5 + 5, delivered("sequence", 5)},
 		{"tx/sequence/100", 100 + 5, delivered("sequence", 100)},
+		{"tx/local/5", 6, delivered("local", 5)},
 		{"tx/fanout/100", 12, delivered("fanout", 100)},
 		{"tx/fanout/1000", 60, delivered("fanout", 1000)},
 		{"tx/timer/cold", 6, timer},
