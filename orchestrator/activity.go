@@ -134,6 +134,8 @@ type ActivityInfo struct {
 	CorrelationID string
 	// TenantID is the tenant that the orchestration belongs to, "" for the platform.
 	TenantID string
+	// Trace is the trace context of the attempt, as Config.Tracer makes it; "" for none.
+	Trace string
 	// Deadline is when the context of the attempt ends; it is zero when nothing bounds the attempt.
 	Deadline time.Time
 	// Progress is the last recorded progress of the call's heartbeats, of whichever attempt; nil when there is none.

@@ -29,6 +29,7 @@ type activityBatch struct {
 	Execution       int            `json:"execution"`
 	CorrelationID   string         `json:"correlationId"`
 	TenantID        string         `json:"tenantId,omitempty"`
+	Trace           string         `json:"traceparent,omitempty"`
 	Activities      []activityCall `json:"activities,omitempty"`
 	Blob            string         `json:"blob,omitempty"` // holds the activities instead
 }
@@ -66,7 +67,7 @@ func (d *driver) sendActivities(ctx context.Context, e event) error {
 				Timeout: t.options.timeout.Microseconds(), Heartbeat: t.options.heartbeat.Microseconds(), Progress: t.progress})
 		}
 	}
-	b := activityBatch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID}
+	b := activityBatch{RuntimeProvider: provider, Orchestration: d.start.ID, Execution: d.execution.number, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Trace: d.start.Trace}
 	return d.rt.sendBatches(ctx, b, calls)
 }
 
@@ -142,7 +143,7 @@ func (r *Runtime) RunActivities(ctx context.Context, body []byte) error {
 		all.Go(func() {
 			ctx, stop := context.WithCancelCause(ctx)
 			defer stop(nil)
-			res := r.attempt(b.attempt(ctx, call, func(json.RawMessage) {
+			res := r.attempt(r.batched(ctx, b, call, func(json.RawMessage) {
 				if err := r.checkWanted(ctx, b); err != nil {
 					stop(err)
 				}
@@ -271,11 +272,12 @@ func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 
 // attempt returns an attempt at one of the activities. Its progress is not recorded, because another process has the
 // rounds; a failure and a message that is sent again carry it instead.
-func (b activityBatch) attempt(ctx context.Context, c activityCall, beat func(progress json.RawMessage)) *attempt {
+func (r *Runtime) batched(ctx context.Context, b activityBatch, c activityCall, beat func(progress json.RawMessage)) *attempt {
 	a := &attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
 		recorder: recorderFunc(beat),
 		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
-			CorrelationID: b.CorrelationID, TenantID: b.TenantID, Progress: c.Progress}}
+			CorrelationID: b.CorrelationID, TenantID: b.TenantID, Progress: c.Progress,
+			Trace: r.callTrace(b.Trace, b.Orchestration, b.Execution, c.Task, c.Attempt)}}
 	a.init(ctx)
 	return a
 }

@@ -31,6 +31,7 @@ type position struct {
 	lookedUp       int             // how many calls of this execution were compared with prior
 	matched        []matchedResult // prior results that calls are about to get
 	known          int             // how many calls of this execution are committed
+	tracer         RunTracer       // takes the rounds; nil for none
 }
 
 // cache keeps the positions of orchestrations that have come to rest in this process, the latest ones. It is safe only with the

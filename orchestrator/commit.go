@@ -73,6 +73,7 @@ func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	d.obsoleteRows, d.obsoleteBlobs, d.blobs = d.obsoleteRows[len(drop):], litter, d.blobs || blobs
 	d.writtenAt = now
 	d.roundCommitted(r, p)
+	d.traceCommitted(r)
 	d.deleteBlobs(ctx, old)
 	return d.emit(ctx, r)
 }

@@ -69,6 +69,8 @@ type Config struct {
 	// Nodes lets other processes go on at once with what this one has in hand when it dies. Without it, they go on when its
 	// messages come again.
 	Nodes Nodes
+	// Tracer makes traces of what orchestrations do. Without it, trace contexts are passed on.
+	Tracer Tracer
 	// Node is the name of this process in what it writes, without Nodes; the default is made of host name and process id.
 	Node string
 	// ProgressInterval is how often the progress that heartbeats report is recorded; the default is 30 s.

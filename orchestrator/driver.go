@@ -262,6 +262,9 @@ func (d *driver) repeatEffects(ctx context.Context) error {
 	if d.unconfirmed = nil; last == nil {
 		return nil
 	}
+	if d.tracer != nil {
+		d.tracer.Resumed()
+	}
 	return d.emit(ctx, *last)
 }
 

@@ -108,7 +108,7 @@ func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []stored
 // startDetached starts a detached orchestration. If its id is taken, nothing is started.
 func (d *driver) startDetached(ctx context.Context, e event) error {
 	id := e.target().Child
-	s := Start{ID: id, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID}
+	s := Start{ID: id, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Trace: d.ownTrace()}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
 		d.rt.config.Log.Warn("a detached orchestration was not started: its id is taken", "orchestration", d.start.ID, "id", id, "reason", err.Error())

@@ -146,6 +146,8 @@ type startDetails struct {
 	// Parent is the id of the caller, and Tenant the tenant that the orchestration belongs to.
 	Parent string
 	Tenant string
+	// Trace is Start.Trace.
+	Trace string
 	// Carry is Start.Carry. Timeout is Start.Timeout in microseconds.
 	Carry   []byte
 	Timeout int64
@@ -174,6 +176,8 @@ type signalDetails struct {
 	ID string
 	// Reason is the reason that an operator gave.
 	Reason string
+	// Trace is the trace context of who sent the signal.
+	Trace string
 	// Accepted is when a command was given, in microseconds.
 	Accepted int64
 	// Stream and Sequence order the events that one orchestration sends to another. Previous is when the event before

@@ -218,7 +218,7 @@ func (r *Runtime) startAfterEnd(ctx context.Context, id, requestID string, next 
 func startFrom(id string, started event) Start {
 	s := started.start()
 	return Start{ID: id, Orchestrator: started.Name, Input: started.Payload, CorrelationID: s.CorrelationID, TenantID: s.Tenant, Carry: s.Carry,
-		Timeout: time.Duration(s.Timeout) * time.Microsecond, Parent: s.Parent, Reference: s.Reference,
+		Timeout: time.Duration(s.Timeout) * time.Microsecond, Parent: s.Parent, Reference: s.Reference, Trace: s.Trace,
 		WillRetry: s.WillRetry, call: s.Call, errors: s.Errors}
 }
 

@@ -108,6 +108,8 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	options := d.orchestrator.configured()
 	started.Kind, started.Name = executionStarted, d.orchestrator.Name()
 	details.CorrelationID, details.Tenant = d.start.CorrelationID, d.start.TenantID
+	d.start.Trace = d.rt.beginTrace(d.start)
+	details.Trace = d.start.Trace
 	details.Parent, details.Carry, details.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
 	details.Version, details.Drop, details.Reference = options.version, options.drop, d.start.Reference
 	details.Rules, details.Publishes, details.Signals = rules, d.rt.config.Publish != nil, d.rt.config.Queues != nil
@@ -199,6 +201,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 		d.known = len(d.summary().Calls)
 		d.execution.customStatus = d.storedCustomStatus
 		d.reportedStatus, _ = d.execution.currentStatus()
+		d.traceLoaded()
 		return nil
 	}
 	if pinned != nil {
@@ -220,6 +223,7 @@ func (d *driver) loadLatest(all []storedExecution) error {
 	d.known = d.execution.callsAfter(0)
 	d.reportedStatus, _ = d.execution.currentStatus()
 	d.closeTasks(roundPart{decided: 0, whole: d.leftoverDecisions == 0})
+	d.traceLoaded()
 	return nil
 }
 
@@ -268,7 +272,7 @@ func (d *driver) identify(all []storedExecution) error {
 		return nil
 	}
 	details := started.start()
-	d.start.call = details.Call
+	d.start.call, d.start.Trace = details.Call, details.Trace
 	if !mayRepeat(d.start.TenantID, details.Tenant) {
 		return otherTenant(d.start.ID)
 	}

@@ -25,6 +25,8 @@ type Publication struct {
 	Report bool
 	// CorrelationID is the correlation id of the orchestration; Publish sets it.
 	CorrelationID string
+	// Trace is the trace context of the event; Publish sets it.
+	Trace string
 }
 
 // ErrNoPublisher: the runtime has no Config.Publish.
@@ -85,7 +87,11 @@ func (d *driver) publishEvents(ctx context.Context, r round) error {
 	for _, e := range r.Decided {
 		if e.Kind == eventPublished {
 			to := e.target()
-			all = append(all, Publication{TenantID: to.Tenant, Type: e.Name, Payload: e.Payload, Key: to.Child, OrderKey: to.Order, CorrelationID: d.start.CorrelationID})
+			p := Publication{TenantID: to.Tenant, Type: e.Name, Payload: e.Payload, Key: to.Child, OrderKey: to.Order, CorrelationID: d.start.CorrelationID, Trace: d.start.Trace}
+			if d.rt.traces(p.Trace) {
+				p.Trace = d.rt.within(p.Trace, PublicationSpan(d.start.ID, p.Key))
+			}
+			all = append(all, p)
 		}
 	}
 	if len(all) == 0 {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,11 +39,13 @@ type RoundEvent struct {
 	// Attempt is the attempt that failed. Due is when the next one is due, or when a timer fires.
 	Attempt int
 	Due     time.Time
-	// Child is the id of the orchestration that was called or started.
+	// Child is the id of the orchestration that was called or started, or to which an event was sent; of a publication, its key.
 	Child string
 	// Signal is the id of the signal that brought the event, Reason the reason that an operator gave.
 	Signal string
 	Reason string
+	// Trace is the trace context of who started the orchestration, or sent the event.
+	Trace string
 	// Reused says that an earlier execution made the call, and that this one took over the result.
 	Reused bool
 	// Local says of a call that it is of a local activity (WithLocal).
@@ -156,7 +159,7 @@ func (r round) shown(execution, number int) Round {
 
 func (e event) shown() RoundEvent {
 	s := RoundEvent{Kind: string(e.Kind), At: fromMicros(e.At), Call: e.Task, Name: e.Name, Payload: e.Payload, InBlob: e.Blob != "", Failure: e.Failure,
-		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused(), Local: e.target().Local}
+		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused(), Local: e.target().Local, Trace: cmp.Or(e.start().Trace, e.signal().Trace)}
 	if e.Due != 0 {
 		s.Due = fromMicros(e.Due)
 	}

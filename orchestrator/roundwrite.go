@@ -90,6 +90,7 @@ func (w *eventWriter) event(e *event) {
 	w.string("order", to.Order)
 	w.string("signal", by.ID)
 	w.string("reason", by.Reason)
+	w.string("trace", by.Trace)
 	w.text = append(w.text, '}')
 }
 

@@ -76,7 +76,12 @@ func (d *driver) sendEvent(ctx context.Context, e event) error {
 		at := fromMicros(s.Previous)
 		p.Previous = &at
 	}
-	return d.rt.signal(ctx, e.target().Child, p, s.ID)
+	to := e.target().Child
+	trace := d.start.Trace
+	if d.rt.traces(trace) {
+		trace = d.rt.within(trace, EventSpan(to, s.ID))
+	}
+	return d.rt.send(ctx, Signal{SignalID: s.ID, InstanceID: to, Type: ExternalSignal, Trace: trace, Payload: p}, 0)
 }
 
 // isEarly reports whether an event has to wait for the event that its sender sent before it.

@@ -46,7 +46,9 @@ type Signal struct {
 	WaitingToken  string     `json:"waitingToken,omitempty"`
 	OccurredAtUtc time.Time  `json:"occurredAtUtc"`
 	DueAtUtc      *time.Time `json:"dueAtUtc,omitempty"`
-	Payload       Payload    `json:"payload,omitzero"`
+	// Trace is the trace context of the sender.
+	Trace   string  `json:"traceparent,omitempty"`
+	Payload Payload `json:"payload,omitzero"`
 }
 
 // Payload is what a signal brings, such as an event or the command of an operator.
@@ -155,7 +157,7 @@ func (s Signal) event() (event, bool) {
 		return event{}, false
 	}
 	if kind, ok := commands()[s.Payload.Command]; ok {
-		by := signalDetails{ID: s.SignalID, Reason: s.Payload.Reason}
+		by := signalDetails{ID: s.SignalID, Reason: s.Payload.Reason, Trace: s.Trace}
 		e := event{Kind: kind, Signal: &by}
 		switch kind {
 		case executionSuspended, executionResumed:
@@ -170,7 +172,7 @@ func (s Signal) event() (event, bool) {
 		data = json.RawMessage("null")
 	}
 	return event{Kind: eventRaised, Name: s.Payload.Event, Payload: compact(data),
-		Signal: &signalDetails{ID: s.SignalID, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}}, true
+		Signal: &signalDetails{ID: s.SignalID, Trace: s.Trace, Stream: s.Payload.Stream, Sequence: s.Payload.Sequence}}, true
 }
 
 // Raise sends an event to an orchestration, with data as its value. It does not wait: the event is kept until the
@@ -226,6 +228,9 @@ func (r *Runtime) signal(ctx context.Context, orchestration string, p Payload, i
 func (r *Runtime) send(ctx context.Context, s Signal, delay time.Duration) error {
 	if r.config.Queues == nil {
 		return fmt.Errorf("signal to orchestration %s: %w", s.InstanceID, ErrNoSignals)
+	}
+	if s.Trace == "" && s.Type == ExternalSignal && r.config.Tracer != nil {
+		s.Trace = r.config.Tracer.Current(ctx)
 	}
 	s.RuntimeProvider, s.OccurredAtUtc = provider, r.config.Now().UTC()
 	s.Payload.Reason = redact.Text(s.Payload.Reason)

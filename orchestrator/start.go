@@ -40,6 +40,9 @@ type Start struct {
 	// WillRetry says that the caller repeats the same Start when the orchestration fails with an error that another
 	// attempt can fix: until then it is Retrying, not Failed. GiveUp ends that.
 	WillRetry bool
+	// Trace is the trace context of whoever starts the orchestration, as Config.Tracer understands it (W3C traceparent); "" for
+	// none.
+	Trace string
 	// Parent is the id of the calling orchestration, "" for none.
 	Parent string
 	// Reference is the business reference; optional.

@@ -54,6 +54,7 @@ type storedEvent struct {
 	Timeout       int64           `json:"timeout,omitempty"`
 	Signal        string          `json:"signal,omitempty"`
 	Reason        string          `json:"reason,omitempty"`
+	Trace         string          `json:"trace,omitempty"`
 	Inherited     *inheritance    `json:"inherited,omitempty"`
 	Origin        *origin         `json:"origin,omitempty"`
 }
@@ -64,6 +65,7 @@ func (e event) stored() storedEvent {
 		Retrying: e.Retrying, Keeps: e.Keeps, Shielded: e.Shielded, Inherited: e.Inherited, Origin: e.Origin}
 	to, by := e.target(), e.signal()
 	s.Undoes, s.Local, s.Child, s.Close, s.Tenant, s.Order, s.Tasks = to.Undoes, to.Local, to.Child, to.Close, to.Tenant, to.Order, to.Tasks
+	s.Trace = by.Trace
 	s.Signal, s.Reason, s.Accepted, s.Stream, s.Sequence, s.Previous = by.ID, by.Reason, by.Accepted, by.Stream, by.Sequence, by.Previous
 	if e.Start != nil {
 		s.setStart(*e.Start)
@@ -76,7 +78,7 @@ func (s *storedEvent) setStart(d startDetails) {
 	s.Version, s.Held, s.Drop, s.Reference = d.Version, d.Held, d.Drop, d.Reference
 	s.Rules, s.Publishes, s.Signals, s.WillRetry, s.Revived = d.Rules, d.Publishes, d.Signals, d.WillRetry, d.Revived
 	s.Call, s.Errors, s.Parent, s.Carry, s.Timeout = d.Call, d.Errors, d.Parent, d.Carry, d.Timeout
-	s.Tenant = cmp.Or(d.Tenant, s.Tenant)
+	s.Tenant, s.Trace = cmp.Or(d.Tenant, s.Tenant), cmp.Or(d.Trace, s.Trace)
 }
 
 // event is the inverse of event.stored.
@@ -86,7 +88,10 @@ func (s storedEvent) event() event {
 	if s.Kind != executionStarted {
 		start.Tenant, to.Tenant = "", s.Tenant
 	}
-	by := signalDetails{ID: s.Signal, Reason: s.Reason, Accepted: s.Accepted, Stream: s.Stream, Sequence: s.Sequence, Previous: s.Previous}
+	by := signalDetails{ID: s.Signal, Trace: s.Trace, Reason: s.Reason, Accepted: s.Accepted, Stream: s.Stream, Sequence: s.Sequence, Previous: s.Previous}
+	if s.Kind == executionStarted {
+		start.Trace, by.Trace = s.Trace, ""
+	}
 	return event{Kind: s.Kind, At: s.At, Task: s.Task, Name: s.Name, Payload: s.Payload, Blob: s.Blob, Failure: s.Failure, Attempt: s.Attempt, Due: s.Due,
 		Retrying: s.Retrying, Keeps: s.Keeps, Shielded: s.Shielded, Inherited: s.Inherited, Origin: s.Origin,
 		Start: pointerTo(start), Target: pointerTo(to), Signal: pointerTo(by)}

@@ -1,0 +1,131 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+)
+
+// Tracer makes traces of what orchestrations do. It is told of nothing but what is durable: a replay traces nothing, and what
+// a process that died has committed is told by the one that goes on. A trace context is a text that the Tracer alone
+// understands; rounds, signals and publications carry it, also where there is no Tracer. The methods are called on the goroutine
+// that drives an orchestration, so they must not block.
+type Tracer interface {
+	// Begin returns the trace context of an orchestration that was started without one; it is the same each time.
+	Begin(orchestration, correlationID string) (trace string)
+	// Current returns the trace context in which a caller of the Runtime works, "" for none.
+	Current(ctx context.Context) (trace string)
+	// Within returns the trace context of a span of the trace: CallSpan, EventSpan and PublicationSpan name spans.
+	Within(trace, span string) string
+	// Run returns what takes the rounds of an execution, nil when its trace is not recorded.
+	Run(x TracedExecution) RunTracer
+}
+
+// RunTracer takes the rounds of one execution, in order.
+type RunTracer interface {
+	// Loaded takes a round that was committed before. What it tells may have been told or not.
+	Loaded(r Round)
+	// Committed takes a round that has just become durable.
+	Committed(r Round)
+	// Resumed says that whoever committed the last of the rounds that were loaded may have died over it.
+	Resumed()
+}
+
+// TracedExecution says whose rounds a RunTracer takes.
+type TracedExecution struct {
+	Orchestration string
+	Execution     int
+	Orchestrator  string
+	Version       string
+	CorrelationID string
+	TenantID      string
+	// Parent is the id of the calling orchestration, "" for none.
+	Parent string
+	// Trace is the trace context of whoever started it.
+	Trace string
+	// First is the number of the execution that was started from outside: this one, or an earlier one that continued as new or
+	// failed.
+	First int
+}
+
+// ExecutionSpan names the span of an execution.
+func ExecutionSpan(orchestration string, execution int) string {
+	return fmt.Sprintf("%s/%d", orchestration, execution)
+}
+
+// CallSpan names the span of an attempt at a call; attempt 0 is that of the call with all of its attempts.
+func CallSpan(orchestration string, execution, call, attempt int) string {
+	return fmt.Sprintf("%s/%d/%d/%d", orchestration, execution, call, attempt)
+}
+
+// EventSpan names the span of an event that was raised, by the id of its signal.
+func EventSpan(orchestration, signal string) string { return orchestration + "/event/" + signal }
+
+// PublicationSpan names the span of an event that an orchestration published, by its key.
+func PublicationSpan(orchestration, key string) string { return orchestration + "/publication/" + key }
+
+// beginTrace gives an execution that was started without a trace context one of its own.
+func (r *Runtime) beginTrace(s Start) string {
+	if s.Trace != "" || r.config.Tracer == nil {
+		return s.Trace
+	}
+	return r.config.Tracer.Begin(s.ID, s.CorrelationID)
+}
+
+// within returns the trace context of a span, which without a Tracer is that of the trace.
+func (r *Runtime) within(trace, span string) string {
+	if trace == "" || r.config.Tracer == nil {
+		return trace
+	}
+	return r.config.Tracer.Within(trace, span)
+}
+
+// traces reports whether there is a Tracer and something to trace, so that names of spans are made for nothing else.
+func (r *Runtime) traces(trace string) bool { return trace != "" && r.config.Tracer != nil }
+
+// callTrace is the trace context of an attempt at a call; attempt 0 is the call.
+func (r *Runtime) callTrace(trace, orchestration string, execution, call, attempt int) string {
+	if !r.traces(trace) {
+		return trace
+	}
+	return r.within(trace, CallSpan(orchestration, execution, call, attempt))
+}
+
+// ownTrace is the trace context of the driver's execution itself.
+func (d *driver) ownTrace() string {
+	if !d.rt.traces(d.start.Trace) {
+		return d.start.Trace
+	}
+	return d.rt.within(d.start.Trace, ExecutionSpan(d.start.ID, d.execution.number))
+}
+
+// traceLoaded makes the tracer of the execution that was loaded, and gives it the rounds.
+func (d *driver) traceLoaded() {
+	d.traceBegun()
+	if d.tracer == nil {
+		return
+	}
+	for _, r := range d.rounds {
+		d.tracer.Loaded(r.shown(d.execution.number, 0))
+	}
+}
+
+// traceBegun makes the tracer of the execution.
+func (d *driver) traceBegun() {
+	d.tracer = nil
+	x := d.execution
+	if !d.rt.traces(x.trace) {
+		return
+	}
+	d.tracer = d.rt.config.Tracer.Run(TracedExecution{Orchestration: d.start.ID, Execution: x.number, Orchestrator: x.name, Version: x.version,
+		CorrelationID: d.start.CorrelationID, TenantID: x.tenant, Parent: d.start.Parent, Trace: x.trace, First: x.first})
+}
+
+// traceCommitted tells the tracer of a round that has become durable.
+func (d *driver) traceCommitted(r round) {
+	if len(d.rounds) == 1 {
+		d.traceBegun()
+	}
+	if d.tracer != nil {
+		d.tracer.Committed(r.shown(d.execution.number, len(d.rounds)))
+	}
+}

@@ -1,0 +1,80 @@
+package tracing
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// span is a span that has ended.
+type span struct {
+	name       string
+	kind       trace.SpanKind
+	context    trace.SpanContext
+	parent     trace.SpanID // of the same trace; zero for none
+	links      []trace.SpanContext
+	begin, end time.Time
+	failure    string // "" for none
+	attributes []attribute.KeyValue
+}
+
+// maxLinks is how many links a span has; there may be any number of events.
+const maxLinks = 100
+
+// tell hands a span to the exporter. It does not wait.
+func (t *Tracer) tell(s span) {
+	ctx := context.WithValue(context.Background(), idsKey{}, s.context)
+	options := []trace.SpanStartOption{trace.WithTimestamp(s.begin), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attributes...)}
+	if s.parent.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, s.context.WithSpanID(s.parent))
+	} else {
+		options = append(options, trace.WithNewRoot())
+	}
+	for _, l := range s.links[:min(len(s.links), maxLinks)] {
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: l}))
+	}
+	_, out := t.tracer.Start(ctx, s.name, options...)
+	if s.failure != "" {
+		out.SetStatus(codes.Error, s.failure)
+	}
+	out.End(trace.WithTimestamp(maxTime(s.begin, s.end)))
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+type idsKey struct{}
+
+// ids gives spans the ids that their contexts name.
+type ids struct{}
+
+// NewIDs gives the ids of a span without a parent.
+func (ids) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
+		return c.TraceID(), c.SpanID()
+	}
+	var t trace.TraceID
+	_, _ = rand.Read(t[:]) // it never fails
+	return t, randomSpanID()
+}
+
+// NewSpanID gives the id of a span with a parent.
+func (ids) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	if c, ok := ctx.Value(idsKey{}).(trace.SpanContext); ok {
+		return c.SpanID()
+	}
+	return randomSpanID()
+}
+
+func randomSpanID() (id trace.SpanID) {
+	_, _ = rand.Read(id[:])
+	return id
+}

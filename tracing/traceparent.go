@@ -1,0 +1,64 @@
+package tracing
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Parse reads a W3C traceparent; ok is false for what is none.
+func Parse(traceparent string) (c trace.SpanContext, ok bool) {
+	const version, length = "00", 55
+	if len(traceparent) != length || strings.ToLower(traceparent) != traceparent {
+		return c, false
+	}
+	parts := strings.Split(traceparent, "-")
+	if len(parts) != 4 || parts[0] != version || len(parts[3]) != 2 {
+		return c, false
+	}
+	traceID, err := trace.TraceIDFromHex(parts[1])
+	if err != nil {
+		return c, false
+	}
+	spanID, err := trace.SpanIDFromHex(parts[2])
+	if err != nil {
+		return c, false
+	}
+	flags, err := hex.DecodeString(parts[3])
+	if err != nil {
+		return c, false
+	}
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags[0]) & trace.FlagsSampled, Remote: true}), true
+}
+
+// Format writes a W3C traceparent, "" for a context that is none.
+func Format(c trace.SpanContext) string {
+	if !c.IsValid() {
+		return ""
+	}
+	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + (c.TraceFlags() & trace.FlagsSampled).String()
+}
+
+// traceID is the id of the trace of a correlation id.
+func traceID(correlationID string) (id trace.TraceID) {
+	sum := sha256.Sum256([]byte("trace\n" + correlationID))
+	copy(id[:], sum[:])
+	return id
+}
+
+// spanID is the id of the span with a name in a trace.
+func spanID(in trace.TraceID, name string) (id trace.SpanID) {
+	sum := sha256.Sum256(append(in[:], name...))
+	copy(id[:], sum[:])
+	return id
+}
+
+// within is the context of the span with a name in the trace of c.
+func within(c trace.SpanContext, name string) trace.SpanContext {
+	return c.WithSpanID(spanID(c.TraceID(), name))
+}
+
+// createSpan names the span of the creation of an orchestration.
+func createSpan(orchestration string) string { return orchestration + "/create" }
