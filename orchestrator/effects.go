@@ -102,6 +102,9 @@ func (r *Runtime) repeatLastEffects(ctx context.Context, id string, all []stored
 	defer d.executor.close()
 	d.resetExecution(latest.number, max(started.start().Base, 1))
 	d.rounds, d.notifiesParent = latest.rounds, true
+	if d.traceLoaded(); d.tracer != nil {
+		d.tracer.Resumed()
+	}
 	return emit(d, ctx, latest.rounds[len(latest.rounds)-1])
 }
 

@@ -83,6 +83,7 @@ func (h *host) run(t *testing.T) {
 		}
 		if h.rests(t) {
 			h.scenario.check(t, h.world)
+			h.world.traced(t)
 			return
 		}
 		wait := h.idle

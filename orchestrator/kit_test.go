@@ -32,6 +32,7 @@ type world struct {
 	blobs       blobs.Store
 	queues      queues.Store
 	roundBudget roundBudget // of the rounds of its processes; zero for what they have
+	tracer      *traceRecord
 	forgetful   bool        // its processes keep nothing in memory of what has come to rest
 }
 
@@ -40,7 +41,7 @@ func narrow() roundBudget { return roundBudget{bytes: 1} }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory()}
+	w := &world{tables: tables.NewMemory(), blobs: blobs.NewMemory(), queues: queues.NewMemory(), tracer: newTraceRecord()}
 	for _, err := range []error{
 		w.tables.CreateTable(context.Background(), "orchestrations"),
 		w.blobs.CreateContainer(context.Background(), "orchestrations"),
@@ -87,6 +88,9 @@ func (w *world) configured(t *testing.T, plan *faults.Plan, c Config) *Runtime {
 	c.Tables, c.Blobs = faults.Tables(w.tables, plan.Intercept), faults.Blobs(w.blobs, plan.Intercept)
 	c.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	c.ScheduleQueue = signalQueue // one queue is enough to be delivered from
+	if c.Tracer == nil {
+		c.Tracer = w.tracer
+	}
 	if !w.forgetful {
 		c.CachedEvents = 10_000
 	}

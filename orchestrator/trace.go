@@ -112,12 +112,13 @@ func (d *driver) traceLoaded() {
 // traceBegun makes the tracer of the execution.
 func (d *driver) traceBegun() {
 	d.tracer = nil
-	x := d.execution
-	if !d.rt.traces(x.trace) {
+	started := d.rounds[0].Learned[0]
+	s := started.start()
+	if !d.rt.traces(s.Trace) {
 		return
 	}
-	d.tracer = d.rt.config.Tracer.Run(TracedExecution{Orchestration: d.start.ID, Execution: x.number, Orchestrator: x.name, Version: x.version,
-		CorrelationID: d.start.CorrelationID, TenantID: x.tenant, Parent: d.start.Parent, Trace: x.trace, First: x.first})
+	d.tracer = d.rt.config.Tracer.Run(TracedExecution{Orchestration: d.start.ID, Execution: d.execution.number, Orchestrator: started.Name, Version: s.Version,
+		CorrelationID: s.CorrelationID, TenantID: s.Tenant, Parent: s.Parent, Trace: s.Trace, First: max(s.First, 1)})
 }
 
 // traceCommitted tells the tracer of a round that has become durable.

@@ -1,0 +1,114 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// traceRecord is a Tracer that notes which rounds were told, by whichever process: those that were committed, and those that
+// were loaded once the end of their execution is told.
+type traceRecord struct {
+	mu    sync.Mutex
+	spans map[string]bool // names of all contexts that were made
+	told  map[string]bool // rounds by placeOfRound
+	first map[string]string
+}
+
+func newTraceRecord() *traceRecord {
+	return &traceRecord{spans: map[string]bool{}, told: map[string]bool{}, first: map[string]string{}}
+}
+
+// Begin returns the trace of an orchestration, which is its id.
+func (t *traceRecord) Begin(orchestration, _ string) string { return "trace of " + orchestration }
+
+// Current finds none.
+func (t *traceRecord) Current(context.Context) string { return "" }
+
+// Within names the span behind the trace.
+func (t *traceRecord) Within(trace, span string) string {
+	trace, _, _ = strings.Cut(trace, "|")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.spans[span] = true
+	return trace + "|" + span
+}
+
+// Run notes the rounds of an execution.
+func (t *traceRecord) Run(x TracedExecution) RunTracer { return &runRecord{record: t, x: x} }
+
+func placeOfRound(orchestration string, execution, number int) string {
+	return fmt.Sprintf("%s/%d/%d", orchestration, execution, number)
+}
+
+// runRecord is the RunTracer of a traceRecord.
+type runRecord struct {
+	record *traceRecord
+	x      TracedExecution
+	rounds int
+	loaded []int
+	ended  bool
+}
+
+func (r *runRecord) take(round Round) {
+	r.rounds++
+	r.ended = r.ended || slices.ContainsFunc(round.Decided, func(e RoundEvent) bool {
+		return slices.Contains([]string{"ExecutionCompleted", "ExecutionFailed", "ExecutionStopped", "ExecutionContinuedAsNew"}, e.Kind)
+	})
+}
+
+func (r *runRecord) tell(numbers ...int) {
+	r.record.mu.Lock()
+	defer r.record.mu.Unlock()
+	for _, n := range numbers {
+		r.record.told[placeOfRound(r.x.Orchestration, r.x.Execution, n)] = true
+	}
+}
+
+// Loaded takes a round that others have committed.
+func (r *runRecord) Loaded(round Round) {
+	r.take(round)
+	r.loaded = append(r.loaded, r.rounds)
+}
+
+// Committed takes a round, which follows those before.
+func (r *runRecord) Committed(round Round) {
+	r.take(round)
+	if r.tell(r.rounds); r.ended {
+		r.tell(r.loaded...)
+	}
+}
+
+// Resumed tells what was loaded of an execution that has ended.
+func (r *runRecord) Resumed() {
+	if r.ended {
+		r.tell(r.loaded...)
+	}
+}
+
+// traced checks that of every execution that has ended, each round was told.
+func (w *world) traced(t *testing.T) {
+	t.Helper()
+	rt := w.process(t, nil, newMachine(newDeeds()).root)
+	w.tracer.mu.Lock()
+	defer w.tracer.mu.Unlock()
+	for _, s := range w.all(t, rt) {
+		for _, g := range w.stored(t, s.ID) {
+			started, _ := g.start()
+			if got := started.start().Trace; !strings.HasPrefix(got, "trace of ") {
+				t.Errorf("execution %d of %s was started with the trace %q", g.number, s.ID, got)
+			}
+			if g.end() == nil || s.Status == Retrying {
+				continue
+			}
+			for n := range g.rounds {
+				if place := placeOfRound(s.ID, g.number, n+1); !w.tracer.told[place] {
+					t.Errorf("round %s was told to no tracer", place)
+				}
+			}
+		}
+	}
+}
