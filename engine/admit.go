@@ -61,7 +61,7 @@ func (p *Pipeline) Admit(ctx context.Context, s orchestrator.Start) (orchestrato
 	if s.Input, err = m.encode(); err != nil {
 		return s, fmt.Errorf("start of engine %s: %w: %w", def.Name, ErrRefused, err)
 	}
-	s.Same = def.same(m)
+	s.Same, s.Trace = def.same(m), cmp.Or(m.TraceParent, s.Trace)
 	s.ID, s.CorrelationID, s.TenantID, s.Timeout, s.WillRetry = id, m.CorrelationID, cleanText(m.TenantID), def.Timeout, true
 	if def.Singleton != "" {
 		s.Reuse = orchestrator.ReuseEnded

@@ -216,6 +216,7 @@ func (a *attempt) run(ctx context.Context) {
 		Input:         input,
 		CorrelationID: a.message.CorrelationID,
 		TenantID:      cleanText(a.message.TenantID),
+		Trace:         a.message.TraceParent,
 		Carry:         carry,
 		Same:          a.def.same(a.message),
 		Timeout:       a.def.Timeout,

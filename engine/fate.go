@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // Fate is the result of a delivery.
@@ -35,8 +36,33 @@ func (p *Pipeline) Count(f Fate) int {
 	return p.counts.byFate[f]
 }
 
-// report counts the fate and logs one line.
+// Settlement is how the handling of a delivery ended.
+type Settlement struct {
+	Engine, Queue, Operation string
+	MessageID, CorrelationID string
+	// OrchestrationID is the id that a run of the message has, also when there is none; Trace is what the message carries.
+	OrchestrationID, Trace string
+	// Attempt is the number of the attempt, DequeueCount that of the delivery.
+	Attempt, DequeueCount int
+	// InsertedAt is when the sender's message entered the queue, zero when that is not known. Began and Ended bound the handling.
+	InsertedAt, Began, Ended time.Time
+	Fate                     Fate
+	// Cause is why it did not succeed, nil when it did.
+	Cause error
+}
+
+// settlement is what Config.Settled is told.
+func (a *attempt) settlement() Settlement {
+	return Settlement{Engine: a.def.Name, Queue: a.def.Queue, Operation: a.def.operationOf(a.message), MessageID: a.header.MessageID,
+		CorrelationID: a.message.CorrelationID, OrchestrationID: a.orchestrationID(), Trace: a.message.TraceParent, Attempt: a.number,
+		DequeueCount: a.number - a.header.Attempts, InsertedAt: a.header.InsertedAt, Began: a.began, Ended: a.config.Now(), Fate: a.fate, Cause: a.cause}
+}
+
+// report counts the fate, tells who wants to know, and logs one line.
 func (a *attempt) report(ctx context.Context) {
+	if a.config.Settled != nil {
+		a.config.Settled(a.settlement())
+	}
 	a.counts.mu.Lock()
 	if a.counts.byFate == nil {
 		a.counts.byFate = map[Fate]int{}

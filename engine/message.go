@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
 // MaxMessage bounds the body of a message in bytes. It leaves room for the header that a message gets when it is put
@@ -33,6 +34,8 @@ type Message struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// Blob names the blob that holds the input instead, when that is too large for a message; see Claims.
 	Blob string `json:"blob,omitempty"`
+	// TraceParent is the sender's W3C trace context, of which the run becomes a part; what is none is ignored.
+	TraceParent string `json:"traceparent,omitempty"`
 }
 
 // correlationSpace is the UUID name space of derived correlation ids (RFC 9562, version 5).
@@ -72,6 +75,7 @@ func (d Definition) decodeMessage(body []byte, messageID string) (Message, error
 	if err != nil {
 		m.TenantID = "" // nobody but the platform sees what cannot be decoded
 	}
+	m.TraceParent = traceparent.Clean(m.TraceParent)
 	if m.InstanceID == "" && err == nil {
 		m.InstanceID = PublisherInstance
 	}

@@ -21,7 +21,7 @@ const (
 	defaultConflictDelay  = 30 * time.Second
 )
 
-// Config configures a Pipeline. All fields but the last eight are required.
+// Config configures a Pipeline. All fields but the last nine are required.
 type Config struct {
 	Definitions []Definition
 	Runtime     *orchestrator.Runtime
@@ -45,6 +45,8 @@ type Config struct {
 	// Nodes is the place of this process among those of the app. Without it, work of a process that dies goes on when its messages
 	// come again.
 	Nodes Nodes
+	// Settled is told of each delivery, when its handling has ended; optional. It must not block.
+	Settled func(s Settlement)
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
 	// Log gets one line for every delivery; the default is slog.Default().

@@ -14,6 +14,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/tracing"
 )
 
 // eventsTime is how long deliveries that have begun may take when the program stops.
@@ -41,7 +42,7 @@ type events struct {
 }
 
 // wireOutbox builds the outbox out of its settings. It does not go to the network.
-func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *engine.DeadLetters, observer outbox.Observer, log *slog.Logger) (*events, error) {
+func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *engine.DeadLetters, observer outbox.Observer, tracer *tracing.Tracer, log *slog.Logger) (*events, error) {
 	o, err := outbox.New(outbox.Config{Tables: with.Tables, Queues: with.Queues, Blobs: with.Blobs, Options: s.Outbox.Options, Nodes: node, Letters: deadevent.NewLetters(letters), Observer: observer, Logger: log})
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *
 	if err != nil {
 		return nil, err
 	}
+	to.traced(tracer)
 	router, err := outbox.NewRouter(s.Outbox.Routes, to.destinations)
 	if err != nil {
 		return nil, err
@@ -155,7 +157,7 @@ func (e *events) publish(ctx context.Context, all []orchestrator.Publication) er
 	byTenant := map[string][]outbox.Message{}
 	for _, p := range all {
 		byTenant[p.TenantID] = append(byTenant[p.TenantID], outbox.Message{TenantID: p.TenantID, EventType: p.Type, Payload: p.Payload,
-			OrderKey: p.OrderKey, CorrelationID: p.CorrelationID, Key: publicationKey(e.writer, p.TenantID, p.Type, p.Key)})
+			OrderKey: p.OrderKey, CorrelationID: p.CorrelationID, TraceParent: p.Trace, Key: publicationKey(e.writer, p.TenantID, p.Type, p.Key)})
 	}
 	var errs []error
 	for tenant, messages := range byTenant {

@@ -71,7 +71,7 @@ func newEventsOn(t *testing.T, st Platform, node outbox.Nodes, document string) 
 	t.Helper()
 	s := load(t, emulator.With("ROUNDHOUSE_OUTBOX", document), &st)
 	letters := engine.NewDeadLetters(st.Tables, "")
-	e, err := wireOutbox(s, st, node, letters, outbox.Observer{}, slog.New(slog.DiscardHandler))
+	e, err := wireOutbox(s, st, node, letters, outbox.Observer{}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

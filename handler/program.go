@@ -12,6 +12,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tracing"
 )
 
 // program is what is behind the server: what wire has built out of the settings.
@@ -34,6 +35,8 @@ type program struct {
 	Leave func(ctx context.Context) error
 	// Settled waits for the events that the program delivers beside its invocations; nil means that there are none.
 	Settled func(ctx context.Context) error
+	// Traces tell of requests; nil for none.
+	Traces *tracing.Tracer
 	// Close releases what wire has built, when the server has stopped; nil means that there is nothing to release.
 	Close func()
 	// Manifest describes the app.

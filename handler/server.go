@@ -40,6 +40,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 	e.Pre(wholeBodies)
 	e.Pre(paths)
 	e.Pre(hurried)
+	e.Use(traceRequests(a.Traces))
 	if a.API != nil {
 		if err := a.API(e); err != nil {
 			return nil, err

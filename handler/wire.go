@@ -37,6 +37,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables/hostlock"
+	"github.com/vibedata/roundhouse/tracing"
 )
 
 // parts are those of the program, in the order in which they are made.
@@ -72,6 +73,9 @@ type parts struct {
 	// names are what history and dead letters are of: the engines, and what else has rows there.
 	names []string
 
+	// traces are nil when there is nowhere to send them.
+	traces *tracing.Tracer
+
 	// node is this process among those of the app.
 	node       *nodes.Node
 	runtime    *orchestrator.Runtime
@@ -105,7 +109,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	p.history, p.letters = engine.NewHistory(platform.Tables, ""), engine.NewDeadLetters(platform.Tables, "")
 	p.locks = hostlock.Locks{Tables: platform.Tables, Node: func() string { return p.node.Name() }}
 	p.claims, p.audit = engine.NewClaims(platform.Blobs, ""), &audit.Log{Tables: platform.Tables}
-	for _, part := range []func() error{p.wireNode, p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
+	for _, part := range []func() error{p.wireNode, p.wireTraces, p.wireEngines, p.wireSchedules, p.wireRuntime, p.wirePipeline} {
 		if err := part(); err != nil {
 			return program{}, err
 		}
@@ -116,6 +120,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	out.Settled = p.events.dispatcher.Settled
 	out.Leave = func(ctx context.Context) error { return errors.Join(p.events.close(ctx), p.node.Leave(ctx)) }
+	out.Traces = p.traces
 	p.onQueues(&out)
 	p.onTimers(&out)
 	p.events.register(&out, p.sealed.asItCame(outbox.DefaultQueue))
@@ -124,6 +129,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	for _, d := range p.definitions {
 		out.onHTTP(engineFunctions(d)...)
 	}
+	tracedTimers(out.Timers, p.traces)
 	p.serveDirect(&out)
 	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
 	out.acknowledgeIn(p.platform.Queues)
@@ -140,7 +146,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 
 // wireEngines makes what there is to run, where its events go, and what of it can be retried.
 func (p *parts) wireEngines() (err error) {
-	if p.events, err = wireOutbox(p.settings, p.platform, p.node, p.letters, p.counted.Outbox(), p.log); err != nil {
+	if p.events, err = wireOutbox(p.settings, p.platform, p.node, p.letters, p.counted.Outbox(), p.traces, p.log); err != nil {
 		return err
 	}
 	p.platform.Outbox, p.platform.Events = p.events.writer, Events{p.events.admin, p.events.writer, p.settings.Outbox.Retention}
@@ -195,6 +201,7 @@ func (p *parts) wireRuntime() (err error) {
 		config.Orchestrators = append(config.Orchestrators, d.Orchestrators()...)
 		config.Activities = append(append(config.Activities, d.Operations...), d.Activities...)
 	}
+	traced(&config, p.traces)
 	for _, o := range config.Orchestrators {
 		p.orchestrators = append(p.orchestrators, o.Name())
 	}
@@ -208,7 +215,7 @@ func (p *parts) wireRuntime() (err error) {
 // wirePipeline makes the way of a message.
 func (p *parts) wirePipeline() (err error) {
 	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: p.definitions, Runtime: p.runtime, History: p.history, DeadLetters: p.letters, Queues: p.platform.Queues,
-		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Nodes: p.node, Log: p.log})
+		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Nodes: p.node, Settled: tellDelivery(p.traces), Log: p.log})
 	return err
 }
 
@@ -298,5 +305,6 @@ func (p *parts) close() {
 	p.list.Close()
 	p.pollers.close()
 	p.events.transports.close()
+	p.closeTraces()
 	p.settings.Storage.CloseIdleConnections()
 }

@@ -7,21 +7,19 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
 const (
 	jsonType       = "application/json"
 	structuredType = "application/cloudevents+json; charset=utf-8"
 )
-
-// traceParent matches version 00 of the W3C trace context.
-var traceParent = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
 
 // cloudEvent is an event in the form of CloudEvents 1.0; its JSON is the JSON event format. The extension traceparent
 // is that of distributed tracing, and dataref that of the claim check.
@@ -87,8 +85,8 @@ func (o origin) toCloudEvent(e Event) (cloudEvent, error) {
 		c.Time = e.CreatedAt.UTC().Format(time.RFC3339Nano)
 	}
 	// An invalid trace parent is left out, because it must not hold up the event.
-	if traceParent.MatchString(e.TraceParent) {
-		c.TraceParent = e.TraceParent
+	if sent := traceparent.Clean(e.TraceParent); sent != "" {
+		c.TraceParent = sent
 	}
 	if len(e.Payload) == 0 {
 		return c, nil

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/traceparent"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -71,7 +72,7 @@ func (a *api) startOrchestration(ctx context.Context, r *request) (reply, error)
 		return reply{}, err
 	}
 	s := orchestrator.Start{TenantID: r.principal().Scope, ID: l.ID, Orchestrator: l.Orchestrator, Version: l.Version, Input: l.Input, CorrelationID: l.CorrelationID, Reference: l.BusinessReference,
-		Reuse: reuse, RequestID: key}
+		Reuse: reuse, RequestID: key, Trace: traceparent.From(ctx)}
 	if len(s.Input) == 0 {
 		s.Input = json.RawMessage("null")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/internal/payload"
+	"github.com/vibedata/roundhouse/internal/traceparent"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -58,7 +59,7 @@ func checkInstanceID(id string) error {
 
 // begin starts an orchestration and answers when it is durable, or when the wait is over.
 func (s *server) begin(in *call, what orchestrator.Start, wait *patience) (answer, error) {
-	what.Reuse, what.RequestID = orchestrator.ReuseEnded, api.RequestKey(in.http.Header)
+	what.Reuse, what.RequestID, what.Trace = orchestrator.ReuseEnded, api.RequestKey(in.http.Header), traceparent.From(in.ctx)
 	principal := in.door.Principal
 	if what.TenantID == "" {
 		what.TenantID = principal.Scope

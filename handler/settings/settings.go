@@ -87,6 +87,8 @@ type Settings struct {
 	// Direct is how many messages of a queue that it has sent itself the process works on at once (ROUNDHOUSE_DIRECT; 64 unless set,
 	// and 0 leaves all to the host).
 	Direct int
+	// Tracing is where traces go (the standard settings of OpenTelemetry).
+	Tracing Tracing
 	// Host is what host.json says, in FUNCTIONS_APP_ROOT_PATH or else in the current directory.
 	Host HostFile
 }
@@ -94,7 +96,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [18]error
+	var errs [19]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -116,6 +118,7 @@ func Load(r *Reader) (Settings, error) {
 	s.Instance, errs[15] = instanceFrom(r)
 	s.Node, errs[16] = nodeFrom(r)
 	s.Direct, errs[17] = directFrom(r)
+	s.Tracing, errs[18] = tracingFrom(r)
 	return s, errors.Join(errs[:]...)
 }
 

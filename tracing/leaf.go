@@ -1,0 +1,99 @@
+package tracing
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vibedata/roundhouse/internal/redact"
+)
+
+// Leaf is a span of this process that no other span has for its parent, because it is lost when the process dies.
+type Leaf struct {
+	Name string
+	Kind trace.SpanKind
+	// Parent is the trace context that the span belongs to. A Leaf whose trace is not sampled is not told.
+	Parent string
+	// Key names the span among those of its trace, so that it has the same id each time.
+	Key string
+	// Link is a trace context that the span is about, "" for none.
+	Link       string
+	Begin, End time.Time
+	// Err is why it failed, nil when it did not.
+	Err        error
+	Attributes []attribute.KeyValue
+}
+
+// Tell tells a leaf. On a nil Tracer it does nothing.
+func (t *Tracer) Tell(l Leaf) {
+	if t == nil {
+		return
+	}
+	c, ok := Parse(l.Parent)
+	if !ok || !c.IsSampled() {
+		return
+	}
+	s := span{name: l.Name, kind: l.Kind, context: within(c, l.Key), parent: c.SpanID(), begin: l.Begin, end: l.End, attributes: l.Attributes}
+	if link, ok := Parse(l.Link); ok {
+		s.links = []trace.SpanContext{link}
+	}
+	if l.Err != nil {
+		text := redact.Text(l.Err.Error())
+		s.failure = text[:min(len(text), maxFailure)]
+	}
+	t.tell(s)
+}
+
+// Creation is the trace context of the creation of an orchestration, given the one with which it was started, "" for none.
+func (t *Tracer) Creation(started, orchestration, correlationID string) string {
+	if t == nil {
+		return started
+	}
+	if started == "" {
+		return t.Begin(orchestration, correlationID)
+	}
+	return t.Within(started, createSpan(orchestration))
+}
+
+// Open begins a span of this process: ctx is that of the span, and End tells it. It continues the trace context that the caller
+// has sent, or else begins a trace.
+func (t *Tracer) Open(ctx context.Context, sent string) (context.Context, *Open) {
+	if t == nil {
+		return ctx, nil
+	}
+	o := &Open{tracer: t, begin: time.Now()}
+	parent, ok := Parse(sent)
+	if ok {
+		o.parent, o.context = parent.SpanID(), parent.WithSpanID(randomSpanID()).WithRemote(false)
+	} else {
+		traceID, id := ids{}.NewIDs(context.Background())
+		decided := t.sampler.ShouldSample(sdktrace.SamplingParameters{TraceID: traceID})
+		o.context = trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: id,
+			TraceFlags: trace.TraceFlags(0).WithSampled(decided.Decision == sdktrace.RecordAndSample)})
+	}
+	return trace.ContextWithSpanContext(ctx, o.context), o
+}
+
+// Open is a span that has begun.
+type Open struct {
+	tracer  *Tracer
+	context trace.SpanContext
+	parent  trace.SpanID
+	begin   time.Time
+}
+
+// End tells the span. On nil it does nothing.
+func (o *Open) End(name string, kind trace.SpanKind, err error, attributes ...attribute.KeyValue) {
+	if o == nil || !o.context.IsSampled() {
+		return
+	}
+	s := span{name: name, kind: kind, context: o.context, parent: o.parent, begin: o.begin, end: time.Now(), attributes: attributes}
+	if err != nil {
+		text := redact.Text(err.Error())
+		s.failure = text[:min(len(text), maxFailure)]
+	}
+	o.tracer.tell(s)
+}
