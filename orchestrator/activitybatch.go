@@ -273,11 +273,15 @@ func (r *Runtime) checkWanted(ctx context.Context, b activityBatch) error {
 // attempt returns an attempt at one of the activities. Its progress is not recorded, because another process has the
 // rounds; a failure and a message that is sent again carry it instead.
 func (r *Runtime) batched(ctx context.Context, b activityBatch, c activityCall, beat func(progress json.RawMessage)) *attempt {
+	trace := b.Trace
+	if trace != "" && r.config.Tracer != nil {
+		trace = r.config.Tracer.Within(trace, CallSpan(b.Orchestration, b.Execution, c.Task, c.Attempt))
+	}
 	a := &attempt{name: c.Name, input: c.Input, timeout: time.Duration(c.Timeout) * time.Microsecond, heartbeat: time.Duration(c.Heartbeat) * time.Microsecond,
 		recorder: recorderFunc(beat),
 		info: ActivityInfo{Orchestration: b.Orchestration, Execution: b.Execution, Task: c.Task, Attempt: c.Attempt,
 			CorrelationID: b.CorrelationID, TenantID: b.TenantID, Progress: c.Progress,
-			Trace: r.callTrace(b.Trace, b.Orchestration, b.Execution, c.Task, c.Attempt)}}
+			Trace: trace}}
 	a.init(ctx)
 	return a
 }

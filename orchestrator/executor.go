@@ -266,14 +266,14 @@ func (c *executor) childStart(t *task) Start {
 	attempt := t.attempts + 1
 	return Start{ID: t.child, Orchestrator: t.name, Input: t.input, CorrelationID: c.start.CorrelationID, TenantID: c.start.TenantID, Parent: c.start.ID,
 		Timeout: t.options.timeout, Resume: t.begun || attempt > 1, WillRetry: attempt < t.options.retry.MaxAttempts, errors: t.options.errors.names(),
-		Trace: c.rt.callTrace(x.trace, c.start.ID, x.number, t.number, 0),
+		Trace: c.callTrace(t, 0),
 		call:  &callRef{Execution: x.number, Task: t.number, Attempt: attempt, Since: max(x.base, x.undoneSince[t.child])}}
 }
 
 func (c *executor) info(t *task) ActivityInfo {
 	return ActivityInfo{Orchestration: c.start.ID, Execution: c.execution.number, Task: t.number,
 		Attempt: t.attempts + 1, CorrelationID: c.start.CorrelationID, TenantID: c.start.TenantID, Progress: t.progress,
-		Trace: c.rt.callTrace(c.execution.trace, c.start.ID, c.execution.number, t.number, t.attempts+1)}
+		Trace: c.callTrace(t, t.attempts+1)}
 }
 
 // attemptReturned processes the end of an attempt and returns its call; nil when the call belongs to another execution.

@@ -87,10 +87,7 @@ func (d *driver) publishEvents(ctx context.Context, r round) error {
 	for _, e := range r.Decided {
 		if e.Kind == eventPublished {
 			to := e.target()
-			p := Publication{TenantID: to.Tenant, Type: e.Name, Payload: e.Payload, Key: to.Child, OrderKey: to.Order, CorrelationID: d.start.CorrelationID, Trace: d.start.Trace}
-			if d.rt.traces(p.Trace) {
-				p.Trace = d.rt.within(p.Trace, PublicationSpan(d.start.ID, p.Key))
-			}
+			p := Publication{TenantID: to.Tenant, Type: e.Name, Payload: e.Payload, Key: to.Child, OrderKey: to.Order, CorrelationID: d.start.CorrelationID, Trace: d.spanContext(func() string { return PublicationSpan(d.start.ID, to.Child) })}
 			all = append(all, p)
 		}
 	}

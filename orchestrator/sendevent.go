@@ -77,10 +77,7 @@ func (d *driver) sendEvent(ctx context.Context, e event) error {
 		p.Previous = &at
 	}
 	to := e.target().Child
-	trace := d.start.Trace
-	if d.rt.traces(trace) {
-		trace = d.rt.within(trace, EventSpan(to, s.ID))
-	}
+	trace := d.spanContext(func() string { return EventSpan(to, s.ID) })
 	return d.rt.send(ctx, Signal{SignalID: s.ID, InstanceID: to, Type: ExternalSignal, Trace: trace, Payload: p}, 0)
 }
 

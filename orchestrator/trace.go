@@ -71,31 +71,26 @@ func (r *Runtime) beginTrace(s Start) string {
 	return r.config.Tracer.Begin(s.ID, s.CorrelationID)
 }
 
-// within returns the trace context of a span, which without a Tracer is that of the trace.
-func (r *Runtime) within(trace, span string) string {
-	if trace == "" || r.config.Tracer == nil {
-		return trace
+// spanContext returns the trace context of a span of the driver's trace, which is that of the whole if it is not recorded: names
+// of spans are made for what is recorded only.
+func (d *driver) spanContext(name func() string) string {
+	if d.tracer == nil {
+		return d.start.Trace
 	}
-	return r.config.Tracer.Within(trace, span)
+	return d.rt.config.Tracer.Within(d.start.Trace, name())
 }
 
-// traces reports whether there is a Tracer and something to trace, so that names of spans are made for nothing else.
-func (r *Runtime) traces(trace string) bool { return trace != "" && r.config.Tracer != nil }
-
 // callTrace is the trace context of an attempt at a call; attempt 0 is the call.
-func (r *Runtime) callTrace(trace, orchestration string, execution, call, attempt int) string {
-	if !r.traces(trace) {
-		return trace
+func (c *executor) callTrace(t *task, attempt int) string {
+	if c.driver == nil { // which runs none
+		return c.start.Trace
 	}
-	return r.within(trace, CallSpan(orchestration, execution, call, attempt))
+	return c.driver.spanContext(func() string { return CallSpan(c.start.ID, c.execution.number, t.number, attempt) })
 }
 
 // ownTrace is the trace context of the driver's execution itself.
 func (d *driver) ownTrace() string {
-	if !d.rt.traces(d.start.Trace) {
-		return d.start.Trace
-	}
-	return d.rt.within(d.start.Trace, ExecutionSpan(d.start.ID, d.execution.number))
+	return d.spanContext(func() string { return ExecutionSpan(d.start.ID, d.execution.number) })
 }
 
 // traceLoaded makes the tracer of the execution that was loaded, and gives it the rounds.
@@ -114,7 +109,7 @@ func (d *driver) traceBegun() {
 	d.tracer = nil
 	started := d.rounds[0].Learned[0]
 	s := started.start()
-	if !d.rt.traces(s.Trace) {
+	if s.Trace == "" || d.rt.config.Tracer == nil {
 		return
 	}
 	d.tracer = d.rt.config.Tracer.Run(TracedExecution{Orchestration: d.start.ID, Execution: d.execution.number, Orchestrator: started.Name, Version: s.Version,

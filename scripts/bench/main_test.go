@@ -38,6 +38,7 @@ func TestNames(t *testing.T) {
 		"peers/replay/sequence/ours", "peers/replay/sequence/best", "peers/replay/sequence/ratio",
 		"peers/replay/fanout/ours", "peers/replay/fanout/best", "peers/replay/fanout/ratio",
 		"memory/sequence3/encryption_on/ratio", "memory/sequence3/encryption_off/ratio",
+		"tracing/off/ratio", "tracing/sampled/ratio", "tracing/tx",
 		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "events/parked/2000/tx", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"start/requests", "start/sequence", "idle/host/polls", "idle/host/leases", "idle/handler", "idle/requests",

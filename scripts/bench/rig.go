@@ -16,6 +16,7 @@ import (
 type rig struct {
 	runtime *orchestrator.Runtime
 	started atomic.Int64
+	trace   string // of its orchestrations
 }
 
 func newMemoryRig(ctx context.Context) (*rig, error) {
@@ -42,7 +43,7 @@ func newRig(ctx context.Context, c orchestrator.Config) (*rig, error) {
 // run runs a new orchestration of n activities to its end.
 func (r *rig) run(ctx context.Context, name string, n int) error {
 	id := name + "-" + strconv.FormatInt(r.started.Add(1), 10)
-	out, err := r.runtime.Run(ctx, orchestrator.Start{ID: id, Orchestrator: name, Input: []byte(strconv.Itoa(n))})
+	out, err := r.runtime.Run(ctx, orchestrator.Start{ID: id, Orchestrator: name, Input: []byte(strconv.Itoa(n)), Trace: r.trace})
 	if err != nil {
 		return err
 	}

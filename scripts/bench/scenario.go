@@ -32,7 +32,7 @@ func scenarios() []scenario {
 	all = append(all, speeds()...)
 	all = append(all, peers()...)
 	all = append(all, linears()...)
-	all = append(all, encryption())
+	all = append(all, encryption(), traces())
 	all = append(all, replays(), events(), parkedEvents(), parked(), listsInMemory(), overAzurite(), listsOverAzurite())
 	all = append(all, starts(), idleNode(), takenAtOnce())
 	all = append(all, outboxes()...)
