@@ -15,7 +15,8 @@ import (
 type Leaf struct {
 	Name string
 	Kind trace.SpanKind
-	// Parent is the trace context that the span belongs to. A Leaf whose trace is not sampled is not told.
+	// Parent is the trace context that the span belongs to; without one, it is a root in the trace of Link. A Leaf whose trace is
+	// not sampled is not told.
 	Parent string
 	// Key names the span among those of its trace, so that it has the same id each time.
 	Key string
@@ -32,12 +33,17 @@ func (t *Tracer) Tell(l Leaf) {
 	if t == nil {
 		return
 	}
-	c, ok := Parse(l.Parent)
-	if !ok || !c.IsSampled() {
+	parent, below := Parse(l.Parent)
+	link, linked := Parse(l.Link)
+	in := parent
+	if !below {
+		in = link
+	}
+	if !in.IsSampled() {
 		return
 	}
-	s := span{name: l.Name, kind: l.Kind, context: within(c, l.Key), parent: c.SpanID(), begin: l.Begin, end: l.End, attributes: l.Attributes}
-	if link, ok := Parse(l.Link); ok {
+	s := span{name: l.Name, kind: l.Kind, context: within(in, l.Key), parent: parent.SpanID(), begin: l.Begin, end: l.End, attributes: l.Attributes}
+	if linked {
 		s.links = []trace.SpanContext{link}
 	}
 	if l.Err != nil {
