@@ -14,7 +14,7 @@
 // the filter selects. The orchestrations of a tenant have all views but the one by id a second time, so that a list for a tenant
 // costs what it would cost if there were no others; by id, the store leaves out the rows of others, a thousand in a query.
 //
-// A pass of the repair costs, for 1,000 orchestrations, a page of them and 5 to 11 pages of rows, and besides 5 requests for the
+// A pass of the repair costs, for 1,000 orchestrations, a page of them and 5 to 11 pages of rows, and besides 3 requests for the
 // state of the pass. What differs, or has changed while the pass read, costs all that again, and the orchestrations that share a
 // bucket of ids with it (one in 4,096) are marked: a transaction for 9 to 20 of them, 3 for each that lacks a row, up to 20 for the
 // first of some neighbours that does, and a read for each row that was written meanwhile. If all differ, as in a new index,

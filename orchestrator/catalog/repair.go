@@ -49,7 +49,7 @@ func (p pass) mark() int64 { return p.began.UnixMicro() }
 // process. After the last slice there is nothing to do for Config.RepairEvery. One call at a time is enough for all
 // processes; several do no harm.
 //
-// A pass reads first: it adds up, in buckets of ids, the rows that the orchestrations should have, and the rows that there
+// A pass reads first, the last of the orchestrations and the first of the rows in one call: it adds up, in buckets of ids, the rows that the orchestrations should have, and the rows that there
 // are. What a change in between makes differ is looked at as if it were wrong. Buckets whose sums are equal are correct, and a pass
 // that finds no others is done. Else it goes over the orchestrations of the others, marks the rows that each should have, and
 // writes those that are missing; then over the rows, and deletes those without the mark that no orchestration should have.
@@ -84,7 +84,12 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 			return 0, err
 		}
 	}
-	if mended, p, err = c.advance(ctx, p); err != nil {
+	first := p.step
+	mended, p, err = c.advance(ctx, p)
+	if err == nil && first == stepTruth && p.step == stepRows { // at once: less changes in between
+		mended, p, err = c.advance(ctx, p)
+	}
+	if err != nil {
 		return mended, err
 	}
 	return mended, c.savePass(ctx, p)
