@@ -39,7 +39,7 @@ func TestNames(t *testing.T) {
 		"peers/replay/sequence/ours", "peers/replay/sequence/best", "peers/replay/sequence/ratio",
 		"peers/replay/fanout/ours", "peers/replay/fanout/best", "peers/replay/fanout/ratio",
 		"memory/sequence3/encryption_on/ratio", "memory/sequence3/encryption_off/ratio",
-		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "events/parked/2000/tx", "memory/parked/bytes", "memory/list/ratio",
+		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"start/requests", "start/sequence", "idle/host/polls", "idle/host/leases", "idle/handler", "idle/requests",
 		"direct/start/p50_ms", "direct/start/p99_ms", "direct/event/p50_ms", "direct/event/p99_ms", "direct/command/p50_ms", "direct/command/p99_ms", "direct/timer/p50_ms", "direct/timer/p99_ms",
@@ -82,6 +82,11 @@ func TestNames(t *testing.T) {
 	} {
 		for _, line := range append(lines, "rest", "vault", "total") {
 			want = append(want, "requests/"+name+"/"+line)
+		}
+	}
+	for _, way := range []string{"tx", "direct/tx"} {
+		for _, line := range []string{"", "/put", "/get", "/query", "/commit", "/delete"} {
+			want = append(want, "events/parked/2000/"+way+line)
 		}
 	}
 	got := make(map[string]int)
