@@ -59,19 +59,19 @@ var errTerminated = errors.New("the orchestration was terminated")
 // again when another process was faster. When it returns nil, nothing is changed.
 func (r *Runtime) startNext(ctx context.Context, id string, decide func([]storedExecution) (*plannedExecution, error)) (Outcome, error) {
 	for try := 0; ; try++ {
-		all, etag, err := r.journal.loadTagged(ctx, id)
+		all, status, err := r.journal.loadWith(ctx, id)
 		if err != nil {
 			r.noteDamage(ctx, err)
 			return Outcome{}, err
 		}
-		if len(all) == 0 {
+		if status.Row == purgeRow {
 			if err := r.purgeRest(ctx, id); err != nil {
 				return Outcome{}, err
 			}
 		}
 		b, err := decide(all)
 		if err == nil && b != nil {
-			err = r.commitHeld(ctx, *b, all, etag)
+			err = r.commitHeld(ctx, *b, all, status.ETag)
 		}
 		switch {
 		case errors.Is(err, errLostRace) && try < conflictTries:

@@ -44,11 +44,12 @@ func (j *journal) loadStored(ctx context.Context, id string) ([]storedExecution,
 	return all, status, nil
 }
 
-// loadOnce is loadStored without reading again. The status row is returned with an error, too.
+// loadOnce is loadStored without reading again. The status row is returned with an error, too. In place of that of an
+// orchestration that is being purged, there is a row without properties whose key says so.
 func (j *journal) loadOnce(ctx context.Context, id string) ([]storedExecution, tables.Entity, error) {
 	rows, status, err := j.rows(ctx, id)
 	if err == nil && beingPurged(rows) {
-		return nil, tables.Entity{}, nil
+		return nil, tables.Entity{Key: tables.Key{Partition: rows[0].Partition, Row: purgeRow}}, nil
 	}
 	if err == nil {
 		err = j.fillBlobs(ctx, id, rows)

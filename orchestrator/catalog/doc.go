@@ -7,17 +7,18 @@
 //   - The index is not part of a round. What [Catalog.Record] gets is collected for a moment and then written, many orchestrations
 //     in one transaction, so a list may miss what began or changed a moment ago.
 //   - What a crash keeps from being written, [Catalog.Repair] finds: it compares all rows of the index with all status rows, one
-//     slice at a time. It also fills a new index. [Catalog.RepairLag] says how old an error in the index can be.
+//     slice at a time, and writes where they differ. It also fills a new index. [Catalog.RepairLag] says how old an error in the index can be.
 //
 // A page costs one query for each view (one view, or one for each status), and one read for each orchestration that it looks at.
 // Conditions without a view, such as a correlation id or a custom status, are checked on those orchestrations that the rest of
 // the filter selects. The orchestrations of a tenant have all views but the one by id a second time, so that a list for a tenant
 // costs what it would cost if there were no others; by id, the store leaves out the rows of others, a thousand in a query.
 //
-// A pass of the repair costs, for 1,000 orchestrations, 50 transactions that mark their rows, or up to 112 if they have tenants
-// and tags, a page for every 1,000 rows, a page of the orchestrations, and 4 for the state of the pass, and a read for each row
-// that was written meanwhile. Errors cost extra: up to 20 transactions for the first of some neighbours that lacks a row, and 3
-// for each that does.
+// A pass of the repair costs, for 1,000 orchestrations, a page of them and 5 to 11 pages of rows, and besides 3 requests for the
+// state of the pass. What differs, or has changed while the pass read, costs all that again, and the orchestrations that share a
+// bucket of ids with it (one in 4,096) are marked: a transaction for 9 to 20 of them, 3 for each that lacks a row, up to 20 for the
+// first of some neighbours that does, and a read for each row that was written meanwhile. If all differ, as in a new index,
+// the marks of 1,000 orchestrations are 50 transactions, or up to 112 if they have tenants and tags.
 //
 // It owns the table "orchestrationsList". In the partition "list", each orchestration has the rows i-{id}, a-{place},
 // n-{orchestrator}-{place}, s-{status}-{place}, e-{orchestrator}-{status}-{place} and, with a tag, t-{tag}-{place}, where

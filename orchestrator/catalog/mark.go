@@ -4,26 +4,51 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// markSlice is how many orchestrations one call of Repair marks.
+// markSlice is after how many marked orchestrations one call of Repair ends. It ends with a page.
 const markSlice = 1000
 
-// mark is the first step of a pass. It replaces each row that an orchestration should have by the same row with a mark,
-// many in one transaction, which fails if one of them does not exist. So a row that is being deleted does not come
-// back, and a thousand orchestrations cost 50 to 112 transactions instead of 6,000 reads.
+// mark is the third step of a pass. For each orchestration in a bucket that differs, it replaces each row that there should
+// be by the same row with a mark, many in one transaction, which fails if one of them does not exist. So a row that is being
+// deleted does not come back, and a thousand orchestrations cost 50 to 112 transactions instead of 6,000 reads.
 func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, err error) {
-	there, next, err := c.config.Runtime().List(ctx, orchestrator.Filter{}, markSlice, p.next)
-	if err != nil {
-		return 0, "", err
-	}
-	for some := range batches(there) {
-		ok, err := c.markRows(ctx, p, some...)
+	next = p.next
+	marked := 0
+	for range readPages {
+		there, more, err := c.listTruth(ctx, next)
 		if err != nil {
 			return mended, "", err
+		}
+		there = slices.DeleteFunc(there, func(s orchestrator.Summary) bool { return !p.sums.differ(s.ID) })
+		n, err := c.markAll(ctx, p, there)
+		mended += n
+		if err != nil {
+			return mended, "", err
+		}
+		marked += len(there)
+		if next = more; next == "" || marked >= markSlice {
+			break
+		}
+	}
+	return mended, next, nil
+}
+
+// listTruth lists a page of the orchestrations themselves.
+func (c *Catalog) listTruth(ctx context.Context, continuation string) ([]orchestrator.Summary, string, error) {
+	return c.config.Runtime().List(ctx, orchestrator.Filter{}, maxPage, continuation)
+}
+
+// markAll marks the rows of orchestrations, and writes the rows of those that lack some.
+func (c *Catalog) markAll(ctx context.Context, p pass, all []orchestrator.Summary) (mended int, err error) {
+	for some := range batches(all) {
+		ok, err := c.markRows(ctx, p, some...)
+		if err != nil {
+			return mended, err
 		}
 		if ok {
 			continue
@@ -35,11 +60,11 @@ func (c *Catalog) mark(ctx context.Context, p pass) (mended int, next string, er
 				err = c.rewrite(ctx, s.ID)
 			}
 			if err != nil {
-				return mended, "", err
+				return mended, err
 			}
 		}
 	}
-	return mended, next, nil
+	return mended, nil
 }
 
 // batches divides orchestrations into parts whose rows fit a transaction.
@@ -81,7 +106,7 @@ func (c *Catalog) markRows(ctx context.Context, p pass, some ...orchestrator.Sum
 }
 
 // rewrite writes the rows of an orchestration in its current state. They are not marked: if the orchestration changes
-// at this moment, the second step finds surplus rows, and also the rows of one that is gone.
+// at this moment, the sweep finds surplus rows, and also the rows of one that is gone.
 func (c *Catalog) rewrite(ctx context.Context, id string) error {
 	s, err := c.config.Runtime().Status(ctx, id)
 	if errors.Is(err, orchestrator.ErrNotFound) {

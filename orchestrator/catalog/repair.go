@@ -12,6 +12,8 @@ import (
 
 // These are the stored steps of a pass; "" is none.
 const (
+	stepTruth = "truth"
+	stepRows  = "rows"
 	stepMark  = "mark"
 	stepSweep = "sweep"
 )
@@ -25,6 +27,7 @@ const (
 	columnClean = "CleanAtUtc"
 	columnStep  = "Step"
 	columnNext  = "Next"
+	columnSums  = "Sums"
 )
 
 // pass is the state of the repair. It is stored after each slice, so that any process can continue.
@@ -35,6 +38,7 @@ type pass struct {
 	step  string
 	// where the step continues, "" at its beginning: a continuation of orchestrations, or the key of the next row
 	next string
+	sums sums // of what the pass has read
 }
 
 // mark is the value in rows that this pass has found to be correct.
@@ -45,8 +49,10 @@ func (p pass) mark() int64 { return p.began.UnixMicro() }
 // process. After the last slice there is nothing to do for Config.RepairEvery. One call at a time is enough for all
 // processes; several do no harm.
 //
-// A pass has two steps. The first goes over the orchestrations, marks the rows that each should have, and writes those
-// that are missing. The second goes over the rows and deletes those without the mark that no orchestration should have.
+// A pass reads first, the last of the orchestrations and the first of the rows in one call: it adds up, in buckets of ids, the rows that the orchestrations should have, and the rows that there
+// are. What a change in between makes differ is looked at as if it were wrong. Buckets whose sums are equal are correct, and a pass
+// that finds no others is done. Else it goes over the orchestrations of the others, marks the rows that each should have, and
+// writes those that are missing; then over the rows, and deletes those without the mark that no orchestration should have.
 // Changes in between are judged by the current status, and a row is deleted only if nobody has written it since. So
 // what was wrong at the beginning of a pass is correct at its end.
 func (c *Catalog) Repair(ctx context.Context) (mended int, err error) {
@@ -73,35 +79,59 @@ func (c *Catalog) repair(ctx context.Context) (mended int, err error) {
 			c.pauseUntil(rested)
 			return 0, nil
 		}
-		p.began, p.step, p.next = c.config.Now(), stepMark, ""
+		p.began, p.step, p.next, p.sums = c.config.Now(), stepTruth, "", make(sums, buckets)
 		if err := c.savePass(ctx, p); err != nil { // the lag has to count from here even if the slice fails
 			return 0, err
 		}
 	}
-	if mended, p, err = c.advance(ctx, p); err != nil {
+	first := p.step
+	mended, p, err = c.advance(ctx, p)
+	if err == nil && first == stepTruth && p.step == stepRows { // at once: less changes in between
+		mended, p, err = c.advance(ctx, p)
+	}
+	if err != nil {
 		return mended, err
 	}
 	return mended, c.savePass(ctx, p)
 }
 
+// following is the step that comes after one; "" ends the pass.
+func (p pass) following() string {
+	switch {
+	case p.step == stepTruth:
+		return stepRows
+	case p.step == stepRows && !p.sums.equal():
+		return stepMark
+	case p.step == stepMark:
+		return stepSweep
+	default:
+		return ""
+	}
+}
+
 // advance processes one slice, and returns the state of the pass after it.
 func (c *Catalog) advance(ctx context.Context, p pass) (mended int, after pass, err error) {
-	if p.step == stepMark {
+	switch p.step {
+	case stepTruth:
+		p.next, err = c.sumOrchestrations(ctx, p)
+	case stepRows:
+		p.next, err = c.sumRows(ctx, p)
+	case stepMark:
 		mended, p.next, err = c.mark(ctx, p)
-		switch {
-		case errors.Is(err, orchestrator.ErrContinuation):
-			return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place cannot be used, so the pass begins again
-		case p.next == "":
-			p.step = stepSweep
-		}
+	default:
+		mended, p.next, err = c.sweep(ctx, p)
+	}
+	if errors.Is(err, orchestrator.ErrContinuation) {
+		return mended, pass{done: p.done, clean: p.clean, began: p.began}, nil // the place cannot be used, so the pass begins again
+	}
+	if err != nil || p.next != "" {
 		return mended, p, err
 	}
-	mended, p.next, err = c.sweep(ctx, p)
-	if err == nil && p.next == "" {
-		p.step, p.done, p.clean = "", c.config.Now(), p.began
+	if p.step = p.following(); p.step == "" {
+		p.done, p.clean, p.sums = c.config.Now(), p.began, nil
 		c.pauseUntil(p.done.Add(c.config.RepairEvery))
 	}
-	return mended, p, err
+	return mended, p, nil
 }
 
 func (c *Catalog) pauseUntil(at time.Time) {
@@ -133,11 +163,15 @@ func (c *Catalog) loadPass(ctx context.Context) (pass, error) {
 	if err != nil && !errors.Is(err, tables.ErrNotFound) {
 		return pass{}, err
 	}
-	return pass{e.Time(columnBegan), e.Time(columnDone), e.Time(columnClean), e.String(columnStep), e.String(columnNext)}, nil
+	p := pass{e.Time(columnBegan), e.Time(columnDone), e.Time(columnClean), e.String(columnStep), e.String(columnNext), decodeSums(e.Bytes(columnSums))}
+	if p.sums == nil && (p.step == stepTruth || p.step == stepRows) {
+		p.step = "" // what the pass has read is lost, so it begins again
+	}
+	return p, nil
 }
 
 func (c *Catalog) savePass(ctx context.Context, p pass) error {
-	columns := map[string]any{columnStep: p.step, columnNext: p.next}
+	columns := map[string]any{columnStep: p.step, columnNext: p.next, columnSums: p.sums.encode()}
 	for name, at := range map[string]time.Time{columnBegan: p.began, columnDone: p.done, columnClean: p.clean} {
 		if !at.IsZero() {
 			columns[name] = at

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/tenant"
@@ -106,11 +107,11 @@ func key(row string) tables.Key { return tables.Key{Partition: listPartition, Ro
 // row returns one of the orchestration's rows.
 func (e entry) row(name string) tables.Entity {
 	p := map[string]any{columnID: e.id}
-	if name == statusView(e.status)+e.place() {
+	if strings.HasPrefix(name, viewStatus) {
 		p[columnOrchestrator] = e.orchestrator // for CountByStatus
 	}
-	if scope := scopeOf(e.tenant); scope != "" && name == idView(e.id) {
-		p[columnScope] = scope
+	if e.tenant != "" && strings.HasPrefix(name, viewID) {
+		p[columnScope] = scopeOf(e.tenant)
 	}
 	return tables.Entity{Key: key(name), Properties: p}
 }

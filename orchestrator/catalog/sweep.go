@@ -6,32 +6,21 @@ import (
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// sweepPages is how many pages of rows one call of Repair looks at.
-const sweepPages = 10
-
-// sweep is the second step of a pass. It looks at every row, whatever its key, and deletes those that no orchestration
-// should have. Rows with the mark of the pass need no check; the others were written since, or are wrong.
+// sweep is the last step of a pass. It looks at every row of a bucket that differs, whatever its key, and deletes those that
+// no orchestration should have. Rows with the mark of the pass need no check; the others were written since, or are wrong.
 func (c *Catalog) sweep(ctx context.Context, p pass) (removed int, next string, err error) {
-	next = p.next
-	for range sweepPages {
-		rows, more, err := c.queryRows(ctx, tables.Query{Partition: listPartition, From: next, Limit: maxPage})
-		if err != nil {
-			return removed, "", err
-		}
+	next, err = c.eachPage(ctx, p.next, func(rows []tables.Entity) error {
 		var doubtful []found
 		for _, row := range rows {
-			if row.Int(columnPass) != p.mark() {
-				doubtful = append(doubtful, found{id: row.String(columnID), row: row})
+			if id := row.String(columnID); p.sums.differ(id) && row.Int(columnPass) != p.mark() {
+				doubtful = append(doubtful, found{id: id, row: row})
 			}
 		}
 		n, err := c.removeStaleRows(ctx, doubtful)
 		removed += n
-		if err != nil || !more {
-			return removed, "", err
-		}
-		next = rows[len(rows)-1].Row + " " // the first that can follow: keys have no control characters
-	}
-	return removed, next, nil
+		return err
+	})
+	return removed, next, err
 }
 
 // removeStaleRows deletes the rows that no orchestration should have now, unless they are written again meanwhile. An

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,19 +40,12 @@ func TestNames(t *testing.T) {
 		"peers/replay/fanout/ours", "peers/replay/fanout/best", "peers/replay/fanout/ratio",
 		"memory/sequence3/encryption_on/ratio", "memory/sequence3/encryption_off/ratio",
 		"tracing/off/ratio", "tracing/sampled/ratio", "tracing/tx",
-		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "events/parked/2000/tx", "memory/parked/bytes", "memory/list/ratio",
+		"memory/replay/10000/ms", "events/10000/us_per_event", "events/parked/2000/ms", "events/parked/2000/elsewhere_ms", "memory/parked/bytes", "memory/list/ratio",
 		"azurite/sequence3/orchestrations_per_s", "azurite/raw/transactions_per_s", "azurite/ratio", "azurite/list/ratio",
 		"start/requests", "start/sequence", "idle/host/polls", "idle/host/leases", "idle/handler", "idle/requests",
 		"direct/start/p50_ms", "direct/start/p99_ms", "direct/event/p50_ms", "direct/event/p99_ms", "direct/command/p50_ms", "direct/command/p99_ms", "direct/timer/p50_ms", "direct/timer/p99_ms",
 		"outbox/tx_per_message", "outbox/azurite/messages_per_s", "outbox/memory/messages_per_s", "outbox/add_to_delivered_ms/p50", "outbox/add_to_delivered_ms/p99",
-		"requests/outbox/lone", "requests/hmac/outbox/get", "requests/hmac/outbox/query", "requests/hmac/outbox/apply", "requests/hmac/outbox/wake",
-		"requests/hmac/keySlots/query", "requests/hmac/keySlots/apply", "requests/hmac/orchestrations/get", "requests/hmac/orchestrations/query",
-		"requests/hmac/orchestrations/apply", "requests/hmac/history/query", "requests/hmac/history/apply", "requests/hmac/queue/receive",
-		"requests/hmac/queue/delete", "requests/hmac/rest", "requests/hmac/vault", "requests/hmac/total", "requests/plain/outbox/get",
-		"requests/plain/outbox/query", "requests/plain/outbox/apply", "requests/plain/outbox/wake", "requests/plain/keySlots/query",
-		"requests/plain/keySlots/apply", "requests/plain/orchestrations/get", "requests/plain/orchestrations/query", "requests/plain/orchestrations/apply",
-		"requests/plain/history/query", "requests/plain/history/apply", "requests/plain/queue/receive", "requests/plain/queue/delete",
-		"requests/plain/rest", "requests/plain/vault", "requests/plain/total",
+		"requests/outbox/lone",
 		"task/complete_tx", "task/wake_tx", "task/list/10000/ratio",
 		"storage/eternal/1000/rows", "storage/eternal/1000/blobs",
 		"poller/tx_per_batch", "poller/idle_tx_per_hour", "poller/postgres/rows_per_s", "poller/lag_ms/p99",
@@ -71,6 +65,31 @@ func TestNames(t *testing.T) {
 		}
 	}
 	want = append(want, "recovery/thousand/taken_over_s", "recovery/thousand/s", "recovery/thousand/in_hand", "recovery/thousand/taken_over", "recovery/thousand/late", "recovery/requests/idle", "recovery/requests/busy")
+	run := []string{"orchestrations/get", "orchestrations/query", "orchestrations/apply", "history/query", "history/apply", "queue/receive", "queue/delete"}
+	outbox, slots := []string{"outbox/get", "outbox/query", "outbox/apply", "outbox/wake"}, []string{"keySlots/query", "keySlots/apply"}
+	registry, signals := []string{"registry/get", "registry/apply"}, []string{"signals/send", "signals/delete"}
+	started := slices.Concat([]string{"audit/apply", "orchestrationsParked/apply"}, signals, run)
+	for name, lines := range map[string][]string{
+		"hmac": slices.Concat(outbox, slots, run), "plain": slices.Concat(outbox, slots, run), "spn": slices.Concat(outbox, run),
+		"tls": slices.Concat([]string{"tlsOrders/get", "tlsOrders/apply"}, run), "tls-look": slices.Concat([]string{"tlsOrders/get"}, run),
+		"provisioning": slices.Concat(registry, outbox, signals, run), "update": slices.Concat(registry, outbox, run),
+		"updatepublisher": slices.Concat([]string{"registry/query"}, registry, outbox, run), "alerts": slices.Concat(outbox, run), "health": slices.Concat(registry, outbox, run),
+		"api/start": started, "api/raise": started, "api/terminate": started, "api/durable-start": started, "api/durable-raise": started, "api/durable-terminate": started,
+		"api/status": {"orchestrations/get", "orchestrations/query"}, "api/durable-status": {"orchestrations/get", "orchestrations/query"},
+		"api/orchestrations": {"orchestrationsList/query", "orchestrations/get"}, "api/durable-list": {"orchestrationsList/query", "orchestrations/get", "orchestrations/query"},
+		"api/history": {"history/query"}, "api/dlq": {"dlq/query"}, "api/tasks": {"orchestrationTasks/query"},
+		"api/retry": slices.Concat([]string{"dlq/get", "dlq/query", "dlq/apply", "queue/send"}, started), "api/complete": slices.Concat([]string{"orchestrationTasks/get", "orchestrationTasks/apply"}, started),
+		"api/timeline": {"dlq/query", "history/query", "orchestrations/get", "orchestrations/query", "orchestrations/scan"},
+	} {
+		for _, line := range append(lines, "rest", "vault", "total") {
+			want = append(want, "requests/"+name+"/"+line)
+		}
+	}
+	for _, way := range []string{"tx", "direct/tx"} {
+		for _, line := range []string{"", "/put", "/get", "/query", "/commit", "/delete"} {
+			want = append(want, "events/parked/2000/"+way+line)
+		}
+	}
 	got := make(map[string]int)
 	for _, s := range scenarios() {
 		for _, m := range s.metrics {

@@ -19,14 +19,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/vibedata/roundhouse/blobs"
-	"github.com/vibedata/roundhouse/engine"
-	"github.com/vibedata/roundhouse/engine/consumers"
-	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/internal/faults"
-	"github.com/vibedata/roundhouse/orchestrator"
-	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
@@ -42,7 +37,14 @@ const (
 
 // requests lists what is counted over the whole app: the handler as it is deployed, with the host's own requests.
 func requests() []scenario {
-	return []scenario{loneRequests(), hmacRequests(), plainRequests()}
+	all := []scenario{loneRequests()}
+	for _, m := range engineLoads() {
+		all = append(all, m.scenario())
+	}
+	for _, c := range apiCalls() {
+		all = append(all, c.scenario())
+	}
+	return all
 }
 
 // requestCount counts storage requests by service, table or queue, and kind.
@@ -86,6 +88,7 @@ func (c *requestCount) sum(prefixes ...string) (n int) {
 // countedApp is the app in one process over storage in memory, and its host.
 type countedApp struct {
 	*requestCount
+	*neighbors
 	handler *handler.Handler
 	queues  queues.Store
 	polled  *queues.Memory    // the same, not counted
@@ -93,17 +96,18 @@ type countedApp struct {
 	done    atomic.Int64      // messages that were handled
 }
 
-// plainEngine is an engine with one operation and no event.
-const plainEngine = "plain"
-
 // newCountedApp starts the app.
 func newCountedApp(ctx context.Context) (*countedApp, error) {
-	d := &countedApp{requestCount: &requestCount{counts: map[string]int{}}, polled: queues.NewMemory(), listens: map[string]string{}}
-	c := handler.Config{Tables: faults.Tables(tables.NewMemory(), d.intercept), Queues: faults.Queues(d.polled, d.intercept),
+	memory := tables.NewMemory()
+	around, err := newNeighbors(memory)
+	if err != nil {
+		return nil, err
+	}
+	d := &countedApp{requestCount: &requestCount{counts: map[string]int{}}, neighbors: around, polled: queues.NewMemory(), listens: map[string]string{}}
+	c := handler.Config{Tables: faults.Tables(memory, d.intercept), Queues: faults.Queues(d.polled, d.intercept),
 		Blobs: faults.Blobs(blobs.NewMemory(), d.intercept), Lookup: countedSettings, Log: slog.New(slog.DiscardHandler)}
 	d.queues = c.Queues
-	var err error
-	if d.handler, err = handler.New(handler.App{Engines: countedEngines}, c); err != nil {
+	if d.handler, err = handler.New(handler.App{Engines: around.engines}, c); err != nil {
 		return nil, err
 	}
 	for name, f := range d.handler.Manifest().Functions {
@@ -120,45 +124,6 @@ func countedSettings(name string) (string, bool) {
 		"AzureWebJobsStorage": "UseDevelopmentStorage=true", "FUNCTIONS_CUSTOMHANDLER_PORT": "0",
 		"AzureFunctionsJobHost__extensions__queues__maxDequeueCount": "8"}[name]
 	return value, ok
-}
-
-// countedEngines are the engines whose messages are counted. Their publisher is the app's outbox.
-func countedEngines(p *handler.Platform) ([]engine.Definition, error) {
-	var steps *hmac.Steps
-	arrivals, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: p.Tables, Outbox: p.Events, Targets: map[string]consumers.Target{},
-		Knows: func(ctx context.Context, target, version string) (bool, error) {
-			return steps.Knows(ctx, target, version)
-		}})
-	if err != nil {
-		return nil, err
-	}
-	steps, err = hmac.New(hmac.Config{Vault: p.Secrets, Tables: p.Tables, Publisher: hmacEvents{p.Outbox}, Arrivals: arrivals})
-	if err != nil {
-		return nil, err
-	}
-	keys := hmac.Definition(steps)
-	keys.Consumers = arrivals
-	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n, nil })
-	plain := engine.Definition{Name: plainEngine, Queue: plainEngine + "-queue", Operations: []orchestrator.AnyActivity{step},
-		Orchestrator: engine.Orchestrate(plainEngine, func(ctx *orchestrator.Context, _ engine.Request[json.RawMessage]) (int, error) {
-			return step.Call(ctx, 1).Await()
-		})}
-	return []engine.Definition{keys, plain}, nil
-}
-
-// hmacEvents publishes the events of the hmac engine.
-type hmacEvents struct{ *outbox.Writer }
-
-// Publish adds an event.
-func (w hmacEvents) Publish(ctx context.Context, e hmac.Event) (string, error) {
-	added, err := w.Add(ctx, outbox.Message{TenantID: e.TenantID, EventType: e.Type, Payload: e.Payload, OrderKey: e.OrderKey, CorrelationID: e.CorrelationID,
-		Key: w.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version)})
-	return added.ID, err
-}
-
-// ID is the id of an event.
-func (w hmacEvents) ID(e hmac.Event) string {
-	return w.Key(e.TenantID, e.Category, e.Entity, e.Kind, e.Version).String()
 }
 
 // host hands out what is due in the queues until nothing is and n messages were handled. Of each queue it takes the next batch when
@@ -220,28 +185,19 @@ func (d *countedApp) invoke(ctx context.Context, queue, name string, m queues.Me
 
 // do posts to the app.
 func (d *countedApp) do(ctx context.Context, path string, body []byte, want int) error {
-	req := httptest.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(body))
-	req.Host = "localhost"
-	req.Header.Set("Content-Type", "application/json")
-	rec := httptest.NewRecorder()
-	d.handler.ServeHTTP(rec, req)
-	if rec.Code != want {
-		return fmt.Errorf("%s answers %d: %.256s", path, rec.Code, rec.Body)
+	code, answer := d.call(ctx, http.MethodPost, path, body)
+	if code != want {
+		return fmt.Errorf("%s answers %d: %.256s", path, code, answer)
 	}
 	return nil
 }
 
-// load sends n messages of an engine and has them handled. What sending costs is the sender's.
-func (d *countedApp) load(ctx context.Context, name, queue string, from, n int) error {
-	for i := range n {
-		body, err := json.Marshal(engine.Message{CorrelationID: fmt.Sprintf("%s-%d", name, from+i), Engine: name, InstanceID: fmt.Sprintf("instance-%d", from+i)})
-		if err != nil {
-			return err
-		}
-		if _, err := d.queues.Send(ctx, queue, body, 0); err != nil {
-			return err
-		}
-	}
-	d.begin()
-	return d.host(ctx, int64(n))
+// call makes a request of the app.
+func (d *countedApp) call(ctx context.Context, method, path string, body []byte) (code int, answer []byte) {
+	req := httptest.NewRequestWithContext(ctx, method, path, bytes.NewReader(body))
+	req.Host = "localhost"
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	d.handler.ServeHTTP(rec, req)
+	return rec.Code, rec.Body.Bytes()
 }

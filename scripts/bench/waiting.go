@@ -42,6 +42,11 @@ func newWaitingRoom() *waitingRoom {
 func (w *waitingRoom) now() time.Time { return time.Now().Add(w.ahead) }
 
 func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
+	return w.processOver(faults.Queues(w.queues, w.count.Intercept))
+}
+
+// processOver is a process that sends by a store of queues.
+func (w *waitingRoom) processOver(sends queues.Store) (*orchestrator.Runtime, error) {
 	wait := orchestrator.NewOrchestrator("wait", func(ctx *orchestrator.Context, what string) (string, error) {
 		switch what {
 		case nothing:
@@ -60,7 +65,7 @@ func (w *waitingRoom) process() (*orchestrator.Runtime, error) {
 	step := orchestrator.NewActivity("step", func(_ context.Context, n int) (int, error) { return n + 1, nil })
 	rt, err := orchestrator.New(orchestrator.Config{Orchestrators: []orchestrator.AnyOrchestrator{wait, call, mailbox(step)},
 		Activities: []orchestrator.AnyActivity{step}, CachedEvents: w.cached, Now: w.now, Log: slog.New(slog.DiscardHandler),
-		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: faults.Queues(w.queues, w.count.Intercept)})
+		Tables: faults.Tables(w.tables, w.count.Intercept), Blobs: faults.Blobs(w.blobs, w.count.Intercept), Queues: sends})
 	if err == nil {
 		w.open = append(w.open, rt)
 	}
