@@ -117,8 +117,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	out.Settled = p.events.dispatcher.Settled
 	out.Leave = func(ctx context.Context) error { return errors.Join(p.events.close(ctx), p.node.Leave(ctx)) }
 	p.onQueues(&out)
-	p.onTimers(&out)
-	p.events.register(&out, p.sealed.asItCame(outbox.DefaultQueue))
+	p.events.register(&out, p.sealed.asItCame)
 	p.pollers.register(&out)
 	out.onHTTP(httpFunctions()...)
 	for _, d := range p.definitions {
@@ -126,6 +125,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	}
 	p.serveDirect(&out)
 	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
+	p.onTimers(&out)
 	out.acknowledgeIn(p.platform.Queues)
 	out.Functions = function.Sorted(out.Functions)
 	out.Manifest = func() Manifest { return p.manifest(out.Functions) }

@@ -87,8 +87,8 @@ func TestFunctionsAreGenerated(t *testing.T) {
 	}
 }
 
-// What the host gives up on reaches the dead letters.
-func TestEveryQueueHasItsPoisonQueue(t *testing.T) {
+// What the host gives up on is taken out of a poison queue of each queue, to which no function listens: each would be polled.
+func TestNoFunctionListensToAPoisonQueue(t *testing.T) {
 	t.Parallel()
 	for _, in := range contexts() {
 		queues := map[string]bool{}
@@ -288,7 +288,7 @@ func TestDefinitions(t *testing.T) {
 	if d := described[spn.Engine]; d.Schedules[0].Cron != "0 26 2 * * 0" {
 		t.Errorf("%+v", d)
 	}
-	if d := described["alerts"]; d.Function != "alert-processor" || d.PoisonFunction != "alert-processor-poison" || d.Intakes[0].Route != "alerts" {
+	if d := described["alerts"]; d.Function != "alert-processor" || d.Intakes[0].Route != "alerts" {
 		t.Errorf("%+v", d)
 	}
 }
