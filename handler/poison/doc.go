@@ -1,8 +1,8 @@
 // Package poison takes messages out of the poison queues, to which the Functions host moves what it has given up. No function
 // listens to these queues: the host would poll each of them as often as any other, for messages that hardly ever come.
 //
-// A [Receiver] is called by a timer. It receives what is there, has each message handled as a function of its queue would, and
-// deletes it last.
+// A [Receiver] is called by a timer. It receives what is there, from all queues at once, has each message handled as a function of
+// its queue would, those of one queue one after the other, and deletes it last.
 //
 // What it promises:
 //   - A message is deleted when its handler has returned nil, and stays otherwise. It comes again ten minutes later, however often

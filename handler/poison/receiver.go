@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/queues"
 )
@@ -21,8 +19,6 @@ const (
 	// the next run takes others while those that failed are still away.
 	Hidden = 10 * time.Minute
 
-	// width is how many messages of a queue are handled at the same time.
-	width = 4
 	// deleteTimeout bounds the deletion of a message, which goes on when the time of the run is over.
 	deleteTimeout = 5 * time.Second
 )
@@ -100,22 +96,14 @@ func stayed(q Queue, errs []error) error {
 	return fmt.Errorf("poison queue %s: %d messages stay, and come again in %v; one of them: %w", q.Name, len(errs), Hidden, errs[0])
 }
 
-// handle has the messages of a batch handled, some at a time, and returns an error for each that stays.
+// handle has the messages of a batch handled, one after the other, so that the second of a pair finds what the first has left. It
+// returns an error for each that stays.
 func (r *Receiver) handle(ctx context.Context, q Queue, batch []queues.Message) (stay []error) {
-	var group errgroup.Group
-	group.SetLimit(width)
-	var mu sync.Mutex
 	for _, m := range batch {
-		group.Go(func() error {
-			if err := r.settle(ctx, q, m); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				stay = append(stay, fmt.Errorf("message %s: %w", m.ID, err))
-			}
-			return nil
-		})
+		if err := r.settle(ctx, q, m); err != nil {
+			stay = append(stay, fmt.Errorf("message %s: %w", m.ID, err))
+		}
 	}
-	_ = group.Wait() // the functions return none
 	return stay
 }
 
