@@ -185,7 +185,8 @@ func TestPoisonQueuesOfTwoProcesses(t *testing.T) {
 		}
 		g.check(t, one)
 		close(late)
-		stands.Wait() // its time is over, so it has put back what it had in hand
+		stands.Wait() // its time is over, so it has put back what it had in hand, to be away for a moment
+		time.Sleep(time.Minute)
 		takePoison(one)
 		g.check(t, one)
 	})
