@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/azure"
-	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/internal/ncrontab"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -26,6 +25,8 @@ const (
 	hostLease = 12 * time.Second
 	// listenerLock is for how long the host takes the lease of a timer when host.json does not say: it renews it at half of that.
 	listenerLock = time.Minute
+	// flagInterval is how long the handler does not ask again whether the app is drained.
+	flagInterval = 3 * time.Second
 	// often is how many times a timer function fires in an hour at least that is called without a pause in between.
 	often = 60
 	// pollingInterval is how rarely the host asks an empty queue when host.json does not say.
@@ -175,7 +176,7 @@ func (h hour) handler(ctx context.Context, w *wire, p program) (all float64, err
 // call counts what the handler sends when a timer function is called, after a pause or at once.
 func (h hour) call(ctx context.Context, w *wire, c *deployed, name string, pause bool) (float64, error) {
 	if pause { // for long enough for the handler to ask again whether the app is drained
-		time.Sleep(drain.Interval)
+		time.Sleep(flagInterval)
 		if _, err := w.rest(ctx); err != nil {
 			return 0, err
 		}
