@@ -136,14 +136,6 @@ func (d Definition) validateEntryPoints() error {
 // QueueFunction is the name of the function that listens to the engine's queue.
 func (d Definition) QueueFunction() string { return cmp.Or(d.Function, d.Name+"-queue-trigger") }
 
-// PoisonFunction is the name of the function that listens to the poison queue of the engine's queue.
-func (d Definition) PoisonFunction() string {
-	if d.Function != "" {
-		return d.Function + PoisonSuffix
-	}
-	return d.Name + "-queue" + PoisonSuffix + "-trigger"
-}
-
 // Orchestrators returns all orchestrators that the engine needs in a runtime. Its own comes after its other versions,
 // because new runs begin with the last one of a name.
 func (d Definition) Orchestrators() []orchestrator.AnyOrchestrator {

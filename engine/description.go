@@ -4,10 +4,9 @@ package engine
 type Description struct {
 	Name  string `json:"name"`
 	Queue string `json:"queue"`
-	// Function and PoisonFunction listen to the queue and to its poison queue.
-	Function       string   `json:"function"`
-	PoisonFunction string   `json:"poisonFunction"`
-	Operations     []string `json:"operations"`
+	// Function listens to the queue.
+	Function   string   `json:"function"`
+	Operations []string `json:"operations"`
 	// Version is the version that new runs begin with, and Versions are the others that runs may go on with; "" is a
 	// version without a name.
 	Version  string   `json:"version"`
@@ -45,7 +44,7 @@ type RouteDescription struct {
 // Describe describes the engine.
 func (d Definition) Describe() Description {
 	d = d.withDefaults()
-	description := Description{Name: d.Name, Queue: d.Queue, Function: d.QueueFunction(), PoisonFunction: d.PoisonFunction(), Tables: d.Tables,
+	description := Description{Name: d.Name, Queue: d.Queue, Function: d.QueueFunction(), Tables: d.Tables,
 		Version: d.Orchestrator.Version(), Singleton: d.Singleton, MaxAttempts: d.MaxAttempts, Keep: d.Keep.String(), Example: d.Example}
 	if d.Timeout > 0 {
 		description.Timeout = d.Timeout.String()

@@ -46,7 +46,6 @@ func TestFunctionsOfAnEngine(t *testing.T) {
 	}
 	for _, want := range []function.Function{
 		function.Queue("work-queue-trigger", "work-queue"),
-		function.Queue("work-queue-poison-trigger", "work-queue-poison"),
 		function.Unmonitored("schedules-timer", "0 * * * * *"),
 		function.HTTP("work-intake", "work", function.Key, "post"),
 		function.HTTP("work-page", "pages/{name}", function.Anonymous, "get"),

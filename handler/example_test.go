@@ -42,14 +42,13 @@ func ExampleApp() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, name := range []string{"hello-queue-trigger", "hello-queue-poison-trigger", "hello-intake"} {
+	for _, name := range []string{"hello-queue-trigger", "hello-intake"} {
 		_, ok := manifest.Functions[name]
 		fmt.Println(name, ok)
 	}
 	fmt.Println("it reads GREETING:", slices.Contains(manifest.Settings, "GREETING"))
 	// Output:
 	// hello-queue-trigger true
-	// hello-queue-poison-trigger true
 	// hello-intake true
 	// it reads GREETING: true
 }

@@ -6,10 +6,11 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/function"
+	"github.com/vibedata/roundhouse/handler/poison"
 	"github.com/vibedata/roundhouse/handler/trigger"
 )
 
-// onQueues adds the functions of the engines' and of the runtime's queues.
+// onQueues adds the functions of the engines' and of the runtime's queues, and what handles the messages of their poison queues.
 func (p *parts) onQueues(out *program) {
 	for name, q := range map[string]struct {
 		queue          string
@@ -20,11 +21,11 @@ func (p *parts) onQueues(out *program) {
 		"orchestration-activity": {p.runtime.ActivityQueue(), p.pipeline.HandleActivities, p.pipeline.HandleActivitiesPoison},
 	} {
 		p.onQueue(out, name+"-trigger", q.queue, q.handle)
-		p.onQueue(out, name+engine.PoisonSuffix+"-trigger", q.queue+engine.PoisonSuffix, q.poison)
+		out.onPoison(q.queue, q.poison, p.sealed.again)
 	}
 	for _, d := range p.definitions {
 		p.onQueue(out, d.QueueFunction(), d.Queue, p.pipeline.Handle)
-		p.onQueue(out, d.PoisonFunction(), d.Queue+engine.PoisonSuffix, p.pipeline.HandlePoison)
+		out.onPoison(d.Queue, p.pipeline.HandlePoison, p.sealed.again)
 	}
 }
 
@@ -39,12 +40,22 @@ func (p *parts) onQueue(out *program, name, queue string, handle trigger.QueueHa
 // onTimers adds the functions of what is done on schedule. Each of them costs its host two requests a minute, for a lease, so what
 // bears to wait for others shares one.
 func (p *parts) onTimers(out *program) {
-	sweeps := sweeper{runtime: p.runtime, list: p.list, probe: p.probe, node: p.node, locks: p.locks, log: p.log}
+	sweeps := sweeper{runtime: p.runtime, list: p.list, probe: p.probe, node: p.node, poison: p.poisonReceiver(out), locks: p.locks, log: p.log}
 	out.onTimer("orchestration-sweep-timer", "0 */5 * * * *", sweeps.handle)
 	out.onTimer(retentionTimer, "0 17 * * * *", p.retentions().handle)
 	out.Functions = append(out.Functions, function.Unmonitored(schedulesTimer, "0 * * * * *"))
 	out.Timers[schedulesTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: p.onSchedules, Ungated: true} // it would ask every minute, and what it sends waits
 	out.Slot = p.sendSlot
+}
+
+// poisonReceiver is what takes messages out of the poison queues. Each is handled as if the host had brought it.
+func (p *parts) poisonReceiver(out *program) *poison.Receiver {
+	run := trigger.NewDirect(trigger.Config{Budget: min(poisonTime, p.settings.Budget), Ready: p.preparation.Await, Gate: out.Gate, Log: p.log})
+	c := poison.Config{Queues: p.sealed.queues}
+	for _, q := range out.Poison {
+		c.From = append(c.From, poison.Queue{Name: q.Queue, Handle: func(ctx context.Context, d engine.Delivery) error { return run.Run(ctx, q.Queue, q, d) }})
+	}
+	return poison.New(c)
 }
 
 // retentions are what deletes what was kept long enough. What looks at whole containers is last: it may take all the time there is.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/deadevent"
+	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -19,6 +20,9 @@ import (
 
 // eventsTime is how long deliveries that have begun may take when the program stops.
 const eventsTime = 2 * time.Second
+
+// outboxTimer is the function that delivers what nothing announces.
+const outboxTimer = "outbox-sweep-timer"
 
 // sweepTolerance is how much earlier than the poll interval a sweep may begin: timers do not fire to the millisecond.
 const sweepTolerance = time.Second
@@ -33,6 +37,7 @@ type events struct {
 	transports transports
 	interval   time.Duration // between sweeps
 	retention  time.Duration
+	gate       trigger.Gate // of what a sweep has found to do; nil for none
 	log        *slog.Logger
 	now        func() time.Time
 
@@ -57,22 +62,33 @@ func wireOutbox(s settings.Settings, with Platform, node outbox.Nodes, letters *
 		return nil, err
 	}
 	admin := outbox.NewAdmin(o)
-	dispatcher, err := outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router})
-	if err != nil {
+	e := &events{outbox: o, admin: admin, owner: deadevent.NewOwner(letters, admin), transports: to, log: log, now: time.Now,
+		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}
+	if e.dispatcher, err = outbox.NewDispatcher(o, outbox.DispatcherConfig{Router: router, Enter: e.enter}); err != nil {
 		return nil, err
 	}
-	return &events{outbox: o, writer: dispatcher.Writer(), admin: admin, dispatcher: dispatcher, owner: deadevent.NewOwner(letters, admin), transports: to, log: log, now: time.Now,
-		interval: time.Duration(o.Options().PollIntervalSeconds) * time.Second, retention: s.Outbox.Retention}, nil
+	e.writer = e.dispatcher.Writer()
+	return e, nil
 }
 
-// register adds the functions of the outbox to the program. putBack sends a wake-up again.
-func (e *events) register(out *program, putBack func(context.Context, engine.Delivery, time.Duration) error) {
+// register adds the functions of the outbox to the program. putBack makes what sends a wake-up again.
+func (e *events) register(out *program, putBack func(queue string) func(context.Context, engine.Delivery, time.Duration) error) {
 	out.onQueue("outbox-wake-trigger", outbox.DefaultQueue, e.wake)
-	out.onQueue("outbox-wake-poison-trigger", outbox.DefaultQueue+engine.PoisonSuffix, e.wakePoison)
+	out.onPoison(outbox.DefaultQueue, e.wakePoison, putBack)
 	wakes := out.Queues["outbox-wake-trigger"]
-	wakes.Expendable, wakes.PutBack = true, putBack // the sweep finds what it announces, if a little later
+	wakes.Expendable, wakes.PutBack = true, putBack(outbox.DefaultQueue) // the sweep finds what it announces, if a little later
 	out.Queues["outbox-wake-trigger"] = wakes
-	out.onTimer("outbox-sweep-timer", "*/15 * * * * *", e.sweep)
+	out.onTimer(outboxTimer, "*/15 * * * * *", e.sweep)
+	out.Timers[outboxTimer] = trigger.Timer{Parameter: function.TimerParameter, Handle: e.sweep, Ungated: true} // it asks when there is something to do
+	e.gate = out.Gate
+}
+
+// enter lets a sweep work behind the gate.
+func (e *events) enter(ctx context.Context) (work context.Context, leave func(), err error) {
+	if e.gate == nil {
+		return ctx, func() {}, nil
+	}
+	return e.gate.Enter(ctx)
 }
 
 // close settles what was begun of the events that this process has added, for a while; what is left is claimed until others find it.
@@ -120,6 +136,9 @@ func (e *events) sweep(ctx context.Context, _ trigger.TimerDelivery) error {
 		return trigger.ErrIdle
 	}
 	did, err := e.dispatcher.Sweep(ctx)
+	if errors.Is(err, engine.ErrDrained) {
+		return fmt.Errorf("%w: %w", trigger.ErrIdle, err)
+	}
 	if err != nil {
 		return fmt.Errorf("sweep the outbox: %w", err)
 	}

@@ -446,3 +446,31 @@ func TestNoKeyOnTheWire(t *testing.T) {
 		t.Errorf("%+v, %v", record, err)
 	}
 }
+
+// shut is a gate that is closed, and counts who asks.
+type shut int
+
+func (s *shut) Enter(context.Context) (context.Context, func(), error) {
+	*s++
+	return nil, nil, trigger.ErrClosed
+}
+
+// While the app is drained, a sweep delivers nothing; the gate is asked only when there is something to do.
+func TestSweepAsksTheGate(t *testing.T) {
+	t.Parallel()
+	e, _ := newEvents(t, memoryPlatform(t, &faults.Plan{}), toQueue)
+	e.interval = 0
+	var gate shut
+	e.gate = &gate
+	if err := e.sweep(t.Context(), trigger.TimerDelivery{}); !errors.Is(err, trigger.ErrIdle) || gate != 0 {
+		t.Errorf("without tenants: %v, asked %d times", err, gate)
+	}
+	added := add(t, e, `{}`)
+	if err := e.sweep(t.Context(), trigger.TimerDelivery{}); !errors.Is(err, trigger.ErrIdle) || gate != 1 || status(t, e, added.ID) != outbox.StatusPending {
+		t.Errorf("drained: %v, asked %d times, it is %s", err, gate, status(t, e, added.ID))
+	}
+	e.gate = nil
+	if err := e.sweep(t.Context(), trigger.TimerDelivery{}); err != nil || status(t, e, added.ID) != outbox.StatusProcessed {
+		t.Errorf("afterwards: %v, it is %s", err, status(t, e, added.ID))
+	}
+}

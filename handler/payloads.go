@@ -26,8 +26,8 @@ const unreadDelay = time.Minute
 type payloads struct {
 	config   codec.Config
 	envelope *codec.Envelope
-	queues   queues.Store    // what is sent there is sent as it is
-	own      map[string]bool // the queues that the program listens to
+	queues   queues.Store    // what is sent there is sent as it is, and received as it was stored
+	own      map[string]bool // the queues that the program takes messages from
 	// runtime are those of them whose messages have ids of their own, so that they may be put back under another message id.
 	runtime map[string]bool
 	log     *slog.Logger
@@ -52,7 +52,7 @@ func sealPayloads(p *Platform, keys codec.Keys, key string) (*payloads, error) {
 	return s, nil
 }
 
-// listen makes the program's queue functions get messages in clear. It belongs to the wiring: nothing runs yet.
+// listen makes what handles messages of the program's queues get them in clear. It belongs to the wiring: nothing runs yet.
 func (s *payloads) listen(out *program, runtime ...string) {
 	for _, queue := range runtime {
 		s.runtime[queue], s.runtime[queue+engine.PoisonSuffix] = true, true
@@ -62,11 +62,15 @@ func (s *payloads) listen(out *program, runtime ...string) {
 		q.Handle = s.opened(q.Queue, q.Handle)
 		out.Queues[name] = q
 	}
+	for i, q := range out.Poison {
+		s.own[q.Queue] = true
+		out.Poison[i].Handle = s.opened(q.Queue, q.Handle)
+	}
 }
 
 // opened decrypts a message before it is handled. One that cannot be decrypted for want of the key is put back, so that no
-// number of deliveries makes the host give it up. In a poison queue, every such message is put back, because the host would
-// leave it hidden for ever.
+// number of deliveries makes the host give it up. In a poison queue, every such message is put back: sent by the program, it does not
+// end after seven days, as what the host has sent there does.
 func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.QueueHandler {
 	return func(ctx context.Context, d engine.Delivery) error {
 		body, err := s.config.Message(ctx, d.Body)

@@ -240,7 +240,8 @@ func TestStartWithoutTheKey(t *testing.T) {
 	})
 }
 
-// A message that was damaged goes to the poison queue as any other that fails, and stays there, put back each time.
+// A message that was damaged goes to the poison queue as any other that fails, and stays there, put back each time, so that it does
+// not end.
 func TestDamagedMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -260,12 +261,15 @@ func TestDamagedMessage(t *testing.T) {
 		if err := errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")); err != nil {
 			t.Fatal(err)
 		}
-		for queue, taken := range map[string]int{"work-queue": 0, "work-queue-poison": 1} {
+		for queue, deliver := range map[string]func() int{
+			"work-queue":        h.Deliver,
+			"work-queue-poison": func() int { return map[bool]int{false: 1}[h.Tick("orchestration-sweep-timer", time.Now())] },
+		} {
 			if _, err := h.Queues.SendText(t.Context(), queue, string(damaged), 0); err != nil {
 				t.Fatal(err)
 			}
-			if n := h.Deliver(); n != taken {
-				t.Errorf("%s: %d deliveries taken, want %d", queue, n, taken)
+			if n := deliver(); n != 0 {
+				t.Errorf("%s: it was taken, or could not be: %d", queue, n)
 			}
 			time.Sleep(2 * time.Minute)
 			back, err := h.Queues.Receive(t.Context(), queue, 32, time.Hour)

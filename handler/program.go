@@ -22,6 +22,8 @@ type program struct {
 	// Queues are what answers queue functions, and Timers timer functions, by function name.
 	Queues map[string]trigger.Queue
 	Timers map[string]trigger.Timer
+	// Poison are what handles the messages of poison queues, to which no function listens: a timer takes them.
+	Poison []trigger.Queue
 	// API registers the routes of HTTP functions, all below /api/.
 	API func(e *echo.Echo) error
 	// Preparation makes the program ready while the server listens: tables and queues that are missing, for example. It is
@@ -53,6 +55,12 @@ type program struct {
 func (p *program) onQueue(name, queue string, handle trigger.QueueHandler) {
 	p.Functions = append(p.Functions, function.Queue(name, queue))
 	p.Queues[name] = trigger.Queue{Queue: queue, Parameter: function.QueueParameter, Handle: handle}
+}
+
+// onPoison says what handles the messages that the host has given up of a queue. putBack makes what sends them again.
+func (p *program) onPoison(queue string, handle trigger.QueueHandler, putBack func(queue string) func(context.Context, engine.Delivery, time.Duration) error) {
+	queue += engine.PoisonSuffix
+	p.Poison = append(p.Poison, trigger.Queue{Queue: queue, Handle: handle, PutBack: putBack(queue)})
 }
 
 // acknowledgeIn lets queue functions delete messages themselves, where their host cannot any more.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/poison"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -22,29 +23,44 @@ const (
 	// sweepLimit is how many orchestrations one run wakes: more than an invocation has time for, so that after a queue was
 	// cleared it is the time that bounds a run.
 	sweepLimit = 25_000
+	// poisonTime bounds how long a run works on messages of poison queues. One that takes longer is put back.
+	poisonTime = 2 * time.Minute
 )
 
-// sweeper is the timer function that wakes orchestrations whose messages are lost, repairs a slice of their list, and looks
-// whether anybody listens to the queues.
+// sweeper is the timer function of what nobody else finds: it wakes orchestrations whose messages are lost, takes what the host has
+// given up out of the poison queues, repairs a slice of the list of orchestrations, and looks whether anybody listens to the queues.
 type sweeper struct {
 	runtime *orchestrator.Runtime
 	list    *catalog.Catalog  // nil for none
 	probe   *queueprobe.Probe // nil for none
 	node    *nodes.Node       // nil for none
+	poison  *poison.Receiver  // nil for none
 	locks   hostlock.Locks
 	log     *slog.Logger
+}
+
+// takePoison has the messages of the poison queues handled, for a while: there is more to do in the time of an invocation.
+func (s sweeper) takePoison(ctx context.Context) (taken int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, poisonTime)
+	defer cancel()
+	return s.poison.Receive(ctx)
 }
 
 // handle runs when the timer is due, late or not: what it looks for is a matter of the clock and not of the occurrence.
 // When another sweeper is at work, there is nothing to do.
 func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
-	woken, mended := 0, 0
+	woken, mended, taken := 0, 0, 0
 	err := s.locks.Do(ctx, sweeperJob, sweeperLease, func(ctx context.Context) (err error) {
 		if s.probe != nil { // first: a sweep may take all the time there is
 			err = s.probe.Look(ctx)
 		}
 		if s.node != nil {
 			err = errors.Join(err, s.node.Sweep(ctx))
+		}
+		if s.poison != nil {
+			var stays error
+			taken, stays = s.takePoison(ctx)
+			err = errors.Join(err, stays)
 		}
 		var lost error
 		woken, lost = s.runtime.Sweep(ctx, sweepLimit)
@@ -60,6 +76,6 @@ func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 		s.log.Info("sweep left to another", "reason", err.Error())
 		return nil
 	}
-	s.log.Info("sweep", "woken", woken, "mended", mended, "complete", err == nil)
+	s.log.Info("sweep", "woken", woken, "mended", mended, "poison", taken, "complete", err == nil)
 	return err
 }

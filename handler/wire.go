@@ -122,8 +122,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	out.Leave = func(ctx context.Context) error { return errors.Join(p.events.close(ctx), p.node.Leave(ctx)) }
 	out.Traces = p.traces
 	p.onQueues(&out)
-	p.onTimers(&out)
-	p.events.register(&out, p.sealed.asItCame(outbox.DefaultQueue))
+	p.events.register(&out, p.sealed.asItCame)
 	p.pollers.register(&out)
 	out.onHTTP(httpFunctions()...)
 	for _, d := range p.definitions {
@@ -132,6 +131,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	tracedTimers(out.Timers, p.traces)
 	p.serveDirect(&out)
 	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
+	p.onTimers(&out)
 	out.acknowledgeIn(p.platform.Queues)
 	out.Functions = function.Sorted(out.Functions)
 	out.Manifest = func() Manifest { return p.manifest(out.Functions) }

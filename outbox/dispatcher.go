@@ -43,6 +43,10 @@ type Result struct {
 type DispatcherConfig struct {
 	// Router is required.
 	Router *Router
+	// Enter is asked by a sweep that has found an open tenant, before it works on any: the work goes on in the context that it gives,
+	// and leave is called at its end. An error, or the cause with which that context ends, is Sweep's, and keeps all tenants as they
+	// are. nil lets all sweeps work. A sweep that finds nothing does not ask.
+	Enter func(ctx context.Context) (work context.Context, leave func(), err error)
 }
 
 // Dispatcher delivers messages that are due (outbox document, "Dispatcher Behavior"). Any number of dispatchers may
@@ -50,6 +54,7 @@ type DispatcherConfig struct {
 type Dispatcher struct {
 	o      *Outbox
 	router *Router
+	enter  func(ctx context.Context) (work context.Context, leave func(), err error)
 	slots  *semaphore.Weighted
 
 	mu           sync.Mutex
@@ -80,6 +85,7 @@ func NewDispatcher(o *Outbox, c DispatcherConfig) (*Dispatcher, error) {
 	d := &Dispatcher{
 		o:            o,
 		router:       c.Router,
+		enter:        c.Enter,
 		slots:        semaphore.NewWeighted(int64(o.options.MaxConcurrency)),
 		destinations: map[string]*destination{},
 		running:      map[string]*rerun{},

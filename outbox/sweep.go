@@ -28,8 +28,10 @@ func (d *Dispatcher) Sweep(ctx context.Context) (Result, error) {
 	return result, errors.Join(err, failed)
 }
 
-// sweepOpen sweeps the open tenants.
+// sweepOpen sweeps the open tenants, in the context that Enter gives for the first.
 func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
+	work, leave, entered := ctx, func() {}, false
+	defer func() { leave() }()
 	var (
 		group errgroup.Group
 		mu    sync.Mutex
@@ -38,6 +40,12 @@ func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
 	)
 	group.SetLimit(sweepWidth)
 	for e, err := range tables.All(ctx, d.o.tables, d.o.table, tables.Query{Partition: openPartition}) {
+		if err == nil && !entered {
+			if work, leave, err = d.begin(ctx); err != nil {
+				return Result{}, err
+			}
+			entered = true
+		}
 		if err != nil {
 			mu.Lock()
 			errs = append(errs, fmt.Errorf("sweep: list open tenants: %w", err))
@@ -46,7 +54,7 @@ func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
 		}
 		t := openTenant{id: e.String("TenantId"), etag: e.ETag, indexed: e.Bool(indexedColumn)}
 		group.Go(func() error {
-			result, err := d.sweepTenant(ctx, t)
+			result, err := d.sweepTenant(work, t)
 			mu.Lock()
 			defer mu.Unlock()
 			total.add(result)
@@ -55,7 +63,18 @@ func (d *Dispatcher) sweepOpen(ctx context.Context) (Result, error) {
 		})
 	}
 	_ = group.Wait() // the functions return none
-	return total, errors.Join(append(errs, ctx.Err())...)
+	return total, errors.Join(append(errs, context.Cause(work))...)
+}
+
+// begin asks whether a sweep may work on tenants.
+func (d *Dispatcher) begin(ctx context.Context) (work context.Context, leave func(), err error) {
+	if d.enter == nil {
+		return ctx, func() {}, nil
+	}
+	if work, leave, err = d.enter(ctx); err != nil {
+		return ctx, func() {}, fmt.Errorf("sweep: %w", err)
+	}
+	return work, leave, nil
 }
 
 // sweepTenant delivers what is due of an open tenant, and closes it when nothing is pending.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,12 +16,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/engine/hmac"
 	"github.com/vibedata/roundhouse/engine/spn"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -87,23 +93,48 @@ func TestFunctionsAreGenerated(t *testing.T) {
 	}
 }
 
-// What the host gives up on reaches the dead letters.
-func TestEveryQueueHasItsPoisonQueue(t *testing.T) {
+// What the host gives up on is taken out of the poison queue of each queue by a timer. No function listens to these: each would be
+// polled as often as any other.
+func TestEveryPoisonQueueIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for _, in := range contexts() {
-		queues := map[string]bool{}
-		for _, f := range manifest(t, in).Functions {
-			if queue := f.Bindings[0].QueueName; queue != "" {
-				queues[queue] = true
-			}
+		var plan faults.Plan
+		h, err := handler.New(handler.App{Engines: engines}, handler.Config{Lookup: emulator.With(contextSetting, string(in)).Lookup,
+			Tables: tables.NewMemory(), Queues: faults.Queues(queues.NewMemory(), plan.Intercept), Blobs: blobs.NewMemory()})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for queue := range queues {
-			if !strings.HasSuffix(queue, engine.PoisonSuffix) && !queues[queue+engine.PoisonSuffix] {
-				t.Errorf("%s: no function listens to %s%s", in, queue, engine.PoisonSuffix)
+		t.Cleanup(h.Close)
+		if err := h.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var want, got []string
+		for name, f := range h.Manifest().Functions {
+			queue := f.Bindings[0].QueueName
+			if strings.HasSuffix(queue, engine.PoisonSuffix) {
+				t.Errorf("%s: %s listens to %s", in, name, queue)
+			}
+			if queue += engine.PoisonSuffix; queue != engine.PoisonSuffix {
+				want = append(want, queue)
 			}
 			if len(queue) > 63 {
 				t.Errorf("%s has more than the 63 characters of a queue's name", queue)
 			}
+		}
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orchestration-sweep-timer", strings.NewReader(`{"Data": {"timer": {}}, "Metadata": {}}`))
+		rec := httptest.NewRecorder()
+		if h.ServeHTTP(rec, req); rec.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", in, rec.Code, rec.Body)
+		}
+		for _, c := range plan.Calls() {
+			if c.Operation == "Receive" {
+				got = append(got, c.Target)
+			}
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: looked at (-want +got):\n%s", in, diff)
 		}
 	}
 }
@@ -288,7 +319,7 @@ func TestDefinitions(t *testing.T) {
 	if d := described[spn.Engine]; d.Schedules[0].Cron != "0 26 2 * * 0" {
 		t.Errorf("%+v", d)
 	}
-	if d := described["alerts"]; d.Function != "alert-processor" || d.PoisonFunction != "alert-processor-poison" || d.Intakes[0].Route != "alerts" {
+	if d := described["alerts"]; d.Function != "alert-processor" || d.Intakes[0].Route != "alerts" {
 		t.Errorf("%+v", d)
 	}
 }

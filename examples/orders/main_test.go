@@ -153,7 +153,7 @@ func TestDeadLetter(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	m := handlertest.New(t, app(), nil).Manifest()
-	for _, name := range []string{"orders-queue-trigger", "orders-queue-poison-trigger", "schedules-timer", "orders-intake"} {
+	for _, name := range []string{"orders-queue-trigger", "schedules-timer", "orders-intake"} {
 		if _, ok := m.Functions[name]; !ok {
 			t.Errorf("there is no function %s", name)
 		}

@@ -202,7 +202,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 
 	in(t, m.dir, "make", "test")
 	in(t, m.dir, "make", "stage")
-	for _, function := range []string{"invoices-queue-trigger", "invoices-queue-poison-trigger", "schedules-timer", "invoices-intake"} {
+	for _, function := range []string{"invoices-queue-trigger", "schedules-timer", "invoices-intake"} {
 		if _, err := os.Stat(filepath.Join(m.dir, "dist", function, "function.json")); err != nil {
 			t.Error(err)
 		}

@@ -17,7 +17,7 @@
 // temporary folder, local hosts are further processes of this program, and all end with the command; nothing else is started. What
 // of the first two is not installed comes from npm into the user's cache folder, and stays there.
 //
-// How long it takes to the effect of a request (--only direct/) is measured under the local host, whose polls of idle queues are 10 s
+// How long it takes to the effect of a request (--only direct/) is measured under the local host, whose polls of idle queues are 14 s
 // apart as those of the deployed host.json. With ROUNDHOUSE_DIRECT=0 it shows what the way by the host takes.
 //
 // What recovery takes (--only recovery/) is mostly waited for, a quarter of an hour in all. -time does not change it.

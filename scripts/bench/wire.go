@@ -99,6 +99,13 @@ func (w *wire) reset() {
 	w.seen = nil
 }
 
+// count is how much was sent since the last reset.
+func (w *wire) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.seen)
+}
+
 // rest waits until nothing is sent any more, and gives what was.
 func (w *wire) rest(ctx context.Context) ([]exchange, error) {
 	for count := -1; ; {

@@ -31,7 +31,7 @@ func TestTimers(t *testing.T) {
 	second := startReal(t, two)
 
 	timers, err := filepath.Glob(filepath.Join(one.dist, "*-timer"))
-	if err != nil || len(timers) < 5 {
+	if err != nil || len(timers) < 4 {
 		t.Fatalf("timers: %q, %v", timers, err)
 	}
 	for _, folder := range timers {

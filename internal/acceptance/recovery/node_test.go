@@ -34,7 +34,7 @@ const (
 	lostAfter  = 8 * time.Second        // Config.LostAfter, 1 h
 	sweepEvery = time.Second            // orchestration-sweep-timer, 5 min
 	sweepLease = 3 * time.Second        // sweeperLease, 1 min
-	idle       = 50 * time.Millisecond  // maxPollingInterval, 10 s
+	idle       = 50 * time.Millisecond  // maxPollingInterval, 14 s
 	maxDequeue = 8
 	batch      = 16
 )
@@ -90,6 +90,7 @@ func beNode(document string) error {
 	if err := n.prepare(ctx); err != nil {
 		return err
 	}
+	// The app has a timer look at poison queues; here they are listened to, so that a drill does not wait for it.
 	handlers := map[string]func(context.Context, engine.Delivery) error{
 		n.runtime.SignalQueue(): n.pipeline.HandleSignal, n.runtime.SignalQueue() + engine.PoisonSuffix: n.pipeline.HandleSignalPoison,
 		n.runtime.ScheduleQueue(): n.pipeline.HandleSignal, n.runtime.ScheduleQueue() + engine.PoisonSuffix: n.pipeline.HandleSignalPoison,

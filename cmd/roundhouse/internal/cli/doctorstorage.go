@@ -234,7 +234,7 @@ func (a *app) examineQueues(ctx context.Context, s Storage, p *patient) {
 			p.add(name, watch, "is the app running, and fast enough?", "%d messages wait", n)
 		}
 		if n, _ := a.length(ctx, s, p, name+engine.PoisonSuffix); n > 0 {
-			p.add(name+engine.PoisonSuffix, watch, "they become dead letters when the app runs: see roundhouse dlq list", "%s", about(n, false, "message"))
+			p.add(name+engine.PoisonSuffix, watch, "they become dead letters within five minutes while the app runs: see roundhouse dlq list", "%s", about(n, false, "message"))
 		}
 	}
 	if found == 0 {

@@ -1,0 +1,262 @@
+package handler_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler"
+	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/queues"
+)
+
+// twoEngines is an app of which the host has given up messages.
+func twoEngines() handler.App {
+	run := func(*orchestrator.Context, engine.Request[struct{}]) (bool, error) { return true, nil }
+	step := func(context.Context, int) (bool, error) { return true, nil }
+	first, other := orchestrator.NewActivity("first", step), orchestrator.NewActivity("other", step)
+	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
+		return []engine.Definition{{Name: "one", Queue: "one-queue", Orchestrator: engine.Orchestrate("one", run), Operations: []orchestrator.AnyActivity{first}},
+			{Name: "two", Queue: "two-queue", Orchestrator: engine.Orchestrate("two", run), Operations: []orchestrator.AnyActivity{other}}}, nil
+	}}
+}
+
+// givenUp is what the host has moved to poison queues: texts by queue, and the originals of the dead letters that they become.
+type givenUp struct {
+	texts   map[string][]string
+	letters []string
+}
+
+// add adds a message, which becomes a dead letter unless it has nothing that could be lost.
+func (g *givenUp) add(queue, text string, lost bool) {
+	queue += engine.PoisonSuffix
+	g.texts[queue] = append(g.texts[queue], text)
+	if lost {
+		g.letters = append(g.letters, string(queues.Decode(text)))
+	}
+}
+
+// kinds are the ways to add the message number n, or a pair of messages.
+func (g *givenUp) kinds(n int) []func() {
+	queue := []string{"one-queue", "two-queue"}[n%2]
+	of := func(name, more string) string {
+		return fmt.Sprintf(`{"engine":%q,"correlationId":"c%d","instanceId":"i"%s}`, name, n, more)
+	}
+	own := of(strings.TrimSuffix(queue, "-queue"), "")
+	return []func(){
+		func() { g.add(queue, own, true) },
+		func() { g.add(queue, own, true); g.add(queue, own, false) }, // the host has copied it twice
+		func() { g.add(queue, fmt.Sprint("not JSON ", n), true) },
+		func() { g.add(queue, of("roundabout", ""), true) },
+		func() { g.add(queue, of("one", `,"input":"`+strings.Repeat("x", 64<<10-80)+`"`), true) },
+		func() { g.add("orchestration-signals", strayEvent(n), true) },
+		func() { g.add("orchestration-signals", `{"roundhouseQueueProbe":"2026-01-01T00:00:00Z"}`, false) },
+		func() { g.add("orchestration-schedules", fmt.Sprintf(`[%d]`, n), true) },
+		func() { g.add("orchestration-activities", fmt.Sprintf(`{"execution":%d}`, n), true) },
+		func() { g.add("outbox-wake", fmt.Sprintf(`{"tenant":"t%d"}`, n), false) },
+	}
+}
+
+// strayEvent is an event for an orchestration that nobody has started.
+func strayEvent(n int) string {
+	return fmt.Sprintf(`{"signalId":"s%d","workflowInstanceId":"one-nobody-%[1]d","runtimeProvider":"roundhouse","signalType":"ExternalSignal","payload":{"event":"go","data":true}}`, n)
+}
+
+// eachKind has a message of each kind.
+func eachKind() *givenUp {
+	g := &givenUp{texts: map[string][]string{}}
+	for n := range g.kinds(0) {
+		g.kinds(n)[n]()
+	}
+	return g
+}
+
+func (g *givenUp) send(t *testing.T, h *handlertest.Host) {
+	t.Helper()
+	for queue, texts := range g.texts {
+		if err := h.Queues.CreateQueue(t.Context(), queue); err != nil { // the host does, when it moves the first message there
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			if _, err := h.Queues.SendText(t.Context(), queue, text, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// check compares the dead letters with the plain expectation, and finds nothing left.
+func (g *givenUp) check(t *testing.T, h *handlertest.Host) {
+	t.Helper()
+	var got []string
+	letters := engine.NewDeadLetters(h.Tables, "")
+	for _, name := range []string{"one", "two", "roundabout", engine.SignalEngine} {
+		for _, l := range h.DeadLetters(name) {
+			whole, err := letters.Get(t.Context(), l.Engine, l.RowKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(whole.OriginalMessage))
+			if whole.DetectedReason != engine.ReasonPoison || whole.DequeueCount < 100 || strings.HasSuffix(whole.OriginalQueue, engine.PoisonSuffix) {
+				t.Errorf("the dead letter of %.60s: %s after %d, from %s", whole.OriginalMessage, whole.DetectedReason, whole.DequeueCount, whole.OriginalQueue)
+			}
+		}
+	}
+	want := slices.Sorted(slices.Values(g.letters))
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%.2000s", diff)
+	}
+	for queue := range g.texts {
+		if n, err := h.Queues.Length(t.Context(), queue); err != nil || n != 0 {
+			t.Errorf("%s has %d messages, %v", queue, n, err)
+		}
+	}
+}
+
+// takePoison fires the timer that takes what is in poison queues, and says whether it succeeded.
+func takePoison(h *handlertest.Host) bool { return h.Tick("orchestration-sweep-timer", time.Now()) }
+
+// Whatever the host has given up is one dead letter with its bytes, and nothing stays; a second look changes nothing.
+func TestWhatTheHostGaveUpIsDeadLetters(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 5))
+				h := handlertest.New(t, twoEngines(), nil)
+				g := &givenUp{texts: map[string][]string{}}
+				for n := range 60 {
+					kinds := g.kinds(n)
+					kinds[random.IntN(len(kinds))]()
+				}
+				g.send(t, h)
+				for range 2 {
+					if !takePoison(h) {
+						t.Error("the timer failed")
+					}
+					g.check(t, h)
+				}
+			})
+		})
+	}
+}
+
+// Two processes that take the same messages, because one stood still, leave what one does.
+func TestPoisonQueuesOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := eachKind()
+		one := handlertest.New(t, twoEngines(), nil)
+		late := make(chan struct{})
+		var armed, stood atomic.Bool
+		stand := func(ctx context.Context, c faults.Call, do func(context.Context) error) error {
+			if armed.Load() && c.Target == "engineDlq" {
+				stood.Store(true)
+			}
+			if stood.Load() { // with the lock of the timer, which ends
+				<-late
+			}
+			return do(ctx)
+		}
+		g.send(t, one)
+		two := handlertest.NewWith(t, twoEngines(), nil, func(c *handler.Config) {
+			c.Tables, c.Queues, c.Blobs = faults.Tables(one.Tables, stand), one.Queues, one.Blobs
+		})
+		armed.Store(true)
+		var stands sync.WaitGroup
+		stands.Go(func() { takePoison(two) })
+		time.Sleep(11 * time.Minute)
+		if !stood.Load() || !takePoison(one) {
+			t.Error("the other process does not take over")
+		}
+		g.check(t, one)
+		close(late)
+		stands.Wait() // its time is over, so it has put back what it had in hand, to be away for a moment
+		time.Sleep(time.Minute)
+		takePoison(one)
+		g.check(t, one)
+	})
+}
+
+// A fault at any call of storage, of the timer and of what it handles, loses nothing and makes nothing twice.
+func TestPoisonQueuesAndFaults(t *testing.T) {
+	t.Parallel()
+	var whole faults.Plan
+	synctest.Test(t, func(t *testing.T) { takenWith(t, &whole) })
+	calls := len(whole.Calls())
+	if calls < 40 {
+		t.Fatalf("%d calls only", calls)
+	}
+	for _, fault := range []faults.Fault{faults.CrashBefore, faults.CrashAfter, faults.Unknown, faults.Applied, faults.Throttled} {
+		for at := 1; at <= calls; at++ {
+			t.Run(fmt.Sprint(fault, "-", at), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { takenWith(t, &faults.Plan{At: at, Fault: fault}) })
+			})
+		}
+	}
+}
+
+// takenWith has a process with a plan take messages, and another one what it leaves.
+func takenWith(t *testing.T, plan *faults.Plan) {
+	armed := false
+	intercept := func(ctx context.Context, c faults.Call, do func(context.Context) error) error {
+		if !armed {
+			return do(ctx)
+		}
+		return plan.Intercept(ctx, c, do)
+	}
+	h := handlertest.NewWith(t, twoEngines(), nil, func(c *handler.Config) {
+		c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, intercept), faults.Queues(c.Queues, intercept), faults.Blobs(c.Blobs, intercept)
+	})
+	g := eachKind()
+	g.send(t, h)
+	armed = true
+	takePoison(h)
+	h.Restart(nil, func(*handler.Config) {})
+	for range 2 { // what was put back, and then what nobody has put back
+		time.Sleep(11 * time.Minute)
+		takePoison(h)
+	}
+	g.check(t, h)
+}
+
+// While storage refuses the messages of one queue, the others are taken, and the timer says that it failed.
+func TestOnePoisonQueueThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refused := false
+		plan := &faults.Plan{Refuse: func(c faults.Call) bool { return refused && c.Target == "one-queue-poison" }}
+		h := handlertest.NewWith(t, twoEngines(), nil, func(c *handler.Config) { c.Queues = faults.Queues(c.Queues, plan.Intercept) })
+		g := eachKind()
+		g.send(t, h)
+		refused = true
+		if takePoison(h) {
+			t.Error("nobody is told")
+		}
+		for queue := range g.texts {
+			if n, err := h.Queues.Length(t.Context(), queue); err != nil || (n > 0) != (queue == "one-queue-poison") {
+				t.Errorf("%s has %d messages, %v", queue, n, err)
+			}
+		}
+		refused = false
+		if !takePoison(h) {
+			t.Error("it goes on failing")
+		}
+		g.check(t, h)
+	})
+}
