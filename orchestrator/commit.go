@@ -66,7 +66,8 @@ func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	emptied, litter := d.emptiedExecutions(drop)
 	old := d.listBlobs(ctx, emptied)
 	now := d.rt.config.Now()
-	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(now), d.requiredETag, append(d.otherRowOps(drop), people...)...)
+	d.setStatus(now)
+	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.buffers, d.requiredETag, append(d.otherRowOps(drop), people...)...)
 	if err != nil {
 		return err
 	}

@@ -20,14 +20,15 @@ type driver struct {
 	start    Start // the same, or the Start of the orchestration that a signal found
 	executor *executor
 
-	row          statusColumns
-	committed    int    // number of rounds that this driver has committed
-	conflicts    int    // how many rounds other processes committed first
-	node         string // name of this process when the driver was made
-	release      func() // lets go of the orchestration
-	responsible  string // node that was responsible for the open calls in the status row that was loaded
-	requiredETag string // ETag that the status row must have at the first commit; "" for any
-	unconfirmed  *round // the last round that was loaded: its effects may be missing
+	buffers      *roundBuffers // of this driver until it has finished; nil before the first commit
+	row          statusColumns // the columns of the status row, which are in the buffers
+	committed    int           // number of rounds that this driver has committed
+	conflicts    int           // how many rounds other processes committed first
+	node         string        // name of this process when the driver was made
+	release      func()        // lets go of the orchestration
+	responsible  string        // node that was responsible for the open calls in the status row that was loaded
+	requiredETag string        // ETag that the status row must have at the first commit; "" for any
+	unconfirmed  *round        // the last round that was loaded: its effects may be missing
 
 	codeless           bool   // the orchestrator's function does not run
 	statusETag         string // ETag of the status row that was loaded
@@ -101,6 +102,7 @@ func (d *driver) leave(out Outcome, err error) {
 		}
 		d.rt.finish(d, out, err)
 	}()
+	defer d.releaseBuffers()
 	defer d.executor.close()
 	defer d.watchdog.stop()
 	if atRest := err == nil && out.Woken; d.execution != nil && !(atRest && d.keep()) {

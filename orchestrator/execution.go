@@ -22,6 +22,7 @@ type execution struct {
 	name          string          // of its orchestrator
 	orchestrator  AnyOrchestrator // nil when its code does not run
 	log           *slog.Logger
+	codeLog       *slog.Logger // for its code; nil before the code has asked for it
 	now           func() time.Time
 
 	tasks           []*task      // the calls, by number from 1
@@ -167,7 +168,7 @@ func (x *execution) task(number int) *task {
 }
 
 func (x *execution) start(input json.RawMessage) {
-	ctx := newContext(x, x.log)
+	ctx := &Context{execution: x}
 	root := &task{kind: coroutineTask}
 	x.spawn(root, func() (json.RawMessage, error) {
 		output, err := x.orchestrator.run(ctx, input)
@@ -193,7 +194,7 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 	x.spawned++
 	f := &coroutine{task: t, number: x.spawned}
 	t.body = f
-	f.body = newResumable(func() {
+	f.body.init(func() {
 		if x.watchdog != nil {
 			f.goroutine = goroutineID()
 			x.watchdog.runs(f.goroutine)

@@ -43,6 +43,7 @@ type journal struct {
 	container string
 	codec     codec
 	tokens    commitTokens
+	buffers   bufferPool
 }
 
 func roundKey(execution, number int) string {
@@ -62,12 +63,12 @@ func parseRoundKey(key string) (execution, number int, ok bool) {
 // commit inserts a round and replaces the status row in one transaction, together with the operations in more.
 // errLostRace says that another process has committed the round. When the answer of storage is lost, commit finds out
 // what happened, so nil and errLostRace are both certain. If etag is set, the status row must have it. blobs says
-// whether the round has blobs.
-func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) (blobs bool, err error) {
+// whether the round has blobs. b holds the columns of the status row; what else is made there is of no use afterwards.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, b *roundBuffers, etag string, more ...tables.Op) (blobs bool, err error) {
 	// The end of the invocation does not interrupt a commit, because its outcome decides what may run next.
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
-	columns, blobs, err := j.encode(ctx, id, execution, r)
+	columns, blobs, err := j.encode(ctx, b, id, execution, r)
 	if err != nil {
 		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
@@ -76,9 +77,10 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 		snapshot = tables.Insert // a status row without a first round is damage, and must not be overwritten
 	}
 	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
-	ops := append(make([]tables.Op, 0, 2+len(more)), tables.Insert(tables.Entity{Key: key, Properties: columns}),
-		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag}))
-	err = j.apply(ctx, append(ops, more...))
+	b.ops = append(b.ops[:0], tables.Insert(tables.Entity{Key: key, Properties: columns}),
+		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: b.status, ETag: etag}))
+	b.ops = append(b.ops, more...)
+	err = j.apply(ctx, b.ops)
 	if err != nil {
 		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}

@@ -5,16 +5,14 @@ import (
 	"strconv"
 )
 
-// appendRound appends a round as encoding/json writes it. Rounds are written with every step, and most of what they hold
+// appendRound appends a round as encoding/json writes it; what it returns with an error is only good as a buffer. Rounds are written with every step, and most of what they hold
 // are the few fields of calls and results, so these are written here, and what few events carry by encoding/json.
 func appendRound(b []byte, r round) ([]byte, error) {
 	w := eventWriter{text: append(b, '{')}
 	w.events("learned", r.Learned)
 	w.events("decided", r.Decided)
-	if w.flag("more", r.More); w.err != nil {
-		return nil, w.err
-	}
-	return append(w.text, '}'), nil
+	w.flag("more", r.More)
+	return append(w.text, '}'), w.err
 }
 
 // eventWriter appends JSON. After an error it does nothing.

@@ -9,7 +9,6 @@ type statusColumns struct {
 	of        *execution // whose row it is; nil before the first round
 	createdAt time.Time
 	columns   map[string]any
-	buffer    []byte // in which the longer texts are made
 }
 
 // text sets a column; "" removes it.

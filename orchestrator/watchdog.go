@@ -160,11 +160,17 @@ func isStandardLibrary(function string) bool {
 	return first != "main" && !strings.Contains(first, ".")
 }
 
-// goroutineID returns the id of the current goroutine, as stack traces show it.
+// goroutineID returns the id of the current goroutine, as stack traces show it; 0 names none.
 func goroutineID() int64 {
-	var buf [64]byte
+	var room [64]byte
+	text := bytes.TrimPrefix(room[:runtime.Stack(room[:], false)], []byte("goroutine "))
 	var id int64
-	_, _ = fmt.Sscanf(string(buf[:runtime.Stack(buf[:], false)]), "goroutine %d ", &id) // 0 names none
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = 10*id + int64(c-'0')
+	}
 	return id
 }
 
