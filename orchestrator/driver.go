@@ -77,21 +77,25 @@ func (d *driver) run(ctx context.Context) {
 	d.executor.driver = d
 	d.watchdog = newWatchdog(d, ctx)
 	d.ctx = ctx
-	d.driveHere(d.drive)
+	d.driveHere((*driver).drive)
 }
 
 // driveHere drives the orchestration on this goroutine. It finishes the driver, unless another goroutine has taken it
 // over.
-func (d *driver) driveHere(drive func(context.Context) (Outcome, error)) {
+func (d *driver) driveHere(drive func(*driver, context.Context) (Outcome, error)) {
 	var out Outcome
-	err := fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
-	mine := d.holder.current()
+	var err error
+	mine, returned := d.holder.current(), false
 	defer func() {
+		if !returned {
+			err = fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+		}
 		if d.holder.current() == mine {
 			d.leave(out, err)
 		}
 	}()
-	out, err = drive(d.ctx)
+	out, err = drive(d, d.ctx)
+	returned = true
 }
 
 // leave finishes the driver.
@@ -115,12 +119,12 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if d.blocked != nil {
 		return d.stall(ctx, d.blocked)
 	}
-	return d.orStall(ctx, d.advance)
+	return d.orStall(ctx, (*driver).advance)
 }
 
 // orStall stalls the orchestration when its code cannot go on.
-func (d *driver) orStall(ctx context.Context, advance func(context.Context) (Outcome, error)) (Outcome, error) {
-	out, err := advance(ctx)
+func (d *driver) orStall(ctx context.Context, advance func(*driver, context.Context) (Outcome, error)) (Outcome, error) {
+	out, err := advance(d, ctx)
 	if isStall(err) {
 		return d.stall(ctx, err)
 	}

@@ -73,6 +73,7 @@ type execution struct {
 	signals           bool     // there are queues, so signals reach it
 	openChildren      []*task  // calls of sub-orchestrations that have not ended
 	sentCount         int      // how many activities other processes run
+	recalled          []*task  // activities that other processes have run and run no more, until the executor has seen them
 	openCount         int      // how many calls are not done, events and human tasks apart
 	runningCount      int      // how many of these are activities for this process, without a failure
 	openHumanTasks    int      // how many human tasks are open

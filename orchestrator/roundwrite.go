@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 )
@@ -47,7 +48,7 @@ func (w *eventWriter) events(name string, events []event) {
 
 // event appends an event, with the fields in the order of storedEvent.
 func (w *eventWriter) event(e *event) {
-	if e.Start != nil || e.Failure != nil || e.Inherited != nil || e.Origin != nil {
+	if e.Failure != nil || e.Inherited != nil || e.Origin != nil || e.Start != nil && !e.Start.plain() {
 		w.other(e.stored())
 		return
 	}
@@ -62,15 +63,19 @@ func (w *eventWriter) event(e *event) {
 	w.string("blob", e.Blob)
 	w.number("attempt", int64(e.Attempt))
 	w.number("due", e.Due)
-	w.flag("retrying", e.Retrying)
-	w.flag("keeps", e.Keeps)
-	to, by := e.Target, e.Signal
+	start, to, by := e.Start, e.Target, e.Signal
+	if start == nil {
+		start = &startDetails{}
+	}
 	if to == nil {
 		to = &target{}
 	}
 	if by == nil {
 		by = &signalDetails{}
 	}
+	w.start(start)
+	w.flag("retrying", e.Retrying)
+	w.flag("keeps", e.Keeps)
 	w.number("undoes", int64(to.Undoes))
 	w.flag("shielded", e.Shielded)
 	w.string("close", string(to.Close))
@@ -83,11 +88,36 @@ func (w *eventWriter) event(e *event) {
 		w.other(to.Tasks)
 	}
 	w.string("child", to.Child)
-	w.string("tenant", to.Tenant)
+	w.string("parent", start.Parent)
+	w.string("tenant", cmp.Or(start.Tenant, to.Tenant))
 	w.string("order", to.Order)
+	w.number("timeout", start.Timeout)
 	w.string("signal", by.ID)
 	w.string("reason", by.Reason)
 	w.text = append(w.text, '}')
+}
+
+// start appends those fields of a plain start that come one after the other.
+func (w *eventWriter) start(s *startDetails) {
+	w.string("correlationId", s.CorrelationID)
+	w.number("base", int64(s.Base))
+	w.number("first", int64(s.First))
+	w.flag("series", s.Series)
+	w.number("before", int64(s.Before))
+	w.number("created", s.Created)
+	w.string("version", s.Version)
+	w.flag("held", s.Held)
+	w.flag("drop", s.Drop)
+	w.number("rules", int64(s.Rules))
+	w.flag("publishes", s.Publishes)
+	w.flag("signals", s.Signals)
+	w.flag("willRetry", s.WillRetry)
+	w.flag("revived", s.Revived)
+}
+
+// plain reports whether the start has none of the details that encoding/json writes.
+func (s *startDetails) plain() bool {
+	return s.Reference == nil && s.Call == nil && len(s.Errors) == 0 && len(s.Carry) == 0
 }
 
 func (w *eventWriter) number(name string, n int64) {

@@ -15,6 +15,7 @@ const snapshotSchema = 1
 const (
 	columnCreated    = "CreatedAtUtc"
 	columnExecutedOn = "LastExecutedOnUtc"
+	columnExecutedBy = "LastExecutedBy"
 	// columnResponsible is the node that is responsible for the open calls. That is not the one that has executed last if that one
 	// only brought a signal.
 	columnResponsible = "ResponsibleNode"
@@ -31,9 +32,11 @@ func (d *driver) constant() {
 	}
 	d.row = statusColumns{of: x, createdAt: d.createdAt, columns: d.buffers.statusColumns()}
 	c := d.row.columns
-	c["Name"], c["CorrelationId"], c["RuntimeProvider"] = x.name, x.correlationID, provider
+	c["CorrelationId"], c["RuntimeProvider"] = x.correlationID, provider
 	c["RuntimeInstanceId"], c["Execution"] = x.id+"/"+strconv.Itoa(x.number), int64(x.number)
-	c["SnapshotSchemaVersion"], c[columnCreated], c["LastExecutedBy"] = int64(snapshotSchema), d.createdAt, d.node
+	c["SnapshotSchemaVersion"], c[columnCreated] = int64(snapshotSchema), d.createdAt
+	d.row.name(d.rt.columnNames, "Name", x.name)
+	d.row.name(d.rt.columnNames, columnExecutedBy, d.node)
 	d.row.text("ParentId", d.start.Parent)
 	d.row.text("TenantId", d.start.TenantID)
 	d.row.text("BusinessReference", x.reference.text())
@@ -55,14 +58,11 @@ func (d *driver) setStatus(now time.Time) {
 	round := len(d.rounds) + 1
 	status, failure := x.currentStatus()
 	d.describe(row, status)
-	row.text("RuntimeStatus", string(status))
+	row.name(d.rt.columnNames, "RuntimeStatus", string(status))
 	row.number("Round", int64(round))
 	row.number("StateVersion", int64(d.version+1))
 	row.columns[columnExecutedOn] = now
-	row.columns[columnResponsible] = row.columns["LastExecutedBy"]
-	if node := d.responsibleNode(); node != d.node {
-		setColumn(row, columnResponsible, node)
-	}
+	row.name(d.rt.columnNames, columnResponsible, d.responsibleNode())
 	row.text("LastSignalId", cmp.Or(d.lastSignal, x.received.last))
 	code, text := "", ""
 	if failure != nil {
@@ -91,7 +91,7 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	b = append(strconv.AppendInt(b, int64(len(d.rounds)+1), 10), '}')
 	d.buffers.state = b
 	all := string(b)
-	row.text("WaitingKind", kind)
+	row.name(d.rt.columnNames, "WaitingKind", kind)
 	row.text("WaitingToken", all[:toState])
 	row.text("StateJson", all[toState:toPointer])
 	row.text("ResumePointerJson", all[toPointer:])

@@ -95,10 +95,9 @@ type property struct {
 	value any
 }
 
-// stored returns a deep copy of properties in the form in which the service keeps them: without nils, and with times in
+// stored appends a deep copy of properties to out, in the form in which the service keeps them: without nils, and with times in
 // UTC with a precision of 100 ns.
-func stored(props map[string]any) []property {
-	out := make([]property, 0, len(props))
+func stored(out []property, props map[string]any) []property {
 	for name, value := range props {
 		switch v := value.(type) { // a value that stays as it is needs no new interface, which would take memory
 		case nil:

@@ -113,7 +113,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	news := append(room[:0], make([]*row, len(ops))...)
 	for i := range ops {
 		if e := &ops[i].Entity; ops[i].Kind != OpDelete {
-			news[i] = &row{key: e.Row, version: m.version.Add(1), props: stored(e.Properties)}
+			news[i] = newRow(e.Row, m.version.Add(1), e.Properties)
 		}
 	}
 	p := t.makePartition(ops[0].Entity.Partition)

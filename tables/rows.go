@@ -21,6 +21,21 @@ type row struct {
 	key     string
 	version uint64 // differs in all rows that there ever were
 	props   []property
+	few     [fewProperties]property // where they are if there are no more
+}
+
+// fewProperties is how many properties most of the rows have that are written often.
+const fewProperties = 3
+
+// newRow makes a row with a deep copy of properties.
+func newRow(key string, version uint64, props map[string]any) *row {
+	r := &row{key: key, version: version}
+	room := r.few[:0:len(r.few)]
+	if len(props) > len(r.few) {
+		room = make([]property, 0, len(props))
+	}
+	r.props = stored(room, props)
+	return r
 }
 
 // find returns the position of the first row whose key is not below key, and whether it has that key. The position may
