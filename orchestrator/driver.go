@@ -61,6 +61,11 @@ type driver struct {
 
 	pastOutcome *Outcome // outcome of the requested run when another run has the id since: nothing is left to drive
 
+	own struct { // what executor and watchdog point at, of a driver that runs
+		executor executor
+		watchdog watchdog
+	}
+
 	finished chan struct{}
 	outcome  Outcome
 	err      error
@@ -73,9 +78,10 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 // run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it
 // with Goexit.
 func (d *driver) run(ctx context.Context) {
-	d.executor = newExecutor(ctx, d.rt, d.start)
+	d.executor, d.watchdog = &d.own.executor, &d.own.watchdog
+	d.executor.init(ctx, d.rt, d.start)
 	d.executor.driver = d
-	d.watchdog = newWatchdog(d, ctx)
+	d.watchdog.init(d, ctx)
 	d.ctx = ctx
 	d.driveHere((*driver).drive)
 }

@@ -25,6 +25,8 @@ type execution struct {
 	codeLog       *slog.Logger // for its code; nil before the code has asked for it
 	now           func() time.Time
 
+	context         Context      // of the orchestrator's function
+	root            task         // stands for that function
 	tasks           []*task      // the calls, by number from 1
 	taskSlab        []task       // where the next calls are
 	noOptions       callOptions  // of calls that have none
@@ -169,8 +171,8 @@ func (x *execution) task(number int) *task {
 }
 
 func (x *execution) start(input json.RawMessage) {
-	ctx := &Context{execution: x}
-	root := &task{kind: coroutineTask}
+	ctx, root := &x.context, &x.root
+	ctx.execution, root.kind = x, coroutineTask
 	x.spawn(root, func() (json.RawMessage, error) {
 		output, err := x.orchestrator.run(ctx, input)
 		again, continues := errors.AsType[continueAsNew](err)
@@ -197,7 +199,7 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 	t.body = f
 	f.body.init(func() {
 		if x.watchdog != nil {
-			f.goroutine = goroutineID()
+			f.goroutine = x.watchdog.goroutineID()
 			x.watchdog.runs(f.goroutine)
 		}
 		output, err := protect(body)

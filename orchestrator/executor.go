@@ -37,9 +37,15 @@ type call struct{ execution, number int }
 func (c *executor) call(t *task) call { return call{c.execution.number, t.number} }
 
 func newExecutor(ctx context.Context, rt *Runtime, s Start) *executor {
-	c := &executor{rt: rt, start: s}
-	c.ctx.Init(ctx, time.Time{})
+	c := &executor{}
+	c.init(ctx, rt, s)
 	return c
+}
+
+// init comes before every other use.
+func (c *executor) init(ctx context.Context, rt *Runtime, s Start) {
+	c.rt, c.start = rt, s
+	c.ctx.Init(ctx, time.Time{})
 }
 
 // cancel ends the attempts that are running, and those that are begun later.
@@ -61,6 +67,9 @@ func (c *executor) attach(x *execution) {
 func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	c.cancelInterrupted()
 	c.takeRecalled()
+	if c.waiting == nil {
+		c.waiting = make([]*task, 0, usualTasks)
+	}
 	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
 	c.seen = len(c.execution.tasks)
 	now := c.rt.config.Now()

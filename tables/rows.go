@@ -15,6 +15,7 @@ const firstChunk = 8
 // anywhere stay cheap when a partition grows large.
 type rows struct {
 	chunks [][]*row
+	room   [1][]*row // for chunks, as long as there is no other
 }
 
 type row struct {
@@ -74,7 +75,7 @@ func (r *rows) put(added *row) {
 		r.chunks[c][i] = added
 		return
 	case len(r.chunks) == 0:
-		r.chunks = append(r.chunks, make([]*row, 0, firstChunk))
+		r.chunks = append(r.room[:0], make([]*row, 0, firstChunk))
 	case len(r.chunks[c]) >= maxChunk && i == maxChunk:
 		r.chunks = append(r.chunks, nil)
 		c, i = c+1, 0
