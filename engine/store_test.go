@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -39,7 +40,7 @@ func (s *watchedStore) Apply(ctx context.Context, table string, ops ...tables.Op
 		}
 	}
 	s.mu.Lock()
-	s.applied = append(s.applied, ops)
+	s.applied = append(s.applied, faults.Copied(ops))
 	s.mu.Unlock()
 	return s.Store.Apply(ctx, table, ops...)
 }

@@ -59,17 +59,21 @@ func (a *Activity[In, Out]) check() error {
 // Call starts the activity and returns at once. It runs beside everything else that the orchestrator has called; Await
 // waits for its result.
 func (a *Activity[In, Out]) Call(ctx *Context, in In, options ...CallOption) *Future[Out] {
+	return &Future[Out]{ctx: ctx, task: a.call(ctx, in, options)} // being inlined, this takes no memory where it is awaited at once
+}
+
+func (a *Activity[In, Out]) call(ctx *Context, in In, options []CallOption) *task {
 	if ctx.isCanceled() {
-		return failedFuture[Out](ctx, canceledError(a.name))
+		return failedTask(canceledError(a.name))
 	}
 	input, merged, err := prepareCall(in, &a.options, options)
 	if err == nil {
 		err = merged.forActivity()
 	}
 	if err != nil {
-		return failedFuture[Out](ctx, fmt.Errorf("call of activity %s: %w", a.name, Permanent(err)))
+		return failedTask(fmt.Errorf("call of activity %s: %w", a.name, Permanent(err)))
 	}
-	return &Future[Out]{ctx: ctx, task: ctx.execution.callActivity(ctx, a.name, input, merged)}
+	return ctx.execution.callActivity(ctx, a.name, input, merged)
 }
 
 // invoke runs the function; a panic in it becomes an error.

@@ -345,8 +345,8 @@ func (d *driver) takeResults(results []activityResult) error {
 func (c *executor) resend() {
 	for _, t := range c.execution.tasks {
 		if t.sent && t.open() {
-			t.sent, t.running = false, true
-			c.execution.sentCount--
+			c.execution.recall(t)
+			t.running = true
 			c.execution.runningCount++
 		}
 	}

@@ -229,7 +229,7 @@ func TestWhatPayloadsNeedToStay(t *testing.T) {
 	claimed, whole := hashOf([]byte("claimed")), hashOf([]byte("round"))
 	w.apply(t, tables.Upsert(tables.Entity{Key: tables.Key{Partition: "whole", Row: roundKey(1, 1)}, Properties: map[string]any{columnBlob: whole}}))
 	inherited := hashOf([]byte("inherited"))
-	columns, _, err := new(codec).encode(round{Learned: []event{{Kind: executionStarted, Inherited: &inheritance{Unread: []event{{Kind: eventRaised, Blob: inherited}}}}}})
+	columns, _, err := new(codec).encode(new(roundBuffers), round{Learned: []event{{Kind: executionStarted, Inherited: &inheritance{Unread: []event{{Kind: eventRaised, Blob: inherited}}}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// usualTasks is how many calls most executions make at most.
+const usualTasks = 4
+
 // maxTaskSlab is how many calls one slab has at most.
 const maxTaskSlab = 64
 
@@ -20,6 +23,9 @@ func (x *execution) add(call task) *task {
 	t.began = x.clock.UnixMicro()
 	if t.options == nil {
 		t.options = &x.noOptions
+	}
+	if x.tasks == nil {
+		x.tasks = make([]*task, 0, usualTasks)
 	}
 	x.tasks = append(x.tasks, t)
 	if !t.kind.outside() {

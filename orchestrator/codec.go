@@ -42,9 +42,10 @@ type codec struct {
 }
 
 // encode returns the columns for r. For a round that does not fit its row, it also returns the data that the caller has
-// to put into a blob. A round over the size limit is tables.ErrTooLarge.
-func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error) {
-	text, err := appendRound(nil, r)
+// to put into a blob. Both are valid until b is used again. A round over the size limit is tables.ErrTooLarge.
+func (c *codec) encode(b *roundBuffers, r round) (columns map[string]any, blob []byte, err error) {
+	text, err := appendRound(b.text[:0], r)
+	b.text = text
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,11 +53,13 @@ func (c *codec) encode(r round) (columns map[string]any, blob []byte, err error)
 		return nil, nil, fmt.Errorf("a round of %d events and %d decisions takes %d bytes of JSON, %d are allowed: %w",
 			len(r.Learned), len(r.Decided), len(text), maxText, tables.ErrTooLarge)
 	}
-	encoding, data := encodingJSON, text
-	if len(data) >= compressFrom {
-		encoding, data = encodingDeflate, c.deflate(data)
+	columns = b.roundColumns()
+	data := text
+	if len(data) < compressFrom {
+		columns[columnEncoding] = encodingJSON + schemaSeparator + schemaVersion
+	} else {
+		columns[columnEncoding], data = encodingDeflate+schemaSeparator+schemaVersion, c.deflate(data)
 	}
-	columns = map[string]any{columnEncoding: encoding + schemaSeparator + schemaVersion}
 	if len(data) > maxChunks*chunkBytes {
 		return columns, data, nil
 	}

@@ -65,8 +65,9 @@ func (d *driver) commitPart(ctx context.Context, p roundPart) error {
 	drop := d.obsoleteRows[:min(len(d.obsoleteRows), max(dropSlice-len(people), 0))]
 	emptied, litter := d.emptiedExecutions(drop)
 	old := d.listBlobs(ctx, emptied)
-	now := d.rt.config.Now()
-	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.status(now), d.requiredETag, append(d.otherRowOps(drop), people...)...)
+	now := fromMicros(d.rt.config.Now().UnixMicro())
+	d.setStatus(now)
+	blobs, err := d.rt.journal.commit(ctx, d.start.ID, d.execution.number, len(d.rounds)+1, r, d.buffers, d.requiredETag, append(d.otherRowOps(drop), people...)...)
 	if err != nil {
 		return err
 	}
@@ -94,11 +95,17 @@ func (d *driver) otherRowOps(drop []string) []tables.Op {
 	return ops
 }
 
+// usualRounds is how many rounds most executions have at most.
+const usualRounds = 4
+
 // roundCommitted updates the driver after a round has become durable.
 func (d *driver) roundCommitted(r round, p roundPart) {
 	d.reportStatus()
 	x := d.execution
-	d.rounds, d.requiredETag = append(d.rounds, r), ""
+	if d.requiredETag = ""; d.rounds == nil {
+		d.rounds = make([]round, 0, usualRounds)
+	}
+	d.rounds = append(d.rounds, r)
 	d.version++
 	d.committed++
 	d.known = x.callsAfter(p.decided)

@@ -27,7 +27,12 @@ type commitTokens struct {
 }
 
 func (t *commitTokens) next() string {
-	t.once.Do(func() { t.first = rand.Text() + "-" })
 	var room [48]byte
-	return string(strconv.AppendInt(append(room[:0], t.first...), t.count.Add(1), 36))
+	return string(t.append(room[:0]))
+}
+
+// append appends the next token.
+func (t *commitTokens) append(b []byte) []byte {
+	t.once.Do(func() { t.first = rand.Text() + "-" })
+	return strconv.AppendInt(append(b, t.first...), t.count.Add(1), 36)
 }

@@ -10,7 +10,6 @@ import (
 // orchestrator may use it, and only while the orchestrator runs.
 type Context struct {
 	execution *execution
-	log       *slog.Logger
 	shielded  bool // from cancellation
 }
 
@@ -39,12 +38,13 @@ func (c *Context) Parking() bool { return c.execution.closing }
 
 // Logger logs with the orchestration's id, execution and correlation id. It logs nothing during a replay or while
 // parking.
-func (c *Context) Logger() *slog.Logger { return c.log }
-
-func newContext(x *execution, log *slog.Logger) *Context {
-	log = slog.New(replayHandler{log.Handler(), x}).With(
-		"orchestration", x.id, "execution", x.number, "correlationId", x.correlationID)
-	return &Context{execution: x, log: log}
+func (c *Context) Logger() *slog.Logger {
+	x := c.execution
+	if x.codeLog == nil {
+		x.codeLog = slog.New(replayHandler{x.log.Handler(), x}).With(
+			"orchestration", x.id, "execution", x.number, "correlationId", x.correlationID)
+	}
+	return x.codeLog
 }
 
 // replayHandler drops what an execution logs while it replays or parks.

@@ -10,7 +10,7 @@ import (
 type coroutine struct {
 	number    int   // from 1, in the order in which they were made
 	task      *task // stands for the coroutine where others wait for it
-	body      *resumable
+	body      resumable
 	waiting   []*task     // any of these lets it go on; empty before its first turn
 	until     func() bool // lets it go on, too, when it returns true
 	waits     int         // how often it has waited

@@ -107,10 +107,10 @@ func TestCost(t *testing.T) {
 		})
 	}
 	three, many := of(3), of(103)
-	if most := 290.0; three > most {
+	if most := 126.0; three > most {
 		t.Errorf("an orchestration of 3 activities takes %v allocations, at most %v are allowed", three, most)
 	}
-	if each, most := (many-three)/100, 50.0; each > most {
+	if each, most := (many-three)/100, 26.0; each > most {
 		t.Errorf("an activity in a sequence takes %v allocations, at most %v are allowed", each, most)
 	}
 }

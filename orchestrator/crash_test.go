@@ -194,7 +194,7 @@ func TestManyFaults(t *testing.T) {
 func FuzzDecodeRound(f *testing.F) {
 	var c codec
 	for _, r := range []round{{}, {Learned: []event{{Kind: executionStarted, Payload: []byte(`"in"`)}}}} {
-		columns, _, err := c.encode(r)
+		columns, _, err := c.encode(new(roundBuffers), r)
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -20,14 +20,15 @@ type driver struct {
 	start    Start // the same, or the Start of the orchestration that a signal found
 	executor *executor
 
-	row          statusColumns
-	committed    int    // number of rounds that this driver has committed
-	conflicts    int    // how many rounds other processes committed first
-	node         string // name of this process when the driver was made
-	release      func() // lets go of the orchestration
-	responsible  string // node that was responsible for the open calls in the status row that was loaded
-	requiredETag string // ETag that the status row must have at the first commit; "" for any
-	unconfirmed  *round // the last round that was loaded: its effects may be missing
+	buffers      *roundBuffers // of this driver until it has finished; nil before the first commit
+	row          statusColumns // the columns of the status row, which are in the buffers
+	committed    int           // number of rounds that this driver has committed
+	conflicts    int           // how many rounds other processes committed first
+	node         string        // name of this process when the driver was made
+	release      func()        // lets go of the orchestration
+	responsible  string        // node that was responsible for the open calls in the status row that was loaded
+	requiredETag string        // ETag that the status row must have at the first commit; "" for any
+	unconfirmed  *round        // the last round that was loaded: its effects may be missing
 
 	codeless           bool   // the orchestrator's function does not run
 	statusETag         string // ETag of the status row that was loaded
@@ -60,6 +61,11 @@ type driver struct {
 
 	pastOutcome *Outcome // outcome of the requested run when another run has the id since: nothing is left to drive
 
+	own struct { // what executor and watchdog point at, of a driver that runs
+		executor executor
+		watchdog watchdog
+	}
+
 	finished chan struct{}
 	outcome  Outcome
 	err      error
@@ -72,25 +78,30 @@ func newDriver(r *Runtime, s Start, o AnyOrchestrator) *driver {
 // run drives the orchestration and finishes the driver. It has a goroutine of its own, because user code may end it
 // with Goexit.
 func (d *driver) run(ctx context.Context) {
-	d.executor = newExecutor(ctx, d.rt, d.start)
+	d.executor, d.watchdog = &d.own.executor, &d.own.watchdog
+	d.executor.init(ctx, d.rt, d.start)
 	d.executor.driver = d
-	d.watchdog = newWatchdog(d, ctx)
+	d.watchdog.init(d, ctx)
 	d.ctx = ctx
-	d.driveHere(d.drive)
+	d.driveHere((*driver).drive)
 }
 
 // driveHere drives the orchestration on this goroutine. It finishes the driver, unless another goroutine has taken it
 // over.
-func (d *driver) driveHere(drive func(context.Context) (Outcome, error)) {
+func (d *driver) driveHere(drive func(*driver, context.Context) (Outcome, error)) {
 	var out Outcome
-	err := fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
-	mine := d.holder.current()
+	var err error
+	mine, returned := d.holder.current(), false
 	defer func() {
+		if !returned {
+			err = fmt.Errorf("orchestration %s: the orchestrator called runtime.Goexit", d.start.ID)
+		}
 		if d.holder.current() == mine {
 			d.leave(out, err)
 		}
 	}()
-	out, err = drive(d.ctx)
+	out, err = drive(d, d.ctx)
+	returned = true
 }
 
 // leave finishes the driver.
@@ -101,6 +112,7 @@ func (d *driver) leave(out Outcome, err error) {
 		}
 		d.rt.finish(d, out, err)
 	}()
+	defer d.releaseBuffers()
 	defer d.executor.close()
 	defer d.watchdog.stop()
 	if atRest := err == nil && out.Woken; d.execution != nil && !(atRest && d.keep()) {
@@ -113,12 +125,12 @@ func (d *driver) drive(ctx context.Context) (Outcome, error) {
 	if d.blocked != nil {
 		return d.stall(ctx, d.blocked)
 	}
-	return d.orStall(ctx, d.advance)
+	return d.orStall(ctx, (*driver).advance)
 }
 
 // orStall stalls the orchestration when its code cannot go on.
-func (d *driver) orStall(ctx context.Context, advance func(context.Context) (Outcome, error)) (Outcome, error) {
-	out, err := advance(ctx)
+func (d *driver) orStall(ctx context.Context, advance func(*driver, context.Context) (Outcome, error)) (Outcome, error) {
+	out, err := advance(d, ctx)
 	if isStall(err) {
 		return d.stall(ctx, err)
 	}

@@ -345,6 +345,9 @@ func cleanText(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // compact removes white space around the tokens of JSON, as storing it in a round does.
 func compact(raw json.RawMessage) json.RawMessage {
+	if end, ok := jsonEnd(raw, 0); ok && end == len(raw) {
+		return bytes.Clone(raw) // there is none
+	}
 	var buf bytes.Buffer
 	if err := json.Compact(&buf, raw); err != nil {
 		return raw

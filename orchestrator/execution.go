@@ -22,8 +22,11 @@ type execution struct {
 	name          string          // of its orchestrator
 	orchestrator  AnyOrchestrator // nil when its code does not run
 	log           *slog.Logger
+	codeLog       *slog.Logger // for its code; nil before the code has asked for it
 	now           func() time.Time
 
+	context         Context      // of the orchestrator's function
+	root            task         // stands for that function
 	tasks           []*task      // the calls, by number from 1
 	taskSlab        []task       // where the next calls are
 	noOptions       callOptions  // of calls that have none
@@ -72,6 +75,7 @@ type execution struct {
 	signals           bool     // there are queues, so signals reach it
 	openChildren      []*task  // calls of sub-orchestrations that have not ended
 	sentCount         int      // how many activities other processes run
+	recalled          []*task  // activities that other processes have run and run no more, until the executor has seen them
 	openCount         int      // how many calls are not done, events and human tasks apart
 	runningCount      int      // how many of these are activities for this process, without a failure
 	openHumanTasks    int      // how many human tasks are open
@@ -167,8 +171,8 @@ func (x *execution) task(number int) *task {
 }
 
 func (x *execution) start(input json.RawMessage) {
-	ctx := newContext(x, x.log)
-	root := &task{kind: coroutineTask}
+	ctx, root := &x.context, &x.root
+	ctx.execution, root.kind = x, coroutineTask
 	x.spawn(root, func() (json.RawMessage, error) {
 		output, err := x.orchestrator.run(ctx, input)
 		again, continues := errors.AsType[continueAsNew](err)
@@ -193,9 +197,9 @@ func (x *execution) spawn(t *task, body func() (json.RawMessage, error), then fu
 	x.spawned++
 	f := &coroutine{task: t, number: x.spawned}
 	t.body = f
-	f.body = newResumable(func() {
+	f.body.init(func() {
 		if x.watchdog != nil {
-			f.goroutine = goroutineID()
+			f.goroutine = x.watchdog.goroutineID()
 			x.watchdog.runs(f.goroutine)
 		}
 		output, err := protect(body)

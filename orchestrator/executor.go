@@ -38,9 +38,15 @@ type call struct{ execution, number int }
 func (c *executor) call(t *task) call { return call{c.execution.number, t.number} }
 
 func newExecutor(ctx context.Context, rt *Runtime, s Start) *executor {
-	c := &executor{rt: rt, start: s}
-	c.ctx.Init(ctx, time.Time{})
+	c := &executor{}
+	c.init(ctx, rt, s)
 	return c
+}
+
+// init comes before every other use.
+func (c *executor) init(ctx context.Context, rt *Runtime, s Start) {
+	c.rt, c.start = rt, s
+	c.ctx.Init(ctx, time.Time{})
 }
 
 // cancel ends the attempts that are running, and those that are begun later.
@@ -75,6 +81,10 @@ func (c *executor) forget(committed int) {
 // are due, the activities that are too many for this process, and when the next call is due; zero when none is.
 func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	c.cancelInterrupted()
+	c.takeRecalled()
+	if c.waiting == nil {
+		c.waiting = make([]*task, 0, usualTasks)
+	}
 	c.waiting = append(c.waiting, c.execution.tasks[c.seen:]...)
 	c.seen = len(c.execution.tasks)
 	now := c.rt.config.Now()
@@ -85,11 +95,11 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	for _, t := range c.waiting {
 		due := fromMicros(t.due)
 		switch {
-		case t.done, t.kind.outside(): // its result comes as a signal
+		case t.done, t.sent, t.kind.outside(): // its result comes as a signal
 		case c.inFlight[c.call(t)] != nil: // its attempt is still running
 		case c.execution.suspended && t.isOpenWork() && !t.begun, t.undoes > 0 && c.inFlight[call{c.execution.number, t.undoes}] != nil:
 			later = append(later, t)
-		case t.remote, t.sent, t.foreign:
+		case t.remote, t.foreign:
 			later = append(later, t)
 		case due.After(now):
 			later = append(later, t)
@@ -111,6 +121,23 @@ func (c *executor) dispatch() (fired, excess []*task, next time.Time) {
 	c.waiting = later
 	slices.SortStableFunc(fired, func(a, b *task) int { return fromMicros(a.due).Compare(fromMicros(b.due)) })
 	return fired, excess, next
+}
+
+// takeRecalled adds the activities that other processes do not run any more to the calls that are waiting, where they are not
+// while they are sent: a step costs what has changed, however many are sent.
+func (c *executor) takeRecalled() {
+	x := c.execution
+	if len(x.recalled) == 0 {
+		return
+	}
+	for _, t := range x.recalled {
+		if t.number <= c.seen { // the others come with the calls that dispatch has not seen
+			c.waiting = append(c.waiting, t)
+		}
+	}
+	x.recalled = nil
+	slices.SortStableFunc(c.waiting, func(a, b *task) int { return a.number - b.number })
+	c.waiting = slices.Compact(c.waiting) // one that was recalled at once has never left
 }
 
 // cancelInterrupted cancels the attempts whose calls have been interrupted.

@@ -96,7 +96,7 @@ func changedMeanwhile(err error) bool {
 func (r *Runtime) markForced(ctx context.Context, id string, rows []tables.Entity, status tables.Entity) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
-	columns, _, err := r.journal.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}})
+	columns, _, err := r.journal.codec.encode(new(roundBuffers), round{Learned: []event{{Kind: orchestrationPurged, At: r.config.Now().UnixMicro()}}})
 	if err != nil {
 		return err
 	}

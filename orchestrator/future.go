@@ -16,8 +16,11 @@ type Future[T any] struct {
 
 // failedFuture returns a Future that failed before anything was recorded.
 func failedFuture[T any](ctx *Context, err error) *Future[T] {
-	return &Future[T]{ctx: ctx, task: &task{done: true, err: err}}
+	return &Future[T]{ctx: ctx, task: failedTask(err)}
 }
+
+// failedTask is the task of such a Future.
+func failedTask(err error) *task { return &task{done: true, err: err} }
 
 // Done reports whether Await would return at once.
 func (f *Future[T]) Done() bool {

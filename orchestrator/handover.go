@@ -35,7 +35,7 @@ func (h *holder) takeOver() bool {
 // nothing when the driver is not at an activity.
 func (d *driver) handOver() {
 	if d.holder.takeOver() {
-		go d.driveHere(func(ctx context.Context) (Outcome, error) { return d.orStall(ctx, d.steps) })
+		go d.driveHere(func(d *driver, ctx context.Context) (Outcome, error) { return d.orStall(ctx, (*driver).steps) })
 	}
 }
 

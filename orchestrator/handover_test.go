@@ -23,10 +23,10 @@ type handoverTrial struct {
 // begin runs the orchestration up to the activity. A coroutine calls another activity once an event or a minute has come.
 func beginHandover(t *testing.T, wait func(*Context) error) *handoverTrial {
 	r := &handoverTrial{w: newWorld(t), l: &ledger{}, release: make(chan struct{}), beat: make(chan struct{}), out: make(chan Outcome, 1)}
-	where := NewActivity("where", func(context.Context, int) (int64, error) { return goroutineID(), nil })
+	where := NewActivity("where", func(context.Context, int) (int64, error) { return new(watchdog).goroutineID(), nil })
 	at := make(chan int64, 1)
 	block := NewActivity("block", func(ctx context.Context, n int) (int, error) {
-		at <- goroutineID()
+		at <- new(watchdog).goroutineID()
 		for {
 			select {
 			case <-r.beat:

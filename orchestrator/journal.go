@@ -43,12 +43,20 @@ type journal struct {
 	container string
 	codec     codec
 	tokens    commitTokens
+	buffers   bufferPool
 }
 
 func roundKey(execution, number int) string {
-	b := append(make([]byte, 0, len(roundPrefix)+2*roundDigits+1), roundPrefix...)
-	b = append(appendPadded(b, execution), '-')
-	return string(appendPadded(b, number))
+	var room [roundKeyRoom]byte
+	return string(appendRoundKey(room[:0], execution, number))
+}
+
+// roundKeyRoom has room for the keys of rounds whose numbers are not astronomical.
+const roundKeyRoom = 32
+
+func appendRoundKey(b []byte, execution, number int) []byte {
+	b = append(appendPadded(append(b, roundPrefix...), execution), '-')
+	return appendPadded(b, number)
 }
 
 // parseRoundKey is the inverse of roundKey.
@@ -62,12 +70,12 @@ func parseRoundKey(key string) (execution, number int, ok bool) {
 // commit inserts a round and replaces the status row in one transaction, together with the operations in more.
 // errLostRace says that another process has committed the round. When the answer of storage is lost, commit finds out
 // what happened, so nil and errLostRace are both certain. If etag is set, the status row must have it. blobs says
-// whether the round has blobs.
-func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, status map[string]any, etag string, more ...tables.Op) (blobs bool, err error) {
+// whether the round has blobs. b holds the columns of the status row; what else is made there is of no use afterwards.
+func (j *journal) commit(ctx context.Context, id string, execution, number int, r round, b *roundBuffers, etag string, more ...tables.Op) (blobs bool, err error) {
 	// The end of the invocation does not interrupt a commit, because its outcome decides what may run next.
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
-	columns, blobs, err := j.encode(ctx, id, execution, r)
+	columns, blobs, err := j.encode(ctx, b, id, execution, r)
 	if err != nil {
 		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
@@ -75,10 +83,14 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 	if execution == 1 && number == 1 {
 		snapshot = tables.Insert // a status row without a first round is damage, and must not be overwritten
 	}
-	key := tables.Key{Partition: tables.EscapeKey(id), Row: roundKey(execution, number)}
-	ops := append(make([]tables.Op, 0, 2+len(more)), tables.Insert(tables.Entity{Key: key, Properties: columns}),
-		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: status, ETag: etag}))
-	err = j.apply(ctx, append(ops, more...))
+	var room [roundKeyRoom + 48]byte
+	name := appendRoundKey(room[:0], execution, number)
+	text := string(j.tokens.append(name)) // the key and the token, made as one
+	key, token := tables.Key{Partition: tables.EscapeKey(id), Row: text[:len(name)]}, text[len(name):]
+	b.ops = append(b.ops[:0], tables.Insert(tables.Entity{Key: key, Properties: columns}),
+		snapshot(tables.Entity{Key: tables.Key{Partition: key.Partition, Row: statusRow}, Properties: b.status, ETag: etag}))
+	b.ops = append(b.ops, more...)
+	err = j.apply(ctx, b.ops, token)
 	if err != nil {
 		return false, fmt.Errorf("commit round %d of execution %d of orchestration %s: %w", number, execution, id, err)
 	}
@@ -87,12 +99,13 @@ func (j *journal) commit(ctx context.Context, id string, execution, number int, 
 
 // insert applies the transaction that inserts a round's row, until its outcome is known.
 func (j *journal) insert(ctx context.Context, row tables.Entity, with ...tables.Op) error {
-	return j.apply(ctx, append([]tables.Op{tables.Insert(row)}, with...))
+	return j.apply(ctx, append([]tables.Op{tables.Insert(row)}, with...), j.tokens.next())
 }
 
-// apply applies a transaction whose first operation inserts a round's row, until its outcome is known.
-func (j *journal) apply(ctx context.Context, ops []tables.Op) error {
-	row, token := ops[0].Entity, j.tokens.next()
+// apply applies a transaction whose first operation inserts a round's row, until its outcome is known. The row gets the
+// token, by which it is recognised.
+func (j *journal) apply(ctx context.Context, ops []tables.Op, token string) error {
+	row := ops[0].Entity
 	row.Properties[columnCommit] = token
 	for try := 1; ; try++ {
 		err := j.tables.Apply(ctx, j.table, ops...)

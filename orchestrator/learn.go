@@ -31,8 +31,7 @@ func (x *execution) apply(e event) error {
 	case attemptFailed:
 		x.stopRunning(t)
 		if t.attempts, t.due = e.Attempt, e.Due; t.sent {
-			t.sent = false
-			x.sentCount--
+			x.recall(t)
 		}
 		x.waiting.noteDue(t)
 	case activityProgressed:
@@ -123,6 +122,13 @@ func (x *execution) markSent(e event) error {
 		}
 	}
 	return nil
+}
+
+// recall records that no other process runs the activity any more.
+func (x *execution) recall(t *task) {
+	t.sent = false
+	x.sentCount--
+	x.recalled = append(x.recalled, t)
 }
 
 // applyStart sets the state with which the execution begins.

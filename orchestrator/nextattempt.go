@@ -98,10 +98,13 @@ func (d *driver) resumeForCaller(ctx context.Context, all []storedExecution) err
 // undone.
 func (x *execution) takeOverPrior(m priorResults, earlier []Outcome) {
 	x.priorSideEffects = m.sideEffects
-	x.undoneSince = map[string]int{}
+	x.undoneSince = nil
 	for _, o := range earlier {
 		for _, c := range o.Calls {
 			if c.Undone && c.Child != "" {
+				if x.undoneSince == nil {
+					x.undoneSince = map[string]int{}
+				}
 				x.undoneSince[c.Child] = o.Execution + 1
 			}
 		}

@@ -17,8 +17,10 @@ type openWork struct {
 // that wait for anything else end with the function.
 func (x *execution) awaitOpenWork(ctx *Context) {
 	f := x.current
-	var found openWork
-	x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.hasOpenWork(&found, f) })
+	if x.hasOpenWork(&openWork{}, f) {
+		var found openWork
+		x.waitUntilTrue(f, &task{kind: conditionTask}, func() bool { return !x.hasOpenWork(&found, f) })
+	}
 	for _, t := range x.tasks {
 		if t.err != nil && !t.awaited && !t.canceled {
 			ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "reason", t.err)

@@ -76,7 +76,7 @@ func FuzzRounds(f *testing.F) {
 			return
 		}
 		want := madeRound(s)
-		columns, _, err := j.encode(ctx, id, 1, want)
+		columns, _, err := j.encode(ctx, new(roundBuffers), id, 1, want)
 		if errors.Is(err, tables.ErrTooLarge) {
 			return
 		}

@@ -20,7 +20,7 @@ const purgeSlice = 99
 func (j *journal) markPurge(ctx context.Context, id string, latest storedExecution, etag string, at time.Time) error {
 	ctx, cancel := outage.Finish(ctx, storeTimeout)
 	defer cancel()
-	columns, _, err := j.codec.encode(round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
+	columns, _, err := j.codec.encode(new(roundBuffers), round{Learned: []event{{Kind: orchestrationPurged, At: at.UnixMicro()}}})
 	if err == nil {
 		partition := tables.EscapeKey(id)
 		ops := append(executionMarker{number: latest.number + 1, kept: true}.startOps(partition, latest.marker()),

@@ -10,15 +10,16 @@ type resumable struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
+	ended bool // the body has returned
 }
 
-func newResumable(body func()) *resumable {
-	c := &resumable{}
+// init comes before every other use.
+func (c *resumable) init(body func()) {
 	c.next, c.stop = iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = yield
 		body()
+		c.ended = true
 	})
-	return c
 }
 
 // resume runs the body until it pauses (true) or has returned (false).
@@ -37,6 +38,9 @@ func (c *resumable) pause() {
 
 // close ends a paused body and waits for its deferred functions. It does nothing to a body that has returned.
 func (c *resumable) close() {
+	if c.ended {
+		return
+	}
 	// Goexit inside the body also ends the goroutine that calls stop, so that has to be one of its own.
 	done := make(chan struct{})
 	go func() {

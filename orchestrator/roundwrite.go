@@ -1,20 +1,19 @@
 package orchestrator
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 )
 
-// appendRound appends a round as encoding/json writes it. Rounds are written with every step, and most of what they hold
+// appendRound appends a round as encoding/json writes it; what it returns with an error is only good as a buffer. Rounds are written with every step, and most of what they hold
 // are the few fields of calls and results, so these are written here, and what few events carry by encoding/json.
 func appendRound(b []byte, r round) ([]byte, error) {
 	w := eventWriter{text: append(b, '{')}
 	w.events("learned", r.Learned)
 	w.events("decided", r.Decided)
-	if w.flag("more", r.More); w.err != nil {
-		return nil, w.err
-	}
-	return append(w.text, '}'), nil
+	w.flag("more", r.More)
+	return append(w.text, '}'), w.err
 }
 
 // eventWriter appends JSON. After an error it does nothing.
@@ -49,7 +48,7 @@ func (w *eventWriter) events(name string, events []event) {
 
 // event appends an event, with the fields in the order of storedEvent.
 func (w *eventWriter) event(e *event) {
-	if e.Start != nil || e.Failure != nil || e.Inherited != nil || e.Origin != nil {
+	if e.Failure != nil || e.Inherited != nil || e.Origin != nil || e.Start != nil && !e.Start.plain() {
 		w.other(e.stored())
 		return
 	}
@@ -64,15 +63,19 @@ func (w *eventWriter) event(e *event) {
 	w.string("blob", e.Blob)
 	w.number("attempt", int64(e.Attempt))
 	w.number("due", e.Due)
-	w.flag("retrying", e.Retrying)
-	w.flag("keeps", e.Keeps)
-	to, by := e.Target, e.Signal
+	start, to, by := e.Start, e.Target, e.Signal
+	if start == nil {
+		start = &startDetails{}
+	}
 	if to == nil {
 		to = &target{}
 	}
 	if by == nil {
 		by = &signalDetails{}
 	}
+	w.start(start)
+	w.flag("retrying", e.Retrying)
+	w.flag("keeps", e.Keeps)
 	w.number("undoes", int64(to.Undoes))
 	w.flag("local", to.Local)
 	w.flag("shielded", e.Shielded)
@@ -86,12 +89,37 @@ func (w *eventWriter) event(e *event) {
 		w.other(to.Tasks)
 	}
 	w.string("child", to.Child)
-	w.string("tenant", to.Tenant)
+	w.string("parent", start.Parent)
+	w.string("tenant", cmp.Or(start.Tenant, to.Tenant))
 	w.string("order", to.Order)
+	w.number("timeout", start.Timeout)
 	w.string("signal", by.ID)
 	w.string("reason", by.Reason)
 	w.string("trace", by.Trace)
 	w.text = append(w.text, '}')
+}
+
+// start appends those fields of a plain start that come one after the other.
+func (w *eventWriter) start(s *startDetails) {
+	w.string("correlationId", s.CorrelationID)
+	w.number("base", int64(s.Base))
+	w.number("first", int64(s.First))
+	w.flag("series", s.Series)
+	w.number("before", int64(s.Before))
+	w.number("created", s.Created)
+	w.string("version", s.Version)
+	w.flag("held", s.Held)
+	w.flag("drop", s.Drop)
+	w.number("rules", int64(s.Rules))
+	w.flag("publishes", s.Publishes)
+	w.flag("signals", s.Signals)
+	w.flag("willRetry", s.WillRetry)
+	w.flag("revived", s.Revived)
+}
+
+// plain reports whether the start has none of the details that encoding/json writes.
+func (s *startDetails) plain() bool {
+	return s.Reference == nil && s.Call == nil && len(s.Errors) == 0 && len(s.Carry) == 0
 }
 
 func (w *eventWriter) number(name string, n int64) {

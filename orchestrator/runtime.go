@@ -18,6 +18,7 @@ type Runtime struct {
 	activities    map[string]AnyActivity
 	slots         chan struct{} // one slot for each running activity
 	roundBudget   roundBudget   // of a round
+	columnNames   columnNames
 
 	mu             sync.Mutex
 	active         map[string]*driver // by orchestration id: at most one driver each
@@ -105,6 +106,7 @@ func New(c Config) (*Runtime, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("orchestrator runtime: %w", err)
 	}
+	r.columnNames = newColumnNames(c)
 	return r, nil
 }
 

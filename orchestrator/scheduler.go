@@ -12,6 +12,7 @@ type scheduler struct {
 	later       coroutineHeap // that may run, before the current one in the order
 	conditional []*coroutine  // that wait for a condition, which others can make true
 	place       int           // number of the current one; 0 for none
+	room        [1]*coroutine // for ready, as long as there is no other
 }
 
 // wake records that a coroutine may run.
@@ -20,6 +21,9 @@ func (t *scheduler) wake(f *coroutine) {
 	case f.ended || f.scheduled:
 		return
 	case f.number > t.place:
+		if t.ready == nil {
+			t.ready = t.room[:0]
+		}
 		heap.Push(&t.ready, f)
 	default:
 		heap.Push(&t.later, f)

@@ -133,7 +133,7 @@ func TestSizesOfRounds(t *testing.T) {
 			}
 			low, high := 0, len(noise)
 			for low+1 < high {
-				columns, blob, err := rt.journal.codec.encode(of((low + high) / 2))
+				columns, blob, err := rt.journal.codec.encode(new(roundBuffers), of((low+high)/2))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -145,7 +145,7 @@ func TestSizesOfRounds(t *testing.T) {
 			}
 			for _, n := range []int{low - 1, low, high, high + 1} {
 				id := fmt.Sprint(n)
-				inBlob, err := rt.journal.commit(t.Context(), id, 1, 1, of(n), map[string]any{"StateVersion": int64(1)}, "")
+				inBlob, err := rt.journal.commit(t.Context(), id, 1, 1, of(n), &roundBuffers{status: map[string]any{"StateVersion": int64(1)}}, "")
 				if err != nil || inBlob != (n >= high) {
 					t.Errorf("%d bytes: in a blob %v, %v", n, inBlob, err)
 				}

@@ -14,12 +14,12 @@ import (
 
 // encode returns the columns of a round. Large payloads go into blobs first, and so does a round that does not fit its
 // row, so that a row names only blobs that exist. blobs says whether there are any.
-func (j *journal) encode(ctx context.Context, id string, execution int, r round) (columns map[string]any, blobs bool, err error) {
+func (j *journal) encode(ctx context.Context, b *roundBuffers, id string, execution int, r round) (columns map[string]any, blobs bool, err error) {
 	spilled, err := j.spill(ctx, id, execution, r)
 	if err != nil {
 		return nil, false, err
 	}
-	columns, data, err := j.codec.encode(spilled)
+	columns, data, err := j.codec.encode(b, spilled)
 	if err != nil || data == nil {
 		return columns, spilled.names(), err
 	}

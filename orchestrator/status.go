@@ -15,6 +15,7 @@ const snapshotSchema = 1
 const (
 	columnCreated    = "CreatedAtUtc"
 	columnExecutedOn = "LastExecutedOnUtc"
+	columnExecutedBy = "LastExecutedBy"
 	// columnResponsible is the node that is responsible for the open calls. That is not the one that has executed last if that one
 	// only brought a signal.
 	columnResponsible = "ResponsibleNode"
@@ -26,36 +27,42 @@ func (d *driver) constant() {
 	if d.row.of == x && d.row.createdAt.Equal(d.createdAt) { // another process may have started the orchestration
 		return
 	}
-	d.row = statusColumns{of: x, createdAt: d.createdAt, columns: map[string]any{
-		"Name":                  x.name,
-		"CorrelationId":         x.correlationID,
-		"RuntimeProvider":       provider,
-		"RuntimeInstanceId":     x.id + "/" + strconv.Itoa(x.number),
-		"Execution":             int64(x.number),
-		"SnapshotSchemaVersion": int64(snapshotSchema),
-		columnCreated:           d.createdAt,
-		"LastExecutedBy":        d.node,
-	}}
+	if d.buffers == nil {
+		d.buffers = d.rt.journal.buffers.get()
+	}
+	d.row = statusColumns{of: x, createdAt: d.createdAt, columns: d.buffers.statusColumns()}
+	c := d.row.columns
+	c["CorrelationId"], c["RuntimeProvider"] = x.correlationID, provider
+	c["RuntimeInstanceId"], c["Execution"] = x.id+"/"+strconv.Itoa(x.number), int64(x.number)
+	c["SnapshotSchemaVersion"], c[columnCreated] = int64(snapshotSchema), d.createdAt
+	d.row.name(d.rt.columnNames, "Name", x.name)
+	d.row.name(d.rt.columnNames, columnExecutedBy, d.node)
 	d.row.text("ParentId", d.start.Parent)
 	d.row.text("TenantId", d.start.TenantID)
 	d.row.text("BusinessReference", x.reference.text())
 	d.row.text("Version", x.version)
 }
 
-// status returns the columns of the status row after the round that is about to be committed (persistence document,
+// releaseBuffers hands the buffers on to another driver.
+func (d *driver) releaseBuffers() {
+	d.rt.journal.buffers.put(d.buffers)
+	d.buffers, d.row = nil, statusColumns{}
+}
+
+// setStatus sets the columns of the status row after the round that is about to be committed (persistence document,
 // section 3). StateVersion counts the rounds of all executions. Only the code knows what an execution waits for, so a
-// row written without the code does not say that. The columns are valid until the next call.
-func (d *driver) status(now time.Time) map[string]any {
+// row written without the code does not say that.
+func (d *driver) setStatus(now time.Time) {
 	d.constant()
 	x, row := d.execution, &d.row
 	round := len(d.rounds) + 1
 	status, failure := x.currentStatus()
 	d.describe(row, status)
-	row.text("RuntimeStatus", string(status))
+	row.name(d.rt.columnNames, "RuntimeStatus", string(status))
 	row.number("Round", int64(round))
 	row.number("StateVersion", int64(d.version+1))
 	row.columns[columnExecutedOn] = now
-	setColumn(row, columnResponsible, d.responsibleNode())
+	row.name(d.rt.columnNames, columnResponsible, d.responsibleNode())
 	row.text("LastSignalId", cmp.Or(d.lastSignal, x.received.last))
 	code, text := "", ""
 	if failure != nil {
@@ -63,7 +70,6 @@ func (d *driver) status(now time.Time) map[string]any {
 	}
 	row.text("LastErrorCode", code)
 	row.text("LastErrorJson", text)
-	return row.columns
 }
 
 // describe sets the columns that say what the execution is and what it waits for. Their longer texts are made as one.
@@ -71,7 +77,7 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	x := d.execution
 	row.text("CustomStatus", x.customStatus)
 	wait, kind := x.waitingFor(), ""
-	b := row.buffer[:0]
+	b := d.buffers.state[:0]
 	if wait != nil {
 		kind = wait.waitingKind()
 		b = x.appendToken(b, wait)
@@ -83,9 +89,9 @@ func (d *driver) describe(row *statusColumns, status Status) {
 	b = strconv.AppendInt(b, int64(x.number), 10)
 	b = append(b, `,"round":`...)
 	b = append(strconv.AppendInt(b, int64(len(d.rounds)+1), 10), '}')
-	row.buffer = b
+	d.buffers.state = b
 	all := string(b)
-	row.text("WaitingKind", kind)
+	row.name(d.rt.columnNames, "WaitingKind", kind)
 	row.text("WaitingToken", all[:toState])
 	row.text("StateJson", all[toState:toPointer])
 	row.text("ResumePointerJson", all[toPointer:])

@@ -9,7 +9,6 @@ type statusColumns struct {
 	of        *execution // whose row it is; nil before the first round
 	createdAt time.Time
 	columns   map[string]any
-	buffer    []byte // in which the longer texts are made
 }
 
 // text sets a column; "" removes it.
@@ -19,6 +18,34 @@ func (r *statusColumns) text(name, value string) {
 		return
 	}
 	setColumn(r, name, value)
+}
+
+// name is text for a value that occurs in the rows of many orchestrations.
+func (r *statusColumns) name(names columnNames, name, value string) {
+	if known, ok := names[value]; ok {
+		r.columns[name] = known
+		return
+	}
+	r.text(name, value)
+}
+
+// columnNames are texts that the rows of many orchestrations have, as values of columns: each of them takes memory once, and
+// not with every row. Nothing changes them once they are made.
+type columnNames map[string]any
+
+func newColumnNames(c Config) columnNames {
+	names := columnNames{}
+	for _, status := range []Status{Pending, Running, Suspended, Retrying, Stalled, Completed, Failed, Terminated, Canceled} {
+		names[string(status)] = string(status)
+	}
+	for _, kind := range []CallKind{ActivityCall, OrchestrationCall, TimerCall, EventCall} {
+		names[string(kind)] = string(kind)
+	}
+	for _, o := range c.Orchestrators {
+		names[o.Name()] = o.Name()
+	}
+	names[c.Node] = c.Node
+	return names
 }
 
 func (r *statusColumns) number(name string, value int64) { setColumn(r, name, value) }

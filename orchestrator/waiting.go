@@ -9,12 +9,16 @@ import (
 type waiting struct {
 	coroutines coroutineHeap // all that wait for a call, and some that do not
 	due        dueHeap       // the times of all calls that a coroutine waits for, and some others
+	room       [1]*coroutine // for coroutines, as long as there is no other
 }
 
 // note takes note of a coroutine that waits for a call.
 func (w *waiting) note(f *coroutine, t *task) {
 	if t.number > 0 && !f.noted {
 		f.noted = true
+		if w.coroutines == nil {
+			w.coroutines = w.room[:0]
+		}
 		heap.Push(&w.coroutines, f)
 	}
 	w.noteDue(t)

@@ -39,12 +39,14 @@ type watchdog struct {
 	state     atomic.Int64
 	began     atomic.Int64 // when the turn began, in nanoseconds of Unix time
 	goroutine atomic.Int64 // the goroutine that is running
+	stack     [64]byte     // where its stack trace begins, from which its id is read
 }
 
 const abandoned = -1
 
-func newWatchdog(d *driver, ctx context.Context) *watchdog {
-	return &watchdog{d: d, ctx: ctx, limit: d.rt.config.TurnTimeout}
+// init comes before every other use.
+func (w *watchdog) init(d *driver, ctx context.Context) {
+	w.d, w.ctx, w.limit = d, ctx, d.rt.config.TurnTimeout
 }
 
 func (w *watchdog) begin() {
@@ -160,11 +162,17 @@ func isStandardLibrary(function string) bool {
 	return first != "main" && !strings.Contains(first, ".")
 }
 
-// goroutineID returns the id of the current goroutine, as stack traces show it.
-func goroutineID() int64 {
-	var buf [64]byte
+// goroutineID returns the id of the current goroutine, as stack traces show it; 0 names none. Only a coroutine that runs may
+// ask.
+func (w *watchdog) goroutineID() int64 {
+	text := bytes.TrimPrefix(w.stack[:runtime.Stack(w.stack[:], false)], []byte("goroutine "))
 	var id int64
-	_, _ = fmt.Sscanf(string(buf[:runtime.Stack(buf[:], false)]), "goroutine %d ", &id) // 0 names none
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = 10*id + int64(c-'0')
+	}
 	return id
 }
 

@@ -95,19 +95,21 @@ type property struct {
 	value any
 }
 
-// stored returns a deep copy of properties in the form in which the service keeps them: without nils, and with times in
+// stored appends a deep copy of properties to out, in the form in which the service keeps them: without nils, and with times in
 // UTC with a precision of 100 ns.
-func stored(props map[string]any) []property {
-	out := make([]property, 0, len(props))
-	for name, v := range props {
-		switch v := v.(type) {
+func stored(out []property, props map[string]any) []property {
+	for name, value := range props {
+		switch v := value.(type) { // a value that stays as it is needs no new interface, which would take memory
 		case nil:
 		case []byte:
 			out = append(out, property{name, append([]byte{}, v...)})
 		case time.Time:
-			out = append(out, property{name, storedTime(v)})
+			if kept := storedTime(v); kept != v {
+				value = kept
+			}
+			out = append(out, property{name, value})
 		default:
-			out = append(out, property{name, v})
+			out = append(out, property{name, value})
 		}
 	}
 	return out

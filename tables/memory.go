@@ -31,6 +31,9 @@ type memoryTable struct {
 	ordered []*memoryPartition
 }
 
+// usualOps is how many operations most transactions have at most.
+const usualOps = 4
+
 type memoryPartition struct {
 	key  string
 	mu   sync.RWMutex
@@ -84,8 +87,9 @@ func (m *Memory) get(ctx context.Context, table string, key Key) (Entity, error)
 		RecordResponse(ctx, time.Now(), "")
 		return Entity{}, ErrNotFound
 	}
-	RecordResponse(ctx, time.Now(), row.etag)
-	return row.entity(key.Partition, nil), nil
+	found := row.entity(key.Partition, nil)
+	RecordResponse(ctx, time.Now(), found.ETag)
+	return found, nil
 }
 
 // Apply applies all operations or none.
@@ -105,10 +109,11 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 		return err
 	}
 	// The new rows are made before the lock is taken, to hold it for a shorter time.
-	news := make([]*row, len(ops))
+	var room [usualOps]*row // most transactions need no more
+	news := append(room[:0], make([]*row, len(ops))...)
 	for i := range ops {
 		if e := &ops[i].Entity; ops[i].Kind != OpDelete {
-			news[i] = &row{key: e.Row, etag: `W/"` + strconv.FormatUint(m.version.Add(1), 10) + `"`, props: stored(e.Properties)}
+			news[i] = newRow(e.Row, m.version.Add(1), e.Properties)
 		}
 	}
 	p := t.makePartition(ops[0].Entity.Partition)
@@ -129,7 +134,7 @@ func (m *Memory) apply(ctx context.Context, table string, ops []Op) error {
 	}
 	etag := ""
 	if len(ops) == 1 && news[0] != nil {
-		etag = news[0].etag
+		etag = news[0].etag()
 	}
 	RecordResponse(ctx, time.Now(), etag)
 	return nil
@@ -149,7 +154,7 @@ func (p *memoryPartition) allows(op *Op) error {
 		return nil
 	case old == nil:
 		return ErrNotFound
-	case op.Entity.ETag != "" && op.Entity.ETag != old.etag:
+	case op.Entity.ETag != "" && op.Entity.ETag != old.etag():
 		return ErrPrecondition
 	}
 	return nil
@@ -188,10 +193,13 @@ func (t *memoryTable) makePartition(key string) *memoryPartition {
 func (r *row) entity(partition string, selected []string) Entity {
 	return Entity{
 		Key:        Key{Partition: partition, Row: r.key},
-		ETag:       r.etag,
+		ETag:       r.etag(),
 		Properties: copied(r.props, selected),
 	}
 }
+
+// etag is the row's version as an ETag. It is made when it is asked for, because few writers want it.
+func (r *row) etag() string { return `W/"` + strconv.FormatUint(r.version, 10) + `"` }
 
 func (r *row) matches(where map[string]any) bool {
 	for name, want := range where {

@@ -8,16 +8,35 @@ import (
 // maxChunk bounds how many rows an insert in the middle has to move.
 const maxChunk = 512
 
+// firstChunk is for how many rows a set has room at first.
+const firstChunk = 8
+
 // rows is an ordered set of rows by key: chunks of at most maxChunk rows, so that both appending and inserting
 // anywhere stay cheap when a partition grows large.
 type rows struct {
 	chunks [][]*row
+	room   [1][]*row // for chunks, as long as there is no other
 }
 
 type row struct {
-	key   string
-	etag  string
-	props []property
+	key     string
+	version uint64 // differs in all rows that there ever were
+	props   []property
+	few     [fewProperties]property // where they are if there are no more
+}
+
+// fewProperties is how many properties most of the rows have that are written often.
+const fewProperties = 3
+
+// newRow makes a row with a deep copy of properties.
+func newRow(key string, version uint64, props map[string]any) *row {
+	r := &row{key: key, version: version}
+	room := r.few[:0:len(r.few)]
+	if len(props) > len(r.few) {
+		room = make([]property, 0, len(props))
+	}
+	r.props = stored(room, props)
+	return r
 }
 
 // find returns the position of the first row whose key is not below key, and whether it has that key. The position may
@@ -49,14 +68,14 @@ func (r *rows) get(key string) *row {
 }
 
 // put adds a row or replaces the one with the same key.
-func (r *rows) put(row *row) {
-	c, i, found := r.find(row.key)
+func (r *rows) put(added *row) {
+	c, i, found := r.find(added.key)
 	switch {
 	case found:
-		r.chunks[c][i] = row
+		r.chunks[c][i] = added
 		return
 	case len(r.chunks) == 0:
-		r.chunks = append(r.chunks, nil)
+		r.chunks = append(r.room[:0], make([]*row, 0, firstChunk))
 	case len(r.chunks[c]) >= maxChunk && i == maxChunk:
 		r.chunks = append(r.chunks, nil)
 		c, i = c+1, 0
@@ -69,7 +88,7 @@ func (r *rows) put(row *row) {
 			c, i = c+1, i-maxChunk/2
 		}
 	}
-	r.chunks[c] = slices.Insert(r.chunks[c], i, row)
+	r.chunks[c] = slices.Insert(r.chunks[c], i, added)
 }
 
 // remove removes the row with a key, if there is one.

@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -61,7 +62,7 @@ func (s tableStore) Scan(ctx context.Context, table string, scan tables.Scan) (t
 }
 
 func (s tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) error {
-	ops = copied(ops)
+	ops = Copied(ops)
 	err := s.intercept(ctx, Call{"tables", "Apply", table}, func(ctx context.Context) error { return s.inner.Apply(ctx, table, ops...) })
 	if err == tables.ErrExists || err == tables.ErrPrecondition { // a store wraps them, so it is the Interceptor's answer
 		return blame(err, table, ops)
@@ -69,11 +70,18 @@ func (s tableStore) Apply(ctx context.Context, table string, ops ...tables.Op) e
 	return err
 }
 
-// copied returns the operations with properties of their own.
-func copied(ops []tables.Op) []tables.Op {
+// Copied returns the operations with properties of their own, bytes included, for a store that keeps what it is given: who
+// applies operations may change what they hold as soon as it has the answer.
+func Copied(ops []tables.Op) []tables.Op {
 	ops = slices.Clone(ops)
 	for i := range ops {
-		ops[i].Entity.Properties = maps.Clone(ops[i].Entity.Properties)
+		props := maps.Clone(ops[i].Entity.Properties)
+		for name, value := range props {
+			if b, ok := value.([]byte); ok {
+				props[name] = bytes.Clone(b)
+			}
+		}
+		ops[i].Entity.Properties = props
 	}
 	return ops
 }

@@ -31,15 +31,15 @@ func New(parent context.Context, deadline time.Time) *Context {
 	return c
 }
 
-// Detached makes a context that ends at the deadline, whatever becomes of parent, whose values it has.
-func Detached(parent context.Context, deadline time.Time) *Context {
-	return &Context{parent: parent, deadline: deadline, detached: true}
-}
-
 // Init makes c a context that ends with parent, or at the deadline unless that is zero. It is for contexts that are part
 // of something larger, and comes before every other use.
 func (c *Context) Init(parent context.Context, deadline time.Time) {
 	c.parent, c.deadline = parent, deadline
+}
+
+// InitDetached is Init for a context that ends at the deadline, whatever becomes of parent, whose values it has.
+func (c *Context) InitDetached(parent context.Context, deadline time.Time) {
+	c.parent, c.deadline, c.detached = parent, deadline, true
 }
 
 // Cancel ends the context. Whoever makes one has to cancel it in the end.

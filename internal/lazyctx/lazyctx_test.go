@@ -89,7 +89,8 @@ func TestAsContext(t *testing.T) {
 func pair(parent context.Context, deadline time.Time, detached, lazy bool) (context.Context, context.CancelFunc) {
 	switch {
 	case lazy && detached:
-		c := lazyctx.Detached(parent, deadline)
+		c := &lazyctx.Context{}
+		c.InitDetached(parent, deadline)
 		return c, c.Cancel
 	case lazy:
 		c := lazyctx.New(parent, deadline)

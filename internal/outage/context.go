@@ -40,18 +40,34 @@ func (m mode) waits() bool { return !m.until.IsZero() && time.Now().Before(m.unt
 // context.WithTimeout does. If ctx waits for storage (Wait), the work has what is left of ctx's time, too, and d counts from
 // the end of ctx.
 func Finish(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	w := begin(ctx, d)
+	return w, w.end // being inlined, this takes no memory where the function is only deferred
+}
+
+// work is what Finish returns.
+type work struct {
+	lazyctx.Context
+	stop func() bool // ends the watch over ctx; nil when there is none
+}
+
+func begin(ctx context.Context, d time.Duration) *work {
+	w := &work{}
 	m := modeOf(ctx)
 	if !m.waits() || ctx.Err() != nil {
-		work := lazyctx.Detached(ctx, time.Now().Add(d))
-		return work, work.Cancel
+		w.InitDetached(ctx, time.Now().Add(d))
+		return w
 	}
-	work, cancel := context.WithDeadline(context.WithoutCancel(ctx), m.until.Add(d))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(d, cancel)
-		context.AfterFunc(work, func() { timer.Stop() })
+	w.InitDetached(ctx, m.until.Add(d))
+	w.stop = context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(d, w.Cancel)
+		context.AfterFunc(w, func() { timer.Stop() })
 	})
-	return work, func() {
-		stop()
-		cancel()
+	return w
+}
+
+func (w *work) end() {
+	if w.stop != nil {
+		w.stop()
 	}
+	w.Cancel()
 }

@@ -138,7 +138,7 @@ type recorder struct {
 
 // Apply applies and keeps the operations.
 func (r *recorder) Apply(ctx context.Context, table string, ops ...tables.Op) error {
-	r.applied = append(r.applied, ops)
+	r.applied = append(r.applied, faults.Copied(ops))
 	return r.Store.Apply(ctx, table, ops...)
 }
 
