@@ -348,7 +348,7 @@ func TestListOfATenantCostsItsPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			completed := []orchestrator.Status{orchestrator.Completed}
-			for _, f := range []orchestrator.Filter{{}, {Orchestrator: "short"}, {Statuses: completed}, {Orchestrator: "short", Statuses: completed}, {Tag: "red"},
+			for _, f := range []orchestrator.Filter{{}, {CorrelationID: e.correlation}, {Orchestrator: "short"}, {Statuses: completed}, {Orchestrator: "short", Statuses: completed}, {Tag: "red"},
 				{CustomStatus: ""}, {CreatedTo: time.Now().Add(time.Minute)}, {Prefix: "a"}} {
 				f.TenantID = "Contoso"
 				queries, reads := h.meter.count("Query"), h.reads.Load()
