@@ -32,6 +32,7 @@ type teller struct {
 	// calls are those that are open, by their numbers; pauses are the places of items that are to end, by what they are.
 	calls  map[int]openCall
 	pauses map[string]int
+	out    map[string]bool // what has gone out
 	last   time.Time
 	asked  bool // a person was asked
 }

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -113,14 +114,36 @@ func (t *teller) sent(e orchestrator.RoundEvent) bool {
 		if t.g.EventID != nil {
 			p.EventID = t.g.EventID(e.Tenant, e.Name, e.Key)
 		}
+		if t.again("published", e.Tenant, e.Name, e.Key) {
+			return true
+		}
 		t.add(KindPublication, e, Item{Publication: p})
 	case "EventSent":
+		if t.again("sent", e.Signal) {
+			return true
+		}
 		t.add(KindLink, e, Item{Link: &Link{Where: t.where(), What: "EventSent", ToID: e.Child, Name: e.Name}})
 	case "OrchestrationDetached":
+		if t.again("started", e.Child) {
+			return true
+		}
 		t.add(KindLink, e, Item{Link: &Link{Where: t.where(), What: "Started", ToID: e.Child, Name: e.Name}})
 		t.children = append(t.children, e.Child)
 	default:
 		return false
 	}
 	return true
+}
+
+// again reports whether what goes out has gone out before: another attempt decides it once more, and the receiver drops it.
+func (t *teller) again(what ...string) bool {
+	key := strings.Join(what, "\n")
+	if t.out[key] {
+		return true
+	}
+	if t.out == nil {
+		t.out = map[string]bool{}
+	}
+	t.out[key] = true
+	return false
 }
