@@ -118,6 +118,10 @@ func TestRunsOfASingleton(t *testing.T) {
 			t.Errorf("for another tenant: %v", err)
 		}
 	}
+	b.config.RunID = func(string, engine.Message) string { return "door-i1" } // whoever finds a run may not see it
+	if page, err := b.Read(t.Context(), Query{CorrelationID: "c2", TenantID: "red"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("for another tenant: %+v, %v", page, err)
+	}
 }
 
 // What cannot be read is said, with what lies before it.
@@ -167,6 +171,7 @@ func TestBounds(t *testing.T) {
 	})
 	for n, cut := range map[int]bool{maxRuns - 1: false, maxRuns + 20: true} {
 		b := newBench(t, wide)
+		b.config.List, b.config.RunID = nil, func(string, engine.Message) string { return "wide-1" } // the rest is found by the calls
 		b.run(t, orchestrator.Start{ID: "wide-1", Orchestrator: "wide", CorrelationID: "c1", Input: fmt.Append(nil, n)})
 		before := len(b.plan.Calls())
 		got, truncated := b.lines(t, Query{CorrelationID: "c1", Kind: KindOrchestration, Limit: MaxLimit})
