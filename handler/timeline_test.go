@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/faults"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -426,4 +428,32 @@ func checkRandomRun(t *testing.T, p workProgram) {
 			t.Errorf("after the purge there is %+v", i)
 		}
 	}
+}
+
+// A page costs a bounded number of reads, whatever else is stored: one for each source of each engine and for each run, and one for
+// each event and each dead letter that was decided on.
+func TestWhatATimelineCosts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &workshop{tried: map[string]int{}}
+		var reads atomic.Int64
+		h := handlertest.NewWith(t, w.app(), map[string]string{"ROUNDHOUSE_OUTBOX": toQueue}, func(c *handler.Config) {
+			c.Tables = faults.Tables(c.Tables, func(ctx context.Context, call faults.Call, next func(context.Context) error) error {
+				reads.Add(1)
+				return next(ctx)
+			})
+		})
+		h.Send("work-queue", `{"correlationId":"c1","input":{"steps":[{"what":"act"},{"what":"child"},{"what":"ask"},{"what":"publish"},{"what":"fall"}]}}`)
+		for n := range 20 {
+			h.Send("work-queue", fmt.Sprintf(`{"correlationId":"other-%d","input":{"steps":[{"what":"child"},{"what":"publish"}]}}`, n))
+		}
+		operate(t, h, "work-c1")
+		before := reads.Load()
+		items := len(pages(t, h, "/api/timeline/c1", 1000, nil))
+		// 3 engines: 3 of the history, 3 of the dead letters, 1 for the run of "work"; the list and its 3 runs; rounds and dead letters of
+		// 3 runs, tasks of one; 2 events; 1 dead letter.
+		if got := reads.Load() - before; got != 21 {
+			t.Errorf("%d items cost %d reads", items, got)
+		}
+	})
 }

@@ -250,13 +250,24 @@ func (g *gathering) engineOf(s orchestrator.Summary, caller string) string {
 	return name
 }
 
+// engineUnder is the engine of a run that another one has begun, as far as its state is known.
+func (g *gathering) engineUnder(caller string, s *orchestrator.Summary) string {
+	if s == nil {
+		return caller
+	}
+	return g.engineOf(*s, caller)
+}
+
 // readRuns reads the runs, and those that they have begun, level by level.
 func (g *gathering) readRuns(ctx context.Context) (all []*teller, err error) {
 	if g.Runs == nil {
 		return nil, nil
 	}
 	roots, rest := g.roots()
-	seen := map[string]bool{}
+	known, seen := map[string]*orchestrator.Summary{}, map[string]bool{}
+	for _, one := range rest {
+		known[one.id] = one.state
+	}
 	for depth := 0; len(roots)+len(rest) > 0; depth++ {
 		if len(roots) == 0 || depth > maxDepth {
 			roots, rest = append(roots, rest...), nil // their callers are gone, or too far up
@@ -269,7 +280,7 @@ func (g *gathering) readRuns(ctx context.Context) (all []*teller, err error) {
 		for _, t := range level {
 			all = append(all, t)
 			for _, child := range t.children {
-				roots = append(roots, run{id: child, engine: t.run.engine})
+				roots = append(roots, run{child, g.engineUnder(t.run.engine, known[child]), known[child]})
 			}
 		}
 	}
