@@ -352,6 +352,16 @@ func raise(t *testing.T, h *handlertest.Host, run string) {
 // while somebody reads.
 func TestTimelineOfRandomRuns(t *testing.T) {
 	t.Parallel()
+	for _, breaks := range []string{"stumble", "trip", "fall"} { // after everything that is not to be told again, or is
+		t.Run(breaks, func(t *testing.T) {
+			t.Parallel()
+			var p workProgram
+			for _, what := range []string{"act", "child", "detached", "timer", "ask", "publish", "send", breaks, "act"} {
+				p.Steps = append(p.Steps, programStep{What: what, Fails: 1})
+			}
+			synctest.Test(t, func(t *testing.T) { checkRandomRun(t, p) })
+		})
+	}
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
