@@ -171,6 +171,11 @@ func (e *events) sweepData(ctx context.Context, before time.Time, from string) (
 	return e.admin.SweepData(ctx, e.transports.queues, before, from)
 }
 
+// eventID is the id of an event that an orchestrator publishes with a key.
+func (e *events) eventID(tenantID, eventType, key string) string {
+	return publicationKey(e.writer, tenantID, eventType, key).String()
+}
+
 // publish adds what the rounds of orchestrations published to the outbox, a transaction a tenant.
 func (e *events) publish(ctx context.Context, all []orchestrator.Publication) error {
 	byTenant := map[string][]outbox.Message{}

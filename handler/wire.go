@@ -245,7 +245,7 @@ func (p *parts) web() (func(e *echo.Echo) error, error) {
 	}
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
 		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
-		Retrier: p.retrier, Orchestrations: p.pipeline.Runs, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
+		Retrier: p.retrier, RunID: p.pipeline.RunID, EventID: p.events.eventID, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
 		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Nodes: p.listNodes, Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
 	return func(e *echo.Echo) error {

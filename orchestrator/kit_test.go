@@ -33,7 +33,7 @@ type world struct {
 	queues      queues.Store
 	roundBudget roundBudget // of the rounds of its processes; zero for what they have
 	tracer      *traceRecord
-	forgetful   bool        // its processes keep nothing in memory of what has come to rest
+	forgetful   bool // its processes keep nothing in memory of what has come to rest
 }
 
 // narrow is room for one event or decision a round.

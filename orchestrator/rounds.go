@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vibedata/roundhouse/blobs"
@@ -50,6 +51,16 @@ type RoundEvent struct {
 	Reused bool
 	// Local says of a call that it is of a local activity (WithLocal).
 	Local bool
+	// CorrelationID and Parent are those of a start. Tenant is the tenant of a start, or of a publication, whose key is Key.
+	CorrelationID string
+	Parent        string
+	Tenant        string
+	Key           string
+	// Sender is the id of the orchestration that sent an event, "" for one from outside.
+	Sender string
+	// Shielded says of a call that a cancellation does not reach it. Undoes is the number of the call that it undoes, 0 for none.
+	Shielded bool
+	Undoes   int
 }
 
 // pageBytes is how many bytes of payloads end a page of Rounds.
@@ -60,7 +71,7 @@ var ErrContinuation = errors.New("not a continuation of this list")
 
 // Rounds returns the rounds of an orchestration in order, up to limit (1 to 1,000) and about a megabyte, and a
 // continuation for the following ones; "" at the end. A page is one query. Rounds of executions that nobody needs any
-// more are deleted. The error is ErrNotFound, ErrContinuation, ErrCorrupt, or an error of storage.
+// more are deleted. With an error come the rounds before the one that it is about. The error is ErrNotFound, ErrContinuation, ErrCorrupt, or an error of storage.
 func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation string) ([]Round, string, error) {
 	if limit < 1 || limit > maxList {
 		return nil, "", fmt.Errorf("rounds of orchestration %s: a page has 1 to %d, not %d", id, maxList, limit)
@@ -91,7 +102,7 @@ func (r *Runtime) Rounds(ctx context.Context, id string, limit int, continuation
 				continue
 			}
 			if err != nil {
-				return nil, "", fmt.Errorf("rounds of orchestration %s: %w", id, err)
+				return found, "", fmt.Errorf("rounds of orchestration %s: %w", id, err)
 			}
 			found, size = append(found, one), size+bytes
 			more := page.Next != "" || i < len(page.Entities)-1
@@ -157,9 +168,24 @@ func (r round) shown(execution, number int) Round {
 	return out
 }
 
+// senderOf is the orchestration in the name of a stream, "" for none.
+func senderOf(stream string) string {
+	if i := strings.LastIndexByte(stream, '/'); i > 0 {
+		return stream[:i]
+	}
+	return ""
+}
+
 func (e event) shown() RoundEvent {
 	s := RoundEvent{Kind: string(e.Kind), At: fromMicros(e.At), Call: e.Task, Name: e.Name, Payload: e.Payload, InBlob: e.Blob != "", Failure: e.Failure,
-		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused(), Local: e.target().Local, Trace: cmp.Or(e.start().Trace, e.signal().Trace)}
+		Attempt: e.Attempt, Child: e.target().Child, Signal: e.signal().ID, Reason: e.signal().Reason, Reused: e.reused(), Local: e.target().Local, Trace: cmp.Or(e.start().Trace, e.signal().Trace),
+		CorrelationID: e.start().CorrelationID, Parent: e.start().Parent, Tenant: e.start().Tenant, Shielded: e.Shielded, Undoes: e.target().Undoes}
+	if e.Kind == eventPublished {
+		s.Tenant, s.Key = e.target().Tenant, e.target().Child
+	}
+	if e.Kind == eventRaised {
+		s.Sender = senderOf(e.signal().Stream)
+	}
 	if e.Due != 0 {
 		s.Due = fromMicros(e.Due)
 	}

@@ -95,7 +95,7 @@ func (w *eventWriter) event(e *event) {
 	w.number("timeout", start.Timeout)
 	w.string("signal", by.ID)
 	w.string("reason", by.Reason)
-	w.string("trace", by.Trace)
+	w.string("trace", cmp.Or(start.Trace, by.Trace))
 	w.text = append(w.text, '}')
 }
 

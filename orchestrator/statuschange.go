@@ -9,9 +9,11 @@ type StatusChange struct {
 	// Tag is the key of its business reference, "" for none.
 	Tag string
 	// TenantID is the tenant that it belongs to, "" for the platform.
-	TenantID  string
-	CreatedAt time.Time
-	Status    Status
+	TenantID string
+	// CorrelationID is that of its run, "" for none.
+	CorrelationID string
+	CreatedAt     time.Time
+	Status        Status
 	// Was is the status before; "" when the orchestration is new.
 	Was Status
 }
@@ -27,7 +29,7 @@ func (d *driver) reportStatus() {
 	if d.reportedStatus = status; len(d.rounds) > 0 && status == was {
 		return
 	}
-	n := StatusChange{ID: d.start.ID, Orchestrator: x.name, TenantID: d.start.TenantID, CreatedAt: d.createdAt, Status: status, Was: was}
+	n := StatusChange{ID: d.start.ID, Orchestrator: x.name, TenantID: d.start.TenantID, CorrelationID: d.start.CorrelationID, CreatedAt: d.createdAt, Status: status, Was: was}
 	if x.reference != nil {
 		n.Tag = x.reference.Key
 	}

@@ -63,6 +63,16 @@ func (a *Admin) Get(ctx context.Context, tenant, id string) (Record, error) {
 	return m.Record, nil
 }
 
+// Look is Get without the payload: it reads one row, however large the payload is.
+func (a *Admin) Look(ctx context.Context, tenant, id string) (Record, error) {
+	m, _, err := a.o.load(ctx, tenant, id)
+	if err != nil {
+		return Record{}, fmt.Errorf("look at message %s: %w", clip(id, 64), err)
+	}
+	m.Payload = nil
+	return m.Record, nil
+}
+
 // Retry applies ActionRetry to one message; by is who decided. The errors are those of Act.
 func (a *Admin) Retry(ctx context.Context, tenant, id, by string) error {
 	return a.Act(ctx, ActionRetry, tenant, id, Decision{By: by})

@@ -14,7 +14,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/vibedata/roundhouse/azure"
+
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/faults"
@@ -312,6 +314,11 @@ func (p *process) get(t testing.TB, tenant, id string) Record {
 	r, err := p.admin.Get(t.Context(), tenant, id)
 	if err != nil {
 		t.Fatal(err)
+	}
+	looked, err := p.admin.Look(t.Context(), tenant, id)
+	looked.Payload = r.Payload
+	if diff := cmp.Diff(r, looked); diff != "" || err != nil {
+		t.Errorf("a look shows something else than a read: %v\n%s", err, diff)
 	}
 	return r
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/handler/api/timeline"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -59,9 +60,11 @@ type Config struct {
 	// app's own; nil means none.
 	Registry  *registry.Registry
 	Placement *engine.Placement
-	// Orchestrations are those of an engine under a correlation id, as engine.Pipeline.Runs tells them; nil leaves them out
-	// of timelines.
-	Orchestrations func(ctx context.Context, engine, correlationID string) (found []orchestrator.Summary, more bool, err error)
+	// RunID gives the id of the run that does the work of a message, as engine.Pipeline.RunID does; without it, timelines find runs
+	// by List only. EventID gives the id that an event has in the outbox which a run published with a key; without it, timelines
+	// have no deliveries.
+	RunID   func(engine string, m engine.Message) string
+	EventID func(tenantID, eventType, key string) string
 	// Runtime is what runs the orchestrations; without it, and without Operations, their paths do not exist. Admit, if it is
 	// set, makes of a start what its orchestrator needs, or refuses it, as engine.Pipeline.Admit does.
 	Runtime *orchestrator.Runtime
@@ -129,7 +132,7 @@ type api struct {
 	now     func() time.Time
 	log     *slog.Logger
 
-	orchestrations func(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error)
+	timelines      *timeline.Reader
 	instanceTenant InstanceTenant
 	tasks          *tasks.Service
 	registry       *registry.Registry
@@ -194,7 +197,6 @@ func Register(e *echo.Echo, c Config) error {
 		log:       cmp.Or(c.Log, slog.New(slog.DiscardHandler)),
 
 		descriptions:   append([]engine.Description{}, c.Descriptions...),
-		orchestrations: c.Orchestrations,
 		instanceTenant: c.InstanceTenant,
 		tasks:          c.Tasks,
 		registry:       c.Registry,
@@ -213,6 +215,7 @@ func Register(e *echo.Echo, c Config) error {
 	if a.list == nil && a.runtime != nil {
 		a.list = a.runtime.List
 	}
+	a.timelines = c.timelines(a)
 	parts := c.parts()
 	resources := slices.DeleteFunc(a.resources(), func(r resource) bool { return !parts[r.part] })
 	e.Pre(canonicalPaths(resources))

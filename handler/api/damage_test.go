@@ -65,7 +65,7 @@ func TestTimelineBesideDamage(t *testing.T) {
 	b := newOutboxBench(t)
 	b.retrying(t, "hmac-run-1")
 	const path = "/api/timeline/run-1"
-	whole := data[timeline](t, b.get(t, path))
+	whole := data[timelinePage](t, b.get(t, path))
 	row, err := b.tables.Get(t.Context(), "orchestrations", tables.Key{Partition: "hmac-run-1", Row: "r-00000001-00000001"})
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestTimelineBesideDamage(t *testing.T) {
 	if err := b.tables.Apply(t.Context(), "orchestrations", tables.Replace(row)); err != nil {
 		t.Fatal(err)
 	}
-	rest := data[timeline](t, b.get(t, path))
+	rest := data[timelinePage](t, b.get(t, path))
 	if !rest.Truncated || len(rest.Items) == 0 || len(rest.Items) >= len(whole.Items) {
 		t.Errorf("%d items of %d, truncated %v", len(rest.Items), len(whole.Items), rest.Truncated)
 	}

@@ -198,7 +198,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Nodes: b.listNodes, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, Orchestrations: b.runs, Runtime: b.runtime, List: b.list.List,
+		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Nodes: b.listNodes, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, RunID: b.runID, EventID: b.eventID, Runtime: b.runtime, List: b.list.List,
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)
@@ -213,10 +213,14 @@ func (b *outboxBench) listNodes(ctx context.Context) ([]nodes.Info, error) {
 	return nodes.List(ctx, b.tables, "")
 }
 
-// runs are all orchestrations of an engine under a correlation id.
-func (b *outboxBench) runs(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error) {
-	found, next, err := b.runtime.List(ctx, orchestrator.Filter{Prefix: engine + "-", CorrelationID: correlationID}, 2, "")
-	return found, next != "", err
+// runID is the id of the run of an engine, as that of engines whose runs are independent.
+func (b *outboxBench) runID(name string, m engine.Message) string {
+	return name + "-" + m.CorrelationID
+}
+
+// eventID is the id of an event that a run publishes.
+func (b *outboxBench) eventID(tenantID, eventType, key string) string {
+	return b.writer.Key(tenantID, "orchestration", key, eventType, "").String()
 }
 
 // census and stalled count what the list has.

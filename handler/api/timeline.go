@@ -1,33 +1,48 @@
 package api
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/timeline"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
-// timelineItem is one thing that happened under a correlation id: exactly one of History, DeadLetter, Orchestration and
-// Change is there, and Kind says which.
+// timelineItem is one thing that happened under a correlation id: exactly one of the members from Message on is there, and Kind
+// names it.
 type timelineItem struct {
-	At            time.Time          `json:"atUtc"`
-	Kind          string             `json:"kind"`
-	Engine        string             `json:"engine"`
-	History       *historyItem       `json:"history,omitempty"`
-	DeadLetter    *deadLetterItem    `json:"deadLetter,omitempty"`
-	Orchestration *orchestrationItem `json:"orchestration,omitempty"`
-	Change        *changeItem        `json:"change,omitempty"`
+	ID               string                     `json:"id"`
+	At               time.Time                  `json:"atUtc"`
+	EndedAt          time.Time                  `json:"endedAtUtc,omitzero"`
+	Kind             timeline.Kind              `json:"kind"`
+	Engine           string                     `json:"engine"`
+	Message          *timeline.Message          `json:"message,omitempty"`
+	Orchestration    *orchestrationItem         `json:"orchestration,omitempty"`
+	Change           *timeline.Change           `json:"change,omitempty"`
+	Call             *timeline.Call             `json:"call,omitempty"`
+	Timer            *timeline.Timer            `json:"timer,omitempty"`
+	Event            *timeline.Event            `json:"event,omitempty"`
+	Task             *timeline.Task             `json:"task,omitempty"`
+	Publication      *timeline.Publication      `json:"publication,omitempty"`
+	Delivery         *timeline.Delivery         `json:"delivery,omitempty"`
+	Link             *timeline.Link             `json:"link,omitempty"`
+	History          *historyItem               `json:"history,omitempty"`
+	DeadLetter       *deadLetterItem            `json:"deadLetter,omitempty"`
+	DeadLetterChange *timeline.DeadLetterChange `json:"deadLetterChange,omitempty"`
 }
 
 // orchestrationItem is where an orchestration stands.
 type orchestrationItem struct {
-	ID        string              `json:"id"`
-	Status    orchestrator.Status `json:"status"`
-	Execution int                 `json:"execution"`
+	ID string `json:"id"`
+	// Orchestrator is its name, ParentID the orchestration that has called it.
+	Orchestrator string              `json:"orchestrator,omitempty"`
+	ParentID     string              `json:"parentId,omitempty"`
+	Status       orchestrator.Status `json:"status"`
+	Execution    int                 `json:"execution"`
 	waitingItem
 	CreatedAt time.Time `json:"createdAtUtc"`
 	UpdatedAt time.Time `json:"updatedAtUtc"`
@@ -35,78 +50,83 @@ type orchestrationItem struct {
 	ErrorCode string    `json:"errorCode,omitempty"`
 }
 
-// timeline is oldest first. Truncated says that there are more entries or dead letters than the newest hundred of each, more
-// orchestrations than a hundred of an engine, or changes of more orchestrations or rounds than were read.
-type timeline struct {
-	CorrelationID string         `json:"correlationId"`
-	Items         []timelineItem `json:"items"`
-	Truncated     bool           `json:"truncated"`
+// timelinePage is a page of a timeline, oldest first. Truncated says that something is left out of all pages.
+type timelinePage struct {
+	CorrelationID     string         `json:"correlationId"`
+	Items             []timelineItem `json:"items"`
+	Truncated         bool           `json:"truncated"`
+	ContinuationToken string         `json:"continuationToken,omitempty"`
 }
 
-// getTimeline shows what all engines did under one correlation id. It costs a query an engine for the history and one for
-// the dead letters, what Config.Orchestrations costs for the orchestrations, and a query or a few for the changes of each.
+// timelines is what timelines are read from.
+func (c Config) timelines(a *api) *timeline.Reader {
+	t := timeline.Config{Engines: a.engines, History: c.History, DeadLetters: c.DeadLetters, List: a.list, RunID: c.RunID, EventID: c.EventID, Now: a.now, Log: a.log}
+	if c.Runtime != nil { // a nil pointer in an interface is not nil
+		t.Runs = c.Runtime
+	}
+	if c.Tasks != nil {
+		t.Tasks = c.Tasks
+	}
+	if c.Outbox != nil {
+		t.Events = c.Outbox
+	}
+	return timeline.NewReader(t)
+}
+
+// getTimeline shows what happened under a correlation id, in all engines. What it costs the package timeline says.
 func (a *api) getTimeline(ctx context.Context, r *request) (reply, error) {
 	id, ok := r.param("correlationId")
 	if !ok || len(id) > engine.MaxIDLength || !utf8.ValidString(id) {
 		return reply{}, notFound("No correlation id is like this: they have 1 to %d bytes of UTF-8.", engine.MaxIDLength)
 	}
-	entries, err := a.history.List(ctx, engine.HistoryFilter{Engines: a.engines, TenantID: r.principal().Scope, CorrelationID: id, Limit: engine.MaxLimit})
-	if err != nil {
+	q := newQuery(r.http.URL.RawQuery, "kind", "since", "limit", "continuationToken")
+	want := timeline.Query{CorrelationID: id, TenantID: r.principal().Scope, Kind: timeline.Kind(q.oneOf("kind", kindNames()...)), Since: q.date("since"),
+		Limit: q.number("limit", timeline.MaxLimit)}
+	if err := q.err(); err != nil {
 		return reply{}, err
 	}
-	letters, err := a.letters.List(ctx, engine.DeadLetterFilter{Engines: a.engines, TenantID: r.principal().Scope, CorrelationID: id, Limit: engine.MaxLimit})
-	if err != nil {
+	fingerprint := fingerprintOf("timeline", id, want.TenantID, want.Kind, want.Since.UTC())
+	var err error
+	if want.After, err = openToken(q.values.Get("continuationToken"), fingerprint); err != nil {
 		return reply{}, err
 	}
-	items, more, err := a.orchestrationsOf(ctx, r, id)
-	if err != nil {
+	page, err := a.timelines.Read(ctx, want)
+	switch {
+	case errors.Is(err, timeline.ErrNotFound):
+		return reply{}, notFound("Nothing is known under this correlation id.")
+	case errors.Is(err, timeline.ErrPlace):
+		return reply{}, badToken()
+	case err != nil:
 		return reply{}, err
 	}
-	for _, e := range entries.Entries {
-		item := historyItemOf(e)
-		items = append(items, timelineItem{At: e.CreatedAtUtc, Kind: "history", Engine: e.Engine, History: &item})
+	shown := timelinePage{CorrelationID: id, Items: make([]timelineItem, len(page.Items)), Truncated: page.Truncated, ContinuationToken: sealToken(page.Next, fingerprint)}
+	for n, i := range page.Items {
+		shown.Items[n] = a.timelineItemOf(i)
 	}
-	for _, d := range letters.DeadLetters {
-		item := deadLetterItemOf(d)
-		items = append(items, timelineItem{At: d.LastFailureAtUtc, Kind: "deadLetter", Engine: d.Engine, DeadLetter: &item})
-	}
-	slices.SortStableFunc(items, func(a, b timelineItem) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Engine, b.Engine)) })
-	return reply{data: timeline{id, items, more || entries.Token != "" || letters.Token != ""}}, nil
+	return reply{data: shown}, nil
 }
 
-// orchestrationsOf are the runs of the correlation id that the runtime still knows, at the time they began, and how their
-// states changed since.
-func (a *api) orchestrationsOf(ctx context.Context, r *request, correlationID string) (items []timelineItem, more bool, err error) {
-	items = []timelineItem{}
-	if a.orchestrations == nil {
-		return items, false, nil
+func kindNames() (names []string) {
+	for _, k := range timeline.Kinds() {
+		names = append(names, string(k))
 	}
-	budget := maxChanged
-	for _, name := range a.engines {
-		found, cut, err := a.orchestrations(ctx, name, correlationID)
-		if err != nil {
-			return nil, false, err
-		}
-		more = more || cut
-		for _, s := range found {
-			if !r.principal().Sees(s.TenantID) {
-				continue
-			}
-			items = append(items, timelineItem{At: s.CreatedAt, Kind: "orchestration", Engine: name, Orchestration: &orchestrationItem{
-				ID: s.ID, Status: s.Status, Execution: s.Execution, waitingItem: a.waitingItemOf(s),
-				CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt, ErrorCode: s.ErrorCode,
-			}})
-			if budget == 0 {
-				more = true
-				continue
-			}
-			budget--
-			changes, cut, err := a.changesOf(ctx, name, s.ID)
-			if err != nil {
-				return nil, false, err
-			}
-			items, more = append(items, changes...), more || cut
-		}
+	return slices.Clip(names)
+}
+
+func (a *api) timelineItemOf(i timeline.Item) timelineItem {
+	shown := timelineItem{ID: i.ID, At: i.At, EndedAt: i.EndedAt, Kind: i.Kind, Engine: i.Engine, Message: i.Message, Change: i.Change, Call: i.Call, Timer: i.Timer,
+		Event: i.Event, Task: i.Task, Publication: i.Publication, Delivery: i.Delivery, Link: i.Link, DeadLetterChange: i.DeadLetterChange}
+	switch {
+	case i.History != nil:
+		item := historyItemOf(*i.History)
+		shown.History = &item
+	case i.DeadLetter != nil:
+		item := deadLetterItemOf(*i.DeadLetter)
+		shown.DeadLetter = &item
+	case i.Orchestration != nil:
+		s := *i.Orchestration
+		shown.Orchestration = &orchestrationItem{ID: s.ID, Orchestrator: s.Orchestrator, ParentID: s.Parent, Status: s.Status, Execution: s.Execution,
+			waitingItem: a.waitingItemOf(s), CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt, ErrorCode: s.ErrorCode}
 	}
-	return items, more, nil
+	return shown
 }

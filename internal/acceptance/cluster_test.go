@@ -298,10 +298,10 @@ func (c *cluster) registered(t *testing.T, instance string, ordered ...upgrade) 
 	return i
 }
 
-// timeline is what the API tells of a correlation id: the kinds of what happened, and with an orchestration its id.
+// timeline is what the API tells of a correlation id: that there is a history, and the ids of the orchestrations.
 func (c *cluster) timeline(t *testing.T, id string) (told []string) {
 	t.Helper()
-	resp, err := http.Get(c.hosts[0].URL() + "/api/timeline/" + id)
+	resp, err := http.Get(c.hosts[0].URL() + "/api/timeline/" + id + "?limit=1000")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,6 +318,9 @@ func (c *cluster) timeline(t *testing.T, id string) (told []string) {
 		t.Fatalf("timeline of %s: %s, %v", id, resp.Status, err)
 	}
 	for _, item := range answer.Data.Items {
+		if item.Kind != "history" && item.Kind != "orchestration" {
+			continue
+		}
 		told = append(told, strings.TrimSpace(item.Kind+" "+item.Orchestration.ID))
 	}
 	return told

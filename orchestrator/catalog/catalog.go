@@ -100,7 +100,7 @@ func (c *Catalog) Record(n orchestrator.StatusChange) {
 		c.dropped++
 		return
 	}
-	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.TenantID, n.Status, n.CreatedAt}, previous: known.previous}
+	next := change{entry: entry{n.ID, n.Orchestrator, n.Tag, n.TenantID, n.CorrelationID, n.Status, n.CreatedAt}, previous: known.previous}
 	if n.Was != "" && (!waits || known.status != n.Was) {
 		next.previous = append(next.previous, n.Was) // the pending status has no rows yet
 	}

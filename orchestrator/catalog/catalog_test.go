@@ -500,7 +500,7 @@ func TestListTidies(t *testing.T) {
 		if err := h.runtime.Purge(t.Context(), "a/00"); err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range []orchestrator.Filter{{}, {Orchestrator: "short"}, {Prefix: "a"}, {Statuses: []orchestrator.Status{orchestrator.Completed}},
+		for _, f := range []orchestrator.Filter{{}, {CorrelationID: e.correlation}, {Orchestrator: "short"}, {Prefix: "a"}, {Statuses: []orchestrator.Status{orchestrator.Completed}},
 			{Orchestrator: "short", Statuses: []orchestrator.Status{orchestrator.Completed}}} {
 			if slices.Contains(h.pages(t, f, 100), "a/00") {
 				t.Error("it is listed")

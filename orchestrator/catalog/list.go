@@ -126,6 +126,9 @@ func viewOf(f orchestrator.Filter) view {
 	for i := range v.prefixes {
 		v.prefixes[i] = scopeOf(f.TenantID) + v.prefixes[i]
 	}
+	if f.CorrelationID != "" {
+		v.prefixes = []string{correlationView(f.CorrelationID)}
+	}
 	// Later times come first. The digest behind the time is above "" and below "~".
 	if !f.CreatedTo.IsZero() {
 		v.from = newest(f.CreatedTo.Add(time.Microsecond-1)) + "~"
@@ -152,7 +155,7 @@ func isStale(r found, s orchestrator.Summary) bool {
 
 // entryFor returns what the index needs to know of an orchestration.
 func entryFor(s orchestrator.Summary) entry {
-	return entry{s.ID, s.Orchestrator, s.Tag, s.TenantID, s.Status, s.CreatedAt}
+	return entry{s.ID, s.Orchestrator, s.Tag, s.TenantID, s.CorrelationID, s.Status, s.CreatedAt}
 }
 
 // readView reads up to limit rows behind a place, in the order of the places. more says that others follow.

@@ -17,7 +17,7 @@ func FuzzEntries(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := fuzzvalue.New(data)
 		statuses := []orchestrator.Status{orchestrator.Pending, orchestrator.Running, orchestrator.Failed, orchestrator.Retrying}
-		e := entry{id: s.Name(400), orchestrator: s.Text(256), tag: s.Text(256), tenant: s.Text(256), status: statuses[s.Int(len(statuses)-1)], created: s.Time()}
+		e := entry{id: s.Name(400), orchestrator: s.Text(256), tag: s.Text(256), tenant: s.Text(256), correlation: s.Text(256), status: statuses[s.Int(len(statuses)-1)], created: s.Time()}
 		if len(tables.EscapeKey(e.id)) > maxEscapedID {
 			return
 		}

@@ -22,6 +22,7 @@ const (
 	viewStatus       = "s-"
 	viewBoth         = "e-"
 	viewTag          = "t-"
+	viewCorrelation  = "c-"
 
 	// scopePrefix begins the views of one tenant's orchestrations.
 	scopePrefix = "o-"
@@ -34,9 +35,9 @@ const (
 
 // entry is what the index knows of an orchestration.
 type entry struct {
-	id, orchestrator, tag, tenant string
-	status                        orchestrator.Status
-	created                       time.Time
+	id, orchestrator, tag, tenant, correlation string
+	status                                     orchestrator.Status
+	created                                    time.Time
 }
 
 // digest stands for a text in a key of bounded length.
@@ -55,6 +56,7 @@ func (e entry) place() string { return newest(e.created) + "-" + digest(e.id) }
 
 func idView(id string) string                 { return viewID + tables.EscapeKey(id) }
 func orchestratorView(name string) string     { return viewOrchestrator + digest(name) + "-" }
+func correlationView(id string) string        { return viewCorrelation + digest(id) + "-" }
 func tagView(tag string) string               { return viewTag + digest(tag) + "-" }
 func statusView(s orchestrator.Status) string { return viewStatus + string(s) + "-" }
 func bothView(name string, s orchestrator.Status) string {
@@ -90,6 +92,9 @@ func (e entry) statusRows() (rows []string) {
 func (e entry) fixedRows() []string {
 	place := e.place()
 	rows := []string{idView(e.id)} // with the scope in its key, that of the longest id would be too long
+	if e.correlation != "" {
+		rows = append(rows, correlationView(e.correlation)+place) // few have the same, so those of a tenant need no row of their own
+	}
 	for _, scope := range e.scopes() {
 		rows = append(rows, scope+viewAll+place, scope+orchestratorView(e.orchestrator)+place)
 		if e.tag != "" {

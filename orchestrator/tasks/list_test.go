@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -178,5 +179,37 @@ func TestLimitsAndForms(t *testing.T) {
 	}
 	if _, err := o.Claim(t.Context(), r, people()["ann"], `W/"old"`); !errors.Is(err, tasks.ErrChanged) {
 		t.Error(err)
+	}
+}
+
+// The tasks of an orchestration are what Get shows of each, in one query; a bound on the rows says when there are more.
+func TestTasksOfAnOrchestration(t *testing.T) {
+	t.Parallel()
+	o := newFixture(t, tables.NewMemory())
+	refs := []tasks.Ref{o.ask(t, "o", func(*tasks.Task) {}), o.ask(t, "o", func(t *tasks.Task) { t.ID = "1-10" })}
+	o.ask(t, "another", func(*tasks.Task) {})
+	if _, err := o.Claim(t.Context(), refs[0], people()["ann"], ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Complete(t.Context(), refs[0], people()["ann"], json.RawMessage(`true`), "", "fine"); err != nil {
+		t.Fatal(err)
+	}
+	var want []tasks.Task
+	for _, r := range refs {
+		one, err := o.Get(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, one)
+	}
+	got, more, err := o.Of(t.Context(), "o", 1000)
+	if diff := cmp.Diff(want, got); diff != "" || more || err != nil {
+		t.Errorf("%v %v\n%s", more, err, diff)
+	}
+	if _, more, err := o.Of(t.Context(), "o", 3); err != nil || !more {
+		t.Errorf("%v %v", more, err)
+	}
+	if got, more, err := o.Of(t.Context(), "", 3); err != nil || more || got != nil {
+		t.Errorf("%v %v %v", got, more, err)
 	}
 }

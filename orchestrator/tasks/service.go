@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -67,6 +69,66 @@ func (s *Service) Get(ctx context.Context, r Ref) (Task, error) {
 		t.Events = append(t.Events, t.End.event(t))
 	}
 	return t, nil
+}
+
+// Of returns the human tasks of an orchestration with their events, in the order of their ids; those that retention has deleted
+// are left out. It reads at most limit rows, in a transaction for every 1,000 of them; more says that there are others.
+func (s *Service) Of(ctx context.Context, orchestration string, limit int) (all []Task, more bool, err error) {
+	if !(Ref{orchestration, "1-1"}).valid() {
+		return nil, false, nil
+	}
+	q := tables.Query{Partition: tables.EscapeKey(orchestration), From: rowPrefix, To: tables.PrefixEnd(rowPrefix)}
+	byID := map[string]*Task{}
+	for rows := 0; ; {
+		q.Limit = min(limit-rows, 1000)
+		page, err := s.config.Tables.Query(ctx, s.config.Table, q)
+		if err != nil {
+			return nil, false, fmt.Errorf("tasks of orchestration %s: %w", orchestration, err)
+		}
+		for _, e := range page.Entities {
+			addRow(byID, orchestration, e)
+		}
+		rows += len(page.Entities)
+		if q.Continuation = page.Next; page.Next == "" || rows >= limit {
+			break
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		t := byID[id]
+		if t.Name == "" {
+			continue
+		}
+		if t.End != nil {
+			t.Status = t.End.Status
+			t.Events = append(t.Events, t.End.event(*t))
+		}
+		all = append(all, *t)
+	}
+	return all, q.Continuation != "", nil
+}
+
+// addRow adds a row to the task that it is one of.
+func addRow(byID map[string]*Task, orchestration string, e tables.Entity) {
+	parts := strings.SplitN(strings.TrimPrefix(e.Row, rowPrefix), "-", 3)
+	if len(parts) < 2 {
+		return
+	}
+	r := Ref{orchestration, parts[0] + "-" + parts[1]}
+	t := byID[r.ID]
+	if t == nil {
+		t = &Task{Ref: r}
+		byID[r.ID] = t
+	}
+	switch {
+	case len(parts) == 2:
+		end, events := t.End, t.Events
+		*t = taskOf(r, e)
+		t.End, t.Events = end, events
+	case EndsTask(e.Key):
+		t.End = endOf(e)
+	default:
+		t.Events = append(t.Events, eventOf(e))
+	}
 }
 
 // validID matches waiting tokens.

@@ -86,7 +86,7 @@ func TestEveryCommand(t *testing.T) {
 		{"history show hmac " + entry.RowKey, 0, []string{"correlationId", `{"version":"v2"}`}},
 		{"history show hmac nothing", 3, []string{"404 NotFound"}},
 		{"timeline run-1", 0, []string{"rotate of i-1 in 1234 ms"}},
-		{"timeline nobody", 3, []string{"nothing is known"}},
+		{"timeline nobody", 3, []string{"404 NotFound"}},
 		{"dlq list", 0, []string{"ROW KEY", retried, "vault said \uFFFD[31mno"}},
 		{"dlq show hmac " + resolved, 0, []string{"originalMessage", `{"correlationId":"m2"}`}},
 		{"dlq groups --status pending", 0, []string{"SIGNATURE", "vault said no"}},

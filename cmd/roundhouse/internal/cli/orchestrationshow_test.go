@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -30,10 +31,13 @@ func hmacRun() orchestrator.AnyOrchestrator {
 	})
 }
 
-// runs are the orchestrations of an engine.
-func (w *world) runs(ctx context.Context, engine, correlationID string) ([]orchestrator.Summary, bool, error) {
-	found, next, err := w.runtime.List(ctx, orchestrator.Filter{Prefix: engine + "-", CorrelationID: correlationID}, 100, "")
-	return found, next != "", err
+// runID is the id of an orchestration of an engine under a correlation id, "" when there is none.
+func (w *world) runID(name string, m engine.Message) string {
+	found, _, err := w.runtime.List(context.Background(), orchestrator.Filter{Prefix: name + "-", CorrelationID: m.CorrelationID}, 1, "")
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0].ID
 }
 
 // stall begins one and lets it come to a stand.

@@ -150,7 +150,7 @@ func newWorld(t *testing.T) *world {
 	e := echo.New()
 	must(t, api.Register(e, api.Config{Consumers: map[string]*consumers.Consumers{"hmac": needed}, Descriptions: []engine.Description{{Name: "hmac", Queue: hmac.Queue, Operations: []string{"rotate"}}}, History: w.history, DeadLetters: w.letters, Engines: []string{"hmac", "tls"}, Outbox: admin,
 		Operations: bulk.NewOperations(w.runtime, nil), Snapshot: snapshot, Metrics: counted, Health: checks, Tasks: w.runtime.Tasks(), Schedules: w.schedules(t), Nodes: w.nodes, Registry: instances, Door: w.door(),
-		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, Orchestrations: w.runs, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
+		Retrier: retrier, Runtime: w.runtime, List: w.list.List, Log: quiet, RunID: w.runID, Now: func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }}))
 	server := httptest.NewServer(w.serve(t, e))
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()

@@ -72,6 +72,7 @@ type DeadLetterCount struct {
 type OrchestrationItem struct {
 	ID           string    `json:"id"`
 	Orchestrator string    `json:"orchestrator"`
+	ParentID     string    `json:"parentId"`
 	Status       string    `json:"status"`
 	Execution    int       `json:"execution"`
 	WaitingFor   string    `json:"waitingFor"`
@@ -177,24 +178,6 @@ type OutboxItem struct {
 	LastError  string    `json:"lastErrorSnippet"`
 	// CorrelationID is that of the run that sent it.
 	CorrelationID string `json:"correlationId"`
-}
-
-// Timeline is what all engines did under a correlation id, oldest first; Truncated says that there is more.
-type Timeline struct {
-	Items     []TimelineItem `json:"items"`
-	Truncated bool           `json:"truncated"`
-}
-
-// TimelineItem is one thing in a timeline: exactly one of the pointers is set.
-type TimelineItem struct {
-	At            time.Time          `json:"atUtc"`
-	Kind          string             `json:"kind"`
-	Engine        string             `json:"engine"`
-	History       *HistoryItem       `json:"history"`
-	DeadLetter    *DeadLetterItem    `json:"deadLetter"`
-	Orchestration *OrchestrationItem `json:"orchestration"`
-
-	Change *OrchestrationChange `json:"change"`
 }
 
 // Operation is work on many things at a time.

@@ -1,0 +1,222 @@
+package timeline
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/orchestrator"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
+	"github.com/vibedata/roundhouse/outbox"
+)
+
+// Kind says what an Item is about; the member of that name is set.
+type Kind string
+
+// These are the kinds.
+const (
+	KindMessage          Kind = "message"
+	KindOrchestration    Kind = "orchestration"
+	KindChange           Kind = "change"
+	KindCall             Kind = "call"
+	KindTimer            Kind = "timer"
+	KindEvent            Kind = "event"
+	KindTask             Kind = "task"
+	KindPublication      Kind = "publication"
+	KindDelivery         Kind = "delivery"
+	KindLink             Kind = "link"
+	KindHistory          Kind = "history"
+	KindDeadLetter       Kind = "deadLetter"
+	KindDeadLetterChange Kind = "deadLetterChange"
+)
+
+// Kinds are all kinds.
+func Kinds() []Kind {
+	return []Kind{KindMessage, KindOrchestration, KindChange, KindCall, KindTimer, KindEvent, KindTask, KindPublication, KindDelivery, KindLink,
+		KindHistory, KindDeadLetter, KindDeadLetterChange}
+}
+
+// Item is one thing that happened: exactly one of the pointers is set, and Kind says which.
+type Item struct {
+	// ID names the item among those of the correlation id.
+	ID string
+	// At is when it happened or began. EndedAt is when it ended, zero for what has no end, or none yet.
+	At, EndedAt time.Time
+	Kind        Kind
+	// Engine is the engine, or the orchestrator of a run that no engine has started.
+	Engine string
+
+	Message          *Message
+	Orchestration    *orchestrator.Summary
+	Change           *Change
+	Call             *Call
+	Timer            *Timer
+	Event            *Event
+	Task             *Task
+	Publication      *Publication
+	Delivery         *Delivery
+	Link             *Link
+	History          *engine.Entry
+	DeadLetter       *engine.DeadLetter
+	DeadLetterChange *DeadLetterChange
+}
+
+// compare orders items by time, and those of one time by their IDs.
+func (i *Item) compare(at time.Time, id string) int {
+	return cmp.Or(i.At.Compare(at), cmp.Compare(i.ID, id))
+}
+
+// Where says in which execution of which run something happened.
+type Where struct {
+	OrchestrationID string `json:"orchestrationId"`
+	Execution       int    `json:"execution"`
+}
+
+// Failure is the error of what failed.
+type Failure struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+	// Permanent says that another attempt cannot help.
+	Permanent bool `json:"permanent,omitempty"`
+}
+
+// Message is that a message, or another request, has begun a run.
+type Message struct {
+	Where
+	// RequestID is the id of the request, when it has one.
+	RequestID string `json:"requestId,omitempty"`
+}
+
+// Change is how the state of an orchestration changed.
+type Change struct {
+	Where
+	// Attempt is the attempt at its work that it is about, from 1.
+	Attempt int `json:"attempt"`
+	// What is one of Changes.
+	What   string   `json:"what"`
+	Reason string   `json:"reason,omitempty"`
+	Error  *Failure `json:"error,omitempty"`
+}
+
+// CallStatus is what has become of a call.
+type CallStatus string
+
+// These are the states of calls. The rounds do not say which wait has taken an event: it stays Awaited.
+const (
+	CallRunning    CallStatus = "Running"
+	CallRetrying   CallStatus = "Retrying" // an attempt failed, and another one follows
+	CallAwaited    CallStatus = "Awaited"
+	CallCompleted  CallStatus = "Completed"
+	CallFailed     CallStatus = "Failed"
+	CallCanceled   CallStatus = "Canceled"
+	CallUnfinished CallStatus = "Unfinished" // its execution has ended without it
+)
+
+// Call is an activity, a sub-orchestration or the wait for an event, as the rounds name and number it.
+type Call struct {
+	Where
+	// Call is its number within the execution, from 1.
+	Call   int                   `json:"call"`
+	Type   orchestrator.CallKind `json:"type"`
+	Name   string                `json:"name"`
+	Status CallStatus            `json:"status"`
+	// ChildID is the id of the orchestration that is called.
+	ChildID string `json:"childId,omitempty"`
+	// Local says that it is a local activity. Undoes is the number of the call that it undoes.
+	Local  bool `json:"local,omitempty"`
+	Undoes int  `json:"undoes,omitempty"`
+	// Attempts are those that the rounds know; none for the wait for an event.
+	Attempts []Attempt `json:"attempts"`
+}
+
+// Attempt is an attempt at a call. The first begins with the call, others when they are due.
+type Attempt struct {
+	Attempt int       `json:"attempt"`
+	BeganAt time.Time `json:"beganAtUtc"`
+	EndedAt time.Time `json:"endedAtUtc,omitzero"`
+	Error   *Failure  `json:"error,omitempty"`
+}
+
+// Timer is a timer; its item ends when it fires.
+type Timer struct {
+	Where
+	Call   int        `json:"call"`
+	DueAt  time.Time  `json:"dueAtUtc"`
+	Status CallStatus `json:"status"`
+}
+
+// Event is an event that a run has received.
+type Event struct {
+	Where
+	Name     string `json:"name"`
+	SignalID string `json:"signalId,omitempty"`
+	// SenderID is the orchestration that sent it, "" for somebody outside.
+	SenderID string `json:"senderId,omitempty"`
+}
+
+// Task is what happened to a human task.
+type Task struct {
+	Where
+	Call   int    `json:"call"`
+	TaskID string `json:"taskId"`
+	Name   string `json:"name"`
+	// What happened: the item of a task that was created ends with the task.
+	What tasks.EventKind `json:"what"`
+	// Status is what has become of the task, on the item of its creation.
+	Status       CallStatus `json:"status,omitempty"`
+	By           string     `json:"by,omitempty"`
+	ByName       string     `json:"byName,omitempty"`
+	Assignee     string     `json:"assignee,omitempty"`
+	AssigneeName string     `json:"assigneeName,omitempty"`
+	Roles        []string   `json:"roles,omitempty"`
+	Note         string     `json:"note,omitempty"`
+	DueAt        time.Time  `json:"dueAtUtc,omitzero"`
+}
+
+// Publication is an event that a run has published; its item ends when the event is delivered, skipped or dead.
+type Publication struct {
+	Where
+	TenantID  string `json:"tenantId"`
+	EventID   string `json:"eventId,omitempty"`
+	EventType string `json:"eventType"`
+	// Status is that of the event in the outbox, "" when the outbox does not have it (yet, or any more) or it is another tenant's.
+	Status     outbox.Status `json:"status,omitempty"`
+	RetryCount int           `json:"retryCount,omitempty"`
+	NextAt     time.Time     `json:"nextAttemptAtUtc,omitzero"`
+	RevivedAt  time.Time     `json:"revivedAtUtc,omitzero"`
+	SkippedBy  string        `json:"skippedBy,omitempty"`
+	Error      string        `json:"error,omitempty"`
+}
+
+// Delivery is an attempt to deliver an event; of the latest ten, the outbox keeps each.
+type Delivery struct {
+	TenantID    string `json:"tenantId"`
+	EventID     string `json:"eventId"`
+	EventType   string `json:"eventType"`
+	Destination string `json:"destination,omitempty"`
+	Node        string `json:"node,omitempty"`
+	TookMs      int64  `json:"tookMs"`
+	StatusCode  int    `json:"statusCode,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
+
+// Link is that one run has begun another without waiting for it (Started), or has sent it an event (EventSent). That a run calls
+// another is a Call.
+type Link struct {
+	Where
+	What string `json:"what"`
+	ToID string `json:"toId"`
+	// Name is that of the orchestrator or of the event.
+	Name string `json:"name"`
+}
+
+// DeadLetterChange is what became of a dead letter: Retried, Resolved or Expired.
+type DeadLetterChange struct {
+	RowKey string `json:"rowKey"`
+	What   string `json:"what"`
+	By     string `json:"by,omitempty"`
+	Notes  string `json:"notes,omitempty"`
+	// RetryID names the retry, RetryMessageID the message that it sent.
+	RetryID        string `json:"retryId,omitempty"`
+	RetryMessageID string `json:"retryMessageId,omitempty"`
+}
