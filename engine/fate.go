@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
+	"time"
 )
 
 // Fate is the result of a delivery.
@@ -21,6 +23,26 @@ const (
 	Conflicting  Fate = "conflicting"   // put back: another run works on the instance
 	Stalled      Fate = "stalled"       // a dead letter reports it; when the code is fixed, the run goes on by itself
 )
+
+// Fates are all fates, in the order in which they are explained.
+func Fates() []Fate {
+	return []Fate{Succeeded, Duplicate, Failed, DeadLettered, Terminated, Parked, Elsewhere, Conflicting, Stalled}
+}
+
+// Final says whether nothing more becomes of a message with this fate by itself: its run is over, or a person decides.
+func (f Fate) Final() bool { return slices.Contains([]Fate{Succeeded, DeadLettered, Terminated}, f) }
+
+// Settled is a delivery whose fate is known, for those who count them.
+type Settled struct {
+	Engine string
+	Fate   Fate
+	// Took is how long the handling of this delivery took; for the end of a run to which a signal has led, that is the writing of
+	// history and dead letters.
+	Took time.Duration
+	// SinceSent is the time since the sender has sent the message, put-backs and waits included; 0 when that is not known. For
+	// the retry of a dead letter it counts from the retry.
+	SinceSent time.Duration
+}
 
 // counts counts deliveries by fate.
 type counts struct {
@@ -43,6 +65,8 @@ func (a *attempt) report(ctx context.Context) {
 	}
 	a.counts.byFate[a.fate]++
 	a.counts.mu.Unlock()
+	took := a.config.Now().Sub(a.began)
+	a.observe(ctx, took)
 
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("engine", a.def.Name),
@@ -51,11 +75,23 @@ func (a *attempt) report(ctx context.Context) {
 		slog.String("operation", a.def.operationOf(a.message)),
 		slog.Int("attempt", a.number),
 		slog.String("fate", string(a.fate)),
-		slog.Int64("durationMs", a.config.Now().Sub(a.began).Milliseconds()),
+		slog.Int64("durationMs", took.Milliseconds()),
 	}
 	if a.cause != nil {
 		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("reason", Redact(a.cause.Error())))
 	}
 	a.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
+}
+
+// observe tells whoever counts deliveries. Storage dates a message, so a clock that is behind it counts as no time.
+func (a *attempt) observe(ctx context.Context, took time.Duration) {
+	if a.config.Observe == nil {
+		return
+	}
+	s := Settled{Engine: a.def.Name, Fate: a.fate, Took: took}
+	if sent := a.header.InsertedAt; !sent.IsZero() {
+		s.SinceSent = max(0, a.config.Now().Sub(sent))
+	}
+	a.config.Observe(ctx, s)
 }

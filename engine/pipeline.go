@@ -21,7 +21,7 @@ const (
 	defaultConflictDelay  = 30 * time.Second
 )
 
-// Config configures a Pipeline. All fields but the last eight are required.
+// Config configures a Pipeline. All fields but the last nine are required.
 type Config struct {
 	Definitions []Definition
 	Runtime     *orchestrator.Runtime
@@ -47,6 +47,8 @@ type Config struct {
 	Nodes Nodes
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
+	// Observe is told of every delivery whose fate is known, for counters; nil is told nothing. It must not block.
+	Observe func(ctx context.Context, s Settled)
 	// Log gets one line for every delivery; the default is slog.Default().
 	Log *slog.Logger
 }
