@@ -163,7 +163,7 @@ func (p *parts) jobs() []string {
 	return jobs
 }
 
-// credentials are what engines keep that expires. An engine that cannot tell is left out, and in the log.
+// credentials are what engines keep that expires. What an engine cannot tell is left out, and in the log.
 func (p *parts) credentials(ctx context.Context) (map[string][]engine.Credential, error) {
 	all := map[string][]engine.Credential{}
 	var errs []error
@@ -174,9 +174,10 @@ func (p *parts) credentials(ctx context.Context) (map[string][]engine.Credential
 		found, err := d.Credentials(ctx)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("credentials of the engine %s: %w", d.Name, err))
-			continue
 		}
-		all[d.Name] = found
+		if err == nil || slices.ContainsFunc(found, func(c engine.Credential) bool { return !c.ExpiresAt.IsZero() }) {
+			all[d.Name] = found
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		if len(all) == 0 {

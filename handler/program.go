@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/trigger"
@@ -32,6 +33,8 @@ type program struct {
 	// Observe is told how each invocation ended, and Requests of each answer to an HTTP function; nil are told nothing.
 	Observe  func(ctx context.Context, o trigger.Observed)
 	Requests func(ctx context.Context, method, route string, code int, took time.Duration)
+	// Metrics are what it counts.
+	Metrics *metrics.Metrics
 	// Start begins what the program does beside its invocations; nil means that there is nothing. It may be repeated.
 	Start func(ctx context.Context) error
 	// Leave tells the other processes that this one is gone, when its gate is closed, and gives up what it still holds; nil means

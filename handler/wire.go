@@ -114,7 +114,7 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close,
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	out.Settled = p.events.dispatcher.Settled
-	p.push = p.pusher()
+	out.Metrics, p.push = p.counted, p.pusher()
 	out.Start = p.push.Start
 	out.Leave = func(ctx context.Context) error {
 		return errors.Join(p.events.close(ctx), p.node.Leave(ctx), p.push.Close(ctx))

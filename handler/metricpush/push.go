@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Defaults of Config, as the specification of OpenTelemetry has them, but for the time, which is shorter: the program leaves within seconds.
@@ -111,7 +112,8 @@ func (p *Pusher) Close(ctx context.Context) error {
 	return nil
 }
 
-// told is an exporter whose failures are in the log: the SDK would write them to standard error.
+// told is an exporter whose failures are in the log: the SDK would write them to standard error. It also mends what the bridge makes
+// of exemplars.
 type told struct {
 	metric.Exporter
 	log *slog.Logger
@@ -119,8 +121,26 @@ type told struct {
 
 // Export sends, and tells the log when that fails.
 func (t told) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
+	for _, scope := range m.ScopeMetrics {
+		for _, one := range scope.Metrics {
+			if h, ok := one.Data.(metricdata.Histogram[float64]); ok {
+				decodeTraces(h)
+			}
+		}
+	}
 	if err := t.Exporter.Export(ctx, m); err != nil {
 		t.log.WarnContext(ctx, "metrics are not sent", "reason", err.Error())
 	}
 	return nil
+}
+
+// decodeTraces makes trace ids of what the bridge hands on as the text of one: OTLP has them in binary.
+func decodeTraces(h metricdata.Histogram[float64]) {
+	for _, point := range h.DataPoints {
+		for i, e := range point.Exemplars {
+			if id, err := trace.TraceIDFromHex(string(e.TraceID)); err == nil {
+				point.Exemplars[i].TraceID = id[:]
+			}
+		}
+	}
 }

@@ -76,6 +76,24 @@ func (m *Metrics) gather(ctx context.Context) (families []*dto.MetricFamily, fai
 	return families, failed, nil
 }
 
+// Describe gives the names, labels and meanings of all metrics that this process can have at the moment, those that have no value yet
+// included. It asks storage as a scrape does, and gives the error of that.
+func (m *Metrics) Describe(ctx context.Context) ([]*prometheus.Desc, error) {
+	r, err := m.asked(ctx)
+	var all []*prometheus.Desc
+	for _, registry := range []*prometheus.Registry{m.registry, r} {
+		found := make(chan *prometheus.Desc)
+		go func() {
+			defer close(found)
+			registry.Describe(found)
+		}()
+		for d := range found {
+			all = append(all, d)
+		}
+	}
+	return all, err
+}
+
 // Gather gives everything to who sends it away (prometheus.Gatherer). What storage does not answer in time is left out, and counted in
 // collector_failures_total.
 func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {

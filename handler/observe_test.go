@@ -1,0 +1,123 @@
+package handler
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/blobs"
+	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/engine/consumers"
+	"github.com/vibedata/roundhouse/queues"
+	"github.com/vibedata/roundhouse/tables"
+)
+
+// measured is a running app that has everything there is a metric of.
+func measured(t *testing.T, settings map[string]string) *Handler {
+	t.Helper()
+	app := workApp(func(d *engine.Definition) {
+		d.Consumers, d.Tables = &consumers.Consumers{}, []string{consumers.Table}
+		d.Credentials = func(context.Context) ([]engine.Credential, error) {
+			return []engine.Credential{{Name: "c", ExpiresAt: time.Now().Add(time.Hour)}}, nil
+		}
+	})
+	h, err := New(app, Config{Tables: tables.NewMemory(), Queues: queues.NewMemory(), Blobs: blobs.NewMemory(), Lookup: func(name string) (string, bool) {
+		if v, ok := settings[name]; ok {
+			return v, true
+		}
+		return emulator.Lookup(name)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	if err := h.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// described finds name, labels and meaning in the text of a prometheus.Desc, and documented in a line of the table.
+var (
+	described  = regexp.MustCompile(`fqName: "(roundhouse_[a-z_]+)", help: "(.*?)"(?:, unit: "[^"]*")?, constLabels: \{(.*?)\}, variableLabels: \{(.*?)\}`)
+	documented = regexp.MustCompile("(?m)^\\| `(roundhouse_[a-z_]+)` \\| (counter|gauge|histogram) \\| ([a-z_`, ]*) \\| (.+) \\|$")
+	constLabel = regexp.MustCompile(`([a-z_]+)="`)
+)
+
+// The table of docs/observability.md has all metrics of a running app, with their types and labels, and no other.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../docs/observability.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type metric struct{ Labels string }
+	told, types := map[string]metric{}, map[string]string{}
+	for _, m := range documented.FindAllStringSubmatch(string(text), -1) {
+		if _, twice := told[m[1]]; twice {
+			t.Errorf("%s is documented twice", m[1])
+		}
+		told[m[1]], types[m[1]] = metric{strings.NewReplacer("`", "", " ", "").Replace(m[3])}, m[2]
+	}
+	h := measured(t, nil)
+	descs, err := h.program.Metrics.Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]metric{}
+	for _, d := range descs {
+		m := described.FindStringSubmatch(d.String())
+		if m == nil {
+			continue // those of the Go runtime
+		}
+		labels := m[4]
+		for _, c := range constLabel.FindAllStringSubmatch(m[3], -1) {
+			labels = strings.TrimPrefix(labels+","+c[1], ",")
+		}
+		have[m[1]] = metric{labels}
+		if m[2] == "" {
+			t.Errorf("%s says nothing", m[1])
+		}
+	}
+	if diff := cmp.Diff(have, told); diff != "" {
+		t.Errorf("docs/observability.md (+) differs from the program (-):\n%s", diff)
+	}
+	families, err := h.program.Metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if want, ok := types[f.GetName()]; ok && !strings.EqualFold(f.GetType().String(), want) {
+			t.Errorf("%s is a %s, and documented as a %s", f.GetName(), f.GetType(), want)
+		}
+	}
+}
+
+// Requests are counted by the patterns of their routes, whatever they hold, and so are those that no route takes.
+func TestRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	h := measured(t, nil)
+	for _, path := range []string{"/api/health/live", "/api/health/live?x=secret-1", "/api/orchestrations/secret-2", "/secret-3/secret-4", "/api/secret-5", "/"} {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+	}
+	page, err := h.program.Metrics.Scrape(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(page.Body)
+	for _, want := range []string{`roundhouse_http_requests_total{code="200",method="GET",route="/api/health/live"} 2`, `route="/api/orchestrations/:orchestration"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	if strings.Contains(text, "secret-") {
+		t.Error("what a path holds is a label")
+	}
+}
