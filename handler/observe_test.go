@@ -2,6 +2,7 @@ package handler
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	otlp "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
@@ -119,5 +122,38 @@ func TestRequestsAreCounted(t *testing.T) {
 	}
 	if strings.Contains(text, "secret-") {
 		t.Error("what a path holds is a label")
+	}
+}
+
+// An app that is to send its metrics does so when it leaves, at the latest, with what it has just counted.
+func TestMetricsAreSentWhenTheAppLeaves(t *testing.T) {
+	t.Parallel()
+	got := make(chan *otlp.ExportMetricsServiceRequest, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request otlp.ExportMetricsServiceRequest
+		if raw, err := io.ReadAll(r.Body); err != nil || proto.Unmarshal(raw, &request) != nil {
+			t.Errorf("%v", err)
+		}
+		got <- &request
+	}))
+	t.Cleanup(receiver.Close)
+	h := measured(t, map[string]string{"OTEL_METRICS_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL, "OTEL_METRIC_EXPORT_INTERVAL": "3600000"})
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/api/health/live", nil))
+	if err := h.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 {
+		t.Fatalf("%d messages, want one", len(got))
+	}
+	found := map[string]bool{}
+	for _, scope := range (<-got).ResourceMetrics[0].ScopeMetrics {
+		for _, m := range scope.Metrics {
+			found[m.Name] = true
+		}
+	}
+	for _, name := range []string{"roundhouse_http_requests_total", "roundhouse_dead_letters", "roundhouse_collector_leader"} {
+		if !found[name] {
+			t.Errorf("%s was not sent", name)
+		}
 	}
 }
