@@ -157,3 +157,26 @@ func TestMetricsAreSentWhenTheAppLeaves(t *testing.T) {
 		}
 	}
 }
+
+// A message counts at its door, for its engine, and for the activity that it leads to.
+func TestAMessageIsCounted(t *testing.T) {
+	t.Parallel()
+	h := measured(t, nil)
+	body := `{"Data": {"message": "{\"correlationId\": \"c1\"}"}, "Metadata": {"DequeueCount": "1", "Id": "\"11111111-1111-1111-1111-111111111111\"", "InsertionTime": "\"2026-11-21T12:00:00+00:00\""}}`
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/work-queue-trigger", strings.NewReader(body)))
+	page, err := h.program.Metrics.Scrape(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`roundhouse_invocations_total{direct="false",function="work-queue-trigger",outcome="done",trigger="queue"} 1`,
+		`roundhouse_engine_attempts_total{engine="work",outcome="succeeded"} 1`,
+		`roundhouse_activity_attempts_total{activity="do",engine="work",operation="do",result="succeeded"} 1`,
+		`roundhouse_engine_message_duration_seconds_count{engine="work"} 1`,
+	} {
+		if !strings.Contains(string(page.Body), want) {
+			t.Errorf("%s is missing; the invocation was answered with %d %s", want, answer.Code, answer.Body)
+		}
+	}
+}
