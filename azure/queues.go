@@ -183,6 +183,25 @@ func (a *Queues) Delete(ctx context.Context, queue, id, popReceipt string) error
 	return nil
 }
 
+// Peek returns the message that would be received next.
+func (a *Queues) Peek(ctx context.Context, queue string) (next queues.Message, found bool, err error) {
+	err = cmp.Or(ctx.Err(), queues.CheckQueue(queue))
+	var answer azqueue.PeekMessagesResponse
+	if err == nil {
+		answer, err = a.service.NewQueueClient(queue).PeekMessages(ctx, nil) // one message
+		err = classifyQueue(ctx, err)
+	}
+	if err != nil {
+		return queues.Message{}, false, fmt.Errorf("peek at %s: %w", queue, err)
+	}
+	if len(answer.Messages) == 0 {
+		return queues.Message{}, false, nil
+	}
+	m := answer.Messages[0]
+	return queues.Message{ID: deref(m.MessageID), Text: deref(m.MessageText), DequeueCount: deref(m.DequeueCount),
+		InsertedAt: deref(m.InsertionTime).UTC(), ExpiresAt: deref(m.ExpirationTime).UTC()}, true, nil
+}
+
 // Length is the approximate number of messages, hidden ones included.
 func (a *Queues) Length(ctx context.Context, queue string) (int, error) {
 	err := cmp.Or(ctx.Err(), queues.CheckQueue(queue))

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,6 +65,9 @@ type Definition struct {
 	// Consumers are those of the credentials that the engine rotates, who acknowledge new versions through the API; nil for
 	// an engine that rotates none.
 	Consumers *consumers.Consumers
+	// Credentials lists what the engine keeps that expires, in the version that is in use, for metrics and health; nil for an engine
+	// that keeps none. It is called every few minutes at most, and may leave out what it could not look up, with the error.
+	Credentials func(ctx context.Context) ([]Credential, error)
 	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id
 	// stays empty.
 	Example *Message
@@ -72,6 +76,14 @@ type Definition struct {
 	// MaxAttempts is the number of the delivery that becomes a dead letter without running (standard, section 1.3). So
 	// the work runs MaxAttempts-1 times. 0 means DefaultMaxAttempts.
 	MaxAttempts int
+}
+
+// Credential is a secret or a certificate that expires.
+type Credential struct {
+	// Name is its name in the vault.
+	Name string
+	// ExpiresAt is when the version in use ends; zero when nothing is there yet, or it does not say.
+	ExpiresAt time.Time
 }
 
 // Validate reports everything that is wrong with the definition, joined into one error.
@@ -170,6 +182,14 @@ func (d Definition) operationOf(m Message) string {
 // it.
 func (d Definition) operationName(activity string) string {
 	return strings.TrimPrefix(activity, d.Name+"/")
+}
+
+// Operation returns the name of an activity as the history shows it, or "" when it is not an operation of the engine.
+func (d Definition) Operation(activity string) string {
+	if !slices.ContainsFunc(d.Operations, func(o orchestrator.AnyActivity) bool { return o.Name() == activity }) {
+		return ""
+	}
+	return d.operationName(activity)
 }
 
 // Request is a message as an engine's orchestrator gets it. In is the type of the engine's own input.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,6 +24,36 @@ const (
 	Stalled      Fate = "stalled"       // a dead letter reports it; when the code is fixed, the run goes on by itself
 )
 
+// Fates are all fates, in the order in which they are explained.
+func Fates() []Fate {
+	return []Fate{Succeeded, Duplicate, Failed, DeadLettered, Terminated, Parked, Elsewhere, Conflicting, Stalled}
+}
+
+// Final says whether nothing more becomes of a message with this fate by itself: its run is over, or a person decides.
+func (f Fate) Final() bool { return slices.Contains([]Fate{Succeeded, DeadLettered, Terminated}, f) }
+
+// Settled is a delivery whose fate is known, for those who count and trace them.
+type Settled struct {
+	Engine, Queue string
+	// MessageID is that of the sender's message, Attempt the number of the attempt, and DequeueCount that of the delivery.
+	MessageID             string
+	Attempt, DequeueCount int
+	CorrelationID         string
+	// OrchestrationID is the id that a run of the message has, also when there is none; Trace is the traceparent of the message.
+	OrchestrationID, Trace string
+	// Fate is what became of it, and Cause why it did not succeed, nil when it did.
+	Fate  Fate
+	Cause error
+	// Began is when its handling began.
+	Began time.Time
+	// Took is how long the handling of this delivery took; for the end of a run to which a signal has led, that is the writing of
+	// history and dead letters.
+	Took time.Duration
+	// SinceSent is the time since the sender has sent the message, put-backs and waits included; 0 when that is not known. For
+	// the retry of a dead letter it counts from the retry.
+	SinceSent time.Duration
+}
+
 // counts counts deliveries by fate.
 type counts struct {
 	mu     sync.Mutex
@@ -36,39 +67,16 @@ func (p *Pipeline) Count(f Fate) int {
 	return p.counts.byFate[f]
 }
 
-// Settlement is how the handling of a delivery ended.
-type Settlement struct {
-	Engine, Queue, Operation string
-	MessageID, CorrelationID string
-	// OrchestrationID is the id that a run of the message has, also when there is none; Trace is what the message carries.
-	OrchestrationID, Trace string
-	// Attempt is the number of the attempt, DequeueCount that of the delivery.
-	Attempt, DequeueCount int
-	// InsertedAt is when the sender's message entered the queue, zero when that is not known. Began and Ended bound the handling.
-	InsertedAt, Began, Ended time.Time
-	Fate                     Fate
-	// Cause is why it did not succeed, nil when it did.
-	Cause error
-}
-
-// settlement is what Config.Settled is told.
-func (a *attempt) settlement() Settlement {
-	return Settlement{Engine: a.def.Name, Queue: a.def.Queue, Operation: a.def.operationOf(a.message), MessageID: a.header.MessageID,
-		CorrelationID: a.message.CorrelationID, OrchestrationID: a.orchestrationID(), Trace: a.message.TraceParent, Attempt: a.number,
-		DequeueCount: a.number - a.header.Attempts, InsertedAt: a.header.InsertedAt, Began: a.began, Ended: a.config.Now(), Fate: a.fate, Cause: a.cause}
-}
-
 // report counts the fate, tells who wants to know, and logs one line.
 func (a *attempt) report(ctx context.Context) {
-	if a.config.Settled != nil {
-		a.config.Settled(a.settlement())
-	}
 	a.counts.mu.Lock()
 	if a.counts.byFate == nil {
 		a.counts.byFate = map[Fate]int{}
 	}
 	a.counts.byFate[a.fate]++
 	a.counts.mu.Unlock()
+	took := a.config.Now().Sub(a.began)
+	a.observe(ctx, took)
 
 	level, attrs := slog.LevelInfo, []slog.Attr{
 		slog.String("engine", a.def.Name),
@@ -77,11 +85,25 @@ func (a *attempt) report(ctx context.Context) {
 		slog.String("operation", a.def.operationOf(a.message)),
 		slog.Int("attempt", a.number),
 		slog.String("fate", string(a.fate)),
-		slog.Int64("durationMs", a.config.Now().Sub(a.began).Milliseconds()),
+		slog.Int64("durationMs", took.Milliseconds()),
 	}
 	if a.cause != nil {
 		level = slog.LevelWarn
 		attrs = append(attrs, slog.String("reason", Redact(a.cause.Error())))
 	}
 	a.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
+}
+
+// observe tells whoever counts deliveries. Storage dates a message, so a clock that is behind it counts as no time.
+func (a *attempt) observe(ctx context.Context, took time.Duration) {
+	if a.config.Observe == nil {
+		return
+	}
+	s := Settled{Engine: a.def.Name, Queue: a.def.Queue, MessageID: a.header.MessageID, Attempt: a.number, DequeueCount: a.number - a.header.Attempts,
+		CorrelationID: a.message.CorrelationID, OrchestrationID: a.orchestrationID(), Trace: a.message.TraceParent, Fate: a.fate, Cause: a.cause,
+		Began: a.began, Took: took}
+	if sent := a.header.InsertedAt; !sent.IsZero() {
+		s.SinceSent = max(0, a.config.Now().Sub(sent))
+	}
+	a.config.Observe(ctx, s)
 }

@@ -45,10 +45,10 @@ type Config struct {
 	// Nodes is the place of this process among those of the app. Without it, work of a process that dies goes on when its messages
 	// come again.
 	Nodes Nodes
-	// Settled is told of each delivery, when its handling has ended; optional. It must not block.
-	Settled func(s Settlement)
 	// Now is the clock; the default is time.Now.
 	Now func() time.Time
+	// Observe is told of every delivery whose fate is known, for counters and traces; nil is told nothing. It must not block.
+	Observe func(ctx context.Context, s Settled)
 	// Log gets one line for every delivery; the default is slog.Default().
 	Log *slog.Logger
 }

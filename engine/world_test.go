@@ -28,6 +28,8 @@ const (
 
 // world is what outlives processes: storage, and what the activities did to the rest of the world.
 type world struct {
+	observe func(context.Context, engine.Settled)
+
 	tables *tables.Memory
 	blobs  *blobs.Memory
 	queues *queues.Memory
@@ -153,7 +155,7 @@ func (w *world) processOver(t *testing.T, intercept faults.Interceptor) *engine.
 	p, err = engine.NewPipeline(engine.Config{
 		Definitions: []engine.Definition{d}, Runtime: rt, Log: log, HostMaxDequeueCount: 8,
 		History: engine.NewHistory(store, ""), DeadLetters: engine.NewDeadLetters(store, ""), Queues: faults.Queues(w.queues, intercept),
-		Claims: w.claims, Now: w.now,
+		Claims: w.claims, Now: w.now, Observe: w.observe,
 	})
 	if err != nil {
 		t.Fatal(err)

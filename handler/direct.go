@@ -24,7 +24,7 @@ func (p *parts) serveDirect(out *program) {
 	for _, d := range p.definitions {
 		handlers[d.QueueFunction()] = p.pipeline.Handle
 	}
-	run := trigger.NewDirect(trigger.Config{Budget: p.settings.Budget, Ready: p.preparation.Await, Gate: out.Gate, Log: p.log})
+	run := trigger.NewDirect(trigger.Config{Budget: p.settings.Budget, Ready: p.preparation.Await, Gate: out.Gate, Observe: out.Observe, Log: p.log})
 	for name, handle := range handlers {
 		if settings.Disabled(p.reader, name) {
 			continue // somebody has switched off the work, and not only the host's way to it

@@ -79,7 +79,12 @@ func New(a App, c Config) (*Handler, error) {
 }
 
 // Start creates what is missing in storage: tables, queues and containers. It can be repeated, and tries what has failed only.
-func (h *Handler) Start(ctx context.Context) error { return h.program.Preparation.Try(ctx) }
+func (h *Handler) Start(ctx context.Context) error {
+	if err := h.program.begin(ctx); err != nil {
+		return err
+	}
+	return h.program.Preparation.Try(ctx)
+}
 
 // SendSlot sends the messages of an occurrence of a schedule of an engine, for all of its items, and says how many. It is for
 // tests: the timer of the app sends what is due.

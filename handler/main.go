@@ -159,6 +159,9 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	if err != nil {
 		return err
 	}
+	if err := a.begin(ctx); err != nil {
+		return err
+	}
 	srv, err := listen(s, router, log)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/settings"
@@ -165,10 +166,15 @@ func (p *pollers) names() []string {
 	return names
 }
 
-// register adds the timer functions.
-func (p *pollers) register(out *program) {
+// register adds the timer functions. took is told how long each run took.
+func (p *pollers) register(out *program, took func(ctx context.Context, poller string, took time.Duration)) {
 	for _, j := range p.jobs {
-		out.onTimer(j.setting.Function(), j.setting.Schedule, j.handle)
+		out.onTimer(j.setting.Function(), j.setting.Schedule, func(ctx context.Context, d trigger.TimerDelivery) error {
+			began := time.Now()
+			err := j.handle(ctx, d)
+			took(ctx, j.setting.Name, time.Since(began))
+			return err
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/trigger"
@@ -32,6 +33,13 @@ type program struct {
 	// Gate lets invocations in. When the program stops, it is closed; nil means that there is none, and that stopping waits for
 	// what runs.
 	Gate gate
+	// Observe is told how each invocation ended, and Requests of each answer to an HTTP function; nil are told nothing.
+	Observe  func(ctx context.Context, o trigger.Observed)
+	Requests func(ctx context.Context, method, route string, code int, took time.Duration)
+	// Metrics are what it counts.
+	Metrics *metrics.Metrics
+	// Start begins what the program does beside its invocations; nil means that there is nothing. It may be repeated.
+	Start func(ctx context.Context) error
 	// Leave tells the other processes that this one is gone, when its gate is closed, and gives up what it still holds; nil means
 	// that there is nothing to tell.
 	Leave func(ctx context.Context) error
@@ -82,4 +90,12 @@ func (p *program) onTimer(name, schedule string, handle trigger.TimerHandler) {
 // onHTTP adds functions that API answers.
 func (p *program) onHTTP(functions ...function.Function) {
 	p.Functions = append(p.Functions, functions...)
+}
+
+// begin starts what there is to start.
+func (p program) begin(ctx context.Context) error {
+	if p.Start == nil {
+		return nil
+	}
+	return p.Start(ctx)
 }

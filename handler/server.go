@@ -36,7 +36,7 @@ var errStopping = errors.New("the program is stopping")
 func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Use(answerPanics(log))
+	e.Use(counting(a.Requests), answerPanics(log))
 	e.Pre(wholeBodies)
 	e.Pre(paths)
 	e.Pre(hurried)
@@ -46,7 +46,7 @@ func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, er
 			return nil, err
 		}
 	}
-	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Ready: a.Preparation.Await, Gate: a.Gate, Log: log})
+	err := trigger.Mount(e, trigger.Config{Queues: a.Queues, Timers: a.Timers, Budget: s.Budget, Ready: a.Preparation.Await, Gate: a.Gate, Observe: a.Observe, Log: log})
 	return e, err
 }
 

@@ -10,14 +10,14 @@ import (
 
 // states counts the orchestrations that are stalled and those that are tried again, for everything that shows it: not more
 // often than the outbox is measured.
-func states(list *catalog.Catalog) metrics.CensusFunc {
-	return metrics.CachedCensus(func(ctx context.Context) (catalog.StatusCounts, error) {
+func states(list *catalog.Catalog) func(context.Context) (catalog.StatusCounts, error) {
+	return metrics.Cached(func(ctx context.Context) (catalog.StatusCounts, error) {
 		return list.CountByStatus(ctx, orchestrator.Stalled, orchestrator.Retrying)
 	}, 0, nil)
 }
 
 // stalled are those of a census that are stalled.
-func stalled(census metrics.CensusFunc) func(context.Context) (catalog.StatusCount, error) {
+func stalled(census func(context.Context) (catalog.StatusCounts, error)) func(context.Context) (catalog.StatusCount, error) {
 	return func(ctx context.Context) (catalog.StatusCount, error) {
 		c, err := census(ctx)
 		return c[orchestrator.Stalled], err

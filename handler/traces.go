@@ -56,14 +56,14 @@ func traced(c *orchestrator.Config, t *tracing.Tracer) {
 }
 
 // tellDelivery tells how the delivery of an engine's message went.
-func tellDelivery(t *tracing.Tracer) func(engine.Settlement) {
-	if t == nil {
-		return nil
-	}
-	return func(s engine.Settlement) {
+func tellDelivery(t *tracing.Tracer) func(context.Context, engine.Settled) {
+	return func(_ context.Context, s engine.Settled) {
+		if t == nil {
+			return
+		}
 		creation := t.Creation(s.Trace, s.OrchestrationID, s.CorrelationID)
 		l := tracing.Leaf{Name: "process " + s.Queue, Kind: trace.SpanKindConsumer, Parent: creation, Key: fmt.Sprintf("delivery/%s/%d/%d", s.MessageID, s.Attempt, s.DequeueCount),
-			Begin: s.Began, End: s.Ended, Err: s.Cause, Attributes: []attribute.KeyValue{
+			Begin: s.Began, End: s.Began.Add(s.Took), Err: s.Cause, Attributes: []attribute.KeyValue{
 				attribute.String("messaging.system", "azure_storage_queue"), attribute.String("messaging.operation.type", "process"),
 				attribute.String("messaging.destination.name", s.Queue), attribute.String("messaging.message.id", s.MessageID),
 				attribute.String("faas.trigger", "pubsub"), attribute.String("roundhouse.engine", s.Engine), attribute.String("roundhouse.fate", string(s.Fate)),
@@ -72,6 +72,15 @@ func tellDelivery(t *tracing.Tracer) func(engine.Settlement) {
 			l.Parent, l.Link = s.Trace, creation
 		}
 		t.Tell(l)
+	}
+}
+
+// observers tell several of the same delivery.
+func observers(all ...func(context.Context, engine.Settled)) func(context.Context, engine.Settled) {
+	return func(ctx context.Context, s engine.Settled) {
+		for _, observe := range all {
+			observe(ctx, s)
+		}
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +18,6 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
-	"github.com/vibedata/roundhouse/handler/api/health"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/handler/deadevent"
 	"github.com/vibedata/roundhouse/handler/direct"
@@ -28,6 +25,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/handler/intake"
+	"github.com/vibedata/roundhouse/handler/metricpush"
 	"github.com/vibedata/roundhouse/handler/preparation"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/handler/settings"
@@ -35,7 +33,6 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
-	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/tables/hostlock"
 	"github.com/vibedata/roundhouse/tracing"
 )
@@ -61,6 +58,7 @@ type parts struct {
 	history  *engine.History
 	letters  *engine.DeadLetters
 	counted  *metrics.Metrics
+	push     *metricpush.Pusher
 	locks    hostlock.Locks
 	claims   *engine.Claims
 	audit    *audit.Log
@@ -119,26 +117,31 @@ func (a App) assemble(s settings.Settings, platform Platform, prepare func(conte
 	out := program{Queues: map[string]trigger.Queue{}, Timers: map[string]trigger.Timer{}, Preparation: p.preparation, Close: p.close,
 		Gate: drain.NewGate(drain.Store{Tables: p.platform.Tables}, p.runtime.Node(), trigger.ErrClosed, p.log), Platform: p.platform, Runtime: p.runtime}
 	out.Settled = p.events.dispatcher.Settled
-	out.Leave = func(ctx context.Context) error { return errors.Join(p.events.close(ctx), p.node.Leave(ctx)) }
 	out.Traces = p.traces
+	out.Metrics, p.push = p.counted, p.pusher()
+	out.Start = p.push.Start
+	out.Leave = func(ctx context.Context) error {
+		return errors.Join(p.events.close(ctx), p.node.Leave(ctx), p.push.Close(ctx))
+	}
 	p.onQueues(&out)
 	p.events.register(&out, p.sealed.asItCame)
-	p.pollers.register(&out)
+	p.pollers.register(&out, p.counted.Ticks())
 	out.onHTTP(httpFunctions()...)
 	for _, d := range p.definitions {
 		out.onHTTP(engineFunctions(d)...)
 	}
-	tracedTimers(out.Timers, p.traces)
-	p.serveDirect(&out)
 	sealed.listen(&out, p.runtime.SignalQueue(), p.runtime.ScheduleQueue(), p.runtime.ActivityQueue())
 	p.onTimers(&out)
+	tracedTimers(out.Timers, p.traces)
+	out.Observe, out.Requests = p.doors(&out), p.counted.Requests()
+	p.serveDirect(&out)
 	out.acknowledgeIn(p.platform.Queues)
 	out.Functions = function.Sorted(out.Functions)
 	out.Manifest = func() Manifest { return p.manifest(out.Functions) }
 	if err := function.Check(out.Functions); err != nil {
 		return program{}, fmt.Errorf("functions: %w", err)
 	}
-	if out.API, err = p.web(); err != nil {
+	if out.API, err = p.web(out.functionQueues()); err != nil {
 		return program{}, err
 	}
 	return out, nil
@@ -205,6 +208,10 @@ func (p *parts) wireRuntime() (err error) {
 	for _, o := range config.Orchestrators {
 		p.orchestrators = append(p.orchestrators, o.Name())
 	}
+	counted := p.counted.Activities(p.definitions)
+	for i, a := range config.Activities {
+		config.Activities[i] = counted(a)
+	}
 	if p.runtime, err = orchestrator.New(config); err == nil {
 		p.operations = bulk.NewOperations(p.runtime, nil)
 		p.probe, err = queueprobe.New(queueprobe.Config{Tables: p.platform.Tables, Table: hostlock.DefaultTable, Queues: p.platform.Queues, Queue: p.runtime.SignalQueue(), Log: p.log})
@@ -214,37 +221,24 @@ func (p *parts) wireRuntime() (err error) {
 
 // wirePipeline makes the way of a message.
 func (p *parts) wirePipeline() (err error) {
+	var names []string
+	for _, d := range p.definitions {
+		names = append(names, d.Name)
+	}
 	p.pipeline, err = engine.NewPipeline(engine.Config{Definitions: p.definitions, Runtime: p.runtime, History: p.history, DeadLetters: p.letters, Queues: p.platform.Queues,
-		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Nodes: p.node, Settled: tellDelivery(p.traces), Log: p.log})
+		HostMaxDequeueCount: p.settings.Host.MaxDequeueCount, Claims: p.claims, Locks: p.platform.Registry, Nodes: p.node, Observe: observers(p.counted.Engines(names...), tellDelivery(p.traces)), Log: p.log})
 	return err
 }
 
-// web is what the program answers over HTTP.
-func (p *parts) web() (func(e *echo.Echo) error, error) {
+// web is what the program answers over HTTP. queues are those that it listens to.
+func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 	s := p.settings
-	snapshot := metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
-	census, lag := states(p.list), metrics.CachedLag(p.list.RepairLag, 0, nil)
-	late := metrics.CachedLateness(p.schedules.Lateness, nil)
-	probes, err := health.New(health.Config{Tables: p.platform.Tables, Table: outbox.DefaultTable, Queues: p.platform.Queues, Queue: outbox.DefaultQueue,
-		Outbox: snapshot, Stalled: stalled(census), Damaged: damaged(p.runtime), ListLag: lag, Schedules: late, Listening: p.probe.State, Drained: drain.Store{Tables: p.platform.Tables}.Flag, Instances: p.instancesCheck(), Prepared: p.preparation.Err, Thresholds: s.Health.Thresholds, Timeout: s.Health.Timeout, Log: p.log})
-	if err := errors.Join(err, p.counted.Runtime(p.runtime.Counts), p.counted.Engines(p.pipeline.Count), p.counted.Pollers(p.pollers.counters)); err != nil {
+	observed, err := p.observe(queues)
+	if err != nil {
 		return nil, err
-	}
-	if err := p.counted.Nodes(p.node.Counts); err != nil {
-		return nil, err
-	}
-	p.counted.Collect(&collector{locks: p.locks, log: p.log, now: time.Now}, snapshot)
-	p.counted.Orchestrations(census, p.orchestrators)
-	p.counted.Damaged(damaged(p.runtime))
-	p.counted.ListRepair(lag)
-	p.counted.Schedules(late)
-	if len(p.consumers()) > 0 {
-		p.counted.Waiting(func(ctx context.Context) (map[string]int, error) {
-			return consumers.CountWaiting(ctx, p.platform.Tables, time.Now())
-		}, slices.Sorted(maps.Keys(p.consumers())))
 	}
 	config := api.Config{History: p.history, DeadLetters: p.letters, Engines: p.names, Log: p.log,
-		Outbox: p.events.admin, Operations: p.operations, Snapshot: snapshot, Metrics: p.counted, Health: probes,
+		Outbox: p.events.admin, Operations: p.operations, Snapshot: observed.snapshot, Metrics: p.counted, Health: observed.probes,
 		Retrier: p.retrier, RunID: p.pipeline.RunID, EventID: p.events.eventID, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List,
 		Descriptions: p.descriptions(), Tasks: p.runtime.Tasks(), Schedules: p.schedules, Result: p.pipeline.Result, Nodes: p.listNodes, Consumers: p.consumers(), Registry: p.platform.Registry, Placement: p.placement, Door: p.door("api"), InstanceTenant: p.instanceTenant}
 	timeout := s.Host.RequestTimeout(durable.DefaultTimeout)
@@ -294,6 +288,7 @@ func (p *parts) instanceTenant(ctx context.Context, instanceID string) (tenant s
 }
 
 func (p *parts) close() {
+	p.leavePush()
 	p.direct.Close()
 	if err := p.events.close(context.Background()); err != nil {
 		p.log.Warn("events are left to others", "error", err)

@@ -99,7 +99,8 @@ func (a *Activity[In, Out]) invoke(ctx context.Context, input json.RawMessage) (
 }
 
 // Around returns an activity in whose place fn runs; next is the activity itself. It is for what many activities have
-// in common, such as traces, and for tests.
+// in common, such as traces and metrics, and for tests. What next returns is to be handed on as it is, or replaced: its bytes must not
+// be changed.
 func Around(a AnyActivity, fn func(ctx context.Context, input json.RawMessage, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)) AnyActivity {
 	return around{a, fn}
 }
@@ -115,9 +116,17 @@ func (a around) invoke(ctx context.Context, input json.RawMessage) (output json.
 			err = &panicError{value: p, stack: string(debug.Stack())}
 		}
 	}()
-	output, err = a.fn(ctx, input, func(ctx context.Context) (json.RawMessage, error) { return a.AnyActivity.invoke(ctx, input) })
+	var passed json.RawMessage
+	output, err = a.fn(ctx, input, func(ctx context.Context) (json.RawMessage, error) {
+		out, err := a.AnyActivity.invoke(ctx, input)
+		passed = out
+		return out, err
+	})
 	if err != nil {
 		return nil, err
+	}
+	if len(passed) > 0 && len(output) == len(passed) && &output[0] == &passed[0] {
+		return output, nil // it is handed on as it came, and encoded already
 	}
 	if output, err = encodePayload(output); err != nil {
 		return nil, Permanent(fmt.Errorf("output of activity %s: %w", a.Name(), err))

@@ -207,7 +207,7 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 	attempt := Attempt{At: start, Node: h.as, Destination: to.name}
 	_, transport, err := d.router.Find(h.TenantID, h.EventType)
 	if err != nil {
-		d.observeAttempt(to.name, Unrouted, start)
+		d.observeAttempt(ctx, to.name, Unrouted, start)
 		return d.failed(h, attempt, err)
 	}
 	if ok, until := to.circuit.begin(start); !ok {
@@ -220,7 +220,7 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 	} else {
 		to.circuit.end(d.o.now(), outcome != Failed)
 	}
-	d.observeAttempt(to.name, outcome, start)
+	d.observeAttempt(ctx, to.name, outcome, start)
 	attempt.TookMilliseconds = d.o.now().Sub(start).Milliseconds()
 	if err != nil {
 		return d.failed(h, attempt, err)
@@ -228,12 +228,12 @@ func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage
 	return d.succeeded(h, attempt)
 }
 
-func (d *Dispatcher) observeAttempt(destination string, outcome Outcome, start time.Time) {
+func (d *Dispatcher) observeAttempt(ctx context.Context, destination string, outcome Outcome, start time.Time) {
 	now := d.o.now()
 	if outcome != Unrouted && outcome != Misconfigured { // nothing was sent
 		d.o.window.attempted(now, outcome != Succeeded)
 	}
-	d.o.observe.Attempted(destination, outcome, now.Sub(start))
+	d.o.observe.Attempted(ctx, destination, outcome, now.Sub(start))
 }
 
 // deliverTo passes one event to a transport. It ends with its own time-out and not with ctx, because a delivery that

@@ -62,7 +62,7 @@ func TestObserver(t *testing.T) {
 	p.o.observe = Observer{
 		Added:     func() { got = append(got, "added") },
 		Claimed:   func(n int) { got = append(got, n) },
-		Attempted: func(_ string, o Outcome, _ time.Duration) { got = append(got, o) },
+		Attempted: func(_ context.Context, _ string, o Outcome, _ time.Duration) { got = append(got, o) },
 		Settled:   func(s Status, since time.Duration) { got = append(got, s, since) },
 	}.complete()
 	p.add(t, message1(1))

@@ -58,7 +58,7 @@ type Observer struct {
 	// Claimed: a batch of so many messages was claimed.
 	Claimed func(messages int)
 	// Attempted: a delivery ended. It is not called for messages that an open circuit postponed.
-	Attempted func(destination string, outcome Outcome, took time.Duration)
+	Attempted func(ctx context.Context, destination string, outcome Outcome, took time.Duration)
 	// Settled: a message reached its final status, this long after it was added.
 	Settled func(status Status, sinceCreated time.Duration)
 	// Lost: the claim of a message was lost before its settlement; the message may be delivered twice.
@@ -178,7 +178,7 @@ func (o Observer) complete() Observer {
 		o.Claimed = func(int) {}
 	}
 	if o.Attempted == nil {
-		o.Attempted = func(string, Outcome, time.Duration) {}
+		o.Attempted = func(context.Context, string, Outcome, time.Duration) {}
 	}
 	if o.Settled == nil {
 		o.Settled = func(Status, time.Duration) {}

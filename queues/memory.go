@@ -176,6 +176,21 @@ func (m *Memory) Delete(ctx context.Context, queue, id, popReceipt string) error
 	return nil
 }
 
+// Peek returns the message that Receive would return first.
+func (m *Memory) Peek(ctx context.Context, queue string) (next Message, found bool, err error) {
+	err = m.with(ctx, queue, func(q *memoryQueue, now time.Time) error {
+		if found = len(q.order) > 0 && !q.order[0].visibleAt.After(now); found {
+			next = q.order[0].Message
+			next.PopReceipt, next.NextVisibleAt = "", time.Time{}
+		}
+		return nil
+	})
+	if err != nil {
+		return Message{}, false, fmt.Errorf("peek at %s: %w", queue, err)
+	}
+	return next, found, nil
+}
+
 // Length is the exact number of messages, hidden ones included.
 func (m *Memory) Length(ctx context.Context, queue string) (int, error) {
 	var n int

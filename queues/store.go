@@ -76,6 +76,9 @@ type Store interface {
 	Update(ctx context.Context, queue, id, popReceipt string, body []byte, visibility time.Duration) (string, error)
 	// Delete removes a received message.
 	Delete(ctx context.Context, queue, id, popReceipt string) error
+	// Peek returns the visible message that is the next to be received, as far as the service knows, and leaves it there: it has no
+	// pop receipt, and is not counted as received. found is false when none is visible.
+	Peek(ctx context.Context, queue string) (next Message, found bool, err error)
 	// Length is the approximate number of messages, hidden ones included.
 	Length(ctx context.Context, queue string) (int, error)
 }

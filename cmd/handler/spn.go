@@ -63,7 +63,9 @@ func spnEngine(p *handler.Platform) (engine.Definition, error) {
 		return engine.Definition{}, err
 	}
 	d := spn.Definition(steps)
-	d.Schedules = []engine.Schedule{rotationsFrom(r).schedule(spn.Engine, spnCron)}
+	all := rotationsFrom(r)
+	d.Schedules = []engine.Schedule{all.schedule(spn.Engine, spnCron)}
+	d.Credentials = passwordExpiries(p.Secrets, all.names(spn.Engine))
 	d.Consumers = needed
 	return d, nil
 }

@@ -108,6 +108,7 @@ func tlsEngine(p *handler.Platform) (engine.Definition, error) {
 	}
 	d := tls.Definition(steps)
 	d.Schedules = []engine.Schedule{all.schedule(tls.Engine, "0 41 2 * * *")}
+	d.Credentials = certificateExpiries(p.Certificates, all.names(tls.Engine))
 	d.Endpoints = []engine.Endpoint{{Function: "acme-challenge", Route: "acme-challenge/{token}", Methods: []string{http.MethodGet}, Anonymous: true, Handler: challenges}}
 	return d, nil
 }

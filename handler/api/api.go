@@ -42,7 +42,7 @@ type Config struct {
 	Operations *bulk.Operations
 	Retrier    *engine.Retrier
 	Outbox     *outbox.Admin
-	Snapshot   metrics.SnapshotFunc
+	Snapshot   func(context.Context) (outbox.Snapshot, error)
 	// Door tells who calls, and records what callers change; required.
 	Door access.Door
 	// Tasks are the human tasks; without them, their paths do not exist.
@@ -116,7 +116,7 @@ type api struct {
 	retrier *engine.Retrier
 	outbox  *outbox.Admin
 	bulk    *bulk.Operations
-	measure metrics.SnapshotFunc
+	measure func(context.Context) (outbox.Snapshot, error)
 	metrics *metrics.Metrics
 	health  *health.Checks
 	runtime *orchestrator.Runtime

@@ -186,7 +186,8 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	if b.schedules, err = schedule.New(schedule.Config{Plan: benchSchedules(t), Tables: b.tables, Queues: b.queues, Now: b.now}); err != nil {
 		t.Fatal(err)
 	}
-	b.metrics.Collect(lease(true), snapshot)
+	b.metrics.Collect(lease(true))
+	b.metrics.Events(snapshot)
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
 	errs[0], errs[1] = b.outbox.Create(t.Context()), errors.Join(b.runtime.Prepare(t.Context()), b.list.Prepare(t.Context()), b.tables.CreateTable(t.Context(), hostlock.DefaultTable))
 	errs[2], errs[3] = errors.Join(history.CreateTable(t.Context()), b.schedules.CreateTable(t.Context()), b.queues.CreateQueue(t.Context(), "hmac-queue"), b.registry.CreateTable(t.Context())), errors.Join(letters.CreateTable(t.Context()), door(b.tables).Audit.CreateTable(t.Context()))

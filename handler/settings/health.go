@@ -19,7 +19,8 @@ type Health struct {
 	Timeout    time.Duration
 }
 
-// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED, _LIST_LAG and _SCHEDULE_DELAY, each a
+// healthFrom reads ROUNDHOUSE_HEALTH_OUTBOX_BACKLOG, _OUTBOX_AGE, _OUTBOX_FAILURE_RATIO, _OUTBOX_DEAD, _STALLED, _LIST_LAG, _SCHEDULE_DELAY,
+// _QUEUE_STUCK, _CLOCK_SKEW and _VERSION_MIX, each a
 // pair "degraded,unhealthy" of which a negative one means never, and _TIMEOUT.
 func healthFrom(r *Reader) (Health, error) {
 	var h Health
@@ -31,6 +32,9 @@ func healthFrom(r *Reader) (Health, error) {
 		"STALLED":              pair(&h.Thresholds.Stalled, strconv.Atoi),
 		"LIST_LAG":             pair(&h.Thresholds.ListLag, time.ParseDuration),
 		"SCHEDULE_DELAY":       pair(&h.Thresholds.ScheduleDelay, time.ParseDuration),
+		"QUEUE_STUCK":          pair(&h.Thresholds.QueueStuck, time.ParseDuration),
+		"CLOCK_SKEW":           pair(&h.Thresholds.ClockSkew, time.ParseDuration),
+		"VERSION_MIX":          pair(&h.Thresholds.VersionMix, time.ParseDuration),
 		"TIMEOUT": func(s string) (err error) {
 			if h.Timeout, err = time.ParseDuration(s); err != nil || h.Timeout <= 0 {
 				return errors.New("set a Go duration of more than 0, such as 3s")

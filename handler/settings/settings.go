@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/azure"
+	"github.com/vibedata/roundhouse/handler/metricpush"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -67,6 +68,8 @@ type Settings struct {
 	Access Access
 	// Outbox is how events leave (ROUNDHOUSE_OUTBOX and what begins so).
 	Outbox Outbox
+	// Push is where metrics are sent (OTEL_METRICS_EXPORTER, and what it needs).
+	Push metricpush.Config
 	// Health holds the limits of the health checks (what begins with ROUNDHOUSE_HEALTH_).
 	Health Health
 	// Retention is how long orchestrations are kept once they have ended (ROUNDHOUSE_ORCHESTRATION_RETENTION, a Go
@@ -96,7 +99,7 @@ type Settings struct {
 // Load reads the settings of every app. The error names every bad setting, one a line, and what to do.
 func Load(r *Reader) (Settings, error) {
 	var s Settings
-	var errs [19]error
+	var errs [20]error
 	s.Port, errs[0] = portSetting(r)
 	s.Storage, errs[1] = azure.FromEnvironment(r.find, Storage)
 	r.Development = errs[1] != nil || s.Storage.Emulator // without an account, nothing else is known to be missing
@@ -119,6 +122,7 @@ func Load(r *Reader) (Settings, error) {
 	s.Node, errs[16] = nodeFrom(r)
 	s.Direct, errs[17] = directFrom(r)
 	s.Tracing, errs[18] = tracingFrom(r)
+	s.Push, errs[19] = pushFrom(r)
 	return s, errors.Join(errs[:]...)
 }
 

@@ -3,7 +3,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 )
@@ -25,12 +24,12 @@ type Tracing struct {
 // tracingFrom reads where traces go.
 func tracingFrom(r *Reader) (Tracing, error) {
 	t := Tracing{Service: "roundhouse"}
-	if name := r.Text("OTEL_SERVICE_NAME"); name != "" {
+	if name := r.Text(serviceName); name != "" {
 		t.Service = name
 	}
-	const disabled, exporter = "OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER"
-	off := strings.EqualFold(r.Text(disabled), "true")
-	var errs [4]error
+	const exporter = "OTEL_TRACES_EXPORTER"
+	off := strings.EqualFold(r.Text(sdkDisabled), "true")
+	var errs [5]error
 	switch kind := r.Text(exporter); kind {
 	case "", "otlp":
 	case "none":
@@ -38,9 +37,13 @@ func tracingFrom(r *Reader) (Tracing, error) {
 	default:
 		errs[0] = fmt.Errorf("%s is %.64q: traces go out by otlp, or not at all (none)", exporter, kind)
 	}
-	t.Endpoint, errs[1] = OTLPEndpoint(r, "TRACES")
-	t.Headers, errs[2] = OTLPHeaders(r, "TRACES")
+	const own = otlp + "TRACES_"
+	t.Endpoint, errs[1] = endpointFrom(r, own)
+	t.Headers, errs[2] = pairsFrom(r, first(r, own+"HEADERS", otlp+"HEADERS"))
 	t.Ratio, errs[3] = samplerFrom(r)
+	if t.Endpoint != "" {
+		errs[4] = protocolFrom(r, own)
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return Tracing{}, err
 	}
@@ -48,52 +51,6 @@ func tracingFrom(r *Reader) (Tracing, error) {
 		t.Endpoint = ""
 	}
 	return t, nil
-}
-
-// OTLPEndpoint is the address that a signal ("TRACES" or "METRICS") goes to, "" for none.
-func OTLPEndpoint(r *Reader, signal string) (string, error) {
-	const common, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
-	own := "OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT"
-	name, text, path := own, r.Text(own), ""
-	if text == "" {
-		name, text, path = common, r.Text(common), "/v1/"+strings.ToLower(signal)
-	}
-	if text == "" {
-		return "", nil
-	}
-	if p := r.Text(protocol); p != "" && p != "http/protobuf" {
-		return "", fmt.Errorf("%s is %.64q: set it to http/protobuf, the only one there is here", protocol, p)
-	}
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		// The value is not repeated: it may be a URL with a credential in it.
-		return "", fmt.Errorf("%s is not the address of a collector: set it to one like http://localhost:4318", name)
-	}
-	u.Path = strings.TrimSuffix(u.Path, "/") + path
-	return u.String(), nil
-}
-
-// OTLPHeaders are those that go with a signal. No error repeats them: they may be secrets.
-func OTLPHeaders(r *Reader, signal string) (map[string]string, error) {
-	name := "OTEL_EXPORTER_OTLP_" + signal + "_HEADERS"
-	text := r.Text(name)
-	if text == "" {
-		name = "OTEL_EXPORTER_OTLP_HEADERS"
-		text = r.Text(name)
-	}
-	if text == "" {
-		return nil, nil
-	}
-	headers := map[string]string{}
-	for i, pair := range strings.Split(text, ",") {
-		key, value, ok := strings.Cut(pair, "=")
-		decoded, err := url.PathUnescape(strings.TrimSpace(value))
-		if key = strings.TrimSpace(key); !ok || key == "" || err != nil {
-			return nil, fmt.Errorf("%s: entry %d is not a header: set entries like name=value, with commas between them", name, i+1)
-		}
-		headers[key] = decoded
-	}
-	return headers, nil
 }
 
 // samplerFrom is the share of traces that OTEL_TRACES_SAMPLER says. Traces of others follow their senders, as with the parentbased_

@@ -26,6 +26,7 @@ func (d *Direct) Run(ctx context.Context, function string, q Queue, v engine.Del
 	inv := q.invocation(v)
 	inv.run = r.gated(inv)
 	err := r.run(ctx, log, r.whenReady(inv))
+	r.tell(ctx, Observed{Function: function, Outcome: endOf(err).outcome, Direct: true, Took: time.Since(began)})
 	if report(log, append(inv.describe(), slog.Int64("durationMs", time.Since(began).Milliseconds())), err).status != http.StatusOK {
 		return err
 	}

@@ -62,6 +62,7 @@ type router struct {
 	maxBody  int64
 	ready    func(ctx context.Context) error
 	gate     Gate
+	observe  func(ctx context.Context, o Observed)
 	log      *slog.Logger
 }
 
@@ -95,7 +96,15 @@ func (r router) serve(c echo.Context) error {
 	inv.run = r.gated(inv)
 	err = r.run(c.Request().Context(), log, r.whenReady(inv))
 	inv.acknowledgeFor(c.Request().Context(), log, err)
+	r.tell(c.Request().Context(), Observed{Function: function, Outcome: endOf(err).outcome, Took: time.Since(started)})
 	return r.answer(c, log, append(inv.describe(), slog.Int64("durationMs", time.Since(started).Milliseconds())), err)
+}
+
+// tell tells who counts.
+func (r router) tell(ctx context.Context, o Observed) {
+	if r.observe != nil {
+		r.observe(ctx, o)
+	}
 }
 
 // describe is what a log record says about the invocation.

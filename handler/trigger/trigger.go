@@ -103,8 +103,20 @@ type Config struct {
 	// MaxBody limits the body of an invocation, in bytes; 0 means DefaultMaxBody. The largest queue message is 64 KiB
 	// and takes 86 KiB in base64, or up to six times its size as escaped text.
 	MaxBody int64
+	// Observe is told how each invocation of a registered function ended, for counters; nil is told nothing. It must not block.
+	Observe func(ctx context.Context, o Observed)
 	// Log takes one record an invocation; nil means no log.
 	Log *slog.Logger
+}
+
+// Observed is an invocation that has ended.
+type Observed struct {
+	Function string
+	// Outcome is what the log says: done, idle, put back, not ready, retry, panicked or overran.
+	Outcome string
+	// Direct says that no host has sent it (Direct).
+	Direct bool
+	Took   time.Duration
 }
 
 // Validate reports everything that is wrong with the configuration, joined into one error.
@@ -136,6 +148,9 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Route is the pattern of the path of all functions.
+const Route = "/:function"
+
 // Mount registers on e the readiness probe, GET /, and the functions, POST /<functionName>. A function that is not
 // registered is answered with 404. It returns the error of c.Validate and then registers nothing.
 func Mount(e *echo.Echo, c Config) error {
@@ -152,7 +167,7 @@ func Mount(e *echo.Echo, c Config) error {
 		}
 	}
 	e.GET("/", probe)
-	e.POST("/:function", r.serve)
+	e.POST(Route, r.serve)
 	return nil
 }
 
@@ -165,6 +180,7 @@ func (c Config) router() router {
 		maxBody:  valueOr(c.MaxBody, DefaultMaxBody),
 		ready:    c.Ready,
 		gate:     c.Gate,
+		observe:  c.Observe,
 		log:      c.Log,
 	}
 	if r.log == nil {

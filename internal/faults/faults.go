@@ -139,6 +139,18 @@ func (s queueStore) Delete(ctx context.Context, queue, id, popReceipt string) er
 	return s.intercept(ctx, Call{"queues", "Delete", queue}, func(ctx context.Context) error { return s.inner.Delete(ctx, queue, id, popReceipt) })
 }
 
+func (s queueStore) Peek(ctx context.Context, queue string) (queues.Message, bool, error) {
+	type peeked struct {
+		next  queues.Message
+		found bool
+	}
+	p, err := value(ctx, s.intercept, Call{"queues", "Peek", queue}, func(ctx context.Context) (p peeked, err error) {
+		p.next, p.found, err = s.inner.Peek(ctx, queue)
+		return p, err
+	})
+	return p.next, p.found, err
+}
+
 func (s queueStore) Length(ctx context.Context, queue string) (int, error) {
 	return value(ctx, s.intercept, Call{"queues", "Length", queue}, func(ctx context.Context) (int, error) { return s.inner.Length(ctx, queue) })
 }

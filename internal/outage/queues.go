@@ -68,6 +68,11 @@ func (s queueStore) Delete(ctx context.Context, queue, id, popReceipt string) er
 	return s.watch.do(ctx, func(ctx context.Context) error { return s.inner.Delete(ctx, queue, id, popReceipt) })
 }
 
+func (s queueStore) Peek(ctx context.Context, queue string) (next queues.Message, found bool, err error) {
+	err = s.watch.do(ctx, func(ctx context.Context) error { next, found, err = s.inner.Peek(ctx, queue); return err })
+	return next, found, err
+}
+
 func (s queueStore) Length(ctx context.Context, queue string) (n int, err error) {
 	err = s.watch.do(ctx, func(ctx context.Context) error { n, err = s.inner.Length(ctx, queue); return err })
 	return n, err

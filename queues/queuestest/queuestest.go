@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) queues.Store) {
 		{"Delay", testDelay},
 		{"Receive", testReceive},
 		{"Visibility", testVisibility},
+		{"Peek", testPeek},
 		{"Renew", testRenew},
 		{"SendHidden", testSendHidden},
 		{"Update", testUpdate},
@@ -128,7 +129,9 @@ func testMissingQueue(t *testing.T, e env) {
 	_, receiveErr := e.store.Receive(t.Context(), missing, 1, time.Minute)
 	_, renewErr := e.store.Renew(t.Context(), missing, "00000000-0000-0000-0000-000000000000", "AgAAAAMAAAAAAAAA", time.Minute)
 	_, lengthErr := e.store.Length(t.Context(), missing)
+	_, _, peekErr := e.store.Peek(t.Context(), missing)
 	for name, err := range map[string]error{
+		"peek": peekErr,
 		"send": sendErr, "receive": receiveErr, "renew": renewErr, "length": lengthErr,
 		"delete": e.store.Delete(t.Context(), missing, "00000000-0000-0000-0000-000000000000", "AgAAAAMAAAAAAAAA"),
 	} {
@@ -256,6 +259,39 @@ func testVisibility(t *testing.T, e env) {
 	}
 }
 
+// Peek shows what is visible, and changes nothing.
+func testPeek(t *testing.T, e env) {
+	peek := func() (queues.Message, bool) {
+		t.Helper()
+		m, found, err := e.store.Peek(t.Context(), e.queue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m, found
+	}
+	e.send(t, "later", time.Hour)
+	if m, found := peek(); found {
+		t.Errorf("peeked at %s, which is not visible", m.ID)
+	}
+	id := e.send(t, "now", 0)
+	for range 2 {
+		m, found := peek()
+		if !found || m.ID != id || m.PopReceipt != "" || m.DequeueCount != 0 || m.InsertedAt.IsZero() || string(queues.Decode(m.Text)) != "now" {
+			t.Errorf("peeked at %+v, %v; want %s as it was sent", m, found, id)
+		}
+	}
+	received := e.receiveOne(t)
+	if m, found := peek(); received.ID != id || received.DequeueCount != 1 || found {
+		t.Errorf("received %s with count %d, and then peeked at %s, %v", received.ID, received.DequeueCount, m.ID, found)
+	}
+	if _, err := e.store.Renew(t.Context(), e.queue, id, received.PopReceipt, 0); err != nil {
+		t.Fatal(err)
+	}
+	if m, found := peek(); !found || m.ID != id || m.DequeueCount != 1 {
+		t.Errorf("peeked at %+v, %v after it came back", m, found)
+	}
+}
+
 func testRenew(t *testing.T, e env) {
 	e.send(t, "renewed", 0)
 	first := e.receiveOne(t)
@@ -379,7 +415,9 @@ func testCancelled(t *testing.T, e env) {
 	_, receiveErr := e.store.Receive(ctx, e.queue, 1, time.Minute)
 	_, renewErr := e.store.Renew(ctx, e.queue, "id", "receipt", time.Minute)
 	_, lengthErr := e.store.Length(ctx, e.queue)
+	_, _, peekErr := e.store.Peek(ctx, e.queue)
 	for name, err := range map[string]error{
+		"peek":   peekErr,
 		"create": e.store.CreateQueue(ctx, e.queue),
 		"send":   sendErr, "receive": receiveErr, "renew": renewErr, "length": lengthErr,
 		"delete": e.store.Delete(ctx, e.queue, "id", "receipt"),

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/api/fresh"
 	"github.com/vibedata/roundhouse/handler/preparation"
@@ -94,12 +95,34 @@ func trouble(err error) string {
 	}
 }
 
-// readTables reads a row that may not be there: what counts is that the service says so.
+// readTables reads a row that may not be there: what counts is that the service says so, and at what time it does.
 func (h *Checks) readTables(ctx context.Context) (map[string]Measurement, error) {
-	return h.timed("tables:responseTime", func() error {
-		_, err := h.config.Tables.Query(ctx, h.config.Table, tables.Query{Partition: "health", Limit: 1})
+	var ahead time.Duration
+	var known bool
+	found, err := h.timed("tables:responseTime", func() (err error) {
+		ahead, known, err = ask(ctx, h.config.Tables, h.config.Table, h.config.Now)
 		return err
 	})
+	if err == nil && known {
+		found[clockCheck] = h.skew(ahead)
+	}
+	return found, err
+}
+
+// readBlobs reads a blob that is not there.
+func (h *Checks) readBlobs(ctx context.Context) (map[string]Measurement, error) {
+	return h.timed(blobsCheck, func() error {
+		_, err := h.config.Blobs.Get(ctx, h.config.Container, "health")
+		if errors.Is(err, blobs.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// askVault asks the vault.
+func (h *Checks) askVault(ctx context.Context) (map[string]Measurement, error) {
+	return h.timed(vaultCheck, func() error { return h.config.Vault(ctx) })
 }
 
 func (h *Checks) readQueues(ctx context.Context) (map[string]Measurement, error) {

@@ -12,18 +12,24 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vibedata/roundhouse/blobs"
 	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/handler/api/fresh"
 	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/handler/queueprobe"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 )
 
-// preparedCheck fails while storage is not prepared.
-const preparedCheck = "storage:prepared"
+const (
+	// preparedCheck fails while storage is not prepared.
+	preparedCheck = "storage:prepared"
+	blobsCheck    = "blobs:responseTime"
+	vaultCheck    = "vault:responseTime"
+)
 
 // The defaults of Config.
 const (
@@ -38,6 +44,11 @@ type Config struct {
 	Table  string
 	Queues queues.Store
 	Queue  string
+	// Blobs is asked whether it answers, and Container is where; nil leaves it out.
+	Blobs     blobs.Store
+	Container string
+	// Vault asks the key vault whether it answers; nil leaves it out.
+	Vault func(ctx context.Context) error
 	// Outbox measures the outbox; required.
 	Outbox     func(ctx context.Context) (outbox.Snapshot, error)
 	Thresholds Thresholds
@@ -51,6 +62,10 @@ type Config struct {
 	Schedules func(ctx context.Context) (schedule.Lateness, error)
 	// Listening is what is known of who listens to the queues; nil leaves it out.
 	Listening func(ctx context.Context) (queueprobe.State, error)
+	// Heads is what waits in the queues; nil leaves it out.
+	Heads func(ctx context.Context) ([]queueprobe.Head, error)
+	// Nodes are the processes of the app; nil leaves it out.
+	Nodes func(ctx context.Context) ([]nodes.Info, error)
 	// Drained is whether the app is drained; nil leaves it out.
 	Drained func(ctx context.Context) (drain.Flag, error)
 	// Instances says whether there is an instance that engines can work on; nil leaves it out.
@@ -101,10 +116,11 @@ func New(c Config) (*Checks, error) {
 		c.Now = time.Now
 	}
 	h := &Checks{config: c, started: c.Now()}
-	h.storage = h.shared(
-		check{"tables:responseTime", "datastore", h.readTables},
-		check{"queues:responseTime", "datastore", h.readQueues},
-	)
+	storage := []check{{"tables:responseTime", "datastore", h.readTables}, {"queues:responseTime", "datastore", h.readQueues}}
+	if c.Blobs != nil {
+		storage = append(storage, check{blobsCheck, "datastore", h.readBlobs})
+	}
+	h.storage = h.shared(storage...)
 	work := []check{{"outbox:backlog", "component", h.measureOutbox}}
 	if c.Stalled != nil {
 		work = append(work, check{stalledCheck, "component", h.countStalled})
@@ -120,6 +136,15 @@ func New(c Config) (*Checks, error) {
 	}
 	if c.Listening != nil {
 		work = append(work, check{listeningCheck, "component", h.measureListening})
+	}
+	if c.Heads != nil {
+		work = append(work, check{stuckCheck, "component", h.findStuck})
+	}
+	if c.Nodes != nil {
+		work = append(work, check{versionsCheck, "component", h.compareVersions})
+	}
+	if c.Vault != nil {
+		work = append(work, check{vaultCheck, "datastore", h.askVault})
 	}
 	if c.Drained != nil {
 		work = append(work, check{drainedCheck, "component", h.readDrained})

@@ -16,7 +16,7 @@ type Limit[T int | float64 | time.Duration] struct {
 	Degraded, Unhealthy T
 }
 
-// Thresholds are the limits of the outbox, and of orchestrations.
+// Thresholds are the limits of the checks.
 type Thresholds struct {
 	// Backlog counts pending messages; default 10,000 and 100,000.
 	Backlog Limit[int]
@@ -35,12 +35,20 @@ type Thresholds struct {
 	ListLag Limit[time.Duration]
 	// ScheduleDelay is how long the schedule is overdue that is furthest behind; default 10 min and never.
 	ScheduleDelay Limit[time.Duration]
+	// QueueStuck is for how long the same message has been seen as the next of a queue; default 10 min and 20 min, both longer than
+	// an invocation may take.
+	QueueStuck Limit[time.Duration]
+	// ClockSkew is by how much the clocks of storage and of this machine differ; default 5 s and never.
+	ClockSkew Limit[time.Duration]
+	// VersionMix is for how long processes of an older version work beside those of a newer one; default 1 h and never.
+	VersionMix Limit[time.Duration]
 }
 
 // Validate reports every limit that cannot be meant.
 func (t Thresholds) Validate() error {
 	t = t.withDefaults()
-	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag"), t.ScheduleDelay.check("ScheduleDelay")}
+	errs := []error{t.Backlog.check("Backlog"), t.OldestAge.check("OldestAge"), t.FailureRatio.check("FailureRatio"), t.Dead.check("Dead"), t.Stalled.check("Stalled"), t.ListLag.check("ListLag"), t.ScheduleDelay.check("ScheduleDelay"),
+		t.QueueStuck.check("QueueStuck"), t.ClockSkew.check("ClockSkew"), t.VersionMix.check("VersionMix")}
 	if t.FailureRatio.Degraded > 1 || t.FailureRatio.Unhealthy > 1 {
 		errs = append(errs, errors.New("FailureRatio: a share is 1 at most"))
 	}
@@ -61,6 +69,9 @@ func (t Thresholds) withDefaults() Thresholds {
 	t.Stalled = t.Stalled.or(1, -1)
 	t.ListLag = t.ListLag.or(48*time.Hour, -1)
 	t.ScheduleDelay = t.ScheduleDelay.or(10*time.Minute, -1)
+	t.QueueStuck = t.QueueStuck.or(10*time.Minute, 20*time.Minute)
+	t.ClockSkew = t.ClockSkew.or(5*time.Second, -1)
+	t.VersionMix = t.VersionMix.or(time.Hour, -1)
 	t.MinFailedPending = cmp.Or(t.MinFailedPending, 10)
 	return t
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -25,19 +24,4 @@ func (m *Metrics) Runtime(counts func() orchestrator.Counts) error {
 		show("damaged_total", "Meetings with an orchestration that cannot be read.", nil, func(c orchestrator.Counts) int { return c.Damaged }),
 		show("woken_total", "Overdue orchestrations that the sweeper woke.", nil, func(c orchestrator.Counts) int { return c.Woken }),
 	)
-}
-
-// Engines shows what became of the deliveries of a pipeline, which pipeline.Count gives. The error is a second call's.
-func (m *Metrics) Engines(count func(engine.Fate) int) error {
-	var errs []error
-	for _, fate := range []engine.Fate{
-		engine.Succeeded, engine.Duplicate, engine.Failed, engine.DeadLettered, engine.Terminated, engine.Parked, engine.Elsewhere,
-		engine.Stalled,
-	} {
-		errs = append(errs, m.registry.Register(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Namespace: namespace, Subsystem: "engine", Name: "attempts_total",
-				Help: "Deliveries of engine messages, by what became of them.", ConstLabels: prometheus.Labels{"outcome": string(fate)}},
-			func() float64 { return float64(count(fate)) })))
-	}
-	return errors.Join(errs...)
 }

@@ -2,31 +2,60 @@ package metrics
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vibedata/roundhouse/engine"
 )
 
 // Waiting shows, in the process that has the lease, how many credentials wait for their consumers, by engine: those that rotate,
-// always. Call it before the first Scrape.
+// always.
 func (m *Metrics) Waiting(count func(ctx context.Context) (map[string]int, error), engines []string) {
-	m.waiting, m.rotating = count, engines
+	share(m, count, func(r *prometheus.Registry, counts map[string]int) {
+		waiting := gauges(r, "credentials_waiting", "Keys and passwords whose older version is not retired, because a new one has not arrived at everybody.", "engine")
+		for _, name := range engines {
+			waiting.WithLabelValues(name).Set(float64(counts[name]))
+		}
+	})
 }
 
-// credentials gives the gauge of those that wait.
-func (m *Metrics) credentials(ctx context.Context, r *prometheus.Registry) error {
-	if m.waiting == nil {
-		return nil
+// expiringSoon is how long before its end a credential is counted as expiring: longer than it takes to see that no rotation has
+// replaced it, and to do something about that.
+const expiringSoon = 14 * 24 * time.Hour
+
+// Expiring shows, in the process that has the lease, when the credentials that engines keep expire, by engine.
+func (m *Metrics) Expiring(list func(ctx context.Context) (map[string][]engine.Credential, error), now func() time.Time) {
+	share(m, list, func(r *prometheus.Registry, all map[string][]engine.Credential) {
+		earliest := gauges(r, "credentials_earliest_expiry_timestamp_seconds", "When that secret or certificate in use expires that does so first; absent without one.", "engine")
+		expiring := gauges(r, "credentials_expiring", "Secrets and certificates in use that expire within 14 days, those that have expired included.", "engine")
+		expired := gauges(r, "credentials_expired", "Secrets and certificates in use that have expired.", "engine")
+		for name, credentials := range all {
+			first, soon, over := expiries(credentials, now())
+			if !first.IsZero() {
+				earliest.WithLabelValues(name).Set(unixSeconds(first))
+			}
+			expiring.WithLabelValues(name).Set(float64(soon))
+			expired.WithLabelValues(name).Set(float64(over))
+		}
+	})
+}
+
+// expiries is when the first of some credentials expires, and how many do soon, and have.
+func expiries(all []engine.Credential, now time.Time) (first time.Time, soon, over int) {
+	for _, c := range all {
+		if c.ExpiresAt.IsZero() {
+			continue
+		}
+		if first.IsZero() || c.ExpiresAt.Before(first) {
+			first = c.ExpiresAt
+		}
+		if c.ExpiresAt.Before(now.Add(expiringSoon)) {
+			soon++
+		}
+		if !c.ExpiresAt.After(now) {
+			over++
+		}
 	}
-	counts, err := m.waiting(ctx)
-	if err != nil {
-		return fmt.Errorf("collect metrics: %w", err)
-	}
-	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "credentials_waiting",
-		Help: "Keys and passwords whose older version is not retired, because a new one has not arrived at everybody."}, []string{"engine"})
-	r.MustRegister(gauge)
-	for _, engine := range m.rotating {
-		gauge.WithLabelValues(engine).Set(float64(counts[engine]))
-	}
-	return nil
+	return first, soon, over
 }

@@ -23,7 +23,8 @@ func TestCredentialsThatWait(t *testing.T) {
 		"without outbox": {leads: true, outbox: errors.New("no line"), want: true, fails: true},
 	} {
 		m := New()
-		m.Collect(lease(test.leads), fixed(outbox.Snapshot{}, test.outbox))
+		m.Collect(lease(test.leads))
+		m.Events(fixed(outbox.Snapshot{}, test.outbox))
 		m.Waiting(func(context.Context) (map[string]int, error) { return map[string]int{"spn": 3, "gone": 1}, test.err }, []string{"hmac", "spn"})
 		page, err := m.Scrape(t.Context(), nil)
 		text := string(page.Body)

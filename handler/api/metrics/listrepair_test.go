@@ -25,8 +25,9 @@ func TestLagOfTheRepair(t *testing.T) {
 		"without outbox": {leads: true, outbox: errors.New("no line"), want: true, fails: true},
 	} {
 		m, asked := New(), 0
-		m.Collect(lease(test.leads), fixed(outbox.Snapshot{}, test.outbox))
-		m.ListRepair(CachedLag(func(context.Context) (time.Duration, error) {
+		m.Collect(lease(test.leads))
+		m.Events(fixed(outbox.Snapshot{}, test.outbox))
+		m.ListRepair(Cached(func(context.Context) (time.Duration, error) {
 			asked++
 			return 90 * time.Second, test.err
 		}, 0, nil))

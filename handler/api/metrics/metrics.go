@@ -9,9 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-
-	"github.com/vibedata/roundhouse/outbox"
 )
 
 const namespace = "roundhouse"
@@ -23,26 +22,13 @@ const DefaultMaxAge = 10 * time.Second
 type Metrics struct {
 	registry *prometheus.Registry
 	outbox   outboxCounters
-	// shared are what storage knows, nil without Collect.
-	lease    Lease
-	snapshot SnapshotFunc
 	failures prometheus.Counter
-	// census counts orchestrations, nil without Orchestrations.
-	census        CensusFunc
-	orchestrators []string
-	// damaged counts those that cannot be read, nil without Damaged.
-	damaged func(ctx context.Context) (int, error)
-	// waiting counts credentials that wait for consumers, by engine, nil without Waiting; rotating are the engines.
-	waiting  func(ctx context.Context) (map[string]int, error)
-	rotating []string
-	// listLag is that of the repair of the list, nil without ListRepair.
-	listLag LagFunc
-	// lateness is that of the schedules, nil without Schedules.
-	lateness LatenessFunc
+	// lease says who shows what sources give, nil without Collect.
+	lease   Lease
+	sources []source
+	// local give gauges of this process.
+	local []source
 }
-
-// SnapshotFunc measures the outbox.
-type SnapshotFunc func(ctx context.Context) (outbox.Snapshot, error)
 
 // Lease says which process speaks for what all share.
 type Lease interface {
@@ -61,9 +47,60 @@ func New() *Metrics {
 	return m
 }
 
-// Collect shows what storage holds of the outbox, in the process that has the lease. Call it before the first Scrape.
-func (m *Metrics) Collect(lease Lease, snapshot SnapshotFunc) {
-	m.lease, m.snapshot = lease, snapshot
+// Collect says which process shows what storage holds. Call it, and all that adds to that, before the first Scrape.
+func (m *Metrics) Collect(lease Lease) { m.lease = lease }
+
+// Build shows which version of the program this is, as a label of a metric that is 1. Call it once.
+func (m *Metrics) Build(version string) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Name: "build_info", Help: "1, with the version of the program.",
+		ConstLabels: prometheus.Labels{"version": version}}, func() float64 { return 1 }))
+}
+
+// Clock shows by how much the clock of storage is ahead of that of this process.
+func (m *Metrics) Clock(skew func(ctx context.Context) (time.Duration, error)) {
+	m.local = append(m.local, from(skew, func(r *prometheus.Registry, skew time.Duration) {
+		gauge(r, "clock_skew_seconds", "By how much the clock of storage is ahead of that of this process, 0 within a second.", skew.Seconds())
+	}))
+}
+
+// gather gives everything. failed is about what storage is asked for, which is left out when it does not answer.
+func (m *Metrics) gather(ctx context.Context) (families []*dto.MetricFamily, failed, err error) {
+	r, failed := m.asked(ctx)
+	if failed != nil {
+		m.failures.Inc()
+	}
+	families, err = prometheus.Gatherers{m.registry, r}.Gather()
+	if err != nil {
+		return nil, failed, fmt.Errorf("gather metrics: %w", err)
+	}
+	return families, failed, nil
+}
+
+// Describe gives the names, labels and meanings of all metrics that this process can have at the moment, those that have no value yet
+// included. It asks storage as a scrape does, and gives the error of that.
+func (m *Metrics) Describe(ctx context.Context) ([]*prometheus.Desc, error) {
+	r, err := m.asked(ctx)
+	var all []*prometheus.Desc
+	for _, registry := range []*prometheus.Registry{m.registry, r} {
+		found := make(chan *prometheus.Desc)
+		go func() {
+			defer close(found)
+			registry.Describe(found)
+		}()
+		for d := range found {
+			all = append(all, d)
+		}
+	}
+	return all, err
+}
+
+// Gather gives everything to who sends it away (prometheus.Gatherer). What storage does not answer in time is left out, and counted in
+// collector_failures_total.
+func (m *Metrics) Gather() ([]*dto.MetricFamily, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+	defer cancel()
+	families, _, err := m.gather(ctx)
+	return families, err
 }
 
 // Page is the answer to a scrape.
@@ -75,13 +112,9 @@ type Page struct {
 // Scrape gives everything, in the format that the request's headers ask for. What storage is asked for is left out when it
 // does not answer, and counted in collector_failures_total; err is about that and comes with a complete page of the rest.
 func (m *Metrics) Scrape(ctx context.Context, header http.Header) (Page, error) {
-	shared, failed := m.shared(ctx)
-	if failed != nil {
-		m.failures.Inc()
-	}
-	families, err := prometheus.Gatherers{m.registry, shared}.Gather()
+	families, failed, err := m.gather(ctx)
 	if err != nil {
-		return Page{}, fmt.Errorf("gather metrics: %w", err)
+		return Page{}, err
 	}
 	format := expfmt.NegotiateAccept(header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 	var b bytes.Buffer

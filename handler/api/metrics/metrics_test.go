@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.uber.org/goleak"
 
-	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
@@ -43,7 +42,7 @@ func ours(t *testing.T, m *Metrics) map[string]string {
 	return lines
 }
 
-func fixed(s outbox.Snapshot, err error) SnapshotFunc {
+func fixed(s outbox.Snapshot, err error) func(context.Context) (outbox.Snapshot, error) {
 	return func(context.Context) (outbox.Snapshot, error) { return s, err }
 }
 
@@ -56,8 +55,8 @@ func full(t *testing.T) *Metrics {
 	o.Duplicate(false)
 	o.Duplicate(true)
 	o.Claimed(50)
-	o.Attempted("sink", outbox.Succeeded, time.Second)
-	o.Attempted("sink", outbox.Failed, 2*time.Second)
+	o.Attempted(t.Context(), "sink", outbox.Succeeded, time.Second)
+	o.Attempted(t.Context(), "sink", outbox.Failed, 2*time.Second)
 	o.Settled(outbox.StatusProcessed, time.Minute)
 	o.Settled(outbox.StatusDead, time.Hour)
 	o.Lost()
@@ -68,7 +67,6 @@ func full(t *testing.T) *Metrics {
 		m.Runtime(func() orchestrator.Counts {
 			return orchestrator.Counts{Stale: 1, Duplicates: 2, Conflicts: 3, Woken: 4, Damaged: 5}
 		}),
-		m.Engines(func(f engine.Fate) int { return len(f) }),
 		m.Nodes(func() nodes.Counts { return nodes.Counts{Takeovers: 2, TakenOver: 7, Fenced: 1} }),
 		m.Pollers(func() map[string]poller.Counters {
 			return map[string]poller.Counters{
@@ -113,14 +111,6 @@ func TestNamesAndValues(t *testing.T) {
 		"roundhouse_node_taken_over_total":                                          "7",
 		"roundhouse_node_fenced_total":                                              "1",
 		"roundhouse_runtime_damaged_total":                                          "5",
-		`roundhouse_engine_attempts_total{outcome="succeeded"}`:                     "9",
-		`roundhouse_engine_attempts_total{outcome="duplicate"}`:                     "9",
-		`roundhouse_engine_attempts_total{outcome="failed"}`:                        "6",
-		`roundhouse_engine_attempts_total{outcome="dead-lettered"}`:                 "13",
-		`roundhouse_engine_attempts_total{outcome="stalled"}`:                       "7",
-		`roundhouse_engine_attempts_total{outcome="terminated"}`:                    "10",
-		`roundhouse_engine_attempts_total{outcome="parked"}`:                        "6",
-		`roundhouse_engine_attempts_total{outcome="elsewhere"}`:                     "9",
 		`roundhouse_poller_rows_total{poller="orders"}`:                             "1",
 		`roundhouse_poller_batches_total{poller="orders"}`:                          "2",
 		`roundhouse_poller_quarantined_total{poller="orders"}`:                      "3",
@@ -144,7 +134,7 @@ func TestNamesAndValues(t *testing.T) {
 	if diff := cmp.Diff(want, ours(t, m)); diff != "" {
 		t.Error(diff)
 	}
-	if m.Runtime(nil) == nil || m.Engines(nil) == nil || m.Pollers(nil) == nil || m.Nodes(nil) == nil {
+	if m.Runtime(nil) == nil || m.Pollers(nil) == nil || m.Nodes(nil) == nil {
 		t.Error("a second registration is no error")
 	}
 }
@@ -153,7 +143,8 @@ func TestNamesAndValues(t *testing.T) {
 func TestNamesAreLinted(t *testing.T) {
 	t.Parallel()
 	m := full(t)
-	m.Collect(lease(true), fixed(outbox.Snapshot{BacklogSize: 1}, nil))
+	m.Collect(lease(true))
+	m.Events(fixed(outbox.Snapshot{BacklogSize: 1}, nil))
 	m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 	m.Damaged(func(context.Context) (int, error) { return 1, nil })
 	page, err := m.Scrape(t.Context(), nil)
@@ -179,17 +170,20 @@ func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
 		return out
 	}
 	m := New()
-	if got := gauges(m); len(got) != 0 {
-		t.Errorf("without Collect: %v", got)
-	}
-	m.Collect(lease(false), func(context.Context) (outbox.Snapshot, error) {
+	m.Events(func(context.Context) (outbox.Snapshot, error) {
 		t.Error("who does not lead asks storage")
 		return outbox.Snapshot{}, nil
 	})
+	if got := gauges(m); len(got) != 0 {
+		t.Errorf("without Collect: %v", got)
+	}
+	m.Collect(lease(false))
 	if diff := cmp.Diff(map[string]string{"roundhouse_collector_leader": "0"}, gauges(m)); diff != "" {
 		t.Error(diff)
 	}
-	m.Collect(lease(true), fixed(snapshot, nil))
+	m = New()
+	m.Collect(lease(true))
+	m.Events(fixed(snapshot, nil))
 	want := map[string]string{
 		"roundhouse_collector_leader": "1", "roundhouse_outbox_pending": "7", "roundhouse_outbox_failed_pending": "3",
 		"roundhouse_outbox_oldest_pending_age_seconds": "1.5",
@@ -197,7 +191,9 @@ func TestOnlyTheLeaderShowsWhatIsShared(t *testing.T) {
 	if diff := cmp.Diff(want, gauges(m)); diff != "" {
 		t.Error(diff)
 	}
-	m.Collect(lease(true), fixed(outbox.Snapshot{}, errors.New("no line")))
+	m = New()
+	m.Collect(lease(true))
+	m.Events(fixed(outbox.Snapshot{}, errors.New("no line")))
 	page, err := m.Scrape(t.Context(), nil)
 	if err == nil || !strings.Contains(string(page.Body), "roundhouse_collector_failures_total 1\n") || strings.Contains(string(page.Body), "outbox_pending") {
 		t.Errorf("%v: %s", err, page.Body)

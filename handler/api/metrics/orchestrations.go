@@ -2,80 +2,77 @@ package metrics
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
+	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
 const (
 	// maxOrchestrators bounds the orchestrators that a gauge has, those of the program apart; what is beyond counts for
-	// otherOrchestrators.
-	maxOrchestrators   = 50
-	otherOrchestrators = "other"
+	// other.
+	maxOrchestrators = 50
 )
 
-// CensusFunc counts the orchestrations that are Stalled, and those that are Retrying.
-type CensusFunc func(ctx context.Context) (catalog.StatusCounts, error)
-
 // Orchestrations shows, in the process that has the lease, how many orchestrations are stalled or tried again, by
-// orchestrator: those of the program always, others while they have one. Call it before the first Scrape.
-func (m *Metrics) Orchestrations(census CensusFunc, orchestrators []string) {
-	m.census, m.orchestrators = census, orchestrators
+// orchestrator: those of the program always, others while they have one.
+func (m *Metrics) Orchestrations(census func(ctx context.Context) (catalog.StatusCounts, error), orchestrators []string) {
+	share(m, census, func(r *prometheus.Registry, counts catalog.StatusCounts) {
+		stalled := gauges(r, "orchestrations_stalled", "Orchestrations whose code cannot go on until it is mended, up to 1,000.", "orchestrator")
+		retrying := gauges(r, "orchestrations_retrying", "Orchestrations of which an attempt failed and another one follows, up to 1,000.", "orchestrator")
+		byOrchestrator(stalled, counts[orchestrator.Stalled].ByOrchestrator, orchestrators)
+		byOrchestrator(retrying, counts[orchestrator.Retrying].ByOrchestrator, orchestrators)
+	})
 }
 
-// Damaged shows, in the process that has the lease, how many orchestrations cannot be read. Call it before the first Scrape.
-func (m *Metrics) Damaged(count func(ctx context.Context) (int, error)) { m.damaged = count }
-
-// damage gives the gauge of those that cannot be read.
-func (m *Metrics) damage(ctx context.Context, r *prometheus.Registry) error {
-	if m.damaged == nil {
-		return nil
+// byOrchestrator sets a gauge for the orchestrators of the program, and for others while there are few.
+func byOrchestrator(gauge *prometheus.GaugeVec, counts map[string]int, own []string) {
+	for _, name := range own {
+		gauge.WithLabelValues(name).Set(0)
 	}
-	n, err := m.damaged(ctx)
-	if err != nil {
-		return fmt.Errorf("collect metrics: %w", err)
-	}
-	gauge(r, "orchestrations_damaged", "Orchestrations that were met and cannot be read, up to 1,000.", float64(n))
-	return nil
-}
-
-// states gives the gauges of a census.
-func (m *Metrics) states(ctx context.Context, r *prometheus.Registry) error {
-	if m.census == nil {
-		return nil
-	}
-	census, err := m.census(ctx)
-	if err != nil {
-		return fmt.Errorf("collect metrics: %w", err)
-	}
-	for _, g := range []struct {
-		status     orchestrator.Status
-		name, help string
-	}{
-		{orchestrator.Stalled, "stalled", "Orchestrations whose code cannot go on until it is mended, up to 1,000."},
-		{orchestrator.Retrying, "retrying", "Orchestrations of which an attempt failed and another one follows, up to 1,000."},
-	} {
-		gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Subsystem: "orchestrations", Name: g.name, Help: g.help}, []string{"orchestrator"})
-		r.MustRegister(gauge)
-		for _, name := range m.orchestrators {
-			gauge.WithLabelValues(name).Set(0)
-		}
-		others := 0
-		counts := census[g.status].ByOrchestrator
-		for _, name := range slices.Sorted(maps.Keys(counts)) {
-			if !slices.Contains(m.orchestrators, name) {
-				if others++; others > maxOrchestrators {
-					gauge.WithLabelValues(otherOrchestrators).Add(float64(counts[name]))
-					continue
-				}
+	others := 0
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if !slices.Contains(own, name) {
+			if others++; others > maxOrchestrators {
+				gauge.WithLabelValues(other).Add(float64(counts[name]))
+				continue
 			}
-			gauge.WithLabelValues(name).Set(float64(counts[name]))
 		}
+		gauge.WithLabelValues(name).Set(float64(counts[name]))
 	}
-	return nil
+}
+
+// Damaged shows, in the process that has the lease, how many orchestrations cannot be read.
+func (m *Metrics) Damaged(count func(ctx context.Context) (int, error)) {
+	share(m, count, func(r *prometheus.Registry, n int) {
+		gauge(r, "orchestrations_damaged", "Orchestrations that were met and cannot be read, up to 1,000.", float64(n))
+	})
+}
+
+// Overdue is what the sweeper is to look at.
+type Overdue struct {
+	Entries int
+	Longest time.Duration
+}
+
+// Overdue shows, in the process that has the lease, what the sweeper is to look at by now, as orchestrator.Runtime.Overdue is it.
+func (m *Metrics) Overdue(count func(ctx context.Context) (Overdue, error)) {
+	share(m, count, func(r *prometheus.Registry, o Overdue) {
+		gauge(r, "orchestrations_overdue", "Orchestrations that the sweeper is to look at, because their time has come and nobody has driven them, up to 1,000.", float64(o.Entries))
+		gauge(r, "orchestrations_overdue_seconds", "For how long the one of them is due that is furthest behind.", o.Longest.Seconds())
+	})
+}
+
+// Tasks shows, in the process that has the lease, how many human tasks wait.
+func (m *Metrics) Tasks(count func(ctx context.Context) (tasks.Count, error)) {
+	share(m, count, func(r *prometheus.Registry, c tasks.Count) {
+		gauge(r, "tasks_open", "Human tasks that wait for an answer, up to 1,000.", float64(c.Open))
+		gauge(r, "tasks_overdue", "Those of them whose due time has passed, up to 1,000.", float64(c.Overdue))
+		gauge(r, "tasks_overdue_seconds", "By how much that one is overdue that is furthest behind.", c.LongestOverdue.Seconds())
+	})
 }

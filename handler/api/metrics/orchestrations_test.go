@@ -39,7 +39,8 @@ func TestOrchestrationsByState(t *testing.T) {
 		"no answer":      {true, nil, errors.New("no line"), map[string]string{"roundhouse_outbox_pending": "7"}, 0},
 	} {
 		m := New()
-		m.Collect(lease(test.leads), fixed(outbox.Snapshot{BacklogSize: 7}, nil))
+		m.Collect(lease(test.leads))
+		m.Events(fixed(outbox.Snapshot{BacklogSize: 7}, nil))
 		m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return test.census, test.err }, []string{"hmac"})
 		page, err := m.Scrape(t.Context(), nil)
 		if (err != nil) != (test.err != nil) {
@@ -65,7 +66,8 @@ func TestOrchestrationsByState(t *testing.T) {
 func TestCensusWithoutTheOutbox(t *testing.T) {
 	t.Parallel()
 	m := New()
-	m.Collect(lease(true), fixed(outbox.Snapshot{}, errors.New("no line")))
+	m.Collect(lease(true))
+	m.Events(fixed(outbox.Snapshot{}, errors.New("no line")))
 	m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 	page, err := m.Scrape(t.Context(), nil)
 	if err == nil || !strings.Contains(string(page.Body), "roundhouse_orchestrations_stalled") {
@@ -82,7 +84,8 @@ func TestDamaged(t *testing.T) {
 		want  string
 	}{"the leader": {true, nil, "7"}, "another": {false, nil, ""}, "no answer": {true, errors.New("no line"), ""}} {
 		m := New()
-		m.Collect(lease(test.leads), fixed(outbox.Snapshot{}, nil))
+		m.Collect(lease(test.leads))
+		m.Events(fixed(outbox.Snapshot{}, nil))
 		m.Orchestrations(func(context.Context) (catalog.StatusCounts, error) { return nil, nil }, []string{"hmac"})
 		m.Damaged(func(context.Context) (int, error) { return 7, test.err })
 		page, err := m.Scrape(t.Context(), nil)

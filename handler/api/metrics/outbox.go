@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,9 +65,9 @@ func (m *Metrics) Outbox() outbox.Observer {
 			}
 		},
 		Claimed: func(messages int) { c.batches.Observe(float64(messages)) },
-		Attempted: func(destination string, outcome outbox.Outcome, took time.Duration) {
+		Attempted: func(ctx context.Context, destination string, outcome outbox.Outcome, took time.Duration) {
 			c.dispatched.WithLabelValues(destination, string(outcome)).Inc()
-			c.took.WithLabelValues(destination).Observe(took.Seconds())
+			observe(ctx, c.took.WithLabelValues(destination), took)
 		},
 		Settled: func(status outbox.Status, sinceCreated time.Duration) {
 			c.settled.WithLabelValues(string(status)).Inc()

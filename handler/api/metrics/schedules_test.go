@@ -20,11 +20,12 @@ func TestSchedulesThatAreBehind(t *testing.T) {
 		want, fails bool
 	}{"the leader": {leads: true, want: true}, "another": {}, "no answer": {leads: true, err: errors.New("no line"), fails: true}} {
 		m, asked := New(), 0
-		m.Collect(lease(test.leads), fixed(outbox.Snapshot{}, nil))
-		m.Schedules(CachedLateness(func(context.Context) (schedule.Lateness, error) {
+		m.Collect(lease(test.leads))
+		m.Events(fixed(outbox.Snapshot{}, nil))
+		m.Schedules(Cached(func(context.Context) (schedule.Lateness, error) {
 			asked++
 			return schedule.Lateness{Late: 3, Failing: 2, Longest: 90 * time.Second}, test.err
-		}, nil))
+		}, 0, nil))
 		for range 3 {
 			page, err := m.Scrape(t.Context(), nil)
 			for _, line := range []string{"roundhouse_schedules_overdue 3", "roundhouse_schedules_failing 2", "roundhouse_schedules_delay_seconds 90"} {

@@ -5,60 +5,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/vibedata/roundhouse/handler/api/fresh"
-	"github.com/vibedata/roundhouse/orchestrator/catalog"
-	"github.com/vibedata/roundhouse/outbox"
 )
 
-// snapshotTimeout bounds one measurement of the outbox, or one count of orchestrations.
-const snapshotTimeout = 10 * time.Second
+// loadTimeout bounds one look at what storage holds.
+const loadTimeout = 10 * time.Second
 
-// Cached measures the outbox through snapshot, and again only when the last result is maxAge old (0 means DefaultMaxAge):
-// for everything that shows it. nil for now means time.Now.
-func Cached(snapshot SnapshotFunc, maxAge time.Duration, now func() time.Time) SnapshotFunc {
+// Cached asks for a value through load, and again only when the last answer is maxAge old (0 means DefaultMaxAge): for everything that
+// shows it. nil for now means time.Now.
+func Cached[T any](load func(ctx context.Context) (T, error), maxAge time.Duration, now func() time.Time) func(ctx context.Context) (T, error) {
 	if now == nil {
 		now = time.Now
 	}
-	v := &fresh.Value[outbox.Snapshot]{Load: snapshot, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
+	v := &fresh.Value[T]{Load: load, Timeout: loadTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
 	return v.Get
 }
 
-// CachedCensus counts the orchestrations through census, as Cached measures the outbox.
-func CachedCensus(census CensusFunc, maxAge time.Duration, now func() time.Time) CensusFunc {
-	if now == nil {
-		now = time.Now
+// source gives gauges of what all processes share.
+type source func(ctx context.Context, r *prometheus.Registry) error
+
+// share adds a source whose gauges are made of a value, in the process that has the lease.
+func share[T any](m *Metrics, load func(ctx context.Context) (T, error), show func(r *prometheus.Registry, value T)) {
+	m.sources = append(m.sources, from(load, show))
+}
+
+// from makes a source of a value.
+func from[T any](load func(ctx context.Context) (T, error), show func(r *prometheus.Registry, value T)) source {
+	return func(ctx context.Context, r *prometheus.Registry) error {
+		value, err := load(ctx)
+		if err != nil {
+			return fmt.Errorf("collect metrics: %w", err)
+		}
+		show(r, value)
+		return nil
 	}
-	v := &fresh.Value[catalog.StatusCounts]{Load: census, Timeout: snapshotTimeout, MaxAge: cmp.Or(maxAge, DefaultMaxAge), Now: now}
-	return v.Get
 }
 
-// shared are the metrics of one scrape that only the process with the lease has.
-func (m *Metrics) shared(ctx context.Context) (*prometheus.Registry, error) {
+// asked are the metrics of one scrape that storage is asked for: what only the process with the lease shows, and what each shows of
+// itself. All is asked for at the same time, and what does not answer keeps nothing else away.
+func (m *Metrics) asked(ctx context.Context) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
-	if m.lease == nil || m.snapshot == nil {
-		return r, nil
+	sources := m.local
+	if m.lease != nil {
+		leads := m.lease.Held(ctx)
+		value := 0.0
+		if leads {
+			value, sources = 1, slices.Concat(m.local, m.sources)
+		}
+		gauge(r, "collector_leader", "Whether this process has the collector's lease and shows what all processes share.", value)
 	}
-	const leader, leaderHelp = "collector_leader", "Whether this process has the collector's lease and shows what all processes share."
-	if !m.lease.Held(ctx) {
-		gauge(r, leader, leaderHelp, 0)
-		return r, nil
+	errs := make([]error, len(sources))
+	var all sync.WaitGroup
+	for i, collect := range sources {
+		all.Go(func() { errs[i] = collect(ctx, r) })
 	}
-	gauge(r, leader, leaderHelp, 1)
-	s, err := m.snapshot(ctx)
-	if err != nil {
-		return r, errors.Join(fmt.Errorf("collect metrics: %w", err), m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r), m.schedules(ctx, r), m.credentials(ctx, r))
-	}
-	gauge(r, "outbox_pending", "Messages that are not delivered yet.", float64(s.BacklogSize))
-	gauge(r, "outbox_failed_pending", "Messages that are not delivered yet and have failed before.", float64(s.FailedPending))
-	gauge(r, "outbox_dead", "Messages that were given up; each has a pending dead letter.", float64(s.Dead))
-	gauge(r, "outbox_misconfigured", "Messages that wait for a signing key, a route or the like, and are not delivered yet.", float64(s.Misconfigured))
-	gauge(r, "outbox_misconfigured_reported", "Those of them that have a pending dead letter.", float64(s.Reported))
-	gauge(r, "outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
-	return r, errors.Join(m.states(ctx, r), m.damage(ctx, r), m.repairs(ctx, r), m.schedules(ctx, r), m.credentials(ctx, r))
+	all.Wait()
+	return r, errors.Join(errs...)
 }
 
 // gauge gives one gauge.
@@ -66,4 +74,11 @@ func gauge(r *prometheus.Registry, name, help string, value float64) {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
 	g.Set(value)
 	r.MustRegister(g)
+}
+
+// gauges gives a gauge with labels.
+func gauges(r *prometheus.Registry, name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+	r.MustRegister(v)
+	return v
 }

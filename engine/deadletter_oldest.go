@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+)
+
+const (
+	// oldestPage is up to how many pending dead letters are read to find the oldest.
+	oldestPage = 1000
+	// oldestProbes bounds the queries for the oldest of more than that.
+	oldestProbes = 40
+	// oldestShare is how exactly its age is found then: to a hundredth.
+	oldestShare = 100
+	// firstProbe is the age from which on it is looked for.
+	firstProbe = time.Minute
+)
+
+// OldestPending is when the pending dead letter of an engine failed last that waits for the longest time; zero when none is pending.
+// The index is read newest first: up to 1,000 pending ones cost one query. Of more, the oldest is looked for by its age, in 40 queries of
+// one row at most, and the result is at most a hundredth of its age too young.
+func (d *DeadLetters) OldestPending(ctx context.Context, engine string) (time.Time, error) {
+	prefix := statusPrefix(string(StatusPending))
+	q := tables.Query{Partition: tables.EscapeKey(engine), From: prefix, To: tables.PrefixEnd(prefix), Select: []string{failedColumn}, Limit: oldestPage}
+	page, err := d.store.Query(ctx, d.table, q)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("find the oldest dead letter of %s: %w", engine, err)
+	}
+	if len(page.Entities) == 0 && page.Next == "" {
+		return time.Time{}, nil
+	}
+	last := time.Now()
+	if n := len(page.Entities); n > 0 {
+		last = page.Entities[n-1].Time(failedColumn)
+	}
+	if page.Next == "" {
+		return last, nil
+	}
+	return d.probeOldest(ctx, engine, last)
+}
+
+// failedColumn is when a dead letter failed last, by which the index is ordered.
+const failedColumn = "LastFailureAtUtc"
+
+// probeOldest looks for the oldest pending dead letter among those that failed before a time: further and further back until there is
+// none, and then between what there is and what there is not.
+func (d *DeadLetters) probeOldest(ctx context.Context, engine string, known time.Time) (time.Time, error) {
+	now := time.Now()
+	oldest, none, back := known, time.Time{}, max(now.Sub(known), firstProbe)
+	for range oldestProbes {
+		at := oldest.Add(-back)
+		if !none.IsZero() {
+			at = none.Add(oldest.Sub(none) / 2)
+		}
+		found, err := d.pendingBefore(ctx, engine, at)
+		switch {
+		case err != nil:
+			return time.Time{}, err
+		case found.IsZero():
+			none = at
+		default:
+			oldest, back = found, 2*back
+		}
+		if !none.IsZero() && oldest.Sub(none) <= now.Sub(oldest)/oldestShare {
+			break
+		}
+	}
+	return oldest, nil
+}
+
+// pendingBefore is when the newest pending dead letter failed that did so before a time; zero when there is none.
+func (d *DeadLetters) pendingBefore(ctx context.Context, engine string, at time.Time) (time.Time, error) {
+	from, to := indexRange(statusPrefix(string(StatusPending)), time.Time{}, at)
+	q := tables.Query{Partition: tables.EscapeKey(engine), From: from, To: to, Select: []string{failedColumn}, Limit: 1}
+	for {
+		page, err := d.store.Query(ctx, d.table, q)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("find the oldest dead letter of %s: %w", engine, err)
+		}
+		if len(page.Entities) > 0 {
+			return page.Entities[0].Time(failedColumn), nil
+		}
+		if q.Continuation = page.Next; page.Next == "" {
+			return time.Time{}, nil
+		}
+	}
+}

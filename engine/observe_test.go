@@ -1,0 +1,55 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/engine"
+)
+
+// Whoever counts deliveries is told of each, with the time since its message was sent, rests of the run included.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rests = between
+		var told []engine.Settled
+		w.observe = func(_ context.Context, s engine.Settled) { told = append(told, s) }
+		w.prepare(t)
+		w.send(t, good)
+		p := w.process(t, nil)
+		w.host(t, w.always(p))
+		w.send(t, good)
+		w.host(t, w.always(p))
+		var fates []engine.Fate
+		for _, s := range told {
+			if fates = append(fates, s.Fate); s.Engine != "turntable" || s.Took < 0 {
+				t.Errorf("%+v", s)
+			}
+			if since := s.SinceSent; s.Fate == engine.Succeeded && (since < time.Hour || since > time.Hour+5*time.Minute) {
+				t.Errorf("a run that rests for an hour took %v", since)
+			}
+		}
+		if diff := cmp.Diff([]engine.Fate{engine.Parked, engine.Succeeded, engine.Duplicate}, fates); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// No fate is missing among those that metrics have.
+func TestFates(t *testing.T) {
+	t.Parallel()
+	seen := map[engine.Fate]bool{}
+	for _, f := range engine.Fates() {
+		seen[f] = true
+	}
+	for _, f := range []engine.Fate{engine.Succeeded, engine.Duplicate, engine.Failed, engine.DeadLettered, engine.Terminated, engine.Parked, engine.Elsewhere, engine.Conflicting, engine.Stalled} {
+		if !seen[f] {
+			t.Errorf("%s is missing", f)
+		}
+	}
+}

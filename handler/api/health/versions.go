@@ -1,0 +1,73 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/orchestrator/nodes"
+)
+
+const (
+	versionsCheck = "nodes:versions"
+	// recent is how old the last sign of life of a process is that counts. One without work gives none.
+	recent = time.Hour
+	// maxVersions bounds the versions that a report names.
+	maxVersions = 5
+)
+
+// compareVersions warns when processes of an older version of the program go on working although there is a newer one: that is usual
+// for as long as an update takes, and not for longer.
+func (h *Checks) compareVersions(ctx context.Context) (map[string]Measurement, error) {
+	all, err := h.config.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	old, versions := olderVersions(all, h.config.Now())
+	m := Measurement{ComponentType: "component", ObservedValue: versions, ObservedUnit: "versions"}
+	var longest time.Duration
+	var texts []string
+	for version, since := range old {
+		longest = max(longest, since)
+		texts = append(texts, fmt.Sprintf("%s %s after that of a newer version began", version, since.Round(time.Second)))
+	}
+	if m.Status, m.Output = h.config.Thresholds.VersionMix.judge(longest); m.Status != Pass {
+		slices.Sort(texts)
+		m.Output = "Processes of older versions still work: " + strings.Join(texts[:min(len(texts), maxVersions)], ", ") +
+			". Is there a slot, a machine or a deployment that the update has not reached (roundhouse nodes)? " + m.Output
+	}
+	return map[string]Measurement{versionsCheck: m}, nil
+}
+
+// olderVersions are the versions other than the one that began last, of processes that have shown themselves lately, each with how long after
+// the beginning of that one it was last seen. versions is how many there are, the newest included.
+func olderVersions(all []nodes.Info, now time.Time) (old map[string]time.Duration, versions int) {
+	began, seen := map[string]time.Time{}, map[string]time.Time{}
+	for _, n := range all {
+		version := n.Version
+		if version == "" {
+			version = "(unknown)"
+		}
+		if first, known := began[version]; !known || n.Since.Before(first) {
+			began[version] = n.Since
+		}
+		if n.State == nodes.StateAlive && now.Sub(n.Seen) < recent && n.Seen.After(seen[version]) {
+			seen[version] = n.Seen
+		}
+	}
+	newest := ""
+	for version := range seen {
+		if newest == "" || began[version].After(began[newest]) {
+			newest = version
+		}
+	}
+	old = map[string]time.Duration{}
+	for version, last := range seen {
+		if version != newest {
+			old[version] = last.Sub(began[newest])
+		}
+	}
+	return old, len(seen)
+}

@@ -1,0 +1,52 @@
+package hostlock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vibedata/roundhouse/tables"
+	"github.com/vibedata/roundhouse/tables/hostlock"
+)
+
+// What is held is listed with its holder, as long as its lease lasts and nobody has released it.
+func TestList(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	node := nodes(t, tables.NewMemory(), c)
+	list := func(want ...string) (held []hostlock.Held) {
+		t.Helper()
+		held, err := node("a").List(t.Context())
+		if err != nil || len(held) != len(want) {
+			t.Fatalf("%+v, %v; want %v", held, err, want)
+		}
+		for i, h := range held {
+			if h.Job != want[i] {
+				t.Errorf("%+v, want %s", h, want[i])
+			}
+		}
+		return held
+	}
+	list()
+	taken := c.now()
+	mine, err := node("a").Acquire(t.Context(), "collect", lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := node("b").Acquire(t.Context(), "drain/1", 2*lease); err != nil {
+		t.Fatal(err)
+	}
+	c.put(lease / 2)
+	if mine, err = node("a").Renew(t.Context(), mine, lease); err != nil {
+		t.Fatal(err)
+	}
+	held := list("collect", "drain/1")
+	if !held[0].AcquiredAt.Equal(taken.UTC().Truncate(time.Microsecond)) || held[0].Node == held[1].Node {
+		t.Errorf("%+v", held)
+	}
+	if err := node("a").Release(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	list("drain/1")
+	c.put(2 * lease)
+	list()
+}
