@@ -7,10 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// roundDigits is to how many digits the numbers in the keys of rounds are padded, so that they are in order.
-const roundDigits = 8
-
-// appendPadded appends a number with zeros before it, if it has fewer digits.
+// appendPadded appends a number with zeros before it, if it has fewer than eight digits, so that keys are in order.
 func appendPadded(b []byte, n int) []byte {
 	for least := 10_000_000; least > max(n, 1); least /= 10 {
 		b = append(b, '0')
