@@ -59,7 +59,7 @@ func engineLoads() []engineLoad {
 	return []engineLoad{
 		{name: hmac.Engine, goal: "goal 11", queue: hmac.Queue, lines: outboxLines + keyLines + runLines},
 		{name: plainEngine, goal: "an engine with one operation", queue: plainEngine + "-queue", lines: outboxLines + keyLines + runLines},
-		{name: spn.Engine, goal: "a second rotation, of an application without consumers, whose overlaps are over at once", queue: spn.Queue, lines: outboxLines + runLines, n: few, again: true,
+		{name: spn.Engine, goal: "a first rotation, of an application without consumers", queue: spn.Queue, lines: outboxLines + runLines, n: few,
 			before: func(_ context.Context, d *countedApp, i int, _ string) error {
 				d.graph.AddApplication(applicationID(i))
 				return nil
