@@ -153,9 +153,16 @@ func (s sample) follow(ctx context.Context, correlationID string, toTheEnd bool)
 	}
 }
 
+// errUnknown: the app knows nothing of what was asked for.
+var errUnknown = errors.New("not found")
+
+// timeline is empty until the app knows of the message.
 func (s sample) timeline(ctx context.Context, correlationID string) (t timeline, err error) {
 	path := "/api/timeline/" + urlpath.Escape(correlationID)
 	data, err := s.fetch(ctx, path)
+	if errors.Is(err, errUnknown) {
+		return t, nil
+	}
 	if err == nil {
 		err = json.Unmarshal(data, &t)
 	}
@@ -197,6 +204,9 @@ func (s sample) fetch(ctx context.Context, path string) (json.RawMessage, error)
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil {
 		return nil, fmt.Errorf("%s answered %s without the API's envelope: %w", path, resp.Status, err)
+	}
+	if resp.StatusCode == http.StatusNotFound && a.Error.Code != "" {
+		return nil, fmt.Errorf("%s: %w: %s", path, errUnknown, a.Error.Message)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answered %s: %s: %s", path, resp.Status, a.Error.Code, a.Error.Message)
