@@ -64,6 +64,36 @@ func (s *queueStore) seal(ctx context.Context, queue string, body []byte) ([]byt
 	return frame(sealed), nil
 }
 
+// open decrypts a message, if it is encrypted.
+func (s *queueStore) open(ctx context.Context, queue string, m queues.Message) (queues.Message, error) {
+	body, sealed := SealedMessage([]byte(m.Text))
+	if !sealed {
+		return m, nil
+	}
+	plain, err := s.config.open(ctx, body)
+	if err == nil {
+		m.Text, err = queues.Encode(plain)
+	}
+	if err != nil {
+		return m, fmt.Errorf("message %s of %s: %w", m.ID, queue, err)
+	}
+	return m, nil
+}
+
+// Peek shows a message that cannot be decrypted without its text: that it is there is what others want to know.
+func (s *queueStore) Peek(ctx context.Context, queue string) (queues.Message, bool, error) {
+	m, found, err := s.Store.Peek(ctx, queue)
+	if err != nil || !found || !s.config.Queue(queue) {
+		return m, found, err
+	}
+	opened, err := s.open(ctx, queue, m)
+	if err != nil {
+		m.Text = ""
+		return m, true, nil
+	}
+	return opened, true, nil
+}
+
 func (s *queueStore) Receive(ctx context.Context, queue string, limit int, visibility time.Duration) ([]queues.Message, error) {
 	received, err := s.Store.Receive(ctx, queue, limit, visibility)
 	if err != nil || !s.config.Queue(queue) {
@@ -72,16 +102,9 @@ func (s *queueStore) Receive(ctx context.Context, queue string, limit int, visib
 	var errs []error
 	readable := received[:0]
 	for _, m := range received {
-		body, sealed := SealedMessage([]byte(m.Text))
-		if sealed {
-			plain, err := s.config.open(ctx, body)
-			if err == nil {
-				m.Text, err = queues.Encode(plain)
-			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("message %s of %s: %w", m.ID, queue, err))
-				continue
-			}
+		if m, err = s.open(ctx, queue, m); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		readable = append(readable, m)
 	}
