@@ -35,7 +35,8 @@ func (f Fate) Final() bool { return slices.Contains([]Fate{Succeeded, DeadLetter
 // Settled is a delivery whose fate is known, for those who count and trace them.
 type Settled struct {
 	Engine, Queue string
-	// MessageID is that of the sender's message, Attempt the number of the attempt, and DequeueCount that of the delivery.
+	// MessageID is that of the sender's message, Attempt the number of the attempt, and DequeueCount that of the delivery; 0 where
+	// there was none, because a signal has led the run to its end.
 	MessageID             string
 	Attempt, DequeueCount int
 	CorrelationID         string

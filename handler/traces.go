@@ -58,7 +58,7 @@ func traced(c *orchestrator.Config, t *tracing.Tracer) {
 // tellDelivery tells how the delivery of an engine's message went.
 func tellDelivery(t *tracing.Tracer) func(context.Context, engine.Settled) {
 	return func(_ context.Context, s engine.Settled) {
-		if t == nil {
+		if t == nil || s.DequeueCount == 0 {
 			return
 		}
 		creation := t.Creation(s.Trace, s.OrchestrationID, s.CorrelationID)
