@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -14,6 +15,8 @@ const (
 	Engine = "work"
 	// Queue is the queue of its messages.
 	Queue = "work-queue"
+	// Tenant is that of the events that it publishes.
+	Tenant = "acme"
 	// part is the orchestrator of the children.
 	part = "part"
 	// goEvent is the event that Work.Event waits for.
@@ -24,6 +27,8 @@ const (
 type Work struct {
 	// Event has it wait for an event first (Cluster.Raise).
 	Event bool `json:"event,omitempty"`
+	// Ask has it ask a person then, for a task of that name.
+	Ask string `json:"ask,omitempty"`
 	// Children is how many children do the rest, all at once; 0 means that it does it itself.
 	Children int `json:"children,omitempty"`
 	// Naps is how often it sleeps, for Nap each.
@@ -32,6 +37,8 @@ type Work struct {
 	// Calls is how many activities it runs, one after the other, which take Lasts each.
 	Calls int           `json:"calls,omitempty"`
 	Lasts time.Duration `json:"lasts,omitempty"`
+	// Publish is the type of the event that it publishes last; "" for none.
+	Publish string `json:"publish,omitempty"`
 }
 
 // app is the handler under test.
@@ -60,23 +67,44 @@ func app() handler.App {
 	child := orchestrator.NewOrchestrator(part, do)
 	run := func(ctx *orchestrator.Context, r engine.Request[Work]) (int, error) {
 		w := r.Input
-		if w.Event {
-			if _, err := orchestrator.Event[bool](ctx, goEvent).Await(); err != nil {
-				return 0, err
-			}
+		if err := await(ctx, w); err != nil {
+			return 0, err
 		}
-		if w.Children == 0 {
-			return do(ctx, w)
+		done, err := share(ctx, w, do, child)
+		if err == nil && w.Publish != "" {
+			err = ctx.Publish(orchestrator.Publication{TenantID: Tenant, Type: w.Publish, Payload: json.RawMessage(`{}`)})
 		}
-		var all []*orchestrator.Future[int]
-		for range w.Children {
-			all = append(all, child.Call(ctx, Work{Naps: w.Naps, Nap: w.Nap, Calls: w.Calls, Lasts: w.Lasts}))
-		}
-		done, err := orchestrator.All(all...)
-		return len(done), err
+		return done, err
 	}
 	return handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		return []engine.Definition{{Name: Engine, Queue: Queue, Orchestrator: engine.Orchestrate(Engine, run),
 			Children: []orchestrator.AnyOrchestrator{child}, Operations: []orchestrator.AnyActivity{step}}}, nil
 	}}
+}
+
+// await waits for what comes from outside.
+func await(ctx *orchestrator.Context, w Work) error {
+	if w.Event {
+		if _, err := orchestrator.Event[bool](ctx, goEvent).Await(); err != nil {
+			return err
+		}
+	}
+	if w.Ask == "" {
+		return nil
+	}
+	_, err := orchestrator.AskPerson[bool](ctx, orchestrator.HumanTask{Name: w.Ask}).Await()
+	return err
+}
+
+// share does the work, or has children do it.
+func share(ctx *orchestrator.Context, w Work, do func(*orchestrator.Context, Work) (int, error), child *orchestrator.Orchestrator[Work, int]) (int, error) {
+	if w.Children == 0 {
+		return do(ctx, w)
+	}
+	var all []*orchestrator.Future[int]
+	for range w.Children {
+		all = append(all, child.Call(ctx, Work{Naps: w.Naps, Nap: w.Nap, Calls: w.Calls, Lasts: w.Lasts}))
+	}
+	done, err := orchestrator.All(all...)
+	return len(done), err
 }

@@ -23,6 +23,8 @@ type Config struct {
 	Account azure.Account
 	// Host and Handler are the account as those reach it, for instance through a [Gate]; the default is Account.
 	Host, Handler azure.Account
+	// Environment is what the handlers have besides, as name=value.
+	Environment []string
 }
 
 // Cluster is one storage account and the hosts that work over it.
@@ -66,7 +68,7 @@ func (c *Cluster) Start(ctx context.Context) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := launch(hostConfig{Root: c.root(), Host: c.config.Host.ConnectionString(), Handler: c.config.Handler.ConnectionString()}, log)
+	h, err := launch(hostConfig{Root: c.root(), Host: c.config.Host.ConnectionString(), Handler: c.config.Handler.ConnectionString(), Environment: c.config.Environment}, log)
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
@@ -89,8 +91,13 @@ func ID(correlation string) string { return Engine + "-" + correlation }
 
 // Send sends the message that starts an orchestration.
 func (c *Cluster) Send(ctx context.Context, correlation string, w Work) error {
+	return c.SendTraced(ctx, correlation, "", w)
+}
+
+// SendTraced is Send for a sender that has a W3C trace context.
+func (c *Cluster) SendTraced(ctx context.Context, correlation, traceParent string, w Work) error {
 	input, err1 := json.Marshal(w)
-	body, err2 := json.Marshal(engine.Message{CorrelationID: correlation, Engine: Engine, InstanceID: engine.PublisherInstance, Input: input})
+	body, err2 := json.Marshal(engine.Message{CorrelationID: correlation, Engine: Engine, InstanceID: engine.PublisherInstance, TraceParent: traceParent, Input: input})
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

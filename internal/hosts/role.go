@@ -50,6 +50,8 @@ func Main() {
 // hostConfig is what a host process is told. Host and Handler are the connection strings of the two.
 type hostConfig struct {
 	Root, Host, Handler string
+	// Environment is added to the handler's.
+	Environment []string
 }
 
 // beHost runs a host until SIGTERM, or until its standard input ends, which is when the process that started it is gone.
@@ -84,8 +86,8 @@ func newHost(c hostConfig) (*localhost.Host, *teller, error) {
 	out := newTeller(os.Stdout)
 	host, err := localhost.New(localhost.Config{ScriptRoot: c.Root, Queues: watched{queue, out}, Blobs: blob, Output: os.Stderr,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), CrashWindow: time.Nanosecond, Chunked: true,
-		Env: []string{settings.Storage + "=" + c.Handler, roleVariable + "=" + roleHandler, configVariable + "=",
-			"AzureFunctionsJobHost__customHandler__description__defaultExecutablePath=" + program}})
+		Env: append([]string{settings.Storage + "=" + c.Handler, roleVariable + "=" + roleHandler, configVariable + "=",
+			"AzureFunctionsJobHost__customHandler__description__defaultExecutablePath=" + program}, c.Environment...)})
 	return host, out, err
 }
 

@@ -15,13 +15,19 @@ import (
 // longer than any test waits: what goes on after a host was killed does so without its messages.
 func newCluster(t *testing.T, n int) (*hosts.Cluster, []*hosts.Host) {
 	t.Helper()
+	return newClusterWith(t, n)
+}
+
+// newClusterWith is newCluster with something in the environment of the handlers.
+func newClusterWith(t *testing.T, n int, environment ...string) (*hosts.Cluster, []*hosts.Host) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	server, err := azurite.Start(ctx, azurite.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := hosts.New(hosts.Config{Dir: t.TempDir(), Account: server.Account()})
+	c, err := hosts.New(hosts.Config{Dir: t.TempDir(), Account: server.Account(), Environment: environment})
 	if err != nil {
 		t.Fatal(err)
 	}
