@@ -1,0 +1,24 @@
+package tracing
+
+import (
+	"testing"
+
+	"github.com/vibedata/roundhouse/internal/traceparent"
+)
+
+// What is read as a trace context is one, and is written as it was but for flags that are not known.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-ff",
+		"00-00000000000000000000000000000000-00f067aa0ba902b7-01", "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "", "00---01"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, ok := Parse(text)
+		if ok != (traceparent.Clean(text) != "") {
+			t.Fatalf("%q: read as one: %v", text, ok)
+		}
+		if ok && Format(c)[:53] != text[:53] {
+			t.Errorf("%q became %q", text, Format(c))
+		}
+	})
+}
