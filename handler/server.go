@@ -36,11 +36,10 @@ var errStopping = errors.New("the program is stopping")
 func newRouter(a program, s settings.Settings, log *slog.Logger) (*echo.Echo, error) {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	e.Use(counting(a.Requests), answerPanics(log))
+	e.Use(counting(a.Requests), traceRequests(a.Traces), answerPanics(log))
 	e.Pre(wholeBodies)
 	e.Pre(paths)
 	e.Pre(hurried)
-	e.Use(traceRequests(a.Traces))
 	if a.API != nil {
 		if err := a.API(e); err != nil {
 			return nil, err

@@ -7,8 +7,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // Leaf is a span of this process that no other span has for its parent, because it is lost when the process dies.
@@ -47,8 +45,7 @@ func (t *Tracer) Tell(l Leaf) {
 		s.links = []trace.SpanContext{link}
 	}
 	if l.Err != nil {
-		text := redact.Text(l.Err.Error())
-		s.failure = text[:min(len(text), maxFailure)]
+		s.failure = failureText(l.Err.Error())
 	}
 	t.tell(s)
 }
@@ -98,8 +95,7 @@ func (o *Open) End(name string, kind trace.SpanKind, err error, attributes ...at
 	}
 	s := span{name: name, kind: kind, context: o.context, parent: o.parent, begin: o.begin, end: time.Now(), attributes: attributes}
 	if err != nil {
-		text := redact.Text(err.Error())
-		s.failure = text[:min(len(text), maxFailure)]
+		s.failure = failureText(err.Error())
 	}
 	o.tracer.tell(s)
 }

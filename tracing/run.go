@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/vibedata/roundhouse/internal/redact"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -23,6 +22,7 @@ type run struct {
 	calls   []call              // by number, from 1
 	open    int                 // calls before this index have ended
 	links   []trace.SpanContext // events that it learned of
+	unread  map[string]int      // events that came before anyone waited, by name
 	untold  []span              // made of rounds that were loaded
 	loading bool
 	ended   bool
@@ -41,7 +41,7 @@ type call struct {
 }
 
 func newRun(tell func(span), x orchestrator.TracedExecution, starter trace.SpanContext) *run {
-	return &run{tell: tell, x: x, starter: starter, own: within(starter, orchestrator.ExecutionSpan(x.Orchestration, x.Execution))}
+	return &run{tell: tell, x: x, starter: starter, unread: map[string]int{}, own: within(starter, orchestrator.ExecutionSpan(x.Orchestration, x.Execution))}
 }
 
 // Loaded takes a round that others may have told of.
@@ -125,6 +125,9 @@ func (r *run) decide(e orchestrator.RoundEvent) {
 	switch e.Kind {
 	case "ActivityScheduled", "OrchestrationScheduled", "TimerScheduled", "EventAwaited", "TaskCreated":
 		r.calls = append(r.calls, call{kind: e.Kind, name: e.Name, child: e.Child, local: e.Local, begin: e.At, attempt: e.At})
+		if e.Kind == "EventAwaited" && e.Call == len(r.calls) {
+			r.awaited(e)
+		}
 	case "CallCanceled":
 		if c := r.call(e); c != nil {
 			r.end(e, c, "Canceled")
@@ -180,6 +183,7 @@ func (r *run) parent() trace.SpanID {
 func (r *run) event(e orchestrator.RoundEvent) {
 	name := orchestrator.EventSpan(r.x.Orchestration, e.Signal)
 	from, traced := Parse(e.Trace)
+	defer r.received(e)
 	if traced && from.SpanID() == spanID(from.TraceID(), name) {
 		r.links = append(r.links, from)
 		return
@@ -192,10 +196,9 @@ func (r *run) event(e orchestrator.RoundEvent) {
 	}
 	r.add(s)
 	r.links = append(r.links, s.context)
-	r.received(e)
 }
 
-// received ends the first wait for an event of this name, as the runtime does.
+// received ends the first wait for an event of this name, as the runtime does, or keeps the event for the next.
 func (r *run) received(e orchestrator.RoundEvent) {
 	for ; r.open < len(r.calls) && r.calls[r.open].done; r.open++ {
 	}
@@ -205,6 +208,15 @@ func (r *run) received(e orchestrator.RoundEvent) {
 			r.end(e, c, "Completed")
 			return
 		}
+	}
+	r.unread[e.Name]++
+}
+
+// awaited ends a wait at once for which an event was kept.
+func (r *run) awaited(e orchestrator.RoundEvent) {
+	if r.unread[e.Name] > 0 {
+		r.unread[e.Name]--
+		r.end(e, &r.calls[e.Call-1], "Completed")
 	}
 }
 
@@ -298,14 +310,10 @@ func statusOf(e orchestrator.RoundEvent) string {
 	return "Completed"
 }
 
-// maxFailure bounds what a span says of an error, in bytes.
-const maxFailure = 300
-
 // failureOf is what a span says of an error, "" for none.
 func failureOf(e orchestrator.RoundEvent) string {
 	if e.Failure == nil {
 		return ""
 	}
-	text := redact.Text(cmp.Or(e.Failure.Message, e.Failure.Code, "failed"))
-	return text[:min(len(text), maxFailure)]
+	return failureText(cmp.Or(e.Failure.Message, e.Failure.Code, "failed"))
 }

@@ -45,7 +45,7 @@ func (o *told) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 func (o *told) Shutdown(context.Context) error { return nil }
 
 // line is what a test looks at of a span.
-type line struct{ Name, Parent, Kind, Failure string }
+type line struct{ Name, Parent, Kind, Failure, Status string }
 
 // trees checks that the spans are one trace without orphans, in which the same id is the same span, and gives what they are.
 func (o *told) trees(t *testing.T) []line {
@@ -62,7 +62,7 @@ func (o *told) trees(t *testing.T) []line {
 	}
 	var out []line
 	for _, s := range byID {
-		l := line{s.Name(), "", s.SpanKind().String(), s.Status().Description}
+		l := line{s.Name(), "", s.SpanKind().String(), s.Status().Description, statusAttribute(s)}
 		if s.Parent().IsValid() {
 			parent := byID[s.Parent().SpanID()]
 			if parent == nil {
@@ -80,9 +80,19 @@ func (o *told) trees(t *testing.T) []line {
 		out = append(out, l)
 	}
 	slices.SortFunc(out, func(a, b line) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Failure, b.Failure))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Failure, b.Failure), cmp.Compare(a.Status, b.Status))
 	})
 	return out
+}
+
+// statusAttribute is how the span says that it ended.
+func statusAttribute(s sdktrace.ReadOnlySpan) string {
+	for _, a := range s.Attributes() {
+		if a.Key == "durabletask.task.status" {
+			return a.Value.AsString()
+		}
+	}
+	return ""
 }
 
 // journey does everything of which there are spans, in two generations.
@@ -223,6 +233,16 @@ func TestCrashesChangeNoTrace(t *testing.T) {
 	whole, counted := &told{}, &faults.Plan{At: -1}
 	synctest.Test(t, func(t *testing.T) { travel(t, whole, counted) })
 	want := whole.trees(t)
+	ended := map[string]int{}
+	for _, l := range want {
+		ended[l.Status]++
+		if l.Kind == "consumer" && l.Status != "Completed" {
+			t.Errorf("the wait %s is %s", l.Name, l.Status)
+		}
+	}
+	if ended["Canceled"] != 1 || ended["ContinuedAsNew"] != 1 {
+		t.Errorf("how spans ended: %v", ended)
+	}
 	if len(want) < 25 {
 		t.Fatalf("there are only %d spans: %v", len(want), want)
 	}

@@ -3,11 +3,14 @@ package tracing
 import (
 	"context"
 	"crypto/rand"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // span is a span that has ended.
@@ -42,6 +45,16 @@ func (t *Tracer) tell(s span) {
 		out.SetStatus(codes.Error, s.failure)
 	}
 	out.End(trace.WithTimestamp(maxTime(s.begin, s.end)))
+}
+
+// maxFailure bounds what a span says of an error, in bytes.
+const maxFailure = 300
+
+// failureText is what a span says of an error: without secrets, cut, and UTF-8, because one text that is not keeps a whole batch from
+// being sent.
+func failureText(text string) string {
+	text = redact.Text(text)
+	return strings.ToValidUTF8(text[:min(len(text), maxFailure)], "")
 }
 
 func maxTime(a, b time.Time) time.Time {

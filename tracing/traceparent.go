@@ -6,29 +6,21 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
 // Parse reads a W3C traceparent; ok is false for what is none.
-func Parse(traceparent string) (c trace.SpanContext, ok bool) {
-	const version, length = "00", 55
-	if len(traceparent) != length || strings.ToLower(traceparent) != traceparent {
+func Parse(text string) (c trace.SpanContext, ok bool) {
+	if text = traceparent.Clean(text); text == "" {
 		return c, false
 	}
-	parts := strings.Split(traceparent, "-")
-	if len(parts) != 4 || parts[0] != version || len(parts[3]) != 2 {
-		return c, false
-	}
-	traceID, err := trace.TraceIDFromHex(parts[1])
-	if err != nil {
-		return c, false
-	}
-	spanID, err := trace.SpanIDFromHex(parts[2])
-	if err != nil {
-		return c, false
-	}
-	flags, err := hex.DecodeString(parts[3])
-	if err != nil {
-		return c, false
+	parts := strings.Split(text, "-")
+	traceID, err1 := trace.TraceIDFromHex(parts[1])
+	spanID, err2 := trace.SpanIDFromHex(parts[2])
+	flags, err3 := hex.DecodeString(parts[3])
+	if err1 != nil || err2 != nil || err3 != nil {
+		return c, false // unreachable: it has the form
 	}
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, TraceFlags: trace.TraceFlags(flags[0]) & trace.FlagsSampled, Remote: true}), true
 }

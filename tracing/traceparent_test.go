@@ -1,7 +1,9 @@
 package tracing
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/vibedata/roundhouse/internal/traceparent"
 )
@@ -21,4 +23,14 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%q became %q", text, Format(c))
 		}
 	})
+}
+
+// One text that is not UTF-8 would keep a whole batch of spans from being sent.
+func TestFailureText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("ü", maxFailure), strings.Repeat("x", maxFailure-1) + "ü", "\xff\xfe", "plain"} {
+		if got := failureText(text); !utf8.ValidString(got) || len(got) > maxFailure {
+			t.Errorf("%.20q became %q", text, got)
+		}
+	}
 }

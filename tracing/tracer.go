@@ -89,14 +89,6 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// Flush sends what waits.
-func (t *Tracer) Flush(ctx context.Context) error {
-	if t == nil {
-		return nil
-	}
-	return t.provider.ForceFlush(ctx)
-}
-
 // Begin begins the trace of a correlation id, with the creation of an orchestration.
 func (t *Tracer) Begin(orchestration, correlationID string) string {
 	id := traceID(correlationID)

@@ -49,8 +49,8 @@ func (p pass) mark() int64 { return p.began.UnixMicro() }
 // process. After the last slice there is nothing to do for Config.RepairEvery. One call at a time is enough for all
 // processes; several do no harm.
 //
-// A pass reads first, the last of the orchestrations and the first of the rows in one call: it adds up, in buckets of ids, the rows that the orchestrations should have, and the rows that there
-// are. What a change in between makes differ is looked at as if it were wrong. Buckets whose sums are equal are correct, and a pass
+// A pass reads first, the last of the orchestrations and the first of the rows in one call: it adds up, in buckets of ids, the
+// rows that the orchestrations should have, and the rows that there are. What a change in between makes differ is looked at as if it were wrong. Buckets whose sums are equal are correct, and a pass
 // that finds no others is done. Else it goes over the orchestrations of the others, marks the rows that each should have, and
 // writes those that are missing; then over the rows, and deletes those without the mark that no orchestration should have.
 // Changes in between are judged by the current status, and a row is deleted only if nobody has written it since. So
