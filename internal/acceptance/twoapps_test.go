@@ -286,24 +286,17 @@ func (p *pair) testAgreement(t *testing.T) {
 			t.Errorf("version %s, %v", version, err)
 		}
 	}
-	// The publisher has a report of every update that the managed application's history has, and of no other.
-	history := func(side *platform, engine, operation string) []item {
-		return side.list(t, "/api/history", url.Values{"engine": {engine}, "operation": {operation}, "instanceId": {p.instance}, "limit": {"100"}})
-	}
-	updated, reported := map[string]bool{}, map[string]bool{}
-	for _, row := range history(p.managed.platform, update.Engine, update.OperationProcess) {
+	// The publisher has a report of every update that the managed application's history has, and of no other. A report
+	// that has left the outbox is in the publisher's history when its queue has handed it over.
+	updated := map[string]bool{}
+	for _, row := range p.history(t, p.managed.platform, update.Engine, update.OperationProcess) {
 		updated[fmt.Sprint(row["correlationId"])] = true
 	}
-	for _, row := range history(p.publisher.platform, updatepublisher.Engine, updatepublisher.OperationReport) {
-		entry := p.publisher.get(t, fmt.Sprintf("/api/history/%s/%s", updatepublisher.Engine, url.PathEscape(row["rowKey"].(string))))
-		input, err := json.Marshal(entry["input"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if in := decode[updatepublisher.ReportInput](t, input); in.Finished != nil {
-			reported[in.Finished.CorrelationID] = true
-		}
-	}
+	var reported map[string]bool
+	until(t, "as many reports as updates", func() bool {
+		reported = p.finished(t)
+		return len(reported) >= len(updated)
+	})
 	if diff := cmp.Diff(updated, reported); diff != "" || len(updated) != 2 {
 		t.Errorf("updates (-managed application +publisher):\n%s", diff)
 	}
@@ -315,6 +308,29 @@ func (p *pair) testAgreement(t *testing.T) {
 			t.Errorf("%s: %d violations of the host's contract", name, n)
 		}
 	}
+}
+
+// history is what a side has of an operation of the instance.
+func (p *pair) history(t *testing.T, side *platform, engine, operation string) []item {
+	t.Helper()
+	return side.list(t, "/api/history", url.Values{"engine": {engine}, "operation": {operation}, "instanceId": {p.instance}, "limit": {"100"}})
+}
+
+// finished are the correlation ids of the updates whose end the publisher's history has.
+func (p *pair) finished(t *testing.T) map[string]bool {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, row := range p.history(t, p.publisher.platform, updatepublisher.Engine, updatepublisher.OperationReport) {
+		entry := p.publisher.get(t, fmt.Sprintf("/api/history/%s/%s", updatepublisher.Engine, url.PathEscape(row["rowKey"].(string))))
+		input, err := json.Marshal(entry["input"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in := decode[updatepublisher.ReportInput](t, input); in.Finished != nil {
+			ids[in.Finished.CorrelationID] = true
+		}
+	}
+	return ids
 }
 
 func (p *pair) unlockedAtPublisher(t *testing.T) registry.Instance {

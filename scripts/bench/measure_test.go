@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vibedata/roundhouse/tables"
 )
 
@@ -130,12 +132,26 @@ func TestLinear(t *testing.T) {
 // An event that wakes an orchestration with a history is told to the transaction.
 func TestParkedEvents(t *testing.T) {
 	t.Parallel()
-	values, err := parkedEvents().measure(t.Context(), 0)
-	if err != nil || len(values) != 3 || values[0] <= 0 || values[1] <= 0 {
-		t.Fatalf("%v, %v", values, err)
+	s := parkedEvents()
+	values, err := s.measure(t.Context(), 0)
+	if err != nil || len(values) != len(s.metrics) {
+		t.Fatalf("%d metrics: %v, %v", len(s.metrics), values, err)
 	}
-	if got := values[2]; got < 3 || got > 6 {
-		t.Errorf("%v transactions, want 6 or less: send, receive, two pages, commit, delete", got)
+	measured := map[string]float64{}
+	for i, m := range s.metrics {
+		measured[strings.TrimPrefix(m.name, "events/parked/2000/")] = values[i]
+	}
+	if measured["ms"] <= 0 || measured["elsewhere_ms"] <= 0 {
+		t.Errorf("no time was measured: %v", measured)
+	}
+	delete(measured, "ms")
+	delete(measured, "elsewhere_ms")
+	want := map[string]float64{
+		"tx": 6, "tx/put": 1, "tx/get": 1, "tx/query": 2, "tx/commit": 1, "tx/delete": 1,
+		"direct/tx": 5, "direct/tx/put": 1, "direct/tx/get": 0, "direct/tx/query": 2, "direct/tx/commit": 1, "direct/tx/delete": 1,
+	}
+	if diff := cmp.Diff(want, measured); diff != "" {
+		t.Errorf("transactions (-want +got):\n%s", diff)
 	}
 }
 

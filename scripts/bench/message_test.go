@@ -10,7 +10,7 @@ import (
 func TestBudgets(t *testing.T) {
 	t.Parallel()
 	activities := map[string]int64{"tx/sequence/1": 1, "tx/sequence/3": 3, "tx/sequence/5": 5, "tx/sequence/100": 100,
-		"tx/fanout/100": 100, "tx/fanout/1000": 1000, "tx/duplicate": 3}
+		"tx/local/5": 5, "tx/fanout/100": 100, "tx/fanout/1000": 1000, "tx/duplicate": 3}
 	for _, m := range messages() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
