@@ -216,11 +216,11 @@ func TestStorageComesLate(t *testing.T) {
 			Attempt int
 		}
 		for line := range strings.Lines(b.log.String()) {
-			if strings.Contains(line, `"msg":"delivery"`) && json.Unmarshal([]byte(line), &delivered) == nil && delivered.Attempt != 1 {
+			if strings.Contains(line, `"fate":`) && json.Unmarshal([]byte(line), &delivered) == nil && delivered.Attempt != 1 {
 				t.Errorf("attempt %d: %s", delivered.Attempt, line)
 			}
 		}
-		for _, want := range []string{`"msg":"delivery"`, `"outcome":"put back"`, `"msg":"storage is prepared"`} {
+		for _, want := range []string{`"fate":"succeeded"`, `"outcome":"put back"`, `"msg":"storage is prepared"`} {
 			if !strings.Contains(b.log.String(), want) {
 				t.Errorf("%s is not in the log", want)
 			}

@@ -146,7 +146,7 @@ func (a *api) leave(ctx context.Context, m method, r *request, err error) {
 		return
 	}
 	if err == nil {
-		a.log.Error("a change is not in the audit log", "method", r.http.Method, "path", r.http.URL.Path, "correlationId", r.correlationID)
+		a.log.ErrorContext(ctx, "a change is not in the audit log", "method", r.http.Method, "path", r.http.URL.Path, "correlationId", r.correlationID)
 		return
 	}
 	if f := failureOf(err, a.now()); f.status == http.StatusForbidden || f.hidden {

@@ -75,7 +75,7 @@ func (in *intake) serve(r route) echo.HandlerFunc {
 			header(c.Response().Header(), f)
 		}
 		in.log.LogAttrs(ctx, level, "intake", slog.String("route", r.path), slog.String("correlationId", correlationID), slog.Int("status", status),
-			slog.Int64("durationMs", in.now().Sub(began).Milliseconds()), slog.String("reason", reason(err)))
+			slog.Int64("durationMs", in.now().Sub(began).Milliseconds()), slog.String("error", reason(err)))
 		c.Response().Header().Set("Cache-Control", "no-store")
 		c.Response().Header().Set("x-correlation-id", correlationID)
 		return c.JSON(status, document)
