@@ -109,7 +109,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	}
 	err = m.serve(ctx, a, s, log)
 	code := exitCode(err)
-	log.WarnContext(ctx, "stopped", "error", err.Error(), "exitCode", code)
+	log.WarnContext(ctx, "stopped", "reason", err.Error(), "exitCode", code)
 	if code == exitFailure && !errors.Is(err, errParentGone) { // else nobody reads it
 		m.complain("stopped: " + err.Error())
 	}
@@ -179,7 +179,7 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	// Its end comes first: nobody waits then for what is not going to be there.
 	group.Add(func() error { return prepare(ctx, a.Preparation) }, stop)
 	group.Add(srv.serve, func(reason error) {
-		log.InfoContext(ctx, "stopping", "error", reason.Error())
+		log.InfoContext(ctx, "stopping", "reason", reason.Error())
 		m.stop(a, srv, reason, log)
 	})
 	group.Add(func() error { return awaitSignal(ctx, signals) }, stop)
