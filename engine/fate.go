@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/traceparent"
+	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 // Fate is the result of a delivery.
@@ -96,10 +97,13 @@ func (a *attempt) report(ctx context.Context) {
 // ids are the fields that say whose the message is, those that it has.
 func (a *attempt) ids() []slog.Attr {
 	ids := []slog.Attr{slog.String("engine", a.def.Name), slog.String("operation", a.def.operationOf(a.message))}
+	trace := a.message.TraceParent
 	if a.decodeErr == nil {
-		ids = append(ids, slog.String("orchestrationId", a.orchestrationID()))
+		run := orchestrator.Start{ID: a.orchestrationID(), CorrelationID: a.message.CorrelationID, Trace: trace}
+		ids, trace = append(ids, slog.String("orchestrationId", run.ID)), a.config.Runtime.TraceOf(run)
 	}
-	for _, id := range [...]slog.Attr{slog.String("correlationId", a.message.CorrelationID), slog.String("tenantId", a.message.TenantID), slog.String("trace_id", traceparent.TraceID(a.message.TraceParent))} {
+	for _, id := range [...]slog.Attr{slog.String("correlationId", a.message.CorrelationID), slog.String("tenantId", a.message.TenantID),
+		slog.String("trace_id", traceparent.TraceID(trace))} {
 		if id.Value.String() != "" {
 			ids = append(ids, id)
 		}

@@ -81,14 +81,20 @@ func nothingIsAway(faults.Call) bool { return false }
 type begun struct {
 	t *testing.T
 	*Handler
-	log *bytes.Buffer
+	log    *bytes.Buffer
+	logger *slog.Logger
 }
 
 func (a *account) begin(t *testing.T, pairs ...string) begun {
 	t.Helper()
+	return a.beginApp(t, workApp(), pairs...)
+}
+
+func (a *account) beginApp(t *testing.T, app App, pairs ...string) begun {
+	t.Helper()
 	var out bytes.Buffer
 	log, stop := newLog(&out, slog.LevelDebug)
-	h, err := New(workApp(), Config{Lookup: emulator.With(append(pairs, "AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")...).Lookup,
+	h, err := New(app, Config{Lookup: emulator.With(append(pairs, "AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")...).Lookup,
 		Tables: faults.Tables(a.tables, a.intercept), Queues: faults.Queues(a.queues, a.intercept), Blobs: faults.Blobs(a.blobs, a.intercept),
 		Log: log})
 	if err != nil {
@@ -99,7 +105,7 @@ func (a *account) begin(t *testing.T, pairs ...string) begun {
 		stop()
 		logstest.Check(t, out.Bytes())
 	})
-	return begun{t, h, &out}
+	return begun{t, h, &out, log}
 }
 
 // do sends a request as the host does.
