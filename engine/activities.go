@@ -19,9 +19,8 @@ func (p *Pipeline) HandleActivities(ctx context.Context, d Delivery) error {
 		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
 	orchestration := m.orchestration()
-	correlate(ctx, orchestration)
-	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "activities", slog.String("orchestration", orchestration),
-		slog.String("messageId", m.header.MessageID), slog.Int("attempt", m.attempt), slog.Bool("reported", err == nil))
+	p.logDelivery(ctx, slog.LevelInfo, slog.String("orchestrationId", orchestration),
+		slog.String("messageId", m.header.MessageID), slog.Int("attempt", m.attempt))
 	return err
 }
 

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/vibedata/roundhouse/internal/traceparent"
+	"github.com/vibedata/roundhouse/orchestrator"
 )
 
 // Fate is the result of a delivery.
@@ -79,20 +82,33 @@ func (a *attempt) report(ctx context.Context) {
 	took := a.config.Now().Sub(a.began)
 	a.observe(ctx, took)
 
-	level, attrs := slog.LevelInfo, []slog.Attr{
-		slog.String("engine", a.def.Name),
-		slog.String("correlationId", a.message.CorrelationID),
+	level, attrs := slog.LevelInfo, append(a.ids(),
 		slog.String("messageId", a.header.MessageID),
-		slog.String("operation", a.def.operationOf(a.message)),
 		slog.Int("attempt", a.number),
 		slog.String("fate", string(a.fate)),
-		slog.Int64("durationMs", took.Milliseconds()),
-	}
+		slog.Int64("durationMs", took.Milliseconds()))
 	if a.cause != nil {
 		level = slog.LevelWarn
-		attrs = append(attrs, slog.String("reason", Redact(a.cause.Error())))
+		attrs = append(attrs, slog.String("error", Redact(a.cause.Error())))
 	}
-	a.config.Log.LogAttrs(ctx, level, "delivery", attrs...)
+	a.logDelivery(ctx, level, attrs...)
+}
+
+// ids are the fields that say whose the message is, those that it has.
+func (a *attempt) ids() []slog.Attr {
+	ids := []slog.Attr{slog.String("engine", a.def.Name), slog.String("operation", a.def.operationOf(a.message))}
+	trace := a.message.TraceParent
+	if a.decodeErr == nil {
+		run := orchestrator.Start{ID: a.orchestrationID(), CorrelationID: a.message.CorrelationID, Trace: trace}
+		ids, trace = append(ids, slog.String("orchestrationId", run.ID)), a.config.Runtime.TraceOf(run)
+	}
+	for _, id := range [...]slog.Attr{slog.String("correlationId", a.message.CorrelationID), slog.String("tenantId", a.message.TenantID),
+		slog.String("trace_id", traceparent.TraceID(trace))} {
+		if id.Value.String() != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // observe tells whoever counts deliveries. Storage dates a message, so a clock that is behind it counts as no time.

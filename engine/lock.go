@@ -148,7 +148,7 @@ func (s *LockSteps) acquireWhenFree(ctx *orchestrator.Context, in lockInput) (*o
 		if err != nil || r.Held {
 			return lock, err
 		}
-		ctx.Logger().Info("the instance is locked: waiting", "instance", in.InstanceID, "holder", r.Holder, "until", r.Until)
+		ctx.Logger().Info("the instance is locked: waiting", "instanceId", in.InstanceID, "holder", r.Holder, "until", r.Until)
 		if err := ctx.Sleep(min(pause, max(time.Second, r.Until.Sub(ctx.Now())))); err != nil {
 			return nil, err
 		}
@@ -170,7 +170,7 @@ func (s *LockSteps) renewUntilOver(ctx *orchestrator.Context, in lockInput, over
 			return nil
 		}
 		if err != nil {
-			ctx.Logger().Warn("the lock was not renewed", "instance", in.InstanceID, "reason", err)
+			ctx.Logger().Warn("the lock was not renewed", "instanceId", in.InstanceID, "error", err)
 		}
 	}
 }
@@ -182,6 +182,6 @@ func (s *LockSteps) unlock(ctx *orchestrator.Context, lock *orchestrator.Future[
 		return
 	}
 	if err := orchestrator.Undo(ctx, lock); err != nil {
-		ctx.Logger().Warn("the lock is left to expire", "instance", in.InstanceID, "reason", err)
+		ctx.Logger().Warn("the lock is left to expire", "instanceId", in.InstanceID, "error", err)
 	}
 }

@@ -144,7 +144,7 @@ func (p *Pipeline) handleDelivery(ctx context.Context, d Delivery, settle func(*
 	}
 	v := p.newAttempt(def, d)
 	if v.decodeErr == nil {
-		correlate(ctx, v.message.CorrelationID)
+		tellReport(ctx, v.ids()...)
 	}
 	settle(v, ctx)
 	v.report(ctx)

@@ -102,24 +102,23 @@ func (p *Pipeline) HandleSignal(ctx context.Context, d Delivery) error {
 	if err != nil {
 		return m.deadLetter(ctx, ReasonUndecodable, err)
 	}
-	correlate(ctx, s.InstanceID)
+	tellReport(ctx, slog.String("orchestrationId", s.InstanceID), slog.String("type", string(s.Type)), slog.String("signalId", s.SignalID))
 	began := p.config.Now()
 	out, err := p.config.Runtime.Deliver(ctx, s)
-	applied := err == nil
 	switch {
 	case errors.Is(err, orchestrator.ErrEarly):
 		err = m.putBack(ctx, earlyDelay)
 	case errors.Is(err, orchestrator.ErrElsewhere):
 		err = m.putBack(ctx, p.config.ElsewhereDelay)
-	case applied && !out.Ended() && out.Status != orchestrator.Retrying:
+	case err == nil && !out.Ended() && out.Status != orchestrator.Retrying:
 		again := d.DequeueCount > 1 || len(m.body) < len(d.Body) // it was delivered before, or put back
 		err = p.recordRunning(ctx, out, began, again)
 	}
 	if err == nil && out.Status == orchestrator.Stalled && m.header.Retry != nil {
 		err = p.deadLetterUnstarted(ctx, out, m.header) // a retry of the dead letter has not helped
 	}
-	p.config.Log.LogAttrs(ctx, slog.LevelInfo, "signal", slog.String("orchestration", s.InstanceID), slog.String("type", string(s.Type)),
-		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)), slog.Bool("applied", applied))
+	p.logDelivery(ctx, slog.LevelInfo, slog.String("orchestrationId", s.InstanceID), slog.String("type", string(s.Type)),
+		slog.String("signalId", s.SignalID), slog.String("status", string(out.Status)))
 	return err
 }
 

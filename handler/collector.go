@@ -43,7 +43,7 @@ func (c *collector) Held(ctx context.Context) bool {
 	}
 	c.held = err == nil
 	if err != nil && !errors.Is(err, hostlock.ErrHeld) && !errors.Is(err, hostlock.ErrLost) {
-		c.log.WarnContext(ctx, "who collects the metrics is not known", "reason", err.Error())
+		c.log.WarnContext(ctx, "who collects the metrics is not known", "error", err.Error())
 	}
 	return c.held
 }

@@ -52,6 +52,6 @@ func (p program) handBack(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("hand back the work: %w", err)
 	}
-	log.Info("the work is handed back", "durationMs", time.Since(began).Milliseconds())
+	log.InfoContext(ctx, "the work is handed back", "durationMs", time.Since(began).Milliseconds())
 	return nil
 }

@@ -86,7 +86,8 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 		return m.command(ctx, args, lookup)
 	}
 	reader := settings.NewReader(lookup)
-	s, log, err := m.load(reader)
+	s, log, stop, err := m.load(reader)
+	defer stop()
 	if err != nil {
 		return m.badSettings(err)
 	}
@@ -99,7 +100,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	case reader.Err() != nil:
 		return m.badSettings(reader.Err())
 	case err != nil:
-		log.Error("wiring failed", "reason", err.Error())
+		log.ErrorContext(ctx, "wiring failed", "error", err.Error())
 		m.complain("the program cannot be put together: " + err.Error())
 		return exitFailure
 	}
@@ -108,7 +109,7 @@ func (m runner) Run(ctx context.Context, args []string, lookup func(string) (str
 	}
 	err = m.serve(ctx, a, s, log)
 	code := exitCode(err)
-	log.Warn("stopped", "reason", err.Error(), "exitCode", code)
+	log.WarnContext(ctx, "stopped", "reason", err.Error(), "exitCode", code)
 	if code == exitFailure && !errors.Is(err, errParentGone) { // else nobody reads it
 		m.complain("stopped: " + err.Error())
 	}
@@ -128,23 +129,23 @@ func (m runner) complain(text string) {
 }
 
 // load reads the settings. When some are wrong, the engines are asked for theirs as well, so that all are told at once.
-func (m runner) load(r *settings.Reader) (settings.Settings, *slog.Logger, error) {
-	s, err := settings.Load(r)
-	log := slog.New(redact.Log(slog.NewJSONHandler(m.Stdout, &slog.HandlerOptions{Level: s.LogLevel})))
+func (m runner) load(r *settings.Reader) (s settings.Settings, log *slog.Logger, stop func(), err error) {
+	s, err = settings.Load(r)
+	log, stop = newLog(m.Stdout, s.LogLevel)
 	if err == nil || m.App.Engines == nil {
-		return s, log, err
+		return s, log, stop, err
 	}
 	inMemory, _, platformErr := Platform{Settings: r, Log: slog.New(slog.DiscardHandler), identity: azure.EmulatorAccount(1, 1, 1).Identity}.over(tables.NewMemory(), queues.NewMemory(), blobs.NewMemory(), "", nil)
 	events, outboxErr := outbox.New(outbox.Config{Tables: inMemory.Tables, Queues: inMemory.Queues, Blobs: inMemory.Blobs, Options: outbox.DefaultOptions(), Logger: log})
 	if platformErr != nil || outboxErr != nil {
-		return s, log, errors.Join(err, platformErr, outboxErr)
+		return s, log, stop, errors.Join(err, platformErr, outboxErr)
 	}
 	inMemory.Outbox = outbox.NewWriter(events)
 	inMemory.Events = Events{outbox.NewAdmin(events), inMemory.Outbox, s.Outbox.Retention}
 	if definitions, err := m.App.Engines(&inMemory); err == nil { // what it cannot build for want of settings is not the news
 		_ = readSchedules(r, definitions)
 	}
-	return s, log, errors.Join(err, r.Err())
+	return s, log, stop, errors.Join(err, r.Err())
 }
 
 // serve starts the program and runs its server until that fails, a signal comes, the parent is gone, or ctx ends. It
@@ -169,7 +170,7 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	log.Info("listening", "address", srv.listener.Addr().String(), "budget", s.Budget.String())
+	log.InfoContext(ctx, "listening", "address", srv.listener.Addr().String(), "budgetMs", s.Budget.Milliseconds())
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := func(error) { cancel(trigger.ErrStopping) }
@@ -178,7 +179,7 @@ func (m runner) serve(ctx context.Context, a program, s settings.Settings, log *
 	// Its end comes first: nobody waits then for what is not going to be there.
 	group.Add(func() error { return prepare(ctx, a.Preparation) }, stop)
 	group.Add(srv.serve, func(reason error) {
-		log.Info("stopping", "reason", reason.Error())
+		log.InfoContext(ctx, "stopping", "reason", reason.Error())
 		m.stop(a, srv, reason, log)
 	})
 	group.Add(func() error { return awaitSignal(ctx, signals) }, stop)
@@ -194,7 +195,7 @@ func (m runner) stop(a program, srv *server, reason error, log *slog.Logger) {
 		wait = defaultDrain
 	}
 	if err := a.handBack(context.Background(), log); err != nil {
-		log.Error("not all work is handed back: others take it over in time", "reason", err.Error())
+		log.Error("not all work is handed back: others take it over in time", "error", err.Error())
 	}
 	if errors.Is(reason, errParentGone) {
 		wait = 0 // nobody is left to take an answer

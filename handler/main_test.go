@@ -55,8 +55,8 @@ func TestMain(m *testing.M) {
 
 // logRecord is what the tests look at of a line of the log.
 type logRecord struct {
-	Msg, Reason, Address string
-	ExitCode             int
+	Msg, Reason, Error, Address string
+	ExitCode                    int
 }
 
 // process is a runner that runs inside the test.

@@ -188,7 +188,7 @@ func (p *parts) credentials(ctx context.Context) (map[string][]engine.Credential
 		if len(all) == 0 {
 			return nil, err
 		}
-		p.log.WarnContext(ctx, "not all credentials are known", "reason", err.Error())
+		p.log.WarnContext(ctx, "not all credentials are known", "error", err.Error())
 	}
 	return all, nil
 }
@@ -208,6 +208,6 @@ func (p *parts) leavePush() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	if err := p.push.Close(ctx); err != nil {
-		p.log.Warn("the last metrics are not sent", "reason", err.Error())
+		p.log.Warn("the last metrics are not sent", "error", err.Error())
 	}
 }

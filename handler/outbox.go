@@ -111,7 +111,7 @@ func (e *events) prepare(ctx context.Context) error {
 func (e *events) wake(ctx context.Context, d engine.Delivery) error {
 	w, err := outbox.DecodeWake(string(d.Body))
 	if err != nil {
-		e.log.WarnContext(ctx, "outbox wake-up dropped", "messageId", d.ID, "bytes", len(d.Body), "reason", err.Error())
+		e.log.WarnContext(ctx, "outbox wake-up dropped", "messageId", d.ID, "bytes", len(d.Body), "error", err.Error())
 		return nil
 	}
 	if _, err = e.dispatcher.Dispatch(ctx, w.Tenant); err == nil && errors.Is(context.Cause(ctx), trigger.ErrStopping) {
@@ -162,7 +162,7 @@ func (e *events) retain(ctx context.Context, _ trigger.TimerDelivery) error {
 			return fmt.Errorf("remove processed events, after %d: %w", removed, err)
 		}
 	}
-	e.log.InfoContext(ctx, "outbox retention", "removed", removed, "before", before)
+	e.log.Log(ctx, levelFor(removed > 0), "outbox retention", "removed", removed, "before", before)
 	return nil
 }
 

@@ -89,7 +89,7 @@ func (s *payloads) opened(queue string, handle trigger.QueueHandler) trigger.Que
 			return errors.Join(err, back)
 		}
 		s.log.ErrorContext(ctx, "a message was put back, because its payload, or one that it needs, cannot be decrypted",
-			"queue", queue, "messageId", d.ID, "again", unreadDelay.String(), "error", err.Error())
+			"queue", queue, "messageId", d.ID, "againMs", unreadDelay.Milliseconds(), "error", err.Error())
 		return nil
 	}
 }

@@ -44,12 +44,12 @@ func (r *purger) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	outOfTime := errors.Is(context.Cause(ctx), trigger.ErrBudget)
 	switch {
 	case errors.Is(err, hostlock.ErrHeld):
-		r.log.InfoContext(ctx, "orchestration retention left to another", "reason", err.Error())
+		r.log.DebugContext(ctx, "orchestration retention left to another", "error", err.Error())
 		return nil
 	case err != nil && !outOfTime:
 		return fmt.Errorf("purge orchestrations that ended before %s, after %d: %w", before.Format(time.RFC3339), purged, err)
 	}
-	r.log.InfoContext(ctx, "orchestration retention", "purged", purged, "damaged", damaged, "before", before, "complete", err == nil)
+	r.log.Log(ctx, levelFor(purged+damaged > 0 || err != nil), "orchestration retention", "purged", purged, "damaged", damaged, "before", before, "complete", err == nil)
 	return nil
 }
 

@@ -15,7 +15,7 @@ func (p *parts) release(ctx context.Context, lost nodes.Lost) {
 	locks, lockErr := p.locks.ReleaseNode(ctx, lost.Node)
 	pollers, pollerErr := p.pollers.release(ctx, lost.Node)
 	if err := errors.Join(err, lockErr, pollerErr); err != nil {
-		p.log.WarnContext(ctx, "not all that a node held could be released: what is left ends by itself", "node", lost.Node, "reason", err.Error())
+		p.log.WarnContext(ctx, "not all that a node held could be released: what is left ends by itself", "node", lost.Node, "error", err.Error())
 	}
 	if events+locks+pollers > 0 {
 		p.log.InfoContext(ctx, "what a node held is released", "node", lost.Node, "events", events, "locks", locks, "pollers", pollers)

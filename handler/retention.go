@@ -59,10 +59,10 @@ func (r retention) run(ctx context.Context) (complete bool, err error) {
 		return nil
 	})
 	if errors.Is(err, hostlock.ErrHeld) {
-		r.log.Info("retention left to another", "job", r.job, "reason", err.Error())
+		r.log.DebugContext(ctx, "retention left to another", "job", r.job, "error", err.Error())
 		return false, nil
 	}
 	complete = complete && err == nil
-	r.log.Info("retention", "job", r.job, "removed", removed, "complete", complete)
+	r.log.Log(ctx, levelFor(removed > 0 || !complete), "retention", "job", r.job, "removed", removed, "complete", complete)
 	return complete, err
 }

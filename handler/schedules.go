@@ -50,7 +50,7 @@ func (p *parts) onSchedules(ctx context.Context, _ trigger.TimerDelivery) error 
 	if err == nil && n.Items == 0 {
 		return trigger.ErrIdle
 	}
-	p.log.InfoContext(ctx, "schedules", "items", n.Items, "messages", n.Messages, "failed", n.Failed, "complete", err == nil)
+	p.log.Log(ctx, levelFor(n.Messages+n.Failed > 0 || err != nil), "schedules", "items", n.Items, "messages", n.Messages, "failed", n.Failed, "complete", err == nil)
 	return err
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/internal/azurite"
 	"github.com/vibedata/roundhouse/internal/faults"
+	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/testenv"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -80,20 +81,31 @@ func nothingIsAway(faults.Call) bool { return false }
 type begun struct {
 	t *testing.T
 	*Handler
-	log *bytes.Buffer
+	log    *bytes.Buffer
+	logger *slog.Logger
 }
 
 func (a *account) begin(t *testing.T, pairs ...string) begun {
 	t.Helper()
-	var log bytes.Buffer
-	h, err := New(workApp(), Config{Lookup: emulator.With(append(pairs, "AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")...).Lookup,
+	return a.beginApp(t, workApp(), pairs...)
+}
+
+func (a *account) beginApp(t *testing.T, app App, pairs ...string) begun {
+	t.Helper()
+	var out bytes.Buffer
+	log, stop := newLog(&out, slog.LevelDebug)
+	h, err := New(app, Config{Lookup: emulator.With(append(pairs, "AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")...).Lookup,
 		Tables: faults.Tables(a.tables, a.intercept), Queues: faults.Queues(a.queues, a.intercept), Blobs: faults.Blobs(a.blobs, a.intercept),
-		Log: slog.New(slog.NewJSONHandler(&log, nil))})
+		Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.Close)
-	return begun{t, h, &log}
+	t.Cleanup(func() {
+		h.Close()
+		stop()
+		logstest.Check(t, out.Bytes())
+	})
+	return begun{t, h, &out, log}
 }
 
 // do sends a request as the host does.
@@ -216,11 +228,11 @@ func TestStorageComesLate(t *testing.T) {
 			Attempt int
 		}
 		for line := range strings.Lines(b.log.String()) {
-			if strings.Contains(line, `"msg":"delivery"`) && json.Unmarshal([]byte(line), &delivered) == nil && delivered.Attempt != 1 {
+			if strings.Contains(line, `"fate":`) && json.Unmarshal([]byte(line), &delivered) == nil && delivered.Attempt != 1 {
 				t.Errorf("attempt %d: %s", delivered.Attempt, line)
 			}
 		}
-		for _, want := range []string{`"msg":"delivery"`, `"outcome":"put back"`, `"msg":"storage is prepared"`} {
+		for _, want := range []string{`"fate":"succeeded"`, `"outcome":"put back"`, `"msg":"storage is prepared"`} {
 			if !strings.Contains(b.log.String(), want) {
 				t.Errorf("%s is not in the log", want)
 			}
@@ -313,7 +325,7 @@ func TestProcessWithoutStorage(t *testing.T) {
 	mustRequest(t, http.MethodGet, base+"/", "", http.StatusOK)
 	mustRequest(t, http.MethodGet, base+"/api/health/live", "", http.StatusOK)
 	missing, line := until("storage is not prepared: what needs it waits, or is refused, until it is")
-	if !strings.Contains(missing.Reason, "steps failed") || !strings.Contains(missing.Reason, "without an answer") || len(line) > 1000 {
+	if !strings.Contains(missing.Error, "steps failed") || !strings.Contains(missing.Error, "without an answer") || len(line) > 1000 {
 		t.Errorf("%d bytes: %s", len(line), line)
 	}
 	mustRequest(t, http.MethodGet, base+"/api/health/ready", "", http.StatusServiceUnavailable)

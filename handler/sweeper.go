@@ -73,9 +73,9 @@ func (s sweeper) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 		return errors.Join(err, broken)
 	})
 	if errors.Is(err, hostlock.ErrHeld) {
-		s.log.Info("sweep left to another", "reason", err.Error())
+		s.log.DebugContext(ctx, "sweep left to another", "error", err.Error())
 		return nil
 	}
-	s.log.Info("sweep", "woken", woken, "mended", mended, "poison", taken, "complete", err == nil)
+	s.log.Log(ctx, levelFor(woken+mended+taken > 0 || err != nil), "sweep", "woken", woken, "mended", mended, "poison", taken, "complete", err == nil)
 	return err
 }

@@ -40,7 +40,7 @@ func (p *parts) closeTraces() {
 	ctx, cancel := context.WithTimeout(context.Background(), tracesTime)
 	defer cancel()
 	if err := p.traces.Close(ctx); err != nil {
-		p.log.Warn("the last traces are lost", "reason", err.Error())
+		p.log.Warn("the last traces are lost", "error", err.Error())
 	}
 }
 

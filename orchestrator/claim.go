@@ -19,7 +19,7 @@ func (r *Runtime) dropClaim(ctx context.Context, s Signal) {
 		return
 	}
 	if err := r.dropBlob(ctx, s.InstanceID, s.Payload.Blob); err != nil {
-		r.config.Log.Warn("a payload that is not needed any more stays", "orchestration", s.InstanceID, "reason", err.Error())
+		r.config.Log.WarnContext(ctx, "a payload that is not needed any more stays", "orchestrationId", s.InstanceID, "error", err.Error())
 	}
 }
 

@@ -36,13 +36,12 @@ func (c *Context) Replaying() bool { return c.execution.replaying }
 // has not ended: the process that takes it over runs them again. Calls that they make have no effect.
 func (c *Context) Parking() bool { return c.execution.closing }
 
-// Logger logs with the orchestration's id, execution and correlation id. It logs nothing during a replay or while
+// Logger logs with the orchestration's id and execution, and its correlation id, tenant and trace if it has them. It logs nothing during a replay or while
 // parking.
 func (c *Context) Logger() *slog.Logger {
 	x := c.execution
 	if x.codeLog == nil {
-		x.codeLog = slog.New(replayHandler{x.log.Handler(), x}).With(
-			"orchestration", x.id, "execution", x.number, "correlationId", x.correlationID)
+		x.codeLog = slog.New(replayHandler{x.ownLog().Handler(), x}).With("execution", x.number)
 	}
 	return x.codeLog
 }

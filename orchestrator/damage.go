@@ -115,7 +115,7 @@ func (r *Runtime) recordDamage(ctx context.Context, d Damage) {
 	d.Since = r.config.Now().UTC().Truncate(time.Microsecond)
 	err := r.indexDamage(ctx, d)
 	if err != nil {
-		r.config.Log.Warn("damage could not be recorded: it will be when it is noticed again", "orchestration", d.ID, "partition", d.Partition, "reason", err.Error())
+		r.config.Log.WarnContext(ctx, "damage could not be recorded: it will be when it is noticed again", "orchestrationId", d.ID, "partition", d.Partition, "error", err.Error())
 	}
 }
 
@@ -145,7 +145,7 @@ func (r *Runtime) indexDamage(ctx context.Context, d Damage) error {
 }
 
 func (r *Runtime) warn(d Damage) {
-	r.config.Log.Warn("an orchestration cannot be read: docs/recovery.md says what to do", "orchestration", d.ID, "partition", d.Partition, "reason", d.Reason)
+	r.config.Log.Warn("an orchestration cannot be read: docs/recovery.md says what to do", "orchestrationId", d.ID, "partition", d.Partition, "error", d.Reason)
 }
 
 // reportDamage calls Config.Damaged, unless a call has succeeded before.

@@ -62,7 +62,7 @@ func (r *Runtime) reviewOne(ctx context.Context, d Damage) error {
 	if err := r.send(ctx, wake, 0); err != nil {
 		return err
 	}
-	r.config.Log.Info("an orchestration that was damaged can be read again: it is woken", "orchestration", d.ID)
+	r.config.Log.InfoContext(ctx, "an orchestration that was damaged can be read again: it is woken", "orchestrationId", d.ID)
 	return r.clearDamage(ctx, d.Partition)
 }
 

@@ -114,7 +114,7 @@ func (d *driver) startDetached(ctx context.Context, e event) error {
 	s := Start{ID: id, Orchestrator: e.Name, Input: e.Payload, CorrelationID: d.start.CorrelationID, TenantID: d.start.TenantID, Trace: d.ownTrace()}
 	_, err := d.rt.Start(ctx, s)
 	if errors.Is(err, ErrConflict) || errors.Is(err, ErrExists) {
-		d.rt.config.Log.Warn("a detached orchestration was not started: its id is taken", "orchestration", d.start.ID, "id", id, "reason", err.Error())
+		d.log().WarnContext(ctx, "a detached orchestration was not started: its id is taken", "childId", id, "error", err.Error())
 		return nil
 	}
 	if err != nil {

@@ -19,6 +19,7 @@ type execution struct {
 	base          int // the execution whose results this one builds on: itself, or an earlier attempt
 	correlationID string
 	tenant        string          // that it belongs to; "" for the platform
+	trace         string          // the trace context of whoever started it; "" for none
 	name          string          // of its orchestrator
 	orchestrator  AnyOrchestrator // nil when its code does not run
 	log           *slog.Logger

@@ -134,7 +134,7 @@ func (d *driver) deleteBlobs(ctx context.Context, old []blobs.Version) {
 }
 
 func (d *driver) logBlobsLeft(err error) {
-	d.rt.config.Log.Warn("payloads that are not needed any more stay for now", "orchestration", d.start.ID, "reason", err.Error())
+	d.log().Warn("payloads that are not needed any more stay for now", "error", err.Error())
 }
 
 // obsoleteRows divides the rows before the latest execution into those that nobody needs any more, and those that will

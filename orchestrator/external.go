@@ -31,7 +31,7 @@ func (x *execution) applyRaised(e event) bool {
 		return false
 	}
 	if x.dropEarly {
-		x.log.Warn("nobody waits for the event: it is dropped", "orchestration", x.id, "event", e.Name, "signal", e.signal().ID)
+		x.ownLog().Warn("nobody waits for the event: it is dropped", "event", e.Name, "signalId", e.signal().ID)
 		return false
 	}
 	x.unread.put(e)

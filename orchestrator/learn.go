@@ -136,7 +136,7 @@ func (x *execution) applyStart(e event) {
 	s := e.start()
 	x.name, x.held, x.dropEarly, x.version, x.reference = e.Name, s.Held, s.Drop, s.Version, s.Reference
 	x.first, x.willRetry, x.call = max(s.First, 1), s.WillRetry, s.Call
-	x.errors, x.tenant = s.Errors, s.Tenant
+	x.errors, x.tenant, x.trace = s.Errors, s.Tenant, s.Trace
 	if s.Rules > 0 {
 		x.publishes, x.signals = s.Publishes, s.Signals
 	}

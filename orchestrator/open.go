@@ -108,7 +108,7 @@ func (d *driver) begin(ctx context.Context, number int, started event) error {
 	options := d.orchestrator.configured()
 	started.Kind, started.Name = executionStarted, d.orchestrator.Name()
 	details.CorrelationID, details.Tenant = d.start.CorrelationID, d.start.TenantID
-	d.start.Trace = d.rt.beginTrace(d.start)
+	d.start.Trace = d.rt.TraceOf(d.start)
 	details.Trace = d.start.Trace
 	details.Parent, details.Carry, details.Timeout = d.start.Parent, d.start.Carry, d.start.Timeout.Microseconds()
 	details.Version, details.Drop, details.Reference = options.version, options.drop, d.start.Reference

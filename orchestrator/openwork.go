@@ -23,7 +23,7 @@ func (x *execution) awaitOpenWork(ctx *Context) {
 	}
 	for _, t := range x.tasks {
 		if t.err != nil && !t.awaited && !t.canceled {
-			ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "reason", t.err)
+			ctx.Logger().Warn("a call failed and nobody waited for it", "call", t.name, "error", t.err)
 		}
 	}
 }

@@ -246,10 +246,10 @@ func (r *Runtime) checkParked(ctx context.Context, p parkedEntry, late time.Dura
 	}
 	r.count(func(c *Counts) { c.Woken++ })
 	if s.Status == Stalled {
-		r.config.Log.Info("an orchestration is stalled: it is woken, in case its code is fixed", "orchestration", p.id)
+		r.config.Log.InfoContext(ctx, "an orchestration is stalled: it is woken, in case its code is fixed", "orchestrationId", p.id)
 		return true, nil
 	}
-	r.config.Log.Warn("the message that was to wake an orchestration is lost or late: it is woken", "orchestration", p.id, "due", p.due)
+	r.config.Log.WarnContext(ctx, "the message that was to wake an orchestration is lost or late: it is woken", "orchestrationId", p.id, "due", p.due)
 	return true, nil
 }
 

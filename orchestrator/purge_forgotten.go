@@ -24,7 +24,7 @@ func (r *Runtime) purgeForgottenChild(ctx context.Context, s Summary) (int, erro
 	case err == nil:
 		return 1, nil
 	case errors.Is(err, ErrCorrupt):
-		r.config.Log.Warn("a sub-orchestration that nobody needs stays: it is damaged", "orchestration", s.ID, "reason", err.Error())
+		r.config.Log.WarnContext(ctx, "a sub-orchestration that nobody needs stays: it is damaged", "orchestrationId", s.ID, "error", err.Error())
 		return 0, nil
 	case errors.Is(err, ErrActive), errors.Is(err, ErrNotFound):
 		return 0, nil

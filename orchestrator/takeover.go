@@ -58,7 +58,7 @@ func (r *Runtime) TakeOver(ctx context.Context, l Lost, begun func(orchestration
 		return fmt.Errorf("take over from %s: %w", l.Node, err)
 	}
 	if _, err := r.sweep(ctx, sweepAtTakeover, takeoverMargin); err != nil { // its host had received messages of timers, too
-		r.config.Log.Warn("not all timers that are overdue were looked for", "reason", err.Error())
+		r.config.Log.WarnContext(ctx, "not all timers that are overdue were looked for", "error", err.Error())
 	}
 	return r.driveTaken(ctx, mine, func() { begun(len(ids)) })
 }

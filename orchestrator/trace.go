@@ -63,8 +63,9 @@ func EventSpan(orchestration, signal string) string { return orchestration + "/e
 // PublicationSpan names the span of an event that an orchestration published, by its key.
 func PublicationSpan(orchestration, key string) string { return orchestration + "/publication/" + key }
 
-// beginTrace gives an execution that was started without a trace context one of its own.
-func (r *Runtime) beginTrace(s Start) string {
+// TraceOf is the trace context with which an orchestration is started: its starter's, or else the one that Config.Tracer begins for it;
+// "" for none.
+func (r *Runtime) TraceOf(s Start) string {
 	if s.Trace != "" || r.config.Tracer == nil {
 		return s.Trace
 	}

@@ -112,6 +112,6 @@ func (d *driver) indexForSweeper(ctx context.Context) {
 	defer cancel()
 	now := d.rt.config.Now()
 	if err := d.rt.addParked(ctx, parkedEntry{id: d.start.ID, due: now, since: now}); err != nil {
-		d.rt.config.Log.Warn("an orchestration cannot be gone on with until its message comes again", "orchestration", d.start.ID, "reason", err.Error())
+		d.log().WarnContext(ctx, "an orchestration cannot be gone on with until its message comes again", "error", err.Error())
 	}
 }

@@ -136,7 +136,7 @@ func (d *Dispatcher) deliver(ctx context.Context, b *batchDelivery, h *claimedMe
 	case errors.Is(err, ErrCorrupt):
 		return d.failed(h, Attempt{At: d.o.now(), Node: h.as, Destination: to.name}, &DeliveryError{Permanent: true, Err: err})
 	case err != nil:
-		d.o.logger.WarnContext(ctx, "outbox payload not read", "id", h.ID, "error", err)
+		d.o.logger.WarnContext(ctx, "outbox payload not read", "eventId", h.ID, "error", err)
 		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	event := h.event(payload)
@@ -172,7 +172,7 @@ func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement
 	}
 	e, err := d.o.tables.Get(ctx, d.o.table, h.key())
 	if errors.Is(err, tables.ErrNotFound) {
-		d.o.logger.ErrorContext(ctx, "outbox message is gone: its index row is removed", "id", h.ID, "tenant", h.TenantID)
+		d.o.logger.ErrorContext(ctx, "outbox message is gone: its index row is removed", "eventId", h.ID, "tenantId", h.TenantID)
 		return d.messageMissing(h)
 	}
 	var m message
@@ -180,7 +180,7 @@ func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement
 		m, err = decode(e)
 	}
 	if err != nil {
-		d.o.logger.WarnContext(ctx, "outbox message not read", "id", h.ID, "error", err)
+		d.o.logger.WarnContext(ctx, "outbox message not read", "eventId", h.ID, "error", err)
 		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	if m.Status != StatusPending || m.IsProcessed || !m.ProcessedAt.IsZero() {
@@ -196,7 +196,7 @@ func (d *Dispatcher) prepare(ctx context.Context, h *claimedMessage) *settlement
 // try delivers a message that has a slot.
 func (d *Dispatcher) try(ctx context.Context, to *destination, h *claimedMessage, event Event) *settlement {
 	if err := d.o.nodes.Confirm(ctx, h.as); err != nil {
-		d.o.logger.WarnContext(ctx, "outbox message not delivered: the node that claimed it may have been taken over from", "id", h.ID, "node", h.as, "error", err)
+		d.o.logger.WarnContext(ctx, "outbox message not delivered: the node that claimed it may have been taken over from", "eventId", h.ID, "node", h.as, "error", err)
 		return d.postponed(h, d.o.options.Delay(1, d.o.random()))
 	}
 	start := d.o.now()

@@ -193,7 +193,7 @@ func (x *direct) finish(ctx context.Context, to *destination, g *group) {
 	b.flush(ctx)
 	o, tenant := x.d.o, g.ready[0].h.TenantID
 	if err := errors.Join(b.errs...); err != nil {
-		o.logger.WarnContext(ctx, "outbox deliveries not settled: they are repeated when their claims end", "tenant", tenant, "error", err)
+		o.logger.WarnContext(ctx, "outbox deliveries not settled: they are repeated when their claims end", "tenantId", tenant, "error", err)
 	}
 	due := b.promoted
 	for _, s := range g.ready {
@@ -204,7 +204,7 @@ func (x *direct) finish(ctx context.Context, to *destination, g *group) {
 		o.wake.notify(context.WithoutCancel(ctx), tenant)
 	case due:
 		if _, err := x.d.Dispatch(ctx, tenant); err != nil {
-			o.logger.WarnContext(ctx, "outbox not dispatched: the sweep finds what is due", "tenant", tenant, "error", err)
+			o.logger.WarnContext(ctx, "outbox not dispatched: the sweep finds what is due", "tenantId", tenant, "error", err)
 		}
 	}
 	for _, t := range g.tickets {

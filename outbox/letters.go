@@ -126,7 +126,7 @@ func (o *Outbox) pay(ctx context.Context, tenant, id string) (*message, error) {
 		m, err = o.tryPay(ctx, tenant, id)
 	}
 	if err != nil {
-		o.logger.ErrorContext(ctx, "outbox dead letter not brought up to date: the next sweep tries again", "id", id, "tenant", tenant, "error", err)
+		o.logger.ErrorContext(ctx, "outbox dead letter not brought up to date: the next sweep tries again", "eventId", id, "tenantId", tenant, "error", err)
 		return nil, fmt.Errorf("dead letter of message %s: %w", clip(id, 64), err)
 	}
 	return m, nil

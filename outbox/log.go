@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+
+	"github.com/vibedata/roundhouse/internal/traceparent"
 )
 
 // The log lines are the outbox document's ("Logging Prefixes"), to the letter: the message is the whole line, and the
@@ -14,19 +16,19 @@ func (o *Outbox) logFetch(ctx context.Context, tenant, destination string, count
 		return
 	}
 	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_FETCH count=%d", count),
-		"tenant", tenant, "destination", destination)
+		"tenantId", tenant, "destination", destination)
 }
 
 func (o *Outbox) logSuccess(ctx context.Context, m *message) {
 	if !o.logger.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_SUCCESS id=%s key=%s", logField(m.ID), m.IdempotencyKey), about(m)...)
+	o.about(m).InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_SUCCESS id=%s key=%s", logField(m.ID), m.IdempotencyKey))
 }
 
 func (o *Outbox) logFail(ctx context.Context, m *message) {
-	o.logger.WarnContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_FAIL id=%s key=%s retry=%d max=%d", logField(m.ID), m.IdempotencyKey, m.RetryCount, o.options.MaxRetries),
-		append(about(m), "error", m.Error, "status", string(m.Status))...)
+	o.about(m).WarnContext(ctx, fmt.Sprintf("OUTBOX_WORKER_DISPATCH_FAIL id=%s key=%s retry=%d max=%d", logField(m.ID), m.IdempotencyKey, m.RetryCount, o.options.MaxRetries),
+		"error", m.Error, "status", string(m.Status), "attempt", m.RetryCount)
 }
 
 func (o *Outbox) logDuplicate(ctx context.Context, m *message, differs bool) {
@@ -39,10 +41,15 @@ func (o *Outbox) logDuplicate(ctx context.Context, m *message, differs bool) {
 }
 
 func (o *Outbox) logSkipProcessed(ctx context.Context, m *message) {
-	o.logger.InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_SKIP_PROCESSED id=%s", logField(m.ID)), about(m)...)
+	o.about(m).InfoContext(ctx, fmt.Sprintf("OUTBOX_WORKER_SKIP_PROCESSED id=%s", logField(m.ID)))
 }
 
-// about are the attributes of a line on a message.
-func about(m *message) []any {
-	return []any{"tenant", m.TenantID, "eventType", m.EventType, "destination", m.Destination, "correlationId", m.CorrelationID}
+// about logs with what a line on a message says of it.
+func (o *Outbox) about(m *message) *slog.Logger {
+	log := o.logger.With("eventId", m.ID, "eventKey", m.IdempotencyKey, "tenantId", m.TenantID, "eventType", m.EventType, "destination", m.Destination,
+		"correlationId", m.CorrelationID)
+	if id := traceparent.TraceID(m.TraceParent); id != "" {
+		log = log.With("trace_id", id)
+	}
+	return log
 }

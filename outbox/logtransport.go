@@ -23,7 +23,7 @@ func NewLog(logger *slog.Logger) *Log {
 
 // Deliver logs the event.
 func (l *Log) Deliver(ctx context.Context, e Event) error {
-	l.logger.InfoContext(ctx, "outbox event", "id", e.ID, "key", e.Key, "tenant", e.TenantID, "eventType", e.Type,
+	l.logger.InfoContext(ctx, "outbox event", "eventId", e.ID, "eventKey", e.Key, "tenantId", e.TenantID, "eventType", e.Type,
 		"bytes", len(e.Payload), "attempt", e.Attempt, "correlationId", e.CorrelationID)
 	return nil
 }

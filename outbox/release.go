@@ -100,7 +100,7 @@ func (d *Dispatcher) releaseTenant(ctx context.Context, tenant, node string, end
 	}
 	if released > 0 {
 		d.o.wake.notify(ctx, tenant)
-		d.o.logger.InfoContext(ctx, "outbox claims released", "node", node, "tenant", tenant, "messages", released)
+		d.o.logger.InfoContext(ctx, "outbox claims released", "node", node, "tenantId", tenant, "messages", released)
 	}
 	if later {
 		d.o.wake.send(ctx, tenant, ordered.Sub(now))

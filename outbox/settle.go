@@ -159,7 +159,7 @@ func (d *Dispatcher) settleOne(ctx context.Context, s *settlement) (err error) {
 		case d.claimLost(ctx, s):
 			s.lost = true
 			d.o.observe.Lost()
-			d.o.logger.WarnContext(ctx, "outbox claim lost before it was settled: the message may be delivered twice", "id", s.h.ID, "key", s.h.IdempotencyKey, "tenant", s.h.TenantID)
+			d.o.logger.WarnContext(ctx, "outbox claim lost before it was settled: the message may be delivered twice", "eventId", s.h.ID, "eventKey", s.h.IdempotencyKey, "tenantId", s.h.TenantID)
 			return nil
 		case missing(err, s.h.key()):
 			s.kind = kindMissing

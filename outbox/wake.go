@@ -111,7 +111,7 @@ func (w *waker) send(ctx context.Context, tenant string, delay time.Duration) {
 	body, _ := json.Marshal(Wake{Tenant: tenant})
 	if _, err := w.queue.Send(ctx, w.name, body, delay); err != nil {
 		w.forget(tenant)
-		w.logger.WarnContext(ctx, "outbox wake-up not sent: the sweep will find the message", "tenant", tenant, "error", err)
+		w.logger.WarnContext(ctx, "outbox wake-up not sent: the sweep will find the message", "tenantId", tenant, "error", err)
 	}
 }
 

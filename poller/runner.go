@@ -235,7 +235,7 @@ func (r *Runner) report(ctx context.Context, result Result, err error) {
 		attrs = append(attrs, slog.String("heldBack", result.HeldBack))
 	}
 	if err != nil {
-		attrs = append(attrs, slog.String("reason", r.errorText(err)))
+		attrs = append(attrs, slog.String("error", r.errorText(err)))
 	}
 	r.config.Log.LogAttrs(ctx, level, "poller tick", attrs...)
 }

@@ -57,7 +57,7 @@ func (t *tick) run(ctx context.Context) error {
 	err = t.deliverAll(ctx, batch)
 	if releaseErr := t.lease.release(func(*Document) {}); releaseErr != nil && err == nil {
 		// Everything is committed; others have to wait for the lease to end.
-		t.config.Log.InfoContext(ctx, "poller lease not given back", "poller", t.config.Name, "reason", t.errorText(releaseErr))
+		t.config.Log.InfoContext(ctx, "poller lease not given back", "poller", t.config.Name, "error", t.errorText(releaseErr))
 	}
 	return err
 }

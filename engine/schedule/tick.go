@@ -161,7 +161,7 @@ func (s *Scheduler) write(ctx context.Context, some []*entry, now time.Time) (wr
 	case err == nil:
 		return true, nil
 	case errors.Is(err, tables.ErrPrecondition), errors.Is(err, tables.ErrExists), errors.Is(err, tables.ErrNotFound):
-		s.log.InfoContext(ctx, "schedules: another process was there first: the next tick looks again", "reason", err.Error())
+		s.log.InfoContext(ctx, "schedules: another process was there first: the next tick looks again", "error", err.Error())
 		return false, nil
 	}
 	for _, e := range some {
@@ -194,12 +194,12 @@ func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
 	sent, err := e.line.schedule.SendItem(ctx, e.line.engine, s.queues, e.item, e.slot)
 	row := &e.state
 	row.changed = now
-	attrs := []any{"engine", row.engine, "schedule", row.schedule, "item", row.item, "slot", e.slot, "messages", len(sent)}
+	log := s.log.With("engine", row.engine, "schedule", row.schedule, "item", row.item, "slot", e.slot, "messages", len(sent))
 	if err != nil {
 		e.err = err
 		p := pause{failures: row.failures}.again(now)
 		row.err, row.failures, row.retryAt = err.Error(), p.failures, p.until
-		s.log.WarnContext(ctx, "a schedule could not send all messages: it is tried again", append(attrs, "again", p.until, "error", engine.Redact(err.Error()))...)
+		log.WarnContext(ctx, "a schedule could not send all messages: it is tried again", "againAt", p.until, "error", engine.Redact(err.Error()))
 		return
 	}
 	old := row.timing()
@@ -212,7 +212,7 @@ func (s *Scheduler) sendOne(ctx context.Context, e *entry, now time.Time) {
 	if len(sent) > 0 {
 		row.sent = Sent{sent[0].CorrelationID, sent[0].InstanceID, sent[0].TenantID}
 	}
-	s.log.DebugContext(ctx, "schedule", attrs...) // a tick says how many there were
+	log.DebugContext(ctx, "schedule") // a tick says how many there were
 }
 
 // byKey orders entries by their rows.

@@ -131,7 +131,7 @@ func (t teller) note(ctx *orchestrator.Context, r engine.Request[Input]) (bool, 
 		if err != nil || out.LockedBy == "" {
 			return out.Noted, err
 		}
-		ctx.Logger().Info("the instance is locked: its report waits", "instance", r.InstanceID, "holder", out.LockedBy, "until", out.LockedUntil)
+		ctx.Logger().Info("the instance is locked: its report waits", "instanceId", r.InstanceID, "holder", out.LockedBy, "until", out.LockedUntil)
 		if err := ctx.Sleep(min(pause, max(time.Second, out.LockedUntil.Sub(ctx.Now())))); err != nil {
 			return false, err
 		}

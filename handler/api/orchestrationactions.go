@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -167,7 +166,7 @@ func (a *api) revived(action string, do func(rt *orchestrator.Runtime, ctx conte
 		if err != nil {
 			return reply{}, a.whyActive(ctx, id, err)
 		}
-		a.log.Info("orchestration runs again", "orchestration", id, "execution", strconv.Itoa(out.Execution), "reason", reason, "correlationId", r.correlationID)
+		a.log.InfoContext(ctx, "orchestration runs again", "orchestrationId", id, "execution", out.Execution, "reason", reason, "correlationId", r.correlationID)
 		if s, err = a.runtime.Status(ctx, id); err != nil {
 			return reply{}, err
 		}
@@ -220,7 +219,7 @@ func (a *api) purgeByForce(ctx context.Context, r *request, id, reason string) (
 	if err := r.call.Begin(ctx, change); err != nil {
 		return reply{}, err
 	}
-	a.log.Warn("an orchestration is purged by force", "orchestration", id, "by", r.by(), "reason", engine.Redact(reason), "correlationId", r.correlationID)
+	a.log.WarnContext(ctx, "an orchestration is purged by force", "orchestrationId", id, "by", r.by(), "reason", engine.Redact(reason), "correlationId", r.correlationID)
 	if err := a.runtime.ForcePurge(ctx, id); err != nil {
 		return reply{}, a.whyActive(ctx, id, err)
 	}

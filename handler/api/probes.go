@@ -22,7 +22,7 @@ func (a *api) scrape(ctx context.Context, r *request) (reply, error) {
 		return reply{}, err
 	}
 	if err != nil {
-		a.log.Warn("scrape without what storage knows", "correlationId", r.correlationID, "error", engine.Redact(err.Error()))
+		a.log.WarnContext(ctx, "scrape without what storage knows", "correlationId", r.correlationID, "error", engine.Redact(err.Error()))
 	}
 	return reply{document: &document{page.ContentType, page.Body}}, nil
 }

@@ -146,7 +146,7 @@ func (a *api) leave(ctx context.Context, m method, r *request, err error) {
 		return
 	}
 	if err == nil {
-		a.log.Error("a change is not in the audit log", "method", r.http.Method, "path", r.http.URL.Path, "correlationId", r.correlationID)
+		a.log.ErrorContext(ctx, "a change is not in the audit log", "method", r.http.Method, "path", r.http.URL.Path, "correlationId", r.correlationID)
 		return
 	}
 	if f := failureOf(err, a.now()); f.status == http.StatusForbidden || f.hidden {
@@ -175,7 +175,7 @@ func (a *api) fail(c echo.Context, r *request, err error) error {
 	shown.Message = redact.Text(shown.Message)                                           // it may quote what another service has said
 	if f.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) { // a caller who left is no trouble
 		a.log.Error("API request failed", "correlationId", r.correlationID, "method", r.http.Method, "route", c.Path(),
-			"status", f.status, "error", engine.Redact(err.Error()))
+			"statusCode", f.status, "error", engine.Redact(err.Error()))
 	}
 	header := c.Response().Header()
 	header.Set("x-ms-error-code", f.Code)

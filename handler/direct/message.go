@@ -99,7 +99,7 @@ func (m *message) rest(what string, do func(ctx context.Context) error) error {
 	m.settled = true
 	err := m.call(do)
 	if err != nil && !isLost(err) {
-		m.store.config.Log.Warn("a message could not be "+what+": it comes again when it is visible", "queue", m.queue, "messageId", m.sent.ID, "reason", err.Error())
+		m.store.config.Log.Warn("a message could not be settled: it comes again when it is visible", "operation", what, "queue", m.queue, "messageId", m.sent.ID, "error", err.Error())
 	}
 	return err
 }

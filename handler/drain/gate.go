@@ -122,7 +122,7 @@ func (g *Gate) refresh(ctx context.Context) {
 	defer cancel()
 	read, err := g.store.Flag(ctx)
 	if err != nil {
-		g.log.WarnContext(ctx, "whether the app is drained is not known", "reason", err.Error())
+		g.log.WarnContext(ctx, "whether the app is drained is not known", "error", err.Error())
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +180,7 @@ func (g *Gate) report(f Flag, running int) {
 	ctx, cancel := context.WithTimeout(context.Background(), reportLimit)
 	defer cancel()
 	if err := g.store.report(ctx, f, g.node, running); err != nil {
-		g.log.Error("what still runs could not be reported", "running", running, "reason", err.Error())
+		g.log.Error("what still runs could not be reported", "running", running, "error", err.Error())
 		return
 	}
 	g.log.Info("the app is drained", "by", f.By, "until", f.Until, "running", running)

@@ -97,7 +97,7 @@ func (s *server) inspectAll(in *call, found []orchestrator.Summary) ([]shown, er
 			case errors.Is(err, orchestrator.ErrNotFound):
 				return nil
 			case errors.Is(err, orchestrator.ErrCorrupt), errors.Is(err, orchestrator.ErrNewerSchema):
-				s.Log.Warn("an instance of a list cannot be read", "orchestration", summary.ID, "error", engine.Redact(err.Error()))
+				s.Log.Warn("an instance of a list cannot be read", "orchestrationId", summary.ID, "error", engine.Redact(err.Error()))
 				view, err = summaryOf(summary), nil
 			}
 			views[i] = &view

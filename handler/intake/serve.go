@@ -74,8 +74,8 @@ func (in *intake) serve(r route) echo.HandlerFunc {
 			document["status"], document["error"] = "Failed", map[string]string{"code": f.code, "message": f.message}
 			header(c.Response().Header(), f)
 		}
-		in.log.LogAttrs(ctx, level, "intake", slog.String("route", r.path), slog.String("correlationId", correlationID), slog.Int("status", status),
-			slog.Int64("durationMs", in.now().Sub(began).Milliseconds()), slog.String("reason", reason(err)))
+		in.log.LogAttrs(ctx, level, "intake", slog.String("route", r.path), slog.String("correlationId", correlationID), slog.Int("statusCode", status),
+			slog.Int64("durationMs", in.now().Sub(began).Milliseconds()), slog.String("error", reason(err)))
 		c.Response().Header().Set("Cache-Control", "no-store")
 		c.Response().Header().Set("x-correlation-id", correlationID)
 		return c.JSON(status, document)

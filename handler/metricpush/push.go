@@ -129,7 +129,7 @@ func (t told) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 		}
 	}
 	if err := t.Exporter.Export(ctx, m); err != nil {
-		t.log.WarnContext(ctx, "metrics are not sent", "reason", err.Error())
+		t.log.WarnContext(ctx, "metrics are not sent", "error", err.Error())
 	}
 	return nil
 }

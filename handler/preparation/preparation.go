@@ -99,7 +99,7 @@ func (p *Preparation) Run(ctx context.Context) (err error) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		p.log.ErrorContext(ctx, "storage is not prepared: what needs it waits, or is refused, until it is", "reason", err.Error(), "round", rounds, "again", delay.String())
+		p.log.ErrorContext(ctx, "storage is not prepared: what needs it waits, or is refused, until it is", "error", err.Error(), "rounds", rounds, "againMs", delay.Milliseconds())
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():
@@ -178,7 +178,7 @@ func (p *Preparation) Again(ctx context.Context) error {
 	_, err := p.through(ctx, p.made())
 	p.madeAt, p.madeErr = time.Now(), err
 	if err != nil {
-		p.log.ErrorContext(ctx, "what is missing in storage could not be made again", "reason", err.Error())
+		p.log.ErrorContext(ctx, "what is missing in storage could not be made again", "error", err.Error())
 		return err
 	}
 	p.log.InfoContext(ctx, "storage is prepared again")

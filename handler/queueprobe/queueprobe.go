@@ -125,7 +125,7 @@ func (p *Probe) heard(ctx context.Context, always bool) {
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	if err := p.write(ctx, heardRow, map[string]any{columnHeard: now}); err != nil {
-		p.config.Log.WarnContext(ctx, "it is not recorded that messages come", "queue", p.config.Queue, "reason", err.Error())
+		p.config.Log.WarnContext(ctx, "it is not recorded that messages come", "queue", p.config.Queue, "error", err.Error())
 	}
 }
 

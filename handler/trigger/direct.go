@@ -22,12 +22,13 @@ func NewDirect(c Config) *Direct { return &Direct{c.router()} }
 // put back. The end of ctx is that of a program that stops.
 func (d *Direct) Run(ctx context.Context, function string, q Queue, v engine.Delivery) error {
 	began, r := time.Now(), d.router
-	log := r.log.With("invocationId", uuid.NewString(), "function", function, "direct", true)
+	id := uuid.NewString()
+	log := r.log.With("invocationId", id, "function", function, "direct", true)
 	inv := q.invocation(v)
 	inv.run = r.gated(inv)
-	err := r.run(ctx, log, r.whenReady(inv))
+	err := r.run(inv.about.begin(ctx, slog.String("invocationId", id), slog.String("function", function)), log, r.whenReady(inv))
 	r.tell(ctx, Observed{Function: function, Outcome: endOf(err).outcome, Direct: true, Took: time.Since(began)})
-	if report(log, append(inv.describe(), slog.Int64("durationMs", time.Since(began).Milliseconds())), err).status != http.StatusOK {
+	if report(log, inv.describe(began), err).status != http.StatusOK {
 		return err
 	}
 	return nil

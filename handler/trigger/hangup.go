@@ -35,6 +35,6 @@ func (inv invocation) acknowledgeFor(host context.Context, log *slog.Logger, err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(host), acknowledgeLimit)
 	defer cancel()
 	if err := inv.acknowledge(ctx); err != nil {
-		log.WarnContext(ctx, "the host has hung up, and the message comes again, for nothing", "reason", publicText(err))
+		log.WarnContext(ctx, "the host has hung up, and the message comes again, for nothing", "error", publicText(err))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,10 +38,9 @@ var success = []byte(`{"Outputs":{},"Logs":[],"ReturnValue":null}`)
 
 // invocation is a decoded call of the host: what to run, and what a log record should say about it.
 type invocation struct {
-	attrs []slog.Attr
-	run   func(ctx context.Context) error
-	// correlation has the correlation id, once somebody has told it; nil when nobody will. It may come after the answer.
-	correlation *atomic.Value
+	run func(ctx context.Context) error
+	// about is what the handler tells of the work.
+	about *about
 	// patience is how long it waits until the program is ready; 0 means half of the budget.
 	patience time.Duration
 	// putBack is what becomes of it when that takes longer; nil means that it fails.
@@ -84,20 +83,21 @@ func (r router) serve(c echo.Context) error {
 	// The host sends the body chunked, except under Core Tools: its length is not known beforehand.
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, r.maxBody))
 	if err != nil {
-		log.Error("invocation", "outcome", "unreadable", "reason", publicText(err))
+		log.Error("invocation", "outcome", "unreadable", "error", publicText(err))
 		return fail(c, readStatus(err), fmt.Errorf("read the invocation: %w", err))
 	}
 	inv, err := decode(body, id)
 	if err != nil {
-		log.Error("invocation", "outcome", "malformed", "reason", publicText(err))
+		log.Error("invocation", "outcome", "malformed", "error", publicText(err))
 		return fail(c, http.StatusInternalServerError, fmt.Errorf("decode the invocation: %w", err))
 	}
 
 	inv.run = r.gated(inv)
-	err = r.run(c.Request().Context(), log, r.whenReady(inv))
+	ctx := inv.about.begin(c.Request().Context(), slog.String("invocationId", id), slog.String("function", function))
+	err = r.run(ctx, log, r.whenReady(inv))
 	inv.acknowledgeFor(c.Request().Context(), log, err)
 	r.tell(c.Request().Context(), Observed{Function: function, Outcome: endOf(err).outcome, Took: time.Since(started)})
-	return r.answer(c, log, append(inv.describe(), slog.Int64("durationMs", time.Since(started).Milliseconds())), err)
+	return r.answer(c, log, inv.describe(started), err)
 }
 
 // tell tells who counts.
@@ -108,14 +108,8 @@ func (r router) tell(ctx context.Context, o Observed) {
 }
 
 // describe is what a log record says about the invocation.
-func (inv invocation) describe() []slog.Attr {
-	if inv.correlation == nil {
-		return inv.attrs
-	}
-	if id, ok := inv.correlation.Load().(string); ok {
-		return append(inv.attrs, slog.String("correlationId", printable(id)))
-	}
-	return inv.attrs
+func (inv invocation) describe(began time.Time) []slog.Attr {
+	return merge(inv.about.known(), slog.Int64("durationMs", time.Since(began).Milliseconds()))
 }
 
 // answer logs how an invocation ended, and tells the host.
@@ -129,9 +123,12 @@ func (r router) answer(c echo.Context, log *slog.Logger, attrs []slog.Attr, err 
 // report logs how an invocation ended.
 func report(log *slog.Logger, attrs []slog.Attr, err error) end {
 	end := endOf(err)
-	attrs = append(attrs, slog.String("outcome", end.outcome))
-	if err != nil && !errors.Is(err, ErrIdle) {
-		attrs = append(attrs, slog.String("reason", publicText(err)))
+	attrs = merge(attrs, slog.String("outcome", end.outcome))
+	switch {
+	case err != nil && !errors.Is(err, ErrIdle):
+		attrs = merge(attrs, slog.String("error", publicText(err)))
+	case slices.ContainsFunc(attrs, func(a slog.Attr) bool { return a.Key == "error" }): // of work that is acknowledged all the same
+		end.level = max(end.level, slog.LevelWarn)
 	}
 	log.LogAttrs(context.Background(), end.level, "invocation", attrs...)
 	return end
@@ -147,7 +144,7 @@ func (r router) run(parent context.Context, log *slog.Logger, work func(context.
 		err := errGone
 		defer func() {
 			if p := recover(); p != nil {
-				log.Error("handler panicked", "panic", publicText(fmt.Errorf("%v", p)), "stack", string(debug.Stack()))
+				log.ErrorContext(parent, "handler panicked", "panic", publicText(fmt.Errorf("%v", p)), "stack", string(debug.Stack()))
 				err = errPanic
 			}
 			done <- err

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
@@ -26,13 +25,12 @@ func (q Queue) decode(body []byte, invocationID string) (invocation, error) {
 // invocation is what is done with a delivery.
 func (q Queue) invocation(d engine.Delivery) invocation {
 	inv := invocation{
-		attrs:       []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)},
-		correlation: &atomic.Value{},
-		patience:    queuePatience,
-		expendable:  q.Expendable,
+		about:      &about{told: []slog.Attr{slog.String("messageId", d.ID), slog.Int("dequeueCount", d.DequeueCount)}},
+		patience:   queuePatience,
+		expendable: q.Expendable,
 	}
 	inv.run = func(ctx context.Context) error {
-		return q.Handle(engine.WithCorrelated(ctx, func(id string) { inv.correlation.Store(id) }), d)
+		return q.Handle(engine.WithReport(ctx, inv.about.add), d)
 	}
 	if q.PutBack != nil {
 		inv.putBack = func(ctx context.Context, away time.Duration) error { return q.PutBack(ctx, d, away) }

@@ -159,8 +159,8 @@ func TestLogOfTimers(t *testing.T) {
 		{"by hand", strings.Replace(scheduled, "05:41:00.08Z", "05:12:00Z", 1), slog.LevelInfo, nil, `"byHand":true,"nextAt":"2026-11-21T05:41:00Z"`, "scheduledAt"},
 		{"without a status", timerBody, slog.LevelInfo, nil, `"outcome":"done"`, "scheduledAt"},
 		{"idle", timerBody, slog.LevelInfo, ErrIdle, "", "invocation"},
-		{"idle, for who debugs", timerBody, slog.LevelDebug, ErrIdle, `"outcome":"idle"`, "reason"},
-		{"failed", timerBody, slog.LevelInfo, errMissing, `"reason":"storage is missing"`, "scheduledAt"},
+		{"idle, for who debugs", timerBody, slog.LevelDebug, ErrIdle, `"outcome":"idle"`, "error"},
+		{"failed", timerBody, slog.LevelInfo, errMissing, `"error":"storage is missing"`, "scheduledAt"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

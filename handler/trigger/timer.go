@@ -34,7 +34,7 @@ func (t Timer) decode(function string, body []byte, invocationID string) (invoca
 	}
 	d.Function, d.InvocationID = function, invocationID
 	return invocation{
-		attrs: d.describe(),
+		about: &about{told: d.describe()},
 		run:   func(ctx context.Context) error { return t.Handle(ctx, d) },
 		// The next occurrence does what this one leaves out.
 		expendable: true,

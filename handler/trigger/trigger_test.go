@@ -349,8 +349,8 @@ func TestErrorTextIsBoundedAndClean(t *testing.T) {
 			if diff := cmp.Diff(tt.want, errorText(t, invoke(e, "rotate", goodBody), http.StatusInternalServerError)); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
-			var record struct{ Reason string }
-			if err := json.Unmarshal([]byte(logged.String()), &record); err != nil || record.Reason != tt.want {
+			var record struct{ Error string }
+			if err := json.Unmarshal([]byte(logged.String()), &record); err != nil || record.Error != tt.want {
 				t.Errorf("log %q: %v", logged, err)
 			}
 		})

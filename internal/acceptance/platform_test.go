@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +31,7 @@ import (
 	"github.com/vibedata/roundhouse/engine/schedule"
 	"github.com/vibedata/roundhouse/internal/azurite/azuritetest"
 	"github.com/vibedata/roundhouse/internal/localhost"
+	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/internal/pebble"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/queues"
@@ -132,7 +134,7 @@ func startWith(t *testing.T, s setup) *platform {
 	return p
 }
 
-// newLog makes a file for what a handler logs. Its end is shown when the test fails.
+// newLog makes a file for what a handler logs, whose lines have to be those that the documents list. Its end is shown when the test fails.
 func newLog(t *testing.T) *os.File {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), "handler.log"))
@@ -141,8 +143,15 @@ func newLog(t *testing.T) *os.File {
 	}
 	t.Cleanup(func() {
 		log.Close()
+		text, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Error(err)
+		}
+		whole := slices.DeleteFunc(bytes.SplitAfter(text, []byte("\n")), func(line []byte) bool { return !json.Valid(line) }) // others are of a process that was killed, or not of its log
+		if n := logstest.Check(t, bytes.Join(whole, nil)); n == 0 {
+			t.Error("the handler has logged nothing")
+		}
 		if t.Failed() {
-			text, _ := os.ReadFile(log.Name())
 			t.Logf("the handler's log:\n%s", text[max(0, len(text)-8000):])
 		}
 	})

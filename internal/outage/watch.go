@@ -129,7 +129,7 @@ func (w *watch) read() {
 		return
 	case w.over == nil:
 		w.over, w.since, w.reads, w.pause = make(chan struct{}), time.Now(), 0, w.config.FirstPause
-		w.config.Log.Warn("storage does not answer: invocations wait for it, requests are refused", "service", w.service, "reason", err.Error())
+		w.config.Log.Warn("storage does not answer: invocations wait for it, requests are refused", "service", w.service, "error", err.Error())
 	default:
 		w.pause = min(2*w.pause, w.config.LongestPause)
 	}
@@ -143,7 +143,7 @@ func (w *watch) end() {
 		return
 	}
 	w.spread = min(spread, time.Duration(w.waiting)*step)
-	w.config.Log.Info("storage answers again", "service", w.service, "after", time.Since(w.since).Round(time.Millisecond).String(), "reads", w.reads, "waiting", w.waiting)
+	w.config.Log.Info("storage answers again", "service", w.service, "durationMs", time.Since(w.since).Milliseconds(), "reads", w.reads, "waiting", w.waiting)
 	close(w.over)
 	w.over = nil
 }

@@ -18,6 +18,14 @@ func Clean(text string) string {
 	return text
 }
 
+// TraceID is the id of the trace that a traceparent names, "" for a text that is none.
+func TraceID(text string) string {
+	if text = Clean(text); text == "" {
+		return ""
+	}
+	return text[3:35]
+}
+
 type key struct{}
 
 // With returns a context that knows the traceparent that a caller has sent.

@@ -118,7 +118,7 @@ func (c *Catalog) scheduleFlush(after time.Duration) {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 		defer cancel()
 		if err := c.Flush(ctx); err != nil {
-			c.config.Log.Warn("the list of orchestrations could not be written, and is written again later", "reason", err.Error())
+			c.config.Log.Warn("the list of orchestrations could not be written, and is written again later", "error", err.Error())
 		}
 	})
 }
@@ -141,7 +141,7 @@ func (c *Catalog) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout/3)
 	defer cancel()
 	if err := c.Flush(ctx); err != nil {
-		c.config.Log.Warn("the list of orchestrations misses what ended last, until it is repaired", "reason", err.Error())
+		c.config.Log.Warn("the list of orchestrations misses what ended last, until it is repaired", "error", err.Error())
 	}
 }
 
@@ -153,7 +153,7 @@ func (c *Catalog) Flush(ctx context.Context) error {
 	c.pending, c.dropped = map[string]change{}, 0
 	c.mu.Unlock()
 	if lost > 0 {
-		c.config.Log.Warn("the list of orchestrations misses some, until it is repaired", "orchestrations", lost)
+		c.config.Log.WarnContext(ctx, "the list of orchestrations misses some, until it is repaired", "orchestrations", lost)
 	}
 	var batch []change
 	size := 0

@@ -88,7 +88,7 @@ func (c *Catalog) List(ctx context.Context, f orchestrator.Filter, limit int, co
 func (c *Catalog) removeStale(ctx context.Context, stale []tables.Op) {
 	if len(stale) > 0 {
 		if err := c.remove(ctx, stale[:min(len(stale), maxOps)]); err != nil {
-			c.config.Log.Warn("the list of orchestrations could not be tidied", "reason", err.Error())
+			c.config.Log.WarnContext(ctx, "the list of orchestrations could not be tidied", "error", err.Error())
 		}
 	}
 }

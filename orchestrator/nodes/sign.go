@@ -71,7 +71,7 @@ func (n *Node) beat() {
 		cancel()
 		wait := n.config.Interval
 		if err != nil && n.work.Err() == nil {
-			n.config.Log.Warn("the sign of life of this node cannot be renewed", "node", n.Name(), "reason", err.Error())
+			n.config.Log.Warn("the sign of life of this node cannot be renewed", "node", n.Name(), "error", err.Error())
 			wait = retryPause/2 + rand.N(retryPause)
 		}
 		timer := time.NewTimer(wait)
@@ -154,7 +154,7 @@ func (n *Node) renew(ctx context.Context) error {
 		return nil
 	}
 	if err := n.writeRow(ctx, StateAlive); err != nil { // the message is what counts
-		n.config.Log.Warn("the row of this node cannot be written", "node", n.Name(), "reason", err.Error())
+		n.config.Log.WarnContext(ctx, "the row of this node cannot be written", "node", n.Name(), "error", err.Error())
 	}
 	return nil
 }
@@ -226,8 +226,8 @@ func (n *Node) dropSign(ctx context.Context) error {
 	now := n.name
 	n.mu.Unlock()
 	n.sign = sign{}
-	n.config.Log.Error("this node was taken for dead, and another one goes on with what it had in hand: it goes on with new work under another name. "+
-		"Look at what kept it from its storage: a frozen machine or container, a lack of CPU, the network", "node", name, "by", by.By, "name", now)
+	n.config.Log.ErrorContext(ctx, "this node was taken for dead, and another one goes on with what it had in hand: it goes on with new work under another name. "+
+		"Look at what kept it from its storage: a frozen machine or container, a lack of CPU, the network", "node", now, "formerNode", name, "by", by.By)
 	return nil
 }
 

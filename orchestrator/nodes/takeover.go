@@ -96,7 +96,7 @@ func (n *Node) takeOver(ctx context.Context, e ended, hostLives bool) error {
 	if err != nil || !mine {
 		return err
 	}
-	n.config.Log.Warn("a node is gone: this one goes on with what it had in hand", "node", e.Node, "by", by, "seen", e.Hand.At, "inHand", e.Hand.Count)
+	n.config.Log.WarnContext(ctx, "a node is gone: this one goes on with what it had in hand", "node", e.Node, "by", by, "seen", e.Hand.At, "inHand", e.Hand.Count)
 	return atOnce([]func() error{
 		func() error { return n.carryOut(ctx, e, by, hostLives) },
 		func() error { return n.finishOthers(ctx, e.Node) },
@@ -126,9 +126,9 @@ func (n *Node) carryOut(ctx context.Context, e ended, by string, hostLives bool)
 		n.counts.TakenOver += orchestrations
 		n.mu.Unlock()
 		if err := n.finished(ctx, e, orchestrations); err != nil {
-			n.config.Log.Warn("it cannot be noted that a takeover is finished: it may be repeated", "node", e.Node, "reason", err.Error())
+			n.config.Log.WarnContext(ctx, "it cannot be noted that a takeover is finished: it may be repeated", "node", e.Node, "error", err.Error())
 		}
-		n.config.Log.Info("what a node had in hand goes on", "node", e.Node, "by", by, "orchestrations", orchestrations, "messages", messages)
+		n.config.Log.InfoContext(ctx, "what a node had in hand goes on", "node", e.Node, "by", by, "orchestrations", orchestrations, "messages", messages)
 	})
 	if err != nil {
 		return fmt.Errorf("take over from node %s: %w", e.Node, err)
@@ -157,7 +157,7 @@ func (n *Node) showMessages(ctx context.Context, messages []Message) (shown int)
 		if _, err := n.config.Queues.Renew(ctx, m.Queue, m.ID, m.PopReceipt, 0); err == nil {
 			shown++
 		} else if !isLost(err) {
-			n.config.Log.Warn("a message that a dead host had received cannot be shown", "queue", m.Queue, "messageId", m.ID, "reason", err.Error())
+			n.config.Log.WarnContext(ctx, "a message that a dead host had received cannot be shown", "queue", m.Queue, "messageId", m.ID, "error", err.Error())
 		}
 	}
 	return shown
@@ -280,7 +280,7 @@ func (n *Node) inBackground(e ended) {
 	}
 	n.beats.Go(func() {
 		if err := n.takeOver(n.work, e, true); err != nil && n.work.Err() == nil {
-			n.config.Log.Warn("the takeover from the process before failed: another node does it when its sign of life is shown", "node", e.Node, "reason", err.Error())
+			n.config.Log.Warn("the takeover from the process before failed: another node does it when its sign of life is shown", "node", e.Node, "error", err.Error())
 		}
 	})
 }

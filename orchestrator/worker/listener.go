@@ -57,7 +57,7 @@ func (l *listener) listen(ctx, working context.Context) {
 			<-l.slots
 		}
 		if err != nil && err.Error() != problem {
-			l.log.Warn("a queue cannot be read: it is tried again", "reason", err.Error())
+			l.log.WarnContext(ctx, "a queue cannot be read: it is tried again", "error", err.Error())
 			problem = err.Error()
 		} else if err == nil {
 			problem = ""

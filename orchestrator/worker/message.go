@@ -57,7 +57,7 @@ func (l *listener) settle(ctx context.Context, m queues.Message, body []byte, fa
 	case errors.Is(failure, orchestrator.ErrSignal), errors.Is(failure, orchestrator.ErrBatch):
 		l.move(ctx, m, l.dead, failure)
 	case m.DequeueCount < int64(l.config.MaxDequeueCount):
-		l.log.Warn("a message failed: it comes again", "message", m.ID, "dequeueCount", m.DequeueCount, "reason", failure.Error())
+		l.log.WarnContext(ctx, "a message failed: it comes again", "messageId", m.ID, "dequeueCount", m.DequeueCount, "error", failure.Error())
 		l.release(ctx, m, m.PopReceipt, l.retryDelay(m.DequeueCount))
 	case l.work.failsForGood:
 		l.giveUp(ctx, m, fmt.Errorf("message %s was received %d times, and failed each time: %w", m.ID, m.DequeueCount, failure))
@@ -91,7 +91,7 @@ func (l *listener) putBack(ctx context.Context, m queues.Message, body []byte, r
 		l.release(ctx, m, m.PopReceipt, l.config.RetryDelay)
 		return
 	}
-	l.log.Debug("a message is put back", "message", m.ID, "reason", reason.Error())
+	l.log.DebugContext(ctx, "a message is put back", "messageId", m.ID, "error", reason.Error())
 	l.delete(ctx, m)
 }
 
@@ -99,7 +99,7 @@ func (l *listener) delete(ctx context.Context, m queues.Message) {
 	call, cancel := detached(ctx)
 	defer cancel()
 	if err := l.store.Delete(call, l.queue, m.ID, m.PopReceipt); err != nil {
-		l.log.Warn("a message cannot be deleted: it comes again, and is known", "message", m.ID, "reason", err.Error())
+		l.log.WarnContext(ctx, "a message cannot be deleted: it comes again, and is known", "messageId", m.ID, "error", err.Error())
 	}
 }
 
@@ -108,7 +108,7 @@ func (l *listener) release(ctx context.Context, m queues.Message, receipt string
 	call, cancel := detached(ctx)
 	defer cancel()
 	if _, err := l.store.Renew(call, l.queue, m.ID, receipt, delay); err != nil {
-		l.log.Warn("a message cannot be released: it comes again when it is visible", "message", m.ID, "reason", err.Error())
+		l.log.WarnContext(ctx, "a message cannot be released: it comes again when it is visible", "messageId", m.ID, "error", err.Error())
 	}
 }
 
@@ -133,7 +133,7 @@ func (l *listener) hide(ctx context.Context, m queues.Message) (shown func() (re
 			if wait = l.config.Visibility / 2; err == nil {
 				receipt = renewed
 			} else {
-				l.log.Warn("a message cannot be kept hidden: another worker may take it, too", "message", m.ID, "reason", err.Error())
+				l.log.WarnContext(ctx, "a message cannot be kept hidden: another worker may take it, too", "messageId", m.ID, "error", err.Error())
 				wait = l.config.Visibility / 10
 			}
 			timer.Reset(wait)

@@ -63,7 +63,7 @@ func (l *listener) giveUp(ctx context.Context, m queues.Message, cause error) {
 	case err != nil || !l.work.failsForGood:
 		l.move(ctx, m, l.dead, errors.Join(cause, err))
 	default:
-		l.log.Error("a message is given up", "message", m.ID, "reason", cause.Error())
+		l.log.ErrorContext(ctx, "a message is given up", "messageId", m.ID, "error", cause.Error())
 		l.delete(ctx, m)
 	}
 }
@@ -73,11 +73,11 @@ func (l *listener) move(ctx context.Context, m queues.Message, queue string, rea
 	call, cancel := detached(ctx)
 	defer cancel()
 	if err := l.copyTo(call, queue, m); err != nil {
-		l.log.Error("a message cannot be moved: it comes again", "message", m.ID, "to", queue, "reason", err.Error())
+		l.log.ErrorContext(ctx, "a message cannot be moved: it comes again", "messageId", m.ID, "to", queue, "error", err.Error())
 		l.release(ctx, m, m.PopReceipt, longestRetry)
 		return
 	}
-	l.log.Error("a message is moved", "message", m.ID, "to", queue, "dequeueCount", m.DequeueCount, "reason", reason.Error())
+	l.log.ErrorContext(ctx, "a message is moved", "messageId", m.ID, "to", queue, "dequeueCount", m.DequeueCount, "error", reason.Error())
 	l.delete(ctx, m)
 }
 

@@ -86,14 +86,14 @@ func (w *Worker) follow(ctx context.Context, s schedule) {
 		slot, due := s.next(since, time.Now())
 		switch {
 		case slot.IsZero():
-			w.log.Warn("a schedule is never due again", "schedule", s.Name)
+			w.log.WarnContext(ctx, "a schedule is never due again", "schedule", s.Name)
 			return
 		case !due:
 			pause(ctx, time.Until(slot))
 			continue
 		}
 		if err := w.startSlot(ctx, s, slot); err != nil && ctx.Err() == nil {
-			w.log.Warn("a slot of a schedule cannot be started: it is tried again", "schedule", s.Name, "slot", slot, "reason", err.Error())
+			w.log.WarnContext(ctx, "a slot of a schedule cannot be started: it is tried again", "schedule", s.Name, "slot", slot, "error", err.Error())
 			pause(ctx, w.config.RetryDelay)
 			continue
 		}
@@ -122,7 +122,7 @@ func (w *Worker) startSlot(ctx context.Context, s schedule, slot time.Time) erro
 	id := s.Name + "-" + slot.UTC().Format(slotForm)
 	_, err := w.runtime.Start(ctx, orchestrator.Start{ID: id, Orchestrator: s.Orchestrator, Input: s.Input})
 	if errors.Is(err, orchestrator.ErrExists) {
-		w.log.Error("a slot of a schedule is left out: its id is another orchestration's", "schedule", s.Name, "orchestration", id)
+		w.log.ErrorContext(ctx, "a slot of a schedule is left out: its id is another orchestration's", "schedule", s.Name, "orchestrationId", id)
 		return nil
 	}
 	return err

@@ -33,7 +33,7 @@ func (w *Worker) keepSweeping(ctx context.Context) {
 		w.alone(ctx, sweeperJob, func(ctx context.Context) error {
 			woken, err := w.runtime.Sweep(ctx, sweepLimit)
 			if woken > 0 {
-				w.log.Info("orchestrations whose messages were lost are woken", "count", woken)
+				w.log.InfoContext(ctx, "orchestrations whose messages were lost are woken", "orchestrations", woken)
 			}
 			return err
 		})
@@ -85,6 +85,6 @@ func (w *Worker) holdsMessages(ctx context.Context) (bool, error) {
 func (w *Worker) alone(ctx context.Context, job string, do func(ctx context.Context) error) {
 	err := w.locks.Do(ctx, job, jobLease, do)
 	if err != nil && !errors.Is(err, hostlock.ErrHeld) && ctx.Err() == nil {
-		w.log.Warn("a job failed: it is done again", "job", job, "reason", err.Error())
+		w.log.WarnContext(ctx, "a job failed: it is done again", "job", job, "error", err.Error())
 	}
 }

@@ -50,7 +50,7 @@ func (k *kept[T]) get(ctx context.Context) (T, error) {
 		return found, nil
 	case usable:
 		k.failedAt = now
-		k.log.WarnContext(ctx, "not refreshed from the vault: what was there before is used", "what", k.what, "since", k.foundAt, "reason", err.Error())
+		k.log.WarnContext(ctx, "not refreshed from the vault: what was there before is used", "what", k.what, "since", k.foundAt, "error", err.Error())
 		return k.found, nil
 	default:
 		var none T

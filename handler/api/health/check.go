@@ -51,7 +51,7 @@ func (h *Checks) run(ctx context.Context, c check) map[string]Measurement {
 	found, err := h.guarded(ctx, c)
 	at := h.config.Now().UTC()
 	if err != nil {
-		h.config.Log.Warn("health check failed", "check", c.name, "error", engine.Redact(err.Error()))
+		h.config.Log.WarnContext(ctx, "health check failed", "check", c.name, "error", engine.Redact(err.Error()))
 		return map[string]Measurement{c.name: {ComponentType: c.componentType, Status: Fail, Time: at, Output: trouble(err)}}
 	}
 	for name, m := range found {

@@ -450,7 +450,7 @@ func (g *gathering) tellDeliveries(ctx context.Context) error {
 			case errors.Is(err, outbox.ErrNotFound):
 				return nil
 			case errors.Is(err, outbox.ErrCorrupt), errors.Is(err, outbox.ErrSchemaVersion):
-				g.Log.Warn("a timeline leaves out the deliveries of an event that cannot be read", "eventId", of.EventID, "reason", err.Error())
+				g.Log.WarnContext(ctx, "a timeline leaves out the deliveries of an event that cannot be read", "eventId", of.EventID, "error", err.Error())
 				g.truncated.Store(true)
 				return nil
 			case err != nil:

@@ -144,7 +144,7 @@ func (t *teller) finish() {
 // damaged says that what follows cannot be read, as far as it is the caller's.
 func (t *teller) damaged(err error) {
 	t.g.truncated.Store(true)
-	t.g.Log.Warn("a timeline leaves out what cannot be read", "orchestration", t.run.id, "reason", err.Error())
+	t.g.Log.Warn("a timeline leaves out what cannot be read", "orchestrationId", t.run.id, "error", err.Error())
 	s := t.run.state
 	if known := s.Orchestrator != ""; !t.mine && t.runs > 0 || known && !t.g.sees(s.TenantID) || known && t.runs == 0 && s.CorrelationID != t.g.q.CorrelationID {
 		return

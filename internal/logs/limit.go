@@ -1,0 +1,186 @@
+package logs
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Defaults of Limits.
+const (
+	DefaultMost   = 20
+	DefaultPeriod = time.Minute
+)
+
+// maxKinds bounds how many kinds of lines are told apart in a period; those after them count as one.
+const maxKinds = 1000
+
+// Limits say when lines are left out.
+type Limits struct {
+	// Most is how many lines of a kind there are in a period; 0 means DefaultMost.
+	Most int
+	// Period begins with the first line of a kind; 0 means DefaultPeriod.
+	Period time.Duration
+	// Kind are the fields by which lines are told apart, beside their level and message. Their values have to be few.
+	Kind []string
+}
+
+// Limited leaves out warnings and errors of a kind of which there have been enough. Make it with Limit.
+type Limited struct {
+	next  slog.Handler
+	said  []slog.Attr // by the logger, of the fields that make a kind
+	group bool
+	state *state
+}
+
+// state is what all loggers of one Limited share.
+type state struct {
+	limits Limits
+	next   slog.Handler // without what loggers add
+	mu     sync.Mutex
+	kinds  map[string]*kind
+	closed bool
+}
+
+// kind counts the lines of a kind in its period.
+type kind struct {
+	sample  slog.Record // level and message
+	attrs   []slog.Attr // the fields that make the kind
+	lines   int
+	left    int
+	closing *time.Timer
+}
+
+// Limit returns a handler that hands records on to next within limits.
+func Limit(next slog.Handler, limits Limits) *Limited {
+	if limits.Most == 0 {
+		limits.Most = DefaultMost
+	}
+	if limits.Period == 0 {
+		limits.Period = DefaultPeriod
+	}
+	return &Limited{next: next, state: &state{limits: limits, next: next, kinds: map[string]*kind{}}}
+}
+
+// Enabled reports whether next is.
+func (l *Limited) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.next.Enabled(ctx, level)
+}
+
+// WithAttrs returns a handler under the same limits.
+func (l *Limited) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := *l
+	with.next = l.next.WithAttrs(attrs)
+	if !l.group {
+		with.said = append(slices.Clone(l.said), l.state.limits.of(attrs)...)
+	}
+	return &with
+}
+
+// WithGroup returns a handler under the same limits.
+func (l *Limited) WithGroup(name string) slog.Handler {
+	with := *l
+	with.next, with.group = l.next.WithGroup(name), l.group || name != ""
+	return &with
+}
+
+// Handle hands a record on, or counts it.
+func (l *Limited) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn && !l.state.admit(r, l.kindOf(r)) {
+		return nil
+	}
+	return l.next.Handle(ctx, r)
+}
+
+// Close logs how many lines were left out; from then on, none is.
+func (l *Limited) Close() {
+	s := l.state
+	s.mu.Lock()
+	s.closed = true
+	kinds := s.kinds
+	s.kinds = map[string]*kind{}
+	s.mu.Unlock()
+	for _, k := range kinds {
+		k.closing.Stop()
+		s.tell(k)
+	}
+}
+
+// of picks the fields that make a kind.
+func (l Limits) of(attrs []slog.Attr) (kind []slog.Attr) {
+	for _, a := range attrs {
+		if slices.Contains(l.Kind, a.Key) {
+			kind = append(kind, a)
+		}
+	}
+	return kind
+}
+
+// kindOf is what tells a record of this logger from those of other kinds.
+func (l *Limited) kindOf(r slog.Record) []slog.Attr {
+	attrs := slices.Clone(l.said)
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, l.state.limits.of([]slog.Attr{a})...)
+		return true
+	})
+	return attrs
+}
+
+// admit counts a line of a kind, and says whether there is room for it.
+func (s *state) admit(r slog.Record, attrs []slog.Attr) bool {
+	var name strings.Builder
+	name.WriteString(r.Level.String() + "\n" + r.Message)
+	for _, a := range attrs {
+		name.WriteString("\n" + a.String())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return true
+	}
+	id := name.String()
+	k := s.kinds[id]
+	if k == nil && len(s.kinds) >= maxKinds {
+		if id, attrs = "", nil; s.kinds[id] != nil {
+			k = s.kinds[id]
+		}
+	}
+	if k == nil {
+		k = &kind{sample: slog.NewRecord(time.Time{}, r.Level, r.Message, 0), attrs: attrs}
+		s.kinds[id] = k
+		k.closing = time.AfterFunc(s.limits.Period, func() { s.end(id, k) })
+	}
+	if k.lines++; k.lines > s.limits.Most {
+		k.left++
+		return false
+	}
+	return true
+}
+
+// end ends the period of a kind.
+func (s *state) end(id string, k *kind) {
+	s.mu.Lock()
+	mine := s.kinds[id] == k
+	if mine {
+		delete(s.kinds, id)
+	}
+	s.mu.Unlock()
+	if mine {
+		s.tell(k)
+	}
+}
+
+// tell logs how many lines of a kind were left out.
+func (s *state) tell(k *kind) {
+	if k.left == 0 {
+		return
+	}
+	r := slog.NewRecord(time.Now(), k.sample.Level, "lines are left out: there were too many of them", 0)
+	r.AddAttrs(slog.String("line", k.sample.Message), slog.Int("lines", k.left))
+	r.AddAttrs(k.attrs...)
+	// A log that cannot be written has nowhere to say so.
+	_ = s.next.Handle(context.Background(), r)
+}

@@ -1,0 +1,137 @@
+package logs_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/internal/logs"
+)
+
+type idsKey struct{}
+
+// ids is a source: what a context was made with.
+func ids(ctx context.Context) []slog.Attr {
+	attrs, _ := ctx.Value(idsKey{}).([]slog.Attr)
+	return attrs
+}
+
+func with(attrs ...slog.Attr) context.Context {
+	return context.WithValue(context.Background(), idsKey{}, attrs)
+}
+
+// records reads lines, without their time.
+func records(t *testing.T, log *bytes.Buffer) (all []map[string]any) {
+	t.Helper()
+	for line := range bytes.Lines(log.Bytes()) {
+		var r map[string]any
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		delete(r, "time")
+		all = append(all, r)
+	}
+	return all
+}
+
+// What the line says counts, then the logger, then the context; of sources the first.
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	other := func(context.Context) []slog.Attr {
+		return []slog.Attr{slog.String("b", "other"), slog.String("d", "other")}
+	}
+	log := slog.New(logs.Within(slog.NewJSONHandler(&out, nil), ids, other)).With("c", "logger")
+	ctx := with(slog.String("a", "context"), slog.String("b", "context"), slog.String("c", "context"))
+	log.InfoContext(ctx, "one", "a", "line")
+	log.Info("two")
+	log.WithGroup("g").InfoContext(ctx, "three", "a", 1)
+	want := []map[string]any{
+		{"level": "INFO", "msg": "one", "a": "line", "b": "context", "c": "logger", "d": "other"},
+		{"level": "INFO", "msg": "two", "b": "other", "c": "logger", "d": "other"},
+		{"level": "INFO", "msg": "three", "c": "logger", "g": map[string]any{"a": 1.0}},
+	}
+	if diff := cmp.Diff(want, records(t, &out)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for line := range strings.Lines(out.String()) {
+		if strings.Count(line, `"c"`) != 1 || strings.Count(line, `"b"`) > 1 {
+			t.Errorf("a field is there twice: %s", line)
+		}
+	}
+}
+
+// Kinds are told apart by level, message and the fields that make them. What is left out is counted when its period is over.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		limited := logs.Limit(slog.NewJSONHandler(&out, nil), logs.Limits{Most: 2, Kind: []string{"function"}})
+		log := slog.New(limited)
+		a, b := log.With("function", "a", "id", 7), log.With("function", "b")
+		for i := range 5 {
+			a.Warn("failed", "i", i)
+			b.Warn("failed", "i", i)
+			log.Info("fine")
+		}
+		a.Error("failed")
+		count := func(what string) int { return strings.Count(out.String(), what) }
+		if count(`"function":"a"`) != 3 || count(`"function":"b"`) != 2 || count("fine") != 5 {
+			t.Errorf("not as many as the limits say:\n%s", &out)
+		}
+		out.Reset()
+		time.Sleep(logs.DefaultPeriod + time.Second)
+		synctest.Wait()
+		want := map[string]int{`"level":"WARN","msg":"lines are left out: there were too many of them","line":"failed","lines":3,"function":"a"`: 1,
+			`"line":"failed","lines":3,"function":"b"`: 1, "\n": 2}
+		for what, n := range want {
+			if count(what) != n {
+				t.Errorf("%q is there %d times, want %d:\n%s", what, count(what), n, &out)
+			}
+		}
+		out.Reset()
+		for range 3 {
+			a.Warn("failed")
+		}
+		limited.Close()
+		for range 3 {
+			a.Warn("failed")
+		}
+		if count(`"msg":"failed"`) != 2+3 || count(`"lines":1`) != 1 {
+			t.Errorf("a new period, an end, and then no limits:\n%s", &out)
+		}
+	})
+}
+
+// However many kinds there are, each line is written or counted, and the memory is bounded.
+func TestLimitOfKinds(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	limited := logs.Limit(slog.NewJSONHandler(&out, nil), logs.Limits{Most: 1, Kind: []string{"function"}})
+	log := slog.New(limited)
+	const n = 3000
+	for i := range n {
+		log.Warn("failed", "function", fmt.Sprint(i), "error", errors.New("no"))
+	}
+	limited.Close()
+	written, left := 0, 0
+	for _, r := range records(t, &out) {
+		if r["msg"] == "failed" {
+			written++
+			continue
+		}
+		left += int(r["lines"].(float64))
+	}
+	if written+left != n || written > n/2 {
+		t.Errorf("%d were written and %d left out, of %d", written, left, n)
+	}
+}

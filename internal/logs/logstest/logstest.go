@@ -1,0 +1,114 @@
+// Package logstest holds what the app logs against the fields that docs/observability.md lists.
+package logstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Root is the folder of the repository.
+func Root(t *testing.T) string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("where is the repository?")
+	}
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
+
+var name = regexp.MustCompile("`([A-Za-z_]+)`")
+
+// Fields reads the table of the chapter Logs: the type of each field, which is text, number, time or truth.
+func Fields(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(Root(t), "docs", "observability.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, found := strings.Cut(string(page), "\n## Logs\n")
+	if !found {
+		t.Fatal("docs/observability.md has no chapter Logs")
+	}
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	fields := map[string]string{}
+	for line := range strings.Lines(chapter) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			continue
+		}
+		types := strings.Split(strings.TrimSpace(cells[2]), ", ")
+		for i, m := range name.FindAllStringSubmatch(cells[1], -1) {
+			fields[m[1]] = types[min(i, len(types)-1)]
+		}
+	}
+	if len(fields) == 0 {
+		t.Fatal("the chapter Logs of docs/observability.md has no table of fields")
+	}
+	return fields
+}
+
+// Check holds lines of JSON against the table, and that no field of a line is there twice. It returns the number of lines.
+func Check(t *testing.T, log []byte) (lines int) {
+	t.Helper()
+	fields := Fields(t)
+	for line := range bytes.Lines(log) {
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		lines++
+		d := json.NewDecoder(bytes.NewReader(line))
+		if token, err := d.Token(); err != nil || token != json.Delim('{') {
+			t.Errorf("no object: %s", line)
+			continue
+		}
+		seen := map[string]bool{}
+		for d.More() {
+			key, err := d.Token()
+			var value any
+			if err == nil {
+				err = d.Decode(&value)
+			}
+			if err != nil {
+				t.Errorf("%v: %s", err, line)
+				break
+			}
+			field := key.(string)
+			if seen[field] {
+				t.Errorf("the field %s is there twice: %s", field, line)
+			}
+			seen[field] = true
+			if want, known := fields[field]; !known || !is(value, want) {
+				t.Errorf("the field %s, a %s in docs/observability.md: %s", field, want, line)
+			}
+		}
+		if !seen["time"] || !seen["level"] || !seen["msg"] {
+			t.Errorf("no time, level or msg: %s", line)
+		}
+	}
+	return lines
+}
+
+// is says whether a value is of a type of the table.
+func is(value any, of string) bool {
+	switch value := value.(type) {
+	case string:
+		if of == "time" {
+			_, err := time.Parse(time.RFC3339Nano, value)
+			return err == nil
+		}
+		_, err := time.ParseDuration(value)
+		return of == "text" && err != nil // a duration is a number of milliseconds
+	case float64:
+		return of == "number"
+	case bool:
+		return of == "truth"
+	}
+	return false
+}
