@@ -102,9 +102,6 @@ func logAlertFindings(t *testing.T, path string) []string {
 		if wrong := forbidden.FindString(r.query); wrong != "" {
 			say("a rule may not have %s", wrong)
 		}
-		if !regexp.MustCompile(`\bapp\b`).MatchString(r.query) {
-			say("it does not say which app it is")
-		}
 		for _, ago := range regexp.MustCompile(`\bago\((\d+m)\)`).FindAllStringSubmatch(r.query, -1) {
 			if age, _ := time.ParseDuration(ago[1]); age > max(r.window, r.looksBack) {
 				say("%s is before what it looks at", ago[0])

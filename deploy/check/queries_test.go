@@ -53,32 +53,39 @@ func allQueries(t *testing.T) map[string]string {
 	return all
 }
 
-// checked is what the parser says of queries, as name:line: finding.
-func checked(t *testing.T, queries map[string]string) []string {
+// checked is what the parser makes of queries, and what it finds, as name:line: finding.
+func checked(t *testing.T, queries map[string]string) (results map[string]kql.Result, found []string) {
 	t.Helper()
 	names := slices.Sorted(maps.Keys(queries))
 	var texts []string
 	for _, name := range names {
 		texts = append(texts, queries[name])
 	}
-	found, err := kql.Check(t.Context(), texts)
+	all, err := kql.Check(t.Context(), texts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []string
+	results = map[string]kql.Result{}
 	for i, name := range names {
-		for _, f := range found[i] {
-			all = append(all, fmt.Sprintf("%s:%v", name, f))
+		results[name] = all[i]
+		for _, f := range all[i].Findings {
+			found = append(found, fmt.Sprintf("%s:%v", name, f))
 		}
 	}
-	return all
+	return results, found
 }
 
-// Every query is one that Kusto takes, over tables and columns that are published.
+// Every query is one that Kusto takes, over tables and columns that are published; what a rule returns says which app it is.
 func TestQueries(t *testing.T) {
 	t.Parallel()
-	for _, finding := range checked(t, allQueries(t)) {
+	results, found := checked(t, allQueries(t))
+	for _, finding := range found {
 		t.Error(finding)
+	}
+	for name, r := range results {
+		if strings.HasPrefix(name, "alerts/") && !slices.Contains(r.Columns, "app") {
+			t.Errorf("%s has the columns %q, and no app, by which alerts are told apart", name, r.Columns)
+		}
 	}
 }
 
@@ -103,7 +110,7 @@ func TestQueryMistakes(t *testing.T) {
 		}
 		broken[name], want[name] = strings.Replace(files[c.file], c.old, c.with, 1), c.want
 	}
-	found := checked(t, broken)
+	_, found := checked(t, broken)
 	for name := range broken {
 		if !slices.ContainsFunc(found, func(f string) bool { return strings.HasPrefix(f, name+":") && strings.Contains(f, want[name]) }) {
 			t.Errorf("%s: %q is not in what was found:\n%s", name, want[name], strings.Join(found, "\n"))

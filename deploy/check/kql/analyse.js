@@ -1,5 +1,5 @@
 // Reads {"tables": {table: {type: [column]}}, "queries": [text]} from standard input, and writes for each query what Kusto's own parser says
-// of it: [[{"line": 1, "code": ..., "message": ...}]]. Suggestions of style are left out.
+// of it: [{"columns": [name], "findings": [{"line": 1, "code": ..., "message": ...}]}]. Suggestions of style are left out.
 require("@kusto/language-service-next/bridge.min.js");
 require("@kusto/language-service-next/Kusto.Language.Bridge.min.js");
 
@@ -10,8 +10,14 @@ const tables = Object.entries(input.tables).map(([table, types]) => {
   return Symbols.TableSymbol.From(`(${columns.join(", ")})`).WithName(table);
 });
 const globals = GlobalState.Default.WithDatabase(new Symbols.DatabaseSymbol.ctor("workspace", tables));
-const said = input.queries.map((text) =>
-  Bridge.toArray(KustoCode.ParseAndAnalyze(text, globals).GetDiagnostics())
-    .filter((d) => d.Severity === "Error" || d.Severity === "Warning")
-    .map((d) => ({ line: text.slice(0, d.Start).split("\n").length, code: d.Code, message: d.Message })));
+const said = input.queries.map((text) => {
+  const code = KustoCode.ParseAndAnalyze(text, globals);
+  const columns = code.ResultType && code.ResultType.Columns ? Bridge.toArray(code.ResultType.Columns) : [];
+  return {
+    columns: columns.map((c) => c.Name),
+    findings: Bridge.toArray(code.GetDiagnostics())
+      .filter((d) => d.Severity === "Error" || d.Severity === "Warning")
+      .map((d) => ({ line: text.slice(0, d.Start).split("\n").length, code: d.Code, message: d.Message })),
+  };
+});
 process.stdout.write(JSON.stringify(said));

@@ -37,8 +37,15 @@ type Finding struct {
 
 func (f Finding) String() string { return fmt.Sprintf("%d: %s (%s)", f.Line, f.Message, f.Code) }
 
-// Check returns what is wrong with each of the queries.
-func Check(ctx context.Context, queries []string) ([][]Finding, error) {
+// Result is what the parser makes of a query.
+type Result struct {
+	// Columns are those of its result.
+	Columns  []string
+	Findings []Finding
+}
+
+// Check returns the results of the queries, in their order.
+func Check(ctx context.Context, queries []string) ([]Result, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		return nil, fmt.Errorf("check queries: node: %w", npm.ErrNoNode)
@@ -57,15 +64,15 @@ func Check(ctx context.Context, queries []string) ([][]Finding, error) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w: %.2000s", err, exit.Stderr)
 	}
-	var found [][]Finding
+	var results []Result
 	if err == nil {
-		err = json.Unmarshal(output, &found)
+		err = json.Unmarshal(output, &results)
 	}
-	if err == nil && len(found) != len(queries) {
-		err = fmt.Errorf("%d answers to %d queries", len(found), len(queries))
+	if err == nil && len(results) != len(queries) {
+		err = fmt.Errorf("%d answers to %d queries", len(results), len(queries))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("check queries: run the parser: %w", err)
 	}
-	return found, nil
+	return results, nil
 }
