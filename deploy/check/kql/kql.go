@@ -35,6 +35,7 @@ type Finding struct {
 	Code, Message string
 }
 
+// String is the finding in one line.
 func (f Finding) String() string { return fmt.Sprintf("%d: %s (%s)", f.Line, f.Message, f.Code) }
 
 // Result is what the parser makes of a query.
