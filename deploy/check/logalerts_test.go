@@ -117,3 +117,21 @@ func logAlertFindings(t *testing.T, path string) []string {
 // forbidden is what rules over logs do not take, as their documentation has it: some functions, a name, and ago() of anything but a
 // literal.
 var forbidden = regexp.MustCompile(`\b(bag_unpack|pivot|narrow)\b|\bAggregatedValue\b|\bago\([^)]*[^0-9dhms)][^)]*\)`)
+
+// The vault's log goes into the table that queries read: without a word about that it may be in one that all resources share.
+func TestVaultLogHasATable(t *testing.T) {
+	t.Parallel()
+	audits := 0
+	for _, r := range of(deploy(t, nil), "Microsoft.Insights/diagnosticSettings") {
+		if !strings.HasPrefix(r.Scope.Type, "Microsoft.KeyVault/") {
+			continue
+		}
+		audits++
+		if got := r.Body.Get("properties", "logAnalyticsDestinationType"); got != "Dedicated" {
+			t.Errorf("%s:%d: the destination is %v", r.File, r.Line, got)
+		}
+	}
+	if audits != 1 {
+		t.Errorf("there are %d settings of vaults", audits)
+	}
+}
