@@ -1,4 +1,4 @@
-// Who is told when something is wrong, and the rules that tell. More rules belong here.
+// Who is told when something is wrong, and the rule that needs no query. The rules over the logs are in logalerts.bicep.
 param tags object
 param token string
 param email string
@@ -36,3 +36,5 @@ resource failures 'microsoft.alertsManagement/smartDetectorAlertRules@2021-04-01
     actionGroups: { groupIds: [people.id] }
   }
 }
+
+output peopleId string = people.id

@@ -108,6 +108,18 @@ module alerts 'alerts.bicep' = if (!empty(alertEmail)) {
   }
 }
 
+module logAlerts 'logalerts.bicep' = if (!empty(alertEmail)) {
+  name: 'log-alerts'
+  scope: group
+  params: {
+    location: location
+    tags: tags
+    token: token
+    workspaceId: monitoring.outputs.workspaceId
+    peopleId: alerts.?outputs.peopleId ?? ''
+  }
+}
+
 module network 'network.bicep' = if (isolated) {
   name: 'network'
   scope: group

@@ -1,4 +1,4 @@
-// Logs and metrics of the apps. Telemetry is taken from identities alone: there is no key that could leak.
+// Logs and metrics of the apps, and a workbook that shows them. Telemetry is taken from identities alone: there is no key that could leak.
 param location string
 param tags object
 param token string
@@ -23,6 +23,21 @@ resource component 'Microsoft.Insights/components@2020-02-02' = {
     Application_Type: 'web'
     WorkspaceResourceId: workspace.id
     DisableLocalAuth: true
+  }
+}
+
+// The workbook asks what the files of observability/azure/queries ask.
+resource workbook 'Microsoft.Insights/workbooks@2023-06-01' = {
+  name: guid(token, 'workbook')
+  location: location
+  tags: tags
+  kind: 'shared'
+  properties: {
+    displayName: 'Roundhouse'
+    category: 'workbook'
+    version: 'Notebook/1.0'
+    sourceId: workspace.id
+    serializedData: replace(loadTextContent('observability/azure/workbook.json'), '{workspace}', workspace.id)
   }
 }
 

@@ -42,6 +42,7 @@ resource audit 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   scope: vault
   properties: {
     workspaceId: workspaceId
+    logAnalyticsDestinationType: 'Dedicated' // the table AZKVAuditLogs, which has columns, in place of AzureDiagnostics
     logs: [{ categoryGroup: 'audit', enabled: true }]
     metrics: [{ category: 'AllMetrics', enabled: true }]
   }

@@ -12,6 +12,9 @@ import (
 func broken(t *testing.T, file, old, with string) string {
 	t.Helper()
 	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "observability", "azure"), os.DirFS(azureMonitor)); err != nil {
+		t.Fatal(err)
+	}
 	paths, err := filepath.Glob("../*.*")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%v, %v", paths, err)
@@ -21,15 +24,17 @@ func broken(t *testing.T, file, old, with string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Base(path) == file {
-			if strings.Count(string(text), old) == 0 {
-				t.Fatalf("%s has no %q", file, old)
-			}
-			text = []byte(strings.Replace(string(text), old, with, 1))
-		}
 		if err := os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	path := filepath.Join(dir, file)
+	text, err := os.ReadFile(path)
+	if err != nil || strings.Count(string(text), old) == 0 {
+		t.Fatalf("%s has no %q: %v", file, old, err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), old, with, 1)), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return filepath.Join(dir, "main.bicep")
 }
@@ -81,6 +86,12 @@ func TestMistakes(t *testing.T) {
 		"a member twice":                 {"vault.bicep", "    enableSoftDelete: true\n", "    enableSoftDelete: true\n    enableSoftDelete: false\n", "is there twice"},
 		"a module that is not there":     {"main.bicep", "'network.bicep'", "'net.bicep'", "net.bicep"},
 		"a file of data that is no JSON": {"open-paths.json", "]", "", "loadJsonContent"},
+		"a file of text that is missing": {"logalerts.bicep", "alerts/dead-letters.kql", "alerts/dead-letter.kql", "loadTextContent"},
+		"a member of a rule":             {"logalerts.bicep", "evaluationFrequency:", "frequency:", "properties.frequency: there is no such member"},
+		"a criterion of a rule":          {"logalerts.bicep", "'GreaterThan'", "'MoreThan'", `"MoreThan" is none of`},
+		"a severity of a rule":           {"logalerts.bicep", "severity: 1", "severity: 'high'", "high is not a number"},
+		"a kind of workbook":             {"monitoring.bicep", "kind: 'shared'", "kind: 'user'", `"user" is none of`},
+		"a workbook without a category":  {"monitoring.bicep", "    category: 'workbook'\n", "", "properties.category: it is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,6 +126,13 @@ func TestDisagreements(t *testing.T) {
 		"an intake that is closed":      {"open-paths.json", "  \"/api/marketplace/webhook\",\n", "", "/api/marketplace/webhook: has to be open: true", pathFindings},
 		"a route that is open":          {"open-paths.json", "/api/health/ready", "/api/health/*", "/api/health/full: has to be open: false", pathFindings},
 		"a route that is gone":          {"open-paths.json", "/api/alerts", "/api/alarms", "/api/alarms is open, and no route is there", pathFindings},
+		"an alert without a runbook":    {"logalerts.bicep", "runbook: 'nothing-is-invoked'", "runbook: 'nobody-knows'", "docs/recovery.md has no heading for", logAlertFindings},
+		"an alert that nobody hears of": {"logalerts.bicep", "[peopleId]", "[]", "it has 0 receivers", logAlertFindings},
+		"an alert that misses lines":    {"logalerts.bicep", "window: 'PT15M'", "window: 'PT1M'", "it is evaluated every 5m0s over 1m0s", logAlertFindings},
+		"an alert that tells twice":     {"logalerts.bicep", "clears: true", "clears: false", "it tells a line more than once", logAlertFindings},
+		"an alert that no rule asks":    {"logalerts.bicep", "name: 'dead-letters'", "name: 'letters'", "dead-letters: no rule asks this", logAlertFindings},
+		"what no rule may have":         {"observability/azure/alerts/nothing-invoked.kql", "ago(30m)", "ago(late)", "a rule may not have ago(late)", logAlertFindings},
+		"what is before the window":     {"observability/azure/alerts/nothing-invoked.kql", "ago(30m)", "ago(9000m)", "ago(9000m) is before what it looks at", logAlertFindings},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

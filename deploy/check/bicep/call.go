@@ -50,6 +50,7 @@ func functions() map[string]func(s *scope, args []any) (any, error) {
 		"guid":                   joined,
 		"items":                  items,
 		"loadJsonContent":        load,
+		"loadTextContent":        loadText,
 		"max":                    largest,
 		"replace":                replaced,
 		"resourceId":             joined,
@@ -126,12 +127,17 @@ func items(_ *scope, args []any) (any, error) {
 }
 
 func load(s *scope, args []any) (any, error) {
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(s.path), fmt.Sprint(args[0])))
+	text, err := loadText(s, args)
 	if err != nil {
 		return nil, err
 	}
 	var list []any
-	return list, json.Unmarshal(text, &list)
+	return list, json.Unmarshal([]byte(fmt.Sprint(text)), &list)
+}
+
+func loadText(s *scope, args []any) (any, error) {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(s.path), fmt.Sprint(args[0])))
+	return string(text), err
 }
 
 func largest(_ *scope, args []any) (any, error) {
