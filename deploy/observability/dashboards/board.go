@@ -40,7 +40,7 @@ func (b board) json() ([]byte, error) {
 			ours("ALERTS", `alertname=~"Roundhouse.+"`, `alertstate="firing"`, `severity="critical"`))).
 		Annotation(mark("Versions", blue, "Version {{version}} begins",
 			aggregated("count", "version", ours("roundhouse_build_info"))+" unless "+
-				aggregated("count", "version", "last_over_time("+ours("roundhouse_build_info")+"[1h] offset 1m)")))
+				aggregated("count", "version", "last_over_time("+ours("roundhouse_build_info")+"[1h] offset 10m)")))
 	for _, v := range b.variables {
 		d.WithVariable(v)
 	}
@@ -55,6 +55,8 @@ func (b board) json() ([]byte, error) {
 			}
 			id++
 			p.Id = new(id)
+			inPlace(p.Links)
+			inPlace(p.FieldConfig.Defaults.Links)
 			d.WithPanel(built(p))
 		}
 	}
@@ -62,12 +64,23 @@ func (b board) json() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	inPlace(whole.Links)
+	for i := range whole.Annotations.List {
+		whole.Annotations.List[i].Placement = nil
+	}
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	err = e.Encode(whole)
 	return out.Bytes(), err
+}
+
+// inPlace has links where people look for them. The SDK puts them into a menu unless it is told where else, for which it has no word.
+func inPlace(links []dashboard.DashboardLink) {
+	for i := range links {
+		links[i].Placement = nil
+	}
 }
 
 // built is a panel that needs no more building.

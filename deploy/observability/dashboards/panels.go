@@ -55,6 +55,11 @@ func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 }
 
+// colors says what the color of a value is by.
+func colors(by dashboard.FieldColorModeId) *dashboard.FieldColorBuilder {
+	return dashboard.NewFieldColorBuilder().Mode(by)
+}
+
 // limit is a value from which on a number has a color.
 type limit struct {
 	from  float64
@@ -77,7 +82,7 @@ func number(title, description, unit, query string, limits ...limit) *stat.Panel
 		base, mode = "text", common.BigValueColorModeNone
 	}
 	return stat.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source()).Span(4).Height(4).
-		Thresholds(thresholds(base, limits...)).ColorMode(mode).GraphMode(common.BigValueGraphModeNone).TextMode(common.BigValueTextModeValue).
+		ColorScheme(colors(dashboard.FieldColorModeIdThresholds)).Thresholds(thresholds(base, limits...)).ColorMode(mode).Orientation(common.VizOrientationAuto).GraphMode(common.BigValueGraphModeNone).TextMode(common.BigValueTextModeValue).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		WithTarget(instant(query))
 }
@@ -97,7 +102,7 @@ type line struct {
 // graph shows values over the chosen time.
 func graph(title, description, unit string, lines ...line) *timeseries.PanelBuilder {
 	p := timeseries.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source()).Span(8).Height(8).
-		Min(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeNever).
+		ColorScheme(colors(dashboard.FieldColorModeIdPaletteClassic)).AxisSoftMin(0).LineWidth(1).FillOpacity(10).ShowPoints(common.VisibilityModeNever).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", "max"}))
@@ -140,7 +145,8 @@ type column struct {
 
 // rows shows values of now, with a row for each combination of labels. shown are the titles of labels, hidden are labels without a column.
 func rows(title, description string, shown map[string]string, hidden []string, columns ...column) *table.PanelBuilder {
-	p := table.NewPanelBuilder().Title(title).Description(description).Unit(count).Datasource(source()).Span(24).Height(8)
+	p := table.NewPanelBuilder().Title(title).Description(description).Unit(count).Datasource(source()).Span(24).Height(8).
+		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{}))
 	exclude, rename := map[string]bool{"Time": true}, map[string]string{}
 	for _, label := range hidden {
 		exclude[label] = true

@@ -163,11 +163,11 @@ tests:
     interval: 1m
     input_series:
       - {series: 'roundhouse_build_info{job="roundhouse", instance="a", version="1"}', values: '1x70'}
-      - {series: 'roundhouse_build_info{job="roundhouse", instance="b", version="2"}', values: '_x10 1x60'}
+      - {series: 'roundhouse_build_info{job="roundhouse", instance="b", version="2"}', values: '_x15 1x60'}
     promql_expr_test:
-      - {expr: q3, eval_time: 9m, exp_samples: []}
-      - {expr: q3, eval_time: 11m, exp_samples: [{labels: 'q3{version="2"}', value: 1}]}
-      - {expr: q3, eval_time: 13m, exp_samples: []}
+      - {expr: q3, eval_time: 14m, exp_samples: []}
+      - {expr: q3, eval_time: 17m, exp_samples: [{labels: 'q3{version="2"}', value: 1}]}
+      - {expr: q3, eval_time: 27m, exp_samples: []}
   - name: the last success of processes that are gone counts, and what was not seen does not
     interval: 1m
     input_series:
