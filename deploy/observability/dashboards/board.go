@@ -7,6 +7,7 @@ import (
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
 // tag is that of all dashboards, by which each has links to the others.
@@ -107,5 +108,6 @@ func option(text, value string) dashboard.VariableOption {
 
 // mark shows in all graphs when something was.
 func mark(name, color, title, query string) *dashboard.AnnotationQueryBuilder {
-	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(source()).Enable(true).IconColor(color).Expr(query).Step("60s").TitleFormat(title)
+	return dashboard.NewAnnotationQueryBuilder().Name(name).Datasource(source()).Enable(true).IconColor(color).TitleFormat(title).
+		Target(prometheus.NewDataqueryBuilder().Expr(query).Interval("60s").Range().RefId("Anno"))
 }

@@ -137,7 +137,7 @@ type variable struct {
 
 type annotation struct {
 	Name        string     `json:"name"`
-	Expr        string     `json:"expr"`
+	Target      target     `json:"target"`
 	TitleFormat string     `json:"titleFormat"`
 	Datasource  dataSource `json:"datasource"`
 }

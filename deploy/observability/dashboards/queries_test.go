@@ -37,7 +37,7 @@ func queries(t *testing.T) (all []query) {
 			}
 		}
 		for _, a := range d.Annotations.List {
-			all = append(all, query{at: name + ": " + a.Name, expr: filled.Replace(a.Expr), legend: a.TitleFormat})
+			all = append(all, query{at: name + ": " + a.Name, expr: filled.Replace(a.Target.Expr), legend: a.TitleFormat})
 		}
 		for _, v := range d.Templating.List {
 			if v.Type != "query" {
