@@ -29,7 +29,7 @@ type row struct {
 
 // json is what Grafana reads.
 func (b board) json() ([]byte, error) {
-	//lint:ignore SA1019 what takes its place is read by the newest versions of Grafana only.
+	//lint:ignore SA1019 the format that takes the place of this one is read by the newest versions of Grafana only
 	d := dashboard.NewDashboardBuilder(b.title).Uid(b.uid).Description(b.about).Tags([]string{tag}).
 		Time("now-6h", "now").Refresh("1m").Timezone("browser").Editable().Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
