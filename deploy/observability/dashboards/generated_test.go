@@ -2,7 +2,6 @@ package dashboards
 
 import (
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -207,6 +206,3 @@ func (d document) allLinks(t *testing.T) []link {
 	}
 	return all
 }
-
-// names are the keys of a map, in order.
-func names[V any](of map[string]V) []string { return slices.Sorted(maps.Keys(of)) }

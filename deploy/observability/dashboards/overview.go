@@ -89,10 +89,10 @@ func equipment() []cog.Builder[dashboard.Panel] {
 			count, held("roundhouse_nodes_alive", "")).Links(links(to(runtimeUID, "Runtime"))),
 		number("Versions", about("How many versions of the program these are of. More than one is a deployment, or a process that was forgotten.", "RoundhouseVersionMix"),
 			count, held("roundhouse_nodes_versions", ""), limit{2, orange}).Links(links(to(runtimeUID, "Runtime"))),
-		number("Processes that answer", about("Processes that Prometheus has scraped. No data where metrics are sent, and none are fetched.", "RoundhouseTargetAbsent"),
-			count, aggregated("sum", "", ours("up"))),
-		number("Shown by", about("How many processes show what storage holds: one. Without one, all that is above has no data.", "RoundhouseNoCollectorLeader", "RoundhouseCollectorFailures"),
-			count, aggregated("sum", "", ours("roundhouse_collector_leader"))).Links(links(to(runtimeUID, "Runtime"))),
+		needed(number("Processes that answer", about("Processes that Prometheus has scraped. No data where metrics are sent, and none are fetched.", "RoundhouseTargetAbsent"),
+			count, aggregated("sum", "", ours("up")))),
+		needed(number("Processes that collect", about("How many processes show what storage holds: one. Without one, what waits and what is late has no data.", "RoundhouseNoCollectorLeader", "RoundhouseCollectorFailures"),
+			count, aggregated("sum", "", ours("roundhouse_collector_leader")))).Links(links(to(runtimeUID, "Runtime"))),
 	)
 }
 

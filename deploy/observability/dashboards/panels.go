@@ -87,6 +87,11 @@ func number(title, description, unit, query string, limits ...limit) *stat.Panel
 		WithTarget(instant(query))
 }
 
+// needed is a number of what there has to be: none is bad.
+func needed(p *stat.PanelBuilder) *stat.PanelBuilder {
+	return p.Thresholds(thresholds(red, limit{1, green})).ColorMode(common.BigValueColorModeBackground)
+}
+
 // instant asks for values of now: what nobody shows any more is no data, and not the last value that there was.
 func instant(query string) *prometheus.DataqueryBuilder {
 	return prometheus.NewDataqueryBuilder().Datasource(source()).Expr(query).Instant().RefId("A")
