@@ -81,10 +81,14 @@ func number(title, description, unit, query string, limits ...limit) *stat.Panel
 	if len(limits) == 0 {
 		base, mode = "text", common.BigValueColorModeNone
 	}
-	return stat.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source()).Span(4).Height(4).
+	p := stat.NewPanelBuilder().Title(title).Description(description).Unit(unit).Datasource(source()).Span(4).Height(4).
 		ColorScheme(colors(dashboard.FieldColorModeIdThresholds)).Thresholds(thresholds(base, limits...)).ColorMode(mode).Orientation(common.VizOrientationAuto).GraphMode(common.BigValueGraphModeNone).TextMode(common.BigValueTextModeValue).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"})).
 		WithTarget(instant(query))
+	if unit == count {
+		p.Decimals(0) // an increase is worked out from what was scraped, and need not be whole
+	}
+	return p
 }
 
 // needed is a number of what there has to be: none is bad.
@@ -167,6 +171,9 @@ func rows(title, description string, shown map[string]string, hidden []string, c
 		}
 		rename[field] = c.title
 		properties := []dashboard.DynamicConfigValue{{Id: "unit", Value: c.unit}}
+		if c.unit == count {
+			properties = append(properties, dashboard.DynamicConfigValue{Id: "decimals", Value: 0})
+		}
 		if len(c.limits) > 0 {
 			properties = append(properties, colored(c.limits)...)
 		}

@@ -106,6 +106,7 @@ func collector() []cog.Builder[dashboard.Panel] {
 	)
 }
 
+// usage is of what Go and the process tell. The quantile is called 1 on a page as text, and 1.0 on one as OpenMetrics.
 func usage() []cog.Builder[dashboard.Panel] {
 	each := func(metric string) string { return aggregated("max", "instance", ours(metric, ofInstance)) }
 	return panels(
@@ -116,7 +117,7 @@ func usage() []cog.Builder[dashboard.Panel] {
 		graph("Goroutines", about("Goroutines of a process. A number that only grows is a leak.", "One node down"),
 			count, line{query: each("go_goroutines"), legend: "{{instance}}"}),
 		graph("Pauses", about("The longest pause for the collection of garbage that a process has had lately. Long ones look like a process that stands still.", "RoundhouseNodeFenced"),
-			seconds, line{query: aggregated("max", "instance", ours("go_gc_duration_seconds", ofInstance, `quantile="1"`)), legend: "{{instance}}"}),
+			seconds, line{query: aggregated("max", "instance", ours("go_gc_duration_seconds", ofInstance, `quantile=~"1(.0)?"`)), legend: "{{instance}}"}),
 		graph("Open files", about("The share of the files that a process may open which are open, connections included.", "Storage down and back"),
 			share, line{query: each("process_open_fds") + " / " + each("process_max_fds"), legend: "{{instance}}"}),
 		graph("Age", about("For how long a process has lived. A line that falls to zero again and again is a process that dies.", "One node down"),
