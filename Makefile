@@ -1,7 +1,7 @@
 # Everything a developer runs. ARGS goes to the command behind a target: make run ARGS=--once, make test ARGS=-race
 
 .DEFAULT_GOAL := help
-.PHONY: help run start test lint bench fuzz functions stage template clean
+.PHONY: help run start test lint bench fuzz functions dashboards stage template clean
 
 # tested tests the packages $(2) of the folder $(1), and says at its end what was skipped.
 define tested
@@ -12,7 +12,7 @@ exit $$status
 endef
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## run everything here: Azurite, a local Functions host, the handler, a sample message
 	@echo "==> Compiling the command line (the first time, for a minute or two)" >&2
@@ -38,11 +38,15 @@ fuzz: ## each fuzz target for 20 s, or ARGS=5s
 functions: ## write functions/ anew, from the definitions of the engines
 	ROUNDHOUSE_UPDATE_FUNCTIONS=1 go test ./cmd/handler -count=1 -run '^TestFunctionsAreGenerated$$'
 
+dashboards: ## write the dashboards for Grafana anew, from the code that makes them
+	cd deploy/observability/dashboards && ROUNDHOUSE_UPDATE_DASHBOARDS=1 go test . -count=1 -run '^TestGenerated$$'
+
 stage: ## lay out dist/ for a deployment (linux/amd64)
 	scripts/stage
 
-template: ## hold the template for Azure, azd's project, workflows and image against what they are for
+template: ## hold the template for Azure, azd's project, workflows, image and dashboards against what they are for
 	$(call tested,deploy/check,./...)
+	$(call tested,deploy/observability/dashboards,./...)
 
 clean: ## remove what the other targets have made
 	rm -rf bin dist .run

@@ -1,14 +1,17 @@
-// Package observability_test holds the alert rules against promtool, the metrics that there are, and what to do when they fire.
+// Package observability_test holds the alert rules against promtool, the metrics that there are, and what to do when they fire. The
+// dashboards have tests of their own, in the module that makes them; what these cannot ask the program for is here.
 package observability_test
 
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/vibedata/roundhouse/handler/api/metrics"
 	"github.com/vibedata/roundhouse/internal/daemon"
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
@@ -84,5 +87,34 @@ func TestEveryAlert(t *testing.T) {
 		if !strings.Contains(documented, metric) && !strings.Contains(documented, base) {
 			t.Errorf("no metric is called %s", metric)
 		}
+	}
+}
+
+// What the dashboards show of Go's runtime and of the process is among the metrics that the program has.
+func TestDashboardsOfProcesses(t *testing.T) {
+	t.Parallel()
+	descs, err := metrics.New().Describe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, d := range descs {
+		there = append(there, found(`fqName: "(\w+)"`, d.String())...)
+	}
+	paths, err := filepath.Glob("grafana/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, path := range paths {
+		for _, name := range found(`\b((?:go|process)_\w+)\{`, read(t, path)) {
+			shown++
+			if !slices.Contains(there, name) {
+				t.Errorf("%s: no metric is called %s", path, name)
+			}
+		}
+	}
+	if shown < 8 {
+		t.Errorf("only %d metrics of processes were found in %q", shown, paths)
 	}
 }

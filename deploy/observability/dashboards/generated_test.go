@@ -1,0 +1,208 @@
+package dashboards
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	// writeAnew is the environment variable that has TestGenerated write the files anew.
+	writeAnew = "ROUNDHOUSE_UPDATE_DASHBOARDS"
+	folder    = "../grafana"
+)
+
+// The files are what this package makes, and no others are there. To write them anew:
+//
+//	ROUNDHOUSE_UPDATE_DASHBOARDS=1 go test -run TestGenerated
+func TestGenerated(t *testing.T) {
+	t.Parallel()
+	made, err := Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := map[string]string{}, map[string]string{}
+	for name, text := range made {
+		want[name] = string(text)
+		if os.Getenv(writeAnew) != "" {
+			if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, path := range files(t) {
+		got[filepath.Base(path)] = read(t, path)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("deploy/observability/grafana (-made +there), make dashboards writes it anew:\n%s", diff)
+	}
+}
+
+// Their addresses stay what they are: they are in bookmarks, and in links of other dashboards.
+func TestUIDs(t *testing.T) {
+	t.Parallel()
+	got := map[string]string{}
+	for name, d := range documents(t) {
+		if d.UID+".json" != name {
+			t.Errorf("%s has the uid %q", name, d.UID)
+		}
+		if _, twice := got[d.UID]; twice || d.Title == "" || d.Description == "" || !slices.Equal(d.Tags, []string{"roundhouse"}) {
+			t.Errorf("%s: the uid is there twice, or title, description or tag are missing: %q, %q, %q", name, d.Title, d.Description, d.Tags)
+		}
+		got[d.UID] = d.Title
+	}
+	want := map[string]string{"roundhouse-overview": "Roundhouse: overview", "roundhouse-engine": "Roundhouse: engines",
+		"roundhouse-outbox-and-pollers": "Roundhouse: outbox and pollers", "roundhouse-runtime": "Roundhouse: runtime"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// document is a dashboard as Grafana reads it, as far as the tests look at it.
+type document struct {
+	UID         string     `json:"uid"`
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Tags        []string   `json:"tags"`
+	Panels      []drawing  `json:"panels"`
+	Links       []link     `json:"links"`
+	Templating  templating `json:"templating"`
+	Annotations struct {
+		List []annotation `json:"list"`
+	} `json:"annotations"`
+}
+
+type templating struct {
+	List []variable `json:"list"`
+}
+
+// drawing is a panel, or the heading of a row.
+type drawing struct {
+	ID          int          `json:"id"`
+	Type        string       `json:"type"`
+	Title       string       `json:"title"`
+	Description string       `json:"description"`
+	Datasource  dataSource   `json:"datasource"`
+	GridPos     gridPosition `json:"gridPos"`
+	Targets     []target     `json:"targets"`
+	Links       []link       `json:"links"`
+	FieldConfig struct {
+		Defaults struct {
+			Unit  string `json:"unit"`
+			Links []link `json:"links"`
+		} `json:"defaults"`
+		Overrides []struct {
+			Properties []struct {
+				ID    string          `json:"id"`
+				Value json.RawMessage `json:"value"`
+			} `json:"properties"`
+		} `json:"overrides"`
+	} `json:"fieldConfig"`
+}
+
+type gridPosition struct {
+	X, Y, W, H int
+}
+
+type target struct {
+	Expr         string     `json:"expr"`
+	RefID        string     `json:"refId"`
+	LegendFormat string     `json:"legendFormat"`
+	Exemplar     bool       `json:"exemplar"`
+	Instant      bool       `json:"instant"`
+	Datasource   dataSource `json:"datasource"`
+}
+
+type dataSource struct {
+	Type string `json:"type"`
+	UID  string `json:"uid"`
+}
+
+type link struct {
+	Title string `json:"title"`
+	URL   string `json:"url"`
+}
+
+type variable struct {
+	Name    string          `json:"name"`
+	Type    string          `json:"type"`
+	Query   string          `json:"query"`
+	Current json.RawMessage `json:"current"`
+}
+
+type annotation struct {
+	Name        string     `json:"name"`
+	Target      target     `json:"target"`
+	TitleFormat string     `json:"titleFormat"`
+	Datasource  dataSource `json:"datasource"`
+}
+
+// files are the paths of all dashboards.
+func files(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	return paths
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// documents are all dashboards, by the name of their file.
+func documents(t *testing.T) map[string]document {
+	t.Helper()
+	all := map[string]document{}
+	for _, path := range files(t) {
+		var d document
+		if err := json.Unmarshal([]byte(read(t, path)), &d); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		all[filepath.Base(path)] = d
+	}
+	return all
+}
+
+// panelsOf are the panels of a dashboard that show something.
+func (d document) panelsOf() []drawing {
+	return slices.Collect(func(yield func(drawing) bool) {
+		for _, p := range d.Panels {
+			if p.Type != "row" && !yield(p) {
+				return
+			}
+		}
+	})
+}
+
+// allLinks are the links of a dashboard and its panels, those of fields included.
+func (d document) allLinks(t *testing.T) []link {
+	t.Helper()
+	all := slices.Clone(d.Links)
+	for _, p := range d.panelsOf() {
+		all = append(append(all, p.Links...), p.FieldConfig.Defaults.Links...)
+		for _, o := range p.FieldConfig.Overrides {
+			for _, property := range o.Properties {
+				if property.ID != "links" {
+					continue
+				}
+				var more []link
+				if err := json.Unmarshal(property.Value, &more); err != nil {
+					t.Fatalf("%s: %v", p.Title, err)
+				}
+				all = append(all, more...)
+			}
+		}
+	}
+	return all
+}

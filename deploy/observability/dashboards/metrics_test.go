@@ -1,0 +1,250 @@
+package dashboards
+
+import (
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/VictoriaMetrics/metricsql"
+	"go.yaml.in/yaml/v3"
+)
+
+// metric is what is known of one.
+type metric struct {
+	kind   string
+	labels []string
+	// shared says that it is a gauge of what storage holds, which one process shows.
+	shared bool
+}
+
+// targetLabels are those that Prometheus adds.
+var targetLabels = []string{"job", "instance"}
+
+// known are the metrics of the table in docs/observability.md, which a test of package handler holds against the program, and what
+// Prometheus and its rules add. deploy/observability holds those of Go and of the process against the registry.
+func known(t *testing.T) map[string]metric {
+	t.Helper()
+	all := map[string]metric{}
+	text := read(t, "../../../docs/observability.md")
+	shared := strings.Index(text, "### What storage holds")
+	line := regexp.MustCompile("(?m)^\\| `(roundhouse_[a-z_]+)` \\| (counter|gauge|histogram) \\| ([a-z_`, ]*) \\|")
+	for _, m := range line.FindAllStringSubmatchIndex(text, -1) {
+		of := metric{kind: text[m[4]:m[5]], labels: slices.Clone(targetLabels), shared: m[0] > shared}
+		for _, label := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(text[m[6]:m[7]], -1) {
+			name := label[1]
+			if slices.Contains(targetLabels, name) {
+				name = "exported_" + name
+			}
+			of.labels = append(of.labels, name)
+		}
+		all[text[m[2]:m[3]]] = of
+	}
+	if len(all) < 60 || shared < 0 {
+		t.Fatalf("docs/observability.md has only %d metrics", len(all))
+	}
+	return all
+}
+
+// others are series that the program does not show by names of its own.
+func others(t *testing.T) map[string]metric {
+	t.Helper()
+	all := map[string]metric{
+		"up":                        {kind: "gauge", labels: targetLabels},
+		"ALERTS":                    {kind: "gauge", labels: slices.Concat(targetLabels, []string{"alertname", "alertstate", "severity"})},
+		"ALERTS_FOR_STATE":          {kind: "gauge", labels: slices.Concat(targetLabels, []string{"alertname", "severity"})},
+		"go_gc_duration_seconds":    {kind: "summary", labels: slices.Concat(targetLabels, []string{"quantile"})},
+		"process_cpu_seconds_total": {kind: "counter", labels: targetLabels},
+	}
+	for _, name := range []string{"go_goroutines", "go_memstats_heap_alloc_bytes", "process_resident_memory_bytes", "process_open_fds", "process_max_fds", "process_start_time_seconds"} {
+		all[name] = metric{kind: "gauge", labels: targetLabels}
+	}
+	for _, r := range rules(t) {
+		if r.Record != "" {
+			by := regexp.MustCompile(`by \(([^)]*)\)`).FindStringSubmatch(r.Expr)
+			all[r.Record] = metric{kind: "gauge", labels: strings.Split(by[1], ", ")}
+		}
+	}
+	return all
+}
+
+// rule is one of the rules for Prometheus.
+type rule struct {
+	Record, Alert, Expr string
+	Labels              map[string]string
+}
+
+func rules(t *testing.T) (all []rule) {
+	t.Helper()
+	var document struct{ Groups []struct{ Rules []rule } }
+	if err := yaml.Unmarshal([]byte(read(t, "../prometheus/rules.yaml")), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range document.Groups {
+		all = append(all, g.Rules...)
+	}
+	if len(all) < 25 {
+		t.Fatalf("only %d rules were found", len(all))
+	}
+	return all
+}
+
+// checker looks at the parts of a query.
+type checker struct {
+	t       *testing.T
+	at      string
+	metrics map[string]metric
+	// used are the metrics that were met.
+	used map[string]bool
+}
+
+// around are the nearest function and the nearest aggregation around a part of a query.
+type around struct{ function, aggregation string }
+
+// labels checks a part of a query, and gives the labels that series of it may have.
+func (c *checker) labels(e metricsql.Expr, in around) []string {
+	switch e := e.(type) {
+	case *metricsql.MetricExpr:
+		return c.selected(e, in)
+	case *metricsql.RollupExpr:
+		return c.labels(e.Expr, in)
+	case *metricsql.FuncExpr:
+		in.function = e.Name
+		return c.labelsOfAll(e.Args, in)
+	case *metricsql.AggrFuncExpr:
+		have := c.labelsOfAll(e.Args, around{aggregation: e.Name})
+		if e.Name == "topk" {
+			return have
+		}
+		c.have(have, e.Modifier.Args, "is aggregated by")
+		return e.Modifier.Args
+	case *metricsql.BinaryOpExpr:
+		left, right := c.labels(e.Left, in), c.labels(e.Right, in)
+		for _, side := range [][]string{left, right} {
+			if strings.EqualFold(e.GroupModifier.Op, "on") {
+				c.have(side, e.GroupModifier.Args, "is matched by")
+			}
+		}
+		return slices.Concat(left, right)
+	}
+	return nil
+}
+
+func (c *checker) labelsOfAll(args []metricsql.Expr, in around) (all []string) {
+	for _, a := range args {
+		all = append(all, c.labels(a, in)...)
+	}
+	return all
+}
+
+// have says that labels are missing.
+func (c *checker) have(there, used []string, how string) {
+	for _, label := range used {
+		if !slices.Contains(there, label) {
+			c.t.Errorf("%s: what %s %s has only %q", c.at, how, label, there)
+		}
+	}
+}
+
+// selected checks which series are selected, and what is done with them.
+func (c *checker) selected(e *metricsql.MetricExpr, in around) []string {
+	for _, filters := range e.LabelFilterss {
+		name := filters[0].Value
+		base := name
+		of, ok := c.metrics[name]
+		if !ok {
+			base = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+			of, ok = c.metrics[base]
+			ok = ok && of.kind == "histogram"
+			of.kind, of.labels = "counter", append(slices.Clone(of.labels), "le")
+		}
+		if !ok || filters[0].Label != "__name__" {
+			c.t.Errorf("%s: there is no metric %s", c.at, name)
+			continue
+		}
+		c.used[base] = true
+		var labels []string
+		for _, f := range filters[1:] {
+			labels = append(labels, f.Label)
+		}
+		c.have(of.labels, labels, "is chosen by")
+		if !slices.Contains(labels, "job") && !strings.Contains(c.at, "variable job") {
+			c.t.Errorf("%s: %s is of any job", c.at, name)
+		}
+		c.treated(name, of, in)
+		return of.labels
+	}
+	return nil
+}
+
+// treated says when a metric is not treated as it has to be.
+func (c *checker) treated(name string, of metric, in around) {
+	if strings.Contains(c.at, "variable ") {
+		return
+	}
+	grows := slices.Contains([]string{"rate", "increase"}, in.function)
+	switch {
+	case of.kind == "counter" && (!grows || in.aggregation != "sum"):
+		c.t.Errorf("%s: the counter %s has to be a rate or an increase, and summed up over processes: %+v", c.at, name, in)
+	case of.kind != "counter" && grows:
+		c.t.Errorf("%s: %s is a %s and has no rate", c.at, name, of.kind)
+	case of.kind == "histogram":
+		c.t.Errorf("%s: %s is a histogram, whose series have other names", c.at, name)
+	case of.shared && (in.aggregation != "max" || in.function != "last_over_time"):
+		c.t.Errorf("%s: one process shows %s, so it is max (last_over_time(...)): %+v", c.at, name, in)
+	}
+}
+
+// What is asked for is there, under its labels, and is treated as what it is; and what is there is shown.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	metrics, used := known(t), map[string]bool{}
+	maps.Copy(metrics, others(t))
+	for _, q := range queries(t) {
+		e, err := metricsql.Parse(q.expr)
+		if err != nil {
+			t.Errorf("%s: %v", q.at, err)
+			continue
+		}
+		c := &checker{t, q.at, metrics, used}
+		labels := c.labels(e, around{})
+		for _, m := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(q.legend, -1) {
+			c.have(labels, m[1:], "is called by")
+		}
+		if timed := strings.Contains(q.expr, "_seconds_bucket"); timed != q.exemplar {
+			t.Errorf("%s: exemplars are shown: %v", q.at, q.exemplar)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(metrics)) {
+		if !used[name] {
+			t.Errorf("no dashboard shows %s", name)
+		}
+	}
+}
+
+// The table of alerts has room for each: its query takes them, and no label of theirs is without a title.
+func TestEveryAlertIsShown(t *testing.T) {
+	t.Parallel()
+	d := documents(t)["roundhouse-overview.json"]
+	p := d.panelsOf()[0]
+	filter := regexp.MustCompile(`alertname=~"([^"]*)", severity=~"([^"]*)"`).FindStringSubmatch(p.Targets[0].Expr)
+	if filter == nil {
+		t.Fatalf("%s: %s", p.Title, p.Targets[0].Expr)
+	}
+	for _, r := range rules(t) {
+		if r.Alert == "" {
+			continue
+		}
+		if !regexp.MustCompile("^("+filter[1]+")$").MatchString(r.Alert) || !regexp.MustCompile("^("+filter[2]+")$").MatchString(r.Labels["severity"]) {
+			t.Errorf("%s with the severity %s is not shown", r.Alert, r.Labels["severity"])
+		}
+		for _, by := range regexp.MustCompile(`by \(([^)]*)\)`).FindAllStringSubmatch(r.Expr, -1) {
+			for label := range strings.SplitSeq(by[1], ", ") {
+				if label != "job" && !strings.Contains(read(t, folder+"/roundhouse-overview.json"), `"`+label+`": "`) {
+					t.Errorf("%s: the label %s has no title", r.Alert, label)
+				}
+			}
+		}
+	}
+}
