@@ -48,7 +48,7 @@ func TestDamagedOrchestration(t *testing.T) {
 			if rec := b.send(t, http.MethodDelete, path+"?force=true&reason=no+backup", ""); rec.Code != http.StatusOK {
 				t.Fatalf("%d %s", rec.Code, rec.Body)
 			}
-			if log := b.log.String(); !strings.Contains(log, `msg="an orchestration is purged by force" orchestration=a by=function-key reason="no backup"`) {
+			if log := b.log.String(); !strings.Contains(log, `msg="an orchestration is purged by force" orchestrationId=a by=function-key reason="no backup"`) {
 				t.Error(log)
 			}
 			b.begin(t, "a", "book")

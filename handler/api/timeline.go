@@ -33,6 +33,7 @@ type timelineItem struct {
 	History          *historyItem               `json:"history,omitempty"`
 	DeadLetter       *deadLetterItem            `json:"deadLetter,omitempty"`
 	DeadLetterChange *timeline.DeadLetterChange `json:"deadLetterChange,omitempty"`
+	Action           *timeline.Action           `json:"action,omitempty"`
 }
 
 // orchestrationItem is where an orchestration stands.
@@ -61,6 +62,9 @@ type timelinePage struct {
 // timelines is what timelines are read from.
 func (c Config) timelines(a *api) *timeline.Reader {
 	t := timeline.Config{Engines: a.engines, History: c.History, DeadLetters: c.DeadLetters, List: a.list, RunID: c.RunID, EventID: c.EventID, Now: a.now, Log: a.log}
+	if a.door.Audit != nil {
+		t.Audit = a.door.Audit
+	}
 	if c.Runtime != nil { // a nil pointer in an interface is not nil
 		t.Runs = c.Runtime
 	}
@@ -115,7 +119,7 @@ func kindNames() (names []string) {
 
 func (a *api) timelineItemOf(i timeline.Item) timelineItem {
 	shown := timelineItem{ID: i.ID, At: i.At, EndedAt: i.EndedAt, Kind: i.Kind, Engine: i.Engine, Message: i.Message, Change: i.Change, Call: i.Call, Timer: i.Timer,
-		Event: i.Event, Task: i.Task, Publication: i.Publication, Delivery: i.Delivery, Link: i.Link, DeadLetterChange: i.DeadLetterChange}
+		Event: i.Event, Task: i.Task, Publication: i.Publication, Delivery: i.Delivery, Link: i.Link, DeadLetterChange: i.DeadLetterChange, Action: i.Action}
 	switch {
 	case i.History != nil:
 		item := historyItemOf(*i.History)

@@ -339,6 +339,9 @@ func (g *gathering) readRun(ctx context.Context, r run) (*teller, error) {
 	if err := g.tellTasks(ctx, t); err != nil {
 		return nil, err
 	}
+	if err := g.tellActions(ctx, t); err != nil {
+		return nil, err
+	}
 	if !slices.Contains(g.Engines, engine.SignalEngine) || r.id == g.q.CorrelationID || !g.mayRead() {
 		return t, nil
 	}

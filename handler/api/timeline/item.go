@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -28,12 +29,13 @@ const (
 	KindHistory          Kind = "history"
 	KindDeadLetter       Kind = "deadLetter"
 	KindDeadLetterChange Kind = "deadLetterChange"
+	KindAction           Kind = "action"
 )
 
 // Kinds are all kinds.
 func Kinds() []Kind {
 	return []Kind{KindMessage, KindOrchestration, KindChange, KindCall, KindTimer, KindEvent, KindTask, KindPublication, KindDelivery, KindLink,
-		KindHistory, KindDeadLetter, KindDeadLetterChange}
+		KindHistory, KindDeadLetter, KindDeadLetterChange, KindAction}
 }
 
 // Item is one thing that happened: exactly one of the pointers is set, and Kind says which.
@@ -59,6 +61,7 @@ type Item struct {
 	History          *engine.Entry
 	DeadLetter       *engine.DeadLetter
 	DeadLetterChange *DeadLetterChange
+	Action           *Action
 }
 
 // compare orders items by time, and those of one time by their IDs.
@@ -219,4 +222,20 @@ type DeadLetterChange struct {
 	// RetryID names the retry, RetryMessageID the message that it sent.
 	RetryID        string `json:"retryId,omitempty"`
 	RetryMessageID string `json:"retryMessageId,omitempty"`
+}
+
+// Action is what somebody did to a run from outside, or wanted to: started it, sent it an event or a command. Refusals are in the audit log
+// only, and what is done to tasks, dead letters and events has items of its own.
+type Action struct {
+	OrchestrationID string `json:"orchestrationId"`
+	// What is the action as the audit log names it; By, ByName and ByKind say who, and Door by which API.
+	What   string `json:"what"`
+	By     string `json:"by"`
+	ByName string `json:"byName,omitempty"`
+	ByKind string `json:"byKind,omitempty"`
+	Door   string `json:"door,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Outcome is Done, Failed, or Unknown where the process ended before it could tell; Error says why it failed.
+	Outcome audit.Outcome `json:"outcome"`
+	Error   string        `json:"error,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/audit"
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
@@ -50,6 +51,10 @@ type (
 	Tasks interface {
 		Of(ctx context.Context, orchestration string, limit int) ([]tasks.Task, bool, error)
 	}
+	// Audit is the part of audit.Log that is needed.
+	Audit interface {
+		List(ctx context.Context, f audit.Filter, limit int, continuation string) (audit.Page, error)
+	}
 	// Events is the part of outbox.Admin that is needed.
 	Events interface {
 		Look(ctx context.Context, tenant, id string) (outbox.Record, error)
@@ -72,6 +77,8 @@ type Config struct {
 	// Events is the outbox, and EventID gives the id that a publication with a key has there; without them, deliveries are not told.
 	Events  Events
 	EventID func(tenantID, eventType, key string) string
+	// Audit is the audit log; without it, actions are not told.
+	Audit Audit
 	// Now is the clock and Log takes what cannot be read; both are required.
 	Now func() time.Time
 	Log *slog.Logger

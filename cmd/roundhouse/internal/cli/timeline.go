@@ -173,6 +173,8 @@ func happened(i client.TimelineItem) happening {
 		return happening{i.Orchestration.Status, i.Orchestration.ID + waiting(*i.Orchestration), i.Orchestration.ID}
 	case i.Change != nil:
 		return happening{i.Change.What, changed(*i.Change), i.Change.OrchestrationID}
+	case i.Action != nil:
+		return happening{i.Action.Outcome, by(i.Action.What, cmp.Or(i.Action.ByName, i.Action.By), cmp.Or(i.Action.Error, i.Action.Reason)), i.Action.OrchestrationID}
 	case i.Publication != nil:
 		return happening{i.Publication.Status, because(i.Publication.EventType+" of "+i.Publication.TenantID, i.Publication.Error), i.Publication.OrchestrationID}
 	case i.Delivery != nil:

@@ -34,6 +34,18 @@ type TimelineItem struct {
 	Delivery         *TimelineDelivery         `json:"delivery"`
 	Link             *TimelineLink             `json:"link"`
 	DeadLetterChange *TimelineDeadLetterChange `json:"deadLetterChange"`
+	Action           *TimelineAction           `json:"action"`
+}
+
+// TimelineAction is what somebody did to a run by an API.
+type TimelineAction struct {
+	TimelineRun
+	What    string `json:"what"`
+	By      string `json:"by"`
+	ByName  string `json:"byName"`
+	Reason  string `json:"reason"`
+	Outcome string `json:"outcome"`
+	Error   string `json:"error"`
 }
 
 // TimelineRun says in which run something happened.
