@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
@@ -32,6 +33,10 @@ func openTraces(s settings.Tracing, node, version string) (*tracing.Tracer, erro
 // wireTraces makes what takes traces.
 func (p *parts) wireTraces() (err error) {
 	p.traces, err = openTraces(p.settings.Tracing, p.node.Name(), builtFrom())
+	if p.traces != nil {
+		// The SDK has one for the process, which would write to standard error, where the host looks for what ended the program.
+		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { p.log.Warn("traces are not sent", "error", err.Error()) }))
+	}
 	return err
 }
 
