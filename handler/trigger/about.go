@@ -22,15 +22,19 @@ func (a *about) begin(ctx context.Context, call ...slog.Attr) context.Context {
 	return context.WithValue(ctx, aboutKey{}, a)
 }
 
-// About is what is known of the invocation that ctx belongs to, as fields of the log: its id and function, and what its handler has told
-// of the work so far.
+// About is what is known of the invocation that ctx belongs to, as fields of the log: its id and function, and whose work it is, as far as
+// its handler has told that. How the work ended is the invocation's own line's.
 func About(ctx context.Context) []slog.Attr {
 	a, ok := ctx.Value(aboutKey{}).(*about)
 	if !ok {
 		return nil
 	}
-	return merge(a.known(), a.call...)
+	ids := slices.DeleteFunc(a.known(), func(attr slog.Attr) bool { return slices.Contains(ends[:], attr.Key) })
+	return merge(ids, a.call...)
 }
+
+// ends are the fields that say how work ended.
+var ends = [...]string{"fate", "status", "error", "durationMs"}
 
 // add notes what the handler tells. Its texts come from outside.
 func (a *about) add(attrs ...slog.Attr) {

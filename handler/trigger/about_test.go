@@ -32,6 +32,7 @@ func TestAbout(t *testing.T) {
 		tell(slog.String("correlationId", "c1"), slog.String("messageId", "its own"))
 		log.InfoContext(ctx, "within")
 		tell(slog.String("fate", "dead-lettered"), slog.String("error", "it is \xff"), slog.Int64("durationMs", -1))
+		log.InfoContext(ctx, "within")
 		if string(d.Body) == "bad" {
 			return errors.New("no")
 		}
@@ -68,8 +69,8 @@ func TestAbout(t *testing.T) {
 		return r
 	}
 	within := line("INFO", "within", nil)
-	want := []map[string]any{within, line("WARN", "invocation", map[string]any{"outcome": "done", "fate": "dead-lettered", "error": "it is \ufffd"}),
-		within, line("ERROR", "invocation", map[string]any{"outcome": "retry", "fate": "dead-lettered", "error": "no"})}
+	want := []map[string]any{within, within, line("WARN", "invocation", map[string]any{"outcome": "done", "fate": "dead-lettered", "error": "it is \ufffd"}),
+		within, within, line("ERROR", "invocation", map[string]any{"outcome": "retry", "fate": "dead-lettered", "error": "no"})}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
