@@ -1,6 +1,7 @@
 package traceparent
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -28,4 +29,22 @@ func TestClean(t *testing.T) {
 	if got := From(With(t.Context(), "x")); got != "" {
 		t.Errorf("carried: %q", got)
 	}
+}
+
+// Clean is the regular expression of the form, without being one.
+func FuzzClean(f *testing.F) {
+	form := regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+	for _, text := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-ff",
+		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-00", "00-4bf92f3577b34da6a3ce929d0e0e473g-00f067aa0ba902b7-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0\n", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		want := ""
+		if form.MatchString(text) && !strings.Contains(text, "-00000000000000000000000000000000-") && !strings.Contains(text, "-0000000000000000-") {
+			want = text
+		}
+		if got := Clean(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	})
 }
