@@ -36,11 +36,10 @@ func credentialScenarios() []scenario {
 			w.mended(30 * time.Minute)
 		}},
 		{alert: "RoundhouseCredentialsExpired", also: []string{"RoundhouseCredentialsExpiring"}, run: func(w *world) {
-			w.issue(14*day + 30*time.Minute)
+			w.issue(90 * day)
 			w.well(20 * time.Minute)
-			w.every = 30 * time.Minute
-			w.broken(14*day + 2*time.Hour)
-			w.every = time.Minute
+			w.issue(time.Hour) // a mistake of the authority
+			w.broken(2 * time.Hour)
 			w.issue(90 * day)
 			w.mended(30 * time.Minute)
 		}},

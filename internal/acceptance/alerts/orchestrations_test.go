@@ -23,6 +23,7 @@ func orchestrationScenarios() []scenario {
 			w.broken(60 * time.Minute) // the timer of the run fires
 			w.app.changed.Store(false)
 			w.restart()
+			w.resolve("work") // the run goes on by itself
 			w.mended(60 * time.Minute)
 		}},
 		{alert: "RoundhouseOrchestrationsOverdue", run: func(w *world) {
@@ -36,7 +37,7 @@ func orchestrationScenarios() []scenario {
 			w.mended(30 * time.Minute)
 		}},
 		{alert: "RoundhouseOrchestrationsDamaged", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
-			w.host.Send("work-queue", `{"correlationId":"c1","input":{"do":"ask"}}`)
+			w.host.Send("work-queue", `{"correlationId":"c1","input":{"do":"wait"}}`)
 			w.well(5 * time.Minute)
 			lost := tables.Delete(tables.Key{Partition: "work-c1", Row: "r-00000001-00000001"}, "")
 			if err := w.host.Tables.Apply(w.t.Context(), "orchestrations", lost); err != nil {

@@ -79,7 +79,7 @@ func pollerScenarios() []scenario {
 			s.exec(oneOrder)
 			w.well(90 * time.Minute)
 			w.settings["ORDERS_DSN"] = ""
-			w.restart()
+			w.replace("b")
 			w.broken(100 * time.Minute)
 			w.settings["ORDERS_DSN"] = s.file
 			w.restart()
@@ -100,7 +100,7 @@ func pollerScenarios() []scenario {
 			w.well(20 * time.Minute)
 			w.timer("poller-orders-timer", true)
 			s.exec("INSERT INTO orders (state) VALUES (printf('%.*c', 2097152, 'x'))")
-			w.restart()
+			w.replace("b")
 			w.spend(5 * time.Minute)
 			w.timer("poller-orders-timer", false)
 			w.broken(30 * time.Minute)

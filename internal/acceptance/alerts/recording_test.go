@@ -79,6 +79,11 @@ func (r *recording) scrapeAt(minute int, instance string, page []byte) {
 	}
 }
 
+// leave says that an instance is not scraped any more.
+func (r *recording) leave(instance string) {
+	r.scrapes[instance] = append(r.scrapes[instance], r.minute()+1)
+}
+
 // up is what Prometheus notes of a scrape.
 func up(page []byte) float64 {
 	if page == nil {

@@ -46,6 +46,8 @@ type world struct {
 	receiver *receiver
 	settings map[string]string
 	timers   map[string]*timer
+	// instance is what the app's process is scraped as.
+	instance string
 	// every is how far scrapes are apart.
 	every time.Duration
 	// meanwhile happens before each scrape; nil for nothing.
@@ -59,14 +61,11 @@ type timer struct {
 	disabled bool
 }
 
-// self is the instance that is scraped.
-const self = "a"
-
 // newWorld starts an app.
 func newWorld(t *testing.T, rules ruled, settings map[string]string) *world {
 	t.Helper()
 	w := &world{t: t, recording: record(t, rules.metrics), app: &app{}, storage: &storage{}, network: handlertest.NewNetwork(t), receiver: &receiver{},
-		settings: map[string]string{"ROUNDHOUSE_OUTBOX": outboxSetting}, every: time.Minute}
+		settings: map[string]string{"ROUNDHOUSE_OUTBOX": outboxSetting}, every: time.Minute, instance: "a"}
 	maps.Copy(w.settings, settings)
 	w.network.Serve(receiverAddress, w.receiver)
 	w.host = handlertest.New(t, handler.App{Engines: w.app.engines}, w.settings)
@@ -94,6 +93,13 @@ func (w *world) schedule() {
 
 // restart starts the app's process anew.
 func (w *world) restart() { w.host.Restart(w.settings, w.configure) }
+
+// replace puts a process on another machine in the place of the app's.
+func (w *world) replace(instance string) {
+	w.leave(w.instance)
+	w.instance = instance
+	w.restart()
+}
 
 // configure is the configuration of the process that is scraped.
 func (w *world) configure(c *handler.Config) {
@@ -162,7 +168,7 @@ func (w *world) scrapeSelf() {
 	if status != http.StatusOK {
 		w.t.Fatalf("the metrics: %d %s", status, page)
 	}
-	w.scrape(self, []byte(page))
+	w.scrape(w.instance, []byte(page))
 }
 
 // do asks the API, which has to agree.
