@@ -18,11 +18,11 @@ func TestEveryAlertHasItsCause(t *testing.T) {
 			t.Parallel()
 			var r *recording
 			if s.process != nil {
-				r = record(t, rules.metrics)
+				r = record(t, rules.metrics, s.every)
 				s.process(t, r)
 			} else {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, rules, s.settings)
+					w := newWorld(t, rules, s)
 					s.run(w)
 					r = w.recording
 				})

@@ -114,7 +114,9 @@ func (a *app) credentials(ctx context.Context) ([]engine.Credential, error) {
 func (a *app) keys(p *handler.Platform) (engine.Definition, error) {
 	var steps *hmac.Steps
 	needed, err := consumers.New(consumers.Config{Engine: hmac.Engine, Tables: p.Tables, Outbox: p.Events, Targets: map[string]consumers.Target{"i1": {Names: []string{"gateway"}}},
-		Knows: func(ctx context.Context, target, version string) (bool, error) { return steps.Knows(ctx, target, version) }})
+		Knows: func(ctx context.Context, target, version string) (bool, error) {
+			return steps.Knows(ctx, target, version)
+		}})
 	if err != nil {
 		return engine.Definition{}, err
 	}

@@ -43,11 +43,10 @@ func credentialScenarios() []scenario {
 			w.issue(90 * day)
 			w.mended(30 * time.Minute)
 		}},
-		{alert: "RoundhouseCredentialsWaiting", run: func(w *world) {
+		{alert: "RoundhouseCredentialsWaiting", every: 20 * time.Minute, run: func(w *world) {
 			w.rotate("first")
-			w.spend(5 * time.Minute)
+			w.spend(20 * time.Minute)
 			w.acknowledge()
-			w.every = 10 * time.Minute
 			w.well(2 * day) // the grace of the first key
 			w.rotate("second")
 			w.broken(3 * day)

@@ -26,14 +26,12 @@ func letterScenarios() []scenario {
 			w.resolve("work")
 			w.mended(20 * time.Minute)
 		}},
-		{alert: "RoundhouseDeadLettersOld", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
+		{alert: "RoundhouseDeadLettersOld", also: []string{"RoundhouseDeadLettersPending"}, every: 10 * time.Minute, run: func(w *world) {
 			w.well(20 * time.Minute)
 			w.host.Send("work-queue", "this is not JSON")
-			w.every = 10 * time.Minute
 			w.broken(25 * time.Hour)
 			w.resolve("work")
-			w.every = time.Minute
-			w.mended(20 * time.Minute)
+			w.mended(time.Hour)
 		}},
 		{alert: "RoundhouseEngineFailures", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
 			n := 0

@@ -28,7 +28,9 @@ func orchestrationScenarios() []scenario {
 		}},
 		{alert: "RoundhouseOrchestrationsOverdue", run: func(w *world) {
 			w.well(20 * time.Minute)
-			w.storage.losing(func(c faults.Call) bool { return c.Operation == "Send" && c.Target == orchestrator.DefaultScheduleQueue })
+			w.storage.losing(func(c faults.Call) bool {
+				return c.Operation == "Send" && c.Target == orchestrator.DefaultScheduleQueue
+			})
 			w.timer(sweepTimer, true)
 			w.host.Send("work-queue", `{"correlationId":"c1","input":{"do":"wait"}}`)
 			w.broken(160 * time.Minute)
@@ -50,14 +52,12 @@ func orchestrationScenarios() []scenario {
 			w.resolve("orchestration")
 			w.mended(30 * time.Minute)
 		}},
-		{alert: "RoundhouseListRepairLag", run: func(w *world) {
+		{alert: "RoundhouseListRepairLag", every: 20 * time.Minute, run: func(w *world) {
 			w.well(20 * time.Minute)
 			w.timer(sweepTimer, true)
-			w.every = 30 * time.Minute
 			w.broken(50 * time.Hour)
-			w.every = time.Minute
 			w.timer(sweepTimer, false)
-			w.mended(30 * time.Minute)
+			w.mended(2 * time.Hour)
 		}},
 		{alert: "RoundhouseTasksOverdue", run: func(w *world) {
 			w.host.Send("work-queue", `{"correlationId":"c1","input":{"do":"ask"}}`)

@@ -99,8 +99,9 @@ func judge(t *testing.T, r *recording, rules ruled, s scenario) {
 	if err != nil {
 		testenv.Started(t, &daemon.MissingError{Tool: "promtool", Get: "install the package prometheus", Err: err})
 	}
-	group := testGroup{Name: t.Name(), Interval: "1m", InputSeries: r.play(r.ends[2]), Expects: r.expectations(s)}
-	text, err := json.MarshalIndent(unitTest{[]string{rules.file}, "1m", []testGroup{group}}, "", " ")
+	interval := fmt.Sprintf("%dm", r.step())
+	group := testGroup{Name: t.Name(), Interval: interval, InputSeries: r.play(r.ends[2]), Expects: r.expectations(s)}
+	text, err := json.MarshalIndent(unitTest{[]string{rules.file}, interval, []testGroup{group}}, "", " ")
 	file := filepath.Join(t.TempDir(), "test.yaml")
 	if err = errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
 		t.Fatal(err)

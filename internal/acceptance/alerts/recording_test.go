@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,6 +24,8 @@ type recording struct {
 	t      testing.TB
 	wanted map[string]bool
 	began  time.Time
+	// every is how far samples are apart.
+	every  time.Duration
 	series map[string]*series // by instance and series
 	// scrapes are the minutes at which each instance was scraped.
 	scrapes map[string][]int
@@ -38,8 +41,8 @@ type series struct {
 }
 
 // record begins a recording of the metrics that are wanted.
-func record(t testing.TB, wanted []string) *recording {
-	r := &recording{t: t, wanted: map[string]bool{}, began: time.Now(), series: map[string]*series{}, scrapes: map[string][]int{}}
+func record(t testing.TB, wanted []string, every time.Duration) *recording {
+	r := &recording{t: t, wanted: map[string]bool{}, began: time.Now(), every: cmp.Or(every, time.Minute), series: map[string]*series{}, scrapes: map[string][]int{}}
 	for _, name := range wanted {
 		r.wanted[name] = true
 	}
@@ -48,6 +51,9 @@ func record(t testing.TB, wanted []string) *recording {
 
 // minute is the minute that it is.
 func (r *recording) minute() int { return int(time.Since(r.began) / time.Minute) }
+
+// step is how many minutes samples are apart.
+func (r *recording) step() int { return int(r.every / time.Minute) }
 
 // end notes that a phase is over.
 func (r *recording) end() { r.ends = append(r.ends, r.minute()) }
@@ -65,18 +71,27 @@ func (r *recording) scrapeAt(minute int, instance string, page []byte) {
 	}
 	r.note(minute, instance, "up", nil, up(page), false)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(r.only(page)))
 	if err != nil {
 		r.t.Fatalf("the page of %s: %v", instance, err)
 	}
 	for name, f := range families {
-		if !r.wanted[name] {
-			continue
-		}
 		for _, m := range f.Metric {
 			r.note(minute, instance, name, m.Label, r.value(name, f.GetType(), m), f.GetType() == dto.MetricType_COUNTER)
 		}
 	}
+}
+
+// only keeps what is wanted of a page.
+func (r *recording) only(page []byte) []byte {
+	var kept []byte
+	for line := range bytes.Lines(page) {
+		name := bytes.TrimPrefix(line, []byte("# TYPE "))
+		if end := bytes.IndexAny(name, "{ "); end > 0 && r.wanted[string(name[:end])] {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 // leave says that an instance is not scraped any more.
@@ -132,11 +147,16 @@ type inputSeries struct {
 	Values string `json:"values"`
 }
 
-// play gives the recording as promtool takes it: a sample a minute, up to the last one.
+// play gives the recording as promtool takes it, up to a minute.
 func (r *recording) play(last int) (all []inputSeries) {
 	for _, text := range slices.Sorted(maps.Keys(r.series)) {
 		s := r.series[text]
-		all = append(all, inputSeries{s.text, notation(s.samples(r.scrapes[s.instance], last))})
+		samples := s.samples(r.scrapes[s.instance], last)
+		var kept []string
+		for i := 0; i <= last; i += r.step() {
+			kept = append(kept, samples[i])
+		}
+		all = append(all, inputSeries{s.text, notation(kept)})
 	}
 	return all
 }

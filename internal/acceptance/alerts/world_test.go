@@ -28,6 +28,8 @@ type scenario struct {
 	also []string
 	// settings are those of the app beside the usual ones.
 	settings map[string]string
+	// every is how far scrapes and evaluations are apart, a minute unless it is set.
+	every time.Duration
 	// run leads through the three phases: well, broken and mended.
 	run func(w *world)
 	// process runs it instead, outside of virtual time.
@@ -48,8 +50,6 @@ type world struct {
 	timers   map[string]*timer
 	// instance is what the app's process is scraped as.
 	instance string
-	// every is how far scrapes are apart.
-	every time.Duration
 	// meanwhile happens before each scrape; nil for nothing.
 	meanwhile func()
 }
@@ -62,11 +62,11 @@ type timer struct {
 }
 
 // newWorld starts an app.
-func newWorld(t *testing.T, rules ruled, settings map[string]string) *world {
+func newWorld(t *testing.T, rules ruled, s scenario) *world {
 	t.Helper()
-	w := &world{t: t, recording: record(t, rules.metrics), app: &app{}, storage: &storage{}, network: handlertest.NewNetwork(t), receiver: &receiver{},
-		settings: map[string]string{"ROUNDHOUSE_OUTBOX": outboxSetting}, every: time.Minute, instance: "a"}
-	maps.Copy(w.settings, settings)
+	w := &world{t: t, recording: record(t, rules.metrics, s.every), app: &app{}, storage: &storage{}, network: handlertest.NewNetwork(t), receiver: &receiver{},
+		settings: map[string]string{"ROUNDHOUSE_OUTBOX": outboxSetting}, instance: "a"}
+	maps.Copy(w.settings, s.settings)
 	w.network.Serve(receiverAddress, w.receiver)
 	w.host = handlertest.New(t, handler.App{Engines: w.app.engines}, w.settings)
 	w.restart()
