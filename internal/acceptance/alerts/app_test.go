@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -147,10 +148,17 @@ func (p publisher) key(e hmac.Event) uuid.UUID {
 // receiver takes events, and answers what it is told to.
 type receiver struct {
 	status, retryAfter atomic.Int64
+	// flaky has it refuse each event once.
+	flaky atomic.Bool
+	seen  sync.Map
 }
 
 // ServeHTTP implements http.Handler.
-func (r *receiver) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if _, again := r.seen.LoadOrStore(req.Header.Get(outbox.HeaderIdempotencyKey), true); r.flaky.Load() && !again {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
 	if s := r.retryAfter.Load(); s > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(s, 10))
 	}

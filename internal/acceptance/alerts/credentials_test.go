@@ -35,7 +35,15 @@ func credentialScenarios() []scenario {
 			w.issue(90 * day)
 			w.mended(30 * time.Minute)
 		}},
-		{alert: "RoundhouseCredentialsExpired", also: []string{"RoundhouseCredentialsExpiring"}, run: func(w *world) {
+		{alert: "RoundhouseCredentialsExpiringSoon", also: []string{"RoundhouseCredentialsExpiring"}, run: func(w *world) {
+			w.issue(90 * day)
+			w.well(20 * time.Minute)
+			w.issue(2 * day)
+			w.broken(90 * time.Minute)
+			w.issue(90 * day)
+			w.mended(30 * time.Minute)
+		}},
+		{alert: "RoundhouseCredentialsExpired", also: []string{"RoundhouseCredentialsExpiring", "RoundhouseCredentialsExpiringSoon"}, run: func(w *world) {
 			w.issue(90 * day)
 			w.well(20 * time.Minute)
 			w.issue(time.Hour) // a mistake of the authority

@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -33,11 +32,28 @@ func letterScenarios() []scenario {
 			w.resolve("work")
 			w.mended(time.Hour)
 		}},
+		{alert: "RoundhouseDeadLettersGrowing", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
+			w.host.Send("work-queue", "this is not JSON")
+			w.spend(2 * time.Minute)
+			w.resolve("work") // one is no growth, and neither is a decision
+			w.well(20 * time.Minute)
+			w.meanwhile = func() {
+				for range 3 {
+					w.host.Send("work-queue", "this is not JSON")
+				}
+			}
+			w.spend(5 * time.Minute)
+			w.meanwhile = nil
+			w.broken(8 * time.Minute)
+			w.resolve("work")
+			w.mended(20 * time.Minute)
+		}},
 		{alert: "RoundhouseEngineFailures", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
 			n := 0
 			w.meanwhile = func() {
-				n++
-				w.host.Send("work-queue", fmt.Sprintf(`{"correlationId":"c%d"}`, n))
+				if n++; n%2 == 0 {
+					w.host.Send("work-queue", "{}")
+				}
 			}
 			w.well(40 * time.Minute)
 			w.app.ill.Store(true)

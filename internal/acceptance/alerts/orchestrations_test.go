@@ -26,6 +26,21 @@ func orchestrationScenarios() []scenario {
 			w.resolve("work") // the run goes on by itself
 			w.mended(60 * time.Minute)
 		}},
+		{alert: "RoundhouseOrchestrationsRetrying", also: []string{"RoundhouseEngineFailures", "RoundhouseDeadLettersPending"}, run: func(w *world) {
+			n := 0
+			w.meanwhile = func() {
+				if n++; n%3 == 0 {
+					w.host.Send("work-queue", "{}")
+				}
+			}
+			w.well(20 * time.Minute)
+			w.app.ill.Store(true)
+			w.broken(110 * time.Minute)
+			w.app.ill.Store(false)
+			w.spend(5 * time.Minute)
+			w.resolve("work")
+			w.mended(40 * time.Minute)
+		}},
 		{alert: "RoundhouseOrchestrationsOverdue", run: func(w *world) {
 			w.well(20 * time.Minute)
 			w.storage.losing(func(c faults.Call) bool {

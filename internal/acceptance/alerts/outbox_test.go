@@ -68,6 +68,32 @@ func outboxScenarios() []scenario {
 			w.answer(http.StatusOK, 0)
 			w.mended(40 * time.Minute)
 		}},
+		{alert: "RoundhouseOutboxCircuitOpen", also: []string{"RoundhouseOutboxOld"}, settings: map[string]string{"ROUNDHOUSE_OUTBOX_MAX_RETRIES": "100"}, run: func(w *world) {
+			n := 0
+			w.meanwhile = func() {
+				n++
+				w.publish(fmt.Sprint("c", n), "done")
+			}
+			w.well(20 * time.Minute)
+			w.answer(http.StatusInternalServerError, 0)
+			w.broken(60 * time.Minute)
+			w.answer(http.StatusOK, 0)
+			w.mended(40 * time.Minute)
+		}},
+		{alert: "RoundhouseOutboxFailures", run: func(w *world) {
+			n := 0
+			w.meanwhile = func() {
+				for range 2 {
+					n++
+					w.publish(fmt.Sprint("c", n), "done")
+				}
+			}
+			w.well(20 * time.Minute)
+			w.receiver.flaky.Store(true)
+			w.broken(40 * time.Minute)
+			w.receiver.flaky.Store(false)
+			w.mended(30 * time.Minute)
+		}},
 		{alert: "RoundhouseOutboxStalled", also: []string{"RoundhouseOutboxOld"}, run: func(w *world) {
 			w.publish("c1", "done")
 			w.well(20 * time.Minute)

@@ -20,6 +20,11 @@ const pollerSetting = `{"orders":{"connection":{"setting":"ORDERS_DSN"},"schedul
 	"source":{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"id","keys":["id"]},
 	"deliver":{"outbox":{"eventType":"order","tenantId":"contoso"}}}}`
 
+// slowSetting is a poller by time, which takes a row a second for half of the time.
+const slowSetting = `{"orders":{"connection":{"setting":"ORDERS_DSN"},"schedule":"0 * * * * *","rowsPerSecond":1,"budget":"30s","batch":{"first":10,"most":10},
+	"source":{"dialect":"sqlite","sourceId":"shop","table":"orders","cursor":"at","keys":["id"],"bound":"settle"},
+	"deliver":{"outbox":{"eventType":"order","tenantId":"contoso"}}}}`
+
 // shop is the database of a poller.
 type shop struct {
 	w    *world
@@ -47,6 +52,13 @@ func (s shop) exec(statement string) {
 	if err != nil {
 		s.w.t.Fatal(err)
 	}
+}
+
+// changed has some orders change at once.
+func (s shop) changed(orders int) {
+	s.w.t.Helper()
+	s.exec(fmt.Sprintf(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO orders (at, state) SELECT '%s', 'new' FROM n`,
+		orders, time.Now().UTC().Format(time.RFC3339)))
 }
 
 // move takes the database away, or brings it back.
@@ -84,6 +96,14 @@ func pollerScenarios() []scenario {
 			w.settings["ORDERS_DSN"] = s.file
 			w.restart()
 			w.mended(20 * time.Minute)
+		}},
+		{alert: "RoundhousePollerLag", run: func(w *world) {
+			s := newShop(w, slowSetting, "id INTEGER PRIMARY KEY AUTOINCREMENT, at TEXT NOT NULL, state TEXT")
+			s.changed(1)
+			w.well(20 * time.Minute)
+			s.changed(1500) // it takes 30 a minute
+			w.broken(45 * time.Minute)
+			w.mended(30 * time.Minute)
 		}},
 		{alert: "RoundhousePollerQuarantine", also: []string{"RoundhouseDeadLettersPending"}, run: func(w *world) {
 			s := newShop(w, pollerSetting, plainOrders)

@@ -17,6 +17,7 @@ import (
 // processScenarios are those of processes, their clocks, and what they are scraped for.
 func processScenarios() []scenario {
 	return []scenario{
+		{alert: "RoundhouseTargetAbsent", process: killed},
 		{alert: "RoundhouseNoCollectorLeader", run: func(w *world) {
 			w.well(20 * time.Minute)
 			w.storage.broken(func(c faults.Call) error {
