@@ -80,6 +80,22 @@ func outboxScenarios() []scenario {
 			w.answer(http.StatusOK, 0)
 			w.mended(40 * time.Minute)
 		}},
+		{name: "a circuit that nobody closes", alert: "RoundhouseOutboxCircuitOpen", also: []string{"RoundhouseOutboxOld", "RoundhouseOutboxDead", "RoundhouseDeadLettersPending"},
+			settings: map[string]string{"ROUNDHOUSE_OUTBOX_MAX_RETRIES": "3"}, run: func(w *world) {
+				w.publish("c0", "done")
+				w.well(20 * time.Minute)
+				w.answer(http.StatusInternalServerError, 0)
+				for i := range 6 {
+					w.publish(fmt.Sprint("c", i+1), "done")
+				}
+				w.broken(50 * time.Minute)
+				w.spend(40 * time.Minute)
+				w.resolve("outbox") // nobody needs them any more
+				w.mended(40 * time.Minute)
+				if open := w.last(`roundhouse_outbox_circuit_open{job="roundhouse", instance="a", destination="receiver"}`); open != 1 {
+					w.t.Errorf("the circuit is closed: %v", open)
+				}
+			}},
 		{alert: "RoundhouseOutboxFailures", run: func(w *world) {
 			n := 0
 			w.meanwhile = func() {

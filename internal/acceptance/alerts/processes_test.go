@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler"
@@ -70,6 +71,19 @@ func processScenarios() []scenario {
 			w.well(20 * time.Minute)
 			w.broken(60 * time.Minute)
 			w.mended(60 * time.Minute)
+		}},
+		{name: "processes that come and go", run: func(w *world) {
+			w.meanwhile = func() {
+				w.host.Send("work-queue", "{}")
+				w.publish(fmt.Sprint("c", w.minute()), "done")
+			}
+			w.well(30 * time.Minute)
+			for i := range 6 {
+				w.replace(fmt.Sprint("b", i))
+				w.spend(10 * time.Minute)
+			}
+			w.broken(10 * time.Minute)
+			w.mended(30 * time.Minute)
 		}},
 		{alert: "RoundhouseNodeFenced", run: func(w *world) {
 			other := w.second()

@@ -196,6 +196,16 @@ func (s *series) samples(scrapes []int, last int) []string {
 	return out
 }
 
+// last is the last value of a series.
+func (r *recording) last(text string) float64 {
+	r.t.Helper()
+	s := r.series[text]
+	if s == nil {
+		r.t.Fatalf("there is no series %s", text)
+	}
+	return s.values[slices.Max(slices.Collect(maps.Keys(s.values)))]
+}
+
 // notation writes samples with what repeats itself once.
 func notation(samples []string) string {
 	var parts []string
