@@ -53,7 +53,9 @@ func TestOverdue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	p := w.process(t, nil)
-	w.deliver = func(context.Context, Event) error { return &DeliveryError{RetryAfter: time.Hour, Err: errors.New("later")} }
+	w.deliver = func(context.Context, Event) error {
+		return &DeliveryError{RetryAfter: time.Hour, Err: errors.New("later")}
+	}
 	overdue := func(when string, want float64) {
 		t.Helper()
 		if got, err := p.monitor.Snapshot(t.Context()); err != nil || got.OverdueSeconds != want || got.BacklogSize != 1 {

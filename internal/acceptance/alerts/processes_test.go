@@ -72,6 +72,17 @@ func processScenarios() []scenario {
 			w.broken(60 * time.Minute)
 			w.mended(60 * time.Minute)
 		}},
+		{name: "storage that is away", alert: "RoundhouseNoCollectorLeader", also: []string{"RoundhouseCollectorFailures"}, run: func(w *world) {
+			w.host.Send("work-queue", `{"correlationId":"c1","input":{"do":"wait"}}`)
+			w.publish("c2", "done")
+			w.well(20 * time.Minute)
+			w.storage.broken(func(faults.Call) error { return tables.ErrOutcomeUnknown })
+			w.deaf(true) // the host lacks it, too
+			w.broken(40 * time.Minute)
+			w.storage.broken(nil)
+			w.deaf(false)
+			w.mended(100 * time.Minute)
+		}},
 		{name: "processes that come and go", run: func(w *world) {
 			w.meanwhile = func() {
 				w.host.Send("work-queue", "{}")

@@ -92,13 +92,19 @@ func (r *recording) expectations(s scenario) []expectation {
 		fired(0, mended, append(slices.Clone(s.also), s.alert)...))
 }
 
-// judge has promtool say which alerts fire.
-func judge(t *testing.T, r *recording, rules ruled, s scenario) {
+// promtool is where that program is. Without it, the test is skipped or fails.
+func promtool(t *testing.T) (path string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
 	if err != nil {
 		testenv.Started(t, &daemon.MissingError{Tool: "promtool", Get: "install the package prometheus", Err: err})
 	}
+	return path
+}
+
+// judge has promtool say which alerts fire.
+func judge(t *testing.T, promtool string, r *recording, rules ruled, s scenario) {
+	t.Helper()
 	interval := fmt.Sprintf("%dm", r.step())
 	group := testGroup{Name: t.Name(), Interval: interval, InputSeries: r.play(r.ends[2]), Expects: r.expectations(s)}
 	text, err := json.MarshalIndent(unitTest{[]string{rules.file}, interval, []testGroup{group}}, "", " ")
@@ -106,7 +112,7 @@ func judge(t *testing.T, r *recording, rules ruled, s scenario) {
 	if err = errors.Join(err, os.WriteFile(file, text, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), path, "test", "rules", file).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("well until minute %d, broken until %d, mended until %d: %v\n%s", r.ends[0], r.ends[1], r.ends[2], err, out)
 		r.dump(t)
 	}

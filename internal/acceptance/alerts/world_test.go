@@ -161,6 +161,19 @@ func (w *world) timer(name string, disabled bool) {
 	w.timers[name].disabled = disabled
 }
 
+// deaf has the host call no queue or timer function, or all of them again.
+func (w *world) deaf(deaf bool) {
+	w.t.Helper()
+	for name, f := range w.host.Manifest().Functions {
+		if f.Bindings[0].QueueName != "" {
+			w.host.Disable(name, deaf)
+		}
+	}
+	for _, timer := range w.timers {
+		timer.disabled = deaf
+	}
+}
+
 // scrapeSelf scrapes the app.
 func (w *world) scrapeSelf() {
 	w.t.Helper()
