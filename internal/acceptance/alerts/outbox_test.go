@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/drain"
 	"github.com/vibedata/roundhouse/outbox"
 	"github.com/vibedata/roundhouse/services/secrets"
 )
@@ -67,6 +68,21 @@ func outboxScenarios() []scenario {
 			w.broken(50 * time.Minute)
 			w.answer(http.StatusOK, 0)
 			w.mended(40 * time.Minute)
+		}},
+		{name: "an app that stays drained", alert: "RoundhouseOutboxStalled", also: []string{"RoundhouseOutboxOld"}, run: func(w *world) {
+			w.publish("c1", "done")
+			w.well(20 * time.Minute)
+			store := drain.Store{Tables: w.host.Tables}
+			if _, err := store.Begin(w.t.Context(), "somebody", 2*time.Hour); err != nil {
+				w.t.Fatal(err)
+			}
+			w.produce()
+			w.host.Send("work-queue", "{}")
+			w.broken(45 * time.Minute)
+			if err := store.End(w.t.Context()); err != nil {
+				w.t.Fatal(err)
+			}
+			w.mended(20 * time.Minute)
 		}},
 		{alert: "RoundhouseOutboxCircuitOpen", also: []string{"RoundhouseOutboxOld"}, settings: map[string]string{"ROUNDHOUSE_OUTBOX_MAX_RETRIES": "100"}, run: func(w *world) {
 			n := 0
