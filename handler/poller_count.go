@@ -10,8 +10,13 @@ import (
 // scrape does not wait for a database.
 type pollerCount struct {
 	mu     sync.Mutex
-	runner *poller.Runner   // nil while there is none
-	before *poller.Counters // of those that were closed, nil without one
+	runner *poller.Runner  // nil while there is none
+	before poller.Counters // of runners that were closed, and of ticks that had none
+}
+
+// begin counts from zero, with the size of the first batch.
+func (c *pollerCount) begin(batch int) {
+	c.before = poller.Counters{BatchSize: batch, Lag: -1}
 }
 
 // opened takes the runner that counts from now on.
@@ -25,38 +30,37 @@ func (c *pollerCount) opened(r *poller.Runner) {
 func (c *pollerCount) closed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if all, ok := c.sum(); ok {
-		c.before = &all
-	}
-	c.runner = nil
+	c.before, c.runner = c.sum(), nil
 }
 
-// get is all that was counted; ok is false before there was a runner.
-func (c *pollerCount) get() (all poller.Counters, ok bool) {
+// unopened counts a tick that has failed because the source could not be opened.
+func (c *pollerCount) unopened() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.before.Ticks++
+	c.before.Failures++
+}
+
+// get is all that was counted.
+func (c *pollerCount) get() poller.Counters {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sum()
 }
 
-func (c *pollerCount) sum() (all poller.Counters, ok bool) {
-	switch {
-	case c.runner == nil && c.before == nil:
-		return poller.Counters{}, false
-	case c.runner == nil:
-		return *c.before, true
-	case c.before == nil:
-		return c.runner.Counters(), true
+func (c *pollerCount) sum() poller.Counters {
+	if c.runner == nil {
+		return c.before
 	}
-	return c.before.Plus(c.runner.Counters()), true
+	return c.before.Plus(c.runner.Counters())
 }
 
-// counters are what the pollers have done, by their names, without those whose source was never opened.
+// counters are what the pollers have done, by their names: all of them from the start, so that the first thing that a poller does
+// counts as an increase, and one whose source cannot be opened shows that it fails.
 func (p *pollers) counters() map[string]poller.Counters {
 	all := map[string]poller.Counters{}
 	for _, j := range p.jobs {
-		if counts, ok := j.count.get(); ok {
-			all[j.setting.Name] = counts
-		}
+		all[j.setting.Name] = j.count.get()
 	}
 	return all
 }

@@ -59,6 +59,7 @@ func wirePollers(s settings.Settings, with Platform, node poller.Node, definitio
 			continue
 		}
 		j.config = poller.RunnerConfig{Name: setting.Name, Store: p.stores[setting.State], Handler: handler, Options: setting.Options, Node: node, Log: log}
+		j.count.begin(setting.Options.WithDefaults().BatchSize)
 		if !setting.NoQuarantine {
 			j.config.Quarantine = sink.DeadLetters(letters, setting)
 		}
@@ -110,6 +111,7 @@ func connection(c poller.Connection, with Platform) func(context.Context) (strin
 func (j *pollerJob) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	runner, err := j.start(ctx)
 	if err != nil {
+		j.count.unopened()
 		return err
 	}
 	_, err = runner.Tick(ctx)

@@ -19,6 +19,9 @@ type Snapshot struct {
 	FailedPending int `json:"failedPending"`
 	// OldestAgeSeconds is the age of the oldest pending message; 0 without one.
 	OldestAgeSeconds float64 `json:"oldestAgeSeconds"`
+	// OverdueSeconds is for how long that message has been due, and nobody has claimed it, that is furthest behind; 0 without one. It
+	// is for alerts: a message that waits for its next attempt is old and not overdue.
+	OverdueSeconds float64 `json:"-"`
 	// Throughput is how many messages a second this process has processed, over Options.MetricsWindow.
 	Throughput float64 `json:"throughput"`
 	// FailureRatio is the share of this process's attempts that failed, 0 to 1, over the same time.
@@ -54,26 +57,26 @@ func NewMonitor(o *Outbox) *Monitor { return &Monitor{o} }
 func (m *Monitor) Snapshot(ctx context.Context) (Snapshot, error) {
 	now := m.o.now()
 	var s Snapshot
-	oldest := now
+	oldest, due := now, now
 	for from, more := "", true; more; more = from != "" {
 		list, next, err := m.o.listTenants(ctx, from, sweepWidth)
 		if err != nil {
 			return Snapshot{}, fmt.Errorf("measure the outbox: %w", err)
 		}
 		for _, t := range list {
-			if err := m.count(ctx, t.id, &s, &oldest); err != nil {
+			if err := m.count(ctx, t.id, &s, &oldest, &due); err != nil {
 				return Snapshot{}, fmt.Errorf("measure the outbox: tenant %s: %w", partition(t.id), err)
 			}
 		}
 		from = next
 	}
-	s.OldestAgeSeconds = now.Sub(oldest).Seconds()
+	s.OldestAgeSeconds, s.OverdueSeconds = now.Sub(oldest).Seconds(), now.Sub(due).Seconds()
 	s.Throughput, s.FailureRatio = m.o.window.rates(now)
 	s.Died = m.o.window.deaths(now)
 	return s, nil
 }
 
-func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest *time.Time) error {
+func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest, due *time.Time) error {
 	dead := tables.Query{Partition: partition(tenant), From: deadPrefix, To: endOf(deadPrefix), Select: []string{"Id"}}
 	for _, err := range tables.All(ctx, m.o.tables, m.o.table, dead) {
 		if err != nil {
@@ -98,6 +101,9 @@ func (m *Monitor) count(ctx context.Context, tenant string, s *Snapshot, oldest 
 			}
 			if at := e.Time("CreatedAt"); at.Before(*oldest) {
 				*oldest = at
+			}
+			if at, ok := dueOf(e.Row); ok && at.Before(*due) {
+				*due = at
 			}
 		}
 	}

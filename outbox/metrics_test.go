@@ -28,12 +28,12 @@ func TestMetrics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24, Dead: 8, Died: 8}
+			want := Snapshot{BacklogSize: 18, FailedPending: 8, OldestAgeSeconds: 16 * 60, OverdueSeconds: 4 * 60, Throughput: 8.0 / 240, FailureRatio: 16.0 / 24, Dead: 8, Died: 8}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Error(diff)
 			}
 			w.pass(time.Minute + time.Second)
-			if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.Died != 0 || got.Dead != 8 || got.OldestAgeSeconds != 17*60+1 {
+			if got, err = p.monitor.Snapshot(t.Context()); err != nil || got.Throughput != 0 || got.FailureRatio != 0 || got.Died != 0 || got.Dead != 8 || got.OldestAgeSeconds != 17*60+1 || got.OverdueSeconds != 5*60+1 {
 				t.Errorf("after the window: %+v, %v", got, err)
 			}
 		})
@@ -46,6 +46,30 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s, %v", text, err)
 		}
 	})
+}
+
+// A message is overdue from when it is due until somebody claims it: not while it waits for its next attempt, nor while it is claimed.
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.process(t, nil)
+	w.deliver = func(context.Context, Event) error {
+		return &DeliveryError{RetryAfter: time.Hour, Err: errors.New("later")}
+	}
+	overdue := func(when string, want float64) {
+		t.Helper()
+		if got, err := p.monitor.Snapshot(t.Context()); err != nil || got.OverdueSeconds != want || got.BacklogSize != 1 {
+			t.Errorf("%s: %+v, %v; want %v", when, got, err, want)
+		}
+	}
+	p.add(t, message1(1))
+	w.pass(time.Minute)
+	overdue("before anybody looks", 60)
+	p.sweep(t)
+	w.pass(30 * time.Minute)
+	overdue("while it waits", 0)
+	w.pass(31 * time.Minute)
+	overdue("when nobody has come back to it", 60)
 }
 
 func TestObserver(t *testing.T) {

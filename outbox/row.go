@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,6 +72,14 @@ func messageRow(id string) string { return messagePrefix + tables.EscapeKey(id) 
 
 func pendingRow(due time.Time, id string) string {
 	return pendingPrefix + digits(due) + "-" + suffix(id) + "-" + nonce()
+}
+
+// dueOf is when the message of a p- row is due; ok is false for other rows.
+func dueOf(row string) (due time.Time, ok bool) {
+	rest, ok := strings.CutPrefix(row, pendingPrefix)
+	number, _, _ := strings.Cut(rest, "-")
+	micro, err := strconv.ParseInt(number, 10, 64)
+	return time.UnixMicro(micro), ok && err == nil
 }
 
 func failedRow(created time.Time, id string) string {

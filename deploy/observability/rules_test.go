@@ -82,7 +82,7 @@ func TestEveryAlert(t *testing.T) {
 			t.Errorf("docs/recovery.md has no heading for #%s", anchor)
 		}
 	}
-	for _, metric := range found(`(roundhouse_\w+)`, regexp.MustCompile(`job_engine:\S+`).ReplaceAllString(rules, "")) {
+	for _, metric := range found(`(roundhouse_\w+)`, regexp.MustCompile(`job_(engine|destination):\S+`).ReplaceAllString(rules, "")) {
 		base := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(metric, "")
 		if !strings.Contains(documented, metric) && !strings.Contains(documented, base) {
 			t.Errorf("no metric is called %s", metric)

@@ -42,6 +42,8 @@ type Host struct {
 	app     handler.App
 	handler *handler.Handler
 	listens map[string]string // functions by queue
+	// disabled are functions that are not called.
+	disabled map[string]bool
 
 	// Tables, Queues and Blobs are what the app keeps its state in. With ROUNDHOUSE_PAYLOAD_KEY, payloads in it are encrypted.
 	Tables *tables.Memory
@@ -115,6 +117,19 @@ func lookup(settings map[string]string) func(string) (string, bool) {
 // Manifest describes the app.
 func (h *Host) Manifest() handler.Manifest { return h.handler.Manifest() }
 
+// Disable has Deliver leave the queue of a function alone, or listen to it again: what the app setting
+// AzureWebJobs.{function}.Disabled does.
+func (h *Host) Disable(function string, disabled bool) {
+	h.t.Helper()
+	if _, ok := h.handler.Manifest().Functions[function]; !ok {
+		h.t.Fatalf("there is no function %s", function)
+	}
+	if h.disabled == nil {
+		h.disabled = map[string]bool{}
+	}
+	h.disabled[function] = disabled
+}
+
 // Send puts a message into a queue.
 func (h *Host) Send(queue, body string) {
 	h.t.Helper()
@@ -133,6 +148,9 @@ func (h *Host) Deliver() (taken int) {
 			h.t.Fatal(err)
 		}
 		for queue, name := range h.listens {
+			if h.disabled[name] {
+				continue
+			}
 			received, err := h.Queues.Receive(h.t.Context(), queue, queues.MaxReceive, visibility)
 			if err != nil && !errors.Is(err, queues.ErrNotFound) { // as the host, it waits for queues that are not there
 				h.t.Fatal(err)

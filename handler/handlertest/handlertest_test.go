@@ -14,6 +14,19 @@ import (
 
 func mail(_ context.Context, to string) (string, error) { return "reminded " + to, nil }
 
+// The queue of a function that is disabled is left alone, and worked off when the function is enabled.
+func TestDisable(t *testing.T) {
+	t.Parallel()
+	h := handlertest.New(t, handler.App{Engines: reminders}, nil)
+	h.Send("reminder-queue", `{"correlationId": "c1", "input": "ada@example.org"}`)
+	for _, disabled := range []bool{true, false} {
+		h.Disable("reminder-queue-trigger", disabled)
+		if taken := h.Deliver(); (taken > 0) == disabled {
+			t.Errorf("disabled %t: %d messages are taken", disabled, taken)
+		}
+	}
+}
+
 // The host of a test does what the Functions host does: it delivers messages and events, and timers when they are due.
 func TestHost(t *testing.T) {
 	t.Parallel()

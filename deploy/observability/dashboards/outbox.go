@@ -35,6 +35,8 @@ func outboxNow() []cog.Builder[dashboard.Panel] {
 			count, held("roundhouse_outbox_pending", "")),
 		number("Oldest", about("Age of the oldest event that is not delivered yet.", "RoundhouseOutboxOld"),
 			seconds, held("roundhouse_outbox_oldest_pending_age_seconds", ""), limit{300, orange}),
+		number("Overdue", about("For how long that event has been due, and nobody has tried to deliver it, that is furthest behind.", "RoundhouseOutboxStalled"),
+			seconds, held("roundhouse_outbox_overdue_seconds", ""), limit{300, orange}),
 		number("Failed before", about("Events that are not delivered yet and have failed before; they are tried again.", "RoundhouseOutboxOld"),
 			count, held("roundhouse_outbox_failed_pending", ""), limit{1, yellow}),
 		number("Without configuration", about("Events that wait for a route, a signing key or the like.", "RoundhouseOutboxMisconfigured"),
@@ -43,6 +45,10 @@ func outboxNow() []cog.Builder[dashboard.Panel] {
 			count, held("roundhouse_outbox_misconfigured_reported", ""), limit{1, orange}),
 		number("Dead", about("Events that were given up; each has a pending dead letter.", "RoundhouseOutboxDead"),
 			count, held("roundhouse_outbox_dead", ""), limit{1, orange}),
+		number("Failures within 15 minutes", about("The share of attempts that failed or were refused, at the chosen destination that is worst. An alert looks at it from 20 attempts on.", "RoundhouseOutboxFailures"),
+			share, aggregated("max", "", ours("job_destination:roundhouse_outbox_failures:ratio_rate15m", ofDestination)), limit{0.25, orange}),
+		number("Attempts within 15 minutes", about("The attempts that these are of, at the chosen destinations.", "RoundhouseOutboxFailures"),
+			count, aggregated("sum", "", ours("job_destination:roundhouse_outbox_attempts:increase15m", ofDestination))),
 	)
 }
 
@@ -65,11 +71,11 @@ func deliveries() []cog.Builder[dashboard.Panel] {
 		painted(stacked(graph("Attempts by result", about("Attempts at delivery in a minute, at the chosen destinations. Failed ones are tried again, refused ones are dead.", "RoundhouseOutboxOld", "RoundhouseOutboxDead"),
 			eachMinute, line{query: perMinute(dispatched, "result", ofDestination), legend: "{{result}}"})),
 			paint{"succeeded", green}, paint{"failed", orange}, paint{"refused", red}, paint{"unrouted", purple}, paint{"misconfigured", purple}),
-		graph("Failures by destination", about("The share of attempts that did not succeed, by destination.", "RoundhouseOutboxOld"),
+		graph("Failures by destination", about("The share of attempts that did not succeed, by destination.", "RoundhouseOutboxFailures"),
 			share, line{query: perSecond(dispatched, "destination", ofDestination, `result!="succeeded"`) + " / " + perSecond(dispatched, "destination", ofDestination), legend: "{{destination}}"}).Max(1),
 		graph("Duration of an attempt", about("How long an attempt takes at the chosen destinations.", "RoundhouseOutboxOld"),
 			seconds, percentiles("roundhouse_outbox_dispatch_duration_seconds", ofDestination)...),
-		graph("Held back", about("Processes that hold deliveries to a destination back, because it failed again and again.", "RoundhouseOutboxOld"),
+		graph("Held back", about("Processes that hold deliveries to a destination back, because it failed again and again.", "RoundhouseOutboxCircuitOpen"),
 			count, line{query: aggregated("sum", "destination", ours("roundhouse_outbox_circuit_open", ofDestination)), legend: "{{destination}}"}),
 		graph("Events in a claimed batch", about("How many events a process takes at once. Many in each batch is a backlog, or a burst.", "RoundhouseOutboxStalled"),
 			count, line{query: quantile(0.5, "roundhouse_outbox_claim_batch_size", ""), legend: "p50", exemplars: false},
@@ -101,7 +107,7 @@ func pollersOverTime() []cog.Builder[dashboard.Panel] {
 	return panels(
 		graph("Rows", about("Rows in a second that were delivered and committed, by poller.", "RoundhousePollerStuck"),
 			eachSecond, line{query: perSecond("roundhouse_poller_rows_total", "poller", ofPoller), legend: "{{poller}}"}),
-		graph("Lag", about("Age of the last row when it was committed, 0 when there are no more, in the process that committed last. It stands still when the poller does.", "RoundhousePollerStuck"),
+		graph("Lag", about("Age of the last row when it was committed, 0 when there are no more, in the process that committed last. It stands still when the poller does.", "RoundhousePollerLag"),
 			seconds, line{query: ofLatest("roundhouse_poller_lag_seconds", ofPoller), legend: "{{poller}}"}),
 		graph("Ticks and batches", about("Runs of the poller's timer in a minute, those that left the work to another process included, and batches that were committed.", "RoundhousePollerStuck"),
 			eachMinute, line{query: perMinute("roundhouse_poller_ticks_total", "poller", ofPoller), legend: "{{poller}}: ticks"},

@@ -37,7 +37,7 @@ func alerts() cog.Builder[dashboard.Panel] {
 		" and ignoring (alertstate) " + ours("ALERTS", firing, `alertstate="firing"`)
 	p := rows("Alerts that fire", about("The alerts of Roundhouse that Prometheus fires, and for how long their cause has lasted. Nothing here means that none does, "+
 		"or that the rules are not loaded.", "When an alert fires"),
-		map[string]string{"alertname": "Alert", "severity": "Severity", "engine": "Engine", "orchestrator": "Orchestrator", "queue": "Queue", "poller": "Poller",
+		map[string]string{"alertname": "Alert", "severity": "Severity", "engine": "Engine", "orchestrator": "Orchestrator", "queue": "Queue", "poller": "Poller", "destination": "Destination", "status": "Status",
 			"exported_job": "Job of the app", "instance": "Process"},
 		[]string{"job"}, column{title: "For", unit: seconds, query: query})
 	return p.Height(6).NoValue("No alert fires").SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName("Severity")}).

@@ -23,6 +23,7 @@ func (m *Metrics) Events(snapshot func(ctx context.Context) (outbox.Snapshot, er
 		gauge(r, "outbox_misconfigured", "Messages that wait for a signing key, a route or the like, and are not delivered yet.", float64(s.Misconfigured))
 		gauge(r, "outbox_misconfigured_reported", "Those of them that have a pending dead letter.", float64(s.Reported))
 		gauge(r, "outbox_oldest_pending_age_seconds", "Age of the oldest message that is not delivered yet; 0 without one.", s.OldestAgeSeconds)
+		gauge(r, "outbox_overdue_seconds", "For how long that message has been due, and nobody has claimed it, that is furthest behind; 0 without one.", s.OverdueSeconds)
 	})
 }
 
