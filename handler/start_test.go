@@ -2,7 +2,6 @@ package handler
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +80,7 @@ func nothingIsAway(faults.Call) bool { return false }
 type begun struct {
 	t *testing.T
 	*Handler
-	log    *bytes.Buffer
+	log    *logstest.Output
 	logger *slog.Logger
 }
 
@@ -92,7 +91,7 @@ func (a *account) begin(t *testing.T, pairs ...string) begun {
 
 func (a *account) beginApp(t *testing.T, app App, pairs ...string) begun {
 	t.Helper()
-	var out bytes.Buffer
+	var out logstest.Output
 	log, stop := newLog(&out, slog.LevelDebug)
 	h, err := New(app, Config{Lookup: emulator.With(append(pairs, "AZURE_FUNCTIONS_ENVIRONMENT", "Development", "FUNCTIONS_CORETOOLS_ENVIRONMENT", "true")...).Lookup,
 		Tables: faults.Tables(a.tables, a.intercept), Queues: faults.Queues(a.queues, a.intercept), Blobs: faults.Blobs(a.blobs, a.intercept),

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vibedata/roundhouse/internal/logs"
+	"github.com/vibedata/roundhouse/internal/logs/logstest"
 )
 
 type idsKey struct{}
@@ -30,7 +31,7 @@ func with(attrs ...slog.Attr) context.Context {
 }
 
 // records reads lines, without their time.
-func records(t *testing.T, log *bytes.Buffer) (all []map[string]any) {
+func records(t *testing.T, log *logstest.Output) (all []map[string]any) {
 	t.Helper()
 	for line := range bytes.Lines(log.Bytes()) {
 		var r map[string]any
@@ -46,7 +47,7 @@ func records(t *testing.T, log *bytes.Buffer) (all []map[string]any) {
 // What the line says counts, then the logger, then the context; of sources the first.
 func TestWithin(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
+	var out logstest.Output
 	other := func(context.Context) []slog.Attr {
 		return []slog.Attr{slog.String("b", "other"), slog.String("d", "other")}
 	}
@@ -74,7 +75,7 @@ func TestWithin(t *testing.T) {
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
+		var out logstest.Output
 		limited := logs.Limit(slog.NewJSONHandler(&out, nil), logs.Limits{Most: 2, Kind: []string{"function"}})
 		log := slog.New(limited)
 		a, b := log.With("function", "a", "id", 7), log.With("function", "b")
@@ -115,7 +116,7 @@ func TestLimit(t *testing.T) {
 // However many kinds there are, each line is written or counted, and the memory is bounded.
 func TestLimitOfKinds(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
+	var out logstest.Output
 	limited := logs.Limit(slog.NewJSONHandler(&out, nil), logs.Limits{Most: 1, Kind: []string{"function"}})
 	log := slog.New(limited)
 	const n = 3000
