@@ -20,8 +20,9 @@ const maxAnswer = 16 << 20
 // errAnswer: the API has answered with something that is not its own.
 var errAnswer = errors.New("the API has answered in a way that cannot be read")
 
-// identifying are the headers of a browser's request by which the API tells who sends it, from where, and in which trace.
-var identifying = []string{"X-Ms-Client-Principal", "X-Forwarded-Host", "X-Forwarded-For", "Origin", "Sec-Fetch-Site", "Traceparent", "Tracestate"}
+// identifying are the headers of a request by which the API tells who sends it, from where, and in which trace. Only programs send
+// the key of a local host as such, and elsewhere the API does not look at it.
+var identifying = []string{"X-Ms-Client-Principal", "X-Functions-Key", "X-Forwarded-Host", "X-Forwarded-For", "Origin", "Sec-Fetch-Site", "Traceparent", "Tracestate"}
 
 // client sends requests to the API in the name of whoever sent a browser's request. It can be used by several goroutines.
 type client struct {

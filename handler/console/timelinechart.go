@@ -122,7 +122,7 @@ func chartOf(rows []timelineRow, now time.Time) *chart {
 	}
 	c.Height = axisHeight + len(rows)*rowHeight
 	for n := range chartTicks {
-		at := c.From.Add(c.To.Sub(c.From) * time.Duration(n) / (chartTicks - 1))
+		at := c.From.Add(c.To.Sub(c.From) / (chartTicks - 1) * time.Duration(n)) // divided first: data can span what no Duration holds four times
 		c.Ticks = append(c.Ticks, tick{c.x(at), c.label(at)})
 	}
 	if running {
