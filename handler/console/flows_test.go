@@ -39,7 +39,9 @@ func newBench(t *testing.T, settings map[string]string) bench {
 		}
 		return days, nil
 	})
-	run := func(ctx *orchestrator.Context, r engine.Request[int]) (int, error) { return keep.Call(ctx, r.Input).Await() }
+	run := func(ctx *orchestrator.Context, r engine.Request[int]) (int, error) {
+		return keep.Call(ctx, r.Input).Await()
+	}
 	b.Host = handlertest.New(t, handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
 		return []engine.Definition{{Name: "store", Queue: "store-queue", Orchestrator: engine.Orchestrate("store", run), Operations: []orchestrator.AnyActivity{keep}}}, nil
 	}}, settings)
