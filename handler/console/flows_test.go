@@ -199,6 +199,9 @@ func TestForeignTenant(t *testing.T) {
 	theirs := b.bury(t, "theirs", accesstest.ID("blue"), "secret failure of blue")
 	own := b.bury(t, "own", accesstest.ID("red"), "failure of red")
 	red := accesstest.Caller{Tenant: "red", Object: "mallory", Name: "mallory@example.com", AppRoles: []string{"Roundhouse.Administrator"}}
+	if _, text := b.Do(http.MethodGet, console.Root, "", ann("Reader").Sign); strings.Contains(text, "could not be asked for") || !strings.Contains(text, "failure of blue") {
+		t.Errorf("the home page of the home tenant: %s", text)
+	}
 	for path, want := range map[string]int{console.Root: 200, letters + "?status=any": 200, letters + "/causes": 200, own: 200, theirs: 404, theirs + "/retry": 404,
 		console.Root + "/timeline?correlationId=theirs": 404, letters + "?correlationId=theirs": 200} {
 		status, text := b.Do(http.MethodGet, path, "", red.Sign)

@@ -96,7 +96,7 @@ func home(ctx context.Context, v *visit) (page, error) {
 		h.Stalled = ask[stalledList](ctx, v, access.OrchestrationsRead, "/api/orchestrations", url.Values{"status": {"Stalled"}, "limit": {shortList}})
 	})
 	wait.Go(func() {
-		h.Events = ask[eventList](ctx, v, access.OutboxRead, "/api/workflow/outbox", url.Values{"status": {"Dead"}, "pageSize": {shortList}})
+		h.Events = ask[eventList](ctx, v, access.OutboxRead, "/api/workflow/outbox", url.Values{"status": {"dead"}, "pageSize": {shortList}})
 	})
 	wait.Wait()
 	return page{template: "home", title: "Home", model: h}, nil

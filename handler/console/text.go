@@ -39,7 +39,7 @@ const (
 	// maxDepth is how deep a document may be for its lines to be indented: each level costs a letter in every line.
 	maxDepth = 64
 	// maxLine is how much of an error a list shows, in bytes.
-	maxLine = 300
+	maxLine = 160
 )
 
 // Payload is a document as a page shows it.
