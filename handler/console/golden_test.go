@@ -322,6 +322,17 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
+// Each level of a document costs a letter in every line, so a deep one is shown as it came.
+func TestDeepDocuments(t *testing.T) {
+	t.Parallel()
+	for depth, indented := range map[int]bool{maxDepth: true, maxDepth + 1: false} {
+		document := strings.Repeat("[", depth) + "1" + strings.Repeat("]", depth)
+		if got := strings.Contains(string(payloadOf(document).Shown), "\n"); got != indented {
+			t.Errorf("%d levels: indented %v", depth, got)
+		}
+	}
+}
+
 // Numbers are shown as they came, though no type of Go holds them.
 func TestNumbersStay(t *testing.T) {
 	t.Parallel()

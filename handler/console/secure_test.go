@@ -184,7 +184,7 @@ func TestSignIn(t *testing.T) {
 	}{
 		"a wrong code":                  {Root + "?code=x", local(), 401},
 		"an empty code":                 {Root + "?code=", local(), 401},
-		"a code in Azure":               {Root + "?code=" + key, access.Control{EasyAuth: true}, 200},
+		"a code in Azure":               {Root + "?code=" + key, access.Control{EasyAuth: true, LocalKey: key}, 200},
 		"a code where no key is needed": {Root + "?code=" + key, access.Control{Development: true}, 200},
 	} {
 		rec := get(t, newConsole(t, typical(), test.control), test.target)
@@ -213,7 +213,7 @@ func TestCookie(t *testing.T) {
 		"of another host":          {local(), func(r *http.Request) { given(good.Value)(r); r.Host = "127.0.0.1:7071" }, ""},
 		"of a host of the proxy's": {local(), func(r *http.Request) { given(good.Value)(r); r.Header.Set("X-Forwarded-Host", "127.0.0.1:7071") }, ""},
 		"of another key":           {access.Control{Development: true, LocalKey: "other"}, given(good.Value), ""},
-		"in Azure":                 {access.Control{EasyAuth: true}, given(good.Value), ""},
+		"in Azure":                 {access.Control{EasyAuth: true, LocalKey: key}, given(good.Value), ""},
 		"where no key is needed":   {access.Control{Development: true}, given(good.Value), ""},
 	} {
 		a := &calls{answers: typical()}
