@@ -10,6 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
 	"github.com/vibedata/roundhouse/orchestrator"
@@ -106,10 +107,10 @@ func serves(b function.Binding, method string, r api.Route) bool {
 }
 
 // No HTTP function without a route, and no route without a function for people, which the host lets everybody through to, and
-// one for machines, for which it asks for a key. The probes are for everybody, and have the first alone.
+// one for machines, for which it asks for a key. The probes are for everybody, and the console for people: they have the first alone.
 func TestHTTPFunctionsAndRoutes(t *testing.T) {
 	t.Parallel()
-	routes := append(api.Routes(), durable.Routes()...)
+	routes := slices.Concat(api.Routes(), console.Routes(), durable.Routes())
 	reached := map[function.Level]map[api.Route]bool{function.Anonymous: {}, function.Key: {}}
 	for _, f := range httpFunctions() {
 		b := f.Bindings[0]
@@ -129,7 +130,7 @@ func TestHTTPFunctionsAndRoutes(t *testing.T) {
 		}
 	}
 	for _, r := range routes {
-		if !reached[function.Anonymous][r] || reached[function.Key][r] == (r.Permission == access.Public) {
+		if !reached[function.Anonymous][r] || reached[function.Key][r] == (r.Permission == access.Public || strings.HasPrefix(r.Path, console.Root)) {
 			t.Errorf("functions lead to %s %s: people %v, machines %v", r.Method, r.Path, reached[function.Anonymous][r], reached[function.Key][r])
 		}
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/vibedata/roundhouse/handler/function"
 )
 
-// httpFunctions are the functions of every app that the API answers, twice but for the probes, which anybody may ask: once for
-// people and applications, whom the platform authenticates and the API admits, and once for machines with a key of the
-// function, which the host asks for.
+// httpFunctions are the functions of every app that the API answers, twice but for the probes, which anybody may ask, and for the
+// console, which no machine needs: once for people and applications, whom the platform authenticates and the API admits, and once
+// for machines with a key of the function, which the host asks for.
 func httpFunctions() []function.Function {
 	all := []function.Function{
 		function.HTTP("health-live", "health/live", function.Anonymous, "get"),
@@ -40,11 +40,12 @@ func httpFunctions() []function.Function {
 		function.HTTP("nodes", "nodes", function.Anonymous, "get"),
 		function.HTTP("operations", "operations/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("outbox", "workflow/outbox/{*path}", function.Anonymous, "get", "post"),
+		function.HTTP("console", "console/{*path}", function.Anonymous, "get", "post"),
 		// The host refuses a route that begins with runtime, and a parameter begins with anything.
 		function.HTTP("durabletask", "{runtime}/webhooks/durabletask/{*path}", function.Anonymous, "get", "post", "delete"),
 	}
 	for _, f := range all {
-		if trigger := f.Bindings[0]; !slices.Contains([]string{"health-live", "health-ready"}, f.Name) {
+		if trigger := f.Bindings[0]; !slices.Contains([]string{"health-live", "health-ready", "console"}, f.Name) {
 			route := strings.TrimPrefix(access.MachinePrefix, "/api/") + strings.Replace(trigger.Route, "{runtime}", "runtime", 1)
 			all = append(all, function.HTTP("machine-"+f.Name, route, function.Key, trigger.Methods...))
 		}

@@ -1,11 +1,13 @@
 package handler
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/durable"
 	"github.com/vibedata/roundhouse/handler/function"
 )
@@ -46,7 +48,7 @@ func (p *parts) access() Access {
 	for _, role := range access.Roles() {
 		out.Roles[role] = role.Permissions()
 	}
-	for _, r := range append(api.Routes(), durable.Routes()...) {
+	for _, r := range slices.Concat(api.Routes(), console.Routes(), durable.Routes()) {
 		out.Routes = append(out.Routes, Route{Route: r})
 	}
 	for _, d := range p.definitions {

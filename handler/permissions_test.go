@@ -16,6 +16,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/api"
+	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/settings/settingstest"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
@@ -132,11 +133,17 @@ func (d door) send(t *testing.T, r Route, a asker) *httptest.ResponseRecorder {
 	req := httptest.NewRequestWithContext(t.Context(), r.Method, path, strings.NewReader(body))
 	req.Host = "localhost"
 	req.Header.Set("Content-Type", "application/json")
+	if consoles(r) {
+		req.Header.Set("Sec-Fetch-Site", "same-origin") // the pages take changes from themselves only
+	}
 	a.ask(req)
 	rec := httptest.NewRecorder()
 	d.handler.ServeHTTP(rec, req)
 	return rec
 }
+
+// consoles says whether a route is one of the console.
+func consoles(r Route) bool { return strings.HasPrefix(r.Path, console.Root) }
 
 // want is the status that the manifest says: 0 for whatever the endpoint answers to who may ask it.
 func (a asker) want(m Access, r Route) int {
@@ -171,6 +178,9 @@ func TestPermissions(t *testing.T) {
 			}
 			if name == "an administrator of no known tenant" && r.Permission != access.Public {
 				want = http.StatusForbidden
+			}
+			if a.machine && consoles(r) {
+				want = http.StatusNotFound // it is for people
 			}
 			rec := d.send(t, r, a)
 			asked++
@@ -257,7 +267,7 @@ func TestPermissionsWithoutSignIn(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := openDoor(t, tt.app)
 			for _, r := range d.handler.Manifest().Access.Routes {
-				if r.Opens != "" {
+				if r.Opens != "" || tt.asker.machine && consoles(r) {
 					continue
 				}
 				rec := d.send(t, r, tt.asker)

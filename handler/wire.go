@@ -19,6 +19,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/api"
 	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/handler/api/metrics"
+	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/deadevent"
 	"github.com/vibedata/roundhouse/handler/direct"
 	"github.com/vibedata/roundhouse/handler/drain"
@@ -248,8 +249,20 @@ func (p *parts) web(queues []string) (func(e *echo.Echo) error, error) {
 		}
 		return errors.Join(api.Register(e, config),
 			intake.Register(e, intake.Config{Queues: p.direct, Claims: p.claims, Engines: p.definitions, Ready: p.ready, Log: p.log}),
+			p.openConsole(e),
 			durable.Register(e, durable.Config{PublicURL: s.PublicURL, Timeout: timeout, Runtime: p.runtime, Admit: p.pipeline.Admit, List: p.list.List, Door: p.door("durable"), InstanceTenant: p.instanceTenant, Log: p.log}))
 	}, nil
+}
+
+// openConsole registers the pages for people, which ask what else is registered.
+func (p *parts) openConsole(e *echo.Echo) error {
+	c, err := console.New(console.Config{API: e, Control: p.settings.Access.Control})
+	if err != nil {
+		return err
+	}
+	e.Any(console.Root, echo.WrapHandler(c))
+	e.Any(console.Root+"/*", echo.WrapHandler(c))
+	return nil
 }
 
 // consumers are those of the engines that rotate credentials.

@@ -140,7 +140,7 @@ func TestEveryPoisonQueueIsLookedAt(t *testing.T) {
 }
 
 // Only these come in without a key or a principal: the prober of a platform, a certificate authority, and those whose tokens and
-// signatures the intakes verify. The rest of what the host lets through is for people, whom the API admits, and has a twin for
+// signatures the intakes verify; and the console, for people only, which asks the API in their names. The rest of what the host lets through is for people, whom the API admits, and has a twin for
 // keys.
 func TestWhatIsAnonymous(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,7 @@ func TestWhatIsAnonymous(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"acme-challenge", "alert-intake", "health-live", "health-ready", "managed-app-notification", "marketplace-webhook", "report-intake"}
+	want := []string{"acme-challenge", "alert-intake", "console", "health-live", "health-ready", "managed-app-notification", "marketplace-webhook", "report-intake"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

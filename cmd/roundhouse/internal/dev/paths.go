@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,9 +18,18 @@ func (p *platform) url() string {
 	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port))
 }
 
-// showPaths prints where to go on: lines to paste into a shell, with the key.
+// console is the address of the app's pages, with the key, which the app takes out of it when it is opened.
+func (p *platform) console() string {
+	address := p.url() + "/api/console/"
+	if p.key != "" {
+		address += "?code=" + url.QueryEscape(p.key)
+	}
+	return address
+}
+
+// showPaths prints where to go on: the address to open in a browser, and lines to paste into a shell, with the key.
 func (p *platform) showPaths(w io.Writer) {
-	fmt.Fprint(w, "\nGo on with\n")
+	fmt.Fprintf(w, "\nOpen the console in a browser\n  %s\n\nGo on with\n", p.console())
 	curl := "curl"
 	p.showKey(w)
 	if p.key != "" {

@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -145,12 +147,13 @@ func TestInterruptLeavesNothingBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := strings.TrimSpace(string(kept))
-	for _, want := range []string{"output         {", "KEY=" + key, fmt.Sprintf(`curl -H "x-functions-key: $KEY" http://127.0.0.1:%d/api/dlq`, ports[0])} {
+	for _, want := range []string{"output         {", fmt.Sprintf("http://127.0.0.1:%d/api/console/?code=%s\n", ports[0], key), "KEY=" + key, fmt.Sprintf(`curl -H "x-functions-key: $KEY" http://127.0.0.1:%d/api/dlq`, ports[0])} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in:\n%s", want, said)
 		}
 	}
 	checkKey(t, ports[0], key)
+	checkConsole(t, fmt.Sprintf("http://127.0.0.1:%d/api/console/", ports[0]), key)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +232,48 @@ func checkKey(t *testing.T, port int, key string) {
 				}
 			}
 		}
+	}
+}
+
+// checkConsole opens the address that was printed as a browser does, through the local host's proxy.
+func checkConsole(t *testing.T, address, key string) {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	browser := &http.Client{Transport: transport, Jar: jar}
+	open := func(target string) (int, string, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := browser.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, resp.Request.URL.String(), string(text)
+	}
+	if status, _, text := open(address); status != http.StatusUnauthorized || !strings.Contains(text, "Sign in") {
+		t.Errorf("without a key: %d %s", status, text)
+	}
+	status, at, text := open(address + "?code=" + key)
+	if status != http.StatusOK || strings.Contains(at, key) || !strings.Contains(text, "What needs a person now") || strings.Contains(text, "could not be asked for") {
+		t.Errorf("with the key: %d at %s: %s", status, at, text)
+	}
+	style := regexp.MustCompile(`href="(/api/console/assets/console[^"]+)"`).FindStringSubmatch(text)
+	if style == nil {
+		t.Fatalf("no style in %s", text)
+	}
+	if status, _, text := open(strings.TrimSuffix(address, "/api/console/") + style[1]); status != http.StatusOK || !strings.Contains(text, "color-scheme") {
+		t.Errorf("the style: %d %s", status, text)
 	}
 }
 

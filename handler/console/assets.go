@@ -1,0 +1,115 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+// asset is a file that pages load.
+type asset struct {
+	contentType, tag string
+	plain, gzipped   []byte
+}
+
+// assets are the files by the names that pages have for them. A name has a hash of the content in it, so that what it stands for
+// never changes.
+type assets struct {
+	files map[string]asset
+	// paths are the addresses by the names of the files.
+	paths map[string]string
+}
+
+func loadAssets() (*assets, error) {
+	out := &assets{files: map[string]asset{}, paths: map[string]string{}}
+	entries, err := fs.ReadDir(assetFiles, "assets")
+	if err != nil {
+		return nil, fmt.Errorf("read the assets: %w", err)
+	}
+	for _, e := range entries {
+		plain, err := assetFiles.ReadFile("assets/" + e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read the asset %s: %w", e.Name(), err)
+		}
+		gzipped, err := compress(plain)
+		if err != nil {
+			return nil, fmt.Errorf("compress the asset %s: %w", e.Name(), err)
+		}
+		sum := sha256.Sum256(plain)
+		hash, extension := hex.EncodeToString(sum[:8]), path.Ext(e.Name())
+		name := strings.TrimSuffix(e.Name(), extension) + "." + hash + extension
+		out.files[name] = asset{contentType: mime.TypeByExtension(extension), tag: `"` + hash + `"`, plain: plain, gzipped: gzipped}
+		out.paths[e.Name()] = Root + "/assets/" + name
+	}
+	return out, nil
+}
+
+func compress(plain []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(plain)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	return out.Bytes(), err
+}
+
+// serveAsset answers with a file, to anybody: it is the same in every app.
+func (c *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
+	a, ok := c.assets.files[r.PathValue("name")]
+	if !ok {
+		w.Header().Set("Cache-Control", "no-store")
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("ETag", a.tag)
+	h.Set("Vary", "Accept-Encoding")
+	if r.Header.Get("If-None-Match") == a.tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	h.Set("Content-Type", a.contentType)
+	write(w, r, http.StatusOK, a.plain, a.gzipped)
+}
+
+// write sends a body, as gzip where the browser takes that; to HEAD only the headers of it.
+func write(w http.ResponseWriter, r *http.Request, status int, plain, gzipped []byte) {
+	body := plain
+	if gzipped != nil && acceptsGzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		body = gzipped
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // a browser that is gone needs nothing
+	}
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for _, line := range r.Header.Values("Accept-Encoding") {
+		for coding := range strings.SplitSeq(line, ",") {
+			name, parameters, _ := strings.Cut(strings.TrimSpace(coding), ";")
+			if strings.EqualFold(strings.TrimSpace(name), "gzip") && strings.ReplaceAll(parameters, " ", "") != "q=0" {
+				return true
+			}
+		}
+	}
+	return false
+}

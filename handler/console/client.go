@@ -1,0 +1,166 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/vibedata/roundhouse/internal/urlpath"
+)
+
+// maxAnswer bounds what the API answers, in bytes. A page of a list is far below, and so is a message that fits a queue.
+const maxAnswer = 16 << 20
+
+// errAnswer: the API has answered with something that is not its own.
+var errAnswer = errors.New("the API has answered in a way that cannot be read")
+
+// identifying are the headers of a request by which the API tells who sends it, from where, and in which trace. Only programs send
+// the key of a local host as such, and elsewhere the API does not look at it.
+var identifying = []string{"X-Ms-Client-Principal", "X-Functions-Key", "X-Forwarded-Host", "X-Forwarded-For", "Origin", "Sec-Fetch-Site", "Traceparent", "Tracestate"}
+
+// client sends requests to the API in the name of whoever sent a browser's request. It can be used by several goroutines.
+type client struct {
+	api    http.Handler
+	host   string
+	header http.Header
+}
+
+// client is one for a request. The key of the local host goes in place of the cookie that stands for it.
+func (c *Console) client(r *http.Request) *client {
+	out := &client{api: c.config.API, host: r.Host, header: http.Header{}}
+	for _, name := range identifying {
+		for _, value := range r.Header.Values(name) {
+			out.header.Add(name, value)
+		}
+	}
+	if c.signedInHere(r) {
+		out.header.Set("x-functions-key", c.config.Control.LocalKey)
+	}
+	return out
+}
+
+// apiError is what the API answers when it does not do what it is asked for.
+type apiError struct {
+	Status        int
+	Code          string
+	Message       Text
+	CorrelationID string
+}
+
+// Error is the sentence of the answer.
+func (e *apiError) Error() string { return string(e.Message) }
+
+// asAPIError finds the answer of the API in an error.
+func asAPIError(err error) (*apiError, bool) { return errors.AsType[*apiError](err) }
+
+// status is the status of an error of the API, 0 for others.
+func status(err error) int {
+	if e, ok := asAPIError(err); ok {
+		return e.Status
+	}
+	return 0
+}
+
+// get asks for something and decodes its data into out.
+func (c *client) get(ctx context.Context, path string, query url.Values, out any) error {
+	_, err := c.send(ctx, http.MethodGet, path, query, nil, nil, out)
+	return err
+}
+
+// send sends a request, with a body as JSON unless it is nil, and decodes the data of the answer into out unless that is nil.
+func (c *client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body, out any) (http.Header, error) {
+	operation := method + " " + path
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("%s: %w", operation, err)
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", operation, err)
+	}
+	r.Host, r.RequestURI, r.Header = c.host, path, c.header.Clone()
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	a := &answer{header: http.Header{}}
+	c.api.ServeHTTP(a, r)
+	return a.header, a.decode(operation, out)
+}
+
+// row is the path of something of an engine.
+func row(collection, engine, rowKey string) string {
+	return "/api/" + collection + "/" + urlpath.Escape(engine) + "/" + urlpath.Escape(rowKey)
+}
+
+// answer takes what the API writes.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter].
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write implements [http.ResponseWriter]. What is more than maxAnswer is refused.
+func (a *answer) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	if a.body.Len()+len(p) > maxAnswer {
+		return 0, io.ErrShortBuffer
+	}
+	return a.body.Write(p)
+}
+
+// envelope is the body of an answer.
+type envelope struct {
+	CorrelationID string          `json:"correlationId"`
+	Data          json.RawMessage `json:"data"`
+	Error         *struct {
+		Code    string `json:"code"`
+		Message Text   `json:"message"`
+		Target  Text   `json:"target"`
+	} `json:"error"`
+}
+
+func (a *answer) decode(operation string, out any) error {
+	var e envelope
+	err := json.Unmarshal(a.body.Bytes(), &e)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status)
+	case e.Error != nil:
+		text := e.Error.Message
+		if e.Error.Target != "" && !strings.Contains(string(text), string(e.Error.Target)) {
+			text = e.Error.Target + ": " + text
+		}
+		return &apiError{Status: a.status, Code: e.Error.Code, Message: text, CorrelationID: e.CorrelationID}
+	case out == nil:
+		return nil
+	}
+	if err := json.Unmarshal(e.Data, out); err != nil {
+		return fmt.Errorf("%s: %w: %w", operation, errAnswer, err)
+	}
+	return nil
+}

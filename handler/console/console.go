@@ -1,0 +1,132 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// Root is where the console is.
+const Root = "/api/console"
+
+// maxForm bounds what a form sends, in bytes.
+const maxForm = 64 << 10
+
+// Config says what the console works with.
+type Config struct {
+	// API answers the requests that pages are made of, at its paths below /api. It gets the headers that say who calls. Required.
+	API http.Handler
+	// Control is what the API tells callers by. The console takes from it how people sign in.
+	Control access.Control
+	// Now is the clock of the pages; nil means time.Now.
+	Now func() time.Time
+	// NewKey makes the idempotency key of a form; nil means a random one.
+	NewKey func() string
+}
+
+// Console answers below Root.
+type Console struct {
+	config Config
+	assets *assets
+	pages  *templates
+	mux    *http.ServeMux
+}
+
+// New makes a console.
+func New(c Config) (*Console, error) {
+	if c.API == nil {
+		return nil, errors.New("make the console: an API is needed")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewKey == nil {
+		c.NewKey = rand.Text
+	}
+	out := &Console{config: c, mux: http.NewServeMux()}
+	var err error
+	if out.assets, err = loadAssets(); err == nil {
+		out.pages, err = loadTemplates()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the console: %w", err)
+	}
+	for _, r := range out.routes() {
+		out.mux.HandleFunc(r.Method+" "+pattern(r.Path), out.serve(r.visit))
+	}
+	out.mux.HandleFunc("GET "+Root+"/assets/{name}", out.serveAsset)
+	out.mux.HandleFunc("/", out.serve(nowhere))
+	return out, nil
+}
+
+// ServeHTTP answers a request of a browser.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	switch {
+	case access.FromMachine(r.Context()): // the addresses for machines have no console
+		http.NotFound(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "The console answers to GET, HEAD and POST.", http.StatusMethodNotAllowed)
+	case r.Method == http.MethodPost && !ownPage(r):
+		c.show(w, r, &visit{console: c, r: r}, refusedPage(http.StatusForbidden, "Forbidden", "This was sent by no page of the console. Open the page again, and send its form from there."))
+	case r.Method == http.MethodGet && r.URL.Query().Has("code") && c.signsInHere():
+		c.signInHere(w, r)
+	default:
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		c.mux.ServeHTTP(w, r)
+	}
+}
+
+// visit is one request of somebody who is signed in.
+type visit struct {
+	console *Console
+	r       *http.Request
+	api     *client
+	me      me
+}
+
+// visitor makes the page of a visit, or leads elsewhere. Its error is one of the API, or of the console.
+type visitor func(ctx context.Context, v *visit) (page, error)
+
+// serve is the way of every request: who sends it, what its page is, and what is shown when there is none.
+func (c *Console) serve(answer visitor) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{console: c, r: r, api: c.client(r)}
+		err := v.api.get(r.Context(), "/api/me", nil, &v.me)
+		if err != nil {
+			c.show(w, r, v, c.outside(v, err))
+			return
+		}
+		p, err := answer(r.Context(), v)
+		if err != nil {
+			p = failedPage(err)
+		}
+		c.show(w, r, v, p)
+	}
+}
+
+// nowhere is what is at other paths.
+func nowhere(_ context.Context, v *visit) (page, error) {
+	if v.r.Method == http.MethodPost {
+		return refusedPage(http.StatusMethodNotAllowed, "MethodNotAllowed", "Nothing can be sent to this address."), nil
+	}
+	return refusedPage(http.StatusNotFound, "NotFound", "There is no page at this address."), nil
+}
+
+// pattern is a path of a route as net/http's router writes it.
+func pattern(path string) string {
+	segments := strings.Split(path, "/")
+	for n, s := range segments {
+		if name, ok := strings.CutPrefix(s, ":"); ok {
+			segments[n] = "{" + name + "}"
+		}
+	}
+	return strings.Join(segments, "/")
+}

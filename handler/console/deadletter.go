@@ -1,0 +1,125 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// letterPage is one dead letter, what became of it, and what else has its correlation id.
+type letterPage struct {
+	Letter  letterDetail
+	Message Payload
+	// Done is what was done last from this page: retried, expired, or "".
+	Done    string
+	Related part[letterList]
+	History part[historyList]
+}
+
+// Pending says whether somebody is to decide.
+func (p letterPage) Pending() bool { return p.Letter.Status == "Pending" }
+
+func (l letterList) empty() bool { return len(l.Items) == 0 }
+
+// letterDetail is one dead letter.
+type letterDetail struct {
+	letterItem
+	OriginalMessage         string    `json:"originalMessage"`
+	OriginalMessageEncoding string    `json:"originalMessageEncoding"`
+	MessageID               Text      `json:"messageId"`
+	InsertedAt              time.Time `json:"insertedAtUtc"`
+	DetectedReason          Text      `json:"detectedReason"`
+	Node                    Text      `json:"node"`
+	ErrorSignature          Text      `json:"errorSignature"`
+	ResolutionNotes         Text      `json:"resolutionNotes"`
+	ResolvedAt              time.Time `json:"resolvedAtUtc"`
+	ResolvedBy              Text      `json:"resolvedBy"`
+	ExpiredAt               time.Time `json:"expiredAtUtc"`
+	RetriedAt               time.Time `json:"retriedAtUtc"`
+	RetriedBy               Text      `json:"retriedBy"`
+	RetryMessageID          Text      `json:"retryMessageId"`
+
+	etag string
+}
+
+// SameCause is the address of the dead letters of this error, "" if it has no signature.
+func (l letterDetail) SameCause() string {
+	if l.ErrorSignature == "" {
+		return ""
+	}
+	return address(lettersPath, url.Values{"errorSignature": {string(l.ErrorSignature)}, "status": {anyStatus}})
+}
+
+// historyList are entries of the history.
+type historyList struct {
+	Items []historyItem `json:"items"`
+	Token string        `json:"continuationToken"`
+}
+
+func (l historyList) empty() bool { return len(l.Items) == 0 }
+
+type historyItem struct {
+	Engine       Text      `json:"engine"`
+	Operation    Text      `json:"operation"`
+	InstanceID   Text      `json:"instanceId"`
+	Status       string    `json:"status"`
+	DurationMs   int64     `json:"durationMs"`
+	CreatedAt    time.Time `json:"createdAtUtc"`
+	SupersededBy Text      `json:"supersededBy"`
+}
+
+// Took is how long it took.
+func (h historyItem) Took() string { return span(time.Duration(h.DurationMs) * time.Millisecond) }
+
+// relatedLimit is how much of what belongs to a dead letter its page shows.
+const relatedLimit = "20"
+
+// find reads the dead letter that the path names.
+func (v *visit) find(ctx context.Context) (l letterDetail, err error) {
+	header, err := v.api.send(ctx, http.MethodGet, v.letterRow(), nil, nil, nil, &l)
+	l.etag = header.Get("ETag")
+	return l, err
+}
+
+// letterRow is the path of the dead letter in the API.
+func (v *visit) letterRow() string {
+	return row("dlq", v.r.PathValue("engine"), v.r.PathValue("rowKey"))
+}
+
+// letter shows a dead letter.
+func letter(ctx context.Context, v *visit) (page, error) {
+	l, err := v.find(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	p := letterPage{Letter: l, Message: payloadOf(l.OriginalMessage)}
+	if done := v.r.URL.Query().Get("done"); done == retry().done || done == expire().done {
+		p.Done = done
+	}
+	if l.CorrelationID != "" {
+		_ = both(func() error {
+			same := url.Values{"correlationId": {string(l.CorrelationID)}, "limit": {relatedLimit}}
+			p.Related = ask[letterList](ctx, v, access.DeadLettersRead, "/api/dlq", same)
+			return nil
+		}, func() error {
+			same := url.Values{"correlationId": {string(l.CorrelationID)}, "limit": {relatedLimit}}
+			p.History = ask[historyList](ctx, v, access.HistoryRead, "/api/history", same)
+			return nil
+		})
+		p.Related.Data.Items = others(p.Related.Data.Items, l)
+	}
+	return page{template: "letter", title: "Dead letter", model: p}, nil
+}
+
+// others are the dead letters besides one.
+func others(all []letterItem, l letterDetail) (rest []letterItem) {
+	for _, i := range all {
+		if i.RowKey != l.RowKey || i.Engine != l.Engine {
+			rest = append(rest, i)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,241 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/internal/urlpath"
+)
+
+// filters are the names of what selects dead letters, in the address of the console and of the API.
+var filters = []string{"engine", "status", "instanceId", "correlationId", "errorSignature", "fromDate", "toDate"}
+
+// anyStatus is the status in the address of the console that selects all; without one, it is pending.
+const anyStatus = "any"
+
+// filter selects dead letters, as the address has it.
+type filter struct {
+	Engine, Status, InstanceID, CorrelationID, Signature, From, To string
+
+	values url.Values
+}
+
+func filterOf(query url.Values) filter {
+	f := filter{values: url.Values{}}
+	for _, name := range filters {
+		if value := query.Get(name); value != "" {
+			f.values.Set(name, value)
+		}
+	}
+	if f.values.Get("status") == "" {
+		f.values.Set("status", "Pending")
+	}
+	get := f.values.Get
+	f.Engine, f.Status, f.InstanceID, f.CorrelationID, f.Signature, f.From, f.To = get("engine"), get("status"), get("instanceId"), get("correlationId"), get("errorSignature"), get("fromDate"), get("toDate")
+	return f
+}
+
+// Statuses are what the form offers.
+func (filter) Statuses() []string { return []string{"Pending", "Resolved", "Expired", anyStatus} }
+
+// Narrowed says whether more than the status is given.
+func (f filter) Narrowed() bool { return len(f.values) > 1 }
+
+// Reset is the address of the list without the filter.
+func (filter) Reset() string { return lettersPath }
+
+// List and Causes are the addresses of what the filter selects, one by one and by cause.
+func (f filter) List() string { return address(lettersPath, f.values) }
+
+// Causes is the same by cause, where a cause is no filter.
+func (f filter) Causes() string { return address(causesPath, f.without("errorSignature")) }
+
+// WithoutCause is the list of all causes.
+func (f filter) WithoutCause() string { return address(lettersPath, f.without("errorSignature")) }
+
+func (f filter) without(name string) url.Values {
+	out := url.Values{}
+	for n, v := range f.values {
+		if n != name {
+			out[n] = v
+		}
+	}
+	return out
+}
+
+// query is the filter as the API has it.
+func (f filter) query() url.Values {
+	if f.Status == anyStatus {
+		return f.without("status")
+	}
+	return f.without("")
+}
+
+// lettersPage is a page of the list of dead letters.
+type lettersPage struct {
+	Filter filter
+	// Engines are those that the form offers.
+	Engines []Text
+	Items   []letterItem
+	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	Next, First string
+	// Problem is what is wrong with the filter.
+	Problem Text
+}
+
+// letterItem is a dead letter as lists show it.
+type letterItem struct {
+	Engine        Text      `json:"engine"`
+	RowKey        Text      `json:"rowKey"`
+	InstanceID    Text      `json:"instanceId"`
+	ErrorMessage  Text      `json:"errorMessage"`
+	DequeueCount  int       `json:"dequeueCount"`
+	Status        string    `json:"status"`
+	FirstFailure  time.Time `json:"firstFailureAtUtc"`
+	LastFailure   time.Time `json:"lastFailureAtUtc"`
+	CorrelationID Text      `json:"correlationId"`
+	OriginalQueue Text      `json:"originalQueue"`
+	ParentRowKey  Text      `json:"parentRowKey"`
+	RetryCount    int       `json:"retryCount"`
+}
+
+// Link is the address of its page, and Timeline that of what happened to its work, "" without a correlation id.
+func (l letterItem) Link() string { return letterLink(l.Engine, l.RowKey) }
+
+// Timeline is the address of what happened to the work.
+func (l letterItem) Timeline() string { return timelineOf(l.CorrelationID) }
+
+// Line is the error in short.
+func (l letterItem) Line() Text { return line(l.ErrorMessage) }
+
+func letterLink(engine, rowKey Text) string {
+	return lettersPath + "/" + urlpath.Escape(string(engine)) + "/" + urlpath.Escape(string(rowKey))
+}
+
+type letterList struct {
+	Items []letterItem `json:"items"`
+	Token string       `json:"continuationToken"`
+}
+
+// letterCounts are how many dead letters each engine has.
+type letterCounts struct {
+	Items []struct {
+		Engine  Text  `json:"engine"`
+		Pending int64 `json:"pending"`
+	} `json:"items"`
+}
+
+func (c letterCounts) engines() (names []Text) {
+	for _, i := range c.Items {
+		names = append(names, i.Engine)
+	}
+	return slices.Clip(names)
+}
+
+// both asks two questions at the same time.
+func both(one, other func() error) error {
+	var errs [2]error
+	var wait sync.WaitGroup
+	wait.Go(func() { errs[0] = one() })
+	wait.Go(func() { errs[1] = other() })
+	wait.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// letters lists dead letters.
+func letters(ctx context.Context, v *visit) (page, error) {
+	query := v.r.URL.Query()
+	p := lettersPage{Filter: filterOf(query)}
+	asked := p.Filter.query()
+	if token := query.Get("continuationToken"); token != "" {
+		asked.Set("continuationToken", token)
+		p.First = p.Filter.List()
+	}
+	var list letterList
+	var counts letterCounts
+	err := both(func() error { return v.api.get(ctx, "/api/dlq", asked, &list) }, func() error { return v.api.get(ctx, "/api/dlq/counts", nil, &counts) })
+	p.Items, p.Engines = list.Items, counts.engines()
+	out := page{template: "letters", title: "Dead letters", model: &p}
+	if problem, ok := badFilter(err); ok {
+		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
+	} else if err != nil {
+		return page{}, err
+	}
+	if list.Token != "" {
+		next := p.Filter.without("")
+		next.Set("continuationToken", list.Token)
+		p.Next = address(lettersPath, next)
+	}
+	return out, nil
+}
+
+// badFilter finds in an error what is wrong with a filter, which a page shows above its form.
+func badFilter(err error) (*apiError, bool) {
+	e, ok := asAPIError(err)
+	return e, ok && e.Status == http.StatusBadRequest
+}
+
+// causesPage shows dead letters by cause.
+type causesPage struct {
+	Filter  filter
+	Engines []Text
+	causesList
+	Problem Text
+}
+
+// causesList are groups of dead letters, the largest first. Where they are looked at one by one, and the newest are not all,
+// Complete is false.
+type causesList struct {
+	Items    []cause `json:"items"`
+	Examined int     `json:"examined"`
+	Complete bool    `json:"complete"`
+}
+
+func (l causesList) empty() bool { return len(l.Items) == 0 }
+
+// link gives each cause the address of its dead letters.
+func (l causesList) link(filter url.Values) {
+	for n, c := range l.Items {
+		query := url.Values{"errorSignature": {string(c.Signature)}}
+		for name, values := range filter {
+			query[name] = values
+		}
+		l.Items[n].Link = address(lettersPath, query)
+	}
+}
+
+// cause is what dead letters of one error have in common.
+type cause struct {
+	Signature    Text       `json:"errorSignature"`
+	Count        int        `json:"count"`
+	Engines      []Text     `json:"engines"`
+	FirstFailure time.Time  `json:"firstFailureAtUtc"`
+	LastFailure  time.Time  `json:"lastFailureAtUtc"`
+	Sample       letterItem `json:"sample"`
+	// Link is the address of the list of them.
+	Link string `json:"-"`
+}
+
+// causes groups dead letters.
+func causes(ctx context.Context, v *visit) (page, error) {
+	p := causesPage{Filter: filterOf(v.r.URL.Query())}
+	p.Filter.values.Del("errorSignature")
+	p.Filter.Signature = ""
+	var counts letterCounts
+	err := both(func() error { return v.api.get(ctx, "/api/dlq/groups", p.Filter.query(), &p.causesList) },
+		func() error { return v.api.get(ctx, "/api/dlq/counts", nil, &counts) })
+	p.Engines = counts.engines()
+	out := page{template: "causes", title: "Dead letters by cause", model: &p}
+	if problem, ok := badFilter(err); ok {
+		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
+	} else if err != nil {
+		return page{}, err
+	}
+	p.link(p.Filter.values)
+	return out, nil
+}

@@ -1,0 +1,208 @@
+package console
+
+import (
+	"bytes"
+	"cmp"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+// page is what a visitor has made.
+type page struct {
+	// template names the file of the folder templates, and model is what that file shows.
+	template, title string
+	model           any
+	// status is that of the answer, 0 for 200, and code says in one word why it is no success.
+	status int
+	code   string
+	// to is an address to go on at, in place of a page; "" for none.
+	to string
+}
+
+// view is what every template gets: what all pages have, and the model of its own as Page.
+type view struct {
+	Title string
+	// Section is the path of the part of the console that the page belongs to.
+	Section             string
+	Me                  me
+	Now                 time.Time
+	Style, Script, Icon string
+	Page                any
+}
+
+// section is a part of the console, as the navigation has it.
+type section struct{ Path, Name string }
+
+// Sections are the parts of the console.
+func (view) Sections() []section {
+	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}}
+}
+
+// At is a time as pages show it.
+func (v view) At(t time.Time) Moment { return Moment{t, v.Now} }
+
+// Missing is the permission, if whoever looks at the page does not have it; "" if he has.
+func (v view) Missing(need access.Permission) access.Permission {
+	if slices.Contains(v.Me.Permissions, need) {
+		return ""
+	}
+	return need
+}
+
+// me is who looks at a page, and what he may do.
+type me struct {
+	Kind        string              `json:"kind"`
+	ID          Text                `json:"id"`
+	Name        Text                `json:"name"`
+	Scope       Text                `json:"scope"`
+	Permissions []access.Permission `json:"permissions"`
+}
+
+// may says whether whoever looks at a page has a permission.
+func (v *visit) may(need access.Permission) bool { return slices.Contains(v.me.Permissions, need) }
+
+// templates are the pages by the names of their files, each with the layout around it.
+type templates struct{ byName map[string]*template.Template }
+
+func loadTemplates() (*templates, error) {
+	shared, err := template.New("layout").ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	if err != nil {
+		return nil, fmt.Errorf("read the layout: %w", err)
+	}
+	out := &templates{byName: map[string]*template.Template{}}
+	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside"} {
+		own, err := shared.Clone()
+		if err == nil {
+			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the page %s: %w", name, err)
+		}
+		out.byName[name] = own
+	}
+	return out, nil
+}
+
+// show answers with a page.
+func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if p.to != "" {
+		h.Set("Location", p.to)
+		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	if p.code != "" {
+		h.Set("x-ms-error-code", p.code)
+	}
+	var body bytes.Buffer
+	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
+		Style: c.assets.paths["console.css"], Script: c.assets.paths["console.js"], Icon: c.assets.paths["icon.svg"], Page: p.model})
+	if err != nil { // unreachable unless a template does not fit its model, which the golden files would show
+		http.Error(w, "The page cannot be written.", http.StatusInternalServerError)
+		return
+	}
+	gzipped, err := compress(body.Bytes())
+	if err != nil {
+		gzipped = nil // unreachable: a buffer takes everything
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Vary", "Accept-Encoding")
+	write(w, r, cmp.Or(p.status, http.StatusOK), body.Bytes(), gzipped)
+}
+
+// sectionOf is the path of the part of the console that a path belongs to.
+func sectionOf(path string) string {
+	switch {
+	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
+		return causesPath
+	default:
+		return path
+	}
+}
+
+// failure is a page that could not be made.
+type failure struct {
+	Message Text
+	// CorrelationID is what the log has the request under.
+	CorrelationID Text
+	// Back is an address to go back to, "" for none.
+	Back string
+}
+
+// failedPage says why there is no page.
+func failedPage(err error) page {
+	e, ok := asAPIError(err)
+	if !ok {
+		return refusedPage(http.StatusInternalServerError, "InternalError", "The page could not be made. "+Text(err.Error()))
+	}
+	p := refusedPage(e.Status, e.Code, e.Message)
+	p.model = failure{Message: e.Message, CorrelationID: Text(e.CorrelationID)}
+	return p
+}
+
+// refusedPage says why nothing is done.
+func refusedPage(status int, code string, why Text) page {
+	return page{template: "failed", title: http.StatusText(status), status: status, code: code, model: failure{Message: why}}
+}
+
+// address is a path of the console with a query of what is not empty.
+func address(path string, query url.Values) string {
+	kept := url.Values{}
+	for name, values := range query {
+		if len(values) > 0 && values[0] != "" {
+			kept.Set(name, values[0])
+		}
+	}
+	if len(kept) == 0 {
+		return path
+	}
+	return path + "?" + kept.Encode()
+}
+
+// Moment is a time as pages show it.
+type Moment struct{ at, now time.Time }
+
+// IsZero says whether there is none.
+func (m Moment) IsZero() bool { return m.at.IsZero() }
+
+// ISO is the time for programs.
+func (m Moment) ISO() string { return m.at.UTC().Format(time.RFC3339Nano) }
+
+// Text is the time for people.
+func (m Moment) Text() string { return m.at.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// Ago is how long ago it was, or how far ahead it is.
+func (m Moment) Ago() string {
+	d := m.now.Sub(m.at)
+	if d < 0 {
+		return "in " + span(-d)
+	}
+	return span(d) + " ago"
+}
+
+// span is a time for people, in its largest unit.
+func span(d time.Duration) string {
+	for _, unit := range []struct {
+		is   time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}} {
+		if n := d / unit.is; n == 1 {
+			return "1 " + unit.name
+		} else if n > 1 {
+			return fmt.Sprintf("%d %ss", n, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d ms", d.Milliseconds())
+}

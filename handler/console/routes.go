@@ -1,0 +1,46 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
+)
+
+// route is a page, or what a form is sent to.
+type route struct {
+	api.Route
+	visit visitor
+}
+
+const (
+	lettersPath = Root + "/dead-letters"
+	causesPath  = lettersPath + "/causes"
+	letterPath  = lettersPath + "/:engine/:rowKey"
+
+	timelinePath = Root + "/timeline"
+)
+
+// routes are all of them. Each has the permission of what it asks the API for first, which decides.
+func (c *Console) routes() []route {
+	return []route{
+		{api.Route{Method: http.MethodGet, Path: Root, Permission: access.Self}, home},
+		{api.Route{Method: http.MethodGet, Path: lettersPath, Permission: access.DeadLettersRead}, letters},
+		{api.Route{Method: http.MethodGet, Path: causesPath, Permission: access.DeadLettersRead}, causes},
+		{api.Route{Method: http.MethodGet, Path: letterPath, Permission: access.DeadLettersRead}, letter},
+		{api.Route{Method: http.MethodGet, Path: letterPath + "/retry", Permission: access.DeadLettersRead}, confirm(retry())},
+		{api.Route{Method: http.MethodPost, Path: letterPath + "/retry", Permission: access.DeadLettersDecide}, decide(retry())},
+		{api.Route{Method: http.MethodGet, Path: letterPath + "/expire", Permission: access.DeadLettersRead}, confirm(expire())},
+		{api.Route{Method: http.MethodPost, Path: letterPath + "/expire", Permission: access.DeadLettersDecide}, decide(expire())},
+		{api.Route{Method: http.MethodGet, Path: timelinePath, Permission: access.TimelineRead}, timeline},
+	}
+}
+
+// Routes are what the console answers to, with the permission that each needs. The styles and scripts of pages are for anybody.
+func Routes() []api.Route {
+	var all []api.Route
+	for _, r := range (&Console{}).routes() {
+		all = append(all, r.Route)
+	}
+	return all
+}

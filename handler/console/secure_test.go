@@ -1,0 +1,228 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+const key = "the-key-of-the-local-host"
+
+func local() access.Control { return access.Control{Development: true, LocalKey: key} }
+
+// Whatever is answered, the browser is told to run nothing but the console's own script, to frame it nowhere and to guess nothing.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, typical(), local())
+	style := c.assets.paths["console.css"]
+	for name, test := range map[string]struct {
+		method, target string
+		status         int
+		cache          string
+	}{
+		"a page":          {http.MethodGet, Root, 200, "no-store"},
+		"its head":        {http.MethodHead, Root, 200, "no-store"},
+		"no page":         {http.MethodGet, Root + "/nothing", 404, "no-store"},
+		"a sign-in":       {http.MethodGet, Root + "?code=" + key, 303, "no-store"},
+		"no sign-in":      {http.MethodGet, Root + "?code=x", 401, "no-store"},
+		"a foreign form":  {http.MethodPost, letterM1 + "/retry", 403, "no-store"},
+		"another method":  {http.MethodDelete, Root, 405, ""},
+		"a file":          {http.MethodGet, style, 200, "public, max-age=31536000, immutable"},
+		"no file":         {http.MethodGet, Root + "/assets/console.0000.css", 404, "no-store"},
+		"an unclean path": {http.MethodGet, Root + "//dead-letters", 307, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequestWithContext(t.Context(), test.method, test.target, nil)
+			r.Host = "localhost"
+			rec := httptest.NewRecorder()
+			c.ServeHTTP(rec, r)
+			h := rec.Header()
+			if rec.Code != test.status || h.Get("Cache-Control") != test.cache {
+				t.Errorf("%d, %s", rec.Code, h.Get("Cache-Control"))
+			}
+			for _, directive := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'"} {
+				if !strings.Contains(h.Get("Content-Security-Policy")+";", directive+";") {
+					t.Errorf("no %s in %q", directive, h.Get("Content-Security-Policy"))
+				}
+			}
+			for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin"} {
+				if h.Get(name) != want {
+					t.Errorf("%s: %q", name, h.Get(name))
+				}
+			}
+			if test.method == http.MethodHead && rec.Body.Len() > 0 {
+				t.Errorf("HEAD has a body of %d bytes", rec.Body.Len())
+			}
+		})
+	}
+}
+
+// Files are sent compressed, once: a browser that has one is told so.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, nothing(), access.Control{})
+	for name, path := range c.assets.paths {
+		plain := get(t, c, path)
+		packed := get(t, c, path, func(r *http.Request) { r.Header.Set("Accept-Encoding", "br, gzip;q=0.8") })
+		again := get(t, c, path, func(r *http.Request) { r.Header.Set("If-None-Match", plain.Header().Get("ETag")) })
+		refused := get(t, c, path, func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip; q=0") })
+		unpack, err := gzip.NewReader(packed.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(unpack)
+		if err != nil || !bytes.Equal(text, plain.Body.Bytes()) || !bytes.Equal(text, refused.Body.Bytes()) || again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("%s: %v, %d, %d bytes", name, err, again.Code, again.Body.Len())
+		}
+	}
+}
+
+// The first page and all that it loads is small.
+func TestFirstPageIsSmall(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, typical(), access.Control{})
+	all := 0
+	for _, path := range []string{Root, c.assets.paths["console.css"], c.assets.paths["console.js"], c.assets.paths["icon.svg"]} {
+		all += get(t, c, path, func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") }).Body.Len()
+	}
+	t.Logf("%d bytes", all)
+	if all > 60<<10 {
+		t.Errorf("%d bytes", all)
+	}
+}
+
+// calls notes what the API was asked for.
+type calls struct {
+	mu sync.Mutex
+	answers
+	got []*http.Request
+}
+
+// ServeHTTP implements [http.Handler].
+func (c *calls) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/api/me" {
+		c.mu.Lock()
+		c.got = append(c.got, r)
+		c.mu.Unlock()
+	}
+	c.answers.ServeHTTP(w, r)
+}
+
+// Only a page of the console makes changes, and what it sends reaches the API as its own: with the form's key, and in the name of
+// whoever sent it.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	form := url.Values{"key": {"form-1"}, "etag": {"v1"}, "notes": {"too old"}}.Encode()
+	for name, test := range map[string]struct {
+		header http.Header
+		done   bool
+	}{
+		"its own page":                {http.Header{"Sec-Fetch-Site": {"same-origin"}}, true},
+		"an older browser":            {http.Header{"Origin": {"https://app.example"}}, true},
+		"through the host":            {http.Header{"Origin": {"https://app.example"}, "X-Forwarded-Host": {"app.example"}}, true},
+		"a page of another site":      {http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"https://evil.example"}}, false},
+		"a page of a sister":          {http.Header{"Sec-Fetch-Site": {"same-site"}, "Origin": {"https://evil.app.example"}}, false},
+		"another origin":              {http.Header{"Origin": {"https://evil.example"}}, false},
+		"another origin by the host":  {http.Header{"Origin": {"https://app.example"}, "X-Forwarded-Host": {"other.example"}}, false},
+		"no origin that can be named": {http.Header{"Origin": {"null"}}, false},
+		"no browser":                  {http.Header{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &calls{answers: typical().with(answers{"/api/dlq/hmac/m1-20261126T120000.000000Z/retry": map[string]any{}})}
+			c := newConsole(t, a, access.Control{EasyAuth: true})
+			for _, action := range []string{"retry", "expire"} {
+				a.got = nil
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, letterM1+"/"+action, strings.NewReader(form))
+				r.Host, r.Header = "app.example", test.header.Clone()
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				r.Header.Set("X-Ms-Client-Principal", "somebody")
+				rec := httptest.NewRecorder()
+				c.ServeHTTP(rec, r)
+				if !test.done {
+					if rec.Code != http.StatusForbidden || len(a.got) > 0 {
+						t.Errorf("%s: %d, and the API was asked %d times", action, rec.Code, len(a.got))
+					}
+					continue
+				}
+				if rec.Code != http.StatusSeeOther || !strings.HasPrefix(rec.Header().Get("Location"), letterM1+"?done=") || len(a.got) != 1 {
+					t.Fatalf("%s: %d to %s, and the API was asked %d times", action, rec.Code, rec.Header().Get("Location"), len(a.got))
+				}
+				if h := a.got[0].Header; h.Get("Idempotency-Key") != "form-1" || h.Get("X-Ms-Client-Principal") != "somebody" || h.Get("Cookie") != "" || action == "expire" && h.Get("If-Match") != "v1" {
+					t.Errorf("%s: the API got %v", action, h)
+				}
+			}
+		})
+	}
+}
+
+// The address that the local host prints signs a browser in, and nothing else does.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t, typical(), local())
+	rec := get(t, c, lettersPath+"?code="+key+"&status=any")
+	cookies := rec.Result().Cookies()
+	if rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != lettersPath+"?status=any" || len(cookies) != 1 {
+		t.Fatalf("%d to %s, %d cookies", rec.Code, rec.Header().Get("Location"), len(cookies))
+	}
+	if k := cookies[0]; !k.HttpOnly || k.SameSite != http.SameSiteStrictMode || k.Path != Root || k.Domain != "" || strings.Contains(k.Value, key) {
+		t.Errorf("%+v", k)
+	}
+	for name, test := range map[string]struct {
+		target  string
+		control access.Control
+		status  int
+	}{
+		"a wrong code":                  {Root + "?code=x", local(), 401},
+		"an empty code":                 {Root + "?code=", local(), 401},
+		"a code in Azure":               {Root + "?code=" + key, access.Control{EasyAuth: true, LocalKey: key}, 200},
+		"a code where no key is needed": {Root + "?code=" + key, access.Control{Development: true}, 200},
+	} {
+		rec := get(t, newConsole(t, typical(), test.control), test.target)
+		if rec.Code != test.status || len(rec.Result().Cookies()) > 0 || strings.Contains(rec.Body.String(), key) {
+			t.Errorf("%s: %d, %d cookies", name, rec.Code, len(rec.Result().Cookies()))
+		}
+	}
+}
+
+// A cookie opens the console that gave it, at the host that it was for, and is the key of the API there alone.
+func TestCookie(t *testing.T) {
+	t.Parallel()
+	good := get(t, newConsole(t, typical(), local()), Root+"?code="+key).Result().Cookies()[0]
+	given := func(value string) func(*http.Request) {
+		return func(r *http.Request) { r.AddCookie(&http.Cookie{Name: good.Name, Value: value}) }
+	}
+	for name, test := range map[string]struct {
+		control access.Control
+		change  func(*http.Request)
+		key     string
+	}{
+		"right":                    {local(), given(good.Value), key},
+		"none":                     {local(), func(*http.Request) {}, ""},
+		"another":                  {local(), given(good.Value[1:]), ""},
+		"the key itself":           {local(), given(key), ""},
+		"of another host":          {local(), func(r *http.Request) { given(good.Value)(r); r.Host = "127.0.0.1:7071" }, ""},
+		"of a host of the proxy's": {local(), func(r *http.Request) { given(good.Value)(r); r.Header.Set("X-Forwarded-Host", "127.0.0.1:7071") }, ""},
+		"of another key":           {access.Control{Development: true, LocalKey: "other"}, given(good.Value), ""},
+		"in Azure":                 {access.Control{EasyAuth: true, LocalKey: key}, given(good.Value), ""},
+		"where no key is needed":   {access.Control{Development: true}, given(good.Value), ""},
+	} {
+		a := &calls{answers: typical()}
+		rec := get(t, newConsole(t, a, test.control), causesPath, test.change)
+		if len(a.got) == 0 {
+			t.Fatalf("%s: %d, and the API was not asked", name, rec.Code)
+		}
+		if got := a.got[0].Header.Get("x-functions-key"); got != test.key {
+			t.Errorf("%s: the API got the key %q", name, got)
+		}
+	}
+}
