@@ -229,8 +229,8 @@ func (w *polled) testLost(t *testing.T) {
 	}
 	told := 0
 	for line := range strings.Lines(string(log)) {
-		var l struct{ Poller, Reason string }
-		if json.Unmarshal([]byte(line), &l) == nil && l.Poller == "lost" && strings.Contains(l.Reason, "the database cannot be reached") {
+		var l struct{ Poller, Error string }
+		if json.Unmarshal([]byte(line), &l) == nil && l.Poller == "lost" && strings.Contains(l.Error, "the database cannot be reached") {
 			told++
 		}
 	}
