@@ -187,11 +187,10 @@ func (m Moment) Text() string { return m.at.UTC().Format("2006-01-02 15:04:05 UT
 
 // Ago is how long ago it was, or how far ahead it is.
 func (m Moment) Ago() string {
-	d := m.now.Sub(m.at)
-	if d < 0 {
-		return "in " + span(-d)
+	if m.at.After(m.now) {
+		return "in " + span(m.at.Sub(m.now))
 	}
-	return span(d) + " ago"
+	return span(m.now.Sub(m.at)) + " ago"
 }
 
 // span is a time for people, in its largest unit.
