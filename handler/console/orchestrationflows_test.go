@@ -1,12 +1,15 @@
 package console_test
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
@@ -21,11 +24,15 @@ const runs = console.Root + "/orchestrations"
 // newWaiting is an app with an engine whose runs wait for the event "decision", with a run of a correlation id and a tenant under way.
 func newWaiting(t *testing.T, correlationID, tenant string) bench {
 	t.Helper()
-	run := func(ctx *orchestrator.Context, _ engine.Request[int]) (map[string]any, error) {
-		return orchestrator.Event[map[string]any](ctx, "decision").Await()
+	note := orchestrator.NewActivity("note", func(_ context.Context, n int) (int, error) { return n, nil })
+	run := func(ctx *orchestrator.Context, r engine.Request[int]) (json.RawMessage, error) {
+		if _, err := note.Call(ctx, r.Input).Await(); err != nil {
+			return nil, err
+		}
+		return orchestrator.Event[json.RawMessage](ctx, "decision").Await()
 	}
 	b := bench{Host: handlertest.New(t, handler.App{Engines: func(*handler.Platform) ([]engine.Definition, error) {
-		return []engine.Definition{{Name: "ask", Queue: "ask-queue", Orchestrator: engine.Orchestrate("ask", run)}}, nil
+		return []engine.Definition{{Name: "ask", Queue: "ask-queue", Orchestrator: engine.Orchestrate("ask", run), Operations: []orchestrator.AnyActivity{note}}}, nil
 	}}, inAzure())}
 	b.begin(correlationID, tenant)
 	return b
@@ -35,6 +42,13 @@ func newWaiting(t *testing.T, correlationID, tenant string) bench {
 func (b bench) begin(correlationID, tenant string) {
 	b.Send("ask-queue", `{"correlationId": "`+correlationID+`", "tenantId": "`+tenant+`", "input": 9007199254740993}`)
 	b.Deliver()
+}
+
+// index brings the list of runs up to date, which the app writes a little later than runs: it is repaired in three slices.
+func (b bench) index() {
+	for range 3 {
+		b.Tick("orchestration-sweep-timer", time.Now())
+	}
 }
 
 var statusChip = regexp.MustCompile(`<span class="chip" data-status="(\w+)">`)
@@ -78,6 +92,7 @@ func TestCommandsToARun(t *testing.T) {
 	if got := b.standing(t, path); got != "Running" {
 		t.Fatalf("it is %s", got)
 	}
+	b.index()
 	if _, text := b.Do(http.MethodGet, runs+"?status=Running&idPrefix=ask-", "", ann("Reader").Sign); !strings.Contains(text, `href="`+path+`"`) {
 		t.Errorf("the list does not have it: %s", text)
 	}
@@ -94,7 +109,7 @@ func TestCommandsToARun(t *testing.T) {
 	}
 	b.command(t, path, "resume", nil, path+"?done=resume")
 	_, text := b.Do(http.MethodGet, path, "", ann("Reader").Sign)
-	for _, want := range []string{`data-status="Completed"`, "1.2345678901234568e&#43;29", "9007199254740993", "ExecutionSuspended", "the freeze", "<rect", "EventRaised"} {
+	for _, want := range []string{`data-status="Completed"`, "123456789012345678901234567890", "9007199254740993", "ExecutionSuspended", "the freeze", "<rect", "EventRaised"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("after resume, the page has no %q", want)
 		}
@@ -170,6 +185,7 @@ func TestForeignTenantsRuns(t *testing.T) {
 	b.begin("of-red", accesstest.ID("red"))
 	const theirs, own = runs + "/ask-secret-of-blue", runs + "/ask-of-red"
 	red := accesstest.Caller{Tenant: "red", Object: "mallory", Name: "mallory@example.com", AppRoles: []string{"Roundhouse.Administrator"}}
+	b.index()
 	status, text := b.Do(http.MethodGet, runs, "", red.Sign)
 	if status != http.StatusOK || strings.Contains(text, "secret-of-blue") || !strings.Contains(text, `href="`+own+`"`) {
 		t.Errorf("the list: %d %s", status, text)
