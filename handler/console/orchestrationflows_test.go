@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/vibedata/roundhouse/engine"
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
@@ -214,4 +216,33 @@ func TestForeignTenantsRuns(t *testing.T) {
 // told is the sentence of a page that could not be made.
 func told(text string) string {
 	return regexp.MustCompile(`role="alert">.*</p>`).FindString(text)
+}
+
+// retrying begins a run whose first attempt fails, and gives the address of its page.
+func (b bench) retrying(correlationID string) string {
+	text, _ := json.Marshal(map[string]any{"correlationId": correlationID, "input": 7})
+	b.Send("store-queue", string(text))
+	b.Deliver()
+	return runs + "/" + url.PathEscape("store-"+correlationID)
+}
+
+// restartByKeyboard goes from the first page to the run of the message that was sent again, and runs it once more.
+func (b *browser) restartByKeyboard(bench bench) {
+	bench.index()
+	b.open(console.Root)
+	for _, step := range []string{"Orchestrations", "store-work-1", "Restart …", "Restart"} {
+		b.tabTo(step)
+		b.enter()
+	}
+	if text := eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "was taken: restart") {
+		b.t.Errorf("the page says %q", text)
+	}
+	bench.Deliver()
+	b.do(chromedp.Reload())
+	if text := eval[string](b, `document.querySelector("#stands + dl").textContent`); !strings.Contains(text, "execution 2") {
+		b.t.Errorf("it was not run again: %q", text)
+	}
+	if bars := eval[int](b, `document.querySelectorAll("svg rect").length`); bars == 0 {
+		b.t.Error("the picture has no bars")
+	}
 }
