@@ -1,11 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -240,10 +240,10 @@ func (c command) send(ctx context.Context, v *visit) error {
 	}
 	method, path, body := http.MethodPost, v.orchestrationRow()+"/"+c.name, any(struct{}{})
 	switch {
-	case c.event:
-		path = v.orchestrationRow() + "/events/" + urlpath.Escape(form.Get("name"))
+	case c.event: // a form that has a problem gets here only of somebody who may not send it, which the API is to say
+		path = v.orchestrationRow() + "/events/" + urlpath.Escape(cmp.Or(form.Get("name"), "-"))
 		body = json.RawMessage("null")
-		if value := strings.TrimSpace(form.Get("value")); value != "" {
+		if value := []byte(form.Get("value")); json.Valid(value) {
 			body = json.RawMessage(value)
 		}
 	case c.name == "purge":

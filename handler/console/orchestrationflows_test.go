@@ -145,7 +145,11 @@ func TestOldForms(t *testing.T) {
 	b := newWaiting(t, "work-1", "")
 	const path = runs + "/ask-work-1"
 	suspend := b.form(t, path+"/suspend", ann("Operator"))
+	terminate := b.form(t, path+"/terminate", ann("Operator"))
 	b.command(t, path, "terminate", nil, path+"?done=terminate")
+	if rec := b.post(t, path+"/terminate", terminate, ann("Operator")); rec.Code != http.StatusSeeOther {
+		t.Errorf("terminate of what is terminated: %d %s", rec.Code, rec.Body)
+	}
 	purge := b.form(t, path+"/purge", ann("Administrator"))
 	if rec := b.post(t, path+"/suspend", suspend, ann("Operator")); rec.Code != http.StatusConflict || !strings.Contains(rec.Body.String(), "Back to the orchestration") {
 		t.Errorf("suspend of what has ended: %d %s", rec.Code, rec.Body)
@@ -167,15 +171,17 @@ func TestReaderCommandsNothing(t *testing.T) {
 	const path = runs + "/ask-work-1"
 	names := []string{"suspend", "resume", "cancel", "terminate", "rewind", "restart", "raise", "purge"}
 	for _, name := range names {
-		if rec := b.post(t, path+"/"+name, url.Values{"key": {"k"}, "name": {"decision"}}, ann("Reader")); rec.Code != http.StatusForbidden || rec.Header().Get("x-ms-error-code") != "Forbidden" {
-			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+		for _, form := range []url.Values{{"key": {"k"}, "name": {"decision"}}, {}, {"value": {"no JSON"}}} {
+			if rec := b.post(t, path+"/"+name, form, ann("Reader")); rec.Code != http.StatusForbidden || rec.Header().Get("x-ms-error-code") != "Forbidden" {
+				t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
+			}
 		}
 	}
 	b.Deliver()
 	if got := b.standing(t, path); got != "Running" {
 		t.Errorf("it is %s", got)
 	}
-	if acts := b.acts(t, ann("")); len(acts) != len(names) || slices.ContainsFunc(acts, func(a string) bool { return !strings.HasSuffix(a, " Refused") }) {
+	if acts := b.acts(t, ann("")); len(acts) != 3*len(names) || slices.ContainsFunc(acts, func(a string) bool { return !strings.HasSuffix(a, " Refused") }) {
 		t.Errorf("audit log: %q", acts)
 	}
 }
