@@ -192,6 +192,7 @@ func TestBrowser(t *testing.T) {
 	path := bench.bury(t, "work-1", "", "the vault answered 503")
 	const evil = `<script>document.title = "owned"</script><img src=x onerror="document.title = 'owned'">`
 	hostile := bench.bury(t, "work-2", "", strings.Repeat(evil+" \u202e", 40))
+	waiting := bench.retrying(`work-3 <img src=x onerror="document.title = 'owned'">`)
 	bench.mended.Store(true)
 	server := httptest.NewServer(bench.Host)
 	t.Cleanup(server.Close)
@@ -200,13 +201,16 @@ func TestBrowser(t *testing.T) {
 		t.Fatalf("signed in: %d at %s", status, eval[string](b, `location.href`))
 	}
 	b.retryByKeyboard(bench, path)
+	b.restartByKeyboard(bench)
 	b.chooseTheme()
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pages := map[string]string{"home": console.Root, "causes": letters + "/causes", "letters": letters + "?status=any&correlationId=work-2", "letter": path, "hostile": hostile, "retry": hostile + "/retry",
-		"expire": hostile + "/expire", "timeline": console.Root + "/timeline?correlationId=work-1", "search": console.Root + "/timeline", "nowhere": console.Root + "/nothing", "outside": console.Root + "?code=wrong"}
+		"expire": hostile + "/expire", "timeline": console.Root + "/timeline?correlationId=work-1", "search": console.Root + "/timeline", "nowhere": console.Root + "/nothing", "outside": console.Root + "?code=wrong",
+		"orchestrations": runs, "orchestrations-filtered": runs + "?status=Stalled&idPrefix=it", "orchestration": runs + "/store-work-1", "orchestration-hostile": waiting, "suspend": waiting + "/suspend", "raise": waiting + "/raise",
+		"not-now": waiting + "/purge"}
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
 		for name, target := range pages {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
@@ -17,6 +18,7 @@ type letterPage struct {
 	Done    string
 	Related part[letterList]
 	History part[historyList]
+	Runs    part[timelineList]
 }
 
 // Pending says whether somebody is to decide.
@@ -100,6 +102,8 @@ func letter(ctx context.Context, v *visit) (page, error) {
 		p.Done = done
 	}
 	if l.CorrelationID != "" {
+		var runs sync.WaitGroup
+		runs.Go(func() { p.Runs = v.askTimeline(ctx, l.CorrelationID, "orchestration") })
 		_ = both(func() error {
 			same := url.Values{"correlationId": {string(l.CorrelationID)}, "limit": {relatedLimit}}
 			p.Related = ask[letterList](ctx, v, access.DeadLettersRead, "/api/dlq", same)
@@ -109,6 +113,7 @@ func letter(ctx context.Context, v *visit) (page, error) {
 			p.History = ask[historyList](ctx, v, access.HistoryRead, "/api/history", same)
 			return nil
 		})
+		runs.Wait()
 		p.Related.Data.Items = others(p.Related.Data.Items, l)
 	}
 	return page{template: "letter", title: "Dead letter", model: p}, nil

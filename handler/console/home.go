@@ -62,6 +62,9 @@ type stalledItem struct {
 	UpdatedAt    time.Time `json:"updatedAtUtc"`
 }
 
+// Link is the address of its page.
+func (s stalledItem) Link() string { return orchestrationLink(s.ID) }
+
 // eventList are events of the outbox that nobody delivers any more.
 type eventList struct {
 	Items []eventItem `json:"items"`

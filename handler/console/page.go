@@ -46,7 +46,7 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}}
+	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"}}
 }
 
 // At is a time as pages show it.
@@ -81,7 +81,7 @@ func loadTemplates() (*templates, error) {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
 	out := &templates{byName: map[string]*template.Template{}}
-	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside"} {
+	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -127,6 +127,8 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
+	case strings.HasPrefix(path, orchestrationsPath+"/"):
+		return orchestrationsPath
 	default:
 		return path
 	}
@@ -137,8 +139,8 @@ type failure struct {
 	Message Text
 	// CorrelationID is what the log has the request under.
 	CorrelationID Text
-	// Back is an address to go back to, "" for none.
-	Back string
+	// Back is an address to go back to, "" for none, and BackTo says what is there.
+	Back, BackTo string
 }
 
 // failedPage says why there is no page.
@@ -185,11 +187,10 @@ func (m Moment) Text() string { return m.at.UTC().Format("2006-01-02 15:04:05 UT
 
 // Ago is how long ago it was, or how far ahead it is.
 func (m Moment) Ago() string {
-	d := m.now.Sub(m.at)
-	if d < 0 {
-		return "in " + span(-d)
+	if m.at.After(m.now) {
+		return "in " + span(m.at.Sub(m.now))
 	}
-	return span(d) + " ago"
+	return span(m.now.Sub(m.at)) + " ago"
 }
 
 // span is a time for people, in its largest unit.

@@ -48,6 +48,9 @@ type timelineRow struct {
 	Link    string
 	// Attempts are those at a call.
 	Attempts []attempt
+
+	// run is the orchestration that it is about, and parent the one that has called that; "" for none.
+	run, parent Text
 }
 
 // Took is how long it took, "" for what has no end.

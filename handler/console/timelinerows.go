@@ -64,6 +64,7 @@ type itemBody struct {
 	InstanceID      Text      `json:"instanceId"`
 	DueAt           time.Time `json:"dueAtUtc"`
 	SupersededBy    Text      `json:"supersededBy"`
+	ParentID        Text      `json:"parentId"`
 	Attempts        []attempt `json:"attempts"`
 	Error           *anyError `json:"error"`
 }
@@ -83,10 +84,13 @@ func (e *anyError) UnmarshalJSON(text []byte) error {
 func kinds() map[string]func(b itemBody, engine Text, row *timelineRow) {
 	return map[string]func(b itemBody, engine Text, row *timelineRow){
 		"message": func(b itemBody, _ Text, r *timelineRow) {
-			r.What, r.Detail = "Message began "+b.OrchestrationID, b.RequestID
+			r.What, r.Detail, r.Link = "Message began "+b.OrchestrationID, b.RequestID, orchestrationLink(b.OrchestrationID)
 		},
-		"orchestration": func(b itemBody, _ Text, r *timelineRow) { r.What, r.Detail = "Run "+b.ID, b.ErrorCode },
-		"change":        func(b itemBody, _ Text, r *timelineRow) { r.What, r.Detail = b.What, join(b.Reason, b.said()) },
+		"orchestration": func(b itemBody, _ Text, r *timelineRow) {
+			r.What, r.Detail, r.Link = "Run "+b.ID, b.ErrorCode, orchestrationLink(b.ID)
+			r.run, r.parent = b.ID, b.ParentID
+		},
+		"change": func(b itemBody, _ Text, r *timelineRow) { r.What, r.Detail = b.What, join(b.Reason, b.said()) },
 		"call": func(b itemBody, _ Text, r *timelineRow) {
 			r.What, r.Detail = join(b.Type, b.Name), lastError(b.Attempts)
 		},
@@ -125,7 +129,7 @@ func rowOf(raw json.RawMessage) timelineRow {
 	row := timelineRow{At: i.At, EndedAt: i.EndedAt, Kind: i.Kind, Engine: i.Engine, What: Text(i.Kind)}
 	var b itemBody
 	if fill, known := kinds()[i.Kind]; known && json.Unmarshal(members[i.Kind], &b) == nil {
-		row.Status, row.Attempts = string(b.Status), b.Attempts
+		row.Status, row.Attempts, row.run = string(b.Status), b.Attempts, b.OrchestrationID
 		fill(b, i.Engine, &row)
 	}
 	row.Outcome, row.Detail = outcome(row.Status, b.Error != nil), line(row.Detail)

@@ -1,0 +1,204 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/urlpath"
+)
+
+// orchestrationPage is one orchestration.
+type orchestrationPage struct {
+	Run                         orchestrationDetail
+	Input, Output, CustomStatus Payload
+	// Done is the name of the command that was sent last from this page, "" for none.
+	Done     string
+	Commands []commandOffer
+	Children []child
+	Rounds   roundsPart
+	// Events is what the timeline tells of it, Chart the picture of that, and Left says that both are not all.
+	Events part[timelineList]
+	Chart  *chart
+	Left   bool
+}
+
+// orchestrationDetail is one orchestration as the API has it.
+type orchestrationDetail struct {
+	orchestrationItem
+	Attempt       int             `json:"attempt"`
+	StatusSince   time.Time       `json:"statusSinceUtc"`
+	Round         int             `json:"round"`
+	StateVersion  int64           `json:"stateVersion"`
+	Node          Text            `json:"lastExecutedBy"`
+	CustomStatus  json.RawMessage `json:"customStatus"`
+	Input         json.RawMessage `json:"input"`
+	InputBytes    int             `json:"inputBytes"`
+	Output        json.RawMessage `json:"output"`
+	OutputBytes   int             `json:"outputBytes"`
+	Failure       *runError       `json:"failure"`
+	LastError     *runError       `json:"lastError"`
+	Calls         int             `json:"calls"`
+	Waits         []wait          `json:"waits"`
+	PendingEvents []Text          `json:"pendingEvents"`
+
+	etag string
+}
+
+// Error is why it has failed, or what has failed in it last; nil for neither.
+func (o orchestrationDetail) Error() *runError { return cmp.Or(o.Failure, o.LastError) }
+
+// Parent is the address of the orchestration that has called it, "" for none.
+func (o orchestrationDetail) Parent() string { return orchestrationLink(o.ParentID) }
+
+// CommandLine is the command that shows the same, "" where it cannot be shown.
+func (o orchestrationDetail) CommandLine() Text {
+	return orchestrationLine("show", string(o.ID), "--rounds")
+}
+
+// runError is the error of an orchestration, or of a call of it.
+type runError struct {
+	Message   Text `json:"message"`
+	Code      Text `json:"code"`
+	Permanent bool `json:"permanent"`
+}
+
+// wait is a call that has not ended.
+type wait struct {
+	Kind        Text      `json:"kind"`
+	Name        Text      `json:"name"`
+	ChildID     Text      `json:"childId"`
+	Attempts    int       `json:"attempts"`
+	ScheduledAt time.Time `json:"scheduledAtUtc"`
+}
+
+// Child is the address of the orchestration that it waits for, "" for other waits.
+func (w wait) Child() string { return orchestrationLink(w.ChildID) }
+
+// child is an orchestration that one has called, with its status, "" where that is not known.
+type child struct {
+	ID     Text
+	Status string
+}
+
+// Link is the address of its page.
+func (c child) Link() string { return orchestrationLink(c.ID) }
+
+// orchestrationRow is the path of the orchestration in the API.
+func (v *visit) orchestrationRow() string {
+	return "/api/orchestrations/" + urlpath.Escape(v.r.PathValue("id"))
+}
+
+// findOrchestration reads the orchestration that the path names.
+func (v *visit) findOrchestration(ctx context.Context) (o orchestrationDetail, err error) {
+	header, err := v.api.send(ctx, http.MethodGet, v.orchestrationRow(), nil, nil, nil, &o)
+	o.etag = header.Get("ETag")
+	return o, err
+}
+
+// orchestration shows one.
+func orchestration(ctx context.Context, v *visit) (page, error) {
+	o, err := v.findOrchestration(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	p := orchestrationPage{Run: o, Input: payloadOf(string(o.Input)), Output: payloadOf(string(o.Output)), CustomStatus: payloadOf(string(o.CustomStatus)), Commands: offers(o, v)}
+	if done, ok := commandOf(v.r.URL.Query().Get("done")); ok {
+		p.Done = done.name
+	}
+	var wait sync.WaitGroup
+	wait.Go(func() { p.Rounds = v.askRounds(ctx, o.ID) })
+	wait.Go(func() { p.Events = v.askTimeline(ctx, o.CorrelationID, "") })
+	wait.Wait()
+	all := p.Events.Data.rows()
+	p.Chart, p.Left = chartOf(rowsOf(all, o.ID), v.console.config.Now()), p.Events.Data.Truncated || p.Events.Data.Token != ""
+	p.Children = childrenOf(o, all, p.Rounds.Rows)
+	return page{template: "orchestration", title: "Orchestration", model: p}, nil
+}
+
+// childrenOf are those that one has called, as far as what is shown of it names them, each once.
+func childrenOf(o orchestrationDetail, timeline []timelineRow, rounds []roundRow) (all []child) {
+	known := map[Text]bool{}
+	add := func(id Text, status string) {
+		if id != "" && !known[id] {
+			known[id] = true
+			all = append(all, child{id, status})
+		}
+	}
+	for _, r := range timeline {
+		if r.Kind == "orchestration" && r.parent == o.ID {
+			add(r.run, r.Status)
+		}
+	}
+	for _, w := range o.Waits {
+		add(w.ChildID, "")
+	}
+	for _, r := range rounds {
+		add(r.ChildID, "")
+	}
+	return all
+}
+
+// timelineList are items of a timeline.
+type timelineList struct {
+	Items     []json.RawMessage `json:"items"`
+	Truncated bool              `json:"truncated"`
+	Token     string            `json:"continuationToken"`
+}
+
+func (l timelineList) empty() bool { return len(l.Items) == 0 }
+
+func (l timelineList) rows() (rows []timelineRow) {
+	for _, raw := range l.Items {
+		rows = append(rows, rowOf(raw))
+	}
+	return rows
+}
+
+// Runs are the orchestrations in it.
+func (l timelineList) Runs() (runs []child) {
+	for _, r := range l.rows() {
+		if r.Kind == "orchestration" && r.run != "" {
+			runs = append(runs, child{r.run, r.Status})
+		}
+	}
+	return runs
+}
+
+// timelineLimit is how many items of a timeline the page of an orchestration looks at.
+const timelineLimit = "500"
+
+// askTimeline asks for the timeline of a correlation id, of one kind or of all. Nothing is known of many ids, which is no failure.
+func (v *visit) askTimeline(ctx context.Context, correlationID Text, kind string) (p part[timelineList]) {
+	if correlationID == "" {
+		return p
+	}
+	if !v.may(access.TimelineRead) {
+		p.Missing = access.TimelineRead
+		return p
+	}
+	query := url.Values{"limit": {timelineLimit}}
+	if kind != "" {
+		query.Set("kind", kind)
+	}
+	err := v.api.get(ctx, "/api/timeline/"+urlpath.Escape(string(correlationID)), query, &p.Data)
+	if err != nil && status(err) != http.StatusNotFound {
+		p.Failed = Text(err.Error())
+	}
+	return p
+}
+
+// rowsOf are the rows of a timeline that are about one orchestration.
+func rowsOf(all []timelineRow, id Text) (own []timelineRow) {
+	for _, r := range all {
+		if r.run == id {
+			own = append(own, r)
+		}
+	}
+	return own
+}
