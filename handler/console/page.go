@@ -46,7 +46,7 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}}
+	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}}
 }
 
 // At is a time as pages show it.
@@ -67,6 +67,8 @@ type me struct {
 	Name        Text                `json:"name"`
 	Scope       Text                `json:"scope"`
 	Permissions []access.Permission `json:"permissions"`
+	// AppRoles are the roles that human tasks are for.
+	AppRoles []Text `json:"appRoles"`
 }
 
 // may says whether whoever looks at a page has a permission.
@@ -81,7 +83,8 @@ func loadTemplates() (*templates, error) {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
 	out := &templates{byName: map[string]*template.Template{}}
-	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside"} {
+	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside",
+		"tasks", "task", "taskact"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -127,6 +130,8 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
+	case strings.HasPrefix(path, tasksPath+"/"):
+		return tasksPath
 	default:
 		return path
 	}

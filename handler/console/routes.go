@@ -2,6 +2,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -23,6 +24,11 @@ const (
 
 // routes are all of them. Each has the permission of what it asks the API for first, which decides.
 func (c *Console) routes() []route {
+	return slices.Concat(letterRoutes(), taskRoutes())
+}
+
+// letterRoutes are those of the first page, dead letters and the timeline.
+func letterRoutes() []route {
 	return []route{
 		{api.Route{Method: http.MethodGet, Path: Root, Permission: access.Self}, home},
 		{api.Route{Method: http.MethodGet, Path: lettersPath, Permission: access.DeadLettersRead}, letters},
