@@ -46,7 +46,8 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}}
+	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"},
+		{auditPath, "Audit"}, {mePath, "Me"}}
 }
 
 // At is a time as pages show it.
@@ -84,7 +85,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside",
-		"tasks", "task", "taskact"} {
+		"tasks", "task", "taskact", "me", "audit"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")

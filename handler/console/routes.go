@@ -24,7 +24,15 @@ const (
 
 // routes are all of them. Each has the permission of what it asks the API for first, which decides.
 func (c *Console) routes() []route {
-	return slices.Concat(letterRoutes(), taskRoutes())
+	return slices.Concat(letterRoutes(), taskRoutes(), platformRoutes())
+}
+
+// platformRoutes are those of the app itself, and of who uses it.
+func platformRoutes() []route {
+	return []route{
+		{api.Route{Method: http.MethodGet, Path: mePath, Permission: access.Self}, aboutMe},
+		{api.Route{Method: http.MethodGet, Path: auditPath, Permission: access.AuditRead}, auditLog},
+	}
 }
 
 // letterRoutes are those of the first page, dead letters and the timeline.

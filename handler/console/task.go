@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
-	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
 // taskPageModel is one task: what is asked, what was answered, and who did what.
@@ -60,7 +59,7 @@ type taskDetail struct {
 // Escalated is when it went to other roles because nobody had answered; zero if it did not.
 func (t taskDetail) Escalated() (at time.Time) {
 	for _, e := range t.Events {
-		if e.Event == tasks.EventEscalated {
+		if e.Event == "escalated" {
 			at = e.At
 		}
 	}
@@ -69,14 +68,14 @@ func (t taskDetail) Escalated() (at time.Time) {
 
 // taskEvent is one thing that happened to a task.
 type taskEvent struct {
-	Event        tasks.EventKind `json:"event"`
-	At           time.Time       `json:"atUtc"`
-	By           Text            `json:"by"`
-	ByName       Text            `json:"byName"`
-	Assignee     Text            `json:"assignee"`
-	AssigneeName Text            `json:"assigneeName"`
-	Roles        []Text          `json:"roles"`
-	Note         Text            `json:"note"`
+	Event        string    `json:"event"`
+	At           time.Time `json:"atUtc"`
+	By           Text      `json:"by"`
+	ByName       Text      `json:"byName"`
+	Assignee     Text      `json:"assignee"`
+	AssigneeName Text      `json:"assigneeName"`
+	Roles        []Text    `json:"roles"`
+	Note         Text      `json:"note"`
 }
 
 // Who did it, "" for the run itself, and Holder is who had the task afterwards.
@@ -121,7 +120,7 @@ func task(ctx context.Context, v *visit) (page, error) {
 func noPart(t taskDetail, v *visit) Text {
 	switch {
 	case !t.Open():
-		return Text("The task has ended: it is " + string(t.Status) + ".")
+		return Text("The task has ended: it is " + t.Status + ".")
 	case !v.may(access.TasksAct):
 		return Text("You need the permission " + string(access.TasksAct) + ".")
 	default:

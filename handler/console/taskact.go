@@ -10,8 +10,10 @@ import (
 
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
-	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
+
+// maxNote is how long the API takes a note to be, in bytes.
+const maxNote = 2000
 
 // taskAct is something that somebody can do to a task. It is asked for on a page of its own, which keeps what was entered when the
 // API refuses it.
@@ -36,7 +38,7 @@ func taskActs() []taskAct {
 			reached:     func(t taskDetail, v *visit, _ url.Values) bool { return mine(t, v) },
 			consequence: "You have the task then, and others see that."},
 		{path: "release", done: "released", said: "The task is there for others again.", title: "Release a task", button: "Release", note: true, blocked: cannotRelease,
-			reached:     func(t taskDetail, _ *visit, _ url.Values) bool { return t.Status == tasks.Created },
+			reached:     func(t taskDetail, _ *visit, _ url.Values) bool { return t.Status == taskCreated },
 			consequence: "Nobody has the task then, and everybody whom it is for can claim it."},
 		{path: "assign", done: "assigned", said: "The task was given to somebody.", title: "Assign a task", button: "Assign", note: true, assign: true, blocked: cannotWork,
 			reached: func(t taskDetail, _ *visit, form url.Values) bool {
@@ -110,7 +112,7 @@ func (e *answerEntry) output() (json.RawMessage, Text) {
 func (a taskAct) pageOf(t taskDetail, v *visit) *taskActPage {
 	here := t.Link() + "/" + a.path
 	p := &taskActPage{Task: t, Payload: payloadOf(string(t.Payload)), Title: a.title, Button: a.button, Consequence: a.consequence, Action: here, ETag: t.ETag,
-		Key: v.console.config.NewKey(), Blocked: a.blocked(t, v), HasNote: a.note, HasAssignee: a.assign, MaxNote: tasks.MaxNote}
+		Key: v.console.config.NewKey(), Blocked: a.blocked(t, v), HasNote: a.note, HasAssignee: a.assign, MaxNote: maxNote}
 	if a.answer {
 		asJSON := v.r.URL.Query().Get("as") == "json"
 		p.Answer = entryOf(t, asJSON, here)

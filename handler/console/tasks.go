@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/internal/urlpath"
-	"github.com/vibedata/roundhouse/orchestrator/tasks"
 )
 
 const (
@@ -22,6 +21,14 @@ const (
 	viewMine  = "mine"
 	viewClaim = "claim"
 	viewAll   = "all"
+)
+
+// These are the states of tasks.
+const (
+	taskCreated   = "Created"
+	taskAssigned  = "Assigned"
+	taskCompleted = "Completed"
+	taskCanceled  = "Canceled"
 )
 
 // openStatus is the status in the address that selects tasks that have not ended.
@@ -54,7 +61,7 @@ func taskFilterOf(query url.Values) taskFilter {
 
 // Statuses are what the form offers.
 func (taskFilter) Statuses() []string {
-	return []string{openStatus, string(tasks.Created), string(tasks.Assigned), string(tasks.Completed), string(tasks.Canceled)}
+	return []string{openStatus, taskCreated, taskAssigned, taskCompleted, taskCanceled}
 }
 
 // Narrowed says whether a filter is given.
@@ -86,7 +93,7 @@ func (f taskFilter) query(who me) url.Values {
 		out.Set("assignee", string(who.ID))
 		out.Del("status")
 	case viewClaim:
-		out.Set("status", string(tasks.Created))
+		out.Set("status", taskCreated)
 		out.Del("assignee")
 	}
 	if f.All() && f.Status == openStatus {
@@ -121,21 +128,21 @@ type tasksPage struct {
 
 // taskItem is a task as lists show it.
 type taskItem struct {
-	OrchestrationID Text         `json:"orchestrationId"`
-	TaskID          Text         `json:"taskId"`
-	Name            Text         `json:"name"`
-	Engine          Text         `json:"engine"`
-	CorrelationID   Text         `json:"correlationId"`
-	TenantID        Text         `json:"tenantId"`
-	Status          tasks.Status `json:"status"`
-	Roles           []Text       `json:"roles"`
-	Assignee        Text         `json:"assignee"`
-	AssigneeName    Text         `json:"assigneeName"`
-	CreatedAt       time.Time    `json:"createdAtUtc"`
-	DueAt           time.Time    `json:"dueAtUtc"`
-	EndedAt         time.Time    `json:"endedAtUtc"`
-	EndedBy         Text         `json:"endedBy"`
-	EndedByName     Text         `json:"endedByName"`
+	OrchestrationID Text      `json:"orchestrationId"`
+	TaskID          Text      `json:"taskId"`
+	Name            Text      `json:"name"`
+	Engine          Text      `json:"engine"`
+	CorrelationID   Text      `json:"correlationId"`
+	TenantID        Text      `json:"tenantId"`
+	Status          string    `json:"status"`
+	Roles           []Text    `json:"roles"`
+	Assignee        Text      `json:"assignee"`
+	AssigneeName    Text      `json:"assigneeName"`
+	CreatedAt       time.Time `json:"createdAtUtc"`
+	DueAt           time.Time `json:"dueAtUtc"`
+	EndedAt         time.Time `json:"endedAtUtc"`
+	EndedBy         Text      `json:"endedBy"`
+	EndedByName     Text      `json:"endedByName"`
 
 	// Overdue says that it is open, and its time has passed; ForMe that whoever looks has one of its roles, or it has none.
 	Overdue bool `json:"-"`
@@ -143,7 +150,7 @@ type taskItem struct {
 }
 
 // Open says whether it has not ended.
-func (t taskItem) Open() bool { return t.Status == tasks.Created || t.Status == tasks.Assigned }
+func (t taskItem) Open() bool { return t.Status == taskCreated || t.Status == taskAssigned }
 
 // Link is the address of its page, and Timeline that of what happened to its work, "" without a correlation id.
 func (t taskItem) Link() string {

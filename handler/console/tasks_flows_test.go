@@ -157,3 +157,30 @@ func TestForeignTenantHasNoTasks(t *testing.T) {
 		t.Errorf("the task has changed: %s", text)
 	}
 }
+
+// Who did what is there for those who may see it, and everybody sees what he may do himself.
+func TestAuditAndMe(t *testing.T) {
+	t.Parallel()
+	b := newAsking(t, inAzure(), "")
+	ada := approver("home", "ada")
+	b.post(t, work1+"/claim", b.form(t, work1, ada), ada)
+	const log = console.Root + "/audit"
+	for path, want := range map[string]bool{log: true, log + "?target=" + url.QueryEscape("tasks/update-work-1/1-1"): true, log + "?principal=" + url.QueryEscape(ada.ID()): true,
+		log + "?target=other": false, log + "?toDate=2020-01-01": false} {
+		if status, text := b.Do(http.MethodGet, path, "", ann("Administrator").Sign); status != http.StatusOK || strings.Contains(text, "ada@example.com") != want {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	if status, text := b.Do(http.MethodGet, log, "", ada.Sign); status != http.StatusForbidden || strings.Contains(text, "update-work-1") {
+		t.Errorf("the log for somebody without the permission: %d", status)
+	}
+	_, text := b.Do(http.MethodGet, console.Root+"/me", "", ada.Sign)
+	for _, want := range []string{ada.ID(), "approver", "<td><code>tasks.act</code></td><td>claim and answer human tasks, as their roles and assignee allow</td><td>yes</td>", "You need the permission <code>platform.read</code>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page has no %q: %s", want, text)
+		}
+	}
+	if _, text := b.Do(http.MethodGet, console.Root+"/me", "", ann("Reader").Sign); !strings.Contains(text, `<span class="chip" data-status="alive">`) {
+		t.Errorf("what runs: %s", text)
+	}
+}
