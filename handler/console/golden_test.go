@@ -344,7 +344,8 @@ func TestEveryPageIsGolden(t *testing.T) {
 		return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), name) })
 	}
 	for path, name := range map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
-		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit"} {
+		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
+		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume"} {
 		if !named(name+"_typical") || !named(name+"_hostile") && name != "retry" { // which is made as the page that expires
 			t.Errorf("%s: the golden files of %s are not all there", path, name)
 		}
@@ -358,7 +359,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 			pages++
 		}
 	}
-	if want := 11; pages != want {
+	if want := 17; pages != want {
 		t.Errorf("%d pages, and golden files for %d", pages, want)
 	}
 }

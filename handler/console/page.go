@@ -47,7 +47,7 @@ type section struct{ Path, Name string }
 // Sections are the parts of the console.
 func (view) Sections() []section {
 	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"},
-		{auditPath, "Audit"}, {mePath, "Me"}}
+		{schedulesPath, "Schedules"}, {registryPath, "Registry"}, {auditPath, "Audit"}, {mePath, "Me"}}
 }
 
 // At is a time as pages show it.
@@ -85,7 +85,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside",
-		"tasks", "task", "taskact", "me", "audit"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -131,9 +131,12 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
-	case strings.HasPrefix(path, tasksPath+"/"):
-		return tasksPath
 	default:
+		for _, s := range (view{}).Sections() {
+			if s.Path != Root && strings.HasPrefix(path, s.Path+"/") {
+				return s.Path
+			}
+		}
 		return path
 	}
 }

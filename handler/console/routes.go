@@ -32,6 +32,15 @@ func platformRoutes() []route {
 	return []route{
 		{api.Route{Method: http.MethodGet, Path: mePath, Permission: access.Self}, aboutMe},
 		{api.Route{Method: http.MethodGet, Path: auditPath, Permission: access.AuditRead}, auditLog},
+		{api.Route{Method: http.MethodGet, Path: schedulesPath, Permission: access.PlatformRead}, scheduleList},
+		{api.Route{Method: http.MethodGet, Path: runPath, Permission: access.PlatformRead}, askRun},
+		{api.Route{Method: http.MethodPost, Path: runPath, Permission: access.SchedulesRun}, doRun},
+		{api.Route{Method: http.MethodGet, Path: registryPath, Permission: access.RegistryRead}, instances},
+		{api.Route{Method: http.MethodGet, Path: instancePath, Permission: access.RegistryRead}, instance},
+		{api.Route{Method: http.MethodGet, Path: instancePath + "/drain", Permission: access.RegistryRead}, askInstance(drain())},
+		{api.Route{Method: http.MethodPost, Path: instancePath + "/drain", Permission: access.RegistryWrite}, doInstance(drain())},
+		{api.Route{Method: http.MethodGet, Path: instancePath + "/resume", Permission: access.RegistryRead}, askInstance(resume())},
+		{api.Route{Method: http.MethodPost, Path: instancePath + "/resume", Permission: access.RegistryWrite}, doInstance(resume())},
 	}
 }
 
