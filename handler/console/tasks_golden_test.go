@@ -162,6 +162,19 @@ func TestGoldenTaskRefused(t *testing.T) {
 	}
 }
 
+// The largest answer that the API takes fits a form, however it is written; what is larger is refused before anybody is asked.
+func TestLargeAnswers(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]int{64 << 10: http.StatusSeeOther, 300 << 10: http.StatusBadRequest} {
+		a := tasksOf(approver(), taskData(nil)).with(answers{"/api/tasks/store-work-1/1-1/complete": map[string]any{}})
+		output := `"` + strings.Repeat("é", size/2-1) + `"`
+		rec := send(t, newConsole(t, a, access.Control{EasyAuth: true}), taskT1+"/complete?as=json", url.Values{"output": {output}})
+		if rec.Code != want {
+			t.Errorf("%d bytes: %d", len(output), rec.Code)
+		}
+	}
+}
+
 // What is entered becomes JSON of the types that the schema has, numbers as they were written, and what is empty is left out.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
