@@ -203,14 +203,21 @@ func TestBrowser(t *testing.T) {
 	b.retryByKeyboard(bench, path)
 	b.restartByKeyboard(bench)
 	b.chooseTheme()
-	axe, err := os.ReadFile("testdata/axe/axe.min.js")
-	if err != nil {
-		t.Fatal(err)
-	}
 	pages := map[string]string{"home": console.Root, "causes": letters + "/causes", "letters": letters + "?status=any&correlationId=work-2", "letter": path, "hostile": hostile, "retry": hostile + "/retry",
 		"expire": hostile + "/expire", "timeline": console.Root + "/timeline?correlationId=work-1", "search": console.Root + "/timeline", "nowhere": console.Root + "/nothing", "outside": console.Root + "?code=wrong",
 		"orchestrations": runs, "orchestrations-filtered": runs + "?status=Stalled&idPrefix=it", "orchestration": runs + "/store-work-1", "orchestration-hostile": waiting, "suspend": waiting + "/suspend", "raise": waiting + "/raise",
 		"not-now": waiting + "/purge"}
+	b.look(pages)
+}
+
+// look holds pages: each is accessible in both themes, fits a small screen, and keeps to its policy, whatever its data is.
+func (b *browser) look(pages map[string]string) {
+	t := b.t
+	t.Helper()
+	axe, err := os.ReadFile("testdata/axe/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
 		for name, target := range pages {

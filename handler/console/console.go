@@ -15,8 +15,8 @@ import (
 // Root is where the console is.
 const Root = "/api/console"
 
-// maxForm bounds what a form sends, in bytes.
-const maxForm = 64 << 10
+// maxForm bounds what a form sends, in bytes: a form writes up to three for one of the 64 KiB that an answer to a task may have.
+const maxForm = 256 << 10
 
 // Config says what the console works with.
 type Config struct {

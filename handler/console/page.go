@@ -46,7 +46,8 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"}}
+	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"},
+		{schedulesPath, "Schedules"}, {registryPath, "Registry"}, {auditPath, "Audit"}, {mePath, "Me"}}
 }
 
 // At is a time as pages show it.
@@ -67,6 +68,8 @@ type me struct {
 	Name        Text                `json:"name"`
 	Scope       Text                `json:"scope"`
 	Permissions []access.Permission `json:"permissions"`
+	// AppRoles are the roles that human tasks are for.
+	AppRoles []Text `json:"appRoles"`
 }
 
 // may says whether whoever looks at a page has a permission.
@@ -81,7 +84,8 @@ func loadTemplates() (*templates, error) {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
 	out := &templates{byName: map[string]*template.Template{}}
-	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command"} {
+	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -130,6 +134,11 @@ func sectionOf(path string) string {
 	case strings.HasPrefix(path, orchestrationsPath+"/"):
 		return orchestrationsPath
 	default:
+		for _, s := range (view{}).Sections() {
+			if s.Path != Root && strings.HasPrefix(path, s.Path+"/") {
+				return s.Path
+			}
+		}
 		return path
 	}
 }

@@ -24,7 +24,29 @@ const (
 
 // routes are all of them. Each has the permission of what it asks the API for first, which decides.
 func (c *Console) routes() []route {
-	return slices.Concat([]route{
+	return slices.Concat(letterRoutes(), orchestrationRoutes(), taskRoutes(), platformRoutes())
+}
+
+// platformRoutes are those of the app itself, and of who uses it.
+func platformRoutes() []route {
+	return []route{
+		{api.Route{Method: http.MethodGet, Path: mePath, Permission: access.Self}, aboutMe},
+		{api.Route{Method: http.MethodGet, Path: auditPath, Permission: access.AuditRead}, auditLog},
+		{api.Route{Method: http.MethodGet, Path: schedulesPath, Permission: access.PlatformRead}, scheduleList},
+		{api.Route{Method: http.MethodGet, Path: runPath, Permission: access.PlatformRead}, askRun},
+		{api.Route{Method: http.MethodPost, Path: runPath, Permission: access.SchedulesRun}, doRun},
+		{api.Route{Method: http.MethodGet, Path: registryPath, Permission: access.RegistryRead}, instances},
+		{api.Route{Method: http.MethodGet, Path: instancePath, Permission: access.RegistryRead}, instance},
+		{api.Route{Method: http.MethodGet, Path: instancePath + "/drain", Permission: access.RegistryRead}, askInstance(drain())},
+		{api.Route{Method: http.MethodPost, Path: instancePath + "/drain", Permission: access.RegistryWrite}, doInstance(drain())},
+		{api.Route{Method: http.MethodGet, Path: instancePath + "/resume", Permission: access.RegistryRead}, askInstance(resume())},
+		{api.Route{Method: http.MethodPost, Path: instancePath + "/resume", Permission: access.RegistryWrite}, doInstance(resume())},
+	}
+}
+
+// letterRoutes are those of the first page, dead letters and the timeline.
+func letterRoutes() []route {
+	return []route{
 		{api.Route{Method: http.MethodGet, Path: Root, Permission: access.Self}, home},
 		{api.Route{Method: http.MethodGet, Path: lettersPath, Permission: access.DeadLettersRead}, letters},
 		{api.Route{Method: http.MethodGet, Path: causesPath, Permission: access.DeadLettersRead}, causes},
@@ -34,7 +56,7 @@ func (c *Console) routes() []route {
 		{api.Route{Method: http.MethodGet, Path: letterPath + "/expire", Permission: access.DeadLettersRead}, confirm(expire())},
 		{api.Route{Method: http.MethodPost, Path: letterPath + "/expire", Permission: access.DeadLettersDecide}, decide(expire())},
 		{api.Route{Method: http.MethodGet, Path: timelinePath, Permission: access.TimelineRead}, timeline},
-	}, orchestrationRoutes())
+	}
 }
 
 // Routes are what the console answers to, with the permission that each needs. The styles and scripts of pages are for anybody.

@@ -1,0 +1,142 @@
+package console
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+func nodesData(more ...any) map[string]any {
+	return map[string]any{"continuationToken": "next page", "items": append([]any{
+		map[string]any{"node": "node-b", "host": "worker-2/17", "version": "8f1c2e", "state": "alive", "sinceUtc": "2026-11-26T10:00:00Z", "seenUtc": "2026-11-26T13:59:50Z", "inHand": 3},
+		map[string]any{"node": "node-a", "host": "worker-1/17", "version": "7d0b1a", "state": "taken", "sinceUtc": "2026-11-26T08:00:00Z", "seenUtc": "2026-11-26T09:00:00Z", "takenBy": "node-b", "takenAtUtc": "2026-11-26T10:01:00Z"},
+	}, more...)}
+}
+
+func auditData(more map[string]any) map[string]any {
+	d := map[string]any{"id": "1", "atUtc": "2026-11-26T13:00:00Z", "principal": "t/o", "name": "ada@example.com", "kind": "person", "permission": "tasks.act", "action": "complete", "target": "tasks/store-work-1/1-1",
+		"door": "https", "outcome": "Done", "before": "Assigned, t/o", "after": "Completed", "reason": "looks right"}
+	for name, value := range more {
+		d[name] = value
+	}
+	return d
+}
+
+func scheduleData(more map[string]any) map[string]any {
+	d := map[string]any{"engine": "store", "schedule": "nightly", "item": "blue", "cron": "0 0 3 * * *", "source": "engine", "spread": "1h0m0s", "nextAtUtc": "2026-11-27T03:00:00Z", "dueAtUtc": "2026-11-26T03:00:00Z",
+		"sentAtUtc": "2026-11-26T03:00:02Z", "messages": 2, "correlationId": "work-1", "result": "Succeeded"}
+	for name, value := range more {
+		d[name] = value
+	}
+	return d
+}
+
+func instanceData(more map[string]any) map[string]any {
+	d := map[string]any{"instanceId": "blue-1", "tenantId": "blue", "ring": "canary", "version": "2.1", "registryVersion": 9007199254740993, "lock": map[string]any{"held": false},
+		"document": map[string]any{"instanceId": "blue-1", "version": "2.1"}}
+	for name, value := range more {
+		d[name] = value
+	}
+	return d
+}
+
+func drainedInstance() map[string]any {
+	return instanceData(map[string]any{"own": true, "tablesInUse": map[string]any{"history": "history"}, "lock": map[string]any{"held": true, "jobId": "drain/t/o", "drainedBy": "t/o", "untilUtc": "2026-11-26T15:00:00Z"}})
+}
+
+// The pages of schedules and of the registry are as their golden files have them.
+func TestGoldenSchedulesAndRegistry(t *testing.T) {
+	t.Parallel()
+	evilSchedule := scheduleData(map[string]any{"engine": "a/../b", "schedule": evil, "item": turning, "cron": evil, "source": evil, "spread": evil, "correlationId": evil, "result": evil, "error": turning, "failures": 3})
+	evilInstance := instanceData(map[string]any{"instanceId": "a/../b?" + evil, "tenantId": turning, "ring": evil, "version": turning, "damaged": evil, "lock": map[string]any{"held": true, "jobId": evil, "untilUtc": "9999-01-01T00:00:00Z"},
+		"document": map[string]any{"n": turning, "text": evil}})
+	missed := scheduleData(map[string]any{"item": "", "schedule": "", "nextAtUtc": "2026-11-26T13:57:00Z", "error": "the queue answered 503", "failures": 2, "retryAtUtc": "2026-11-26T14:01:00Z", "result": "DeadLetter"})
+	never := scheduleData(map[string]any{"schedule": "off", "nextAtUtc": nil, "sentAtUtc": nil, "messages": 0, "correlationId": "", "result": ""})
+	api := answers{"/api/me": operator(), "/api/schedules": map[string]any{"items": []any{scheduleData(nil), missed, never}, "continuationToken": "next page"},
+		"/api/registry": map[string]any{"items": []any{instanceData(nil), drainedInstance()}, "continuationToken": "next page"}, "/api/registry/blue-1": instanceData(nil), "/api/registry/own": drainedInstance()}
+	none := answers{"/api/me": operator(), "/api/schedules": list(), "/api/registry": list()}
+	bad := answers{"/api/me": operator(), "/api/schedules": list(evilSchedule), "/api/registry": list(evilInstance), "/api/registry/a/../b?" + evil: evilInstance}
+	readers := api.with(answers{"/api/me": reader()})
+	evilLink := instanceItem{InstanceID: Text("a/../b?" + evil)}.Link()
+	for name, test := range map[string]struct {
+		api    answers
+		target string
+		status int
+	}{
+		"schedules_empty":   {none, schedulesPath, 200},
+		"schedules_typical": {api, schedulesPath + "?engine=store&done=run&correlationId=work-1&continuationToken=x", 200},
+		"schedules_reader":  {readers, schedulesPath, 200},
+		"schedules_hostile": {bad, schedulesPath + "?item=%22%3E%3Cscript%3E", 200},
+		"schedules_wrong":   {api.with(answers{"/api/schedules": refusal{400, "InvalidParameter", "engine: Use one of store."}}), schedulesPath + "?engine=x", 400},
+		"run_typical":       {api, scheduleItem{Engine: "store", Schedule: "nightly", Item: "blue"}.Run(), 200},
+		"run_reader":        {readers, scheduleItem{Engine: "store"}.Run(), 200},
+		"run_hostile":       {bad, scheduleItem{Engine: "a/../b", Schedule: evil, Item: turning}.Run(), 200},
+		"run_none":          {api, scheduleItem{Engine: "store", Schedule: "weekly"}.Run(), 404},
+		"registry_empty":    {none, registryPath, 200},
+		"registry_typical":  {api, registryPath + "?locked=true&continuationToken=x", 200},
+		"registry_hostile":  {bad, registryPath + "?ring=%22%3E%3Cscript%3E", 200},
+		"registry_wrong":    {api.with(answers{"/api/registry": refusal{400, "InvalidParameter", "locked: Use one of true, false."}}), registryPath + "?locked=x", 400},
+		"instance_typical":  {api, registryPath + "/blue-1?done=resumed", 200},
+		"instance_drained":  {api, registryPath + "/own", 200},
+		"instance_reader":   {readers, registryPath + "/own", 200},
+		"instance_hostile":  {bad, evilLink, 200},
+		"drain_typical":     {api, registryPath + "/blue-1/drain", 200},
+		"drain_reader":      {readers, registryPath + "/blue-1/drain", 200},
+		"drain_hostile":     {bad, evilLink + "/drain", 200},
+		"resume_typical":    {api, registryPath + "/own/resume", 200},
+		"resume_hostile":    {bad, evilLink + "/resume", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden(t, name, test.api, test.target, test.status)
+		})
+	}
+}
+
+// The pages of the app itself, and of who uses it, are as their golden files have them.
+func TestGoldenPlatform(t *testing.T) {
+	t.Parallel()
+	who := operator()
+	who["appRoles"], who["roles"], who["tenantId"] = []string{"Roundhouse.Administrator"}, []string{"administrator"}, "home"
+	many := approver()
+	many["groupsMissing"], many["scope"] = true, "red"
+	evilNode := map[string]any{"node": evil, "host": turning, "version": evil, "state": evil, "takenBy": turning, "sinceUtc": "0001-01-01T00:00:00Z"}
+	evilMe := map[string]any{"kind": evil, "id": evil, "name": turning, "scope": evil, "tenantId": evil, "roles": []any{evil}, "appRoles": []any{turning}, "permissions": access.Permissions()}
+	evilEntry := map[string]any{"principal": evil, "name": turning, "kind": evil, "permission": evil, "action": evil, "target": evil, "door": evil, "tenantId": turning, "outcome": evil, "before": evil, "after": turning, "reason": evil}
+	for name, test := range map[string]struct {
+		api    answers
+		target string
+		status int
+	}{
+		"me_typical":    {answers{"/api/me": who, "/api/nodes": nodesData()}, mePath, 200},
+		"me_empty":      {answers{"/api/me": who, "/api/nodes": list()}, mePath + "?continuationToken=x", 200},
+		"me_scoped":     {answers{"/api/me": many}, mePath, 200},
+		"me_hostile":    {answers{"/api/me": evilMe, "/api/nodes": nodesData(evilNode)}, mePath, 200},
+		"audit_empty":   {answers{"/api/me": who, "/api/audit": list()}, auditPath, 200},
+		"audit_typical": {answers{"/api/me": who, "/api/audit": map[string]any{"items": []any{auditData(nil), auditData(map[string]any{"outcome": "Refused", "before": "", "after": "", "permission": ""})}, "continuationToken": "next"}}, auditPath + "?target=tasks%2Fx&continuationToken=x", 200},
+		"audit_hostile": {answers{"/api/me": who, "/api/audit": list(auditData(evilEntry))}, auditPath + "?principal=%22%3E%3Cscript%3E", 200},
+		"audit_wrong":   {answers{"/api/me": who, "/api/audit": refusal{400, "InvalidParameter", "principal: Use either target or principal."}}, auditPath + "?principal=a&target=b", 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden(t, name, test.api, test.target, test.status)
+		})
+	}
+}
+
+// Each permission says what it is for, and nothing else has a meaning.
+func TestPermissionsHaveMeanings(t *testing.T) {
+	t.Parallel()
+	for _, p := range access.Permissions() {
+		if strings.TrimSpace(meanings()[p]) == "" {
+			t.Errorf("%s means nothing", p)
+		}
+	}
+	for p := range meanings() {
+		if !slices.Contains(access.Permissions(), p) {
+			t.Errorf("%s is no permission", p)
+		}
+	}
+}

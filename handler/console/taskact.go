@@ -1,0 +1,215 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
+)
+
+// maxNote is how long the API takes a note to be, in bytes.
+const maxNote = 2000
+
+// taskAct is something that somebody can do to a task. It is asked for on a page of its own, which keeps what was entered when the
+// API refuses it.
+type taskAct struct {
+	// path is the last segment of its address and of that of the API, done what the page of the task is told, and said what it says.
+	path, done, said string
+	// title names it, button is what the button says, and consequence what happens.
+	title, button, consequence string
+	// note, assign and answer say what is entered; atOnce that the page of the task has the form already.
+	note, assign, answer, atOnce bool
+	blocked                      func(t taskDetail, v *visit) Text
+	// reached says that a task is as this makes it, so that a form which is sent twice has done it once; nil where the API says so.
+	reached func(t taskDetail, v *visit, form url.Values) bool
+}
+
+// taskActs are all of them.
+func taskActs() []taskAct {
+	return []taskAct{
+		{path: "complete", done: "completed", said: "The task is completed, and its run goes on.", title: "Answer a task", button: "Answer", note: true, answer: true, blocked: cannotWork,
+			consequence: "The task ends with your answer and your name, and its run goes on with it. It cannot be taken back."},
+		{path: "claim", done: "claimed", said: "You have the task now.", title: "Claim a task", button: "Claim", atOnce: true, blocked: cannotClaim,
+			reached:     func(t taskDetail, v *visit, _ url.Values) bool { return mine(t, v) },
+			consequence: "You have the task then, and others see that."},
+		{path: "release", done: "released", said: "The task is there for others again.", title: "Release a task", button: "Release", note: true, blocked: cannotRelease,
+			reached:     func(t taskDetail, _ *visit, _ url.Values) bool { return t.Status == taskCreated },
+			consequence: "Nobody has the task then, and everybody whom it is for can claim it."},
+		{path: "assign", done: "assigned", said: "The task was given to somebody.", title: "Assign a task", button: "Assign", note: true, assign: true, blocked: cannotWork,
+			reached: func(t taskDetail, _ *visit, form url.Values) bool {
+				return t.Assignee != "" && strings.EqualFold(string(t.Assignee), form.Get("assignee"))
+			},
+			consequence: "The person has the task then. Nobody is told by this."},
+	}
+}
+
+// taskActPage is the form of it.
+type taskActPage struct {
+	Task                       taskDetail
+	Payload                    Payload
+	Title, Button, Consequence string
+	// Action is where the form goes to, ETag the version that was looked at, and Key makes repeats of the form one change.
+	Action, ETag, Key string
+	// Blocked is why it cannot be done by whoever looks, and Problem why it was not done; "" for none.
+	Blocked, Problem Text
+	// HasNote and HasAssignee say what is entered; MaxNote bounds the note in bytes.
+	HasNote, HasAssignee         bool
+	MaxNote                      int
+	Note, Assignee, AssigneeName string
+	Answer                       *answerEntry
+}
+
+// answerEntry is how an answer is entered: in fields, or as JSON.
+type answerEntry struct {
+	Fields []answerField
+	// Output is the text of the answer, where there are no fields, and Schema what it has to be like, "" for anything.
+	Output string
+	Schema Payload
+	// Other is the address of the other way to enter it, "" where there is one only.
+	Other string
+}
+
+// entryOf makes an empty one for a task.
+func entryOf(t taskDetail, asJSON bool, here string) *answerEntry {
+	e := &answerEntry{Schema: payloadOf(string(t.Form))}
+	fields, ok := fieldsOf(t.Form)
+	switch {
+	case ok && asJSON:
+		e.Other = here
+	case ok:
+		e.Fields, e.Other = fields, here+"?as=json"
+	}
+	return e
+}
+
+// enter puts what a form has sent into it.
+func (e *answerEntry) enter(form url.Values) {
+	enter(e.Fields, form)
+	e.Output = form.Get("output")
+}
+
+// output is the answer, or what is wrong with it.
+func (e *answerEntry) output() (json.RawMessage, Text) {
+	if e.Fields == nil {
+		if !json.Valid([]byte(e.Output)) {
+			return nil, "The answer is not JSON. A text is in quotation marks, as in \"yes\"."
+		}
+		return json.RawMessage(e.Output), ""
+	}
+	answer, ok := answerOf(e.Fields)
+	if !ok {
+		return nil, "Something in the answer is not as it has to be: see below."
+	}
+	return answer, ""
+}
+
+// pageOf is the form for a task.
+func (a taskAct) pageOf(t taskDetail, v *visit) *taskActPage {
+	here := t.Link() + "/" + a.path
+	p := &taskActPage{Task: t, Payload: payloadOf(string(t.Payload)), Title: a.title, Button: a.button, Consequence: a.consequence, Action: here, ETag: t.ETag,
+		Key: v.console.config.NewKey(), Blocked: a.blocked(t, v), HasNote: a.note, HasAssignee: a.assign, MaxNote: maxNote}
+	if a.answer {
+		asJSON := v.r.URL.Query().Get("as") == "json"
+		p.Answer = entryOf(t, asJSON, here)
+		if asJSON {
+			p.Action += "?as=json"
+		}
+	}
+	return p
+}
+
+// enter puts what the form has sent into it again.
+func (p *taskActPage) enter(form url.Values) {
+	p.Key = cmp.Or(form.Get("key"), p.Key)
+	p.Note, p.Assignee, p.AssigneeName = lines(form.Get("note")), form.Get("assignee"), form.Get("assigneeName")
+	if p.Answer != nil {
+		p.Answer.enter(form)
+	}
+}
+
+// body is what the API is sent, or what is wrong with what was entered.
+func (p *taskActPage) body() (map[string]any, Text) {
+	body := map[string]any{}
+	if p.HasNote && p.Note != "" {
+		body["note"] = p.Note
+	}
+	if p.HasAssignee {
+		body["assignee"] = p.Assignee
+		if p.AssigneeName != "" {
+			body["assigneeName"] = p.AssigneeName
+		}
+	}
+	if p.Answer == nil {
+		return body, ""
+	}
+	output, problem := p.Answer.output()
+	body["output"] = output
+	return body, problem
+}
+
+// askTaskAct is the page that asks.
+func askTaskAct(a taskAct) visitor {
+	return func(ctx context.Context, v *visit) (page, error) {
+		t, err := v.findTask(ctx)
+		if err != nil {
+			return page{}, err
+		}
+		return page{template: "taskact", title: a.title, model: a.pageOf(t, v)}, nil
+	}
+}
+
+// doTaskAct does it, and leads back to the task. When it is refused, the form is shown again with what was entered, and the task as
+// it is by then.
+func doTaskAct(a taskAct) visitor {
+	return func(ctx context.Context, v *visit) (page, error) {
+		if err := v.r.ParseForm(); err != nil {
+			return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
+		}
+		form := v.r.PostForm
+		t, err := v.findTask(ctx)
+		if err != nil {
+			return page{}, err
+		}
+		p := a.pageOf(t, v)
+		p.enter(form)
+		body, problem := p.body()
+		if problem != "" {
+			p.Problem = problem
+			return page{template: "taskact", title: a.title, status: http.StatusUnprocessableEntity, code: "InvalidTaskOutput", model: p}, nil
+		}
+		header := http.Header{"Idempotency-Key": {p.Key}}
+		if seen := form.Get("etag"); seen != "" { // what was decided on is what was looked at
+			header.Set("If-Match", seen)
+		}
+		_, err = v.api.send(ctx, http.MethodPost, v.taskRow()+"/"+a.path, nil, header, body, nil)
+		refused, ok := asAPIError(err)
+		done := err == nil || refused != nil && refused.Status == http.StatusPreconditionFailed && a.reached != nil && a.reached(t, v, form)
+		switch {
+		case done:
+			return page{to: v.taskLink(url.Values{"done": {a.done}})}, nil
+		case !ok || refused.Status == http.StatusNotFound:
+			return page{}, err
+		}
+		p.Problem = refused.Message
+		return page{template: "taskact", title: a.title, status: refused.Status, code: refused.Code, model: p}, nil
+	}
+}
+
+// taskRoutes are those of tasks.
+func taskRoutes() []route {
+	routes := []route{
+		{api.Route{Method: http.MethodGet, Path: tasksPath, Permission: access.TasksRead}, taskList},
+		{api.Route{Method: http.MethodGet, Path: taskPath, Permission: access.TasksRead}, task},
+	}
+	for _, a := range taskActs() {
+		path := taskPath + "/" + a.path
+		routes = append(routes, route{api.Route{Method: http.MethodGet, Path: path, Permission: access.TasksRead}, askTaskAct(a)},
+			route{api.Route{Method: http.MethodPost, Path: path, Permission: access.TasksAct}, doTaskAct(a)})
+	}
+	return routes
+}
