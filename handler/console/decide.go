@@ -97,7 +97,7 @@ func decide(d decision) visitor {
 		if err != nil {
 			p := failedPage(err)
 			if f, ok := p.model.(failure); ok && p.status != http.StatusNotFound {
-				f.Back = link
+				f.Back, f.BackName = link, "the dead letter"
 				p.model = f
 			}
 			return p, nil

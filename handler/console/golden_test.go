@@ -343,8 +343,9 @@ func TestEveryPageIsGolden(t *testing.T) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), name) })
 	}
-	for path, name := range map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline"} {
-		if !named(name+"_typical") || !named(name+"_hostile") && name != "retry" { // which is made as the page that expires
+	for path, name := range map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
+		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation"} {
+		if !named(name+"_typical") || !named(name+"_hostile") && name != "retry" && name != "bulk_expire" { // which are made as their counterparts
 			t.Errorf("%s: the golden files of %s are not all there", path, name)
 		}
 		if !slices.ContainsFunc(Routes(), func(r api.Route) bool { return r.Path == path && r.Method == http.MethodGet }) {
@@ -357,7 +358,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 			pages++
 		}
 	}
-	if want := 7; pages != want {
+	if want := 10; pages != want {
 		t.Errorf("%d pages, and golden files for %d", pages, want)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type page struct {
 	code   string
 	// to is an address to go on at, in place of a page; "" for none.
 	to string
+	// refresh is after how long the browser asks again, 0 for never.
+	refresh time.Duration
 }
 
 // view is what every template gets: what all pages have, and the model of its own as Page.
@@ -81,7 +84,7 @@ func loadTemplates() (*templates, error) {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
 	out := &templates{byName: map[string]*template.Template{}}
-	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside"} {
+	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "bulk", "operation", "failed", "outside"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -105,6 +108,9 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	}
 	if p.code != "" {
 		h.Set("x-ms-error-code", p.code)
+	}
+	if p.refresh > 0 {
+		h.Set("Refresh", strconv.Itoa(int(p.refresh/time.Second)))
 	}
 	var body bytes.Buffer
 	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
@@ -137,8 +143,8 @@ type failure struct {
 	Message Text
 	// CorrelationID is what the log has the request under.
 	CorrelationID Text
-	// Back is an address to go back to, "" for none.
-	Back string
+	// Back is an address to go back to, "" for none, and BackName what is there.
+	Back, BackName string
 }
 
 // failedPage says why there is no page.

@@ -33,6 +33,12 @@ func (c *Console) routes() []route {
 		{api.Route{Method: http.MethodGet, Path: letterPath + "/expire", Permission: access.DeadLettersRead}, confirm(expire())},
 		{api.Route{Method: http.MethodPost, Path: letterPath + "/expire", Permission: access.DeadLettersDecide}, decide(expire())},
 		{api.Route{Method: http.MethodGet, Path: timelinePath, Permission: access.TimelineRead}, timeline},
+		{api.Route{Method: http.MethodGet, Path: retryAllPath, Permission: access.DeadLettersRead}, askAll(retryAll())},
+		{api.Route{Method: http.MethodPost, Path: retryAllPath, Permission: access.DeadLettersBulk}, startAll(retryAll())},
+		{api.Route{Method: http.MethodGet, Path: expireAllPath, Permission: access.DeadLettersRead}, askAll(expireAll())},
+		{api.Route{Method: http.MethodPost, Path: expireAllPath, Permission: access.DeadLettersBulk}, startAll(expireAll())},
+		{api.Route{Method: http.MethodGet, Path: operationPath, Permission: access.OperationsRead}, showOperation},
+		{api.Route{Method: http.MethodPost, Path: operationPath + "/cancel", Permission: access.OperationsCancel}, cancelOperation},
 	}
 }
 
