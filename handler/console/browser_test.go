@@ -193,6 +193,7 @@ func TestBrowser(t *testing.T) {
 	const evil = `<script>document.title = "owned"</script><img src=x onerror="document.title = 'owned'">`
 	hostile := bench.bury(t, "work-2", "", strings.Repeat(evil+" \u202e", 40))
 	bench.mended.Store(true)
+	operation, event := bench.operation(t), bench.publish(t, "acme")
 	server := httptest.NewServer(bench.Host)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
@@ -206,6 +207,7 @@ func TestBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages := map[string]string{"home": console.Root, "causes": letters + "/causes", "letters": letters + "?status=any&correlationId=work-2", "letter": path, "hostile": hostile, "retry": hostile + "/retry",
+		"bulk": letters + "/retry?engine=store", "operation": operation, "outbox": console.Root + "/outbox", "event": event, "skip": event + "/skip",
 		"expire": hostile + "/expire", "timeline": console.Root + "/timeline?correlationId=work-1", "search": console.Root + "/timeline", "nowhere": console.Root + "/nothing", "outside": console.Root + "?code=wrong"}
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)

@@ -344,8 +344,9 @@ func TestEveryPageIsGolden(t *testing.T) {
 		return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), name) })
 	}
 	for path, name := range map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
-		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation"} {
-		if !named(name+"_typical") || !named(name+"_hostile") && name != "retry" && name != "bulk_expire" { // which are made as their counterparts
+		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation",
+		outboxPath: "outbox", eventPath: "event", eventPath + "/retry": "event_retry", eventPath + "/skip": "event_skip", eventPath + "/replay": "event_replay"} {
+		if !named(name+"_typical") || !named(name+"_hostile") && !slices.Contains([]string{"retry", "bulk_expire", "event_skip", "event_replay"}, name) { // which are made as their counterparts
 			t.Errorf("%s: the golden files of %s are not all there", path, name)
 		}
 		if !slices.ContainsFunc(Routes(), func(r api.Route) bool { return r.Path == path && r.Method == http.MethodGet }) {
@@ -358,7 +359,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 			pages++
 		}
 	}
-	if want := 10; pages != want {
+	if want := 15; pages != want {
 		t.Errorf("%d pages, and golden files for %d", pages, want)
 	}
 }

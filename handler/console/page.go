@@ -49,7 +49,7 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}}
+	return []section{{Root, "Home"}, {causesPath, "Dead letters"}, {timelinePath, "Timeline"}, {outboxPath, "Outbox"}}
 }
 
 // At is a time as pages show it.
@@ -84,7 +84,7 @@ func loadTemplates() (*templates, error) {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
 	out := &templates{byName: map[string]*template.Template{}}
-	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "bulk", "operation", "failed", "outside"} {
+	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "bulk", "operation", "outbox", "event", "eventact", "failed", "outside"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -133,6 +133,8 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
+	case strings.HasPrefix(path, outboxPath+"/"):
+		return outboxPath
 	default:
 		return path
 	}
