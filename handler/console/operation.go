@@ -13,9 +13,9 @@ import (
 const operationPath = Root + "/operations/:operation"
 
 const (
-	// soon is after how long the page of an operation asks again that is young, and later of one that is not: each tab that is
-	// open costs a transaction then.
-	soon, later = 3 * time.Second, 15 * time.Second
+	// PollSoon is after how long the page of an operation that is young asks again, and PollLater of one that is not: each tab
+	// that is open costs a transaction then.
+	PollSoon, PollLater = 3 * time.Second, 15 * time.Second
 	// young is for how long it is, and watched for how long the page asks again at all.
 	young, watched = time.Minute, 24 * time.Hour
 )
@@ -145,9 +145,9 @@ func refreshAfter(o operation, now time.Time) time.Duration {
 	case o.Ended() || o.Error != nil || age > watched:
 		return 0
 	case age < young:
-		return soon
+		return PollSoon
 	default:
-		return later
+		return PollLater
 	}
 }
 
