@@ -237,7 +237,7 @@ func TestLoggerKeepsSilentInReplay(t *testing.T) {
 			t.Errorf("step %d is logged %d times:\n%s", i, got, log.String())
 		}
 	}
-	if !strings.Contains(log.String(), "orchestration=a execution=1 correlationId=corr") {
+	if !strings.Contains(log.String(), "orchestrationId=a correlationId=corr tenantId=contoso execution=1") {
 		t.Error(log.String())
 	}
 }

@@ -194,6 +194,7 @@ func TestBrowser(t *testing.T) {
 	hostile := bench.bury(t, "work-2", "", strings.Repeat(evil+" \u202e", 40))
 	waiting := bench.retrying(`work-3 <img src=x onerror="document.title = 'owned'">`)
 	bench.mended.Store(true)
+	operation, event := bench.operation(t), bench.publish(t, "acme")
 	server := httptest.NewServer(bench.Host)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
@@ -206,7 +207,8 @@ func TestBrowser(t *testing.T) {
 	pages := map[string]string{"home": console.Root, "causes": letters + "/causes", "letters": letters + "?status=any&correlationId=work-2", "letter": path, "hostile": hostile, "retry": hostile + "/retry",
 		"expire": hostile + "/expire", "timeline": console.Root + "/timeline?correlationId=work-1", "search": console.Root + "/timeline", "nowhere": console.Root + "/nothing", "outside": console.Root + "?code=wrong",
 		"orchestrations": runs, "orchestrations-filtered": runs + "?status=Stalled&idPrefix=it", "orchestration": runs + "/store-work-1", "orchestration-hostile": waiting, "suspend": waiting + "/suspend", "raise": waiting + "/raise",
-		"not-now": waiting + "/purge"}
+		"not-now": waiting + "/purge",
+		"bulk":    letters + "/retry?engine=store", "operation": operation, "outbox": console.Root + "/outbox", "event": event, "skip": event + "/skip"}
 	b.look(pages)
 }
 

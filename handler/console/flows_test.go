@@ -51,7 +51,12 @@ func newBench(t *testing.T, settings map[string]string) bench {
 // bury adds a dead letter, and gives the address of its page.
 func (b bench) bury(t *testing.T, id, tenant, failure string) string {
 	t.Helper()
-	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	return b.buryAt(t, time.Now().Add(-time.Hour).UTC().Truncate(time.Second), id, tenant, failure)
+}
+
+// buryAt is bury for one that failed at a time.
+func (b bench) buryAt(t *testing.T, at time.Time, id, tenant, failure string) string {
+	t.Helper()
 	d := engine.DeadLetter{Engine: "store", MessageID: id, OriginalQueue: "store-queue", OriginalMessage: []byte(`{"correlationId": "` + id + `", "input": 7}`), ErrorMessage: failure,
 		DequeueCount: 5, CorrelationID: id, TenantID: tenant, InstanceID: "instance-" + id, InsertedAtUtc: at, FirstFailureAtUtc: at, LastFailureAtUtc: at}
 	if _, err := engine.NewDeadLetters(b.Tables, "").Add(t.Context(), d); err != nil {

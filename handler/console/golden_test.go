@@ -358,8 +358,10 @@ func TestEveryPageIsGolden(t *testing.T) {
 	names := map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
 		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration",
 		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
-		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume"}
-	like := map[string]string{"retry": "expire"} // these are made as others, whose data is meant to do harm
+		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume",
+		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation",
+		outboxPath: "outbox", eventPath: "event", eventPath + "/retry": "event_retry", eventPath + "/skip": "event_skip", eventPath + "/replay": "event_replay"}
+	like := map[string]string{"retry": "expire", "bulk_expire": "bulk_retry", "event_skip": "event_retry", "event_replay": "event_retry"} // these are made as others, whose data is meant to do harm
 	for _, c := range commands() {
 		names[orchestrationPath+"/"+c.name], like["command_"+c.name] = "command_"+c.name, "command_raise"
 	}

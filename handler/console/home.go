@@ -75,6 +75,9 @@ func (l eventList) empty() bool { return len(l.Items) == 0 }
 
 type eventItem struct {
 	ID            Text      `json:"id"`
+	TenantID      Text      `json:"tenantId"`
+	State         string    `json:"status"`
+	RetryCount    int       `json:"retryCount"`
 	EventType     Text      `json:"eventType"`
 	CreatedAt     time.Time `json:"createdAt"`
 	LastError     Text      `json:"lastErrorSnippet"`

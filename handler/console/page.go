@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type page struct {
 	code   string
 	// to is an address to go on at, in place of a page; "" for none.
 	to string
+	// refresh is after how long the browser asks again, 0 for never.
+	refresh time.Duration
 }
 
 // view is what every template gets: what all pages have, and the model of its own as Page.
@@ -46,7 +49,7 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"},
+	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"}, {outboxPath, "Outbox"},
 		{schedulesPath, "Schedules"}, {registryPath, "Registry"}, {auditPath, "Audit"}, {mePath, "Me"}}
 }
 
@@ -85,7 +88,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -110,6 +113,9 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	if p.code != "" {
 		h.Set("x-ms-error-code", p.code)
 	}
+	if p.refresh > 0 {
+		h.Set("Refresh", strconv.Itoa(int(p.refresh/time.Second)))
+	}
 	var body bytes.Buffer
 	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
 		Style: c.assets.paths["console.css"], Script: c.assets.paths["console.js"], Icon: c.assets.paths["icon.svg"], Page: p.model})
@@ -131,8 +137,6 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
-	case strings.HasPrefix(path, orchestrationsPath+"/"):
-		return orchestrationsPath
 	default:
 		for _, s := range (view{}).Sections() {
 			if s.Path != Root && strings.HasPrefix(path, s.Path+"/") {

@@ -56,6 +56,20 @@ func letterRoutes() []route {
 		{api.Route{Method: http.MethodGet, Path: letterPath + "/expire", Permission: access.DeadLettersRead}, confirm(expire())},
 		{api.Route{Method: http.MethodPost, Path: letterPath + "/expire", Permission: access.DeadLettersDecide}, decide(expire())},
 		{api.Route{Method: http.MethodGet, Path: timelinePath, Permission: access.TimelineRead}, timeline},
+		{api.Route{Method: http.MethodGet, Path: retryAllPath, Permission: access.DeadLettersRead}, askAll(retryAll())},
+		{api.Route{Method: http.MethodPost, Path: retryAllPath, Permission: access.DeadLettersBulk}, startAll(retryAll())},
+		{api.Route{Method: http.MethodGet, Path: expireAllPath, Permission: access.DeadLettersRead}, askAll(expireAll())},
+		{api.Route{Method: http.MethodPost, Path: expireAllPath, Permission: access.DeadLettersBulk}, startAll(expireAll())},
+		{api.Route{Method: http.MethodGet, Path: operationPath, Permission: access.OperationsRead}, showOperation},
+		{api.Route{Method: http.MethodPost, Path: operationPath + "/cancel", Permission: access.OperationsCancel}, cancelOperation},
+		{api.Route{Method: http.MethodGet, Path: outboxPath, Permission: access.OutboxRead}, showOutbox},
+		{api.Route{Method: http.MethodGet, Path: eventPath, Permission: access.OutboxRead}, showEvent},
+		{api.Route{Method: http.MethodGet, Path: eventPath + "/retry", Permission: access.OutboxRead}, askAct(retryEvent())},
+		{api.Route{Method: http.MethodPost, Path: eventPath + "/retry", Permission: access.OutboxDecide}, doAct(retryEvent())},
+		{api.Route{Method: http.MethodGet, Path: eventPath + "/skip", Permission: access.OutboxRead}, askAct(skipEvent())},
+		{api.Route{Method: http.MethodPost, Path: eventPath + "/skip", Permission: access.OutboxDecide}, doAct(skipEvent())},
+		{api.Route{Method: http.MethodGet, Path: eventPath + "/replay", Permission: access.OutboxRead}, askAct(replayEvent())},
+		{api.Route{Method: http.MethodPost, Path: eventPath + "/replay", Permission: access.OutboxDecide}, doAct(replayEvent())},
 	}
 }
 

@@ -48,6 +48,7 @@ func TestNames(t *testing.T) {
 		"requests/outbox/lone",
 		"task/complete_tx", "task/wake_tx", "task/list/10000/ratio",
 		"storage/eternal/1000/rows", "storage/eternal/1000/blobs",
+		"console/first_page/kB", "console/list/100000/ratio", "console/polling/tx_per_s",
 		"poller/tx_per_batch", "poller/idle_tx_per_hour", "poller/postgres/rows_per_s", "poller/lag_ms/p99",
 	}
 	var linear []string

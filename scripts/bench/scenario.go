@@ -37,7 +37,7 @@ func scenarios() []scenario {
 	all = append(all, starts(), idleNode(), takenAtOnce())
 	all = append(all, outboxes()...)
 	all = append(all, requests()...)
-	all = append(all, taskCompletion(), taskLists(), eternal())
+	all = append(all, taskCompletion(), taskLists(), eternal(), consoleFirstPage(), consoleLists(), consolePolling())
 	all = append(all, pollers()...)
 	return append(all, recoveries()...)
 }

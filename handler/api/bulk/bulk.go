@@ -74,6 +74,9 @@ func Orchestrators(kinds ...Kind) []orchestrator.AnyOrchestrator {
 				}
 				s.add(done)
 				if s.Canary > 0 && s.Slices == 1 {
+					if err := ctx.SetStatus(s.shown()); err != nil { // who looks while it waits sees those that went first
+						return s.Progress, err
+					}
 					if err := ctx.Sleep(s.canaryWait()); err != nil {
 						return s.Progress, err
 					}

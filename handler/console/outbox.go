@@ -1,0 +1,140 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/internal/urlpath"
+)
+
+const (
+	outboxPath = Root + "/outbox"
+	eventPath  = outboxPath + "/:tenant/:id"
+)
+
+// eventFilters are the names of what selects events, in the address of the console and of the API.
+func eventFilters() []string {
+	return []string{"status", "tenant", "eventType", "correlationId", "fromDate", "toDate"}
+}
+
+// eventFilter selects events of the outbox, as the address has it.
+type eventFilter struct {
+	Status, Tenant, EventType, CorrelationID, From, To string
+
+	values url.Values
+}
+
+func eventFilterOf(query url.Values) eventFilter {
+	f := eventFilter{values: url.Values{}}
+	for _, name := range eventFilters() {
+		if value := query.Get(name); value != "" && (name != "status" || value != anyStatus) {
+			f.values.Set(name, value)
+		}
+	}
+	get := f.values.Get
+	f.Status, f.Tenant, f.EventType, f.CorrelationID, f.From, f.To = get("status"), get("tenant"), get("eventType"), get("correlationId"), get("fromDate"), get("toDate")
+	if f.Status == "" {
+		f.Status = anyStatus
+	}
+	return f
+}
+
+// Statuses are what the form offers. What has failed is pending, too.
+func (eventFilter) Statuses() []string {
+	return []string{anyStatus, "pending", "failed", "processed", "skipped", "dead"}
+}
+
+// Narrowed says whether there is a filter.
+func (f eventFilter) Narrowed() bool { return len(f.values) > 0 }
+
+// List is the address of what the filter selects.
+func (f eventFilter) List() string { return address(outboxPath, f.values) }
+
+// query is the filter, and a token of the list if there is one.
+func (f eventFilter) query(token string) url.Values {
+	out := url.Values{}
+	for name, values := range f.values {
+		out[name] = values
+	}
+	if token != "" {
+		out.Set("continuationToken", token)
+	}
+	return out
+}
+
+// outboxPage is the outbox in numbers, and a page of the list of its events.
+type outboxPage struct {
+	Filter      eventFilter
+	Numbers     part[outboxNumbers]
+	Items       []eventItem
+	Next, First string
+	// Problem is what is wrong with the filter.
+	Problem Text
+}
+
+// outboxNumbers are the outbox in numbers. Throughput and FailureRatio are of the process that answers.
+type outboxNumbers struct {
+	Backlog           int     `json:"backlogSize"`
+	FailedPending     int     `json:"failedPending"`
+	OldestSeconds     float64 `json:"oldestAgeSeconds"`
+	Throughput        float64 `json:"throughput"`
+	FailureRatio      float64 `json:"failureRatio"`
+	Dead              int     `json:"dead"`
+	Misconfigured     int     `json:"misconfigured"`
+	Misconfigurations []Text  `json:"misconfigurations"`
+}
+
+func (n outboxNumbers) empty() bool { return n.Backlog == 0 && n.Dead == 0 }
+
+// Oldest is how old the oldest is that waits, "" without one.
+func (n outboxNumbers) Oldest() string {
+	if n.Backlog == 0 {
+		return ""
+	}
+	return span(time.Duration(n.OldestSeconds * float64(time.Second)))
+}
+
+// Rate is how many this process has delivered in a second, and Failed the share of its attempts that failed.
+func (n outboxNumbers) Rate() string { return fmt.Sprintf("%.2f in a second", n.Throughput) }
+
+// Failed is a share in words.
+func (n outboxNumbers) Failed() string { return fmt.Sprintf("%.0f %%", 100*n.FailureRatio) }
+
+// Link is the address of the page of an event.
+func (e eventItem) Link() string { return eventLink(e.TenantID, e.ID) }
+
+// Line is the error in short.
+func (e eventItem) Line() Text { return line(e.LastError) }
+
+func eventLink(tenant, id Text) string {
+	return outboxPath + "/" + urlpath.Escape(string(tenant)) + "/" + urlpath.Escape(string(id))
+}
+
+// showOutbox shows how the outbox is, and lists events.
+func showOutbox(ctx context.Context, v *visit) (page, error) {
+	query := v.r.URL.Query()
+	p := outboxPage{Filter: eventFilterOf(query)}
+	token := query.Get("continuationToken")
+	if token != "" {
+		p.First = p.Filter.List()
+	}
+	var list eventList
+	err := both(func() error { return v.api.get(ctx, "/api/workflow/outbox", p.Filter.query(token), &list) }, func() error {
+		p.Numbers = ask[outboxNumbers](ctx, v, access.PlatformRead, "/api/workflow/outbox/metrics", nil)
+		return nil
+	})
+	p.Items = list.Items
+	out := page{template: "outbox", title: "Outbox", model: &p}
+	if problem, ok := badFilter(err); ok {
+		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
+	} else if err != nil {
+		return page{}, err
+	}
+	if list.Token != "" {
+		p.Next = address(outboxPath, p.Filter.query(list.Token))
+	}
+	return out, nil
+}
