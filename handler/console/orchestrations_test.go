@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,12 +197,12 @@ func TestCommandForms(t *testing.T) {
 			method, path, body := http.MethodPost, runsAPI+"/a/b?c/"+c.name, `{"reason":"as asked"}`
 			switch c.name {
 			case "raise":
-				path, body = runsAPI+"/a/b?c/events/done/x", `{"n":`+number+`}`
+				path, body = runsAPI+"/a/b?c/events/done?x", `{"n":`+number+`}`
 			case "purge":
 				method, path, body = http.MethodDelete, runsAPI+"/a/b?c", ""
 			}
 			a := &bodies{answers: answers{"/api/me": operator(), path: map[string]any{}}}
-			form := url.Values{"key": {"form-1"}, "etag": {"v9"}, "reason": {"as asked"}, "name": {"done/x"}, "value": {`{"n": ` + number + `}`}}
+			form := url.Values{"key": {"form-1"}, "etag": {"v9"}, "reason": {"as asked"}, "name": {"done?x"}, "value": {`{"n": ` + number + `}`}}
 			link := orchestrationLink("a/b?c")
 			rec := sendForm(t, restoring(newConsole(t, a, access.Control{EasyAuth: true})), link+"/"+c.name, form)
 			want := link + "?done=" + c.name
@@ -296,6 +297,25 @@ func TestCommandLine(t *testing.T) {
 	} {
 		if got := orchestrationLine("show", id, "--rounds"); got != want {
 			t.Errorf("%q: %s, want %s", id, got, want)
+		}
+	}
+}
+
+// What the address of a page filters by, and the place that it goes on at, reach the API.
+func TestOrchestrationPagesGoOn(t *testing.T) {
+	t.Parallel()
+	for target, want := range map[string]string{
+		orchestrationsPath + "?status=Failed&idPrefix=a&continuationToken=x&more=y": runsAPI + "?continuationToken=x&idPrefix=a&status=Failed",
+		orchestrationLink(runID) + "?continuationToken=x":                           runsAPI + "/" + runID + "/rounds?continuationToken=x&limit=20",
+	} {
+		a := &calls{answers: runs(runData(nil))}
+		get(t, newConsole(t, a, access.Control{}), target)
+		var got []string
+		for _, r := range a.got {
+			got = append(got, r.URL.RequestURI())
+		}
+		if !slices.Contains(got, want) {
+			t.Errorf("%s: the API got %q, and not %s", target, got, want)
 		}
 	}
 }
