@@ -65,6 +65,7 @@ type simulation struct {
 
 	mu     sync.Mutex
 	chance *rand.Rand
+	wakes  map[string]int // how many wakes of the sweeper were lost, by orchestration
 	nodes  [3]*node
 	open   int // invocations, and calls that storage has not carried out yet
 }
