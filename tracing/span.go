@@ -28,8 +28,27 @@ type span struct {
 // maxLinks is how many links a span has; there may be any number of events.
 const maxLinks = 100
 
-// tell hands a span to the exporter. It does not wait.
+// tell has a span made. It does not wait: what there is no room for is dropped, as the exporter does.
 func (t *Tracer) tell(s span) {
+	select {
+	case t.told <- s:
+	default:
+	}
+}
+
+// makeSpans makes spans until the Tracer is closed, which an empty one says.
+func (t *Tracer) makeSpans() {
+	defer close(t.made)
+	for s := range t.told {
+		if s.name == "" {
+			return
+		}
+		t.make(s)
+	}
+}
+
+// make hands a span to the exporter.
+func (t *Tracer) make(s span) {
 	ctx := context.WithValue(context.Background(), idsKey{}, s.context)
 	options := []trace.SpanStartOption{trace.WithTimestamp(s.begin), trace.WithSpanKind(s.kind), trace.WithAttributes(s.attributes...)}
 	if s.parent.IsValid() {

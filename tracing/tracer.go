@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -44,6 +45,9 @@ type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
+	told     chan span // that are to be made: who drives an orchestration does not wait for it
+	closing  sync.Once
+	made     chan struct{} // closed when all are
 }
 
 var _ orchestrator.Tracer = (*Tracer)(nil)
@@ -78,13 +82,21 @@ func New(ctx context.Context, c Config) (*Tracer, error) {
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter, batches...), sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithResource(about)) // contexts say what is sampled
-	return &Tracer{provider, provider.Tracer(scope), sdktrace.TraceIDRatioBased(c.Ratio)}, nil
+	t := &Tracer{provider: provider, tracer: provider.Tracer(scope), sampler: sdktrace.TraceIDRatioBased(c.Ratio),
+		told: make(chan span, queueSize), made: make(chan struct{})}
+	go t.makeSpans()
+	return t, nil
 }
 
 // Close sends what waits, and ends the exporter.
 func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
+	}
+	t.closing.Do(func() { t.told <- span{} })
+	select {
+	case <-t.made:
+	case <-ctx.Done():
 	}
 	return t.provider.Shutdown(ctx)
 }
