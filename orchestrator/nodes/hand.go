@@ -38,13 +38,22 @@ type held struct {
 	since         time.Time
 }
 
-// handOf lists what is in hand, the oldest first, as far as there is room.
-func handOf(all map[int]held, now time.Time) Hand {
-	h := Hand{At: now, Since: now, Count: len(all)}
-	work := make([]held, 0, len(all))
-	for _, key := range slices.Sorted(maps.Keys(all)) { // in the order in which it was taken in hand
-		work = append(work, all[key])
+// maxGivenUp bounds what a node still names that it has given up.
+const maxGivenUp = 1000
+
+// inHand is what is in hand, in the order in which it was taken, and what was given up while nobody could be told. The caller
+// holds mu.
+func (n *Node) inHand() []held {
+	work := make([]held, 0, len(n.held)+len(n.givenUp))
+	for _, key := range slices.Sorted(maps.Keys(n.held)) {
+		work = append(work, n.held[key])
 	}
+	return append(work, n.givenUp...)
+}
+
+// handOf lists what is in hand, the oldest first, as far as there is room.
+func handOf(work []held, now time.Time) Hand {
+	h := Hand{At: now, Since: now, Count: len(work)}
 	slices.SortStableFunc(work, func(a, b held) int { return a.since.Compare(b.since) })
 	seen := map[string]bool{}
 	size := 0

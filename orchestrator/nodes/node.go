@@ -73,6 +73,8 @@ type Node struct {
 	started time.Time
 	held    map[int]held
 	next    int
+	unseen  bool      // the sign of life could not be renewed the last time
+	givenUp []held    // while it could not: a renewal may have got through all the same, and must not say that nobody has to go on with it
 	idle    time.Time // since when nothing is in hand
 	beating bool      // a goroutine renews the sign of life
 	renewed time.Time // when the last renewal that succeeded began; zero without a sign of life
@@ -169,6 +171,9 @@ func (n *Node) hold(h held) (release func()) {
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		if n.unseen && len(n.givenUp) < maxGivenUp {
+			n.givenUp = append(n.givenUp, n.held[key])
+		}
 		delete(n.held, key)
 		n.idle = time.Now()
 	}

@@ -45,17 +45,29 @@ type process struct {
 	mu      sync.Mutex
 	calls   int
 	refused error
+	unheard int // so many requests are carried out, and it does not learn that
 }
 
 func (p *process) intercept(ctx context.Context, _ faults.Call, do func(context.Context) error) error {
 	p.mu.Lock()
-	refused := p.refused
+	refused, unheard := p.refused, p.unheard > 0
+	p.unheard = max(0, p.unheard-1)
 	p.calls++
 	p.mu.Unlock()
-	if refused != nil {
+	switch {
+	case unheard:
+		return errors.Join(errDown, do(ctx))
+	case refused != nil:
 		return refused
 	}
 	return do(ctx)
+}
+
+// unhear lets the next request of the process through, and not its answer.
+func (p *process) unhear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unheard = 1
 }
 
 // refuse keeps the process from storage; nil lets it go there again.
@@ -188,6 +200,38 @@ func TestTakeover(t *testing.T) {
 			t.Errorf("%+v, %v", infos, err)
 		}
 	})
+}
+
+// What a node gives up while it does not reach storage is in hand to the others, also if a renewal gets through of which it does not
+// learn: its host may be cut off as well. A node that has come back does not name it any more.
+func TestGivenUp(t *testing.T) {
+	for _, comesBack := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			a, b := w.process(t, "a"), w.process(t, "b")
+			release := a.Hold("order-1")
+			hold(t, a, "order-2")
+			a.refuse(errDown)
+			time.Sleep(nodes.DefaultInterval + time.Second)
+			release()
+			a.unhear()
+			time.Sleep(time.Second)
+			want := []string{"order-1", "order-2"}
+			if comesBack {
+				a.refuse(nil)
+				time.Sleep(3 * nodes.DefaultInterval)
+				a.refuse(errDown)
+				want = want[1:]
+			}
+			time.Sleep(nodes.DefaultDeath + time.Second)
+			w.deliver(t, b)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.taken) != 1 || !slices.Equal(slices.Sorted(slices.Values(w.taken[0].Hand.Orchestrations)), want) {
+				t.Errorf("comes back %v: taken over %+v, want %v", comesBack, w.taken, want)
+			}
+		})
+	}
 }
 
 // After an outage all nodes are late. Those that live make themselves seen, and nobody takes over.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/queues"
@@ -28,6 +29,7 @@ type sign struct {
 	id, receipt string // of the message; "" without one
 	number      int    // tells the signs of a node apart
 	doubtful    bool   // there may be a message with this number whose receipt nobody has
+	named       int    // how much it names that was given up
 	row         time.Time
 }
 
@@ -93,7 +95,7 @@ func (n *Node) rest() bool {
 	defer func() { <-n.signing }()
 	n.mu.Lock()
 	// A row that was written since says that nothing is in hand: without it, Sweep would take this node for dead.
-	idle := len(n.held) == 0 && elapsed(n.idle) >= linger && elapsed(n.sign.row) < elapsed(n.idle)
+	idle := len(n.held)+len(n.givenUp) == 0 && elapsed(n.idle) >= linger && elapsed(n.sign.row) < elapsed(n.idle)
 	if idle {
 		n.renewed = time.Time{} // whoever commits from now on makes a new one before
 	}
@@ -103,7 +105,7 @@ func (n *Node) rest() bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.beating = len(n.held) > 0
+	n.beating = len(n.held)+len(n.givenUp) > 0
 	return !n.beating
 }
 
@@ -144,12 +146,18 @@ func (n *Node) renew(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
-	if err := n.show(ctx); err != nil {
+	err := n.show(ctx)
+	n.mu.Lock()
+	if n.unseen = err != nil; err == nil {
+		n.renewed = began
+	}
+	if named := n.sign.named; err == nil && named > 0 { // the node lives, and so does its host, which shows what failed
+		n.givenUp, n.idle = slices.Delete(n.givenUp, 0, named), time.Now()
+	}
+	n.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("renew the sign of life: %w", err)
 	}
-	n.mu.Lock()
-	n.renewed = began
-	n.mu.Unlock()
 	if elapsed(n.sign.row) < rowEvery {
 		return nil
 	}
@@ -176,7 +184,7 @@ func (n *Node) tryShow(ctx context.Context) error {
 		}
 	}
 	if n.sign.id != "" {
-		text, err := n.note().encode()
+		text, err := n.message()
 		if err != nil {
 			return err
 		}
@@ -191,7 +199,7 @@ func (n *Node) tryShow(ctx context.Context) error {
 			return err
 		}
 	}
-	text, err := n.note().encode()
+	text, err := n.message()
 	if err != nil {
 		return err
 	}
@@ -200,11 +208,19 @@ func (n *Node) tryShow(ctx context.Context) error {
 	return err
 }
 
+// message is the text of the message, which names what was given up by now. The caller holds signing.
+func (n *Node) message() ([]byte, error) {
+	n.mu.Lock()
+	n.sign.named = len(n.givenUp)
+	n.mu.Unlock()
+	return n.note().encode()
+}
+
 // note is what the message says now. The caller holds signing.
 func (n *Node) note() note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return note{Name: n.name, Number: n.sign.number, Hand: handOf(n.held, n.config.Now().UTC())}
+	return note{Name: n.name, Number: n.sign.number, Hand: handOf(n.inHand(), n.config.Now().UTC())}
 }
 
 // dropSign ends a sign of life that the node does not hold any more, so that nobody takes over when it is received. When somebody
@@ -221,7 +237,7 @@ func (n *Node) dropSign(ctx context.Context) error {
 	}
 	n.mu.Lock()
 	n.name = newName(n.config.Name)
-	n.started, n.renewed = n.config.Now().UTC(), time.Time{}
+	n.started, n.renewed, n.givenUp = n.config.Now().UTC(), time.Time{}, nil
 	n.counts.Fenced++
 	now := n.name
 	n.mu.Unlock()

@@ -92,9 +92,6 @@ func (s *simulation) late() []error {
 		if at, swallowed := s.storage.swallowed(d.of.begin, limit); swallowed {
 			limit = s.quiet(at.Add(hostLease)).Add(bound)
 		}
-		if at, gaveUp := d.gaveUp(limit); gaveUp { // it is not in hand any more, and its host could not show the message
-			limit = s.quiet(at.Add(hostLease)).Add(bound)
-		}
 		if !d.of.kind.ends() && limit.After(d.of.end) {
 			continue
 		}
@@ -128,20 +125,6 @@ func (d duty) silent() time.Time {
 		}
 	}
 	return at
-}
-
-// gaveUp says when a machine that is cut off gave up what it drove, before a time: signs of life that got through all the same do not
-// name it then.
-func (d duty) gaveUp(before time.Time) (at time.Time, ok bool) {
-	if d.of.kind != cutOff {
-		return at, false
-	}
-	for _, v := range d.driven {
-		if !v.gaveUp.IsZero() && v.gaveUp.Before(before) {
-			at, ok = v.gaveUp, true
-		}
-	}
-	return at, ok
 }
 
 // String names what was in hand.

@@ -45,7 +45,6 @@ type duty struct {
 	subject string
 	spread  *invocation // of activities; nil when the orchestration itself was in hand
 	of      *trouble
-	driven  []*invocation // that drove the orchestration
 }
 
 func (s *simulation) drawTroubles() {
@@ -107,10 +106,10 @@ func (s *simulation) strike(one *trouble) {
 	in := m.inHand()
 	s.tell("%s is %s until %s with %v in hand", m, one.kind, clock(one.end), in)
 	for _, subject := range in {
-		s.duties = append(s.duties, duty{subject, nil, one, m.driving(subject)})
+		s.duties = append(s.duties, duty{subject, nil, one})
 	}
 	for _, v := range m.activities() {
-		s.duties = append(s.duties, duty{v.subject, v, one, nil})
+		s.duties = append(s.duties, duty{v.subject, v, one})
 	}
 	switch one.kind {
 	case killed:
@@ -161,19 +160,6 @@ func (m *machine) inHand() []string {
 		}
 	}
 	slices.Sort(all)
-	return all
-}
-
-// driving are the deliveries in hand that drive an orchestration.
-func (m *machine) driving(subject string) []*invocation {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var all []*invocation
-	for v := range m.hand {
-		if v.queue != activityQueue && v.subject == subject {
-			all = append(all, v)
-		}
-	}
 	return all
 }
 
