@@ -6,13 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/handler/trigger"
+	"github.com/vibedata/roundhouse/internal/logs/logstest"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -83,4 +88,26 @@ func TestLinesOfARun(t *testing.T) {
 			t.Errorf("%d lines (-want +got):\n%s\n%s", lines, diff, b.log)
 		}
 	})
+}
+
+// What a sender has written into an id is no secret of a line within its work either.
+func TestLinesWithin(t *testing.T) {
+	t.Parallel()
+	var out logstest.Output
+	log, stop := newLog(&out, slog.LevelInfo)
+	e := echo.New()
+	queue := trigger.Queue{Queue: "q", Parameter: "message", Handle: func(ctx context.Context, _ engine.Delivery) error {
+		log.InfoContext(ctx, "a line within")
+		return nil
+	}}
+	if err := trigger.Mount(e, trigger.Config{Log: log, Queues: map[string]trigger.Queue{"work": queue}}); err != nil {
+		t.Fatal(err)
+	}
+	const secret = "hunter2hunter2"
+	body := `{"Data":{"message":"hello"},"Metadata":{"Id":"password=` + secret + `"}}`
+	e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/work", strings.NewReader(body)))
+	stop()
+	if n := logstest.Check(t, out.Bytes()); n != 2 || strings.Contains(out.String(), secret) {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
 }

@@ -93,7 +93,12 @@ func (t *Tracer) Close(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
-	t.closing.Do(func() { t.told <- span{} })
+	t.closing.Do(func() {
+		select {
+		case t.told <- span{}:
+		case <-ctx.Done():
+		}
+	})
 	select {
 	case <-t.made:
 	case <-ctx.Done():

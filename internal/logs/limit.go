@@ -47,7 +47,8 @@ type state struct {
 
 // kind counts the lines of a kind in its period.
 type kind struct {
-	sample  slog.Record // level and message
+	level   slog.Level
+	message string
 	attrs   []slog.Attr // the fields that make the kind
 	lines   int
 	left    int
@@ -141,15 +142,14 @@ func (s *state) admit(r slog.Record, attrs []slog.Attr) bool {
 	if s.closed {
 		return true
 	}
-	id := name.String()
+	id, message := name.String(), r.Message
 	k := s.kinds[id]
 	if k == nil && len(s.kinds) >= maxKinds {
-		if id, attrs = "", nil; s.kinds[id] != nil {
-			k = s.kinds[id]
-		}
+		id, message, attrs = "", "of other kinds", nil
+		k = s.kinds[id]
 	}
 	if k == nil {
-		k = &kind{sample: slog.NewRecord(time.Time{}, r.Level, r.Message, 0), attrs: attrs}
+		k = &kind{level: r.Level, message: message, attrs: attrs}
 		s.kinds[id] = k
 		k.closing = time.AfterFunc(s.limits.Period, func() { s.end(id, k) })
 	}
@@ -178,8 +178,8 @@ func (s *state) tell(k *kind) {
 	if k.left == 0 {
 		return
 	}
-	r := slog.NewRecord(time.Now(), k.sample.Level, "lines are left out: there were too many of them", 0)
-	r.AddAttrs(slog.String("line", k.sample.Message), slog.Int("lines", k.left))
+	r := slog.NewRecord(time.Now(), k.level, "lines are left out: there were too many of them", 0)
+	r.AddAttrs(slog.String("line", k.message), slog.Int("lines", k.left))
 	r.AddAttrs(k.attrs...)
 	// A log that cannot be written has nowhere to say so.
 	_ = s.next.Handle(context.Background(), r)
