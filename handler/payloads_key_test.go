@@ -261,16 +261,18 @@ func TestDamagedMessage(t *testing.T) {
 		if err := errors.Join(h.Queues.Delete(t.Context(), "work-queue", got[0].ID, got[0].PopReceipt), h.Queues.CreateQueue(t.Context(), "work-queue-poison")); err != nil {
 			t.Fatal(err)
 		}
-		for queue, deliver := range map[string]func() int{
-			"work-queue":        h.Deliver,
-			"work-queue-poison": func() int { return map[bool]int{false: 1}[h.Tick("orchestration-sweep-timer", time.Now())] },
+		for queue, deliver := range map[string]func(){
+			"work-queue": func() { h.Deliver() }, // of other queues it may take what the app tells itself
+			"work-queue-poison": func() {
+				if !h.Tick("orchestration-sweep-timer", time.Now()) {
+					t.Error("the timer failed")
+				}
+			},
 		} {
 			if _, err := h.Queues.SendText(t.Context(), queue, string(damaged), 0); err != nil {
 				t.Fatal(err)
 			}
-			if n := deliver(); n != 0 {
-				t.Errorf("%s: it was taken, or could not be: %d", queue, n)
-			}
+			deliver()
 			time.Sleep(2 * time.Minute)
 			back, err := h.Queues.Receive(t.Context(), queue, 32, time.Hour)
 			if err != nil || len(back) != 1 || back[0].Text != string(damaged) {
