@@ -42,7 +42,7 @@ func TestDrainAndKill(t *testing.T) {
 	until(t, "another handler", func() bool { now := p.host.HandlerPID(); return now != 0 && now != pid })
 	send(10)
 	roundhouse.run(t, 0, "drain", "--end")
-	untilWithin(t, 3*patience, "the messages that were put back, for a minute", func() bool { return p.empty(t, hmac.Queue) })
+	until(t, "the messages that were put back, for a minute", func() bool { return p.empty(t, hmac.Queue) })
 	for _, id := range ids {
 		p.succeeded(t, id, "instance-"+id)
 	}

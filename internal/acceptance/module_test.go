@@ -24,9 +24,6 @@ import (
 	"github.com/vibedata/roundhouse/internal/testenv"
 )
 
-// modulePatience bounds what another process takes: compiling a module on a busy machine.
-const modulePatience = 5 * time.Minute
-
 // ownModule is a module that roundhouse new made, and roundhouse dev over it.
 type ownModule struct {
 	dir, url string
@@ -62,7 +59,7 @@ func (s *transcript) String() string {
 // await waits until the process has said something, n times.
 func (s *transcript) await(t *testing.T, what string, n int) {
 	t.Helper()
-	over := time.After(modulePatience)
+	over := time.After(patience)
 	for strings.Count(s.String(), what) < n {
 		select {
 		case <-s.more:
@@ -75,7 +72,7 @@ func (s *transcript) await(t *testing.T, what string, n int) {
 // in runs a command in a folder.
 func in(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), modulePatience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -212,7 +209,7 @@ func TestAModuleOfOnesOwn(t *testing.T) {
 // awaitEngine waits until the app that answers has an engine, with all that the tutorial gives it.
 func (m *ownModule) awaitEngine(t *testing.T, name string) {
 	t.Helper()
-	for over := time.Now().Add(modulePatience); time.Now().Before(over) && t.Context().Err() == nil; {
+	for over := time.Now().Add(patience); time.Now().Before(over) && t.Context().Err() == nil; {
 		resp, err := m.ask(t, http.MethodGet, "/api/engines", "")
 		if err != nil {
 			continue // between two hosts
@@ -246,7 +243,7 @@ func (m *ownModule) checkRuns(t *testing.T) {
 	var history struct {
 		Items []struct{ Operation, Status, CorrelationID string }
 	}
-	for over := time.Now().Add(modulePatience); time.Now().Before(over) && len(history.Items) < 4; {
+	for over := time.Now().Add(patience); time.Now().Before(over) && len(history.Items) < 4; {
 		m.get(t, "/api/history?engine=invoices", &history)
 	}
 	runs := map[string]int{}
@@ -263,7 +260,7 @@ func (m *ownModule) checkRuns(t *testing.T) {
 		Items []struct{ Orchestrator, Version, Status string }
 	}
 	// The list follows what happens by a moment.
-	for over := time.Now().Add(modulePatience); time.Now().Before(over); {
+	for over := time.Now().Add(patience); time.Now().Before(over); {
 		found := map[string]int{}
 		m.get(t, "/api/orchestrations", &orchestrations)
 		for _, o := range orchestrations.Items {

@@ -55,7 +55,7 @@ type polled struct {
 // go on, whatever happens to one of them; so does an operator's reset.
 func TestPollers(t *testing.T) {
 	t.Parallel() // on a storage of its own
-	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	storage, err := azurite.Start(ctx, azurite.Config{})
 	if err != nil {

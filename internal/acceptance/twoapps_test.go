@@ -173,7 +173,7 @@ func (p *pair) release(t *testing.T) {
 func (p *pair) reported(t *testing.T, version string) {
 	t.Helper()
 	var got string
-	untilWithin(t, 2*patience, "the report of version "+version, func() bool {
+	until(t, "the report of version "+version, func() bool {
 		document, err := registry.New(p.publisher.tables, "").Get(t.Context(), p.instance)
 		if err == nil {
 			got, err = update.VersionOf(document)
