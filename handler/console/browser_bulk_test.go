@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/vibedata/roundhouse/handler/console"
+	"github.com/vibedata/roundhouse/internal/browser"
 )
 
 // operation starts an operation on nothing, and gives the address of its page.
@@ -38,19 +39,19 @@ func TestBrowserRetryAll(t *testing.T) {
 	bench.mended.Store(true)
 	server := httptest.NewServer(bench.Host)
 	t.Cleanup(server.Close)
-	b := openBrowser(t, server.URL)
-	b.open(console.Root + "/?code=" + localKey)
-	b.open(letters + "?engine=store")
+	b := browser.Open(t, server.URL)
+	b.Open(console.Root + "/?code=" + localKey)
+	b.Open(letters + "?engine=store")
 	for _, step := range []string{"Retry all of the filter", "Retry all 2"} {
-		b.tabTo(step)
-		b.enter()
+		b.TabTo(step)
+		b.Enter()
 	}
-	if text := eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "0 of 2 done") {
+	if text := browser.Eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "0 of 2 done") {
 		t.Errorf("the page says %q", text)
 	}
 	bench.Deliver()
-	b.do(chromedp.WaitVisible(`[data-status=Succeeded]`))
-	if text := eval[string](b, `document.querySelector("main").textContent`); !strings.Contains(text, "2 of 2 done") || strings.Contains(text, "asks again") {
+	b.Do(chromedp.WaitVisible(`[data-status=Succeeded]`))
+	if text := browser.Eval[string](b, `document.querySelector("main").textContent`); !strings.Contains(text, "2 of 2 done") || strings.Contains(text, "asks again") {
 		t.Errorf("the page says %s", text)
 	}
 }

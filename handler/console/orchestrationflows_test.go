@@ -18,6 +18,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/access/accesstest"
 	"github.com/vibedata/roundhouse/handler/console"
 	"github.com/vibedata/roundhouse/handler/handlertest"
+	"github.com/vibedata/roundhouse/internal/browser"
 	"github.com/vibedata/roundhouse/orchestrator"
 )
 
@@ -233,22 +234,22 @@ func (b bench) retrying(correlationID string) string {
 }
 
 // restartByKeyboard goes from the first page to the run of the message that was sent again, and runs it once more.
-func (b *browser) restartByKeyboard(bench bench) {
+func restartByKeyboard(b *browser.Tab, bench bench) {
 	bench.index()
-	b.open(console.Root)
+	b.Open(console.Root)
 	for _, step := range []string{"Orchestrations", "store-work-1", "Restart …", "Restart"} {
-		b.tabTo(step)
-		b.enter()
+		b.TabTo(step)
+		b.Enter()
 	}
-	if text := eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "was taken: restart") {
-		b.t.Errorf("the page says %q", text)
+	if text := browser.Eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "was taken: restart") {
+		b.T.Errorf("the page says %q", text)
 	}
 	bench.Deliver()
-	b.do(chromedp.Reload())
-	if text := eval[string](b, `document.querySelector("#stands + dl").textContent`); !strings.Contains(text, "execution 2") {
-		b.t.Errorf("it was not run again: %q", text)
+	b.Do(chromedp.Reload())
+	if text := browser.Eval[string](b, `document.querySelector("#stands + dl").textContent`); !strings.Contains(text, "execution 2") {
+		b.T.Errorf("it was not run again: %q", text)
 	}
-	if bars := eval[int](b, `document.querySelectorAll("svg rect").length`); bars == 0 {
-		b.t.Error("the picture has no bars")
+	if bars := browser.Eval[int](b, `document.querySelectorAll("svg rect").length`); bars == 0 {
+		b.T.Error("the picture has no bars")
 	}
 }

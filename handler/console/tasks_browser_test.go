@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/vibedata/roundhouse/handler/console"
+	"github.com/vibedata/roundhouse/internal/browser"
 )
 
 // Somebody takes a task and answers it in a real browser, by keyboard alone; the pages of people's tasks and of the app itself are
@@ -26,49 +27,49 @@ func TestBrowserTasks(t *testing.T) {
 	}
 	server := httptest.NewServer(bench.Host)
 	t.Cleanup(server.Close)
-	b := openBrowser(t, server.URL)
-	b.open(console.Root + "/?code=" + localKey)
-	b.answerByKeyboard(bench)
+	b := browser.Open(t, server.URL)
+	b.Open(console.Root + "/?code=" + localKey)
+	answerByKeyboard(b, bench)
 	other := strings.Replace(work1, "work-1", "work-2", 1)
-	b.look(map[string]string{"tasks": taskList + "?view=all", "mine": taskList, "task": other, "ended": work1, "claim": other + "/claim", "release": other + "/release", "assign": other + "/assign", "complete": other + "/complete",
+	b.Look(map[string]string{"tasks": taskList + "?view=all", "mine": taskList, "task": other, "ended": work1, "claim": other + "/claim", "release": other + "/release", "assign": other + "/assign", "complete": other + "/complete",
 		"json": other + "/complete?as=json", "me": console.Root + "/me", "audit": console.Root + "/audit?principal=x", "log": console.Root + "/audit", "schedules": console.Root + "/schedules",
 		"run": console.Root + "/schedules/update/run?schedule=nightly", "registry": console.Root + "/registry", "instance": console.Root + "/registry/blue-1", "drain": console.Root + "/registry/blue-1/drain",
-		"resume": console.Root + "/registry/blue-1/resume"})
+		"resume": console.Root + "/registry/blue-1/resume"}, nil)
 }
 
 // answerByKeyboard goes from the first page to a task, takes it, answers it wrongly, and then as it has to be.
-func (b *browser) answerByKeyboard(bench bench) {
+func answerByKeyboard(b *browser.Tab, bench bench) {
 	for _, step := range []string{"Tasks", "To claim", "approve update", "Claim", "Answer …"} {
-		b.tabTo(step)
-		b.enter()
+		b.TabTo(step)
+		b.Enter()
 	}
-	if at := eval[string](b, `location.pathname`); at != work1+"/complete" {
-		b.t.Fatalf("it led to %s", at)
+	if at := browser.Eval[string](b, `location.pathname`); at != work1+"/complete" {
+		b.T.Fatalf("it led to %s", at)
 	}
-	b.tabTo("SELECT")
-	b.do(chromedp.KeyEvent("y"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("0"))
-	b.tabTo("Answer")
-	for b.focused() != "Answer" {
-		b.tabTo("Answer")
+	b.TabTo("SELECT")
+	b.Do(chromedp.KeyEvent("y"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("0"))
+	b.TabTo("Answer")
+	for b.Focused() != "Answer" {
+		b.TabTo("Answer")
 	}
-	b.enter()
-	if text := eval[string](b, `document.querySelector("[role=alert]").textContent`); !strings.Contains(text, "minimum") {
-		b.t.Errorf("the page says %q", text)
+	b.Enter()
+	if text := browser.Eval[string](b, `document.querySelector("[role=alert]").textContent`); !strings.Contains(text, "minimum") {
+		b.T.Errorf("the page says %q", text)
 	}
-	b.tabTo("SELECT")
-	if chosen := eval[string](b, `document.activeElement.selectedOptions[0].textContent`); chosen != "yes" {
-		b.t.Errorf("of what was chosen, %q is kept", chosen)
+	b.TabTo("SELECT")
+	if chosen := browser.Eval[string](b, `document.activeElement.selectedOptions[0].textContent`); chosen != "yes" {
+		b.T.Errorf("of what was chosen, %q is kept", chosen)
 	}
-	b.do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("7"))
-	for b.focused() != "Answer" {
-		b.tabTo("Answer")
+	b.Do(chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent("7"))
+	for b.Focused() != "Answer" {
+		b.TabTo("Answer")
 	}
-	b.enter()
-	if text := eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "is completed") {
-		b.t.Errorf("the page says %q", text)
+	b.Enter()
+	if text := browser.Eval[string](b, `document.querySelector("[role=status]").textContent`); !strings.Contains(text, "is completed") {
+		b.T.Errorf("the page says %q", text)
 	}
 	bench.Deliver()
 	if got := bench.Outcome("update-work-1"); string(got.Output) != `{"approved":true,"days":7}` {
-		b.t.Errorf("the run: %+v", got)
+		b.T.Errorf("the run: %+v", got)
 	}
 }
