@@ -32,6 +32,8 @@ type settled struct {
 	samples []sample
 	highest string
 	known   bool
+	// mysql is what MySQL's look before saw.
+	mysql *mysqlLook
 }
 
 type sample struct {

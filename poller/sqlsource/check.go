@@ -201,14 +201,23 @@ func uniqueAmong(ctx context.Context, s *Source, statement string, args ...any) 
 
 // anyRow says whether one of a statement's rows is what is looked for.
 func anyRow(ctx context.Context, s *Source, statement string, args []any, is func(row []string) bool) (found bool, err error) {
-	rows, err := s.db.QueryContext(ctx, statement, args...)
+	err = eachRow(ctx, s.db, statement, args, func(row []string) error {
+		found = found || is(row)
+		return nil
+	})
+	return found, err
+}
+
+// eachRow gives a statement's rows as text, NULL as the empty one. A row is not to be kept.
+func eachRow(ctx context.Context, q querier, statement string, args []any, do func(row []string) error) error {
+	rows, err := q.QueryContext(ctx, statement, args...)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
 	if err != nil {
-		return false, err
+		return err
 	}
 	row, targets := make([]string, len(names)), make([]any, len(names))
 	for i := range row {
@@ -216,11 +225,13 @@ func anyRow(ctx context.Context, s *Source, statement string, args []any, is fun
 	}
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
-			return false, err
+			return err
 		}
-		found = found || is(row)
+		if err := do(row); err != nil {
+			return err
+		}
 	}
-	return found, rows.Err()
+	return rows.Err()
 }
 
 // text scans anything as text, NULL as the empty one.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +11,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 )
-
-// maxListAge is the age up to which InnoDB's list of transactions, whose times are whole seconds, may be used. The settle
-// window has to be longer: a transaction that is not in the list yet began after the list was made.
-const maxListAge = 1500 * time.Millisecond
 
 func mysqlDialect() *dialect {
 	d := &dialect{
@@ -115,56 +110,6 @@ func mysqlArgument(text string, c column) any {
 		return strings.TrimSuffix(strings.Replace(text, "T", " ", 1), "Z")
 	}
 	return text
-}
-
-// lookMySQL reads InnoDB's list of transactions, which the server makes anew only when nobody has read it for 100 ms. So
-// it opens a transaction of its own first: a list that does not have it is old, and is not used.
-func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return sighting{}, err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
-		return sighting{}, err
-	}
-	defer func() {
-		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		err = errors.Join(err, rollback)
-	}()
-	readers, args := "", []any(nil)
-	for _, r := range s.config.Readers {
-		readers += " AND COALESCE(p.user, '') <> ?"
-		args = append(args, r)
-	}
-	// Both times are in the server's own zone, and so compared before they are anything else.
-	v, _, err := first(ctx, conn, `SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED),
-	(SELECT MAX(TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM'))) FROM information_schema.innodb_trx t
-		LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
-		WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND NOT t.trx_is_read_only`+readers+`),
-	(SELECT t.trx_mysql_thread_id FROM information_schema.innodb_trx t
-		WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND NOT t.trx_is_read_only ORDER BY t.trx_started LIMIT 1),
-	(SELECT TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM')) FROM information_schema.innodb_trx t
-		WHERE t.trx_mysql_thread_id = CONNECTION_ID()),
-	@@global.read_only`, args...)
-	if err != nil {
-		return sighting{}, err
-	}
-	if v[4].String != "0" && v[4].String != "OFF" {
-		return sighting{}, fmt.Errorf("%w: the server is read only, so it is a replica, which does not see the primary's transactions: read from the primary", ErrBound)
-	}
-	seen.now = microseconds(v[0].String)
-	if own, err := strconv.ParseInt(v[3].String, 10, 64); err != nil || time.Duration(own)*time.Microsecond > maxListAge {
-		return sighting{now: seen.now, unknown: true, holder: "the server's list of transactions is old: something else reads it all the time"}, nil
-	}
-	if v[1].Valid {
-		age, err := strconv.ParseInt(v[1].String, 10, 64)
-		if err != nil {
-			return sighting{}, err
-		}
-		seen.oldest, seen.holder = seen.now.Add(-time.Duration(age)*time.Microsecond), "connection "+v[2].String
-	}
-	return seen, nil
 }
 
 // frontierMySQL is the last number that the table has given; it is kept over restarts.
