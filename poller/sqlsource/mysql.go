@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +53,8 @@ func mysqlDialect() *dialect {
 				AND table_name = ? AND column_name = ? AND seq_in_index = 1`, append(s.mysqlTable(), s.config.Cursor)...)
 			return err == nil && !found, err
 		},
+		sequence: sequenceMySQL,
+		advise:   adviseNumbers(handedOutMySQL),
 		frontier: frontierMySQL,
 		explain:  explainMySQL,
 	}
@@ -110,6 +114,43 @@ func mysqlArgument(text string, c column) any {
 		return strings.TrimSuffix(strings.Replace(text, "T", " ", 1), "Z")
 	}
 	return text
+}
+
+// defaultMySQL is where a column's numbers come from: "auto_increment", or its default.
+func defaultMySQL(ctx context.Context, s *Source, c column) (string, error) {
+	v, found, err := first(ctx, s.db, `SELECT CASE WHEN extra LIKE '%auto_increment%' THEN 'auto_increment' ELSE COALESCE(column_default, '') END
+		FROM information_schema.columns WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? AND column_name = ?`, append(s.mysqlTable(), c.name)...)
+	if err != nil || !found {
+		return "", err
+	}
+	return v[0].String, nil
+}
+
+// nextValue is the default of MariaDB that takes a sequence's next value.
+var nextValue = regexp.MustCompile("(?i)^nextval\\((`[^`]+`\\.`[^`]+`)\\)$")
+
+// sequenceMySQL refuses numbers that go in steps: several servers, or an application, hand out what lies between, out of order.
+func sequenceMySQL(ctx context.Context, s *Source, c column) error {
+	from, err := defaultMySQL(ctx, s, c)
+	if err != nil {
+		return err
+	}
+	text, what := "SELECT @@global.auto_increment_increment", "auto_increment_increment of the server"
+	if sequence := nextValue.FindStringSubmatch(from); sequence != nil {
+		text, what = "SELECT increment FROM "+sequence[1], "the increment of the sequence "+sequence[1]
+	} else if from != "auto_increment" {
+		return nil
+	}
+	v, found, err := first(ctx, s.db, text)
+	if err != nil || !found || v[0].String == "1" {
+		return err
+	}
+	return fmt.Errorf("%w: %s is %s: what lies between comes out of order. Use 1, or a cursor that is a time", ErrBound, what, v[0].String)
+}
+
+func handedOutMySQL(ctx context.Context, s *Source, c column) (bool, error) {
+	from, err := defaultMySQL(ctx, s, c)
+	return from == "", err
 }
 
 // frontierMySQL is the last number that the table has given; it is kept over restarts.
