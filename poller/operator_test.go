@@ -202,7 +202,7 @@ func TestRestore(t *testing.T) {
 			"use reset-to-beginning": `{"version":1,"poller_name":"orders","lease":{"owner_id":"","fencing_token":7}}`,
 			"is of poller other":     strings.Replace(string(v.Text), `"orders"`, `"other"`, 1),
 			"the definition":         strings.Replace(string(v.Text), "sha256:", "sha256:0", 1),
-			"it is no number":       `{"cursor":{"kind":"integer","value":"x"}}`,
+			"it is no number":        `{"cursor":{"kind":"integer","value":"x"}}`,
 			"not one of":             `{"cursor":{"kind":"number","value":"1"}}`,
 			"newer version":          strings.Replace(string(v.Text), `"version": 1`, `"version": 2`, 1),
 		} {
