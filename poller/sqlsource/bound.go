@@ -77,6 +77,9 @@ func (s *Source) ceiling(ctx context.Context, c column) (upper, error) {
 	if err != nil {
 		return upper{}, err
 	}
+	if !values[0].Valid {
+		return upper{}, errReadOnly
+	}
 	return upper{reason: "an older transaction is open", where: []func(*statement){func(st *statement) {
 		st.add(s.quoted(c), " < ")
 		st.compared(values[0].String, c)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -142,7 +141,7 @@ func (s *Source) statementsMySQL(ctx context.Context, conn *sql.Conn) (*mysqlLoo
 		return nil, err
 	}
 	if v[1].String != "0" && v[1].String != "OFF" {
-		return nil, fmt.Errorf("%w: the server is read only, so it is a replica, which does not see the primary's transactions: read from the primary", ErrBound)
+		return nil, errReadOnly
 	}
 	look := &mysqlLook{now: microseconds(v[0].String), statements: map[string]time.Time{}}
 	age := "(p.time + 1) * 1000000"

@@ -118,6 +118,11 @@ func (s *Source) describe(ctx context.Context) (*shape, error) {
 	if err := rows.Close(); err != nil {
 		return nil, err
 	}
+	if s.dialect.refine != nil {
+		if err := s.dialect.refine(ctx, s, sh); err != nil {
+			return nil, err
+		}
+	}
 	return sh, s.locate(sh)
 }
 
