@@ -6,7 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/big"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,8 +73,8 @@ func compare(a, b Cursor) (order int, ok bool) {
 	kind, _, _ := strings.Cut(a.Kind, "+")
 	switch kind {
 	case "integer", "xid8", "rowversion":
-		x, okX := bigOf(a.Value)
-		y, okY := bigOf(b.Value)
+		x, okX := numberOf(a.Value)
+		y, okY := numberOf(b.Value)
 		if !okX || !okY {
 			return 0, false
 		}
@@ -87,12 +90,22 @@ func compare(a, b Cursor) (order int, ok bool) {
 	return order, order != 0
 }
 
-// bigOf returns a cursor's value as a number; it is hexadecimal behind 0x, as rowversions are written.
-func bigOf(value string) (*big.Int, bool) {
+// decimal is how databases write numbers; an exponent would make a short text a number that fills the memory.
+var decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?$`)
+
+// numberOf returns a cursor's value as a number; it is hexadecimal behind 0x, as rowversions are written.
+func numberOf(value string) (*big.Rat, bool) {
 	if digits, hex := strings.CutPrefix(strings.ToLower(value), "0x"); hex {
-		return new(big.Int).SetString(digits, 16)
+		n, ok := new(big.Int).SetString(digits, 16)
+		if !ok {
+			return nil, false
+		}
+		return new(big.Rat).SetInt(n), true
 	}
-	return new(big.Int).SetString(value, 10)
+	if !decimal.MatchString(value) {
+		return nil, false
+	}
+	return new(big.Rat).SetString(value)
 }
 
 // timeOf returns a cursor's value as a time.
@@ -132,13 +145,45 @@ func (c Cursor) check() error {
 			return bad("the key columns are no JSON object")
 		}
 	}
-	if _, ok := new(big.Int).SetString(c.Value, 10); kind == "integer" && !ok {
-		return bad("it is no integer")
+	if kind == "integer" && !decimal.MatchString(c.Value) {
+		return bad("it is no number, such as 42 or 42.5")
 	}
 	if _, ok := timeOf(c); kind == "timestamp" && !ok {
 		return bad("it is no time, such as 2026-04-07T01:23:45.123456Z")
 	}
 	return c.checkFits()
+}
+
+// checkKeys returns an error for key columns that are not those of a definition, which is empty when nothing has run yet. A key that
+// is the cursor column itself may be left out.
+func (c Cursor) checkKeys(definition json.RawMessage) error {
+	var d Definition
+	if len(c.Tiebreaker) == 0 || len(definition) == 0 || json.Unmarshal(definition, &d) != nil {
+		return nil
+	}
+	var given map[string]any
+	if err := json.Unmarshal(c.Tiebreaker, &given); err != nil {
+		return nil // check has said so
+	}
+	named := func(name string) func(string) bool {
+		return func(other string) bool { return strings.EqualFold(name, other) }
+	}
+	for name, value := range given {
+		switch value.(type) {
+		case string, float64, bool:
+		default:
+			return fmt.Errorf("%w: cursor %.64q: the key column %.64q is neither text nor number", ErrInvalid, c.Value, name)
+		}
+		if !slices.ContainsFunc(d.Keys, named(name)) {
+			return fmt.Errorf("%w: cursor %.64q: %.64q is no key column: the poller has %s", ErrInvalid, c.Value, name, strings.Join(d.Keys, ", "))
+		}
+	}
+	for _, key := range d.Keys {
+		if !strings.EqualFold(key, d.Cursor) && !slices.ContainsFunc(slices.Collect(maps.Keys(given)), named(key)) {
+			return fmt.Errorf("%w: cursor %.64q: the key column %s is missing", ErrInvalid, c.Value, key)
+		}
+	}
+	return nil
 }
 
 // checkFits returns an error for a cursor that is too long for a state document.

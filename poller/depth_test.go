@@ -21,9 +21,6 @@ func TestDeepPlaces(t *testing.T) {
 		keys := fmt.Sprintf(`{"id":%s}`, deep(levels-around))
 		checkpoint := `{"cursor":{"kind":"integer+pk","value":"2","tiebreaker":` + keys + `}}`
 		for what, operate := range map[string]func(context.Context, poller.Operator) (poller.Change, error){
-			"reset to a cursor": func(ctx context.Context, o poller.Operator) (poller.Change, error) {
-				return o.ResetToCursor(ctx, name, poller.Cursor{Kind: "integer+pk", Value: "2", Tiebreaker: []byte(keys)}, poller.ChangeOptions{})
-			},
 			"reset to a checkpoint": func(ctx context.Context, o poller.Operator) (poller.Change, error) {
 				return o.ResetToCheckpoint(ctx, name, []byte(checkpoint), poller.ChangeOptions{})
 			},

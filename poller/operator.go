@@ -89,7 +89,7 @@ func (o Operator) ResetToCursor(ctx context.Context, poller string, to Cursor, h
 			}
 			cursor.Kind = d.Checkpoint.Cursor.Kind
 		}
-		if err := cursor.check(); err != nil {
+		if err := errors.Join(cursor.check(), cursor.checkKeys(d.Definition)); err != nil {
 			return err
 		}
 		d.Checkpoint = &Checkpoint{Cursor: cursor, UpdatedAt: now}

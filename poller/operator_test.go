@@ -202,7 +202,7 @@ func TestRestore(t *testing.T) {
 			"use reset-to-beginning": `{"version":1,"poller_name":"orders","lease":{"owner_id":"","fencing_token":7}}`,
 			"is of poller other":     strings.Replace(string(v.Text), `"orders"`, `"other"`, 1),
 			"the definition":         strings.Replace(string(v.Text), "sha256:", "sha256:0", 1),
-			"it is no integer":       `{"cursor":{"kind":"integer","value":"x"}}`,
+			"it is no number":        `{"cursor":{"kind":"integer","value":"x"}}`,
 			"not one of":             `{"cursor":{"kind":"number","value":"1"}}`,
 			"newer version":          strings.Replace(string(v.Text), `"version": 1`, `"version": 2`, 1),
 		} {
@@ -273,6 +273,41 @@ func TestResetToCursorTakesTheKind(t *testing.T) {
 			{Kind: "integer+pk", Value: "1", Tiebreaker: []byte("1")}} {
 			if _, err := w.operator().ResetToCursor(t.Context(), name, bad, poller.ChangeOptions{}); !errors.Is(err, poller.ErrInvalid) {
 				t.Errorf("%+v: %v", bad, err)
+			}
+		}
+	})
+}
+
+// A place has the key columns of the poller's definition, and no others; its number may have a fraction.
+func TestResetToCursorKnowsTheKeys(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.source.Append(3)
+		w.tick(w.process(nil, nil))
+		w.state.rewinds = true
+		definition := w.source.Definition()
+		definition.Keys = []string{"id", "part"}
+		o := w.operator()
+		if _, err := o.AcceptFingerprint(t.Context(), name, definition, poller.ChangeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for keys, reason := range map[string]string{
+			`{"nope":3}`: `"nope" is no key column`, `{"id":3}`: "the key column part is missing", `{"id":3,"part":null}`: "neither text nor number",
+			`{"id":3,"part":[1]}`: "neither text nor number", `{"id":3,"part":"x","nope":1}`: "no key column",
+		} {
+			_, err := o.ResetToCursor(t.Context(), name, poller.Cursor{Kind: "integer+pk", Value: "1", Tiebreaker: []byte(keys)}, poller.ChangeOptions{})
+			if !errors.Is(err, poller.ErrInvalid) || !strings.Contains(err.Error(), reason) {
+				t.Errorf("%s: %v", keys, err)
+			}
+		}
+		for _, value := range []string{"1", "-1.5", "0.000000000000000001"} {
+			to := poller.Cursor{Kind: "integer+pk", Value: value, Tiebreaker: []byte(`{"ID":3,"part":"x"}`)}
+			if c, err := o.ResetToCursor(t.Context(), name, to, poller.ChangeOptions{}); err != nil || !c.After.Cursor().Equal(to) {
+				t.Errorf("%s: %+v, %v", value, c.After, err)
+			}
+		}
+		for _, value := range []string{"1e9", "1.", ".5", "0x10", "1/2", "NaN"} {
+			if _, err := o.ResetToCursor(t.Context(), name, poller.Cursor{Kind: "integer", Value: value}, poller.ChangeOptions{}); !errors.Is(err, poller.ErrInvalid) {
+				t.Errorf("%s: %v", value, err)
 			}
 		}
 	})

@@ -32,6 +32,8 @@ type settled struct {
 	samples []sample
 	highest string
 	known   bool
+	// mysql is what MySQL's look before saw.
+	mysql *mysqlLook
 }
 
 type sample struct {
@@ -74,6 +76,9 @@ func (s *Source) ceiling(ctx context.Context, c column) (upper, error) {
 	values, _, err := first(ctx, s.db, "SELECT "+s.dialect.ceiling)
 	if err != nil {
 		return upper{}, err
+	}
+	if !values[0].Valid {
+		return upper{}, errReadOnly
 	}
 	return upper{reason: "an older transaction is open", where: []func(*statement){func(st *statement) {
 		st.add(s.quoted(c), " < ")
@@ -127,7 +132,7 @@ func (s *Source) timeBound(c column, reason string) upper {
 	}
 	text := s.settled.time.UTC().Format("2006-01-02T15:04:05.000000Z")
 	if c.class == classLocal {
-		text = s.settled.time.In(s.zone).Format("2006-01-02T15:04:05.000000")
+		text = wallBound(s.settled.time, s.zone).Format("2006-01-02T15:04:05.000000")
 	}
 	if c.typ == "DATE" {
 		text = text[:len(time.DateOnly)]
@@ -136,6 +141,20 @@ func (s *Source) timeBound(c column, reason string) upper {
 		st.add(s.quoted(c), " < ")
 		st.compared(text, c)
 	}}}
+}
+
+// wallBound is what the clocks of a zone have been past for good at a time: none shows less afterwards. Where they are going to be set
+// back, that is the time that they will be set back to, so that the rows of an hour that comes twice are given after the second one.
+func wallBound(at time.Time, zone *time.Location) time.Time {
+	wall := func(t time.Time) time.Time {
+		_, offset := t.In(zone).Zone()
+		return t.UTC().Add(time.Duration(offset) * time.Second)
+	}
+	bound := wall(at)
+	if _, change := at.In(zone).ZoneBounds(); !change.IsZero() && wall(change).Before(bound) {
+		return wall(change)
+	}
+	return bound
 }
 
 // sampleBound serves cursors that are no times. A value that was the highest at some time is safe when all transactions

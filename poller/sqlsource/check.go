@@ -40,12 +40,15 @@ func (s *Source) check(ctx context.Context) (advice []string, err error) {
 		}
 	}
 	s.nullsAt = time.Time{}
-	reason, err := s.nullRows(ctx, sh)
+	empty, err := s.nullRows(ctx, sh)
 	if err != nil {
 		return nil, err
 	}
-	if reason != "" {
-		return nil, fmt.Errorf("%w: %s", ErrNull, reason)
+	if empty.key { // such a row stops the poller when its turn comes
+		return nil, fmt.Errorf("%w: %s", ErrNull, empty.reason)
+	}
+	if empty.reason != "" {
+		advice = append(advice, empty.reason)
 	}
 	for _, find := range []func(context.Context, *shape) (string, error){s.adviseUnique, s.adviseIndex, s.adviseMore} {
 		text, err := find(ctx, sh)
@@ -59,8 +62,15 @@ func (s *Source) check(ctx context.Context) (advice []string, err error) {
 	return advice, nil
 }
 
-// nullRows looks for rows that have no place in the order, once in a while: a comparison with NULL is never true.
-func (s *Source) nullRows(ctx context.Context, sh *shape) (string, error) {
+// nulls are rows that have no place in the order.
+type nulls struct {
+	reason string // "" without one
+	key    bool   // a key is NULL, and not only the cursor
+}
+
+// nullRows looks for rows that have no place in the order, once in a while: a comparison with NULL is never true. A row without a
+// cursor is read when it gets one.
+func (s *Source) nullRows(ctx context.Context, sh *shape) (nulls, error) {
 	if !s.nullsAt.IsZero() && time.Since(s.nullsAt) < nullEvery {
 		return s.nulls, nil
 	}
@@ -68,14 +78,15 @@ func (s *Source) nullRows(ctx context.Context, sh *shape) (string, error) {
 	if s.dialect.notNull != nil && s.config.Table != "" {
 		var err error
 		if filled, err = s.dialect.notNull(ctx, s); err != nil {
-			return "", err
+			return nulls{}, err
 		}
 	}
 	filters, err := s.filters(sh)
 	if err != nil {
-		return "", err
+		return nulls{}, err
 	}
 	var empty []string
+	found := nulls{}
 	for _, i := range slices.Compact(slices.Sorted(slices.Values(append([]int{sh.cursor}, sh.keys...)))) {
 		c := sh.columns[i]
 		if !c.nullable || filled[c.name] {
@@ -84,21 +95,21 @@ func (s *Source) nullRows(ctx context.Context, sh *shape) (string, error) {
 		isNull := func(st *statement) { st.add(s.quoted(c), " IS NULL") }
 		text, args, err := s.build(query{columns: []string{"1"}, where: slices.Concat(filters, []func(*statement){isNull}), limit: 1})
 		if err != nil {
-			return "", err
+			return nulls{}, err
 		}
-		_, found, err := first(ctx, s.db, text, args...)
+		_, there, err := first(ctx, s.db, text, args...)
 		if err != nil {
-			return "", err
+			return nulls{}, err
 		}
-		if found {
-			empty = append(empty, c.name)
+		if there {
+			empty, found.key = append(empty, c.name), found.key || i != sh.cursor
 		}
 	}
-	s.nullsAt, s.nulls = time.Now(), ""
 	if len(empty) > 0 {
-		s.nulls = fmt.Sprintf("there are rows without %s, which are not read: give them a value and make the column NOT NULL", strings.Join(empty, " and "))
+		found.reason = fmt.Sprintf("there are rows without %s, which are not read: give them a value and make the column NOT NULL", strings.Join(empty, " and "))
 	}
-	return s.nulls, nil
+	s.nullsAt, s.nulls = time.Now(), found
+	return found, nil
 }
 
 // adviseUnique refuses keys that are there twice, as far as it looks.
@@ -176,6 +187,20 @@ func (s *Source) adviseMore(ctx context.Context, sh *shape) (string, error) {
 	return s.dialect.advise(ctx, s, sh.columns[sh.cursor])
 }
 
+// adviseNumbers warns of numbers that no default of the database gives.
+func adviseNumbers(handedOut func(ctx context.Context, s *Source, c column) (bool, error)) func(context.Context, *Source, column) (string, error) {
+	return func(ctx context.Context, s *Source, c column) (string, error) {
+		if s.config.Bound != BoundSettle || c.class != classInteger || s.config.Table == "" {
+			return "", nil
+		}
+		out, err := handedOut(ctx, s, c)
+		if err != nil || !out {
+			return "", err
+		}
+		return fmt.Sprintf("the database does not give %s its numbers: nothing is lost only if each is taken in the transaction that writes it, one by one. Numbers of a block that an application has taken ahead (hi/lo) are passed over", c.name), nil
+	}
+}
+
 // nameSet is the first column of a statement's rows.
 func nameSet(ctx context.Context, s *Source, statement string, args ...any) (map[string]bool, error) {
 	set := map[string]bool{}
@@ -201,14 +226,23 @@ func uniqueAmong(ctx context.Context, s *Source, statement string, args ...any) 
 
 // anyRow says whether one of a statement's rows is what is looked for.
 func anyRow(ctx context.Context, s *Source, statement string, args []any, is func(row []string) bool) (found bool, err error) {
-	rows, err := s.db.QueryContext(ctx, statement, args...)
+	err = eachRow(ctx, s.db, statement, args, func(row []string) error {
+		found = found || is(row)
+		return nil
+	})
+	return found, err
+}
+
+// eachRow gives a statement's rows as text, NULL as the empty one. A row is not to be kept.
+func eachRow(ctx context.Context, q querier, statement string, args []any, do func(row []string) error) error {
+	rows, err := q.QueryContext(ctx, statement, args...)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
 	if err != nil {
-		return false, err
+		return err
 	}
 	row, targets := make([]string, len(names)), make([]any, len(names))
 	for i := range row {
@@ -216,11 +250,13 @@ func anyRow(ctx context.Context, s *Source, statement string, args []any, is fun
 	}
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
-			return false, err
+			return err
 		}
-		found = found || is(row)
+		if err := do(row); err != nil {
+			return err
+		}
 	}
-	return found, rows.Err()
+	return rows.Err()
 }
 
 // text scans anything as text, NULL as the empty one.

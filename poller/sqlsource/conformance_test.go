@@ -335,15 +335,15 @@ func testEnd(t *testing.T, d database) {
 	}
 }
 
-// Rows without a cursor are refused by Check, and said to be there by Fetch.
+// Rows without a cursor are said to be there by Check and by each Fetch that has caught up. The others are read, and they are
+// when they get one.
 func testNullCursor(t *testing.T, d database) {
 	d.orders(t, 2)
 	run(t, d.open(t), "ALTER TABLE orders ADD COLUMN version "+d.integer, "UPDATE orders SET version = 1 WHERE id = 1")
 	c := d.config(func(c *sqlsource.Config) { c.Cursor = "version" })
 	advice, err := source(t, c).Check(t.Context())
-	wants(t, err, sqlsource.ErrNull, "orders", "version", "NOT NULL")
-	if err == nil {
-		t.Errorf("advice %v", advice)
+	if text := strings.Join(advice, "; "); err != nil || !strings.Contains(text, "rows without version") || !strings.Contains(text, "NOT NULL") {
+		t.Errorf("advice %q, %v", text, err)
 	}
 	s := source(t, c)
 	if _, err := s.End(t.Context()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -29,12 +30,14 @@ type dialect struct {
 	// class of a driver's type name; other is the one of names that are not listed.
 	classes map[string]class
 	other   class
+	// refine finds classes that the driver's names do not tell; nil when they do.
+	refine func(ctx context.Context, s *Source, sh *shape) error
 	// expression selects a column, so that nothing of its value is lost on the way.
 	expression func(quoted string, c column) string
 	// bind is what stands in a comparison with a column for a placeholder, argument the value that goes with it.
 	bind     func(placeholder string, c column) string
 	argument func(text string, c column) any
-	// ceiling is the expression that a cursor of the classes xid and rowversion must be below.
+	// ceiling is the expression that a cursor of the classes xid and rowversion must be below; NULL where nobody can tell, on a replica.
 	ceiling string
 	// look says when the oldest transaction that may write began.
 	look func(ctx context.Context, s *Source) (sighting, error)
@@ -140,10 +143,11 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	execer, ok := conn.(driver.ExecerContext)
+	if !ok && len(c.setup) > 0 {
+		_ = conn.Close()
+		return nil, fmt.Errorf("connections of type %T cannot be set up", conn)
+	}
 	for _, statement := range c.setup {
-		if !ok {
-			break
-		}
 		if _, err := execer.ExecContext(ctx, statement, nil); err != nil {
 			_ = conn.Close()
 			return nil, err

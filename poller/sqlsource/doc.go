@@ -11,10 +11,11 @@
 //   - BoundRowVersion (SQL Server): the cursor is a rowversion column. Rows below min_active_rowversion() come. There is no
 //     other condition.
 //   - BoundSettle (all): the cursor is a time, or a number that a sequence gives. Rows come when they are older than the
-//     settle window before the start of the oldest transaction that is open, whether it has written yet or not. A long
-//     transaction delays rows, it does not lose them. The conditions: the database's clock sets the time during the
-//     transaction, or another one does no more than the settle window before its start or apart from it; the clock does
-//     not go back; and all writers are on the server that is read. For SQLite, which does not show its transactions, no
+//     settle window before the start of the oldest transaction that is open, whether it has written yet or not, and on MySQL of
+//     the oldest statement that runs. A long transaction delays rows, it does not lose them. The conditions: the database's
+//     clock sets the time during the transaction, or another one does no more than the settle window before its start or apart
+//     from it; the database gives the numbers one by one; the clock does not go back; and all writers are on the server that
+//     is read. For SQLite, which does not show its transactions, no
 //     transaction may be open for longer than the settle window.
 //   - BoundSingleWriter (SQLite): the cursor is a whole number that grows with each write. Writes come one after another, so
 //     there is nothing to wait for.
@@ -29,9 +30,10 @@
 // # What it refuses
 //
 // A bound that cannot be kept is ErrBound and not a silent loss: a standby or replica, whose writers are elsewhere; a user that
-// does not see others' transactions; a sequence of which sessions take values ahead. A prepared transaction of PostgreSQL
-// holds all newer rows back, for nobody can tell when it began. Rows without a cursor or a key are an error of Check, and later
-// a reason in Batch.HeldBack. Two rows of one place are ErrNotUnique. A place that is beyond the last number that was given,
+// does not see others' transactions; a sequence of which sessions take values ahead, or that goes in other steps than 1. A prepared transaction of PostgreSQL
+// holds all newer rows back, for nobody can tell when it began; so does a transaction of MySQL that was open before the first look.
+// Rows without a cursor are advice of Check and a reason in Batch.HeldBack; those without a key are an error of both. A place that
+// the database reads as another one is ErrColumnType. Two rows of one place are ErrNotUnique. A place that is beyond the last number that was given,
 // the last transaction or the clock is ErrWentBack: the database was restored from a backup, say. Each fetch asks for the
 // columns anew, so that a changed table shows at once.
 //

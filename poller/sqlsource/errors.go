@@ -31,6 +31,9 @@ var (
 	ErrBound = errors.New("the bound cannot be kept")
 )
 
+// errReadOnly is about a copy of a database, which does not see who writes.
+var errReadOnly = fmt.Errorf("%w: the database is read only, so it is a replica, which does not see the primary's transactions: read from the primary", ErrBound)
+
 // sourceError keeps the driver's error out of reach: its text, and what it wraps, may have the connection string in it.
 type sourceError struct {
 	kind, cause error

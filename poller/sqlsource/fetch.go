@@ -34,8 +34,12 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 	if err != nil {
 		return poller.Batch{}, err
 	}
+	after = s.inColumn(after, sh.columns[sh.cursor])
 	place, err := s.behind(sh, after)
 	if err != nil {
+		return poller.Batch{}, err
+	}
+	if err := s.confirm(ctx, sh, after); err != nil {
 		return poller.Batch{}, err
 	}
 	filters, err := s.filters(sh)
@@ -54,12 +58,13 @@ func (s *Source) fetch(ctx context.Context, after poller.Cursor, limit, maxBytes
 			return poller.Batch{}, err
 		}
 	}
-	if b.More {
-		return b, nil
-	}
 	last := after
 	if len(b.Rows) > 0 {
 		last = b.Rows[len(b.Rows)-1].Cursor
+		s.given = last
+	}
+	if b.More {
+		return b, nil
 	}
 	b.HeldBack, err = s.caughtUp(ctx, sh, filters, last, up)
 	return b, err
@@ -70,9 +75,9 @@ func (s *Source) caughtUp(ctx context.Context, sh *shape, filters []func(*statem
 	if err := s.wentBack(ctx, sh, last); err != nil {
 		return "", err
 	}
-	reason, err := s.nullRows(ctx, sh)
-	if err != nil || reason != "" {
-		return reason, err
+	empty, err := s.nullRows(ctx, sh)
+	if err != nil || empty.reason != "" {
+		return empty.reason, err
 	}
 	if up.all() {
 		return "", nil

@@ -3,13 +3,19 @@ package sqlsource_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 
 	"github.com/vibedata/roundhouse/poller"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
@@ -58,7 +64,7 @@ func loss(t *testing.T, d database) {
 	if d.dialect == sqlsource.Postgres {
 		xid = ", xid xid8 NOT NULL DEFAULT pg_current_xact_id()"
 	}
-	run(t, db, fmt.Sprintf("CREATE TABLE orders (id %s, changed %s NOT NULL DEFAULT %s%s)", d.serial, d.timestamp, lossClock(d), xid),
+	run(t, db, fmt.Sprintf("CREATE TABLE orders (id %s, changed %s NOT NULL DEFAULT %s, note int%s)", d.serial, d.timestamp, lossClock(d), xid), lossFunction(d),
 		"CREATE INDEX orders_changed ON orders (changed, id)")
 	followers := []*follower{followSource(t, "settle by time", d.config(byTime)), followSource(t, "settle by number", d.config()),
 		followNaively(d, db, "naive by time", "changed, id"), followNaively(d, db, "naive by number", "id")}
@@ -95,6 +101,14 @@ func lossClock(d database) string {
 		return "now()"
 	}
 	return d.now
+}
+
+// lossFunction makes a stored function that works for long before anything is written.
+func lossFunction(d database) string {
+	if d.dialect == sqlsource.Postgres {
+		return "CREATE FUNCTION slowly(seconds float8) RETURNS int LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(seconds); RETURN 1; END'"
+	}
+	return "CREATE FUNCTION slowly(seconds DOUBLE) RETURNS INT NO SQL BEGIN DO SLEEP(seconds); RETURN 1; END"
 }
 
 // overtake has a transaction commit after one that began later, with all readers in between: every naive one passes it.
@@ -194,6 +208,17 @@ func insert(ctx context.Context, d database, q queryRower) (id int64, err error)
 	return id, q.QueryRowContext(ctx, statement).Scan(&id)
 }
 
+// insertSlowly inserts a row by a statement that works for longer than the settle window before it writes: its clock has stood
+// still since. MariaDB shows the transaction only from the write on.
+func insertSlowly(ctx context.Context, d database, q queryRower, random *rand.Rand) (id int64, err error) {
+	seconds := random.Float64() * (2*d.settle + time.Second).Seconds()
+	statement := "INSERT INTO orders (note) SELECT slowly(%f) RETURNING id"
+	if random.IntN(2) == 0 {
+		statement = "INSERT INTO orders (note) VALUES (slowly(%f)) RETURNING id"
+	}
+	return id, q.QueryRowContext(ctx, fmt.Sprintf(statement, seconds)).Scan(&id)
+}
+
 // write runs transactions of up to three rows for the test's duration and gives what was committed.
 func write(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (committed []int64, err error) {
 	for end := time.Now().Add(*lossDuration); time.Now().Before(end); {
@@ -207,6 +232,9 @@ func write(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (comm
 }
 
 func transaction(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (ids []int64, err error) {
+	if random.IntN(40) == 0 {
+		return prepared(ctx, d, db, random)
+	}
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -217,7 +245,12 @@ func transaction(ctx context.Context, d database, db *sql.DB, random *rand.Rand)
 		if err := hold(ctx, d, tx, random); err != nil {
 			return nil, err
 		}
-		id, err := insert(ctx, d, tx)
+		var id int64
+		if random.IntN(20) == 0 {
+			id, err = insertSlowly(ctx, d, tx, random)
+		} else {
+			id, err = insert(ctx, d, tx)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -232,8 +265,65 @@ func transaction(ctx context.Context, d database, db *sql.DB, random *rand.Rand)
 	return ids, tx.Commit()
 }
 
+// prepared inserts a row in a transaction of two phases, which lives on without its connection between them.
+func prepared(ctx context.Context, d database, db *sql.DB, random *rand.Rand) (ids []int64, err error) {
+	name := "'" + strings.ReplaceAll(uuid.NewString(), "-", "") + "'"
+	begin, prepare, commit := []string{"BEGIN"}, []string{"PREPARE TRANSACTION " + name}, "COMMIT PREPARED "+name
+	if d.dialect == sqlsource.MySQL {
+		begin, prepare, commit = []string{"XA START " + name}, []string{"XA END " + name, "XA PREPARE " + name}, "XA COMMIT "+name
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := execute(ctx, conn, begin...); err != nil {
+		return nil, err
+	}
+	id, err := insertSlowly(ctx, d, conn, random)
+	if err != nil {
+		return nil, err
+	}
+	if err := execute(ctx, conn, prepare...); err != nil {
+		return nil, err
+	}
+	var committer execer = conn
+	if random.IntN(2) == 0 { // the connection is gone, and another one commits
+		committer = db
+		if err := conn.Raw(func(any) error { return driver.ErrBadConn }); !errors.Is(err, driver.ErrBadConn) {
+			return nil, err
+		}
+	}
+	if err := hold(ctx, d, db, random); err != nil {
+		return nil, err
+	}
+	var unknown *mysql.MySQLError
+	for err = execute(ctx, committer, commit); errors.As(err, &unknown) && unknown.Number == xaUnknown; err = execute(ctx, committer, commit) {
+		if err := execute(ctx, db, "DO SLEEP(0.01)"); err != nil {
+			return nil, err
+		}
+	}
+	return []int64{id}, err
+}
+
+// xaUnknown is MariaDB's error as long as the connection that prepared a transaction is not quite gone.
+const xaUnknown = 1397
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func execute(ctx context.Context, e execer, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := e.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
 // hold keeps the transaction open: mostly shortly, sometimes long.
-func hold(ctx context.Context, d database, tx *sql.Tx, random *rand.Rand) error {
+func hold(ctx context.Context, d database, tx execer, random *rand.Rand) error {
 	longest := 20 * time.Millisecond
 	if random.IntN(30) == 0 {
 		longest = longestHold

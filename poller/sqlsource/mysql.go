@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +13,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 )
-
-// maxListAge is the age up to which InnoDB's list of transactions, whose times are whole seconds, may be used. The settle
-// window has to be longer: a transaction that is not in the list yet began after the list was made.
-const maxListAge = 1500 * time.Millisecond
 
 func mysqlDialect() *dialect {
 	d := &dialect{
@@ -56,6 +53,8 @@ func mysqlDialect() *dialect {
 				AND table_name = ? AND column_name = ? AND seq_in_index = 1`, append(s.mysqlTable(), s.config.Cursor)...)
 			return err == nil && !found, err
 		},
+		sequence: sequenceMySQL,
+		advise:   adviseNumbers(handedOutMySQL),
 		frontier: frontierMySQL,
 		explain:  explainMySQL,
 	}
@@ -117,54 +116,41 @@ func mysqlArgument(text string, c column) any {
 	return text
 }
 
-// lookMySQL reads InnoDB's list of transactions, which the server makes anew only when nobody has read it for 100 ms. So
-// it opens a transaction of its own first: a list that does not have it is old, and is not used.
-func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
-	conn, err := s.db.Conn(ctx)
+// defaultMySQL is where a column's numbers come from: "auto_increment", or its default.
+func defaultMySQL(ctx context.Context, s *Source, c column) (string, error) {
+	v, found, err := first(ctx, s.db, `SELECT CASE WHEN extra LIKE '%auto_increment%' THEN 'auto_increment' ELSE COALESCE(column_default, '') END
+		FROM information_schema.columns WHERE table_schema = COALESCE(?, DATABASE()) AND table_name = ? AND column_name = ?`, append(s.mysqlTable(), c.name)...)
+	if err != nil || !found {
+		return "", err
+	}
+	return v[0].String, nil
+}
+
+// nextValue is the default of MariaDB that takes a sequence's next value.
+var nextValue = regexp.MustCompile("(?i)^nextval\\((`[^`]+`\\.`[^`]+`)\\)$")
+
+// sequenceMySQL refuses numbers that go in steps: several servers, or an application, hand out what lies between, out of order.
+func sequenceMySQL(ctx context.Context, s *Source, c column) error {
+	from, err := defaultMySQL(ctx, s, c)
 	if err != nil {
-		return sighting{}, err
+		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
-		return sighting{}, err
+	text, what := "SELECT @@global.auto_increment_increment", "auto_increment_increment of the server"
+	if sequence := nextValue.FindStringSubmatch(from); sequence != nil {
+		text, what = "SELECT increment FROM "+sequence[1], "the increment of the sequence "+sequence[1]
+	} else if from != "auto_increment" {
+		return nil
 	}
-	defer func() {
-		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
-		err = errors.Join(err, rollback)
-	}()
-	readers, args := "", []any(nil)
-	for _, r := range s.config.Readers {
-		readers += " AND COALESCE(p.user, '') <> ?"
-		args = append(args, r)
+	v, found, err := first(ctx, s.db, text)
+	if err != nil || !found || v[0].String == "1" {
+		return err
 	}
-	// Both times are in the server's own zone, and so compared before they are anything else.
-	v, _, err := first(ctx, conn, `SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED),
-	(SELECT MAX(TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM'))) FROM information_schema.innodb_trx t
-		LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
-		WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND NOT t.trx_is_read_only`+readers+`),
-	(SELECT t.trx_mysql_thread_id FROM information_schema.innodb_trx t
-		WHERE t.trx_mysql_thread_id <> CONNECTION_ID() AND NOT t.trx_is_read_only ORDER BY t.trx_started LIMIT 1),
-	(SELECT TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM')) FROM information_schema.innodb_trx t
-		WHERE t.trx_mysql_thread_id = CONNECTION_ID()),
-	@@global.read_only`, args...)
-	if err != nil {
-		return sighting{}, err
-	}
-	if v[4].String != "0" && v[4].String != "OFF" {
-		return sighting{}, fmt.Errorf("%w: the server is read only, so it is a replica, which does not see the primary's transactions: read from the primary", ErrBound)
-	}
-	seen.now = microseconds(v[0].String)
-	if own, err := strconv.ParseInt(v[3].String, 10, 64); err != nil || time.Duration(own)*time.Microsecond > maxListAge {
-		return sighting{now: seen.now, unknown: true, holder: "the server's list of transactions is old: something else reads it all the time"}, nil
-	}
-	if v[1].Valid {
-		age, err := strconv.ParseInt(v[1].String, 10, 64)
-		if err != nil {
-			return sighting{}, err
-		}
-		seen.oldest, seen.holder = seen.now.Add(-time.Duration(age)*time.Microsecond), "connection "+v[2].String
-	}
-	return seen, nil
+	return fmt.Errorf("%w: %s is %s: what lies between comes out of order. Use 1, or a cursor that is a time", ErrBound, what, v[0].String)
+}
+
+func handedOutMySQL(ctx context.Context, s *Source, c column) (bool, error) {
+	from, err := defaultMySQL(ctx, s, c)
+	return from == "", err
 }
 
 // frontierMySQL is the last number that the table has given; it is kept over restarts.

@@ -51,6 +51,7 @@ func postgresDialect() *dialect {
 		notNull:  notNullPostgres,
 		scans:    scansPostgres,
 		sequence: sequencePostgres,
+		advise:   adviseNumbers(handedOutPostgres),
 		frontier: frontierPostgres,
 		explain:  explainPostgres,
 	}
@@ -177,16 +178,31 @@ func scansPostgres(ctx context.Context, s *Source, text string, args []any) (boo
 	return strings.Contains(plan, `"Node Type": "Seq Scan"`) || strings.Contains(plan, `"Node Type": "Sort"`), nil
 }
 
-// sequencePostgres refuses a sequence of which each session takes several values ahead: they come out of order, whatever
-// their transactions do.
+// sequencePostgres refuses sequences whose values do not come in the order of their transactions: of which each session takes
+// several ahead, or whose steps show that an application takes a block at a time and hands it out itself. Such a one often belongs
+// to no column, so it is looked for by the names that mappers give it.
 func sequencePostgres(ctx context.Context, s *Source, c column) error {
-	v, found, err := first(ctx, s.db, `SELECT seqcache, seqrelid::regclass::text FROM pg_sequence
-		WHERE seqrelid = to_regclass(pg_get_serial_sequence($1, $2)) AND seqcache > 1`, s.regclass(), c.name)
+	parts := tableParts(s.config.Table)
+	table := parts[len(parts)-1]
+	v, found, err := first(ctx, s.db, `SELECT q.seqcache, q.seqincrement, q.seqrelid::regclass::text FROM pg_sequence q JOIN pg_class r ON r.oid = q.seqrelid
+		WHERE (q.seqrelid = to_regclass(pg_get_serial_sequence($1, $2))
+			OR r.relname IN ($3, $4) AND r.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass($1)))
+		AND (q.seqcache > 1 OR q.seqincrement <> 1)`, s.regclass(), c.name, table+"_seq", table+"_"+c.name+"_seq")
 	if err != nil || !found {
 		return err
 	}
-	return fmt.Errorf("%w: sessions take %s values of the sequence %s ahead, which then come out of order: ALTER SEQUENCE %s CACHE 1",
-		ErrBound, v[0].String, v[1].String, v[1].String)
+	if v[0].String != "1" {
+		return fmt.Errorf("%w: sessions take %s values of the sequence %s ahead, which then come out of order: ALTER SEQUENCE %s CACHE 1",
+			ErrBound, v[0].String, v[2].String, v[2].String)
+	}
+	return fmt.Errorf("%w: the sequence %s goes in steps of %s: whoever hands out what lies between does so out of order. Use steps of 1, or a cursor that is a time or an xid8",
+		ErrBound, v[2].String, v[1].String)
+}
+
+// handedOutPostgres says that numbers do not come from the database.
+func handedOutPostgres(ctx context.Context, s *Source, c column) (bool, error) {
+	_, found, err := first(ctx, s.db, `SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = $2 AND (atthasdef OR attidentity <> '')`, s.regclass(), c.name)
+	return !found, err
 }
 
 func frontierPostgres(ctx context.Context, s *Source, c column) (string, error) {

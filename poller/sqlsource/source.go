@@ -25,7 +25,9 @@ type Source struct {
 	settled settled
 	// nulls is when rows without a cursor or key were last looked for, and what was found.
 	nullsAt time.Time
-	nulls   string
+	nulls   nulls
+	// given is the last place that is known to be one of the database's.
+	given poller.Cursor
 }
 
 var _ poller.Source = (*Source)(nil)
@@ -115,6 +117,11 @@ func (s *Source) describe(ctx context.Context) (*shape, error) {
 	}
 	if err := rows.Close(); err != nil {
 		return nil, err
+	}
+	if s.dialect.refine != nil {
+		if err := s.dialect.refine(ctx, s, sh); err != nil {
+			return nil, err
+		}
 	}
 	return sh, s.locate(sh)
 }

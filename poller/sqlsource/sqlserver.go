@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,12 +14,17 @@ import (
 	"github.com/microsoft/go-mssqldb/msdsn"
 )
 
-// sqlserverDialect is written to SQL Server's documentation and UNPROVEN: no test has run it against a server.
+// sqlserverSession sets each session up. The driver runs it: its connections have no other way.
+const sqlserverSession = "SET LOCK_TIMEOUT 30000; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+
+// readWrite is what a database says of itself that has writers of its own.
+const readWrite = "CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS varchar(20)) = 'READ_WRITE'"
+
+// sqlserverDialect is written to SQL Server's documentation and to its driver, and UNPROVEN: no test has run it against a server.
 func sqlserverDialect() *dialect {
 	return &dialect{
 		bounds:      []string{BoundRowVersion, BoundSettle},
 		connect:     connectSQLServer,
-		setup:       []string{"SET LOCK_TIMEOUT 30000", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"},
 		quotes:      [2]string{"[", "]"},
 		placeholder: func(n int) string { return "@p" + strconv.Itoa(n) },
 		top:         true,
@@ -66,6 +72,11 @@ func sqlserverDialect() *dialect {
 				if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 					return n
 				}
+			case classText:
+				// As nvarchar, it would turn an index over a varchar column into a scan.
+				if c.typ == "CHAR" || c.typ == "VARCHAR" {
+					return mssql.VarChar(text)
+				}
 			case classRowVersion:
 				if raw, err := hex.DecodeString(strings.TrimPrefix(text, "0x")); err == nil {
 					return raw
@@ -73,7 +84,8 @@ func sqlserverDialect() *dialect {
 			}
 			return text
 		},
-		ceiling: "CONVERT(varchar(18), min_active_rowversion(), 1)",
+		ceiling: "CASE WHEN " + readWrite + " THEN CONVERT(varchar(18), min_active_rowversion(), 1) END",
+		refine:  rowVersionsSQLServer,
 		look:    lookSQLServer,
 		unique: func(ctx context.Context, s *Source) (bool, error) {
 			return uniqueAmong(ctx, s, `SELECT CAST(i.index_id AS varchar(10)), c.name FROM sys.indexes i
@@ -111,10 +123,31 @@ func connectSQLServer(dsn string, timeout time.Duration) (driver.Connector, []st
 	if c.ConnTimeout == 0 {
 		c.ConnTimeout = timeout
 	}
-	return mssql.NewConnectorConfig(c), []string{c.Password}, nil
+	connector := mssql.NewConnectorConfig(c)
+	connector.SessionInitSQL = sqlserverSession
+	return connector, []string{c.Password}, nil
 }
 
-// lookSQLServer needs VIEW SERVER STATE, or VIEW SERVER PERFORMANCE STATE from 2022 on. Times are the server's local ones.
+// rowVersionsSQLServer finds rowversion columns, which the driver calls BINARY or VARBINARY. Those of a query have lost what they were, so
+// its cursor is taken at the word of the definition.
+func rowVersionsSQLServer(ctx context.Context, s *Source, sh *shape) error {
+	is := map[string]bool{s.config.Cursor: s.config.Bound == BoundRowVersion}
+	if s.config.Table != "" {
+		var err error
+		if is, err = nameSet(ctx, s, "SELECT name FROM sys.columns WHERE object_id = OBJECT_ID(@p1) AND system_type_id = 189", s.regclass()); err != nil {
+			return err
+		}
+	}
+	for i, c := range sh.columns {
+		if c.class == classBytes && is[c.name] {
+			sh.columns[i].class = classRowVersion
+		}
+	}
+	return nil
+}
+
+// lookSQLServer needs VIEW SERVER STATE, or VIEW SERVER PERFORMANCE STATE from 2022 on. Times of transactions are the server's local
+// ones and do not say whether an hour that comes twice is meant, so the server has to be in UTC, as Azure's are.
 func lookSQLServer(ctx context.Context, s *Source) (sighting, error) {
 	v, _, err := first(ctx, s.db, `SELECT DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()),
 	(SELECT MAX(DATEDIFF_BIG(microsecond, t.transaction_begin_time, SYSDATETIME())) FROM sys.dm_tran_active_transactions t
@@ -122,7 +155,11 @@ func lookSQLServer(ctx context.Context, s *Source) (sighting, error) {
 		WHERE x.session_id <> @@SPID AND t.transaction_type <> 2),
 	(SELECT TOP (1) x.session_id FROM sys.dm_tran_active_transactions t
 		JOIN sys.dm_tran_session_transactions x ON x.transaction_id = t.transaction_id
-		WHERE x.session_id <> @@SPID AND t.transaction_type <> 2 ORDER BY t.transaction_begin_time)`)
+		WHERE x.session_id <> @@SPID AND t.transaction_type <> 2 ORDER BY t.transaction_begin_time),
+	CASE WHEN `+readWrite+` THEN 1 ELSE 0 END, DATEPART(tz, SYSDATETIMEOFFSET())`)
+	if err == nil {
+		err = refusedSQLServer(v[3].String, v[4].String)
+	}
 	if err != nil {
 		return sighting{}, err
 	}
@@ -135,6 +172,17 @@ func lookSQLServer(ctx context.Context, s *Source) (sighting, error) {
 		seen.oldest, seen.holder = seen.now.Add(-time.Duration(age)*time.Microsecond), "session "+v[2].String
 	}
 	return seen, nil
+}
+
+// refusedSQLServer says why nothing can be known of the transactions here.
+func refusedSQLServer(writable, zone string) error {
+	switch {
+	case writable != "1":
+		return errReadOnly
+	case zone != "0":
+		return fmt.Errorf("%w: the server is %s minutes from UTC, and its times of transactions do not say which hour is meant when clocks are set back: use a rowversion column", ErrBound, zone)
+	}
+	return nil
 }
 
 func explainSQLServer(err error) (hint string, kind error) {

@@ -2,10 +2,13 @@ package sqlsource
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	mssql "github.com/microsoft/go-mssqldb"
 
 	"github.com/vibedata/roundhouse/poller"
 )
@@ -55,7 +58,7 @@ func TestSQLServerStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	sh := &shape{deleted: -1, columns: []column{{name: "Id", typ: "INT", class: classInteger}, {name: "State", typ: "NVARCHAR", class: classText},
+	sh := &shape{deleted: -1, columns: []column{{name: "Id", typ: "INT", class: classInteger}, {name: "State", typ: "VARCHAR", class: classText},
 		{name: "rv", typ: "TIMESTAMP", class: classRowVersion}, {name: "At", typ: "DATETIME2", class: classLocal}}}
 	if err := s.locate(sh); err != nil {
 		t.Fatal(err)
@@ -78,8 +81,31 @@ func TestSQLServerStatements(t *testing.T) {
 		t.Errorf("statement (-want +got):\n%s", diff)
 	}
 	rv := []byte{0, 0, 0, 0, 0, 0, 7, 0xd1}
-	if diff := cmp.Diff([]any{11, "a", "b", rv, rv}, args); diff != "" {
+	if diff := cmp.Diff([]any{11, mssql.VarChar("a"), mssql.VarChar("b"), rv, rv}, args); diff != "" {
 		t.Errorf("args (-want +got):\n%s", diff)
+	}
+}
+
+// What the driver's source says of its connections and names of types is met; no server has seen it.
+func TestSQLServerSessions(t *testing.T) {
+	t.Parallel()
+	c, _, err := connectSQLServer("sqlserver://app:geheim@localhost?database=db", time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, ok := c.(*mssql.Connector); !ok || !strings.Contains(made.SessionInitSQL, "LOCK_TIMEOUT") {
+		t.Errorf("%T is not set up", c)
+	}
+	s := &Source{dialect: dialects()[SQLServer], config: Config{Query: "SELECT rv, raw FROM t", Cursor: "rv", Bound: BoundRowVersion}}
+	sh := &shape{columns: []column{{name: "rv", typ: "BINARY", class: classBytes}, {name: "raw", typ: "BINARY", class: classBytes}}}
+	if err := s.dialect.refine(t.Context(), s, sh); err != nil || sh.columns[0].class != classRowVersion || sh.columns[1].class != classBytes {
+		t.Errorf("%+v, %v", sh.columns, err)
+	}
+	for _, test := range []struct{ writable, zone, want string }{{"1", "0", ""}, {"0", "0", "replica"}, {"1", "-300", "-300 minutes from UTC"}} {
+		err := refusedSQLServer(test.writable, test.zone)
+		if test.want == "" && err != nil || test.want != "" && (!errors.Is(err, ErrBound) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%+v: %v", test, err)
+		}
 	}
 }
 

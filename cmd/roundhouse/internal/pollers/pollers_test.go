@@ -127,7 +127,7 @@ func TestPollers(t *testing.T) {
 	d.want(t, 0, []string{"before: at 2, token 7", "after:  at 3, token 8", "applied"}, "reset-to-cursor", d.name, "3", "--yes")
 	d.want(t, 0, []string{"caughtUp", "true"}, "lag", d.name)
 	d.want(t, 2, []string{"no JSON object"}, "reset-to-cursor", d.name, "3", "4", "--yes")
-	d.want(t, 2, []string{"it is no integer"}, "reset-to-cursor", d.name, "x", "--yes")
+	d.want(t, 2, []string{"it is no number"}, "reset-to-cursor", d.name, "x", "--yes")
 	d.want(t, 0, []string{"before: at 3, token 8", "after:  at 2, token 9"}, "reset-to-checkpoint", d.name, kept, "--yes")
 	d.want(t, 2, []string{"no such file"}, "reset-to-checkpoint", d.name, kept+"x", "--yes")
 	d.want(t, 0, []string{"definition: before sha256:0, after sha256:"}, "accept-fingerprint", d.name, "--yes")

@@ -1,0 +1,178 @@
+package sqlsource
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxListAge is the age up to which InnoDB's list of transactions, whose times are whole seconds, may be used.
+const maxListAge = 1500 * time.Millisecond
+
+// InnoDB shows a transaction from its first access on, but NOW() is frozen at the start of the statement, which may have worked for
+// long before that: a slow expression, a stored function. So a look reads the statements that run, and then the transactions that
+// are open. A transaction that the last look did not see was begun by a statement that ran at that look, or by one that has started
+// since: that is how far back its NOW() can lie, and it is kept until the transaction has ended. Of those that the first look finds,
+// nobody can tell, so that nothing is given before they have ended.
+
+// transaction names an open one: there is one of a connection at a time, and those of no connection are prepared ones.
+type transaction struct {
+	connection string
+	started    string // as InnoDB has it, in whole seconds
+}
+
+// mysqlLook is what a look has seen.
+type mysqlLook struct {
+	// now is the server's clock before everything else.
+	now time.Time
+	// statements are the connections whose statements ran, with when these started.
+	statements map[string]time.Time
+	// earliest are the open transactions, with the earliest time that their NOW() may have had; zero when nobody can tell.
+	earliest map[transaction]time.Time
+}
+
+// lookMySQL reads the statements before the list of transactions. The server makes that list anew only when nobody has read it for
+// 100 ms, so a transaction of its own is opened in between: a list that does not have it is old, and is not used.
+func lookMySQL(ctx context.Context, s *Source) (seen sighting, err error) {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return sighting{}, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	look, err := s.statementsMySQL(ctx, conn)
+	if err != nil {
+		return sighting{}, err
+	}
+	if _, err := conn.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"); err != nil {
+		return sighting{}, err
+	}
+	defer func() {
+		_, rollback := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		err = errors.Join(err, rollback)
+	}()
+	open, current, err := s.transactionsMySQL(ctx, conn)
+	if err != nil {
+		return sighting{}, err
+	}
+	if !current {
+		return sighting{now: look.now, unknown: true, holder: "the server's list of transactions is old: something else reads it all the time"}, nil
+	}
+	look.earliest = map[transaction]time.Time{}
+	for _, t := range open {
+		look.earliest[t] = s.settled.mysql.since(t)
+	}
+	s.settled.mysql = look
+	return look.sighting(), nil
+}
+
+// since is the earliest time that NOW() of a transaction may have had, which a later look finds; zero when nobody can tell.
+func (l *mysqlLook) since(t transaction) time.Time {
+	if l == nil {
+		return time.Time{}
+	}
+	if known, ok := l.earliest[t]; ok {
+		return known
+	}
+	if t.connection != "0" {
+		if started, ran := l.statements[t.connection]; ran {
+			return started
+		}
+		return l.now
+	}
+	// A prepared transaction may have been any connection's.
+	earliest := l.now
+	for _, started := range l.statements {
+		if started.Before(earliest) {
+			earliest = started
+		}
+	}
+	for other, known := range l.earliest {
+		if other.started == t.started && known.Before(earliest) {
+			earliest = known
+		}
+	}
+	return earliest
+}
+
+// sighting is the oldest of what the look has seen.
+func (l *mysqlLook) sighting() sighting {
+	seen := sighting{now: l.now}
+	for t, earliest := range l.earliest {
+		who := "connection " + t.connection
+		if t.connection == "0" {
+			who = "a prepared transaction of " + t.started
+		}
+		if earliest.IsZero() {
+			return sighting{now: l.now, unknown: true, holder: who + " had a transaction open already at the first look: nobody can tell since when"}
+		}
+		seen.older(earliest, who)
+	}
+	for connection, started := range l.statements {
+		seen.older(started, "a statement of connection "+connection)
+	}
+	return seen
+}
+
+// older takes the oldest.
+func (g *sighting) older(since time.Time, holder string) {
+	if g.oldest.IsZero() || since.Before(g.oldest) || since.Equal(g.oldest) && cmp.Less(holder, g.holder) {
+		g.oldest, g.holder = since, holder
+	}
+}
+
+// readersMySQL is the condition that leaves the configured readers out.
+func (s *Source) readersMySQL() (condition string, args []any) {
+	for _, r := range s.config.Readers {
+		condition += " AND COALESCE(p.user, '') <> ?"
+		args = append(args, r)
+	}
+	return condition, args
+}
+
+// statementsMySQL reads the statements that run. MySQL has their times in whole seconds, MariaDB in milliseconds. Those of a
+// replication from elsewhere are no writers of this server.
+func (s *Source) statementsMySQL(ctx context.Context, conn *sql.Conn) (*mysqlLook, error) {
+	v, _, err := first(ctx, conn, "SELECT CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED), @@global.read_only, VERSION()")
+	if err != nil {
+		return nil, err
+	}
+	if v[1].String != "0" && v[1].String != "OFF" {
+		return nil, errReadOnly
+	}
+	look := &mysqlLook{now: microseconds(v[0].String), statements: map[string]time.Time{}}
+	age := "(p.time + 1) * 1000000"
+	if strings.Contains(v[2].String, "MariaDB") {
+		age = "p.time_ms * 1000"
+	}
+	condition, args := s.readersMySQL()
+	err = eachRow(ctx, conn, "SELECT p.id, COALESCE(CAST("+age+` AS SIGNED), 0) FROM information_schema.processlist p WHERE p.id <> CONNECTION_ID()
+		AND p.command NOT IN ('Sleep', 'Daemon', 'Binlog Dump', 'Binlog Dump GTID', 'Slave_IO', 'Slave_SQL', 'Slave_worker')`+condition, args, func(row []string) error {
+		since, err := strconv.ParseInt(row[1], 10, 64)
+		look.statements[row[0]] = look.now.Add(-time.Duration(max(since, 0)) * time.Microsecond)
+		return err
+	})
+	return look, err
+}
+
+// transactionsMySQL reads the transactions that may write. current says that the list has the connection's own, which is young.
+func (s *Source) transactionsMySQL(ctx context.Context, conn *sql.Conn) (open []transaction, current bool, err error) {
+	condition, args := s.readersMySQL()
+	// Both times are in the server's own zone, and so compared before they are anything else.
+	err = eachRow(ctx, conn, `SELECT t.trx_mysql_thread_id, CAST(t.trx_started AS CHAR), t.trx_mysql_thread_id = CONNECTION_ID(),
+		TIMESTAMPDIFF(MICROSECOND, t.trx_started, CONVERT_TZ(NOW(6), '+00:00', 'SYSTEM'))
+		FROM information_schema.innodb_trx t LEFT JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id
+		WHERE t.trx_mysql_thread_id = CONNECTION_ID() OR NOT t.trx_is_read_only`+condition, args, func(row []string) error {
+		if row[2] != "1" {
+			open = append(open, transaction{row[0], row[1]})
+			return nil
+		}
+		age, err := strconv.ParseInt(row[3], 10, 64)
+		current = time.Duration(age)*time.Microsecond <= maxListAge
+		return err
+	})
+	return open, current, err
+}

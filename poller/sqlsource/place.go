@@ -1,0 +1,70 @@
+package sqlsource
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/vibedata/roundhouse/poller"
+)
+
+// local is a time without a zone, as places have it.
+const local = "2006-01-02T15:04:05.999999999"
+
+// inColumn is a place with its time as the column has it: in UTC, or in the column's zone without naming it. People write offsets, which
+// databases cut off without a word. SQLite has its times as it was given them, and so is left alone.
+func (s *Source) inColumn(after poller.Cursor, c column) poller.Cursor {
+	t, err := time.Parse(time.RFC3339Nano, canonicalText(after.Value, c.class)) // without an offset, it is UTC
+	switch {
+	case c.class == classTime && err == nil:
+		after.Value = t.UTC().Format(time.RFC3339Nano)
+	case c.class == classLocal && err == nil:
+		after.Value = t.In(s.zone).Format(local)
+	}
+	return after
+}
+
+// confirm has the database read a place that it did not give itself, and refuses one that it takes for another: with more digits than
+// it has, say. Rows between the two would be lost, or come again.
+func (s *Source) confirm(ctx context.Context, sh *shape, after poller.Cursor) error {
+	c := sh.columns[sh.cursor]
+	if after.Value == "" || after.Equal(s.given) || c.class != classTime && c.class != classLocal && c.class != classDecimal {
+		return nil
+	}
+	if err := fits(after.Value, c); err != nil {
+		return err
+	}
+	st := &statement{dialect: s.dialect}
+	st.compared(after.Value, c)
+	text, _, err := first(ctx, s.db, "SELECT "+s.dialect.expression(st.text.String(), c), st.args...)
+	if err != nil {
+		return err
+	}
+	if read := canonicalText(text[0].String, c.class); !same(read, after.Value, c.class) {
+		return fmt.Errorf("%w: the database reads the place %s as %q: reset the poller to a place as %s, which is %s, has it",
+			ErrColumnType, after.Value, read, c.name, c.typ)
+	}
+	s.given = after
+	return nil
+}
+
+// same says whether two texts are one value.
+func same(a, b string, c class) bool {
+	if a == b {
+		return true
+	}
+	if c == classDecimal {
+		x, okX := new(big.Rat).SetString(a)
+		y, okY := new(big.Rat).SetString(b)
+		return okX && okY && x.Cmp(y) == 0
+	}
+	form := local
+	if c == classTime {
+		form = time.RFC3339Nano
+	}
+	x, errX := time.Parse(form, strings.Replace(a, " ", "T", 1))
+	y, errY := time.Parse(form, strings.Replace(b, " ", "T", 1))
+	return errX == nil && errY == nil && x.Equal(y)
+}

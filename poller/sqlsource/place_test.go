@@ -1,0 +1,151 @@
+package sqlsource_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
+)
+
+// timed is a table with a row for each minute of an hour that is long past, and a column in New York's time for the same.
+func (d database) timed(t *testing.T, localType string) {
+	t.Helper()
+	db := d.open(t)
+	run(t, db, fmt.Sprintf("CREATE TABLE orders (id %s, changed %s, wall %s, part %s)", d.serial, d.timestamp, localType, d.decimal))
+	for minute := range 60 {
+		run(t, db, fmt.Sprintf("INSERT INTO orders (changed, wall, part) VALUES ('2026-01-01 12:%02d:00', '2026-01-01 07:%02d:00', %d.5)", minute, minute, minute))
+	}
+}
+
+// A place that a person has written, in whatever zone, is the one that it says; one that the database would take for another is refused.
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		open  func(testing.TB) database
+		local string
+	}{"postgres": {newPostgres, "timestamp"}, "mariadb": {newMaria, "datetime(6)"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := test.open(t)
+			d.timed(t, test.local)
+			for _, place := range []struct {
+				cursor, value string
+				first         int // the minute of the first row behind it
+			}{
+				{"changed", "2026-01-01T12:30:00Z", 31},
+				{"changed", "2026-01-01T12:30:00", 31},
+				{"changed", "2026-01-01T14:30:00+02:00", 31},
+				{"changed", "2026-01-01T07:29:59.999999-05:00", 30},
+				{"wall", "2026-01-01T07:30:00", 31},
+				{"wall", "2026-01-01T12:30:00Z", 31},
+				{"wall", "2026-01-01T20:30:00.5+08:00", 31},
+				{"part", "30.5", 31},
+				{"part", "30.49", 30},
+			} {
+				c := d.config(func(c *sqlsource.Config) {
+					c.Cursor, c.Bound, c.CursorZone = place.cursor, sqlsource.BoundSettle, "America/New_York"
+				})
+				// The zero id is in front of all rows of a place.
+				kind := map[string]string{"part": "integer+pk"}[place.cursor]
+				after := poller.Cursor{Kind: kind, Value: place.value}
+				rows := drainFirst(t, source(t, c), after)
+				if len(rows) == 0 || !strings.Contains(string(rows[0].Data), fmt.Sprintf(`"part":%d.5`, place.first)) {
+					t.Errorf("%s behind %s: %.200v", place.cursor, place.value, rows)
+				}
+			}
+			for cursor, value := range map[string]string{"changed": "2026-01-01T12:30:00.123456789Z", "wall": "2026-01-01T12:30:00.123456789Z"} {
+				s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor, c.Bound = cursor, sqlsource.BoundSettle }))
+				_, err := s.Fetch(t.Context(), poller.Cursor{Value: value}, 1, 1<<20)
+				wants(t, err, sqlsource.ErrColumnType, "orders", "reads the place", cursor)
+			}
+		})
+	}
+}
+
+// drainFirst is the first batch that a source gives behind a place.
+func drainFirst(t *testing.T, s *sqlsource.Source, after poller.Cursor) []poller.Row {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		b, err := s.Fetch(t.Context(), after, 1, 1<<20)
+		if err != nil {
+			t.Errorf("behind %s: %v", after, err)
+			return nil
+		}
+		if len(b.Rows) > 0 || b.HeldBack == "" {
+			return b.Rows
+		}
+		<-ticker.C
+	}
+}
+
+// Numbers with fractions are read in their order, from every place that they give.
+func TestFractions(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(testing.TB) database{"postgres": newPostgres, "mariadb": newMaria} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			run(t, d.open(t), "CREATE TABLE orders (id "+d.integer+" PRIMARY KEY, part "+d.decimal+" NOT NULL)",
+				"INSERT INTO orders VALUES (1, 10.25), (2, 9.75), (3, 9.5), (4, -0.000000000000000001)")
+			s := source(t, d.config(func(c *sqlsource.Config) { c.Cursor = "part" }))
+			rows := drain(t, s, poller.Cursor{}, 10)
+			if diff := cmp.Diff([]int{4, 3, 2, 1}, keys(t, rows)); diff != "" {
+				t.Fatalf("(-want +got):\n%s", diff)
+			}
+			for i, row := range rows {
+				if diff := cmp.Diff(keys(t, rows[i+1:]), keys(t, drain(t, s, row.Cursor, 10))); diff != "" {
+					t.Errorf("behind %s (-want +got):\n%s", row.Cursor, diff)
+				}
+			}
+		})
+	}
+}
+
+// Numbers that come in steps are refused: what lies between is handed out by somebody else. Of numbers that the database does not give,
+// Check says what they must be like.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		d := newPostgres(t)
+		d.orders(t, 1)
+		db := d.open(t)
+		run(t, db, "ALTER SEQUENCE orders_id_seq INCREMENT BY 50")
+		_, err := source(t, d.config()).Check(t.Context())
+		wants(t, err, sqlsource.ErrBound, "orders_id_seq", "steps of 50")
+		run(t, db, "DROP TABLE orders", "CREATE TABLE orders (id bigint PRIMARY KEY)", "CREATE SEQUENCE orders_seq INCREMENT BY 50")
+		_, err = source(t, d.config()).Check(t.Context())
+		wants(t, err, sqlsource.ErrBound, "orders_seq", "steps of 50")
+		run(t, db, "DROP SEQUENCE orders_seq")
+		handedOut(t, d)
+	})
+	t.Run("mariadb", func(t *testing.T) {
+		t.Parallel()
+		d := newMaria(t)
+		db := d.open(t)
+		run(t, db, "CREATE SEQUENCE numbers INCREMENT BY 50", "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT NEXTVAL(numbers))")
+		_, err := source(t, d.config()).Check(t.Context())
+		wants(t, err, sqlsource.ErrBound, "numbers", "50")
+		run(t, db, "ALTER SEQUENCE numbers INCREMENT BY 1")
+		if _, err = source(t, d.config()).Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+		run(t, db, "DROP TABLE orders", "CREATE TABLE orders (id bigint PRIMARY KEY)")
+		handedOut(t, d)
+	})
+}
+
+func handedOut(t *testing.T, d database) {
+	t.Helper()
+	advice, err := source(t, d.config()).Check(t.Context())
+	if err != nil || !strings.Contains(strings.Join(advice, "\n"), "does not give id its numbers") {
+		t.Errorf("advice %q, %v", advice, err)
+	}
+}
