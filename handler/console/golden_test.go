@@ -359,7 +359,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration",
 		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
 		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume",
-		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation",
+		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation", operationsPath: "operations",
 		outboxPath: "outbox", eventPath: "event", eventPath + "/retry": "event_retry", eventPath + "/skip": "event_skip", eventPath + "/replay": "event_replay"}
 	like := map[string]string{"retry": "expire", "bulk_expire": "bulk_retry", "event_skip": "event_retry", "event_replay": "event_retry"} // these are made as others, whose data is meant to do harm
 	for _, c := range commands() {

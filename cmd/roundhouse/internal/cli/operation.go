@@ -43,7 +43,9 @@ how far it is.`,
 		columns: []column[client.Operation]{
 			{title: "ID", text: func(o client.Operation) string { return o.ID }},
 			{title: "STATUS", text: func(o client.Operation) string { return o.Status }},
-			{title: "ACTION", text: func(o client.Operation) string { return o.Request.Action + " of " + strings.TrimSuffix(o.Kind, "-bulk") }},
+			{title: "ACTION", text: func(o client.Operation) string {
+				return o.Request.Action + " of " + strings.TrimSuffix(o.Kind, "-bulk")
+			}},
 			{title: "DONE", text: operationDone},
 			{title: "BEGAN (UTC)", text: func(o client.Operation) string { return at(o.CreatedAt) }},
 			{title: "BY", text: func(o client.Operation) string { return o.Request.By }, cut: true},
