@@ -61,6 +61,7 @@ func (a *api) resources() []resource {
 		{"/api/tasks/:orchestration/:task/reassign", humanTasks, post(access.TasksAct, a.acted("reassign"))},
 		{"/api/tasks/:orchestration/:task/complete", humanTasks, post(access.TasksAct, a.acted("complete"))},
 		{"/api/acknowledgements", credentials, methods{http.MethodGet: {access.AcknowledgementsRead, a.listAcknowledgements}, http.MethodPost: {access.AcknowledgementsSend, a.acknowledge}}},
+		{"/api/credentials", expiries, get(access.PlatformRead, a.listCredentials)},
 		{"/api/orchestrations", orchestrations, methods{http.MethodGet: {access.OrchestrationsRead, a.listOrchestrations}, http.MethodPost: {access.OrchestrationsStart, a.startOrchestration}}},
 		{"/api/orchestrations/purge", orchestrations, post(access.OrchestrationsPurge, a.purgeMany)},
 		{"/api/orchestrations/:orchestration", orchestrations, methods{http.MethodGet: {access.OrchestrationsRead, a.getOrchestration}, http.MethodDelete: {access.OrchestrationsPurge, a.purgeOrchestration}}},
