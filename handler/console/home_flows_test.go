@@ -17,10 +17,11 @@ import (
 	"github.com/vibedata/roundhouse/internal/faults"
 )
 
-// most is how many transactions of storage the home page may take.
-const most = 110
+// most is how many transactions of storage the home page may take, and mostAgain when it was looked at a moment ago.
+const most, mostAgain = 100, 25
 
-// The home page of an app with many results and dead letters takes as many transactions as that of one with a few hundred.
+// The home page of an app with many results and dead letters takes as many transactions as that of one with a few hundred, and few
+// when it is loaded again.
 func TestHomeIsCheap(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -29,16 +30,19 @@ func TestHomeIsCheap(t *testing.T) {
 		return next(ctx)
 	}
 	b := newBench(t, inAzure())
-	look := func() int64 {
+	look := func() (first, again int64) {
 		b.Restart(inAzure(), func(c *handler.Config) {
 			c.Tables, c.Queues, c.Blobs = faults.Tables(c.Tables, count), faults.Queues(c.Queues, count), faults.Blobs(c.Blobs, count)
 		})
-		calls.Store(0)
-		status, text := b.Do(http.MethodGet, console.Root, "", ann("Administrator").Sign)
-		if status != http.StatusOK || strings.Contains(text, "could not be asked for") || strings.Contains(text, "You need the permission") {
-			t.Fatalf("%d: %s", status, text)
+		for _, n := range []*int64{&first, &again} {
+			calls.Store(0)
+			status, text := b.Do(http.MethodGet, console.Root, "", ann("Administrator").Sign)
+			if status != http.StatusOK || strings.Contains(text, "could not be asked for") || strings.Contains(text, "You need the permission") {
+				t.Fatalf("%d: %s", status, text)
+			}
+			*n = calls.Load()
 		}
-		return calls.Load()
+		return first, again
 	}
 	history := engine.NewHistory(b.Tables, "")
 	fill := func(from, to int) {
@@ -49,14 +53,13 @@ func TestHomeIsCheap(t *testing.T) {
 			}
 		}
 	}
-	empty := look()
 	fill(0, 400)
-	few := look()
+	few, fewAgain := look()
 	fill(400, 1200)
-	many := look()
-	t.Logf("transactions: %d of an empty app, %d with 400 results and dead letters, %d with 1200", empty, few, many)
-	if few != many || many > most {
-		t.Errorf("%d transactions of an empty app, %d with 400 results and dead letters, %d with 1200; at most %d", empty, few, many, most)
+	many, manyAgain := look()
+	t.Logf("transactions: %d and %d with 400 results and dead letters, %d and %d with 1200", few, fewAgain, many, manyAgain)
+	if few != many || fewAgain != manyAgain || many > most || manyAgain > mostAgain {
+		t.Errorf("transactions: %d and %d with 400 results and dead letters, %d and %d with 1200; at most %d and %d", few, fewAgain, many, manyAgain, most, mostAgain)
 	}
 }
 

@@ -2,9 +2,11 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,5 +146,35 @@ func TestDay(t *testing.T) {
 				t.Errorf("hours %s, the edge at %d, %d are not known", got, edge, unknown)
 			}
 		})
+	}
+}
+
+// What was counted is not counted again for some minutes, for who sees the same, and for nobody else.
+func TestDaysAreKept(t *testing.T) {
+	t.Parallel()
+	now, counted := goldenNow(), 0
+	var d days
+	look := func(key string, err error) int {
+		t.Helper()
+		s, got := d.get(key, now, func() (daySeries, error) {
+			counted++
+			return daySeries{Total: counted, CountedAt: now}, err
+		})
+		if !errors.Is(got, err) {
+			t.Errorf("%v", got)
+		}
+		return s.Total
+	}
+	lost := errors.New("no line")
+	steps := []int{look("a", lost), look("a", nil), look("a", nil), look("b", nil)}
+	now = now.Add(dayAge)
+	if steps = append(steps, look("a", nil)); !slices.Equal(steps, []int{1, 2, 2, 3, 4}) {
+		t.Errorf("counted %v", steps)
+	}
+	for n := range 2 * maxDays {
+		look(fmt.Sprint(n), nil)
+	}
+	if len(d.kept) > maxDays {
+		t.Errorf("%d are kept", len(d.kept))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"sync"
 	"time"
 )
 
@@ -12,6 +13,11 @@ const (
 	dayHours = 24
 	// dayPages bounds what is read for a picture, and dayPage is how much a page has.
 	dayPages, dayPage = 3, 100
+
+	// dayAge is how old a picture may be: to count costs more than all else on its page.
+	dayAge = 5 * time.Minute
+	// maxDays bounds the pictures that are kept: two for each tenant whose people look.
+	maxDays = 200
 
 	sparkWidth, sparkHeight = 480, 64
 	sparkStep               = sparkWidth / dayHours
@@ -27,6 +33,8 @@ type daySeries struct {
 	// AtLeast says that there may be more, and Since is from when on they are counted then.
 	AtLeast bool
 	Since   time.Time
+	// CountedAt is when they were counted.
+	CountedAt time.Time
 }
 
 // dayHour is an hour of a day; AtLeast says that there may be more in it, and Unknown that nothing of it was looked at.
@@ -114,7 +122,8 @@ func (s *daySeries) endsAt(at time.Time) {
 // day counts what a list of the API, newest first, has of each hour of the last day, for so many pages at most. at gives the time of
 // an item.
 func day[T any](ctx context.Context, v *visit, name, path string, at func(T) time.Time) (daySeries, error) {
-	s := daySeries{Name: name, Hours: hoursUntil(v.console.config.Now())}
+	now := v.console.config.Now()
+	s := daySeries{Name: name, Hours: hoursUntil(now), CountedAt: now}
 	query := url.Values{"fromDate": {s.Hours[0].Begins.Format(time.RFC3339)}, "limit": {fmt.Sprint(dayPage)}}
 	for range dayPages {
 		var list struct {
@@ -140,20 +149,56 @@ func day[T any](ctx context.Context, v *visit, name, path string, at func(T) tim
 	return s, nil
 }
 
+// days keeps what was counted, for all who see the same. It can be used by several goroutines.
+type days struct {
+	mu   sync.Mutex
+	kept map[string]daySeries
+}
+
+// get is a series that is not older than dayAge, which count counts if there is none. What could not be counted is not kept.
+func (d *days) get(key string, now time.Time, count func() (daySeries, error)) (daySeries, error) {
+	d.mu.Lock()
+	s, ok := d.kept[key]
+	d.mu.Unlock()
+	if ok && now.Sub(s.CountedAt) < dayAge {
+		return s, nil
+	}
+	s, err := count()
+	if err != nil || s.empty() { // nothing is counted quickly, and the first of something is news
+		return s, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.kept == nil || len(d.kept) >= maxDays {
+		d.kept = map[string]daySeries{}
+	}
+	d.kept[key] = s
+	return s, nil
+}
+
+// keptDay counts a day for all who see what belongs to the tenant of whoever looks, or all if there is none.
+func (v *visit) keptDay(name string, count func() (daySeries, error)) (daySeries, error) {
+	return v.console.days.get(name+"\n"+string(v.me.Scope), v.console.config.Now(), count)
+}
+
 // resultsOfDay are what engines have done.
 func resultsOfDay(ctx context.Context, v *visit) (daySeries, error) {
-	return day(ctx, v, "Results", "/api/history", func(i struct {
-		At time.Time `json:"createdAtUtc"`
-	}) time.Time {
-		return i.At
+	return v.keptDay("results", func() (daySeries, error) {
+		return day(ctx, v, "Results", "/api/history", func(i struct {
+			At time.Time `json:"createdAtUtc"`
+		}) time.Time {
+			return i.At
+		})
 	})
 }
 
 // lettersOfDay are the dead letters, by when they failed last.
 func lettersOfDay(ctx context.Context, v *visit) (daySeries, error) {
-	return day(ctx, v, "Dead letters", "/api/dlq", func(i struct {
-		At time.Time `json:"lastFailureAtUtc"`
-	}) time.Time {
-		return i.At
+	return v.keptDay("letters", func() (daySeries, error) {
+		return day(ctx, v, "Dead letters", "/api/dlq", func(i struct {
+			At time.Time `json:"lastFailureAtUtc"`
+		}) time.Time {
+			return i.At
+		})
 	})
 }
