@@ -34,6 +34,7 @@ func httpFunctions() []function.Function {
 		function.HTTP("timeline", "timeline/{*path}", function.Anonymous, "get"),
 		function.HTTP("tasks", "tasks/{*path}", function.Anonymous, "get", "post"),
 		function.HTTP("acknowledgements", "acknowledgements", function.Anonymous, "get", "post"),
+		function.HTTP("credentials", "credentials", function.Anonymous, "get"),
 		function.HTTP("orchestrations", "orchestrations/{*path}", function.Anonymous, "get", "post", "delete"),
 		function.HTTP("registry", "registry/{*path}", function.Anonymous, "get", "post", "patch", "delete"),
 		function.HTTP("schedules", "schedules/{*path}", function.Anonymous, "get", "post"),

@@ -35,10 +35,11 @@ const (
 	vaultProbe = "roundhouse-health"
 )
 
-// observed is what both metrics and health show of storage.
+// observed is what metrics show of storage and the vault, and others, too.
 type observed struct {
-	snapshot func(context.Context) (outbox.Snapshot, error)
-	probes   *health.Checks
+	snapshot    func(context.Context) (outbox.Snapshot, error)
+	credentials func(context.Context) (map[string][]engine.Credential, error)
+	probes      *health.Checks
 }
 
 // doors counts the invocations of the functions that a program has by now.
@@ -77,6 +78,7 @@ func counting(count func(ctx context.Context, method, route string, code int, to
 
 // observe shows in metrics and health what the program counts, and what storage knows. queues are those that the program listens to.
 func (p *parts) observe(queues []string) (o observed, err error) {
+	o.credentials = metrics.Cached(p.credentials, expiryAge, nil)
 	o.snapshot = metrics.Cached(outbox.NewMonitor(p.events.outbox).Snapshot, 0, nil)
 	census, lag, late := states(p.list), metrics.Cached(p.list.RepairLag, 0, nil), metrics.Cached(p.schedules.Lateness, 0, nil)
 	fleet := metrics.Cached(p.listNodes, lookAge, nil)
@@ -114,7 +116,7 @@ func (p *parts) observe(queues []string) (o observed, err error) {
 			return consumers.CountWaiting(ctx, p.platform.Tables, time.Now())
 		}, slices.Sorted(maps.Keys(rotating)))
 	}
-	m.Expiring(metrics.Cached(p.credentials, expiryAge, nil), time.Now)
+	m.Expiring(o.credentials, time.Now)
 	return o, errors.Join(m.Runtime(p.runtime.Counts), m.Pollers(p.pollers.counters), m.Nodes(p.node.Counts))
 }
 

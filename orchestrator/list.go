@@ -19,6 +19,8 @@ type Filter struct {
 	Prefix        string
 	Orchestrator  string
 	CorrelationID string
+	// Orchestrators are the names of the selected ones; none means all.
+	Orchestrators []string
 	// TenantID is the tenant that it belongs to, compared without case. "" is the platform, which sees all.
 	TenantID string
 	// Statuses are the selected ones; none means all.
@@ -127,6 +129,8 @@ func (f Filter) Matches(s Summary) bool {
 	case s.Orchestrator == "": // it is being purged
 		return false
 	case !strings.HasPrefix(s.ID, f.Prefix), !same(f.Orchestrator, s.Orchestrator), !same(f.CorrelationID, s.CorrelationID), !same(f.Tag, s.Tag):
+		return false
+	case len(f.Orchestrators) > 0 && !slices.Contains(f.Orchestrators, s.Orchestrator):
 		return false
 	case !tenant.Sees(f.TenantID, s.TenantID):
 		return false

@@ -26,7 +26,7 @@ const (
 	OutboxDecide             Permission = "outbox.decide" // retry, skip or replay one event
 	OutboxReplay             Permission = "outbox.replay" // replay all that a filter selects
 	OperationsRead           Permission = "operations.read"
-	OperationsCancel         Permission = "operations.cancel"
+	OperationsCancel         Permission = "operations.cancel" // end, pause and resume them
 	TasksRead                Permission = "tasks.read"
 	TasksAct                 Permission = "tasks.act"             // as the roles of the task and its assignee allow
 	TasksAdminister          Permission = "tasks.administer"      // whatever its roles and its assignee are

@@ -76,6 +76,8 @@ type Config struct {
 	Health  *health.Checks
 	// Consumers are those of the credentials that engines rotate, by engine; nil leaves their path out.
 	Consumers map[string]*consumers.Consumers
+	// Credentials lists what engines keep that expires, by engine, as it was known some minutes ago; nil leaves its path out.
+	Credentials func(ctx context.Context) (map[string][]engine.Credential, error)
 	// Engines are the engines of the deployment context, at least one: lists show these, and no other is known.
 	Engines []string
 	// Descriptions describe the engines of the app, for who asks what it consists of.
@@ -125,6 +127,8 @@ type api struct {
 	engines []string
 	// consumers are those of the engines that rotate credentials.
 	consumers map[string]*consumers.Consumers
+	// keeps lists what engines keep that expires.
+	keeps func(ctx context.Context) (map[string][]engine.Credential, error)
 	// descriptions are those of the app's engines.
 	descriptions []engine.Description
 
@@ -153,9 +157,11 @@ const (
 	engines part = iota // this one is always there
 	retries
 	operations
+	listedOperations // what has to know the runtime, too
 	outboxes
 	humanTasks
 	credentials
+	expiries
 	scheduled
 	fleet
 	orchestrations
@@ -167,7 +173,7 @@ const (
 
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
-	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil,
+	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, listedOperations: c.Operations != nil && c.Runtime != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil, expiries: c.Credentials != nil,
 		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
@@ -191,6 +197,7 @@ func Register(e *echo.Echo, c Config) error {
 		list:    c.List,
 
 		consumers: c.Consumers,
+		keeps:     c.Credentials,
 		engines:   slices.Compact(slices.Sorted(slices.Values(c.Engines))),
 		timeout:   cmp.Or(c.Timeout, DefaultTimeout),
 		now:       c.Now,

@@ -82,6 +82,12 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			return err
 		}
 	}
+	operation := func(word string) func(string) changeRequest {
+		return func(string) changeRequest {
+			op, _ := b.replayAll(t, `{"status":"processed","tenant":"nobody"}`)
+			return changeRequest{"/api/operations/" + op.ID + word, "{}", "operations/" + op.ID}
+		}
+	}
 	return map[string]func(id string) changeRequest{
 		"POST /api/registry": func(id string) changeRequest {
 			return changeRequest{"/api/registry", `{"instanceId":"` + id + `"}`, "registry/" + id}
@@ -127,10 +133,7 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 		"POST /api/schedules/:engine/run": func(string) changeRequest {
 			return changeRequest{"/api/schedules/hmac/run", `{"item":"payments"}`, "schedules/hmac/payments"}
 		},
-		"POST /api/operations/:operation/cancel": func(string) changeRequest {
-			op, _ := b.replayAll(t, `{"status":"processed","tenant":"nobody"}`)
-			return changeRequest{"/api/operations/" + op.ID + "/cancel", "{}", "operations/" + op.ID}
-		},
+		"POST /api/operations/:operation/cancel": operation("/cancel"), "POST /api/operations/:operation/pause": operation("/pause"), "POST /api/operations/:operation/resume": operation("/resume"),
 	}
 }
 

@@ -47,8 +47,12 @@
 //	GET  /api/nodes                       the processes that have run the app within a day: what they have in hand, who took over
 //	                                      from whom
 //
+//	GET  /api/credentials                 secrets and certificates in use that expire within withinDays (14)
+//	GET  /api/operations                  list operations, newest first: status (Open for those that have not ended), by (a part of who)
 //	GET  /api/operations/{id}             an operation: its status and its progress
 //	POST /api/operations/{id}/cancel      end it early
+//	POST /api/operations/{id}/pause       keep it from going on; it finishes what it has in hand
+//	POST /api/operations/{id}/resume      let it go on
 //
 //	GET  /api/me                          who the caller is, and what the caller may do
 //	GET  /api/audit                       who did what, newest first: target or principal, fromDate, toDate

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/vibedata/roundhouse/handler/access"
@@ -18,7 +19,7 @@ const pollAfter = "2"
 type operationItem struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
-	// Status is NotStarted, Running, Succeeded, Failed or Canceled.
+	// Status is one of operationStatuses.
 	Status string `json:"status"`
 	// CorrelationID is that of the request which started it, and of everything that the log says about it.
 	CorrelationID string        `json:"correlationId"`
@@ -59,6 +60,26 @@ func (a *api) operate(ctx context.Context, r *request, q *query, kind string, re
 	return accepted(op), nil
 }
 
+// listOperations shows operations, the newest first. Callers of a tenant see those on what belongs to it.
+func (a *api) listOperations(ctx context.Context, r *request) (reply, error) {
+	q := newQuery(r.http.URL.RawQuery, "status", "by", "limit", "continuationToken")
+	f := bulk.Filter{Statuses: statusesOf(q.oneOf("status", append(operationStatuses(), openOperations)...)), By: q.text("by", maxPrincipal), Tenant: r.principal().Scope}
+	limit := cmp.Or(q.limit(), defaultPage)
+	if err := q.err(); err != nil {
+		return reply{}, err
+	}
+	fingerprint := fingerprintOf("operations", f)
+	place, err := openToken(q.values.Get("continuationToken"), fingerprint)
+	if err != nil {
+		return reply{}, err
+	}
+	found, next, err := a.bulk.List(ctx, a.list, f, limit, place)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{data: listOf(found, sealToken(next, fingerprint), operationItemOf)}, nil
+}
+
 func (a *api) getOperation(ctx context.Context, r *request) (reply, error) {
 	op, err := a.operation(ctx, r)
 	if err != nil {
@@ -67,22 +88,24 @@ func (a *api) getOperation(ctx context.Context, r *request) (reply, error) {
 	return running(op), nil
 }
 
-// cancelOperation asks an operation to end, which it does a little later.
-func (a *api) cancelOperation(ctx context.Context, r *request) (reply, error) {
-	if err := r.decode(&struct{}{}); err != nil {
-		return reply{}, err
+// commandedOperation is the endpoint of a command to an operation, which heeds it a little later.
+func (a *api) commandedOperation(name string, send func(o *bulk.Operations, ctx context.Context, id, reason string) (bulk.Operation, error)) endpoint {
+	return func(ctx context.Context, r *request) (reply, error) {
+		if err := r.decode(&struct{}{}); err != nil {
+			return reply{}, err
+		}
+		op, err := a.operation(ctx, r)
+		if err != nil {
+			return reply{}, err
+		}
+		if err := r.call.Begin(ctx, access.Change{Action: name, Target: "operations/" + op.ID, Tenant: op.Request.Tenant, Before: operationStatus(op.Status)}); err != nil {
+			return reply{}, err
+		}
+		if op, err = send(a.bulk, ctx, op.ID, "requested by "+r.by()); err != nil {
+			return reply{}, err
+		}
+		return accepted(op), nil
 	}
-	op, err := a.operation(ctx, r)
-	if err != nil {
-		return reply{}, err
-	}
-	if err := r.call.Begin(ctx, access.Change{Action: "cancel", Target: "operations/" + op.ID, Tenant: op.Request.Tenant, Before: operationStatus(op.Status)}); err != nil {
-		return reply{}, err
-	}
-	if op, err = a.bulk.Cancel(ctx, op.ID, "requested by "+r.by()); err != nil {
-		return reply{}, err
-	}
-	return accepted(op), nil
 }
 
 // operation is the one in the path. What cannot be decoded is the id of none, and another tenant's does not exist.
@@ -101,6 +124,10 @@ func running(op bulk.Operation) reply {
 	if !op.Ended() {
 		header["Retry-After"] = pollAfter
 	}
+	return reply{data: operationItemOf(op), header: header}
+}
+
+func operationItemOf(op bulk.Operation) operationItem {
 	item := operationItem{
 		ID: op.ID, Kind: op.Kind, Status: operationStatus(op.Status), CorrelationID: op.CorrelationID, Request: op.Request, Progress: op.Progress,
 		CreatedAt: op.CreatedAt, LastUpdatedAt: op.UpdatedAt, EndedAt: op.EndedAt,
@@ -113,21 +140,36 @@ func running(op bulk.Operation) reply {
 	case op.Status == orchestrator.Failed:
 		item.Error = &problem{Code: codeInternal, Message: "The operation gave up. Its log has the reason under its correlation id; start another one for what is left."}
 	}
-	return reply{data: item, header: header}
+	return item
 }
 
 // operationStatus is the status of an orchestration in the words of operations.
 func operationStatus(s orchestrator.Status) string {
-	switch s {
-	case orchestrator.Pending:
-		return "NotStarted"
-	case orchestrator.Completed:
-		return "Succeeded"
-	case orchestrator.Failed:
-		return "Failed"
-	case orchestrator.Canceled, orchestrator.Terminated:
-		return "Canceled"
-	default: // it runs, is suspended or stalled
-		return "Running"
+	for _, name := range operationStatuses() {
+		if slices.Contains(statusesOf(name), s) {
+			return name
+		}
 	}
+	return "Running"
+}
+
+// operationStatuses are the words for how operations are.
+func operationStatuses() []string {
+	return []string{"NotStarted", "Running", "Paused", "Succeeded", "Failed", "Canceled"}
+}
+
+// openOperations selects those that have not ended.
+const openOperations = "Open"
+
+// statusesOf are those of the orchestrations of operations with a status, nil for none.
+func statusesOf(operation string) []orchestrator.Status {
+	return map[string][]orchestrator.Status{
+		"NotStarted":   {orchestrator.Pending},
+		"Running":      {orchestrator.Running, orchestrator.Stalled},
+		"Paused":       {orchestrator.Suspended},
+		"Succeeded":    {orchestrator.Completed},
+		"Failed":       {orchestrator.Failed},
+		"Canceled":     {orchestrator.Canceled, orchestrator.Terminated},
+		openOperations: {orchestrator.Pending, orchestrator.Running, orchestrator.Stalled, orchestrator.Suspended},
+	}[operation]
 }

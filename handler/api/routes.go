@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api/bulk"
 	"github.com/vibedata/roundhouse/orchestrator"
 	"github.com/vibedata/roundhouse/outbox"
 )
@@ -60,6 +61,7 @@ func (a *api) resources() []resource {
 		{"/api/tasks/:orchestration/:task/reassign", humanTasks, post(access.TasksAct, a.acted("reassign"))},
 		{"/api/tasks/:orchestration/:task/complete", humanTasks, post(access.TasksAct, a.acted("complete"))},
 		{"/api/acknowledgements", credentials, methods{http.MethodGet: {access.AcknowledgementsRead, a.listAcknowledgements}, http.MethodPost: {access.AcknowledgementsSend, a.acknowledge}}},
+		{"/api/credentials", expiries, get(access.PlatformRead, a.listCredentials)},
 		{"/api/orchestrations", orchestrations, methods{http.MethodGet: {access.OrchestrationsRead, a.listOrchestrations}, http.MethodPost: {access.OrchestrationsStart, a.startOrchestration}}},
 		{"/api/orchestrations/purge", orchestrations, post(access.OrchestrationsPurge, a.purgeMany)},
 		{"/api/orchestrations/:orchestration", orchestrations, methods{http.MethodGet: {access.OrchestrationsRead, a.getOrchestration}, http.MethodDelete: {access.OrchestrationsPurge, a.purgeOrchestration}}},
@@ -79,8 +81,11 @@ func (a *api) resources() []resource {
 		{"/api/schedules", scheduled, get(access.PlatformRead, a.listSchedules)},
 		{"/api/schedules/:engine/run", scheduled, post(access.SchedulesRun, a.runSchedule)},
 		{"/api/nodes", fleet, get(access.PlatformRead, a.listNodes)},
+		{"/api/operations", listedOperations, get(access.OperationsRead, a.listOperations)},
 		{"/api/operations/:operation", operations, get(access.OperationsRead, a.getOperation)},
-		{"/api/operations/:operation/cancel", operations, post(access.OperationsCancel, a.cancelOperation)},
+		{"/api/operations/:operation/cancel", operations, post(access.OperationsCancel, a.commandedOperation("cancel", (*bulk.Operations).Cancel))},
+		{"/api/operations/:operation/pause", operations, post(access.OperationsCancel, a.commandedOperation("pause", (*bulk.Operations).Pause))},
+		{"/api/operations/:operation/resume", operations, post(access.OperationsCancel, a.commandedOperation("resume", (*bulk.Operations).Resume))},
 		{"/api/metrics", scrapes, get(access.PlatformRead, a.scrape)},
 		{"/api/health/live", probes, get(access.Public, a.live)},
 		{"/api/health/ready", probes, get(access.Public, a.ready)},

@@ -13,18 +13,25 @@ import (
 	"github.com/vibedata/roundhouse/internal/browser"
 )
 
-// operation starts an operation on nothing, and gives the address of its page.
+// operation starts an operation on nothing, and gives the address of its page when it has ended.
 func (b bench) operation(t *testing.T) string {
 	t.Helper()
+	path := b.started(t, "/api/dlq/expire", `{"instanceId": "nothing", "olderThanDays": 0}`)
+	b.Deliver() // or its page would ask again while it is looked at
+	return path
+}
+
+// started starts one by the API, and gives the address of its page.
+func (b bench) started(t *testing.T, path, body string) string {
+	t.Helper()
 	var answer struct{ Data struct{ ID string } }
-	status, text := b.Do(http.MethodPost, "/api/dlq/expire", `{"instanceId": "nothing", "olderThanDays": 0}`, func(r *http.Request) {
+	status, text := b.Do(http.MethodPost, path, body, func(r *http.Request) {
 		r.Header.Set("x-functions-key", localKey)
 		r.Header.Set("Content-Type", "application/json")
 	})
 	if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusAccepted {
 		t.Fatalf("%d: %s: %v", status, text, err)
 	}
-	b.Deliver() // or its page would ask again while it is looked at
 	return console.Root + "/operations/" + answer.Data.ID
 }
 

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/vibedata/roundhouse/internal/urlpath"
@@ -73,18 +75,45 @@ func (c *client) get(ctx context.Context, path string, query url.Values, out any
 	return err
 }
 
+// document asks for something that the API does not wrap in its envelope, and decodes it into out. These are the statuses with which
+// it comes.
+func (c *client) document(ctx context.Context, path string, out any, statuses ...int) error {
+	operation := http.MethodGet + " " + path
+	a, err := c.ask(ctx, operation, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return err
+	}
+	var e envelope
+	if !slices.Contains(statuses, a.status) || json.Unmarshal(a.body.Bytes(), &e) == nil && e.Error != nil {
+		return cmp.Or(a.decode(operation, nil), fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status))
+	}
+	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
+		return fmt.Errorf("%s: %w: %w", operation, errAnswer, err)
+	}
+	return nil
+}
+
 // send sends a request, with a body as JSON unless it is nil, and decodes the data of the answer into out unless that is nil.
 func (c *client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body, out any) (http.Header, error) {
 	operation := method + " " + path
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	a, err := c.ask(ctx, operation, method, path, header, body)
+	if err != nil {
+		return nil, err
+	}
+	return a.header, a.decode(operation, out)
+}
+
+// ask sends a request to a path with its query, and takes what is answered.
+func (c *client) ask(ctx context.Context, operation, method, path string, header http.Header, body any) (*answer, error) {
 	var text []byte
 	if body != nil {
 		var err error
 		if text, err = json.Marshal(body); err != nil {
 			return nil, fmt.Errorf("%s: %w", operation, err)
 		}
-	}
-	if len(query) > 0 {
-		path += "?" + query.Encode()
 	}
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(text))
 	if err != nil {
@@ -99,7 +128,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	}
 	a := &answer{header: http.Header{}}
 	c.api.ServeHTTP(a, r)
-	return a.header, a.decode(operation, out)
+	return a, nil
 }
 
 // row is the path of something of an engine.

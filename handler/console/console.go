@@ -36,6 +36,7 @@ type Console struct {
 	assets *assets
 	pages  *templates
 	mux    *http.ServeMux
+	days   days
 }
 
 // New makes a console.

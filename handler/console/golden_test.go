@@ -26,6 +26,12 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // answers is an API that has an answer for each path: data, or an error.
 type answers map[string]any
 
+// document is an answer without an envelope.
+type document struct {
+	status int
+	text   string
+}
+
 // refusal is an error that the API answers with.
 type refusal struct {
 	status        int
@@ -44,6 +50,10 @@ func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body["error"] = map[string]string{"code": data.code, "message": data.message}
 	case string:
 		body["data"] = json.RawMessage(data)
+	case document:
+		w.WriteHeader(data.status)
+		_, _ = w.Write([]byte(data.text))
+		return
 	default:
 		body["data"] = data
 	}
@@ -198,11 +208,6 @@ func TestGolden(t *testing.T) {
 		target string
 		status int
 	}{
-		"home_empty":       {nothing(), Root, 200},
-		"home_typical":     {typical(), Root, 200},
-		"home_hostile":     {hostile(), Root, 200},
-		"home_participant": {typical().with(answers{"/api/me": someone("pat@example.com", access.Participant.Permissions()...)}), Root, 200},
-		"home_unanswered":  {typical().with(answers{"/api/dlq/groups": refusal{503, "ServiceUnavailable", "Storage did not answer in time."}}), Root, 200},
 		"causes_empty":     {nothing(), causesPath, 200},
 		"causes_typical":   {typical(), causesPath + "?engine=hmac", 200},
 		"causes_hostile":   {hostile(), causesPath + "?status=any", 200},
@@ -359,7 +364,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration",
 		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
 		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume",
-		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation",
+		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation", operationsPath: "operations",
 		outboxPath: "outbox", eventPath: "event", eventPath + "/retry": "event_retry", eventPath + "/skip": "event_skip", eventPath + "/replay": "event_replay"}
 	like := map[string]string{"retry": "expire", "bulk_expire": "bulk_retry", "event_skip": "event_retry", "event_replay": "event_retry"} // these are made as others, whose data is meant to do harm
 	for _, c := range commands() {

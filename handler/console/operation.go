@@ -10,7 +10,7 @@ import (
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
-const operationPath = Root + "/operations/:operation"
+const operationPath = operationsPath + "/:operation"
 
 const (
 	// PollSoon is after how long the page of an operation that is young asks again, and PollLater of one that is not: each tab
@@ -91,7 +91,10 @@ func (o operation) Back() string {
 // Timeline is the address of what the log and the audit log have it under.
 func (o operation) Timeline() string { return timelineOf(o.CorrelationID) }
 
-func operationLink(id Text) string { return Root + "/operations/" + urlpath.Escape(string(id)) }
+// Paused says whether it does nothing until somebody resumes or cancels it.
+func (o operation) Paused() bool { return o.Status == "Paused" }
+
+func operationLink(id Text) string { return operationsPath + "/" + urlpath.Escape(string(id)) }
 
 // operationPage is how far an operation is.
 type operationPage struct {
@@ -101,8 +104,24 @@ type operationPage struct {
 	// Every is after how long the browser asks again, "" where it does not. Still and Live are this page without and with that.
 	Every       string
 	Still, Live string
-	// Cancel is where the form goes to, "" where nothing can be canceled.
-	Cancel string
+	// Commands are what can be done with it.
+	Commands []operationCommand
+}
+
+// operationCommand is a button on the page of an operation.
+type operationCommand struct{ Path, Button, Consequence string }
+
+// operationCommands are what can be done with an operation as it is.
+func operationCommands(o operation) []operationCommand {
+	link := operationLink(o.ID)
+	pause := operationCommand{link + "/pause", "Pause", "It finishes what it has in hand, a hundred at most, and goes on when it is resumed."}
+	if o.Paused() {
+		pause = operationCommand{link + "/resume", "Resume", "It goes on where it was."}
+	}
+	if o.Ended() {
+		return nil
+	}
+	return []operationCommand{pause, {link + "/cancel", "Cancel the operation", "What is done stays done; the rest is left alone."}}
 }
 
 // Most is how many there are at least, for the bar.
@@ -123,27 +142,27 @@ func showOperation(ctx context.Context, v *visit) (page, error) {
 	p.Of, _ = strconv.Atoi(of)
 	link := operationLink(p.Operation.ID)
 	out := page{template: "operation", title: "Operation"}
-	if pause := refreshAfter(p.Operation, v.console.config.Now()); pause > 0 {
+	if pause := refreshAfter(p.Operation, query.Get("asked") == "resume", v.console.config.Now()); pause > 0 {
 		p.Live = address(link, url.Values{"of": {of}})
 		if query.Get("refresh") != still {
 			out.refresh, p.Every = pause, span(pause)
 			p.Still = address(link, url.Values{"of": {of}, "refresh": {still}})
 		}
 	}
-	if !p.Operation.Ended() {
-		p.Cancel = link + "/cancel"
-	}
+	p.Commands = operationCommands(p.Operation)
 	out.model = p
 	return out, nil
 }
 
 // refreshAfter is after how long to look at an operation again, 0 for not by itself: what has ended, or cannot go on as it is, or
-// has run for so long that nobody waits for it.
-func refreshAfter(o operation, now time.Time) time.Duration {
+// has run for so long that nobody waits for it, or is paused, unless it was asked to resume just now.
+func refreshAfter(o operation, resumed bool, now time.Time) time.Duration {
 	age := now.Sub(o.CreatedAt)
 	switch {
-	case o.Ended() || o.Error != nil || age > watched:
+	case o.Ended() || o.Error != nil || age > watched || o.Paused() && !resumed:
 		return 0
+	case o.Paused():
+		return PollSoon
 	case age < young:
 		return PollSoon
 	default:
@@ -156,19 +175,25 @@ func (v *visit) operationRow() string {
 	return "/api/operations/" + urlpath.Escape(v.r.PathValue("operation"))
 }
 
-// cancelOperation asks an operation to end, and leads back to it. One that has ended already is as it was asked to be.
-func cancelOperation(ctx context.Context, v *visit) (page, error) {
-	if err := v.r.ParseForm(); err != nil {
-		return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
-	}
-	back := address(operationLink(Text(v.r.PathValue("operation"))), url.Values{"of": {counted(v.r.PostForm.Get("of"))}})
-	_, err := v.api.send(ctx, http.MethodPost, v.operationRow()+"/cancel", nil, nil, struct{}{}, nil)
-	if code := status(err); err != nil && code != http.StatusConflict {
-		p := failedPage(err)
-		if code != http.StatusNotFound {
-			p = backTo(p, back, "the operation")
+// commandOperation sends a command to an operation, and leads back to it. One that has ended already is left as it is.
+func commandOperation(name string) visitor {
+	return func(ctx context.Context, v *visit) (page, error) {
+		if err := v.r.ParseForm(); err != nil {
+			return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
 		}
-		return p, nil
+		query := url.Values{"of": {counted(v.r.PostForm.Get("of"))}}
+		if name == "resume" {
+			query.Set("asked", name)
+		}
+		back := address(operationLink(Text(v.r.PathValue("operation"))), query)
+		_, err := v.api.send(ctx, http.MethodPost, v.operationRow()+"/"+name, nil, nil, struct{}{}, nil)
+		if code := status(err); err != nil && code != http.StatusConflict {
+			p := failedPage(err)
+			if code != http.StatusNotFound {
+				p = backTo(p, back, "the operation")
+			}
+			return p, nil
+		}
+		return page{to: back}, nil
 	}
-	return page{to: back}, nil
 }

@@ -24,7 +24,7 @@ const (
 
 // routes are all of them. Each has the permission of what it asks the API for first, which decides.
 func (c *Console) routes() []route {
-	return slices.Concat(letterRoutes(), orchestrationRoutes(), taskRoutes(), platformRoutes())
+	return slices.Concat(letterRoutes(), orchestrationRoutes(), taskRoutes(), operationRoutes(), platformRoutes())
 }
 
 // platformRoutes are those of the app itself, and of who uses it.
@@ -60,8 +60,6 @@ func letterRoutes() []route {
 		{api.Route{Method: http.MethodPost, Path: retryAllPath, Permission: access.DeadLettersBulk}, startAll(retryAll())},
 		{api.Route{Method: http.MethodGet, Path: expireAllPath, Permission: access.DeadLettersRead}, askAll(expireAll())},
 		{api.Route{Method: http.MethodPost, Path: expireAllPath, Permission: access.DeadLettersBulk}, startAll(expireAll())},
-		{api.Route{Method: http.MethodGet, Path: operationPath, Permission: access.OperationsRead}, showOperation},
-		{api.Route{Method: http.MethodPost, Path: operationPath + "/cancel", Permission: access.OperationsCancel}, cancelOperation},
 		{api.Route{Method: http.MethodGet, Path: outboxPath, Permission: access.OutboxRead}, showOutbox},
 		{api.Route{Method: http.MethodGet, Path: eventPath, Permission: access.OutboxRead}, showEvent},
 		{api.Route{Method: http.MethodGet, Path: eventPath + "/retry", Permission: access.OutboxRead}, askAct(retryEvent())},

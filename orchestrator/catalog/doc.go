@@ -9,7 +9,7 @@
 //   - What a crash keeps from being written, [Catalog.Repair] finds: it compares all rows of the index with all status rows, one
 //     slice at a time, and writes where they differ. It also fills a new index. [Catalog.RepairLag] says how old an error in the index can be.
 //
-// A page costs one query for each view (one view, or one for each status), and one read for each orchestration that it looks at.
+// A page costs one query for each view (one view, or one for each status and orchestrator), and one read for each orchestration that it looks at.
 // Conditions without a view, such as a custom status, are checked on those orchestrations that the rest of
 // the filter selects. The orchestrations of a tenant have all views but the one by id a second time, so that a list for a tenant
 // costs what it would cost if there were no others; by id, the store leaves out the rows of others, a thousand in a query.

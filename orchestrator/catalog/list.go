@@ -112,16 +112,12 @@ func viewOf(f orchestrator.Filter) view {
 	case f.Tag != "":
 		v.prefixes = []string{tagView(f.Tag)}
 	case len(f.Statuses) > 0:
+		v.prefixes = statusViews(f)
+	case len(namesOf(f)) > 0:
 		v.prefixes = nil
-		for _, s := range slices.Compact(slices.Sorted(slices.Values(f.Statuses))) {
-			if f.Orchestrator != "" {
-				v.prefixes = append(v.prefixes, bothView(f.Orchestrator, s))
-			} else {
-				v.prefixes = append(v.prefixes, statusView(s))
-			}
+		for _, name := range namesOf(f) {
+			v.prefixes = append(v.prefixes, orchestratorView(name))
 		}
-	case f.Orchestrator != "":
-		v.prefixes = []string{orchestratorView(f.Orchestrator)}
 	}
 	for i := range v.prefixes {
 		v.prefixes[i] = scopeOf(f.TenantID) + v.prefixes[i]
@@ -137,6 +133,28 @@ func viewOf(f orchestrator.Filter) view {
 		v.to = newest(f.CreatedFrom) + "~"
 	}
 	return v
+}
+
+// namesOf are the orchestrators that a filter selects, each once; none for all.
+func namesOf(f orchestrator.Filter) []string {
+	if f.Orchestrator != "" {
+		return []string{f.Orchestrator}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(f.Orchestrators)))
+}
+
+// statusViews are the views of what has one of the statuses of a filter, and is of one of its orchestrators if it names some.
+func statusViews(f orchestrator.Filter) (prefixes []string) {
+	names := namesOf(f)
+	for _, s := range slices.Compact(slices.Sorted(slices.Values(f.Statuses))) {
+		if len(names) == 0 {
+			prefixes = append(prefixes, statusView(s))
+		}
+		for _, name := range names {
+			prefixes = append(prefixes, bothView(name, s))
+		}
+	}
+	return prefixes
 }
 
 // has reports whether a continuation can belong to this view.

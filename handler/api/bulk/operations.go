@@ -16,7 +16,7 @@ import (
 var (
 	// ErrNotFound: there is no such operation.
 	ErrNotFound = errors.New("no such operation")
-	// ErrEnded: the operation has ended and cannot be canceled any more.
+	// ErrEnded: the operation has ended and cannot be canceled, paused or resumed any more.
 	ErrEnded = errors.New("the operation has ended")
 	// ErrKeyReused: the idempotency key belongs to an operation that was asked for something else.
 	ErrKeyReused = errors.New("the idempotency key belongs to another request")
@@ -98,11 +98,18 @@ func (o *Operations) Get(ctx context.Context, id string) (Operation, error) {
 	if err != nil {
 		return Operation{}, fmt.Errorf("get operation %s: %w", id, err)
 	}
-	op := Operation{ID: id, Kind: kind, CorrelationID: s.CorrelationID, Status: s.Status, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt}
-	if op.Request, op.Progress, err = o.asked(ctx, s); err != nil {
+	op, err := o.read(ctx, kind, s)
+	if err != nil {
 		return Operation{}, fmt.Errorf("get operation %s: %w", id, err)
 	}
 	return op, nil
+}
+
+// read makes an operation of the status row of its orchestration.
+func (o *Operations) read(ctx context.Context, kind string, s orchestrator.Summary) (op Operation, err error) {
+	op = Operation{ID: s.ID, Kind: kind, CorrelationID: s.CorrelationID, Status: s.Status, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, EndedAt: s.EndedAt}
+	op.Request, op.Progress, err = o.asked(ctx, s)
+	return op, err
 }
 
 // Is says whether an orchestration is an operation.
@@ -111,9 +118,12 @@ func Is(out orchestrator.Outcome) bool {
 	return ok && kind == out.Orchestrator
 }
 
+// kinds are the names of all kinds.
+func kinds() []string { return []string{OutboxKind, DeadLetterKind, OrchestrationKind} }
+
 // kindOf is the kind of an operation with this id; ok is false for the id of none.
 func kindOf(id string) (kind string, ok bool) {
-	for _, kind := range []string{OutboxKind, DeadLetterKind, OrchestrationKind} {
+	for _, kind := range kinds() {
 		if rest, ok := strings.CutPrefix(id, kind+"-"); ok && uuid.Validate(rest) == nil {
 			return kind, true
 		}
@@ -121,33 +131,62 @@ func kindOf(id string) (kind string, ok bool) {
 	return "", false
 }
 
-// asked reads the custom status, and the input where there is none yet.
+// asked reads the custom status, and the input where there is none yet. What is neither as an operation has it is damaged.
 func (o *Operations) asked(ctx context.Context, s orchestrator.Summary) (Request, Progress, error) {
-	var status shown
 	if s.CustomStatus != "" {
-		err := json.Unmarshal([]byte(s.CustomStatus), &status)
+		var status shown
+		err := decode(s.CustomStatus, &status)
 		return status.Request, status.Progress, err
 	}
 	out, err := o.runtime.Get(ctx, s.ID)
 	var input state
 	if err == nil {
-		err = json.Unmarshal(out.Input, &input)
+		err = decode(string(out.Input), &input)
 	}
 	return input.Request, input.Progress, err
 }
 
-// Cancel asks an operation to end after what its slice is doing. The errors are ErrNotFound, ErrEnded and those of the
-// runtime.
+func decode(text string, out any) error {
+	if err := json.Unmarshal([]byte(text), out); err != nil {
+		return fmt.Errorf("%w: what it was asked for: %w", orchestrator.ErrCorrupt, err)
+	}
+	return nil
+}
+
+// Cancel asks an operation to end after what its slice is doing, a paused one, too. The errors are ErrNotFound, ErrEnded and
+// those of the runtime.
 func (o *Operations) Cancel(ctx context.Context, id, reason string) (Operation, error) {
+	return o.command(ctx, "cancel", id, func(op Operation) error {
+		err := o.runtime.Cancel(ctx, id, reason)
+		if err == nil && op.Status == orchestrator.Suspended { // it does not hear of the cancellation before
+			err = o.runtime.Resume(ctx, id, reason)
+		}
+		return err
+	})
+}
+
+// Pause keeps an operation from beginning another slice until Resume. What its slice is doing it finishes first, and counts when it
+// goes on. The errors are those of Cancel.
+func (o *Operations) Pause(ctx context.Context, id, reason string) (Operation, error) {
+	return o.command(ctx, "pause", id, func(Operation) error { return o.runtime.Suspend(ctx, id, reason) })
+}
+
+// Resume lets an operation go on that was paused. The errors are those of Cancel.
+func (o *Operations) Resume(ctx context.Context, id, reason string) (Operation, error) {
+	return o.command(ctx, "resume", id, func(Operation) error { return o.runtime.Resume(ctx, id, reason) })
+}
+
+// command sends a command to an operation that has not ended.
+func (o *Operations) command(ctx context.Context, name, id string, send func(op Operation) error) (Operation, error) {
 	op, err := o.Get(ctx, id)
 	if err != nil {
 		return Operation{}, err
 	}
 	if op.Ended() {
-		return Operation{}, fmt.Errorf("cancel operation %s: %w", id, ErrEnded)
+		return Operation{}, fmt.Errorf("%s operation %s: %w", name, id, ErrEnded)
 	}
-	if err := o.runtime.Cancel(ctx, id, reason); err != nil {
-		return Operation{}, fmt.Errorf("cancel operation %s: %w", id, err)
+	if err := send(op); err != nil {
+		return Operation{}, fmt.Errorf("%s operation %s: %w", name, id, err)
 	}
 	return op, nil
 }

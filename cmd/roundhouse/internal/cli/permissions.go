@@ -80,7 +80,10 @@ func needs() map[string]need {
 		"schedule run":     {always: some(access.SchedulesRun), all: some(access.SchedulesRun)},
 		"operation show":   one(access.OperationsRead),
 		"operation wait":   one(access.OperationsRead),
+		"operation list":   one(access.OperationsRead),
 		"operation cancel": one(access.OperationsCancel),
+		"operation pause":  one(access.OperationsCancel),
+		"operation resume": one(access.OperationsCancel),
 	}
 }
 

@@ -188,9 +188,11 @@ type Operation struct {
 	// Request says what it was asked for.
 	Request struct {
 		Action string `json:"action"`
+		By     string `json:"by"`
 	} `json:"request"`
-	Progress Progress `json:"progress"`
-	Error    *Error   `json:"error"`
+	Progress  Progress  `json:"progress"`
+	CreatedAt time.Time `json:"createdAt"`
+	Error     *Error    `json:"error"`
 }
 
 // Progress is how far an operation is: rows that were changed, rows that could not be, rows of the canary that came back.
@@ -201,7 +203,9 @@ type Progress struct {
 }
 
 // Ended says whether nothing more will happen.
-func (o Operation) Ended() bool { return o.Status != "NotStarted" && o.Status != "Running" }
+func (o Operation) Ended() bool {
+	return o.Status != "NotStarted" && o.Status != "Running" && o.Status != "Paused"
+}
 
 // Health is the report of a health endpoint, in the form of the draft for application/health+json.
 type Health struct {

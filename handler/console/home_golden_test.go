@@ -1,0 +1,180 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vibedata/roundhouse/handler/access"
+)
+
+// quietApp has no more than an app whose storage is empty.
+func quietApp() answers {
+	return nothing().with(answers{"/api/tasks": list(), "/api/credentials": list(), "/api/operations": list(), "/api/history": list(), "/api/health/full": document{200, `{"status": "pass", "checks": {"schedules:delay": [{"status": "pass", "observedValue": 0}]}}`},
+		"/api/engines": `{"engines": [{"name": "alert-processor"}, {"name": "hmac", "queue": "hmac-rotation-queue"}], "names": ["hmac", "outbox"]}`})
+}
+
+// busyApp has something in each part of the home page.
+func busyApp() answers {
+	task := map[string]any{"orchestrationId": "update-7", "taskId": "1-1", "name": "approve update", "engine": "update", "status": "Assigned", "assigneeName": "Bo", "createdAtUtc": "2026-11-26T10:00:00Z", "dueAtUtc": "2026-11-26T12:00:00Z"}
+	var results []any
+	for n := range 30 {
+		results = append(results, map[string]any{"createdAtUtc": goldenNow().Add(-time.Duration(n*n) * time.Minute)})
+	}
+	return typical().with(answers{"/api/tasks": list(task), "/api/operations": list(operationData(nil), operationData(map[string]any{"status": "Paused"})), "/api/history": list(results...),
+		"/api/credentials": list(map[string]any{"engine": "tls", "name": "tls-api", "expiresAtUtc": "2026-11-30T00:00:00Z"}, map[string]any{"engine": "spn", "name": "spn-old", "expiresAtUtc": "2026-11-20T00:00:00Z", "expired": true}),
+		"/api/health/full": document{503, `{"status": "fail", "releaseId": "1.2.3", "checks": {"schedules:delay": [{"status": "warn", "observedValue": 500, "output": "1 is overdue: hmac payments."}],
+			"tables:responseTime": [{"status": "pass"}], "vault:responseTime": [{"status": "fail", "output": "It did not answer in time."}]}}`}})
+}
+
+func hostileApp() answers {
+	task := map[string]any{"orchestrationId": evil, "taskId": turning, "name": evil, "engine": evil, "status": evil, "assigneeName": turning, "dueAtUtc": "0001-01-02T00:00:00Z"}
+	text, _ := json.Marshal(evil + turning)
+	return hostile().with(answers{"/api/tasks": list(task), "/api/operations": list(hostileOperation()), "/api/history": list(map[string]any{"createdAtUtc": "9999-01-01T00:00:00Z"}, map[string]any{"createdAtUtc": "0001-01-01T00:00:00Z"}),
+		"/api/credentials": list(map[string]any{"engine": evil, "name": turning, "expiresAtUtc": "9999-01-01T00:00:00Z"}),
+		"/api/health/full": document{200, fmt.Sprintf(`{"status": %s, "releaseId": %[1]s, "output": %[1]s, "checks": {%[1]s: [{"status": %[1]s, "output": %[1]s}], "schedules:delay": [{"status": "pass", "observedValue": %[1]s}, {"observedValue": 1e300}]}}`, text)}})
+}
+
+// The home page is as its golden files have it: each part with what it has, or why it has nothing.
+func TestGoldenHome(t *testing.T) {
+	t.Parallel()
+	failing := answers{"/api/me": operator()}
+	for _, path := range []string{"/api/dlq", "/api/dlq/groups", "/api/orchestrations", "/api/workflow/outbox", "/api/tasks", "/api/credentials", "/api/operations", "/api/history", "/api/health/full"} {
+		failing[path] = refusal{503, "ServiceUnavailable", "Storage did not answer in time."}
+	}
+	for name, a := range map[string]answers{
+		"home_empty": quietApp(), "home_typical": busyApp(), "home_hostile": hostileApp(), "home_unanswered": failing,
+		"home_participant": busyApp().with(answers{"/api/me": someone("pat@example.com", access.Participant.Permissions()...)}),
+		"home_quiet":       quietApp().with(answers{"/api/history": list(map[string]any{"createdAtUtc": "2026-11-26T13:59:00Z"})}),
+		"home_unprepared":  quietApp().with(answers{"/api/health/full": document{503, `{"status": "fail", "output": "Storage is not prepared yet."}`}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := get(t, restoring(newConsole(t, a, access.Control{EasyAuth: true})), Root)
+			if rec.Code != http.StatusOK {
+				t.Errorf("status %d", rec.Code)
+			}
+			compare(t, name, rec.Body.Bytes())
+			harmless(t, rec.Body.String())
+		})
+	}
+}
+
+// What a person may not see is not asked for, and what is asked for is short.
+func TestHomeAsks(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked := map[string]url.Values{}
+	api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path+"?"+r.URL.Query().Get("status")+r.URL.Query().Get("assignee")] = r.URL.Query()
+		quietApp().with(answers{"/api/me": someone("pat@example.com", access.Participant.Permissions()...)}).ServeHTTP(w, r)
+	})
+	get(t, newConsole(t, api, access.Control{EasyAuth: true}), Root)
+	want := map[string]url.Values{"/api/me?": {}, "/api/tasks?t/o": {"assignee": {"t/o"}, "limit": {"5"}}, "/api/tasks?": {"dueBefore": {"2026-11-26T14:00:00Z"}, "limit": {"5"}}}
+	if diff := cmp.Diff(want, asked); diff != "" {
+		t.Errorf("a participant's page asks (-want +got):\n%s", diff)
+	}
+}
+
+// A day is counted by hour. Where there is more than is read, the hours before are not known, and the one at the edge has at least what
+// was seen of it; no more than a few pages are read.
+func TestDay(t *testing.T) {
+	t.Parallel()
+	now := goldenNow().Add(30 * time.Minute)
+	for name, test := range map[string]struct {
+		every            time.Duration
+		n                int
+		total, pages     int
+		atLeast          bool
+		hours            string // those from the latest on
+		edge, unknownAll int
+	}{
+		"none":            {time.Minute, 0, 0, 1, false, "0 0 0", -1, 0},
+		"few":             {20 * time.Minute, 5, 5, 1, false, "2 3 0", -1, 0},
+		"two pages":       {time.Minute, 150, 150, 2, false, "31 60 59", -1, 0},
+		"more than pages": {time.Minute, 1000, 300, 3, true, "31 60 60", 5, 18},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pages := 0
+			api := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				from, _ := strconv.Atoi(r.URL.Query().Get("continuationToken"))
+				pages++
+				data := map[string]any{}
+				var items []any
+				for n := from; n < min(from+dayPage, test.n); n++ {
+					items = append(items, map[string]any{"createdAtUtc": now.Add(-time.Duration(n) * test.every)})
+				}
+				if data["items"] = items; from+dayPage < test.n {
+					data["continuationToken"] = fmt.Sprint(from + dayPage)
+				}
+				_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+			})
+			c := newConsole(t, api, access.Control{})
+			c.config.Now = func() time.Time { return now }
+			s, err := resultsOfDay(t.Context(), &visit{console: c, api: c.client(&http.Request{})})
+			if err != nil || s.Total != test.total || pages != test.pages || s.AtLeast != test.atLeast || len(s.Hours) != dayHours {
+				t.Errorf("%d in %d pages, at least: %v, %v", s.Total, pages, s.AtLeast, err)
+			}
+			var hours []string
+			edge, unknown := -1, 0
+			for n := range s.Hours {
+				h := s.Hours[dayHours-1-n]
+				if n < 3 {
+					hours = append(hours, fmt.Sprint(h.Count))
+				}
+				if h.AtLeast {
+					edge = n
+				}
+				if h.Unknown {
+					unknown++
+				}
+			}
+			if got := strings.Join(hours, " "); got != test.hours || edge != test.edge || unknown != test.unknownAll || s.Unknown() != unknown*sparkStep {
+				t.Errorf("hours %s, the edge at %d, %d are not known", got, edge, unknown)
+			}
+		})
+	}
+}
+
+// What was counted is not counted again for some minutes, for who sees the same, and for nobody else.
+func TestDaysAreKept(t *testing.T) {
+	t.Parallel()
+	now, counted := goldenNow(), 0
+	var d days
+	look := func(key string, err error) int {
+		t.Helper()
+		s, got := d.get(key, now, func() (daySeries, error) {
+			counted++
+			return daySeries{Total: counted, CountedAt: now}, err
+		})
+		if !errors.Is(got, err) {
+			t.Errorf("%v", got)
+		}
+		return s.Total
+	}
+	lost := errors.New("no line")
+	steps := []int{look("a", lost), look("a", nil), look("a", nil), look("b", nil)}
+	now = now.Add(dayAge)
+	if steps = append(steps, look("a", nil)); !slices.Equal(steps, []int{1, 2, 2, 3, 4}) {
+		t.Errorf("counted %v", steps)
+	}
+	for n := range 2 * maxDays {
+		look(fmt.Sprint(n), nil)
+	}
+	if len(d.kept) > maxDays {
+		t.Errorf("%d are kept", len(d.kept))
+	}
+}

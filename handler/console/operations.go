@@ -1,0 +1,108 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/vibedata/roundhouse/handler/access"
+	"github.com/vibedata/roundhouse/handler/api"
+)
+
+const operationsPath = Root + "/operations"
+
+// operationRoutes are those of work on many things.
+func operationRoutes() []route {
+	all := []route{
+		{api.Route{Method: http.MethodGet, Path: operationsPath, Permission: access.OperationsRead}, operationList},
+		{api.Route{Method: http.MethodGet, Path: operationPath, Permission: access.OperationsRead}, showOperation},
+	}
+	for _, name := range []string{"cancel", "pause", "resume"} {
+		all = append(all, route{api.Route{Method: http.MethodPost, Path: operationPath + "/" + name, Permission: access.OperationsCancel}, commandOperation(name)})
+	}
+	return all
+}
+
+// operationsPage is a page of the list of operations.
+type operationsPage struct {
+	Filter operationFilter
+	Items  []operation
+	// Next is the address of what follows, and First that of the beginning; "" where there is none.
+	Next, First string
+	// Problem is what is wrong with the filter.
+	Problem Text
+}
+
+// operationFilter selects operations, as the address has it.
+type operationFilter struct {
+	Status string
+	By     Text
+}
+
+// Statuses are what the form offers. Open are those that have not ended.
+func (operationFilter) Statuses() []string {
+	return []string{anyStatus, "Open", "NotStarted", "Running", "Paused", "Succeeded", "Failed", "Canceled"}
+}
+
+// Narrowed says whether there is a filter.
+func (f operationFilter) Narrowed() bool { return f.Status != anyStatus || f.By != "" }
+
+// query is the filter, from a place of the list on.
+func (f operationFilter) query(token string) url.Values {
+	out := url.Values{}
+	for name, value := range map[string]string{"status": f.Status, "by": string(f.By), "continuationToken": token} {
+		if value != "" && (name != "status" || value != anyStatus) {
+			out.Set(name, value)
+		}
+	}
+	return out
+}
+
+// CommandLine is the command that shows the same.
+func (f operationFilter) CommandLine() Text {
+	words := []string{"roundhouse", "operation", "list"}
+	if f.Status != anyStatus {
+		words = append(words, "--status", f.Status)
+	}
+	if f.By != "" {
+		words = append(words, "--by="+string(f.By))
+	}
+	return commandLine(words...)
+}
+
+// operationList lists operations, the newest first.
+func operationList(ctx context.Context, v *visit) (page, error) {
+	query := v.r.URL.Query()
+	p := operationsPage{Filter: operationFilter{Status: query.Get("status"), By: Text(query.Get("by"))}}
+	if p.Filter.Status == "" {
+		p.Filter.Status = anyStatus
+	}
+	token := query.Get("continuationToken")
+	if token != "" {
+		p.First = address(operationsPath, p.Filter.query(""))
+	}
+	var list operations
+	out := page{template: "operations", title: "Operations", model: &p}
+	err := v.api.get(ctx, "/api/operations", p.Filter.query(token), &list)
+	if problem, ok := badFilter(err); ok {
+		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
+	} else if err != nil {
+		return page{}, err
+	}
+	p.Items = list.Items
+	if list.Token != "" {
+		p.Next = address(operationsPath, p.Filter.query(list.Token))
+	}
+	return out, nil
+}
+
+// operations are a page of them, as the API has it.
+type operations struct {
+	Items []operation `json:"items"`
+	Token string      `json:"continuationToken"`
+}
+
+func (l operations) empty() bool { return len(l.Items) == 0 }
+
+// Link is the address of its page.
+func (o operation) Link() string { return operationLink(o.ID) }
