@@ -9,6 +9,7 @@ import (
 
 	"github.com/vibedata/roundhouse/handler"
 	"github.com/vibedata/roundhouse/handler/console"
+	"github.com/vibedata/roundhouse/internal/browser"
 )
 
 // An operation is found in the list, paused and resumed by keyboard alone; both pages are as all pages are to be.
@@ -25,25 +26,25 @@ func TestBrowserOperations(t *testing.T) {
 	server := httptest.NewServer(bench.Host)
 	t.Cleanup(server.Close)
 	bench.Restart(settings, func(*handler.Config) {})
-	b := openBrowser(t, server.URL)
-	b.open(console.Root + "/?code=" + localKey)
+	b := browser.Open(t, server.URL)
+	b.Open(console.Root + "/?code=" + localKey)
 	for _, step := range []string{"Operations", "retry dead letters", "Pause"} {
-		b.tabTo(step)
-		b.enter()
+		b.TabTo(step)
+		b.Enter()
 	}
 	bench.Deliver()
-	b.do(chromedp.WaitVisible(`[data-status=Paused]`))
-	b.look(map[string]string{"operations": console.Root + "/operations", "operations-filter": console.Root + "/operations?status=Open&by=x", "operation-paused": path})
-	b.open(path)
-	b.tabTo("Resume")
-	b.enter()
+	b.Do(chromedp.WaitVisible(`[data-status=Paused]`))
+	b.Look(map[string]string{"operations": console.Root + "/operations", "operations-filter": console.Root + "/operations?status=Open&by=x", "operation-paused": path}, nil)
+	b.Open(path)
+	b.TabTo("Resume")
+	b.Enter()
 	bench.Deliver()
-	b.do(chromedp.WaitVisible(`[data-status=Running]`))
-	b.tabTo("Cancel the operation")
-	b.enter()
+	b.Do(chromedp.WaitVisible(`[data-status=Running]`))
+	b.TabTo("Cancel the operation")
+	b.Enter()
 	bench.Deliver()
-	b.do(chromedp.WaitVisible(`[data-status=Canceled]`))
-	if text := eval[string](b, `document.querySelector("main").textContent`); strings.Contains(text, "Pause") || !strings.Contains(text, "1 done") {
+	b.Do(chromedp.WaitVisible(`[data-status=Canceled]`))
+	if text := browser.Eval[string](b, `document.querySelector("main").textContent`); strings.Contains(text, "Pause") || !strings.Contains(text, "1 done") {
 		t.Errorf("the page says %s", text)
 	}
 }
