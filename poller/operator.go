@@ -128,7 +128,9 @@ func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) 
 }
 
 // clearFailures prepares a document for a run from another position.
-func (d *Document) clearFailures() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
+func (d *Document) clearFailures() {
+	d.Failure, d.TickFailure, d.Quarantine, d.Retired = nil, nil, nil, false
+}
 
 // change changes an existing document.
 func (o Operator) change(ctx context.Context, poller, what string, how ChangeOptions, change func(d *Document, now time.Time) error) (Change, error) {
