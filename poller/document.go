@@ -46,6 +46,8 @@ type Document struct {
 	PolledAt time.Time `json:"polled_at,omitzero"`
 	// Retired makes the document a tombstone, which keeps the fencing token.
 	Retired bool `json:"retired,omitempty"`
+	// Requests are the latest changes by operators that had a request id, oldest first: each is made once.
+	Requests []Request `json:"requests,omitempty"`
 
 	extra fields
 }

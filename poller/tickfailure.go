@@ -86,14 +86,21 @@ func (f *TickFailures) Add(ctx context.Context, cause error) error {
 	return nil
 }
 
-// Clear notes that a tick has succeeded, and takes away the record that the tick has found, nil for none.
-func (f *TickFailures) Clear(ctx context.Context, found *TickFailure) error {
+// Forget lets the next failure be the first one again. It writes nothing.
+func (f *TickFailures) Forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.written, f.unwritten = time.Time{}, 0
+}
+
+// Clear notes that a tick has succeeded, and takes away the record that the tick has found, nil for none.
+func (f *TickFailures) Clear(ctx context.Context, found *TickFailure) error {
+	f.Forget()
 	if found == nil {
 		return nil
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	err := f.change(ctx, func(doc *Document, _ time.Time) bool {
 		found := doc.TickFailure != nil
 		doc.TickFailure = nil
