@@ -51,7 +51,9 @@ func wirePollers(s settings.Settings, with Platform, node poller.Node, definitio
 	p := &pollers{starts: map[string]engine.RetryFunc{}, stores: map[string]poller.Store{
 		poller.StateBlob: poller.BlobStore{Blobs: with.Blobs}, poller.StateTable: poller.TableStore{Tables: with.Tables}}}
 	p.admin = admin.Admin{Blob: p.stores[poller.StateBlob], Table: p.stores[poller.StateTable], Settings: s.Pollers,
-		DSN: func(ctx context.Context, s poller.Setting) (string, error) { return connection(s.Connection, with)(ctx) }}
+		DSN: func(ctx context.Context, s poller.Setting) (string, error) {
+			return connection(s.Connection, with)(ctx)
+		}}
 	var errs []error
 	for _, setting := range s.Pollers {
 		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, with), failures: poller.TickFailures{Store: p.stores[setting.State], Poller: setting.Name}}

@@ -2,12 +2,14 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/sqlsource"
 )
 
 // ErrNotDefined: the settings do not define the poller, so nothing is known of its source.
@@ -146,4 +148,16 @@ func (a Admin) kept(ctx context.Context, name string) (kind string, err error) {
 		return poller.StateBlob, nil
 	}
 	return poller.StateTable, err
+}
+
+// Definition is what the poller reads: as the settings have it, or else as its state has kept it. ok is false when neither says.
+func (p Poller) Definition() (d poller.Definition, ok bool) {
+	if p.Setting != nil {
+		c, err := sqlsource.Decode(p.Setting.Source)
+		return c.Definition(), err == nil
+	}
+	if doc := p.View.Document; doc != nil && len(doc.Definition) > 0 {
+		return d, json.Unmarshal(doc.Definition, &d) == nil
+	}
+	return d, false
 }
