@@ -181,7 +181,7 @@ func TestPollerIsShown(t *testing.T) {
 	if s := d.Settings; s == nil || s.Connection.Setting != "DSN" || s.Engine.Engine != "hmac" || s.Function != "poller-orders-timer" || s.LeaseTTL != "2m0s" || s.Definition.Object != "orders" || !s.Quarantines {
 		t.Errorf("%+v", d.Settings)
 	}
-	if !strings.Contains(string(d.Document), `"fencing_token": 41`) || strings.Contains(rec.Body.String(), "shop.db") {
+	if !strings.Contains(string(d.Document), `"fencing_token":41`) || strings.Contains(rec.Body.String(), "shop.db") {
 		t.Errorf("%s", rec.Body)
 	}
 	if d := data[pollerDetail](t, b.get(t, "/api/pollers/away")); d.Condition != poller.New || d.Document != nil {
