@@ -53,6 +53,9 @@ func TestCloneOntoOneThatHasOnlyFailed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		w.source.Append(3)
 		w.tick(w.process(nil, nil))
+		if _, err := w.operator().BreakLease(t.Context(), name, poller.ChangeOptions{Request: poller.Request{ID: "of the other", Digest: "a"}}); err != nil {
+			t.Fatal(err)
+		}
 		failures := poller.TickFailures{Store: w.store(), Poller: "copy"}
 		if err := failures.Add(t.Context(), errors.New("no connection string")); err != nil {
 			t.Fatal(err)

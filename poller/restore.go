@@ -114,9 +114,6 @@ func (o Operator) Clone(ctx context.Context, from, to string, how ChangeOptions)
 		after := source.Document.clone()
 		after.PollerName, after.Lease, after.PolledAt = to, Lease{}, time.Time{}
 		after.Backfill, after.Requests = nil, nil
-		if doc != nil {
-			after.Requests = doc.Requests
-		}
 		after.clearFailures()
 		return after, nil
 	})
