@@ -13,6 +13,7 @@ import (
 	"github.com/vibedata/roundhouse/handler/settings"
 	"github.com/vibedata/roundhouse/handler/trigger"
 	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/poller/sink"
 	"github.com/vibedata/roundhouse/poller/sqlsource"
 	"github.com/vibedata/roundhouse/services/secrets"
@@ -31,6 +32,8 @@ type pollerJob struct {
 	open   *sqlsource.Source
 
 	count pollerCount
+	// failures writes down that the source could not be opened: there is no runner then that does.
+	failures poller.TickFailures
 }
 
 // pollers are those of the program.
@@ -38,6 +41,8 @@ type pollers struct {
 	jobs   []*pollerJob
 	stores map[string]poller.Store
 	starts map[string]engine.RetryFunc
+	// admin is for who looks at them and changes them.
+	admin admin.Admin
 }
 
 // wirePollers makes the jobs. Errors are those of definitions; nothing is sent.
@@ -45,9 +50,13 @@ func wirePollers(s settings.Settings, with Platform, node poller.Node, definitio
 	log *slog.Logger) (*pollers, error) {
 	p := &pollers{starts: map[string]engine.RetryFunc{}, stores: map[string]poller.Store{
 		poller.StateBlob: poller.BlobStore{Blobs: with.Blobs}, poller.StateTable: poller.TableStore{Tables: with.Tables}}}
+	p.admin = admin.Admin{Blob: p.stores[poller.StateBlob], Table: p.stores[poller.StateTable], Settings: s.Pollers,
+		DSN: func(ctx context.Context, s poller.Setting) (string, error) {
+			return connection(s.Connection, with)(ctx)
+		}}
 	var errs []error
 	for _, setting := range s.Pollers {
-		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, with)}
+		j := &pollerJob{setting: setting, dsn: connection(setting.Connection, with), failures: poller.TickFailures{Store: p.stores[setting.State], Poller: setting.Name}}
 		var err error
 		if j.source, err = sqlsource.Decode(setting.Source); err != nil {
 			errs = append(errs, fmt.Errorf("%s: poller %s: %w", settings.Pollers, setting.Name, err))
@@ -112,8 +121,9 @@ func (j *pollerJob) handle(ctx context.Context, _ trigger.TimerDelivery) error {
 	runner, err := j.start(ctx)
 	if err != nil {
 		j.count.unopened()
-		return err
+		return errors.Join(err, j.failures.Add(ctx, err))
 	}
+	j.failures.Forget() // the record itself is the runner's to take away, when its tick succeeds
 	_, err = runner.Tick(ctx)
 	if errors.Is(err, sqlsource.ErrLogin) || errors.Is(err, sqlsource.ErrConnection) {
 		j.stop() // the next tick reads the connection string anew

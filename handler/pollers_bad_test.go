@@ -84,6 +84,7 @@ func TestPollersWithBadInput(t *testing.T) {
 					t.Errorf("no %q in %v", text, err)
 				}
 			}
+			w.failing(t, name, bad)
 			if err := w.tick(t, "good"); err != nil {
 				t.Errorf("the other: %v", err)
 			}
@@ -91,6 +92,26 @@ func TestPollersWithBadInput(t *testing.T) {
 				t.Errorf("the other has sent %d rows, %v", n, err)
 			}
 		})
+	}
+}
+
+// failing holds that a poller whose tick has failed is among the others, with what is wrong, wherever its state is.
+func (w *polledTable) failing(t *testing.T, name string, bad badInput) {
+	t.Helper()
+	if bad.away {
+		return // its state cannot be read
+	}
+	page, more, err := w.pollers.admin.Page(t.Context(), "", 10)
+	if err != nil || more || len(page) != 2 {
+		t.Fatalf("%d pollers, %v", len(page), err)
+	}
+	for _, p := range page {
+		switch {
+		case p.Name == "good" && p.Condition() != poller.New:
+			t.Errorf("%s is %s", p.Name, p.Condition())
+		case p.Name == name && (p.Condition() != poller.Failing || !strings.Contains(p.View.Document.WhatIsWrong(), bad.want[len(bad.want)-1])):
+			t.Errorf("%s is %s: %q", p.Name, p.Condition(), p.View.Document.WhatIsWrong())
+		}
 	}
 }
 

@@ -36,6 +36,8 @@ type Document struct {
 	Lease      Lease       `json:"lease"`
 	// Failure is nil unless the batch behind the checkpoint has failed.
 	Failure *Failure `json:"failure,omitempty"`
+	// TickFailure is nil unless the latest tick ended with an error that is not that of Failure.
+	TickFailure *TickFailure `json:"tick_failure,omitempty"`
 	// Quarantine is the state of the circuit breaker.
 	Quarantine *Quarantine `json:"quarantine,omitempty"`
 	// Backfill is nil for a poller without an end.
@@ -44,6 +46,8 @@ type Document struct {
 	PolledAt time.Time `json:"polled_at,omitzero"`
 	// Retired makes the document a tombstone, which keeps the fencing token.
 	Retired bool `json:"retired,omitempty"`
+	// Requests are the latest changes by operators that had a request id, oldest first: each is made once.
+	Requests []Request `json:"requests,omitempty"`
 
 	extra fields
 }
@@ -172,6 +176,9 @@ func (d *Document) check() error {
 	}
 	if f := d.Failure; f != nil && (f.Attempts < 0 || f.Rows < 0 || f.Suspects < 0) {
 		errs = append(errs, errors.New("failure has negative numbers"))
+	}
+	if f := d.TickFailure; f != nil && f.Ticks < 0 {
+		errs = append(errs, errors.New("tick_failure has a negative number"))
 	}
 	if q := d.Quarantine; q != nil && (q.Rows < 0 || q.Quarantined < 0) {
 		errs = append(errs, errors.New("quarantine has negative numbers"))

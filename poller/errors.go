@@ -52,6 +52,8 @@ var (
 	ErrLeaseLive = errors.New("the poller is running")
 	// ErrExists: the target of a clone exists already.
 	ErrExists = errors.New("there is such a poller already")
+	// ErrRequestReused: the request id belongs to another change. Repeat that one, or use another id.
+	ErrRequestReused = errors.New("the request id belongs to another change")
 	// ErrInvalid: a name, cursor, file or setting is not valid; the text says what to do.
 	ErrInvalid = errors.New("invalid")
 )

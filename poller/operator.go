@@ -35,6 +35,9 @@ type ChangeOptions struct {
 	// Force makes the change although a process has the lease. The owner of the lease is fenced: it cannot commit any
 	// more, and its batch is delivered again. Force also accepts a checkpoint of another poller or definition.
 	Force bool
+	// Request makes repeats of the change one change, however often and wherever it is asked for: of the latest changes of a
+	// poller it is remembered that they were made. Its zero value makes each a change of its own.
+	Request Request
 }
 
 // Change is what an operation has changed, or would change.
@@ -42,8 +45,9 @@ type Change struct {
 	Poller string
 	// Before is nil when there was no document. After is what is stored now, or would be.
 	Before, After *Document
-	// Applied is false for a dry run. Fenced says that a process had the lease.
-	Applied, Fenced bool
+	// Applied is false for a dry run. Fenced says that a process had the lease. Repeated says that the request was carried out
+	// before: Before is nil then, and After is what is stored now.
+	Applied, Fenced, Repeated bool
 }
 
 // List returns the names of the pollers that have a state, ascending.
@@ -128,7 +132,9 @@ func (o Operator) Retire(ctx context.Context, poller string, how ChangeOptions) 
 }
 
 // clearFailures prepares a document for a run from another position.
-func (d *Document) clearFailures() { d.Failure, d.Quarantine, d.Retired = nil, nil, false }
+func (d *Document) clearFailures() {
+	d.Failure, d.TickFailure, d.Quarantine, d.Retired = nil, nil, nil, false
+}
 
 // change changes an existing document.
 func (o Operator) change(ctx context.Context, poller, what string, how ChangeOptions, change func(d *Document, now time.Time) error) (Change, error) {
@@ -164,6 +170,10 @@ func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions
 			out.Applied = true // the previous write was applied, and its answer was lost
 			return out, nil
 		}
+		if out.Repeated, err = doc.has(how.Request); err != nil || out.Repeated {
+			out.After, out.Applied = doc, out.Repeated
+			return out, err
+		}
 		out.Before, out.Fenced = doc, doc != nil && live(doc, state.Time)
 		if out.Fenced && !how.Force {
 			return out, fmt.Errorf("%w: %s has the lease, with token %d, until %s: wait, stop it, or force",
@@ -175,6 +185,7 @@ func (o Operator) tryWrite(ctx context.Context, poller string, how ChangeOptions
 		if doc != nil {
 			out.After.fence(max(doc.Lease.Token+1, out.After.Lease.Token), state.Time)
 		}
+		out.After.remember(how.Request, state.Time)
 		if how.DryRun {
 			return out, nil
 		}

@@ -95,7 +95,7 @@ func recoveredToken(data []byte) int64 {
 }
 
 // Clone gives a new poller the checkpoint and the definition of another one. Its lease is free. Its token is 0, or
-// higher than that of a tombstone with its name. The errors are those of the other operations, and ErrExists.
+// higher than that of a tombstone with its name. A state that says no more than that ticks have failed counts as none. The errors are those of the other operations, and ErrExists.
 func (o Operator) Clone(ctx context.Context, from, to string, how ChangeOptions) (Change, error) {
 	source, err := o.Show(ctx, from)
 	if err == nil && source.Document.Retired {
@@ -108,12 +108,12 @@ func (o Operator) Clone(ctx context.Context, from, to string, how ChangeOptions)
 		return Change{}, wrap(from, "clone the checkpoint", err)
 	}
 	return o.write(ctx, to, "clone the checkpoint of "+from, how, func(doc *Document, state State) (*Document, error) {
-		if doc != nil && !doc.Retired || doc == nil && state.ETag != "" {
+		if doc != nil && !doc.Retired && !doc.untouched() || doc == nil && state.ETag != "" {
 			return nil, ErrExists
 		}
 		after := source.Document.clone()
 		after.PollerName, after.Lease, after.PolledAt = to, Lease{}, time.Time{}
-		after.Backfill = nil
+		after.Backfill, after.Requests = nil, nil
 		after.clearFailures()
 		return after, nil
 	})

@@ -113,6 +113,7 @@ type Runner struct {
 	definition  json.RawMessage
 	leases      *leaseManager
 	counters    counters
+	failures    *TickFailures
 
 	// running is held by a tick, which alone uses the fields that follow.
 	running  sync.Mutex
@@ -147,8 +148,9 @@ func NewRunner(c RunnerConfig) (*Runner, error) {
 	}
 	o := c.Options
 	r := &Runner{config: c, options: o, fingerprint: fingerprint, definition: text,
-		leases: &leaseManager{store: c.Store, poller: c.Name, node: c.Node, owner: ownerOf(c), ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
-		size:   batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
+		leases:   &leaseManager{store: c.Store, poller: c.Name, node: c.Node, owner: ownerOf(c), ttl: o.LeaseTTL, margin: min(o.LeaseTTL/2, 5*time.Second), clock: &clock{now: c.Now}},
+		failures: &TickFailures{Store: c.Store, Poller: c.Name, Now: c.Now},
+		size:     batchSize{least: o.MinBatch, most: o.MaxBatch, step: o.BatchSize, target: o.HandlerTarget, size: o.BatchSize}}
 	r.counters.c.Lag = -1
 	return r, nil
 }
@@ -188,6 +190,7 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 	if errors.Is(err, ErrHeld) || errors.Is(err, ErrRetired) || errors.Is(err, ErrWaiting) {
 		return r.skipped(err), nil
 	}
+	err = r.record(ctx, t.doc, err)
 	r.counters.add(func(c *Counters) {
 		c.Ticks++
 		c.BatchSize, c.HeldBack = r.size.size, t.result.HeldBack
@@ -209,6 +212,24 @@ func (r *Runner) Tick(ctx context.Context) (Result, error) {
 	})
 	r.report(ctx, t.result, err)
 	return t.result, wrap(r.config.Name, "tick", err)
+}
+
+// record keeps in the state whether ticks fail, for those who do not read the log, and returns the error of the tick. doc is the state
+// as the tick has left it, nil when it was not read. A state that cannot be read says so itself, and a lease that is lost leaves the
+// work to the next tick.
+func (r *Runner) record(ctx context.Context, doc *Document, err error) error {
+	var recordErr error
+	switch {
+	case errors.Is(err, ErrLost) || errors.Is(err, ErrCorrupt) || errors.Is(err, ErrVersion):
+	case err != nil && !errors.Is(err, ErrBatch) && !errors.Is(err, ErrBreaker): // these two are in Failure
+		recordErr = r.failures.Add(ctx, err)
+	case doc != nil:
+		recordErr = r.failures.Clear(ctx, doc.TickFailure)
+	}
+	if recordErr != nil && err != nil {
+		return fmt.Errorf("%w; and %w", err, recordErr)
+	}
+	return errors.Join(err, recordErr)
 }
 
 func (r *Runner) skipped(why error) Result {

@@ -278,8 +278,8 @@ func TestSourceFailures(t *testing.T) {
 		if _, err := r.Tick(t.Context()); !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "poller orders: ") {
 			t.Errorf("got %v", err)
 		}
-		if w.state.count() != 0 {
-			t.Error("something was written")
+		if d := w.document(); w.state.count() != 1 || d.Lease.Token != 0 || d.Checkpoint != nil {
+			t.Errorf("more than the failure was written: %+v", d)
 		}
 		w.source.Fail(nil)
 		w.source.Append(1)

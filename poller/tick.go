@@ -30,10 +30,10 @@ func (t *tick) run(ctx context.Context) error {
 	if doc == nil {
 		doc = newDocument(t.config.Name)
 	}
+	t.doc = doc
 	if err := t.mayRun(doc, state); err != nil || t.result.Done {
 		return err
 	}
-	t.doc = doc
 	if err := t.check(ctx); err != nil {
 		return err
 	}

@@ -35,7 +35,8 @@ const (
 	RegistryRead             Permission = "registry.read"
 	RegistryWrite            Permission = "registry.write" // add, change, drain, resume, unlock and remove instances
 	SchedulesRun             Permission = "schedules.run"  // what a schedule would send, now
-	PollersChange            Permission = "pollers.change"
+	PollersRead              Permission = "pollers.read"
+	PollersChange            Permission = "pollers.change" // reset, clone, retire, accept a definition, break a lease
 	AuditRead                Permission = "audit.read"
 )
 
@@ -45,7 +46,7 @@ func Permissions() []Permission {
 		Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, DeadLettersDecide, DeadLettersBulk,
 		OrchestrationsRead, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OrchestrationsPurge, OrchestrationsForcePurge,
 		OutboxRead, OutboxDecide, OutboxReplay, OperationsRead, OperationsCancel,
-		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, RegistryRead, RegistryWrite, SchedulesRun, PollersChange, AuditRead,
+		TasksRead, TasksAct, TasksAdminister, AcknowledgementsRead, AcknowledgementsSend, RegistryRead, RegistryWrite, SchedulesRun, PollersRead, PollersChange, AuditRead,
 	}
 }
 
@@ -55,12 +56,12 @@ func (p Permission) Known() bool { return p == Public || slices.Contains(Permiss
 // Changes says whether what needs it changes something: then it is recorded who did it.
 func (p Permission) Changes() bool {
 	return !slices.Contains([]Permission{Public, Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead,
-		TasksRead, AcknowledgementsRead, RegistryRead, AuditRead}, p)
+		TasksRead, AcknowledgementsRead, RegistryRead, PollersRead, AuditRead}, p)
 }
 
 // Platform says whether it concerns all tenants at once, so that callers of one tenant cannot have it.
 func (p Permission) Platform() bool {
-	return slices.Contains([]Permission{PlatformRead, OrchestrationsForcePurge, SchedulesRun, PollersChange, AuditRead}, p)
+	return slices.Contains([]Permission{PlatformRead, OrchestrationsForcePurge, SchedulesRun, PollersRead, PollersChange, AuditRead}, p)
 }
 
 // Role is a set of permissions with a name.
@@ -83,7 +84,7 @@ func Roles() []Role { return []Role{Participant, Reader, Operator, Administrator
 // Permissions are those of the role, in the order of the constants; none for a role that does not exist.
 func (r Role) Permissions() []Permission {
 	participant := []Permission{Self, TasksRead, TasksAct}
-	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead, RegistryRead}
+	reader := []Permission{Self, PlatformRead, HistoryRead, TimelineRead, DeadLettersRead, OrchestrationsRead, OutboxRead, OperationsRead, TasksRead, AcknowledgementsRead, RegistryRead, PollersRead}
 	operator := []Permission{DeadLettersDecide, OrchestrationsStart, OrchestrationsSend, OrchestrationsCommand, OutboxDecide, OperationsCancel, TasksAct, AcknowledgementsSend, RegistryWrite, SchedulesRun}
 	var all []Permission
 	switch r {

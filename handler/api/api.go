@@ -24,6 +24,8 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/orchestrator/tasks"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/poller"
+	"github.com/vibedata/roundhouse/poller/admin"
 )
 
 // DefaultTimeout is how long a request may take when Config does not say.
@@ -74,6 +76,10 @@ type Config struct {
 	// Metrics is what a scrape shows, and Health what the probes ask; the path of one that is nil does not exist.
 	Metrics *metrics.Metrics
 	Health  *health.Checks
+	// Pollers are the pollers of databases; without them, their paths do not exist. PollerCounts, if it is set, tells what those of this
+	// process have done, by their names.
+	Pollers      *admin.Admin
+	PollerCounts func() map[string]poller.Counters
 	// Consumers are those of the credentials that engines rotate, by engine; nil leaves their path out.
 	Consumers map[string]*consumers.Consumers
 	// Credentials lists what engines keep that expires, by engine, as it was known some minutes ago; nil leaves its path out.
@@ -143,6 +149,7 @@ type api struct {
 	placement      *engine.Placement
 	schedules      *schedule.Scheduler
 	nodes          func(ctx context.Context) ([]nodes.Info, error)
+	pollers        *pollers
 	result         func(ctx context.Context, engine string, m engine.Message) (engine.Result, error)
 	door           access.Door
 }
@@ -167,6 +174,7 @@ const (
 	orchestrations
 	instances
 	instanceRuns // what has to know which orchestrations run, too
+	databases
 	scrapes
 	probes
 )
@@ -174,7 +182,7 @@ const (
 // parts says which parts the configuration has.
 func (c Config) parts() map[part]bool {
 	return map[part]bool{engines: true, retries: c.Retrier != nil, operations: c.Operations != nil, listedOperations: c.Operations != nil && c.Runtime != nil, outboxes: c.Outbox != nil, humanTasks: c.Tasks != nil, scheduled: c.Schedules != nil, fleet: c.Nodes != nil, credentials: c.Consumers != nil, expiries: c.Credentials != nil,
-		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
+		orchestrations: c.Runtime != nil, instances: c.Registry != nil, instanceRuns: c.Registry != nil && c.Runtime != nil, databases: c.Pollers != nil, scrapes: c.Metrics != nil, probes: c.Health != nil}
 }
 
 // Register mounts the API on e, which answers to everything below /api from then on, and puts paths below /api into
@@ -210,6 +218,7 @@ func Register(e *echo.Echo, c Config) error {
 		placement:      c.Placement,
 		schedules:      c.Schedules,
 		nodes:          c.Nodes,
+		pollers:        newPollers(c),
 		result:         c.Result,
 		door:           c.Door,
 	}

@@ -88,7 +88,20 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 			return changeRequest{"/api/operations/" + op.ID + word, "{}", "operations/" + op.ID}
 		}
 	}
+	poller := func(word, body string) func(string) changeRequest {
+		return func(string) changeRequest {
+			b.putState(t, "parts", stateAt("parts", 7))
+			return changeRequest{"/api/pollers/parts/" + word, body, "pollers/parts"}
+		}
+	}
 	return map[string]func(id string) changeRequest{
+		"POST /api/pollers/:poller/reset-to-beginning":  poller("reset-to-beginning", ""),
+		"POST /api/pollers/:poller/reset-to-checkpoint": poller("reset-to-checkpoint", `{"checkpoint":{"cursor":{"kind":"integer","value":"5"}}}`),
+		"POST /api/pollers/:poller/reset-to-cursor":     poller("reset-to-cursor", `{"value":"5"}`),
+		"POST /api/pollers/:poller/clone-checkpoint":    poller("clone-checkpoint", `{"to":"copy"}`),
+		"POST /api/pollers/:poller/accept-fingerprint":  poller("accept-fingerprint", "{}"),
+		"POST /api/pollers/:poller/break-lease":         poller("break-lease", "{}"),
+		"POST /api/pollers/:poller/retire":              poller("retire", "{}"),
 		"POST /api/registry": func(id string) changeRequest {
 			return changeRequest{"/api/registry", `{"instanceId":"` + id + `"}`, "registry/" + id}
 		},

@@ -78,10 +78,14 @@ func undecodable(err error) error {
 
 // kindOf is a type of this program in the words of JSON.
 func kindOf(t reflect.Type) string {
-	if t.Kind() == reflect.Int {
+	switch t.Kind() {
+	case reflect.Int:
 		return "whole number"
+	case reflect.Bool:
+		return "truth value"
+	default:
+		return "string"
 	}
-	return "string"
 }
 
 func badBody(target, text string) *failure {

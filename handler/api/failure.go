@@ -40,6 +40,14 @@ const (
 	codeInstanceExists  = "InstanceExists"
 	codeInstanceDamaged = "InstanceDamaged"
 
+	// Of pollers.
+	codePollerRunning     = "PollerRunning"
+	codePollerExists      = "PollerExists"
+	codePollerRetired     = "PollerRetired"
+	codePollerDamaged     = "PollerStateDamaged"
+	codePollerUndefined   = "PollerNotDefined"
+	codeSourceUnavailable = "SourceUnavailable"
+
 	// Of human tasks.
 	codeTaskTaken     = "TaskTaken"
 	codeInvalidOutput = "InvalidTaskOutput"
@@ -100,7 +108,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now), pollerFailure(err)); f != nil {
 		return f
 	}
 	var f *failure

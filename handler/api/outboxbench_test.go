@@ -32,6 +32,7 @@ import (
 	"github.com/vibedata/roundhouse/orchestrator/catalog"
 	"github.com/vibedata/roundhouse/orchestrator/nodes"
 	"github.com/vibedata/roundhouse/outbox"
+	"github.com/vibedata/roundhouse/poller/admin"
 	"github.com/vibedata/roundhouse/queues"
 	"github.com/vibedata/roundhouse/tables"
 	"github.com/vibedata/roundhouse/tables/hostlock"
@@ -58,6 +59,7 @@ type outboxBench struct {
 	registry   *registry.Registry
 	placement  *engine.Placement
 	schedules  *schedule.Scheduler
+	pollers    *admin.Admin
 	log        bytes.Buffer
 
 	mu    sync.Mutex
@@ -186,6 +188,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 	if b.schedules, err = schedule.New(schedule.Config{Plan: benchSchedules(t), Tables: b.tables, Queues: b.queues, Now: b.now}); err != nil {
 		t.Fatal(err)
 	}
+	b.pollers = benchPollers(t, b.tables, store)
 	b.metrics.Collect(lease(true))
 	b.metrics.Events(snapshot)
 	b.metrics.Orchestrations(b.census, []string{"approval", "turns"})
@@ -199,7 +202,7 @@ func newOutboxBenchWith(t *testing.T, s stores, change func(c *Config)) *outboxB
 		Consumers: rotating,
 		History:   history, DeadLetters: letters, Engines: []string{"hmac", "tls"}, Now: b.now, Log: slog.New(slog.NewTextHandler(&b.log, nil)),
 		Outbox: admin, Operations: bulk.NewOperations(b.runtime, b.now), Snapshot: snapshot, Metrics: b.metrics, Health: checks,
-		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Nodes: b.listNodes, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, RunID: b.runID, EventID: b.eventID, Runtime: b.runtime, List: b.list.List,
+		Tasks: b.runtime.Tasks(), Schedules: b.schedules, Result: b.result, Nodes: b.listNodes, Pollers: b.pollers, PollerCounts: benchCounts, Registry: b.registry, Placement: b.placement, Door: door(b.tables), Retrier: retrier, RunID: b.runID, EventID: b.eventID, Runtime: b.runtime, List: b.list.List,
 	}
 	change(&config)
 	errs[4] = Register(b.echo, config)

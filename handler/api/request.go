@@ -21,6 +21,8 @@ type request struct {
 	// call is who sends it, once that is known, and after what its change has made of its target.
 	call  *access.Call
 	after string
+	// dryRun says that nothing was to change, so that there is nothing to record.
+	dryRun bool
 }
 
 func newRequest(c echo.Context) *request {

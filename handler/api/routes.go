@@ -31,7 +31,7 @@ func (a *api) resources() []resource {
 	type methods = map[string]method
 	get := func(need access.Permission, run endpoint) methods { return methods{http.MethodGet: {need, run}} }
 	post := func(need access.Permission, run endpoint) methods { return methods{http.MethodPost: {need, run}} }
-	return []resource{
+	return append(a.pollerResources(), []resource{
 		{"/api/me", engines, get(access.Self, a.me)},
 		{"/api/engines", engines, get(access.PlatformRead, a.listEngines)},
 		{"/api/history", engines, get(access.HistoryRead, a.listHistory)},
@@ -90,7 +90,7 @@ func (a *api) resources() []resource {
 		{"/api/health/live", probes, get(access.Public, a.live)},
 		{"/api/health/ready", probes, get(access.Public, a.ready)},
 		{"/api/health/full", probes, get(access.PlatformRead, a.full)},
-	}
+	}...)
 }
 
 // check refuses an endpoint that does not say what it needs.

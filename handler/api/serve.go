@@ -145,6 +145,9 @@ func (a *api) leave(ctx context.Context, m method, r *request, err error) {
 	if !m.need.Changes() || r.call.Began() {
 		return
 	}
+	if err == nil && r.dryRun {
+		return
+	}
 	if err == nil {
 		a.log.ErrorContext(ctx, "a change is not in the audit log", "method", r.http.Method, "path", r.http.URL.Path, "correlationId", r.correlationID)
 		return

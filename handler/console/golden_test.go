@@ -367,6 +367,10 @@ func TestEveryPageIsGolden(t *testing.T) {
 		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation", operationsPath: "operations",
 		outboxPath: "outbox", eventPath: "event", eventPath + "/retry": "event_retry", eventPath + "/skip": "event_skip", eventPath + "/replay": "event_replay"}
 	like := map[string]string{"retry": "expire", "bulk_expire": "bulk_retry", "event_skip": "event_retry", "event_replay": "event_retry"} // these are made as others, whose data is meant to do harm
+	names[pollersPath], names[pollerPath] = "pollers", "poller"
+	for _, a := range pollerActs() {
+		names[pollerPath+"/"+a.name], like["poller_"+a.name] = "poller_"+a.name, "poller_reset-to-cursor"
+	}
 	for _, c := range commands() {
 		names[orchestrationPath+"/"+c.name], like["command_"+c.name] = "command_"+c.name, "command_raise"
 	}

@@ -63,7 +63,8 @@ func meanings() map[access.Permission]string {
 		access.RegistryRead:             "see instances of the registry",
 		access.RegistryWrite:            "add, change, drain, resume, unlock and remove instances",
 		access.SchedulesRun:             "send now what a schedule would",
-		access.PollersChange:            "change where pollers go on",
+		access.PollersRead:              "see pollers, and how far they are behind their databases",
+		access.PollersChange:            "change where pollers go on, take their leases and retire them",
 		access.AuditRead:                "see who did what",
 	}
 }

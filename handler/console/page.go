@@ -49,7 +49,7 @@ type section struct{ Path, Name string }
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
-	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"}, {outboxPath, "Outbox"}, {operationsPath, "Operations"},
+	return []section{{Root, "Home"}, {tasksPath, "Tasks"}, {causesPath, "Dead letters"}, {orchestrationsPath, "Orchestrations"}, {timelinePath, "Timeline"}, {outboxPath, "Outbox"}, {pollersPath, "Pollers"}, {operationsPath, "Operations"},
 		{schedulesPath, "Schedules"}, {registryPath, "Registry"}, {auditPath, "Audit"}, {mePath, "Me"}}
 }
 
@@ -88,7 +88,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "operations", "outbox", "event", "eventact"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "operations", "outbox", "event", "eventact", "pollers", "poller", "polleract"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")

@@ -161,8 +161,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// definition is what of the configuration decides which rows come in which order.
-func (c Config) definition() poller.Definition {
+// Definition is what of the configuration decides which rows come in which order, with the bound that applies when none is given.
+func (c Config) Definition() poller.Definition {
+	if known, ok := dialects()[c.Dialect]; ok && c.Bound == "" {
+		c.Bound = known.bounds[0]
+	}
 	d := poller.Definition{Dialect: c.Dialect, SourceID: c.SourceID, Object: c.Table, Cursor: c.Cursor,
 		Keys: slices.Clone(c.Keys), Deleted: c.Deleted, Bound: c.Bound, Params: map[string]any{}}
 	if c.Query != "" {

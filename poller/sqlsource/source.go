@@ -61,7 +61,7 @@ func Open(c Config) (*Source, error) {
 }
 
 // Definition is what the source reads.
-func (s *Source) Definition() poller.Definition { return s.config.definition() }
+func (s *Source) Definition() poller.Definition { return s.config.Definition() }
 
 // Close closes the connections that the source has made.
 func (s *Source) Close() error {

@@ -100,12 +100,15 @@ func (a *app) examinePollers(ctx context.Context, s Storage, p *patient) {
 		}
 		return err
 	})
-	if !p.tried("pollers", err, about(len(rows), false, "state"), "see docs/pollers.md") {
+	if !p.tried("pollers", err, about(len(rows), false, "poller"), "see docs/pollers.md") {
 		return
 	}
 	for _, row := range rows {
-		if condition := pollerCondition(row); condition == damaged || condition == failing {
-			p.add("poller "+row.Poller, watch, "see docs/pollers.md: roundhouse poller show "+row.Poller, "%s: %s%s", condition, row.Error, stateOf(row.Document).Failure.Error)
+		switch row.Condition {
+		case pollerDamaged, pollerStopped, pollerFailing:
+			p.add("poller "+row.Poller, watch, "see docs/pollers.md: roundhouse poller show "+row.Poller, "%s: %s%s", row.Condition, row.Error, row.Problem)
+		case pollerNew:
+			p.add("poller "+row.Poller, watch, "is the app running, and does it have the function poller-"+row.Poller+"-timer?", "it has never run")
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 var errNoPollers = errors.New("this build has no pollers: use that of the app's version")
 
 func (a *app) pollerCommands() *cobra.Command {
-	list := a.command(spec{use: "list", short: "List the pollers that have a state", run: a.listPollers})
+	list := a.command(spec{use: "list", short: "List the pollers that are defined or have a state", run: a.listPollers})
 	show := a.command(spec{use: "show POLLER", short: "Show the state: checkpoint, lease, failure", args: cobra.ExactArgs(1), run: func(ctx context.Context, args []string) error {
 		return a.withPollers(ctx, func(ctx context.Context, p Pollers) error {
 			state, err := p.Show(ctx, args[0])
@@ -84,14 +84,14 @@ func (a *app) listPollers(ctx context.Context, _ []string) error {
 			return a.printValue(map[string]any{"items": rows})
 		}
 		if len(rows) == 0 {
-			a.note("There are no states of pollers here.")
+			a.note("There are no pollers here: ROUNDHOUSE_POLLERS defines none, and there are no states.")
 			return nil
 		}
 		return a.table(func(width int) error { return writeTable(a.Stdout, width, pollerColumns(), rows) })
 	})
 }
 
-// pollerRows are all states, those that cannot be read with their errors.
+// pollerRows are all pollers, those whose states cannot be read with their errors. To have none is no error.
 func pollerRows(ctx context.Context, p Pollers) ([]pollerRow, error) {
 	names, err := p.List(ctx)
 	rows := []pollerRow{}
@@ -99,7 +99,10 @@ func pollerRows(ctx context.Context, p Pollers) ([]pollerRow, error) {
 		row := pollerRow{Poller: name}
 		var unread error
 		if row.PollerState, unread = p.Show(ctx, name); unread != nil {
-			row.Error, row.Document = unread.Error(), nil
+			row.Document = nil
+			if !errors.Is(unread, ErrMissing) {
+				row.Error = unread.Error()
+			}
 		}
 		rows = append(rows, row)
 	}
@@ -109,33 +112,11 @@ func pollerRows(ctx context.Context, p Pollers) ([]pollerRow, error) {
 func pollerColumns() []column[pollerRow] {
 	return []column[pollerRow]{
 		{title: "POLLER", text: func(r pollerRow) string { return r.Poller }},
-		{title: "STATE", text: pollerCondition},
+		{title: "STATE", text: func(r pollerRow) string { return r.Condition }},
 		{title: "PLACE", text: func(r pollerRow) string { return stateOf(r.Document).Checkpoint.Cursor.String() }, cut: true},
 		{title: "COMMITTED", text: func(r pollerRow) string { return stateOf(r.Document).Checkpoint.UpdatedAt }, cut: true},
 		{title: "OWNER", text: func(r pollerRow) string { return stateOf(r.Document).Lease.Owner }, cut: true},
-		{title: "ERROR", text: func(r pollerRow) string { return r.Error + stateOf(r.Document).Failure.Error }, cut: true},
-	}
-}
-
-// What is wrong with a state.
-const (
-	damaged = "damaged"
-	failing = "failing"
-)
-
-func pollerCondition(r pollerRow) string {
-	s := stateOf(r.Document)
-	switch {
-	case r.Error != "":
-		return damaged
-	case s.Retired:
-		return "retired"
-	case s.Failure.Error != "":
-		return failing
-	case r.Live:
-		return "running"
-	default:
-		return "idle"
+		{title: "ERROR", text: func(r pollerRow) string { return r.Error + r.Problem }, cut: true},
 	}
 }
 

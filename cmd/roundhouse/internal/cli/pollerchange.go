@@ -101,11 +101,11 @@ func (a *app) pollerChangeCommand(action pollerAction) *cobra.Command {
 func (a *app) changePoller(ctx context.Context, p Pollers, g guards, name string, c PollerChange) error {
 	c.DryRun = true
 	would, err := a.tryChange(ctx, p, name, c)
-	if errors.Is(err, ErrRefused) && !a.dryRun(g, true) {
-		return errors.Join(err, a.refused(ctx, a.pollerEntry(name, c, would), err))
-	}
 	if err != nil {
-		return err
+		if a.dryRun(g, true) || errors.Is(err, ErrUnreachable) {
+			return err
+		}
+		return errors.Join(err, a.refused(ctx, a.pollerEntry(name, c, would), err))
 	}
 	d := danger{what: fmt.Sprintf("%s the poller %s", c.Kind, name), name: name, effect: differences(would), storage: true}
 	return a.guarded(ctx, g, d, func(ctx context.Context) error {
@@ -188,9 +188,6 @@ type pollerDocument struct {
 		Owner string `json:"owner_id"`
 		Token int64  `json:"fencing_token"`
 	} `json:"lease"`
-	Failure struct {
-		Error string `json:"error"`
-	} `json:"failure"`
 }
 
 // stateOf is empty for no document, and for one that cannot be read.

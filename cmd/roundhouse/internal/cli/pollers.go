@@ -9,7 +9,7 @@ import (
 // Pollers is what the commands do to pollers: to their state documents, whether the app runs or not. A change frees the
 // lease and fences its owner, in one write.
 type Pollers interface {
-	// List gives the names of the pollers that have a state, ascending.
+	// List gives the names of the pollers that are defined here or have a state, ascending.
 	List(ctx context.Context) ([]string, error)
 	// Show reads a state. A document that is damaged comes with its error.
 	Show(ctx context.Context, poller string) (PollerState, error)
@@ -20,12 +20,22 @@ type Pollers interface {
 }
 
 // PollerState is a state as it is now. Document is the text of the document, Time the clock of its store, Live says that a
-// process has the lease.
+// process has the lease. Condition is how the poller is, in one word, and Problem the error that it has met last, "" for none.
 type PollerState struct {
-	Document json.RawMessage `json:"document,omitempty"`
-	Time     time.Time       `json:"timeUtc"`
-	Live     bool            `json:"live"`
+	Document  json.RawMessage `json:"document,omitempty"`
+	Time      time.Time       `json:"timeUtc,omitzero"`
+	Live      bool            `json:"live"`
+	Condition string          `json:"condition"`
+	Problem   string          `json:"problem,omitempty"`
 }
+
+// The conditions that doctor warns of, as package poller has them.
+const (
+	pollerDamaged = "damaged"
+	pollerStopped = "stopped"
+	pollerFailing = "failing"
+	pollerNew     = "new"
+)
 
 // PollerLag is how far a poller is behind: places are as people read them. Behind is the time between them, where places are
 // times; HeldBack says why rows that are there are not delivered yet.

@@ -151,9 +151,9 @@ func TestPollers(t *testing.T) {
 	for _, e := range page.Entries {
 		audited = append(audited, e.Action)
 	}
-	// The second clone and the first break-lease were refused.
+	// The second clone, the first break-lease and a place that is no integer were refused.
 	want := []string{"retire", "break-lease by force", "break-lease", "reset-to-beginning", "clone-checkpoint to " + d.name + "x", "clone-checkpoint to " + d.name + "x",
-		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to 3"}
+		"accept-fingerprint", "reset-to-checkpoint", "reset-to-cursor to x", "reset-to-cursor to 3"}
 	if !slices.Equal(audited, want) {
 		t.Errorf("in the audit log: %q", audited)
 	}
@@ -171,6 +171,51 @@ func TestPollers(t *testing.T) {
 	}
 	d.settings[Setting] = `{"a`
 	d.want(t, 2, []string{Setting}, "list")
+}
+
+// A poller whose ticks fail is listed as failing with the error, one that is defined and has never run is listed, too, and doctor warns of
+// both, and of a state that cannot be read. What is refused of that is in the audit log.
+func TestPollersThatFailAreSeen(t *testing.T) {
+	t.Parallel()
+	d := newConsole(t)
+	failures := poller.TickFailures{Store: d.blob, Poller: d.name}
+	must(t, failures.Add(t.Context(), errors.New("fetch postgres public.orders: the database cannot be reached")))
+	fresh, damaged := azuritetest.Name("fresh"), azuritetest.Name("damaged")
+	d.settings[Setting] = strings.TrimSuffix(d.settings[Setting], "}") + `,"` + fresh + `":{"connection":{"setting":"NONE"},"source":` + strings.Replace(source, "%s", "", 1) + `,"deliver":{"engine":{"engine":"update"}}}}`
+	_, err := d.blob.Swap(t.Context(), damaged, []byte("{"), "")
+	must(t, err)
+	var list struct {
+		Items []struct{ Poller, Condition, Problem, Error string }
+	}
+	must(t, json.Unmarshal([]byte(d.want(t, 0, nil, "list", "-o", "json")), &list))
+	got := map[string][2]string{}
+	for _, item := range list.Items {
+		got[item.Poller] = [2]string{item.Condition, item.Problem + item.Error}
+	}
+	if g := got[d.name]; g != [2]string{"failing", "fetch postgres public.orders: the database cannot be reached"} {
+		t.Errorf("a poller whose ticks fail: %q", g)
+	}
+	if g := got[fresh]; g != [2]string{"new", ""} {
+		t.Errorf("a poller that has never run: %q", g)
+	}
+	if g := got[damaged]; g[0] != "damaged" || !strings.Contains(g[1], "state document damaged") {
+		t.Errorf("a state that cannot be read: %q", g)
+	}
+	d.want(t, 0, []string{d.name, "failing", fresh, "new", "the database cannot be reached"}, "list")
+	var out bytes.Buffer
+	m := cli.Main{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Lookup: d.lookup, Pollers: Open(d.lookup)}
+	m.Run(t.Context(), []string{"doctor", "--storage", d.settings["AzureWebJobsStorage"]})
+	for _, text := range []string{"poller " + d.name, "failing: fetch postgres public.orders", "poller " + fresh, "it has never run", "poller " + damaged, "damaged: "} {
+		if !strings.Contains(out.String(), text) {
+			t.Errorf("doctor has no %q:\n%s", text, out.String())
+		}
+	}
+	d.want(t, 1, []string{"state document damaged"}, "retire", damaged, "--yes")
+	page, err := d.audit.List(t.Context(), audit.Filter{Target: "pollers/" + damaged}, 10, "")
+	must(t, err)
+	if len(page.Entries) != 1 || page.Entries[0].Outcome != audit.Refused || page.Entries[0].Action != "retire" {
+		t.Errorf("in the audit log: %+v", page.Entries)
+	}
 }
 
 // Nothing changes before it is confirmed; at a terminal, that is by the poller's name.
