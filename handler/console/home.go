@@ -105,5 +105,5 @@ func home(ctx context.Context, v *visit) (page, error) {
 		h.Events = ask[eventList](ctx, v, access.OutboxRead, "/api/workflow/outbox", url.Values{"status": {"dead"}, "pageSize": {shortList}})
 	})
 	wait.Wait()
-	return page{template: "home", title: "Home", model: h}, nil
+	return page{template: "home", title: "Home", model: h, live: Late}, nil
 }
