@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// Soon is after how long a list may look for news at the soonest, and Late for pages that cost storage more.
-	Soon, Late = 5 * time.Second, time.Minute
+	// Interval is after how long a list looks for news, unless somebody has chosen otherwise. Soon is after how long it may at the soonest, and
+	// Late the same for pages that cost storage more.
+	Interval, Soon, Late = 15 * time.Second, 5 * time.Second, time.Minute
 	// maxShared bounds for how long one look holds for others, whatever a browser asks for.
 	maxShared = 45 * time.Second
 	// maxLooks bounds how many looks are kept.

@@ -28,7 +28,7 @@ const filter = () => {
   if (details) {
     details.open = true;
   }
-  form?.querySelector("input:not([type=hidden]), select")?.focus();
+  (form?.querySelector("input:not([type=hidden], [type=checkbox])") ?? form?.querySelector("select"))?.focus();
 };
 
 const actions = {
