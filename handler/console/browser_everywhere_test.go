@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -158,10 +159,19 @@ func TestBrowserKeys(t *testing.T) {
 	b.goes(path+"/retry", "r")
 	b.ready(path)
 	b.goes(path+"/expire", "e")
+	b.ready(path)
+	eval[bool](b, `document.querySelector("[data-key=r]").outerHTML = '<button type="button" disabled data-key="r" aria-describedby="why">Retry</button><span id="why">You may not.</span>'; true`)
+	b.press("r")
+	b.until(`document.getElementById("said").textContent === "You may not."`)
 	b.goes(console.Root+"/orchestrations", "g", "o")
 	b.goes(letters+"/causes", "g", "d")
 	b.press("?")
 	b.do(chromedp.WaitVisible("#help"))
+	axe, err := os.ReadFile("testdata/axe/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.accessible("help", string(axe))
 	b.press("j", kb.Escape)
 	b.until(`!document.getElementById("help").open`)
 	b.do(chromedp.SetValue("#keys", "off"))
@@ -196,7 +206,13 @@ func TestBrowserPalette(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		b.prefer(scheme)
 		b.accessible("palette, "+scheme, string(axe))
+		b.picture("palette-" + scheme)
 	}
+	b.do(chromedp.EmulateViewport(360, 740))
+	if width := eval[int](b, `document.documentElement.scrollWidth`); width > 360 {
+		t.Errorf("with the palette, the page is %d wide on a screen of 360", width)
+	}
+	b.do(chromedp.EmulateViewport(1280, 800))
 	marked := `document.getElementById(document.getElementById("palette-text").getAttribute("aria-activedescendant"))`
 	first := eval[string](b, marked+`.textContent`)
 	b.press(kb.ArrowDown)
@@ -290,5 +306,39 @@ func TestBrowserTimes(t *testing.T) {
 	b.ready(path)
 	if now := text(); now != sent {
 		t.Errorf("with a zone that nobody knows: %q", now)
+	}
+}
+
+// On paper there is what the page says, in dark on light, and nothing to click; who asks for less motion gets none.
+func TestBrowserMedia(t *testing.T) {
+	t.Parallel()
+	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})
+	path := bench.bury(t, "work-1", "", "the vault answered 503")
+	b := openApp(t, bench)
+	eval[bool](b, `localStorage.setItem("theme", "dark"); true`)
+	b.ready(path)
+	media := func(p emulation.SetEmulatedMediaParams) {
+		t.Helper()
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const shown = `[...document.querySelectorAll("a, button, select, input")].filter((e) => e.checkVisibility() && !e.closest("dd, li")).map((e) => e.textContent)`
+	if eval[int](b, shown+`.length`) == 0 {
+		t.Error("nothing can be clicked on the screen")
+	}
+	media(emulation.SetEmulatedMediaParams{Media: "print"})
+	if left := eval[[]string](b, shown); len(left) > 0 {
+		t.Errorf("on paper there are %q", left)
+	}
+	if back := eval[string](b, `getComputedStyle(document.body).backgroundColor`); back != "rgb(255, 255, 255)" {
+		t.Errorf("the paper is %s", back)
+	}
+	const motion = `[...document.querySelectorAll("a")].some((a) => getComputedStyle(a).transitionDuration !== "0s")`
+	for value, want := range map[string]bool{"reduce": false, "no-preference": true} {
+		media(emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: value}}})
+		if got := eval[bool](b, motion); got != want {
+			t.Errorf("%s: something moves: %v", value, got)
+		}
 	}
 }

@@ -133,9 +133,12 @@ func maxAge(r *http.Request) time.Duration {
 	return 0
 }
 
+// looked names what somebody looks at: the address, for those who see what he sees.
+func (v *visit) looked() string { return string(v.me.Scope) + "\n" + v.r.URL.RequestURI() }
+
 // unchanged says, without asking storage, that the browser has a page as somebody else has seen it just now.
 func (c *Console) unchanged(v *visit, r route) bool {
-	return v.looksAgain() && v.may(r.Permission) && c.looks.holds(v.r.URL.RequestURI(), v.r.Header.Get("If-None-Match"), maxAge(v.r), c.config.Now())
+	return v.looksAgain() && v.may(r.Permission) && c.looks.holds(v.looked(), v.r.Header.Get("If-None-Match"), maxAge(v.r), c.config.Now())
 }
 
 // tell sets the ETag of a page that looks again, and says whether the browser has it as it is.
@@ -145,7 +148,7 @@ func (c *Console) tell(w http.ResponseWriter, v *visit, p page) (tag string, sam
 	}
 	tag = v.seen.tag(p.again())
 	w.Header().Set("ETag", tag)
-	c.looks.note(v.r.URL.RequestURI(), tag, c.config.Now())
+	c.looks.note(v.looked(), tag, c.config.Now())
 	return tag, v.r.Header.Get("If-None-Match") == tag
 }
 

@@ -87,7 +87,8 @@ func TestLooksAreShared(t *testing.T) {
 		{"very old", lettersPath, tag, "max-age=99999999999999", maxShared, operator(), 304, 1},
 		{"another page", lettersPath, `W/"0"`, "max-age=10", 0, operator(), 200, 1},
 		{"another address", lettersPath + "?status=any", tag, "max-age=10", 0, operator(), 200, 1},
-		{"without the permission", lettersPath, tag, "max-age=10", 0, someone("pat@example.com", access.Participant.Permissions()...), 304, 1}, // the API decides
+		{"of another tenant", lettersPath, tag, "max-age=10", 0, map[string]any{"kind": "person", "id": "t/p", "scope": "red", "permissions": access.Permissions()}, 304, 1}, // as the API answers
+		{"without the permission", lettersPath, tag, "max-age=10", 0, someone("pat@example.com", access.Participant.Permissions()...), 304, 1},                               // the API decides
 	} {
 		now = now.Add(test.later)
 		a.got, a.answers = nil, a.with(answers{"/api/me": test.me})

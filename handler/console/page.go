@@ -151,6 +151,9 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
+	if p.code != "" {
+		p.elsewhere = nil // what failed here fails elsewhere
+	}
 	var body bytes.Buffer
 	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
 		Style: c.assets.paths["console.css"], Script: c.assets.paths["console.js"], Icon: c.assets.paths["icon.svg"], Modules: c.assets.modules, Start: c.assets.paths["modules/main.js"],
