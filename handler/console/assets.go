@@ -30,6 +30,8 @@ type assets struct {
 	files map[string]asset
 	// paths are the addresses by the names of the files.
 	paths map[string]string
+	// modules are the addresses of what main.js is made of.
+	modules []string
 }
 
 func loadAssets() (*assets, error) {
@@ -39,21 +41,60 @@ func loadAssets() (*assets, error) {
 		return nil, fmt.Errorf("read the assets: %w", err)
 	}
 	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
 		plain, err := assetFiles.ReadFile("assets/" + e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("read the asset %s: %w", e.Name(), err)
 		}
-		gzipped, err := compress(plain)
-		if err != nil {
-			return nil, fmt.Errorf("compress the asset %s: %w", e.Name(), err)
-		}
 		sum := sha256.Sum256(plain)
 		hash, extension := hex.EncodeToString(sum[:8]), path.Ext(e.Name())
-		name := strings.TrimSuffix(e.Name(), extension) + "." + hash + extension
-		out.files[name] = asset{contentType: mime.TypeByExtension(extension), tag: `"` + hash + `"`, plain: plain, gzipped: gzipped}
-		out.paths[e.Name()] = Root + "/assets/" + name
+		if err := out.add(e.Name(), strings.TrimSuffix(e.Name(), extension)+"."+hash+extension, hash, plain); err != nil {
+			return nil, err
+		}
 	}
-	return out, nil
+	return out, out.addModules()
+}
+
+// addModules adds the files of the folder modules. They name each other by relative paths, so their addresses have the hash of all of them as a
+// folder.
+func (a *assets) addModules() error {
+	names, err := fs.Glob(assetFiles, "assets/modules/*.js")
+	if err != nil {
+		return fmt.Errorf("read the modules: %w", err)
+	}
+	all, texts := sha256.New(), map[string][]byte{}
+	for _, name := range names {
+		text, err := assetFiles.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read the module %s: %w", name, err)
+		}
+		texts[name] = text
+		fmt.Fprintf(all, "%s\n%d\n%s", name, len(text), text)
+	}
+	hash := hex.EncodeToString(all.Sum(nil)[:8])
+	for _, name := range names {
+		short := strings.TrimPrefix(name, "assets/")
+		if err := a.add(short, hash+"/"+path.Base(name), hash, texts[name]); err != nil {
+			return err
+		}
+		if path.Base(name) != "main.js" {
+			a.modules = append(a.modules, a.paths[short])
+		}
+	}
+	return nil
+}
+
+// add adds a file at an address that has a hash in it.
+func (a *assets) add(name, address, hash string, plain []byte) error {
+	gzipped, err := compress(plain)
+	if err != nil {
+		return fmt.Errorf("compress the asset %s: %w", name, err)
+	}
+	a.files[address] = asset{contentType: mime.TypeByExtension(path.Ext(name)), tag: `"` + hash + `"`, plain: plain, gzipped: gzipped}
+	a.paths[name] = Root + "/assets/" + address
+	return nil
 }
 
 func compress(plain []byte) ([]byte, error) {

@@ -71,13 +71,14 @@ func auditLog(ctx context.Context, v *visit) (page, error) {
 		Items []auditItem `json:"items"`
 		Token string      `json:"continuationToken"`
 	}
-	out := page{template: "audit", title: "Audit log", model: &p}
+	out := page{template: "audit", title: "Audit log", model: &p, live: Late}
 	err := v.api.get(ctx, "/api/audit", kept, &list)
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
 		return page{}, err
 	}
+	out.elsewhere = v.list("audit", "list")
 	p.Items = list.Items
 	if list.Token != "" {
 		kept.Set("continuationToken", list.Token)

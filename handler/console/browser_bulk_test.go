@@ -35,8 +35,7 @@ func (b bench) started(t *testing.T, path, body string) string {
 	return console.Root + "/operations/" + answer.Data.ID
 }
 
-// All of a cause are sent again by keyboard alone, and the page of the operation asks again by itself until it has ended, in a
-// browser that runs no scripts for it.
+// All of a cause are sent again by keyboard alone, and the page of the operation asks again by itself until it has ended.
 func TestBrowserRetryAll(t *testing.T) {
 	t.Parallel()
 	bench := newBench(t, map[string]string{"ROUNDHOUSE_LOCAL_KEY": localKey})

@@ -31,6 +31,15 @@ type client struct {
 	api    http.Handler
 	host   string
 	header http.Header
+	// seen notes what is answered to GET; nil for nothing.
+	seen *seen
+}
+
+// unnoted is the same, but what it asks for is not noted.
+func (c *client) unnoted() *client {
+	out := *c
+	out.seen = nil
+	return &out
 }
 
 // client is one for a request. The key of the local host goes in place of the cookie that stands for it.
@@ -85,7 +94,7 @@ func (c *client) document(ctx context.Context, path string, out any, statuses ..
 	}
 	var e envelope
 	if !slices.Contains(statuses, a.status) || json.Unmarshal(a.body.Bytes(), &e) == nil && e.Error != nil {
-		return cmp.Or(a.decode(operation, nil), fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status))
+		return cmp.Or(a.decode(operation, e, nil), fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status))
 	}
 	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
 		return fmt.Errorf("%s: %w: %w", operation, errAnswer, err)
@@ -103,7 +112,14 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	if err != nil {
 		return nil, err
 	}
-	return a.header, a.decode(operation, out)
+	e, err := a.envelope(operation)
+	if err != nil {
+		return a.header, err
+	}
+	if method == http.MethodGet {
+		c.seen.note(path, a, e)
+	}
+	return a.header, a.decode(operation, e, out)
 }
 
 // ask sends a request to a path with its query, and takes what is answered.
@@ -173,12 +189,15 @@ type envelope struct {
 	} `json:"error"`
 }
 
-func (a *answer) decode(operation string, out any) error {
-	var e envelope
-	err := json.Unmarshal(a.body.Bytes(), &e)
+func (a *answer) envelope(operation string) (e envelope, err error) {
+	if err := json.Unmarshal(a.body.Bytes(), &e); err != nil {
+		return e, fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status)
+	}
+	return e, nil
+}
+
+func (a *answer) decode(operation string, e envelope, out any) error {
 	switch {
-	case err != nil:
-		return fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status)
 	case e.Error != nil:
 		text := e.Error.Message
 		if e.Error.Target != "" && !strings.Contains(string(text), string(e.Error.Target)) {

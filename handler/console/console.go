@@ -37,6 +37,7 @@ type Console struct {
 	pages  *templates
 	mux    *http.ServeMux
 	days   days
+	looks  looks
 }
 
 // New makes a console.
@@ -59,9 +60,9 @@ func New(c Config) (*Console, error) {
 		return nil, fmt.Errorf("make the console: %w", err)
 	}
 	for _, r := range out.routes() {
-		out.mux.HandleFunc(r.Method+" "+pattern(r.Path), out.serve(r.visit))
+		out.mux.HandleFunc(r.Method+" "+pattern(r.Path), out.serve(out.visitor(r)))
 	}
-	out.mux.HandleFunc("GET "+Root+"/assets/{name}", out.serveAsset)
+	out.mux.HandleFunc("GET "+Root+"/assets/{name...}", out.serveAsset)
 	out.mux.HandleFunc("/", out.serve(nowhere))
 	return out, nil
 }
@@ -91,6 +92,8 @@ type visit struct {
 	r       *http.Request
 	api     *client
 	me      me
+	// seen is what the API has answered of what the page is about.
+	seen *seen
 }
 
 // visitor makes the page of a visit, or leads elsewhere. Its error is one of the API, or of the console.
@@ -99,12 +102,13 @@ type visitor func(ctx context.Context, v *visit) (page, error)
 // serve is the way of every request: who sends it, what its page is, and what is shown when there is none.
 func (c *Console) serve(answer visitor) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{console: c, r: r, api: c.client(r)}
+		v := &visit{console: c, r: r, api: c.client(r), seen: &seen{}}
 		err := v.api.get(r.Context(), "/api/me", nil, &v.me)
 		if err != nil {
 			c.show(w, r, v, c.outside(v, err))
 			return
 		}
+		v.api.seen = v.seen // who looks is no part of what is looked at
 		p, err := answer(r.Context(), v)
 		if err != nil {
 			p = failedPage(err)

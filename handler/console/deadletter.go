@@ -116,7 +116,8 @@ func letter(ctx context.Context, v *visit) (page, error) {
 		runs.Wait()
 		p.Related.Data.Items = others(p.Related.Data.Items, l)
 	}
-	return page{template: "letter", title: "Dead letter", model: p}, nil
+	return page{template: "letter", title: "Dead letter", model: p,
+		elsewhere: v.thing(l.Engine+"/"+l.RowKey, showLine("dlq show", string(l.Engine), string(l.RowKey)))}, nil
 }
 
 // others are the dead letters besides one.

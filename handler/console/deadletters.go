@@ -137,6 +137,11 @@ func (c letterCounts) engines() (names []Text) {
 	return slices.Clip(names)
 }
 
+// askCounts asks how many dead letters each engine has, which a form offers.
+func (v *visit) askCounts(ctx context.Context, counts *letterCounts) error {
+	return v.aside(func(v *visit) error { return v.api.get(ctx, "/api/dlq/counts", nil, counts) })
+}
+
 // both asks two questions at the same time.
 func both(one, other func() error) error {
 	var errs [2]error
@@ -158,9 +163,10 @@ func letters(ctx context.Context, v *visit) (page, error) {
 	}
 	var list letterList
 	var counts letterCounts
-	err := both(func() error { return v.api.get(ctx, "/api/dlq", asked, &list) }, func() error { return v.api.get(ctx, "/api/dlq/counts", nil, &counts) })
+	err := both(func() error { return v.api.get(ctx, "/api/dlq", asked, &list) }, func() error { return v.askCounts(ctx, &counts) })
 	p.Items, p.Engines = list.Items, counts.engines()
-	out := page{template: "letters", title: "Dead letters", model: &p}
+	out := page{template: "letters", title: "Dead letters", model: &p, live: Soon}
+	out.elsewhere = v.list("dlq", "list")
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
@@ -228,9 +234,10 @@ func causes(ctx context.Context, v *visit) (page, error) {
 	p.Filter.Signature = ""
 	var counts letterCounts
 	err := both(func() error { return v.api.get(ctx, "/api/dlq/groups", p.Filter.query(), &p.causesList) },
-		func() error { return v.api.get(ctx, "/api/dlq/counts", nil, &counts) })
+		func() error { return v.askCounts(ctx, &counts) })
 	p.Engines = counts.engines()
-	out := page{template: "causes", title: "Dead letters by cause", model: &p}
+	out := page{template: "causes", title: "Dead letters by cause", model: &p, live: Late}
+	out.elsewhere = v.list("dlq", "groups")
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {

@@ -140,7 +140,7 @@ func showEvent(ctx context.Context, v *visit) (page, error) {
 			p.Done = a.Done
 		}
 	}
-	return page{template: "event", title: "Event", model: p}, nil
+	return page{template: "event", title: "Event", model: p, elsewhere: v.thing(e.ID, showLine("outbox show", string(e.TenantID), string(e.ID)))}, nil
 }
 
 // askAct is the page that asks.

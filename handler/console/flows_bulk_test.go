@@ -90,12 +90,12 @@ func TestRetryAll(t *testing.T) {
 	for path := range at {
 		operation = path
 	}
-	if rec := b.get(t, operation, admin); rec.Code != http.StatusOK || rec.Header().Get("Refresh") == "" || !strings.Contains(rec.Body.String(), "ann@example.com") {
-		t.Errorf("while it runs: %d, refresh %q: %s", rec.Code, rec.Header().Get("Refresh"), rec.Body)
+	if rec := b.get(t, operation, admin); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), `http-equiv="refresh"`) || !strings.Contains(rec.Body.String(), "ann@example.com") {
+		t.Errorf("while it runs: %d: %s", rec.Code, rec.Body)
 	}
 	b.Deliver()
-	if rec := b.get(t, operation, ann("Reader")); rec.Header().Get("Refresh") != "" || !strings.Contains(rec.Body.String(), ">Succeeded</span> 3 of 3 done") {
-		t.Errorf("at its end: refresh %q: %s", rec.Header().Get("Refresh"), rec.Body)
+	if rec := b.get(t, operation, ann("Reader")); strings.Contains(rec.Body.String(), `http-equiv="refresh"`) || !strings.Contains(rec.Body.String(), ">Succeeded</span> 3 of 3 done") {
+		t.Errorf("at its end: %s", rec.Body)
 	}
 	want := map[string]engine.DeadLetterStatus{"work-1": engine.StatusResolved, "work-2": engine.StatusResolved, "work-3": engine.StatusResolved, "other": engine.StatusPending, "late": engine.StatusPending}
 	for id, status := range b.statuses() {

@@ -147,6 +147,8 @@ func home(ctx context.Context, v *visit) (page, error) {
 	defer cancel()
 	var h homePage
 	now := v.console.config.Now().UTC().Format(time.RFC3339)
+	kept := new(*v) // the counts of a day are kept for minutes, so that they are no news
+	kept.api = v.api.unnoted()
 	var wait sync.WaitGroup
 	for _, fill := range []func(){
 		func() {
@@ -175,8 +177,8 @@ func home(ctx context.Context, v *visit) (page, error) {
 			h.Operations = ask[operations](ctx, v, access.OperationsRead, "/api/operations", url.Values{"status": {"Open"}, "limit": {shortList}})
 		},
 		func() { h.Health = askHealth(ctx, v) },
-		func() { h.Results = fill(ctx, v, access.HistoryRead, resultsOfDay) },
-		func() { h.Failures = fill(ctx, v, access.DeadLettersRead, lettersOfDay) },
+		func() { h.Results = fill(ctx, kept, access.HistoryRead, resultsOfDay) },
+		func() { h.Failures = fill(ctx, kept, access.DeadLettersRead, lettersOfDay) },
 	} {
 		wait.Go(fill)
 	}
@@ -184,7 +186,7 @@ func home(ctx context.Context, v *visit) (page, error) {
 	if h.fresh() {
 		h.Begin = begin(ctx, v)
 	}
-	return page{template: "home", title: "Home", model: h}, nil
+	return page{template: "home", title: "Home", model: h, live: Late}, nil
 }
 
 // fill fills a part with what a function brings.

@@ -107,5 +107,5 @@ func aboutMe(ctx context.Context, v *visit) (page, error) {
 	}
 	p.Nodes = ask[nodeList](ctx, v, access.PlatformRead, "/api/nodes", asked)
 	p.Next = oneParameter(mePath, "continuationToken", p.Nodes.Data.Token)
-	return page{template: "me", title: "Me", model: p}, nil
+	return page{template: "me", title: "Me", model: p, elsewhere: v.thing(p.Who.ID, showLine("whoami"))}, nil
 }

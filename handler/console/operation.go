@@ -141,7 +141,7 @@ func showOperation(ctx context.Context, v *visit) (page, error) {
 	of := counted(query.Get("of"))
 	p.Of, _ = strconv.Atoi(of)
 	link := operationLink(p.Operation.ID)
-	out := page{template: "operation", title: "Operation"}
+	out := page{template: "operation", title: "Operation", elsewhere: v.thing(p.Operation.ID, showLine("operation show", string(p.Operation.ID)))}
 	if pause := refreshAfter(p.Operation, query.Get("asked") == "resume", v.console.config.Now()); pause > 0 {
 		p.Live = address(link, url.Values{"of": {of}})
 		if query.Get("refresh") != still {

@@ -58,18 +58,6 @@ func (f operationFilter) query(token string) url.Values {
 	return out
 }
 
-// CommandLine is the command that shows the same.
-func (f operationFilter) CommandLine() Text {
-	words := []string{"roundhouse", "operation", "list"}
-	if f.Status != anyStatus {
-		words = append(words, "--status", f.Status)
-	}
-	if f.By != "" {
-		words = append(words, "--by="+string(f.By))
-	}
-	return commandLine(words...)
-}
-
 // operationList lists operations, the newest first.
 func operationList(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
@@ -82,8 +70,9 @@ func operationList(ctx context.Context, v *visit) (page, error) {
 		p.First = address(operationsPath, p.Filter.query(""))
 	}
 	var list operations
-	out := page{template: "operations", title: "Operations", model: &p}
+	out := page{template: "operations", title: "Operations", model: &p, live: Soon}
 	err := v.api.get(ctx, "/api/operations", p.Filter.query(token), &list)
+	out.elsewhere = v.list("operation", "list")
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {

@@ -56,11 +56,6 @@ func (o orchestrationDetail) Error() *runError { return cmp.Or(o.Failure, o.Last
 // Parent is the address of the orchestration that has called it, "" for none.
 func (o orchestrationDetail) Parent() string { return orchestrationLink(o.ParentID) }
 
-// CommandLine is the command that shows the same, "" where it cannot be shown.
-func (o orchestrationDetail) CommandLine() Text {
-	return orchestrationLine("show", string(o.ID), "--rounds")
-}
-
 // runError is the error of an orchestration, or of a call of it.
 type runError struct {
 	Message   Text `json:"message"`
@@ -118,7 +113,7 @@ func orchestration(ctx context.Context, v *visit) (page, error) {
 	all := p.Events.Data.rows()
 	p.Chart, p.Left = chartOf(rowsOf(all, o.ID), v.console.config.Now()), p.Events.Data.Truncated || p.Events.Data.Token != ""
 	p.Children = childrenOf(o, all, p.Rounds.Rows)
-	return page{template: "orchestration", title: "Orchestration", model: p}, nil
+	return page{template: "orchestration", title: "Orchestration", model: p, elsewhere: v.thing(o.ID, orchestrationLine("show", string(o.ID), "--rounds"))}, nil
 }
 
 // childrenOf are those that one has called, as far as what is shown of it names them, each once.

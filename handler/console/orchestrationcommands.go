@@ -138,9 +138,8 @@ func (v *visit) missing(need access.Permission) access.Permission {
 type commandPage struct {
 	Run                        orchestrationDetail
 	Title, Button, Consequence string
-	// Later says when it takes effect, if not at once. Why says why the state does not allow it. CommandLine does the same in a shell.
-	Later, Why  string
-	CommandLine Text
+	// Later says when it takes effect, if not at once. Why says why the state does not allow it.
+	Later, Why string
 	// Reason and Event say what the form asks for; Name and Value are what was typed of an event, and Problem what is wrong with it.
 	Reason, Event bool
 	Name, Value   string
@@ -153,12 +152,8 @@ type commandPage struct {
 
 // commandPageOf asks for a command to an orchestration.
 func (v *visit) commandPageOf(c command, o orchestrationDetail) commandPage {
-	p := commandPage{Run: o, Title: c.title, Button: c.button, Consequence: c.consequence, Later: c.later(o), Why: c.refused(o), CommandLine: orchestrationLine(c.name, string(o.ID)),
+	return commandPage{Run: o, Title: c.title, Button: c.button, Consequence: c.consequence, Later: c.later(o), Why: c.refused(o),
 		Reason: c.reason, Event: c.event, Action: o.Link() + "/" + c.name, ETag: o.etag, Key: v.console.config.NewKey(), Missing: v.missing(c.need)}
-	if c.event {
-		p.CommandLine = "" // it has what is not typed yet
-	}
-	return p
 }
 
 // confirmCommand is the page that asks.
@@ -168,7 +163,12 @@ func confirmCommand(c command) visitor {
 		if err != nil {
 			return page{}, err
 		}
-		return page{template: "command", title: c.title, model: v.commandPageOf(c, o)}, nil
+		p := v.commandPageOf(c, o)
+		out := page{template: "command", title: c.title, model: p}
+		if p.Why == "" && !c.event { // that of an event has what is not typed yet
+			out.elsewhere = &elsewhere{Command: orchestrationLine(c.name, string(o.ID))}
+		}
+		return out, nil
 	}
 }
 

@@ -17,19 +17,18 @@ const (
 // purged is what the list is told after the purge of one.
 const purged = "purged"
 
-// orchestrationField is a filter of orchestrations: Param names it in the address of the console and of the API, Label for people,
-// and Flag is what the command line has for it.
-type orchestrationField struct{ Param, Label, Flag, Example string }
+// orchestrationField is a filter of orchestrations: Param names it in the address of the console and of the API, and Label for people.
+type orchestrationField struct{ Param, Label, Example string }
 
 func orchestrationFields() []orchestrationField {
 	return []orchestrationField{
-		{Param: "status", Label: "Status", Flag: "status"},
-		{Param: "orchestrator", Label: "Orchestrator", Flag: "orchestrator"},
-		{Param: "idPrefix", Label: "Id begins with", Flag: "prefix"},
-		{Param: "tag", Label: "Business reference", Flag: "tag"},
-		{Param: "customStatus", Label: "Custom status has", Flag: "custom-status"},
-		{Param: "fromDate", Label: "Created from", Flag: "from", Example: "2026-11-21"},
-		{Param: "toDate", Label: "Created until", Flag: "to", Example: "2026-11-21T10:47:52Z"},
+		{Param: "status", Label: "Status"},
+		{Param: "orchestrator", Label: "Orchestrator"},
+		{Param: "idPrefix", Label: "Id begins with"},
+		{Param: "tag", Label: "Business reference"},
+		{Param: "customStatus", Label: "Custom status has"},
+		{Param: "fromDate", Label: "Created from", Example: "2026-11-21"},
+		{Param: "toDate", Label: "Created until", Example: "2026-11-21T10:47:52Z"},
 	}
 }
 
@@ -91,17 +90,6 @@ type filterChip struct {
 	Name    string
 	Value   Text
 	Without string
-}
-
-// CommandLine is the command that lists the same, "" where it cannot be shown.
-func (f orchestrationFilter) CommandLine() Text {
-	words := []string{"roundhouse", "orchestration", "list"}
-	for _, field := range orchestrationFields() {
-		if value := f.values.Get(field.Param); value != "" {
-			words = append(words, "--"+field.Flag+"="+value)
-		}
-	}
-	return commandLine(words...)
 }
 
 // orchestrationsPage is a page of the list of orchestrations.
@@ -168,12 +156,13 @@ func orchestrations(ctx context.Context, v *visit) (page, error) {
 	}
 	var list orchestrationList
 	err := v.api.get(ctx, "/api/orchestrations", asked, &list)
-	out := page{template: "orchestrations", title: "Orchestrations", model: &p}
+	out := page{template: "orchestrations", title: "Orchestrations", model: &p, live: Soon}
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
 		return page{}, err
 	}
+	out.elsewhere = v.list("orchestration", "list")
 	p.Items = list.Items
 	if list.Token != "" {
 		next := orchestrationFilterOf(query).values

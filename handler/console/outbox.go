@@ -123,11 +123,14 @@ func showOutbox(ctx context.Context, v *visit) (page, error) {
 	}
 	var list eventList
 	err := both(func() error { return v.api.get(ctx, "/api/workflow/outbox", p.Filter.query(token), &list) }, func() error {
-		p.Numbers = ask[outboxNumbers](ctx, v, access.PlatformRead, "/api/workflow/outbox/metrics", nil)
-		return nil
+		return v.aside(func(v *visit) error {
+			p.Numbers = ask[outboxNumbers](ctx, v, access.PlatformRead, "/api/workflow/outbox/metrics", nil)
+			return nil
+		})
 	})
 	p.Items = list.Items
-	out := page{template: "outbox", title: "Outbox", model: &p}
+	out := page{template: "outbox", title: "Outbox", model: &p, live: Soon}
+	out.elsewhere = v.list("outbox", "list")
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {

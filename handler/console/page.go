@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,8 +28,13 @@ type page struct {
 	code   string
 	// to is an address to go on at, in place of a page; "" for none.
 	to string
-	// refresh is after how long the browser asks again, 0 for never.
-	refresh time.Duration
+	// refresh is after how long the browser shows the page anew by itself, and live after how long, at the soonest, it looks whether there is news,
+	// which it tells and does not show; 0 for never.
+	refresh, live time.Duration
+	// elsewhere is how to get the same without the console, nil where that is not said.
+	elsewhere *elsewhere
+	// same says that the browser has the page already.
+	same bool
 }
 
 // view is what every template gets: what all pages have, and the model of its own as Page.
@@ -41,11 +45,35 @@ type view struct {
 	Me                  me
 	Now                 time.Time
 	Style, Script, Icon string
-	Page                any
+	// Modules are the addresses of what the script at Start is made of.
+	Modules []string
+	Start   string
+	// Tag is the ETag of a page that looks again every so many seconds, "" for others. Follow is Every of one that shows itself anew.
+	Tag           string
+	Every, Follow int
+	Elsewhere     *elsewhere
+	Page          any
 }
 
 // section is a part of the console, as the navigation has it.
 type section struct{ Path, Name string }
+
+// Letter is the key that leads to it behind a g: the first letter of its name that no section before it has.
+func (s section) Letter() string {
+	taken := ""
+	for _, other := range (view{}).Sections() {
+		for _, letter := range strings.ToLower(other.Name) {
+			if !strings.ContainsRune(taken, letter) {
+				if other == s {
+					return string(letter)
+				}
+				taken += string(letter)
+				break
+			}
+		}
+	}
+	return "" // unreachable while names have letters of their own
+}
 
 // Sections are the parts of the console.
 func (view) Sections() []section {
@@ -82,7 +110,7 @@ func (v *visit) may(need access.Permission) bool { return slices.Contains(v.me.P
 type templates struct{ byName map[string]*template.Template }
 
 func loadTemplates() (*templates, error) {
-	shared, err := template.New("layout").ParseFS(templateFiles, "templates/layout.html", "templates/parts.html")
+	shared, err := template.New("layout").ParseFS(templateFiles, "templates/layout.html", "templates/parts.html", "templates/everywhere.html")
 	if err != nil {
 		return nil, fmt.Errorf("read the layout: %w", err)
 	}
@@ -105,6 +133,11 @@ func loadTemplates() (*templates, error) {
 func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
+	if p.same {
+		h.Set("ETag", r.Header.Get("If-None-Match"))
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
 	if p.to != "" {
 		h.Set("Location", p.to)
 		w.WriteHeader(http.StatusSeeOther)
@@ -113,12 +146,18 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	if p.code != "" {
 		h.Set("x-ms-error-code", p.code)
 	}
-	if p.refresh > 0 {
-		h.Set("Refresh", strconv.Itoa(int(p.refresh/time.Second)))
+	tag, same := c.tell(w, v, p)
+	if same {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	if p.code != "" {
+		p.elsewhere = nil // what failed here fails elsewhere
 	}
 	var body bytes.Buffer
 	err := c.pages.byName[p.template].ExecuteTemplate(&body, "layout.html", view{Title: p.title, Section: sectionOf(r.URL.Path), Me: v.me, Now: c.config.Now().UTC(),
-		Style: c.assets.paths["console.css"], Script: c.assets.paths["console.js"], Icon: c.assets.paths["icon.svg"], Page: p.model})
+		Style: c.assets.paths["console.css"], Script: c.assets.paths["console.js"], Icon: c.assets.paths["icon.svg"], Modules: c.assets.modules, Start: c.assets.paths["modules/main.js"],
+		Tag: tag, Every: int(p.again() / time.Second), Follow: int(p.refresh / time.Second), Elsewhere: p.elsewhere, Page: p.model})
 	if err != nil { // unreachable unless a template does not fit its model, which the golden files would show
 		http.Error(w, "The page cannot be written.", http.StatusInternalServerError)
 		return

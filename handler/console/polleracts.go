@@ -110,7 +110,7 @@ type pollerActPage struct {
 	Force, Forced bool
 	// Action is where the form goes to, and Key makes repeats of the form one change.
 	Action, Key string
-	CommandLine Text
+	command     Text // that does the same, "" where it needs what is entered
 	// Missing is the permission that whoever looks lacks for it, and Problem why it was not done; "" for none.
 	Missing access.Permission
 	Problem Text
@@ -125,12 +125,18 @@ func (a pollerAct) pageOf(v *visit, p pollerDetail, form url.Values) *pollerActP
 		out.Fields = append(out.Fields, f)
 	}
 	if len(a.fields) == 0 {
-		out.CommandLine = commandLine("roundhouse", "poller", a.name, string(p.Name))
+		out.command = commandLine("roundhouse", "poller", a.name, string(p.Name))
 	}
 	return out
 }
 
-func (p *pollerActPage) shown() page { return page{template: "polleract", title: p.Title, model: p} }
+func (p *pollerActPage) shown() page {
+	out := page{template: "polleract", title: p.Title, model: p}
+	if p.command != "" {
+		out.elsewhere = &elsewhere{Command: p.command}
+	}
+	return out
+}
 
 // again is the page with what is wrong.
 func (p *pollerActPage) again(status int, code string, why Text) page {

@@ -141,6 +141,7 @@ func pollers(ctx context.Context, v *visit) (page, error) {
 	}
 	out := page{template: "pollers", title: "Pollers", model: &p}
 	err := v.api.get(ctx, "/api/pollers", query, &list)
+	out.elsewhere = v.list("poller", "list")
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
@@ -228,8 +229,7 @@ type pollerPage struct {
 	// Done is what was done last from this page, as a sentence; "" for nothing.
 	Done string
 	// Missing is the permission that whoever looks lacks for all of Acts.
-	Missing     access.Permission
-	CommandLine Text
+	Missing access.Permission
 }
 
 // pollerRow is the path of the poller in the API.
@@ -249,7 +249,7 @@ func showPoller(ctx context.Context, v *visit) (page, error) {
 	}
 	query := v.r.URL.Query()
 	p := pollerPage{Poller: d, Document: payloadOf(string(d.Document)), Letters: address(lettersPath, url.Values{"engine": {"poller-" + string(d.Name)}}),
-		Ask: address(d.Link(), url.Values{"lag": {"now"}}), Missing: v.missing(access.PollersChange), CommandLine: commandLine("roundhouse", "poller", "show", string(d.Name))}
+		Ask: address(d.Link(), url.Values{"lag": {"now"}}), Missing: v.missing(access.PollersChange)}
 	if d.Settings != nil {
 		p.Definition = payloadOf(string(d.Settings.Definition))
 	}
@@ -262,5 +262,5 @@ func showPoller(ctx context.Context, v *visit) (page, error) {
 			p.Done = a.said
 		}
 	}
-	return page{template: "poller", title: fmt.Sprintf("Poller %s", d.Name), model: p}, nil
+	return page{template: "poller", title: fmt.Sprintf("Poller %s", d.Name), model: p, elsewhere: v.thing(d.Name, showLine("poller show", string(d.Name)))}, nil
 }

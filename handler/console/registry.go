@@ -82,13 +82,14 @@ func instances(ctx context.Context, v *visit) (page, error) {
 		Items []instanceItem `json:"items"`
 		Token string         `json:"continuationToken"`
 	}
-	out := page{template: "registry", title: "Registry", model: &p}
+	out := page{template: "registry", title: "Registry", model: &p, live: Soon}
 	err := v.api.get(ctx, "/api/registry", kept, &list)
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
 		return page{}, err
 	}
+	out.elsewhere = v.list("registry", "list")
 	p.Items = list.Items
 	if list.Token != "" {
 		kept.Set("continuationToken", list.Token)
@@ -146,7 +147,7 @@ func instance(ctx context.Context, v *visit) (page, error) {
 	if !v.may(access.RegistryWrite) {
 		p.Missing = access.RegistryWrite
 	}
-	return page{template: "instance", title: "Instance " + i.InstanceID.String(), model: p}, nil
+	return page{template: "instance", title: "Instance " + i.InstanceID.String(), model: p, elsewhere: v.thing(i.InstanceID, showLine("registry show", string(i.InstanceID)))}, nil
 }
 
 // instanceAct is something that can be done to an instance.

@@ -104,13 +104,14 @@ func scheduleList(ctx context.Context, v *visit) (page, error) {
 		Items []scheduleItem `json:"items"`
 		Token string         `json:"continuationToken"`
 	}
-	out := page{template: "schedules", title: "Schedules", model: &p}
+	out := page{template: "schedules", title: "Schedules", model: &p, live: Soon}
 	err := v.api.get(ctx, "/api/schedules", kept, &list)
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
 		return page{}, err
 	}
+	out.elsewhere = v.list("schedule", "list")
 	p.Items = list.Items
 	for n, i := range p.Items {
 		p.Items[n].Missed = !i.NextAt.IsZero() && v.console.config.Now().Sub(i.NextAt) >= lateAfter

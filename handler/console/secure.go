@@ -4,9 +4,9 @@ import (
 	"net/http"
 )
 
-// policy lets pages load the console's own styles, script and pictures, send forms to it, and nothing else: no script or style of
-// a page itself, no frame.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+// policy lets pages load the console's own styles, scripts and pictures, ask the console itself for news, send forms to it, and nothing else:
+// no script or style of a page itself, no frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // secure sets the headers that every answer has.
 func secure(h http.Header) {

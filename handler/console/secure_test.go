@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,7 +51,7 @@ func TestHeaders(t *testing.T) {
 			if rec.Code != test.status || h.Get("Cache-Control") != test.cache {
 				t.Errorf("%d, %s", rec.Code, h.Get("Cache-Control"))
 			}
-			for _, directive := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'"} {
+			for _, directive := range []string{"default-src 'none'", "script-src 'self'", "connect-src 'self'", "style-src 'self'", "form-action 'self'", "base-uri 'none'", "frame-ancestors 'none'"} {
 				if !strings.Contains(h.Get("Content-Security-Policy")+";", directive+";") {
 					t.Errorf("no %s in %q", directive, h.Get("Content-Security-Policy"))
 				}
@@ -91,7 +93,7 @@ func TestFirstPageIsSmall(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t, typical(), access.Control{})
 	all := 0
-	for _, path := range []string{Root, c.assets.paths["console.css"], c.assets.paths["console.js"], c.assets.paths["icon.svg"]} {
+	for _, path := range slices.Concat([]string{Root}, slices.Collect(maps.Values(c.assets.paths))) {
 		all += get(t, c, path, func(r *http.Request) { r.Header.Set("Accept-Encoding", "gzip") }).Body.Len()
 	}
 	t.Logf("%d bytes", all)

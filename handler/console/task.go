@@ -113,7 +113,8 @@ func task(ctx context.Context, v *visit) (page, error) {
 			p.Acts = append(p.Acts, taskButton{Button: a.button, Link: t.Link() + "/" + a.path, AtOnce: a.atOnce, Blocked: a.blocked(t, v)})
 		}
 	}
-	return page{template: "task", title: "Task " + t.Name.String(), model: p}, nil
+	return page{template: "task", title: "Task " + t.Name.String(), model: p,
+		elsewhere: v.thing(t.OrchestrationID+"/"+t.TaskID, showLine("task show", string(t.OrchestrationID), string(t.TaskID)))}, nil
 }
 
 // noPart is why somebody may do nothing to a task, whatever it is; "" if he may do something.

@@ -187,13 +187,14 @@ func taskList(ctx context.Context, v *visit) (page, error) {
 		Items []taskItem `json:"items"`
 		Token string     `json:"continuationToken"`
 	}
-	out := page{template: "tasks", title: "Tasks", model: &p}
+	out := page{template: "tasks", title: "Tasks", model: &p, live: Soon}
 	err := v.api.get(ctx, "/api/tasks", asked, &list)
 	if problem, ok := badFilter(err); ok {
 		p.Problem, out.status, out.code = problem.Message, problem.Status, problem.Code
 	} else if err != nil {
 		return page{}, err
 	}
+	out.elsewhere = v.list("task", "list")
 	p.Items = list.Items
 	for n := range p.Items {
 		p.Items[n].look(v)

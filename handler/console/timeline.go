@@ -102,6 +102,7 @@ func timeline(ctx context.Context, v *visit) (page, error) {
 	for _, raw := range found.Items {
 		p.Rows = append(p.Rows, rowOf(raw))
 	}
+	out.elsewhere = v.thing(Text(id), showLine("timeline", id))
 	p.Chart = chartOf(p.Rows, v.console.config.Now())
 	p.Truncated = found.Truncated
 	if found.Token != "" {

@@ -39,7 +39,7 @@ func (b *Tab) Accessible(name string) {
 // Picture writes a picture of the whole page, as PNG.
 func (b *Tab) Picture(path string) {
 	b.T.Helper()
-	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	image, err := chromedp.Run(b.Ctx, chromedp.FullScreenshot(100))
 	if err == nil {
 		err = os.WriteFile(path, image, 0o644)
 	}

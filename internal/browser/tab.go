@@ -29,8 +29,8 @@ const limit = 10 * time.Minute
 // Tab is a tab of a browser of its own, at one server.
 type Tab struct {
 	T   *testing.T
-	ctx context.Context
-	url string
+	Ctx context.Context // for the calls of the protocol that a Tab has no method for
+	URL string          // of the server
 
 	mu         sync.Mutex
 	complaints []string
@@ -51,7 +51,7 @@ func Open(t *testing.T, url string) *Tab {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	b := &Tab{T: t, ctx: ctx, url: url}
+	b := &Tab{T: t, Ctx: ctx, URL: url}
 	b.Do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, log.Enable, cdp.Empty{})
 		return err
@@ -79,7 +79,7 @@ func (b *Tab) hear(event any) {
 // Do does what the protocol's library has steps for.
 func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 	b.T.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
+	if err := chromedp.Do(b.Ctx, steps...); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -87,7 +87,7 @@ func (b *Tab) Do(steps ...chromedp.Action[chromedp.Void]) {
 // Eval runs an expression in the page, and waits for it if it is a promise.
 func Eval[V any](b *Tab, expression string) V {
 	b.T.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
+	v, err := chromedp.Run(b.Ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.T.Fatalf("%.100s: %v", expression, err)
 	}
@@ -103,7 +103,7 @@ func (b *Tab) Text(selector string) string {
 // Open goes to an address of the server, and gives the status of the answer.
 func (b *Tab) Open(path string) int {
 	b.T.Helper()
-	answer, err := chromedp.Run(b.ctx, chromedp.NavigateResponse(b.url+path))
+	answer, err := chromedp.Run(b.Ctx, chromedp.NavigateResponse(b.URL+path))
 	if err != nil {
 		b.T.Fatalf("%s: %v", path, err)
 	}
@@ -113,7 +113,7 @@ func (b *Tab) Open(path string) int {
 // Prefer sets what the system prefers, light or dark.
 func (b *Tab) Prefer(scheme string) {
 	b.T.Helper()
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
+	if _, err := chromedp.Call(b.Ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
 		b.T.Fatal(err)
 	}
 }
@@ -145,7 +145,7 @@ func (b *Tab) TabTo(text string) {
 // Enter presses Enter, and waits for the page that it leads to.
 func (b *Tab) Enter() {
 	b.T.Helper()
-	if _, err := chromedp.RunResponse(b.ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
+	if _, err := chromedp.RunResponse(b.Ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
 		b.T.Fatalf("Enter on %q at %s: %v", b.Focused(), Eval[string](b, `location.href`), err)
 	}
 }
