@@ -18,7 +18,9 @@ type orchestrationPage struct {
 	Run                         orchestrationDetail
 	Input, Output, CustomStatus Payload
 	// Done is the name of the command that was sent last from this page, "" for none.
-	Done     string
+	Done string
+	// Started says that it was started from a page of the console.
+	Started  bool
 	Commands []commandOffer
 	Children []child
 	Rounds   roundsPart
@@ -108,9 +110,11 @@ func orchestration(ctx context.Context, v *visit) (page, error) {
 		return page{}, err
 	}
 	p := orchestrationPage{Run: o, Input: payloadOf(string(o.Input)), Output: payloadOf(string(o.Output)), CustomStatus: payloadOf(string(o.CustomStatus)), Commands: offers(o, v)}
-	if done, ok := commandOf(v.r.URL.Query().Get("done")); ok {
-		p.Done = done.name
+	done := v.r.URL.Query().Get("done")
+	if c, ok := commandOf(done); ok {
+		p.Done = c.name
 	}
+	p.Started = done == startedDone
 	var wait sync.WaitGroup
 	wait.Go(func() { p.Rounds = v.askRounds(ctx, o.ID) })
 	wait.Go(func() { p.Events = v.askTimeline(ctx, o.CorrelationID, "") })

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
@@ -114,6 +115,8 @@ type orchestrationsPage struct {
 	Problem Text
 	// Purged says that one was purged from its page.
 	Purged bool
+	// MissingStart is the permission that whoever looks lacks to start one, "" for none.
+	MissingStart access.Permission
 }
 
 // orchestrationItem is an orchestration as lists show it.
@@ -160,7 +163,7 @@ type orchestrationList struct {
 // orchestrations lists orchestrations.
 func orchestrations(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
-	p := orchestrationsPage{Filter: orchestrationFilterOf(query), Purged: query.Get("done") == purged}
+	p := orchestrationsPage{Filter: orchestrationFilterOf(query), Purged: query.Get("done") == purged, MissingStart: v.missing(access.OrchestrationsStart)}
 	asked := orchestrationFilterOf(query).values
 	if token := query.Get("continuationToken"); token != "" {
 		asked.Set("continuationToken", token)

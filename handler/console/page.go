@@ -88,7 +88,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact", "start", "startform"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -137,6 +137,8 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
+	case path == startPath || strings.HasPrefix(path, startPath+"/"):
+		return orchestrationsPath
 	default:
 		for _, s := range (view{}).Sections() {
 			if s.Path != Root && strings.HasPrefix(path, s.Path+"/") {
