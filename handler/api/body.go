@@ -16,16 +16,24 @@ import (
 
 // body reads the body, as far as its limits allow; it need not be JSON.
 func (r *request) body() ([]byte, error) {
+	text, err := r.text()
+	if err != nil {
+		return nil, err
+	}
+	return text, payload.Check(text)
+}
+
+// text reads the body of what stores nothing of it, as far as its length allows.
+func (r *request) text() ([]byte, error) {
 	text, err := io.ReadAll(r.http.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, bodyTooLarge()
+		return nil, bodyTooLarge(tooLarge.Limit)
 	case err != nil:
 		return nil, badBody("", "The body broke off.")
 	}
-	text = bytes.TrimPrefix(text, []byte(payload.ByteOrderMark))
-	return text, payload.Check(text)
+	return bytes.TrimPrefix(text, []byte(payload.ByteOrderMark)), nil
 }
 
 // value reads the body, one JSON value; no body is null.
@@ -88,9 +96,9 @@ func badBody(target, text string) *failure {
 	return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidBody, Message: text, Target: targetOf(target)}}
 }
 
-func bodyTooLarge() *failure {
+func bodyTooLarge(most int64) *failure {
 	return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
-		Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", maxBody),
+		Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", most),
 	}}
 }
 

@@ -47,7 +47,7 @@ func TestGoldenStart(t *testing.T) {
 		"start_typical":      {enginesOf(operator(), engineData(nil), plain, bare), startPath, 200},
 		"start_reader":       {enginesOf(reader(), engineData(nil)), startPath, 200},
 		"start_hostile":      {enginesOf(operator(), hostileEngine()), startPath, 200},
-		"startform_typical":   {enginesOf(operator(), engineData(nil)), startStore, 200},
+		"startform_typical":  {enginesOf(operator(), engineData(nil)), startStore, 200},
 		"startform_json":     {enginesOf(operator(), engineData(nil)), startStore + "?as=json", 200},
 		"startform_any":      {enginesOf(operator(), plain), startStore, 200},
 		"startform_schema":   {enginesOf(operator(), bare), startStore, 200},
