@@ -83,6 +83,39 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 			return nil, fmt.Errorf("%s: %w", operation, err)
 		}
 	}
+	a, err := c.do(ctx, method, path, query, header, text)
+	if err != nil {
+		return nil, err
+	}
+	return a.header, a.decode(operation, out)
+}
+
+// post sends a text as it is, and decodes the data of the answer into out.
+func (c *client) post(ctx context.Context, path string, text []byte, out any) error {
+	a, err := c.do(ctx, http.MethodPost, path, nil, nil, text)
+	if err != nil {
+		return err
+	}
+	return a.decode("POST "+path, out)
+}
+
+// fetch asks for something that is no envelope, and gives it as it is.
+func (c *client) fetch(ctx context.Context, path string) (http.Header, []byte, error) {
+	a, err := c.do(ctx, http.MethodGet, path, nil, nil, nil)
+	if err == nil && a.status != http.StatusOK {
+		if err = a.decode("GET "+path, nil); err == nil {
+			err = fmt.Errorf("GET %s: %w (status %d)", path, errAnswer, a.status)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.header, a.body.Bytes(), nil
+}
+
+// do sends a request, whose text is JSON, or nil for none.
+func (c *client) do(ctx context.Context, method, path string, query url.Values, header http.Header, text []byte) (*answer, error) {
+	operation := method + " " + path
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
@@ -94,12 +127,12 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	for name, values := range header {
 		r.Header[name] = values
 	}
-	if body != nil {
+	if text != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	a := &answer{header: http.Header{}}
 	c.api.ServeHTTP(a, r)
-	return a.header, a.decode(operation, out)
+	return a, nil
 }
 
 // row is the path of something of an engine.

@@ -20,7 +20,9 @@ type orchestrationPage struct {
 	// Done is the name of the command that was sent last from this page, "" for none.
 	Done string
 	// Started says that it was started from a page of the console.
-	Started  bool
+	Started bool
+	// Offline says that this is a history that was opened, and not an orchestration of this app: nothing on the page leads to others.
+	Offline  bool
 	Commands []commandOffer
 	Children []child
 	Rounds   roundsPart

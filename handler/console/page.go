@@ -29,8 +29,17 @@ type page struct {
 	code   string
 	// to is an address to go on at, in place of a page; "" for none.
 	to string
+	// file is what is answered in place of a page, nil for a page.
+	file *file
 	// refresh is after how long the browser asks again, 0 for never.
 	refresh time.Duration
+}
+
+// file is an answer that a browser keeps.
+type file struct {
+	// disposition is the header that says so, with the name of the file.
+	disposition, contentType string
+	body                     []byte
 }
 
 // view is what every template gets: what all pages have, and the model of its own as Page.
@@ -88,7 +97,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact", "start", "startform"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact", "start", "startform", "openhistory"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -108,6 +117,12 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	if p.to != "" {
 		h.Set("Location", p.to)
 		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	if p.file != nil {
+		h.Set("Content-Disposition", p.file.disposition)
+		h.Set("Content-Type", p.file.contentType)
+		write(w, r, http.StatusOK, p.file.body, nil)
 		return
 	}
 	if p.code != "" {
@@ -137,7 +152,7 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
-	case path == startPath || strings.HasPrefix(path, startPath+"/"):
+	case path == openPath, path == startPath || strings.HasPrefix(path, startPath+"/"):
 		return orchestrationsPath
 	default:
 		for _, s := range (view{}).Sections() {
