@@ -356,7 +356,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 		return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), name) })
 	}
 	names := map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
-		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration", startPath: "start", startEnginePath: "startform", openPath: "openhistory",
+		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration", startPath: "start", startEnginePath: "startform", openPath: "openhistory", purgePath: "purge", forcePath: "force",
 		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
 		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume",
 		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation",

@@ -53,7 +53,7 @@ func TestHistoryIsOpenedElsewhere(t *testing.T) {
 			t.Errorf("%d: the page has no %q", rec.Code, want)
 		}
 	}
-	for _, not := range []string{runs + "/ask-work-1", `class="commands"`, "correlationId=work-1"} {
+	for _, not := range []string{runs + "/ask-work-1", `class="commands"`, "correlationId=work-1", ">now</text>"} {
 		if strings.Contains(text, not) {
 			t.Errorf("the page has %q", not)
 		}

@@ -108,6 +108,11 @@ func (v *visit) findOrchestration(ctx context.Context) (o orchestrationDetail, e
 // orchestration shows one.
 func orchestration(ctx context.Context, v *visit) (page, error) {
 	o, err := v.findOrchestration(ctx)
+	if refused, ok := asAPIError(err); ok && refused.Code == damagedCode {
+		out := failedPage(err)
+		out.model = failure{Message: refused.Message, CorrelationID: Text(refused.CorrelationID), Next: orchestrationLink(Text(v.r.PathValue("id"))) + "/force-purge", NextTo: "Purge it by force"}
+		return out, nil
+	}
 	if err != nil {
 		return page{}, err
 	}

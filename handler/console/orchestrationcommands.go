@@ -273,7 +273,7 @@ func orchestrationRoutes() []route {
 	return append([]route{
 		routeOf(http.MethodGet, orchestrationsPath, access.OrchestrationsRead, orchestrations),
 		routeOf(http.MethodGet, orchestrationPath, access.OrchestrationsRead, orchestration),
-	}, slices.Concat(commandRoutes(), startRoutes(), historyRoutes())...)
+	}, slices.Concat(commandRoutes(), startRoutes(), historyRoutes(), purgeRoutes())...)
 }
 
 // routeOf is a route.

@@ -97,7 +97,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact", "start", "startform", "openhistory"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact", "start", "startform", "openhistory", "purge"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -152,7 +152,7 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
-	case path == openPath, path == startPath || strings.HasPrefix(path, startPath+"/"):
+	case path == openPath, path == purgePath, path == startPath || strings.HasPrefix(path, startPath+"/"):
 		return orchestrationsPath
 	default:
 		for _, s := range (view{}).Sections() {
@@ -171,6 +171,8 @@ type failure struct {
 	CorrelationID Text
 	// Back is an address to go back to, "" for none, and BackTo says what is there.
 	Back, BackTo string
+	// Next is the address of what can be done about it, "" for none, and NextTo says what that is.
+	Next, NextTo string
 }
 
 // failedPage says why there is no page.
