@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"time"
 
@@ -29,6 +30,7 @@ func orchestrationFields() []orchestrationField {
 		{Param: "idPrefix", Label: "Id begins with", Flag: "prefix"},
 		{Param: "tag", Label: "Business reference", Flag: "tag"},
 		{Param: "customStatus", Label: "Custom status has", Flag: "custom-status"},
+		{Param: "since", Label: "Created within", Example: "hour, today or week"},
 		{Param: "fromDate", Label: "Created from", Flag: "from", Example: "2026-11-21"},
 		{Param: "toDate", Label: "Created until", Flag: "to", Example: "2026-11-21T10:47:52Z"},
 	}
@@ -71,22 +73,6 @@ type filterField struct {
 	Value string
 }
 
-// Chips are the filters that are set.
-func (f orchestrationFilter) Chips() (chips []filterChip) {
-	for _, field := range orchestrationFields() {
-		if value := f.values.Get(field.Param); value != "" {
-			rest := url.Values{}
-			for name, values := range f.values {
-				if name != field.Param {
-					rest[name] = values
-				}
-			}
-			chips = append(chips, filterChip{field.Label, Text(value), address(orchestrationsPath, rest)})
-		}
-	}
-	return chips
-}
-
 // filterChip is a filter that is set; Without is the address of the list without it.
 type filterChip struct {
 	Name    string
@@ -95,10 +81,11 @@ type filterChip struct {
 }
 
 // CommandLine is the command that lists the same, "" where it cannot be shown.
-func (f orchestrationFilter) CommandLine() Text {
+func (p orchestrationsPage) CommandLine() Text {
 	words := []string{"roundhouse", "orchestration", "list"}
+	asked := p.Filter.absolute(p.now)
 	for _, field := range orchestrationFields() {
-		if value := f.values.Get(field.Param); value != "" {
+		if value := asked.Get(field.Param); value != "" {
 			words = append(words, "--"+field.Flag+"="+value)
 		}
 	}
@@ -117,6 +104,9 @@ type orchestrationsPage struct {
 	Purged bool
 	// MissingStart is the permission that whoever looks lacks to start one, "" for none.
 	MissingStart access.Permission
+
+	columns []string
+	now     time.Time
 }
 
 // orchestrationItem is an orchestration as lists show it.
@@ -163,11 +153,15 @@ type orchestrationList struct {
 // orchestrations lists orchestrations.
 func orchestrations(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
-	p := orchestrationsPage{Filter: orchestrationFilterOf(query), Purged: query.Get("done") == purged, MissingStart: v.missing(access.OrchestrationsStart)}
-	asked := orchestrationFilterOf(query).values
+	p := orchestrationsPage{Filter: orchestrationFilterOf(query), Purged: query.Get("done") == purged, MissingStart: v.missing(access.OrchestrationsStart), columns: columnsOf(query.Get("columns")), now: v.console.config.Now()}
+	asked := p.Filter.absolute(p.now)
 	if token := query.Get("continuationToken"); token != "" {
 		asked.Set("continuationToken", token)
-		p.First = address(orchestrationsPath, p.Filter.values)
+		p.First = p.address(p.Filter.values)
+	}
+	if _, known := sinceValues()[query.Get("since")]; query.Get("since") != "" && !known {
+		p.Problem = "since: Use hour, today or week."
+		return page{template: "orchestrations", title: "Orchestrations", status: http.StatusBadRequest, code: "InvalidParameter", model: &p}, nil
 	}
 	var list orchestrationList
 	err := v.api.get(ctx, "/api/orchestrations", asked, &list)
@@ -181,7 +175,7 @@ func orchestrations(ctx context.Context, v *visit) (page, error) {
 	if list.Token != "" {
 		next := orchestrationFilterOf(query).values
 		next.Set("continuationToken", list.Token)
-		p.Next = address(orchestrationsPath, next)
+		p.Next = p.address(next)
 	}
 	return out, nil
 }

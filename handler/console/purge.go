@@ -225,11 +225,8 @@ func purgeRoutes() []route {
 }
 
 // Purge is the address that asks what is to be purged of what the filter means.
-func (f orchestrationFilter) Purge() string {
-	query := url.Values{}
-	for name, values := range f.values {
-		query[name] = values
-	}
+func (p orchestrationsPage) Purge() string {
+	query := p.Filter.absolute(p.now)
 	if status := query.Get("status"); status != "" && !slices.Contains(purgePage{}.Statuses(), status) {
 		query.Del("status")
 	}
