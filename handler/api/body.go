@@ -16,15 +16,6 @@ import (
 
 // body reads the body, as far as its limits allow; it need not be JSON.
 func (r *request) body() ([]byte, error) {
-	text, err := r.text()
-	if err != nil {
-		return nil, err
-	}
-	return text, payload.Check(text)
-}
-
-// text reads the body of what stores nothing of it, as far as its length allows.
-func (r *request) text() ([]byte, error) {
 	text, err := io.ReadAll(r.http.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -33,7 +24,8 @@ func (r *request) text() ([]byte, error) {
 	case err != nil:
 		return nil, badBody("", "The body broke off.")
 	}
-	return bytes.TrimPrefix(text, []byte(payload.ByteOrderMark)), nil
+	text = bytes.TrimPrefix(text, []byte(payload.ByteOrderMark))
+	return text, payload.Check(text)
 }
 
 // value reads the body, one JSON value; no body is null.

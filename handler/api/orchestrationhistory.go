@@ -76,7 +76,7 @@ func historyFile(id string) string {
 
 // openHistory shows a history that was downloaded, from here or elsewhere: it looks at the body alone.
 func (a *api) openHistory(_ context.Context, r *request) (reply, error) {
-	text, err := r.text()
+	text, err := r.body()
 	if err != nil {
 		return reply{}, err
 	}

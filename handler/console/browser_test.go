@@ -49,7 +49,7 @@ func openBrowser(t *testing.T, url string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // it ends a test that hangs
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it ends a test that hangs; beside other tests, a page takes seconds
 	t.Cleanup(cancel)
 	// Continuous integration runs as root in a container, where the sandbox cannot be set up; all pages are this test's own.
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
