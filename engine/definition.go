@@ -71,6 +71,9 @@ type Definition struct {
 	// Example is a message that shows what the engine takes, for documents, forms and a first try. Its correlation id
 	// stays empty.
 	Example *Message
+	// InputSchema is a JSON schema of the input of its messages, for documents and forms; nil for none. It is not checked against
+	// messages: the orchestrator decides what it takes.
+	InputSchema json.RawMessage
 	// Keep is how long its history and its resolved dead letters are kept; 0 means DefaultKeep.
 	Keep time.Duration
 	// MaxAttempts is the number of the delivery that becomes a dead letter without running (standard, section 1.3). So
@@ -100,7 +103,7 @@ func (d Definition) validate() error {
 	case d.Orchestrator.Name() != d.Name:
 		errs = append(errs, fmt.Errorf("its orchestrator is named %q; both have to have one name", d.Orchestrator.Name()))
 	}
-	errs = append(errs, d.validateVersions(), d.validateEntryPoints())
+	errs = append(errs, d.validateVersions(), d.validateEntryPoints(), d.validateInputSchema())
 	if d.Singleton != "" && d.Singleton != PerInstance && d.Singleton != PerTenant {
 		errs = append(errs, fmt.Errorf("an unknown scope %q: Singleton is PerInstance, PerTenant, or empty", d.Singleton))
 	}
@@ -143,6 +146,20 @@ func (d Definition) validateEntryPoints() error {
 		errs = append(errs, e.validate())
 	}
 	return errors.Join(errs...)
+}
+
+// maxInputSchema bounds a schema, in bytes: the description of the engine has it, which is a part of a table's row.
+const maxInputSchema = 8 << 10
+
+// validateInputSchema validates InputSchema.
+func (d Definition) validateInputSchema() error {
+	if d.InputSchema == nil {
+		return nil
+	}
+	if !json.Valid(d.InputSchema) || !bytes.HasPrefix(bytes.TrimSpace(d.InputSchema), []byte("{")) || len(d.InputSchema) > maxInputSchema {
+		return fmt.Errorf("InputSchema is a JSON object of at most %d bytes", maxInputSchema)
+	}
+	return nil
 }
 
 // QueueFunction is the name of the function that listens to the engine's queue.

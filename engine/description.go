@@ -1,5 +1,7 @@
 package engine
 
+import "encoding/json"
+
 // Description says what an engine consists of, for tools and for people. The API returns it as JSON.
 type Description struct {
 	Name  string `json:"name"`
@@ -26,6 +28,8 @@ type Description struct {
 	Keep string `json:"keep"`
 	// Example is a message that the engine takes.
 	Example *Message `json:"example,omitempty"`
+	// InputSchema is a JSON schema of the input of its messages.
+	InputSchema json.RawMessage `json:"inputSchema,omitempty"`
 }
 
 // ScheduleDescription says when messages are sent to an engine, unless a setting says otherwise.
@@ -45,7 +49,7 @@ type RouteDescription struct {
 func (d Definition) Describe() Description {
 	d = d.withDefaults()
 	description := Description{Name: d.Name, Queue: d.Queue, Function: d.QueueFunction(), Tables: d.Tables,
-		Version: d.Orchestrator.Version(), Singleton: d.Singleton, MaxAttempts: d.MaxAttempts, Keep: d.Keep.String(), Example: d.Example}
+		Version: d.Orchestrator.Version(), Singleton: d.Singleton, MaxAttempts: d.MaxAttempts, Keep: d.Keep.String(), Example: d.Example, InputSchema: d.InputSchema}
 	if d.Timeout > 0 {
 		description.Timeout = d.Timeout.String()
 	}

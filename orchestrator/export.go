@@ -9,26 +9,19 @@ import (
 	"time"
 )
 
-// exported is a history outside of storage.
-type exported struct {
-	ID            string           `json:"id"`
-	CorrelationID string           `json:"correlationId"`
-	Executions    []exportedRounds `json:"executions"`
-}
-
-type exportedRounds struct {
-	Execution int     `json:"execution"`
-	Rounds    []round `json:"rounds"`
-}
-
-// Export returns the history of an orchestration as JSON, for Replay: all executions whose rounds are stored, with
+// Export returns the history of an orchestration as JSON, for Replay and OpenHistory: all executions whose rounds are stored, with
 // inputs and results.
 func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
+	return r.export(ctx, id, func(one round) round { return one })
+}
+
+// export exports what shown makes of each round.
+func (r *Runtime) export(ctx context.Context, id string, shown func(round) round) ([]byte, error) {
 	all, err := r.loadKnown(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	out := exported{ID: id}
+	out := exported{Format: historyFormat, Version: historyVersion, ID: id}
 	for _, g := range all {
 		if started, ok := g.start(); ok {
 			out.CorrelationID = started.start().CorrelationID
@@ -41,7 +34,11 @@ func (r *Runtime) Export(ctx context.Context, id string) ([]byte, error) {
 				return nil, fmt.Errorf("export of orchestration %s: %w", id, err)
 			}
 		}
-		out.Executions = append(out.Executions, exportedRounds{g.number, g.rounds})
+		rounds := make([]round, len(g.rounds))
+		for i, one := range g.rounds {
+			rounds[i] = shown(one)
+		}
+		out.Executions = append(out.Executions, exportedRounds{g.number, rounds})
 	}
 	text, err := marshal(out)
 	if err != nil {
@@ -88,7 +85,10 @@ func Replay(o AnyOrchestrator, history []byte) error {
 		err = json.Unmarshal(compact.Bytes(), &h)
 	}
 	if err != nil {
-		return fmt.Errorf("exported history: %w: %w", ErrCorrupt, err)
+		return corruptHistory(err)
+	}
+	if err := checkFormat(h.Format, h.Version); err != nil {
+		return err
 	}
 	for _, e := range h.Executions {
 		started, ok := storedExecution{rounds: e.Rounds}.start()

@@ -84,6 +84,7 @@ func Definition(steps *Steps) engine.Definition {
 		Operations:   []orchestrator.AnyActivity{c.rotate, c.notify, c.confirm},
 		Activities:   []orchestrator.AnyActivity{c.retire},
 		Tables:       []string{SlotsTable, consumers.Table},
+		InputSchema:  json.RawMessage(inputSchema),
 	}
 }
 

@@ -43,6 +43,12 @@ type inputDocument struct {
 	SecretName string `json:"secretName"`
 }
 
+// inputSchema is the schema of inputDocument, for forms.
+const inputSchema = `{"type": "object", "additionalProperties": false, "properties": {
+	"slot": {"type": "string", "title": "Slot", "description": "Rotate only: one rotation is made for a slot. The correlation id, unless given.", "maxLength": 120},
+	"version": {"type": "string", "title": "Version", "description": "Notify only, and needed there: the version to notify of.", "maxLength": 120},
+	"secretName": {"type": "string", "title": "Secret", "description": "Notify only: that of the instance, unless given.", "maxLength": 120}}}`
+
 // ParseInput reads the operation ("" means rotate), the instance and the input document of an engine message. The
 // document is a JSON object {slot?} for rotate and {version, secretName?} for notify, or absent; anything else, unknown
 // fields included, is an ErrInput, which no retry heals.

@@ -98,6 +98,7 @@ func Definition(steps *Steps) engine.Definition {
 		Operations:   []orchestrator.AnyActivity{c.rotate, c.confirm},
 		Activities:   []orchestrator.AnyActivity{c.probe, c.retire, c.remove},
 		Tables:       []string{consumers.Table},
+		InputSchema:  json.RawMessage(inputSchema),
 	}
 }
 

@@ -31,6 +31,11 @@ type Input struct {
 	Slot string `json:"slot"`
 }
 
+// inputSchema is the schema of Input, for forms.
+const inputSchema = `{"type": "object", "required": ["applicationId"], "additionalProperties": false, "properties": {
+	"applicationId": {"type": "string", "title": "Application", "description": "The application (client) id.", "maxLength": 36},
+	"slot": {"type": "string", "title": "Slot", "description": "One rotation is made for a slot. The correlation id, unless given.", "maxLength": 120}}}`
+
 // ParseInput reads the operation ("" means rotate) and the input document of an engine message, {applicationId, slot?}.
 // Anything else, unknown fields included, is an ErrInput, which no retry heals.
 func ParseInput(operation string, document []byte) (Input, error) {

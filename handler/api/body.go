@@ -20,7 +20,7 @@ func (r *request) body() ([]byte, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, bodyTooLarge()
+		return nil, bodyTooLarge(tooLarge.Limit)
 	case err != nil:
 		return nil, badBody("", "The body broke off.")
 	}
@@ -92,9 +92,9 @@ func badBody(target, text string) *failure {
 	return &failure{status: http.StatusBadRequest, problem: problem{Code: codeInvalidBody, Message: text, Target: targetOf(target)}}
 }
 
-func bodyTooLarge() *failure {
+func bodyTooLarge(most int64) *failure {
 	return &failure{status: http.StatusRequestEntityTooLarge, problem: problem{
-		Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", maxBody),
+		Code: codeBodyTooLarge, Message: fmt.Sprintf("The body may have %d bytes at most.", most),
 	}}
 }
 

@@ -35,6 +35,8 @@ const (
 	codeInstanceLocked      = "InstanceLocked"
 	codeDamaged             = "OrchestrationDamaged"
 	codeStalled             = "OrchestrationStalled"
+	codeHistoryTooLarge     = "HistoryTooLarge"
+	codeNoHistory           = "NotAHistory"
 
 	// Of the registry.
 	codeInstanceExists  = "InstanceExists"

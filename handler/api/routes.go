@@ -26,6 +26,14 @@ type resource struct {
 	methods map[string]method
 }
 
+// maxBody bounds what is read of the body of a request to it, in bytes.
+func (r resource) maxBody() int64 {
+	if r.path == openHistoryPath {
+		return MaxHistory
+	}
+	return maxBody
+}
+
 // resources are all that there can be; part says what of a Config they belong to.
 func (a *api) resources() []resource {
 	type methods = map[string]method
@@ -64,8 +72,10 @@ func (a *api) resources() []resource {
 		{"/api/credentials", expiries, get(access.PlatformRead, a.listCredentials)},
 		{"/api/orchestrations", orchestrations, methods{http.MethodGet: {access.OrchestrationsRead, a.listOrchestrations}, http.MethodPost: {access.OrchestrationsStart, a.startOrchestration}}},
 		{"/api/orchestrations/purge", orchestrations, post(access.OrchestrationsPurge, a.purgeMany)},
+		{openHistoryPath, orchestrations, post(access.OrchestrationsRead, a.openHistory)},
 		{"/api/orchestrations/:orchestration", orchestrations, methods{http.MethodGet: {access.OrchestrationsRead, a.getOrchestration}, http.MethodDelete: {access.OrchestrationsPurge, a.purgeOrchestration}}},
 		{"/api/orchestrations/:orchestration/rounds", orchestrations, get(access.OrchestrationsRead, a.listRounds)},
+		{"/api/orchestrations/:orchestration/history", orchestrations, get(access.OrchestrationsRead, a.getOrchestrationHistory)},
 		{"/api/orchestrations/:orchestration/events/:event", orchestrations, post(access.OrchestrationsSend, a.raiseEvent)},
 		{"/api/orchestrations/:orchestration/suspend", orchestrations, post(access.OrchestrationsCommand, a.commanded("suspend"))},
 		{"/api/orchestrations/:orchestration/resume", orchestrations, post(access.OrchestrationsCommand, a.commanded("resume"))},

@@ -77,7 +77,7 @@ func (a *api) serve(res resource) echo.HandlerFunc {
 		ctx, cancel := context.WithTimeout(c.Request().Context(), a.timeout)
 		defer cancel()
 		c.SetRequest(c.Request().WithContext(ctx))
-		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxBody)
+		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, res.maxBody())
 		r := newRequest(c)
 		rep, err := a.call(ctx, res, r)
 		if err != nil {
@@ -116,8 +116,8 @@ func (a *api) call(ctx context.Context, res resource, r *request) (rep reply, er
 		return reply{}, notFound("There is nothing at this path.")
 	case !ok:
 		return reply{}, methodNotAllowed(res)
-	case r.http.ContentLength > maxBody:
-		return reply{}, bodyTooLarge()
+	case r.http.ContentLength > res.maxBody():
+		return reply{}, bodyTooLarge(res.maxBody())
 	default:
 		return a.enter(ctx, m, r)
 	}

@@ -88,15 +88,11 @@ func (c *client) get(ctx context.Context, path string, query url.Values, out any
 // it comes.
 func (c *client) document(ctx context.Context, path string, out any, statuses ...int) error {
 	operation := http.MethodGet + " " + path
-	a, err := c.ask(ctx, operation, http.MethodGet, path, nil, nil)
+	_, body, err := c.fetch(ctx, path, statuses...)
 	if err != nil {
 		return err
 	}
-	var e envelope
-	if !slices.Contains(statuses, a.status) || json.Unmarshal(a.body.Bytes(), &e) == nil && e.Error != nil {
-		return cmp.Or(a.decode(operation, e, nil), fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status))
-	}
-	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
+	if err := json.Unmarshal(body, out); err != nil {
 		return fmt.Errorf("%s: %w: %w", operation, errAnswer, err)
 	}
 	return nil
@@ -105,10 +101,17 @@ func (c *client) document(ctx context.Context, path string, out any, statuses ..
 // send sends a request, with a body as JSON unless it is nil, and decodes the data of the answer into out unless that is nil.
 func (c *client) send(ctx context.Context, method, path string, query url.Values, header http.Header, body, out any) (http.Header, error) {
 	operation := method + " " + path
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return nil, fmt.Errorf("%s: %w", operation, err)
+		}
+	}
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	a, err := c.ask(ctx, operation, method, path, header, body)
+	a, err := c.do(ctx, method, path, header, text)
 	if err != nil {
 		return nil, err
 	}
@@ -122,24 +125,46 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	return a.header, a.decode(operation, e, out)
 }
 
-// ask sends a request to a path with its query, and takes what is answered.
-func (c *client) ask(ctx context.Context, operation, method, path string, header http.Header, body any) (*answer, error) {
-	var text []byte
-	if body != nil {
-		var err error
-		if text, err = json.Marshal(body); err != nil {
-			return nil, fmt.Errorf("%s: %w", operation, err)
-		}
+// post sends a text as it is, and decodes the data of the answer into out.
+func (c *client) post(ctx context.Context, path string, text []byte, out any) error {
+	operation := http.MethodPost + " " + path
+	a, err := c.do(ctx, http.MethodPost, path, nil, text)
+	if err != nil {
+		return err
 	}
+	e, err := a.envelope(operation)
+	if err != nil {
+		return err
+	}
+	return a.decode(operation, e, out)
+}
+
+// fetch asks for something that is no envelope, and gives it as it is. These are the statuses with which it comes.
+func (c *client) fetch(ctx context.Context, path string, statuses ...int) (http.Header, []byte, error) {
+	operation := http.MethodGet + " " + path
+	a, err := c.do(ctx, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var e envelope
+	_ = json.Unmarshal(a.body.Bytes(), &e) // what is none stays empty
+	if !slices.Contains(statuses, a.status) || e.Error != nil {
+		return nil, nil, cmp.Or(a.decode(operation, e, nil), fmt.Errorf("%s: %w (status %d)", operation, errAnswer, a.status))
+	}
+	return a.header, a.body.Bytes(), nil
+}
+
+// do sends a request to a path with its query, whose text is JSON, or nil for none.
+func (c *client) do(ctx context.Context, method, path string, header http.Header, text []byte) (*answer, error) {
 	r, err := http.NewRequestWithContext(ctx, method, path, bytes.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", operation, err)
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	r.Host, r.RequestURI, r.Header = c.host, path, c.header.Clone()
 	for name, values := range header {
 		r.Header[name] = values
 	}
-	if body != nil {
+	if text != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	a := &answer{header: http.Header{}}

@@ -81,7 +81,11 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Query().Has("code") && c.signsInHere():
 		c.signInHere(w, r)
 	default:
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		most := int64(maxForm)
+		if r.URL.Path == openPath {
+			most = maxUpload
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		c.mux.ServeHTTP(w, r)
 	}
 }

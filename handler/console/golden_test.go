@@ -372,7 +372,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 		return slices.ContainsFunc(files, func(f string) bool { return strings.HasPrefix(filepath.Base(f), name) })
 	}
 	names := map[string]string{Root: "home", lettersPath: "letters", causesPath: "causes", letterPath: "letter", letterPath + "/retry": "retry", letterPath + "/expire": "expire", timelinePath: "timeline",
-		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration",
+		orchestrationsPath: "orchestrations", orchestrationPath: "orchestration", startPath: "start", startEnginePath: "startform", openPath: "openhistory", purgePath: "purge", forcePath: "force",
 		tasksPath: "tasks", taskPath: "task", mePath: "me", auditPath: "audit",
 		schedulesPath: "schedules", runPath: "run", registryPath: "registry", instancePath: "instance", instancePath + "/drain": "drain", instancePath + "/resume": "resume",
 		retryAllPath: "bulk_retry", expireAllPath: "bulk_expire", operationPath: "operation", operationsPath: "operations",
@@ -395,7 +395,7 @@ func TestEveryPageIsGolden(t *testing.T) {
 	}
 	pages := 0
 	for _, r := range Routes() {
-		if r.Method == http.MethodGet && !strings.HasPrefix(r.Path, taskPath+"/") { // those are one page, with golden files of each form of it
+		if r.Method == http.MethodGet && r.Path != orchestrationPath+"/history" && !strings.HasPrefix(r.Path, taskPath+"/") { // the first is a file; those are one page, with golden files of each form of it
 			pages++
 		}
 	}

@@ -37,7 +37,7 @@ func TestLooksAgain(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
-			a := &calls{answers: typical().with(answers{"/api/tasks": list(), "/api/schedules": list(), "/api/registry": list(), "/api/audit": list(), "/api/workflow/outbox/metrics": map[string]any{}})}
+			a := &calls{answers: typical().with(answers{"/api/tasks": list(), "/api/schedules": list(), "/api/registry": list(), "/api/audit": list(), "/api/operations": list(), "/api/workflow/outbox/metrics": map[string]any{}})}
 			c := newConsole(t, a, access.Control{EasyAuth: true})
 			first := get(t, c, path)
 			tag := first.Header().Get("ETag")

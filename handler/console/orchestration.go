@@ -18,7 +18,11 @@ type orchestrationPage struct {
 	Run                         orchestrationDetail
 	Input, Output, CustomStatus Payload
 	// Done is the name of the command that was sent last from this page, "" for none.
-	Done     string
+	Done string
+	// Started says that it was started from a page of the console.
+	Started bool
+	// Offline says that this is a history that was opened, and not an orchestration of this app: nothing on the page leads to others.
+	Offline  bool
 	Commands []commandOffer
 	Children []child
 	Rounds   roundsPart
@@ -99,13 +103,20 @@ func (v *visit) findOrchestration(ctx context.Context) (o orchestrationDetail, e
 // orchestration shows one.
 func orchestration(ctx context.Context, v *visit) (page, error) {
 	o, err := v.findOrchestration(ctx)
+	if refused, ok := asAPIError(err); ok && refused.Code == damagedCode {
+		out := failedPage(err)
+		out.model = failure{Message: refused.Message, CorrelationID: Text(refused.CorrelationID), Next: orchestrationLink(Text(v.r.PathValue("id"))) + "/force-purge", NextTo: "Purge it by force"}
+		return out, nil
+	}
 	if err != nil {
 		return page{}, err
 	}
 	p := orchestrationPage{Run: o, Input: payloadOf(string(o.Input)), Output: payloadOf(string(o.Output)), CustomStatus: payloadOf(string(o.CustomStatus)), Commands: offers(o, v)}
-	if done, ok := commandOf(v.r.URL.Query().Get("done")); ok {
-		p.Done = done.name
+	done := v.r.URL.Query().Get("done")
+	if c, ok := commandOf(done); ok {
+		p.Done = c.name
 	}
+	p.Started = done == startedDone
 	var wait sync.WaitGroup
 	wait.Go(func() { p.Rounds = v.askRounds(ctx, o.ID) })
 	wait.Go(func() { p.Events = v.askTimeline(ctx, o.CorrelationID, "") })

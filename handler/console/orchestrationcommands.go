@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/handler/api"
@@ -272,7 +273,7 @@ func orchestrationRoutes() []route {
 	return append([]route{
 		routeOf(http.MethodGet, orchestrationsPath, access.OrchestrationsRead, orchestrations),
 		routeOf(http.MethodGet, orchestrationPath, access.OrchestrationsRead, orchestration),
-	}, commandRoutes()...)
+	}, slices.Concat(commandRoutes(), startRoutes(), historyRoutes(), purgeRoutes())...)
 }
 
 // routeOf is a route.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,8 @@ const (
 	// roundsLimit is how many rounds a page shows, and maxRoundRows how many of what they have in them.
 	roundsLimit  = "20"
 	maxRoundRows = 500
+	// maxOfflineRows is the same for a history that was opened, which has no further pages.
+	maxOfflineRows = 2000
 )
 
 // roundsPart is a page of the rounds of an orchestration: what it learned and decided, oldest first.
@@ -23,6 +26,8 @@ type roundsPart struct {
 	Next, First string
 	// Failed is why they cannot be shown, "" if they can.
 	Failed Text
+
+	most int // of the rows, 0 for maxRoundRows
 }
 
 // roundRow is one thing that was learned or decided.
@@ -42,6 +47,14 @@ type roundRow struct {
 
 // Child is the address of the orchestration that it is about, "" if it is about none.
 func (r roundRow) Child() string { return orchestrationLink(r.ChildID) }
+
+// roundItem is one round as the API has it.
+type roundItem struct {
+	Execution int          `json:"execution"`
+	Round     int          `json:"round"`
+	Learned   []roundEvent `json:"learned"`
+	Decided   []roundEvent `json:"decided"`
+}
 
 // roundEvent is one thing of a round as the API has it.
 type roundEvent struct {
@@ -78,19 +91,23 @@ func (v *visit) askRounds(ctx context.Context, id Text) (p roundsPart) {
 		p.First = orchestrationLink(id)
 	}
 	var list struct {
-		Items []struct {
-			Execution int          `json:"execution"`
-			Round     int          `json:"round"`
-			Learned   []roundEvent `json:"learned"`
-			Decided   []roundEvent `json:"decided"`
-		} `json:"items"`
-		Token string `json:"continuationToken"`
+		Items []roundItem `json:"items"`
+		Token string      `json:"continuationToken"`
 	}
 	if err := v.api.get(ctx, v.orchestrationRow()+"/rounds", asked, &list); err != nil {
 		p.Failed = Text(err.Error())
 		return p
 	}
-	for _, r := range list.Items {
+	p.addAll(list.Items)
+	if list.Token != "" {
+		p.Next = address(orchestrationLink(id), url.Values{"continuationToken": {list.Token}})
+	}
+	return p
+}
+
+// addAll adds what is in rounds.
+func (p *roundsPart) addAll(rounds []roundItem) {
+	for _, r := range rounds {
 		for n, events := range [][]roundEvent{r.Learned, r.Decided} {
 			for _, e := range events {
 				p.add(roundRow{Execution: r.Execution, Round: r.Round, At: e.At, Learned: n == 0, Kind: e.Kind, Name: e.Name, ChildID: e.ChildID,
@@ -98,14 +115,10 @@ func (v *visit) askRounds(ctx context.Context, id Text) (p roundsPart) {
 			}
 		}
 	}
-	if list.Token != "" {
-		p.Next = address(orchestrationLink(id), url.Values{"continuationToken": {list.Token}})
-	}
-	return p
 }
 
 func (p *roundsPart) add(r roundRow) {
-	if len(p.Rows) == maxRoundRows {
+	if len(p.Rows) == cmp.Or(p.most, maxRoundRows) {
 		p.Left++
 		return
 	}

@@ -2,9 +2,11 @@ package console
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/vibedata/roundhouse/handler/access"
 	"github.com/vibedata/roundhouse/internal/urlpath"
 )
 
@@ -27,6 +29,7 @@ func orchestrationFields() []orchestrationField {
 		{Param: "idPrefix", Label: "Id begins with"},
 		{Param: "tag", Label: "Business reference"},
 		{Param: "customStatus", Label: "Custom status has"},
+		{Param: "since", Label: "Created within", Example: "hour, today or week"},
 		{Param: "fromDate", Label: "Created from", Example: "2026-11-21"},
 		{Param: "toDate", Label: "Created until", Example: "2026-11-21T10:47:52Z"},
 	}
@@ -69,22 +72,6 @@ type filterField struct {
 	Value string
 }
 
-// Chips are the filters that are set.
-func (f orchestrationFilter) Chips() (chips []filterChip) {
-	for _, field := range orchestrationFields() {
-		if value := f.values.Get(field.Param); value != "" {
-			rest := url.Values{}
-			for name, values := range f.values {
-				if name != field.Param {
-					rest[name] = values
-				}
-			}
-			chips = append(chips, filterChip{field.Label, Text(value), address(orchestrationsPath, rest)})
-		}
-	}
-	return chips
-}
-
 // filterChip is a filter that is set; Without is the address of the list without it.
 type filterChip struct {
 	Name    string
@@ -102,6 +89,11 @@ type orchestrationsPage struct {
 	Problem Text
 	// Purged says that one was purged from its page.
 	Purged bool
+	// MissingStart is the permission that whoever looks lacks to start one, "" for none.
+	MissingStart access.Permission
+
+	columns []string
+	now     time.Time
 }
 
 // orchestrationItem is an orchestration as lists show it.
@@ -148,11 +140,15 @@ type orchestrationList struct {
 // orchestrations lists orchestrations.
 func orchestrations(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
-	p := orchestrationsPage{Filter: orchestrationFilterOf(query), Purged: query.Get("done") == purged}
-	asked := orchestrationFilterOf(query).values
+	p := orchestrationsPage{Filter: orchestrationFilterOf(query), Purged: query.Get("done") == purged, MissingStart: v.missing(access.OrchestrationsStart), columns: columnsOf(query.Get("columns")), now: v.console.config.Now()}
+	asked := p.Filter.absolute(p.now)
 	if token := query.Get("continuationToken"); token != "" {
 		asked.Set("continuationToken", token)
-		p.First = address(orchestrationsPath, p.Filter.values)
+		p.First = p.address(p.Filter.values)
+	}
+	if _, known := sinceValues()[query.Get("since")]; query.Get("since") != "" && !known {
+		p.Problem = "since: Use hour, today or week."
+		return page{template: "orchestrations", title: "Orchestrations", status: http.StatusBadRequest, code: "InvalidParameter", model: &p}, nil
 	}
 	var list orchestrationList
 	err := v.api.get(ctx, "/api/orchestrations", asked, &list)
@@ -167,7 +163,7 @@ func orchestrations(ctx context.Context, v *visit) (page, error) {
 	if list.Token != "" {
 		next := orchestrationFilterOf(query).values
 		next.Set("continuationToken", list.Token)
-		p.Next = address(orchestrationsPath, next)
+		p.Next = p.address(next)
 	}
 	return out, nil
 }

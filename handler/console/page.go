@@ -28,6 +28,8 @@ type page struct {
 	code   string
 	// to is an address to go on at, in place of a page; "" for none.
 	to string
+	// file is what is answered in place of a page, nil for a page.
+	file *file
 	// refresh is after how long the browser shows the page anew by itself, and live after how long, at the soonest, it looks whether there is news,
 	// which it tells and does not show; 0 for never.
 	refresh, live time.Duration
@@ -35,6 +37,13 @@ type page struct {
 	elsewhere *elsewhere
 	// same says that the browser has the page already.
 	same bool
+}
+
+// file is an answer that a browser keeps.
+type file struct {
+	// disposition is the header that says so, with the name of the file.
+	disposition, contentType string
+	body                     []byte
 }
 
 // view is what every template gets: what all pages have, and the model of its own as Page.
@@ -116,7 +125,7 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "operations", "outbox", "event", "eventact", "pollers", "poller", "polleract"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "operations", "outbox", "event", "eventact", "pollers", "poller", "polleract", "start", "startform", "openhistory", "purge"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
@@ -141,6 +150,12 @@ func (c *Console) show(w http.ResponseWriter, r *http.Request, v *visit, p page)
 	if p.to != "" {
 		h.Set("Location", p.to)
 		w.WriteHeader(http.StatusSeeOther)
+		return
+	}
+	if p.file != nil {
+		h.Set("Content-Disposition", p.file.disposition)
+		h.Set("Content-Type", p.file.contentType)
+		write(w, r, http.StatusOK, p.file.body, nil)
 		return
 	}
 	if p.code != "" {
@@ -176,6 +191,8 @@ func sectionOf(path string) string {
 	switch {
 	case path == lettersPath || strings.HasPrefix(path, lettersPath+"/"):
 		return causesPath
+	case path == openPath, path == purgePath, path == startPath || strings.HasPrefix(path, startPath+"/"):
+		return orchestrationsPath
 	default:
 		for _, s := range (view{}).Sections() {
 			if s.Path != Root && strings.HasPrefix(path, s.Path+"/") {
@@ -193,6 +210,8 @@ type failure struct {
 	CorrelationID Text
 	// Back is an address to go back to, "" for none, and BackTo says what is there.
 	Back, BackTo string
+	// Next is the address of what can be done about it, "" for none, and NextTo says what that is.
+	Next, NextTo string
 }
 
 // failedPage says why there is no page.

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,51 +60,7 @@ type taskActPage struct {
 	HasNote, HasAssignee         bool
 	MaxNote                      int
 	Note, Assignee, AssigneeName string
-	Answer                       *answerEntry
-}
-
-// answerEntry is how an answer is entered: in fields, or as JSON.
-type answerEntry struct {
-	Fields []answerField
-	// Output is the text of the answer, where there are no fields, and Schema what it has to be like, "" for anything.
-	Output string
-	Schema Payload
-	// Other is the address of the other way to enter it, "" where there is one only.
-	Other string
-}
-
-// entryOf makes an empty one for a task.
-func entryOf(t taskDetail, asJSON bool, here string) *answerEntry {
-	e := &answerEntry{Schema: payloadOf(string(t.Form))}
-	fields, ok := fieldsOf(t.Form)
-	switch {
-	case ok && asJSON:
-		e.Other = here
-	case ok:
-		e.Fields, e.Other = fields, here+"?as=json"
-	}
-	return e
-}
-
-// enter puts what a form has sent into it.
-func (e *answerEntry) enter(form url.Values) {
-	enter(e.Fields, form)
-	e.Output = form.Get("output")
-}
-
-// output is the answer, or what is wrong with it.
-func (e *answerEntry) output() (json.RawMessage, Text) {
-	if e.Fields == nil {
-		if !json.Valid([]byte(e.Output)) {
-			return nil, "The answer is not JSON. A text is in quotation marks, as in \"yes\"."
-		}
-		return json.RawMessage(e.Output), ""
-	}
-	answer, ok := answerOf(e.Fields)
-	if !ok {
-		return nil, "Something in the answer is not as it has to be: see below."
-	}
-	return answer, ""
+	Answer                       *documentEntry
 }
 
 // pageOf is the form for a task.
@@ -115,7 +70,8 @@ func (a taskAct) pageOf(t taskDetail, v *visit) *taskActPage {
 		Key: v.console.config.NewKey(), Blocked: a.blocked(t, v), HasNote: a.note, HasAssignee: a.assign, MaxNote: maxNote}
 	if a.answer {
 		asJSON := v.r.URL.Query().Get("as") == "json"
-		p.Answer = entryOf(t, asJSON, here)
+		p.Answer = entryOf("answer", t.Form, asJSON, here, here+"?as=json")
+		p.Answer.Name, p.Answer.Required, p.Answer.Off = "output", true, p.Blocked != ""
 		if asJSON {
 			p.Action += "?as=json"
 		}
@@ -147,7 +103,7 @@ func (p *taskActPage) body() (map[string]any, Text) {
 	if p.Answer == nil {
 		return body, ""
 	}
-	output, problem := p.Answer.output()
+	output, problem := p.Answer.document()
 	body["output"] = output
 	return body, problem
 }

@@ -195,7 +195,7 @@ func TestAnswers(t *testing.T) {
 			t.Fatal("no form")
 		}
 		enter(fields, test.form)
-		got, ok := answerOf(fields)
+		got, ok := documentOf(fields)
 		if ok != (test.want != "") || ok && string(got) != test.want {
 			t.Errorf("%s: %s, %v", name, got, ok)
 		}

@@ -49,7 +49,12 @@ type Payload struct {
 	// Size is that of the whole document, and Cut says that Shown is not all of it.
 	Size int
 	Cut  bool
+
+	document string
 }
+
+// Tree is the document as a tree, nil if it is none that has members or elements.
+func (p Payload) Tree() *treeNode { return treeOf(json.RawMessage(p.document)) }
 
 // SizeText is the size for people.
 func (p Payload) SizeText() string { return size(p.Size) }
@@ -58,7 +63,7 @@ func (p Payload) SizeText() string { return size(p.Size) }
 func (p Payload) ShownSize() string { return size(maxPayload) }
 
 func payloadOf(document string) Payload {
-	p := Payload{Shown: Text(document), Size: len(document)}
+	p := Payload{Shown: Text(document), Size: len(document), document: document}
 	if len(document) > maxPayload {
 		p.Shown, p.Cut = Text(cut(document, maxPayload)), true
 		return p

@@ -24,15 +24,68 @@ var (
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
 )
 
-// answerField is a field of a form that is made from a JSON schema.
-type answerField struct {
+// documentEntry is how a document is entered: in fields, or as JSON.
+type documentEntry struct {
+	// Noun is what the document is, such as "answer", and Name what the field for JSON is called in the form.
+	Noun, Name string
+	// Required says that there has to be one, and Off that nothing can be entered.
+	Required, Off bool
+	Fields        []formField
+	// Text is the text of the document, where there are no fields, and Schema what it has to be like, "" for anything.
+	Text   string
+	Schema Payload
+	// Other is the address of the other way to enter it, "" where there is one only.
+	Other string
+}
+
+// entryOf makes an empty one for a schema; fieldsAt and jsonAt are the addresses of the two ways to enter it.
+func entryOf(noun string, schema json.RawMessage, asJSON bool, fieldsAt, jsonAt string) *documentEntry {
+	e := &documentEntry{Noun: noun, Name: noun, Schema: payloadOf(string(schema))}
+	fields, ok := fieldsOf(schema)
+	switch {
+	case ok && asJSON:
+		e.Other = fieldsAt
+	case ok:
+		e.Fields, e.Other = fields, jsonAt
+	}
+	return e
+}
+
+// Title is the noun at the beginning of a sentence.
+func (e *documentEntry) Title() string { return strings.ToUpper(e.Noun[:1]) + e.Noun[1:] }
+
+// enter puts what a form has sent into it.
+func (e *documentEntry) enter(form url.Values) {
+	enter(e.Fields, form)
+	e.Text = form.Get(e.Name)
+}
+
+// document is what was entered, nil for nothing, or what is wrong with it.
+func (e *documentEntry) document() (json.RawMessage, Text) {
+	switch {
+	case e.Fields == nil && e.Text == "" && !e.Required:
+		return nil, ""
+	case e.Fields == nil && !json.Valid([]byte(e.Text)):
+		return nil, Text("The " + e.Noun + " is not JSON. A text is in quotation marks, as in \"yes\".")
+	case e.Fields == nil:
+		return json.RawMessage(e.Text), ""
+	}
+	document, ok := documentOf(e.Fields)
+	if !ok {
+		return nil, Text("Something in the " + e.Noun + " is not as it has to be: see below.")
+	}
+	return document, ""
+}
+
+// formField is a field of a form that is made from a JSON schema.
+type formField struct {
 	// Input is its name in the form, which has nothing of the schema.
 	Input              string
 	Label, Description Text
 	Required           bool
 	// Kind is one of line, text, number and choice.
 	Kind    string
-	Choices []answerChoice
+	Choices []fieldChoice
 	// Value is what was entered: for a choice, its number.
 	Value string
 	// Problem is what is wrong with it, "" for nothing.
@@ -42,8 +95,8 @@ type answerField struct {
 	number bool
 }
 
-// answerChoice is a value that can be chosen.
-type answerChoice struct {
+// fieldChoice is a value that can be chosen.
+type fieldChoice struct {
 	Index string
 	Label Text
 
@@ -61,9 +114,9 @@ type fieldSchema struct {
 	Format      string            `json:"format"`
 }
 
-// fieldsOf makes a form from the schema of an answer: an object of texts, numbers, truth values and choices. Of other schemas it
+// fieldsOf makes a form from a schema: an object of texts, numbers, truth values and choices. Of other schemas it
 // makes none.
-func fieldsOf(schema json.RawMessage) (fields []answerField, ok bool) {
+func fieldsOf(schema json.RawMessage) (fields []formField, ok bool) {
 	var s struct {
 		Type       string          `json:"type"`
 		Properties json.RawMessage `json:"properties"`
@@ -96,7 +149,7 @@ func fieldsOf(schema json.RawMessage) (fields []answerField, ok bool) {
 }
 
 // fieldOf makes a field of a property.
-func fieldOf(schema json.RawMessage) (f answerField, ok bool) {
+func fieldOf(schema json.RawMessage) (f formField, ok bool) {
 	var s fieldSchema
 	if !says(schema, fieldKeywords) || json.Unmarshal(schema, &s) != nil {
 		return f, false
@@ -107,7 +160,7 @@ func fieldOf(schema json.RawMessage) (f answerField, ok bool) {
 		f.Kind = "choice"
 	case s.Type == "boolean":
 		f.Kind = "choice"
-		f.Choices = []answerChoice{{"0", "yes", json.RawMessage("true")}, {"1", "no", json.RawMessage("false")}}
+		f.Choices = []fieldChoice{{"0", "yes", json.RawMessage("true")}, {"1", "no", json.RawMessage("false")}}
 	case s.Type == "number" || s.Type == "integer":
 		f.Kind, f.number = "number", true
 	case s.Type == "string" && (s.Format != "" || s.MaxLength > 0 && s.MaxLength <= shortText):
@@ -118,7 +171,7 @@ func fieldOf(schema json.RawMessage) (f answerField, ok bool) {
 		return f, false
 	}
 	for n, value := range s.Enum {
-		c := answerChoice{Index: strconv.Itoa(n), Label: scalar(value), value: value}
+		c := fieldChoice{Index: strconv.Itoa(n), Label: scalar(value), value: value}
 		if bytes.HasPrefix(value, []byte("{")) || bytes.HasPrefix(value, []byte("[")) {
 			return f, false
 		}
@@ -129,7 +182,7 @@ func fieldOf(schema json.RawMessage) (f answerField, ok bool) {
 }
 
 // setDefault enters what the schema proposes, if it can be seen as it is.
-func (f *answerField) setDefault(value json.RawMessage) {
+func (f *formField) setDefault(value json.RawMessage) {
 	text := scalar(value)
 	switch {
 	case len(value) == 0 || text.String() != string(text):
@@ -187,7 +240,7 @@ func members(object json.RawMessage) (names []string, values map[string]json.Raw
 }
 
 // enter puts into the fields what a form has sent.
-func enter(fields []answerField, form url.Values) {
+func enter(fields []formField, form url.Values) {
 	for n, f := range fields {
 		fields[n].Value = lines(form.Get(f.Input))
 	}
@@ -196,9 +249,9 @@ func enter(fields []answerField, form url.Values) {
 // lines is a text of a form with the line breaks that documents have.
 func lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// answerOf makes the answer of what was entered: what was left empty is left out, numbers stay as they were written. It notes at the
+// documentOf makes the document of what was entered: what was left empty is left out, numbers stay as they were written. It notes at the
 // fields what is wrong, and says whether nothing is.
-func answerOf(fields []answerField) (json.RawMessage, bool) {
+func documentOf(fields []formField) (json.RawMessage, bool) {
 	var out bytes.Buffer
 	good := true
 	out.WriteByte('{')
@@ -222,7 +275,7 @@ func answerOf(fields []answerField) (json.RawMessage, bool) {
 }
 
 // json is the value of the field, or what is wrong with it.
-func (f answerField) json() (value json.RawMessage, problem Text) {
+func (f formField) json() (value json.RawMessage, problem Text) {
 	switch {
 	case f.Kind == "choice":
 		for _, c := range f.Choices {

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// sinceValues are the times that a filter may name by how long ago they are, so that an address goes on meaning them.
+func sinceValues() map[string]func(now time.Time) time.Time {
+	return map[string]func(time.Time) time.Time{
+		"hour":  func(now time.Time) time.Time { return now.Add(-time.Hour) },
+		"today": func(now time.Time) time.Time { return now.UTC().Truncate(24 * time.Hour) },
+		"week":  func(now time.Time) time.Time { return now.AddDate(0, 0, -7) },
+	}
+}
+
+// absolute is a filter as the API takes it: what is told by how long ago it is becomes a time, unless the filter has one.
+func (f orchestrationFilter) absolute(now time.Time) url.Values {
+	values := url.Values{}
+	for name, all := range f.values {
+		values[name] = all
+	}
+	since, known := sinceValues()[values.Get("since")]
+	values.Del("since")
+	if known && values.Get("fromDate") == "" {
+		values.Set("fromDate", since(now).UTC().Format(time.RFC3339))
+	}
+	return values
+}
+
+// listView is a filter with a name.
+type listView struct {
+	Name, Link string
+	// Current says that it is the one that is shown.
+	Current bool
+}
+
+// Views are the filters that people ask for most. Those that wait for a person are among the tasks.
+func (p orchestrationsPage) Views() (views []listView) {
+	for _, v := range []struct {
+		name   string
+		values url.Values
+	}{
+		{"All", url.Values{}}, {"Running", url.Values{"status": {"Running"}}}, {"Stalled", url.Values{"status": {"Stalled"}}},
+		{"Failed, begun today", url.Values{"status": {"Failed"}, "since": {"today"}}}, {"Last hour", url.Values{"since": {"hour"}}},
+	} {
+		views = append(views, listView{v.name, p.address(v.values), v.values.Encode() == p.Filter.values.Encode()})
+	}
+	return append(views, listView{Name: "Waiting for a person", Link: address(tasksPath, url.Values{"view": {"all"}})})
+}
+
+// column is one of the list; Shown says that it is, and Link is the address with it, or without it.
+type column struct {
+	Key, Name string
+	Shown     bool
+	Link      string
+}
+
+// allColumns are all that the list can have besides the id.
+func allColumns() []column {
+	return []column{{Key: "orchestrator", Name: "Orchestrator"}, {Key: "status", Name: "Status"}, {Key: "waits", Name: "Waits for"}, {Key: "created", Name: "Created"},
+		{Key: "changed", Name: "Changed"}, {Key: "ended", Name: "Ended"}, {Key: "tag", Name: "Business reference"}, {Key: "work", Name: "Work"}}
+}
+
+// usualColumns are shown unless the address says others.
+const usualColumns = "orchestrator,status,waits,created,changed,work"
+
+// columnsOf are the columns of an address, in the order of the list; the usual ones without any that are known.
+func columnsOf(text string) (keys []string) {
+	asked := strings.Split(text, ",")
+	for _, c := range allColumns() {
+		if slices.Contains(asked, c.Key) {
+			keys = append(keys, c.Key)
+		}
+	}
+	if len(keys) == 0 {
+		return strings.Split(usualColumns, ",")
+	}
+	return keys
+}
+
+// Shows says whether the list has a column.
+func (p orchestrationsPage) Shows(key string) bool { return slices.Contains(p.columns, key) }
+
+// ColumnsParam is the columns as the address has them, "" for the usual ones.
+func (p orchestrationsPage) ColumnsParam() string {
+	if text := strings.Join(p.columns, ","); text != usualColumns {
+		return text
+	}
+	return ""
+}
+
+// Columns are all columns, each with the address that shows or hides it. The last one that is shown cannot be hidden.
+func (p orchestrationsPage) Columns() (all []column) {
+	for _, c := range allColumns() {
+		other := p
+		if c.Shown = p.Shows(c.Key); c.Shown {
+			other.columns = slices.DeleteFunc(slices.Clone(p.columns), func(key string) bool { return key == c.Key })
+		} else {
+			other.columns = columnsOf(strings.Join(append(slices.Clone(p.columns), c.Key), ","))
+		}
+		if len(other.columns) > 0 {
+			c.Link = other.address(p.Filter.values)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// address is that of the list with a filter and these columns.
+func (p orchestrationsPage) address(values url.Values) string {
+	query := url.Values{"columns": {p.ColumnsParam()}}
+	for name, all := range values {
+		query[name] = all
+	}
+	return address(orchestrationsPath, query)
+}
+
+// Chips are the filters that are set, each with the address of the list without it.
+func (p orchestrationsPage) Chips() (chips []filterChip) {
+	for _, field := range orchestrationFields() {
+		value := p.Filter.values.Get(field.Param)
+		if value == "" {
+			continue
+		}
+		rest := url.Values{}
+		for name, values := range p.Filter.values {
+			if name != field.Param {
+				rest[name] = values
+			}
+		}
+		chips = append(chips, filterChip{field.Label, Text(value), p.address(rest)})
+	}
+	return chips
+}
