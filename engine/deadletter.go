@@ -65,8 +65,8 @@ type DeadLetter struct {
 	TenantID string
 	// OriginalQueue is the queue that the message came from, or N/A.
 	OriginalQueue string
-	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It is the only column
-	// that is not redacted. Lists leave it out.
+	// OriginalMessage is the body of the message, byte for byte, so that it can be sent again. It and SentMessage are the only
+	// columns that are not redacted. Lists leave it out.
 	OriginalMessage []byte
 	// ErrorMessage is the last error. Lists show its first KiB.
 	ErrorMessage string
@@ -93,6 +93,8 @@ type DeadLetter struct {
 	RetriedAtUtc   time.Time
 	RetriedBy      string
 	RetryMessageID string
+	// SentMessage is the edited message that a retry sends in place of OriginalMessage, nil for none. Lists leave it out.
+	SentMessage []byte
 	// ParentRowKey is the dead letter whose retry failed and led to this one, "" for none. RetryCount is how many such
 	// retries there were.
 	ParentRowKey string

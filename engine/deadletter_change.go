@@ -104,7 +104,7 @@ func (c Decision) check() error {
 // apply applies the decision to a dead letter.
 func (c Decision) apply(l *DeadLetter) {
 	if c.Status != l.Status {
-		l.RetryID, l.RetriedAtUtc, l.RetriedBy, l.RetryMessageID = "", time.Time{}, "", ""
+		l.RetryID, l.RetriedAtUtc, l.RetriedBy, l.RetryMessageID, l.SentMessage = "", time.Time{}, "", "", nil
 		l.ResolutionNotes, l.ResolvedAtUtc, l.ResolvedBy, l.ExpiredAtUtc = "", time.Time{}, "", time.Time{}
 		switch c.Status {
 		case StatusResolved:
@@ -177,7 +177,7 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 		old[row.Row] = true
 	}
 	main := tables.Entity{Key: e.Key, ETag: e.ETag, Properties: maps.Clone(e.Properties)}
-	for _, name := range decidedColumns() {
+	for _, name := range slices.Concat(decidedColumns(), sentColumns()) {
 		delete(main.Properties, name)
 	}
 	maps.Copy(main.Properties, after.decided())
