@@ -105,6 +105,7 @@ func changesOfRoutes(t *testing.T, b *outboxBench) map[string]func(id string) ch
 		},
 		"PATCH /api/dlq/:engine/:rowKey":                 letter("", `{"status":"Resolved","resolutionNotes":"seen"}`),
 		"POST /api/dlq/:engine/:rowKey/retry":            letter("/retry", "{}"),
+		"POST /api/dlq/:engine/:rowKey/retry-edited":     letter("/retry-edited", `{"message":"{}"}`),
 		"POST /api/workflow/outbox/:tenant/:id/retry":    message("retry"),
 		"POST /api/workflow/outbox/:tenant/:id/skip":     message("skip"),
 		"POST /api/workflow/outbox/:tenant/:id/replay":   message("replay"),

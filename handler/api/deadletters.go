@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vibedata/roundhouse/engine"
+	"github.com/vibedata/roundhouse/internal/redact"
 )
 
 // deadLetterItem is a dead letter as a list shows it (standard, section 3).
@@ -42,6 +43,8 @@ type deadLetterDetail struct {
 	RetriedAtUtc            time.Time     `json:"retriedAtUtc,omitzero"`
 	RetriedBy               string        `json:"retriedBy,omitempty"`
 	RetryMessageID          string        `json:"retryMessageId,omitempty"`
+	// SentMessage is what a retry has sent in place of the original message.
+	SentMessage string `json:"sentMessage,omitempty"`
 }
 
 func (a *api) listDeadLetters(ctx context.Context, r *request) (reply, error) {
@@ -123,5 +126,6 @@ func deadLetterDetailOf(d engine.DeadLetter) deadLetterDetail {
 		RetriedAtUtc:            d.RetriedAtUtc,
 		RetriedBy:               d.RetriedBy,
 		RetryMessageID:          d.RetryMessageID,
+		SentMessage:             redact.Document(string(d.SentMessage)),
 	}
 }

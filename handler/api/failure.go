@@ -26,6 +26,8 @@ const (
 	codeNewerSchema      = "NewerSchemaVersion"
 	codePrecondition     = "PreconditionFailed"
 	codeRetryUnsupported = "RetryNotSupported"
+	codeEditUnsupported  = "EditNotSupported"
+	codeInvalidMessage   = "InvalidMessage"
 	codeCanary           = "CanaryReturned"
 	codeKeyReused        = "IdempotencyKeyReused"
 	// Of orchestrations.
@@ -100,7 +102,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), editFailure(err), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now)); f != nil {
 		return f
 	}
 	var f *failure

@@ -42,6 +42,7 @@ func (a *api) resources() []resource {
 		{"/api/dlq/expire", retries, post(access.DeadLettersBulk, a.expireMany)},
 		{"/api/dlq/:engine/:rowKey", engines, methods{http.MethodGet: {access.DeadLettersRead, a.getDeadLetter}, http.MethodPatch: {access.DeadLettersDecide, a.patchDeadLetter}}},
 		{"/api/dlq/:engine/:rowKey/retry", retries, post(access.DeadLettersDecide, a.retryDeadLetter)},
+		{"/api/dlq/:engine/:rowKey/retry-edited", retries, post(access.DeadLettersEdit, a.retryEdited)},
 		{"/api/timeline/:correlationId", engines, get(access.TimelineRead, a.getTimeline)},
 		{"/api/openapi.json", engines, get(access.Self, a.openAPI)},
 		{"/api/audit", engines, get(access.AuditRead, a.listAudit)},
