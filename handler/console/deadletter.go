@@ -14,7 +14,9 @@ import (
 type letterPage struct {
 	Letter  letterDetail
 	Message Payload
-	// Done is what was done last from this page: retried, expired, or "".
+	// Sent is what a retry has sent in its place; only an edited one has it.
+	Sent Payload
+	// Done is what was done last from this page: retried, edited, expired, or "".
 	Done    string
 	Related part[letterList]
 	History part[historyList]
@@ -43,6 +45,7 @@ type letterDetail struct {
 	RetriedAt               time.Time `json:"retriedAtUtc"`
 	RetriedBy               Text      `json:"retriedBy"`
 	RetryMessageID          Text      `json:"retryMessageId"`
+	SentMessage             string    `json:"sentMessage"`
 
 	etag string
 }
@@ -97,8 +100,8 @@ func letter(ctx context.Context, v *visit) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	p := letterPage{Letter: l, Message: payloadOf(l.OriginalMessage)}
-	if done := v.r.URL.Query().Get("done"); done == retry().done || done == expire().done {
+	p := letterPage{Letter: l, Message: payloadOf(l.OriginalMessage), Sent: payloadOf(l.SentMessage)}
+	if done := v.r.URL.Query().Get("done"); done == retry().done || done == expire().done || done == editedDone {
 		p.Done = done
 	}
 	if l.CorrelationID != "" {

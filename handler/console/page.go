@@ -88,7 +88,8 @@ func loadTemplates() (*templates, error) {
 	}
 	out := &templates{byName: map[string]*template.Template{}}
 	for _, name := range []string{"home", "letters", "causes", "letter", "decide", "timeline", "failed", "outside", "orchestrations", "orchestration", "command",
-		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact"} {
+		"tasks", "task", "taskact", "me", "audit", "schedules", "registry", "instance", "confirm", "bulk", "operation", "outbox", "event", "eventact",
+		"edit", "editdiff"} {
 		own, err := shared.Clone()
 		if err == nil {
 			_, err = own.ParseFS(templateFiles, "templates/"+name+".html")
