@@ -133,7 +133,7 @@ func (o *Operations) asked(ctx context.Context, s orchestrator.Summary) (Request
 	if err == nil {
 		err = json.Unmarshal(out.Input, &input)
 	}
-	return input.Request, input.Progress, err
+	return input.Request.Summary(), input.Progress, err
 }
 
 // Cancel asks an operation to end after what its slice is doing. The errors are ErrNotFound, ErrEnded and those of the
