@@ -53,6 +53,8 @@ type bulkPage struct {
 	// Count is how many the filter means, and AtLeast that there may be more.
 	Count   int
 	AtLeast bool
+	// Selected are those that are meant in place of a filter.
+	Selected []selected
 	// Until is where the filter ends at the latest: what fails after the page was made is not meant.
 	Until  Text
 	Frozen bool
@@ -133,8 +135,15 @@ func startAll(s sweep) visitor {
 			return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "The form cannot be read, or is too large."), nil
 		}
 		form := v.r.PostForm
-		back := url.Values{}
+		back, from := url.Values{}, s.path
 		body := map[string]any{}
+		chosen, ok := selection(form["row"])
+		switch {
+		case !ok:
+			return refusedPage(http.StatusBadRequest, "InvalidRequestBody", "This was sent by no page of the console. Open the list again, and select from there."), nil
+		case len(chosen) > 0:
+			body["rows"], from = rows(chosen), lettersPath
+		}
 		for _, name := range bulkFields() {
 			if value := form.Get(name); value != "" {
 				body[name] = value
@@ -154,11 +163,11 @@ func startAll(s sweep) visitor {
 			}
 			n, err := strconv.Atoi(value)
 			if err != nil {
-				return backTo(refusedPage(http.StatusBadRequest, "InvalidRequestBody", Text(name)+": Use a whole number."), address(s.path, back), "the form"), nil
+				return backTo(refusedPage(http.StatusBadRequest, "InvalidRequestBody", Text(name)+": Use a whole number."), address(from, back), "the form"), nil
 			}
 			body[name] = n
 		}
-		return v.operate(ctx, "/api/dlq/"+s.path[len(lettersPath)+1:], body, form, address(s.path, back))
+		return v.operate(ctx, "/api/dlq/"+s.path[len(lettersPath)+1:], body, form, address(from, back))
 	}
 }
 

@@ -86,6 +86,10 @@ type lettersPage struct {
 	Next, First string
 	// Problem is what is wrong with the filter.
 	Problem Text
+	// Checked says that everything on the page is selected.
+	Checked bool
+
+	token string
 }
 
 // letterItem is a dead letter as lists show it.
@@ -150,7 +154,7 @@ func both(one, other func() error) error {
 // letters lists dead letters.
 func letters(ctx context.Context, v *visit) (page, error) {
 	query := v.r.URL.Query()
-	p := lettersPage{Filter: filterOf(query)}
+	p := lettersPage{Filter: filterOf(query), Checked: query.Get("select") == selectPage, token: query.Get("continuationToken")}
 	asked := p.Filter.query()
 	if token := query.Get("continuationToken"); token != "" {
 		asked.Set("continuationToken", token)
