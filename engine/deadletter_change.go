@@ -181,7 +181,9 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 		delete(main.Properties, name)
 	}
 	maps.Copy(main.Properties, after.decided())
-	if before.Status == after.Status && before.endedAt().Equal(after.endedAt()) {
+	after.putHeld(main.Properties)
+	moved := before.Assignee != after.Assignee // which the index rows have, too
+	if before.Status == after.Status && !moved && before.endedAt().Equal(after.endedAt()) {
 		return d.store.Apply(ctx, d.table, tables.Replace(main)) // the index rows do not contain the changed columns
 	}
 	ops := []tables.Op{tables.Replace(main)}
@@ -191,6 +193,9 @@ func (d *DeadLetters) replace(ctx context.Context, e tables.Entity, before, afte
 	}
 	for _, row := range slices.Sorted(maps.Keys(old)) {
 		ops = append(ops, tables.Delete(tables.Key{Partition: e.Partition, Row: row}, ""))
+	}
+	if before.Status == after.Status && len(old) == 0 {
+		return d.store.Apply(ctx, d.table, ops...)
 	}
 	return d.applyCounted(ctx, e.Key, before, before.Status, after.Status, ops...)
 }

@@ -70,7 +70,7 @@ func (d DeadLetter) MessageText() (text, encoding string) {
 func deadLetterListColumns() []string {
 	return []string{
 		"Engine", "InstanceId", "OriginalQueue", "ErrorSignature", "DequeueCount", "FirstFailureAtUtc",
-		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount", tenantColumn,
+		"LastFailureAtUtc", "Status", "CorrelationId", "ParentRowKey", "RetryCount", tenantColumn, assigneeColumn, "AssigneeName", "AssignedAtUtc",
 	}
 }
 
@@ -128,6 +128,7 @@ func (d DeadLetter) entity() tables.Entity {
 		"CorrelationId":     cleanText(d.CorrelationID),
 	}
 	maps.Copy(props, d.decided())
+	d.putHeld(props)
 	if d.ParentRowKey != "" {
 		props["ParentRowKey"], props["RetryCount"] = d.ParentRowKey, int32(d.RetryCount)
 	}
@@ -213,6 +214,9 @@ func deadLetterOf(e tables.Entity) (DeadLetter, error) {
 	}
 	if d.InsertedAtUtc.Unix() == 0 {
 		d.InsertedAtUtc = time.Time{}
+	}
+	if err := d.readHeld(e); err != nil {
+		return DeadLetter{}, err
 	}
 	if sent := tables.Text(e, sentColumn); sent != "" {
 		d.SentMessage = []byte(sent)

@@ -27,6 +27,8 @@ const (
 	codePrecondition     = "PreconditionFailed"
 	codeRetryUnsupported = "RetryNotSupported"
 	codeEditUnsupported  = "EditNotSupported"
+	codeLetterHeld       = "DeadLetterHeld"
+	codeTooManyNotes     = "TooManyNotes"
 	codeInvalidMessage   = "InvalidMessage"
 	codeCanary           = "CanaryReturned"
 	codeKeyReused        = "IdempotencyKeyReused"
@@ -102,7 +104,7 @@ func failureOf(err error, now time.Time) *failure {
 	if errors.Is(err, payload.ErrTooDeep) { // before the errors that name it as their reason
 		return bodyTooDeep()
 	}
-	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), editFailure(err), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now)); f != nil {
+	if f := cmp.Or(accessFailure(err), outboxFailure(err, now), editFailure(err), noteFailure(err), deadLetterFailureOf(err), taskFailure(err), scheduleFailure(err), acknowledgementFailure(err), admissionFailure(err), orchestrationFailure(err), registryFailure(err, now)); f != nil {
 		return f
 	}
 	var f *failure
