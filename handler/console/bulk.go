@@ -71,6 +71,8 @@ func sweepable(f filter) Text {
 	switch {
 	case f.Status != "Pending":
 		return "Only pending dead letters are retried and expired. Choose the status Pending."
+	case f.Assignee != "":
+		return "What somebody takes care of is not retried or expired by that: select it on the list, or take that out of the filter."
 	case f.CorrelationID != "":
 		return "What has one correlation id is decided on one by one. Take it out of the filter."
 	default:

@@ -11,8 +11,8 @@ import (
 
 const oneLetter = "/api/dlq/hmac/m1-20261126T120000.000000Z"
 
-// holding is an API with a dead letter that has a message.
-func holding(message string, more map[string]any) answers {
+// withMessage is an API with a dead letter that has a message.
+func withMessage(message string, more map[string]any) answers {
 	l := letterData(map[string]any{"originalMessage": message})
 	for name, value := range more {
 		l[name] = value
@@ -36,14 +36,14 @@ func TestGoldenEdit(t *testing.T) {
 		"edit_reader":   {typical().with(answers{"/api/me": reader()}), letterM1 + "/edit", 200},
 		"edit_settled":  {typical(), letterM2 + "/edit", 200},
 		"edit_hostile":  {hostile(), evilLetter + "/edit", 200},
-		"edit_turning":  {holding(hostileMessage, nil), letterM1 + "/edit", 200},
-		"edit_secret":   {holding(`{"password":"[redacted]"}`, nil), letterM1 + "/edit", 200},
-		"edit_text":     {holding("\nthis is not JSON <b>", nil), letterM1 + "/edit", 200},
-		"edit_unseen":   {holding("no JSON \u202e", nil), letterM1 + "/edit", 200},
-		"edit_binary":   {holding("/wA=", map[string]any{"originalMessageEncoding": "base64"}), letterM1 + "/edit", 200},
-		"edit_megabyte": {holding(`{"text": "`+strings.Repeat("ש<", 1<<19)+`"}`, nil), letterM1 + "/edit", 200},
+		"edit_turning":  {withMessage(hostileMessage, nil), letterM1 + "/edit", 200},
+		"edit_secret":   {withMessage(`{"password":"[redacted]"}`, nil), letterM1 + "/edit", 200},
+		"edit_text":     {withMessage("\nthis is not JSON <b>", nil), letterM1 + "/edit", 200},
+		"edit_unseen":   {withMessage("no JSON \u202e", nil), letterM1 + "/edit", 200},
+		"edit_binary":   {withMessage("/wA=", map[string]any{"originalMessageEncoding": "base64"}), letterM1 + "/edit", 200},
+		"edit_megabyte": {withMessage(`{"text": "`+strings.Repeat("ש<", 1<<19)+`"}`, nil), letterM1 + "/edit", 200},
 		"edit_empty":    {nothing(), letterM1 + "/edit", 404},
-		"letter_edited": {holding(`{"a":1}`, map[string]any{"status": "Resolved", "sentMessage": huge, "retriedAtUtc": "2026-11-26T13:00:00Z", "retriedBy": "ada@example.com", "retryMessageId": "m3",
+		"letter_edited": {withMessage(`{"a":1}`, map[string]any{"status": "Resolved", "sentMessage": huge, "retriedAtUtc": "2026-11-26T13:00:00Z", "retriedBy": "ada@example.com", "retryMessageId": "m3",
 			"resolutionNotes": "Retried with an edited message"}), letterM1 + "?done=edited", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,20 +62,20 @@ func TestGoldenEdit(t *testing.T) {
 func TestGoldenEdited(t *testing.T) {
 	t.Parallel()
 	const original = `{"correlationId":"rotation-7","input":{"days":7,"n":9007199254740993,"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}}`
-	refused := holding(original, nil).with(answers{oneLetter + "/retry-edited": refusal{422, "InvalidMessage", "The edited message cannot be sent: " + evil + "."}})
+	refused := withMessage(original, nil).with(answers{oneLetter + "/retry-edited": refusal{422, "InvalidMessage", "The edited message cannot be sent: " + evil + "."}})
 	changed := "{\r\n  \"correlationId\": \"rotation-7\",\r\n  \"input\": {\r\n    \"days\": 9007199254740995,\r\n    \"n\": 9007199254740993,\r\n    \"a\": 1,\r\n    \"b\": 2,\r\n    \"c\": 3,\r\n    \"d\": 4,\r\n    \"e\": 5,\r\n    \"f\": 6\r\n  }\r\n}"
 	for name, test := range map[string]struct {
 		api           answers
 		step, message string
 		status        int
 	}{
-		"edit_diff_typical": {holding(original, nil), "", changed, 200},
-		"edit_diff_same":    {holding(`{"a":1}`, nil), "", "{\r\n  \"a\": 1\r\n}", 200},
-		"edit_diff_hostile": {holding(hostileMessage, nil), "", `{"evil": "` + strings.ReplaceAll(evil, `"`, `\"`) + turning[:3] + `"}`, 200},
-		"edit_diff_broken":  {holding(original, nil), "", "{\n\"a\": 1,\n}", 400},
-		"edit_again":        {holding(original, nil), "edit", `{"a": ` + "\n\"" + evil + `"}`, 200},
+		"edit_diff_typical": {withMessage(original, nil), "", changed, 200},
+		"edit_diff_same":    {withMessage(`{"a":1}`, nil), "", "{\r\n  \"a\": 1\r\n}", 200},
+		"edit_diff_hostile": {withMessage(hostileMessage, nil), "", `{"evil": "` + strings.ReplaceAll(evil, `"`, `\"`) + turning[:3] + `"}`, 200},
+		"edit_diff_broken":  {withMessage(original, nil), "", "{\n\"a\": 1,\n}", 400},
+		"edit_again":        {withMessage(original, nil), "edit", `{"a": ` + "\n\"" + evil + `"}`, 200},
 		"edit_refused":      {refused, "send", changed, 422},
-		"edit_by_reader":    {holding(original, nil).with(answers{"/api/me": reader()}), "", changed, 403},
+		"edit_by_reader":    {withMessage(original, nil).with(answers{"/api/me": reader()}), "", changed, 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestEditedAsSent(t *testing.T) {
 					match = r.Header.Get("If-Match")
 					_ = r.Write(&body)
 				}
-				holding(test.original, nil).with(answers{oneLetter + "/retry-edited": map[string]any{}}).ServeHTTP(w, r)
+				withMessage(test.original, nil).with(answers{oneLetter + "/retry-edited": map[string]any{}}).ServeHTTP(w, r)
 			})
 			rec := send(t, newConsole(t, api, access.Control{EasyAuth: true}), letterM1+"/edit", url.Values{"key": {"k"}, "etag": {"v0"}, "step": {"send"}, "message": {test.entered}})
 			if rec.Code != http.StatusSeeOther || rec.Header().Get("Location") != letterM1+"?done=edited" || !strings.HasSuffix(body.String(), test.body) || match != "v0" {
