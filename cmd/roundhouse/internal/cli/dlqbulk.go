@@ -64,10 +64,10 @@ ones that filters mean, as an operation. Repeating it for one dead letter sends
 nothing again. The bytes stay the same: an Undecodable or OverSize message comes
 back until what sends it has changed.
 
---edit opens the message in your editor (VISUAL, EDITOR, vi), and --message takes
-another one from a file: it is sent in place of the original one, which the dead
-letter keeps. Correlation id, tenant and instance stay. A run of the original
-message begins anew.`,
+--edit opens the message in your editor (VISUAL, EDITOR, vi), and --message
+takes another one from a file: it is sent in place of the original one, which
+the dead letter keeps. Correlation id, tenant and instance stay. A run of the
+original message begins anew.`,
 		example: `  roundhouse dlq retry hmac 5a1c-20261121T100000.000000Z
   roundhouse dlq retry hmac 5a1c-20261121T100000.000000Z --edit
   roundhouse dlq retry --all --engine tls --from 2h --rate 10 --canary 3`,

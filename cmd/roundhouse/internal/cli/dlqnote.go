@@ -2,19 +2,23 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/vibedata/roundhouse/cmd/roundhouse/internal/client"
 )
 
+// errAssign: the arguments of an assignment do not go together.
+var errAssign = errors.New("--name goes with PERSON, and --release with neither")
+
 // byAssignee lists what somebody takes care of.
 func byAssignee() filter {
-	return filter{flag: "assignee", param: "assignee", usage: "that this `person` takes care of: me, nobody, or an id"}
+	return filter{flag: "assignee", param: "assignee", usage: "only those that this `person` takes care of: me, nobody, or an id"}
 }
 
-// noteCommand makes the command that notes something about a dead letter.
-func (a *app) noteCommand() *cobra.Command {
+// noteLetterCommand makes the command that notes something about a dead letter.
+func (a *app) noteLetterCommand() *cobra.Command {
 	return a.command(spec{
 		use: "note ENGINE ROWKEY TEXT", short: "Note something about a dead letter, without a decision", args: cobra.ExactArgs(3),
 		run: func(ctx context.Context, args []string) error {
@@ -23,8 +27,8 @@ func (a *app) noteCommand() *cobra.Command {
 	})
 }
 
-// assignCommand makes the command that says who takes care of a dead letter.
-func (a *app) assignCommand() *cobra.Command {
+// assignLetterCommand makes the command that says who takes care of a dead letter.
+func (a *app) assignLetterCommand() *cobra.Command {
 	var name string
 	var release bool
 	c := a.command(spec{

@@ -41,6 +41,8 @@ func needs() map[string]need {
 		"dlq resolve":  one(access.DeadLettersDecide),
 		"dlq retry": {always: some(access.DeadLettersRead, access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead),
 			edit: some(access.DeadLettersRead, access.DeadLettersEdit)},
+		"dlq note":                one(access.DeadLettersDecide),
+		"dlq assign":              one(access.DeadLettersDecide),
 		"dlq expire":              {always: some(access.DeadLettersDecide), all: some(access.DeadLettersRead, access.DeadLettersBulk, access.OperationsRead)},
 		"outbox list":             one(access.OutboxRead),
 		"outbox show":             one(access.OutboxRead),
