@@ -49,7 +49,7 @@ func hold(h holding) visitor {
 		switch {
 		case err == nil:
 			return page{to: letterLink(Text(v.r.PathValue("engine")), Text(v.r.PathValue("rowKey"))) + "?done=" + h.path}, nil
-		case !ok || refused.Status == http.StatusNotFound:
+		case !ok || refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden:
 			return page{}, err
 		}
 		out, err := letter(ctx, v)

@@ -86,6 +86,9 @@ func rows(all []selected) (named []map[string]string) {
 
 // askSelected asks whether what was selected is meant: the page is that of all of a filter, with these in its place.
 func askSelected(_ context.Context, v *visit) (page, error) {
+	if !v.may(access.DeadLettersRead) { // the API is asked for nothing
+		return refusedPage(http.StatusForbidden, "Forbidden", Text("You need the permission "+access.DeadLettersRead+".")), nil
+	}
 	form, _, err := v.posted()
 	if err != nil {
 		return page{}, err
